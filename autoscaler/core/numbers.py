@@ -1,0 +1,85 @@
+"""The number model: 64-bit milli-units, 32-bit replica counts, IEEE doubles for ratios.
+
+Where Kubernetes v1.36 wraps around on overflow, these functions saturate, as Kubernetes
+does from kubernetes/kubernetes#141397 on.
+"""
+
+import math
+from typing import NamedTuple
+
+INT32_MAX = 2**31 - 1
+INT32_MIN = -(2**31)
+INT64_MAX = 2**63 - 1
+INT64_MIN = -(2**63)
+
+
+def saturate64(value: int) -> int:
+    """Bring an integer into the range of int64."""
+    return max(INT64_MIN, min(INT64_MAX, value))
+
+
+def saturate32(value: int) -> int:
+    """Bring an integer into the range of int32."""
+    return max(INT32_MIN, min(INT32_MAX, value))
+
+
+def trunc_div(numerator: int, denominator: int) -> int:
+    """Divide as Go divides integers: the quotient is truncated toward zero."""
+    quotient = abs(numerator) // abs(denominator)
+    return quotient if (numerator < 0) == (denominator < 0) else -quotient
+
+
+def ratio_of(numerator: int, denominator: int) -> float:
+    """Divide two int64 as doubles; zero divides as IEEE 754 says.
+
+    Both operands become doubles first: Python's ``int / int`` rounds once, over the exact
+    integers, and differs from the controller above 2**53.
+    """
+    return divide(float(numerator), float(denominator))
+
+
+def divide(numerator: float, denominator: float) -> float:
+    """Divide doubles as IEEE 754 says: x/0 is an infinity, 0/0 is NaN."""
+    if denominator != 0.0:
+        return numerator / denominator
+    if numerator == 0.0 or math.isnan(numerator):
+        return math.nan
+    return math.copysign(math.inf, numerator)
+
+
+def ceil32(value: float) -> int:
+    """Round a double up to an int32: the replica count that covers it.  NaN becomes 0."""
+    if -2147483648.0 <= value <= 2147483647.0:
+        return math.ceil(value)
+    return _out_of_range(value, INT32_MIN, INT32_MAX)
+
+
+def trunc32(value: float) -> int:
+    """Truncate a double toward zero to an int32.  NaN becomes 0."""
+    if -2147483648.0 <= value <= 2147483647.0:
+        return int(value)
+    return _out_of_range(value, INT32_MIN, INT32_MAX)
+
+
+def ceil64(value: float) -> int:
+    """Round a double up to an int64.  NaN becomes 0."""
+    if -9.223372036854775e18 <= value <= 9.223372036854775e18:
+        return math.ceil(value)
+    return _out_of_range(value, INT64_MIN, INT64_MAX)
+
+
+def _out_of_range(value: float, low: int, high: int) -> int:
+    if math.isnan(value):
+        return 0
+    return high if value > 0 else low
+
+
+class Tolerance(NamedTuple):
+    """How far a ratio may be from 1.0 without a change of scale, downwards and upwards."""
+
+    down: float
+    up: float
+
+    def covers(self, ratio: float) -> bool:
+        """Tell whether the ratio counts as on target; both borders do, NaN never does."""
+        return (1.0 - self.down) <= ratio <= (1.0 + self.up)

@@ -1,0 +1,111 @@
+"""Kubernetes quantities: ``500m``, ``1k``, ``1Gi``, ``15``.
+
+A quantity is held as an integer of nano-units, the finest step that Kubernetes keeps.
+"""
+
+import re
+from decimal import Context, Decimal
+
+from autoscaler.core.numbers import INT64_MAX, saturate64
+
+NANO = 10**9
+_NANO_PER_MILLI = 10**6
+_MAX_NANO = INT64_MAX * NANO
+_BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_FORM = re.compile(
+    r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))"
+    r"(?:(?P<suffix>[KMGTPE]i|[numkMGTPE])|[eE](?P<exponent>[+-]?\d{1,4}))?"
+)
+_EXACT = Context(prec=400)
+
+
+def parse(text: str) -> int:
+    """Read a quantity as Kubernetes does and return it in nano-units.
+
+    What is finer than a nano-unit is rounded away from zero; what is beyond the range of
+    int64 units saturates.  Raises ValueError for anything that is not a quantity.
+    """
+    form = _FORM.fullmatch(text)
+    if form is None:
+        raise ValueError(
+            f"{text!r} is not a Kubernetes quantity; right are a number with an optional suffix "
+            "(n u m k M G T P E, Ki Mi Gi Ti Pi Ei) or exponent, such as 500m, 1.5, 1Gi or 2e3"
+        )
+    number, suffix = Decimal(form["number"]), form["suffix"] or ""
+    if suffix in _BINARY:
+        nano = _EXACT.multiply(number, Decimal(_BINARY[suffix] * NANO))
+    else:
+        exponent = int(form["exponent"]) if form["exponent"] else _DECIMAL[suffix]
+        nano = number.scaleb(min(max(exponent, -300), 300) + 9, context=_EXACT)
+    return max(-_MAX_NANO, min(_MAX_NANO, _away_from_zero(nano)))
+
+
+def _away_from_zero(value: Decimal) -> int:
+    whole = int(value)
+    if value == whole:
+        return whole
+    return whole + (1 if value > 0 else -1)
+
+
+def milli_value(nano: int) -> int:
+    """Convert nano-units to int64 milli-units, rounding away from zero (`MilliValue`)."""
+    if nano >= 0:
+        return saturate64(-(-nano // _NANO_PER_MILLI))
+    return saturate64(nano // _NANO_PER_MILLI)
+
+
+def parse_milli(text: str) -> int:
+    """Read a quantity into milli-units.  Raises ValueError as `parse` does."""
+    return milli_value(parse(text))
+
+
+def tolerance_value(nano: int) -> float:
+    """Convert a tolerance to the double that the controller computes with.
+
+    The API server stores the canonical form, so the double is mantissa times a power of
+    1000, not the nearest double of the decimal literal: 13m is 0.013000000000000001.
+    """
+    for exponent, unit, factor in ((0, NANO, 1.0), (-3, 10**6, 1e-3), (-6, 10**3, 1e-6)):
+        if nano % unit == 0:
+            mantissa = float(nano // unit)
+            return mantissa if exponent == 0 else mantissa * factor
+    return float(nano) * 1e-9
+
+
+def format_milli(milli: int, *, binary: bool = False) -> str:
+    """Write milli-units as Kubernetes' canonical quantity.
+
+    ``binary`` chooses the form of memory: powers of 1024 where the value is a whole number
+    of at least 1024 units, the decimal form otherwise.
+    """
+    if binary and milli % 1000 == 0 and abs(milli) >= 1024 * 1000:
+        return _format_scaled(milli // 1000, 1024, ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"))
+    return _format_scaled(milli, 1000, ("m", "", "k", "M", "G", "T", "P", "E"))
+
+
+def canonical(text: str) -> str:
+    """Rewrite a quantity in the canonical form of its own notation, as the API server does."""
+    nano = parse(text)
+    if text.endswith("i") and nano % NANO == 0 and abs(nano) >= 1024 * NANO:
+        return _format_scaled(nano // NANO, 1024, ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"))
+    form = _FORM.fullmatch(text)
+    if form is not None and form["exponent"]:
+        return _format_exponent(nano)
+    return _format_scaled(nano, 1000, ("n", "u", "m", "", "k", "M", "G", "T", "P", "E"))
+
+
+def _format_exponent(nano: int) -> str:
+    mantissa, exponent = nano, -9
+    while mantissa != 0 and mantissa % 1000 == 0:
+        mantissa, exponent = mantissa // 1000, exponent + 3
+    return "0" if mantissa == 0 else f"{mantissa}" + (f"e{exponent}" if exponent else "")
+
+
+def _format_scaled(value: int, step: int, suffixes: tuple[str, ...]) -> str:
+    if value == 0:
+        return "0"
+    index = 0
+    while value % step == 0 and index < len(suffixes) - 1:
+        value, index = value // step, index + 1
+    return f"{value}{suffixes[index]}"

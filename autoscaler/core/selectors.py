@@ -1,0 +1,115 @@
+"""Label selectors: which pods belong to a scale, which series belong to a metric."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Operator(StrEnum):
+    """`LabelSelectorRequirement.operator`."""
+
+    IN = "In"
+    NOT_IN = "NotIn"
+    EXISTS = "Exists"
+    DOES_NOT_EXIST = "DoesNotExist"
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """`LabelSelectorRequirement`: one condition on one label."""
+
+    key: str
+    operator: Operator
+    values: tuple[str, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Tell whether the labels meet the condition; NotIn is met by an absent label."""
+        value = labels.get(self.key)
+        if self.operator is Operator.IN:
+            return value is not None and value in self.values
+        if self.operator is Operator.NOT_IN:
+            return value is None or value not in self.values
+        return (value is not None) is (self.operator is Operator.EXISTS)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSelector:
+    """`LabelSelector`: every label and every requirement must match; none of them selects all."""
+
+    match_labels: tuple[tuple[str, str], ...] = ()
+    match_expressions: tuple[Requirement, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        """Whether the selector states no condition."""
+        return not self.match_labels and not self.match_expressions
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Tell whether the labels meet every condition."""
+        return all(labels.get(key) == value for key, value in self.match_labels) and all(
+            requirement.matches(labels) for requirement in self.match_expressions
+        )
+
+
+def dump(selector: LabelSelector | None) -> str:
+    """Print a selector as Go prints the struct: it is part of an External metric's name."""
+    if selector is None:
+        return "nil"
+    labels = "".join(f"{key}: {value}," for key, value in sorted(selector.match_labels))
+    expressions = "".join(
+        "LabelSelectorRequirement{"
+        f"Key:{requirement.key},Operator:{requirement.operator},"
+        f"Values:[{' '.join(requirement.values)}],}},"
+        for requirement in selector.match_expressions
+    )
+    return (
+        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
+        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
+    )
+
+
+_TERM = re.compile(
+    r"\s*(?:"
+    r"(?P<absent>!)\s*(?P<absent_key>[^\s!=,()]+)"
+    r"|(?P<set_key>[^\s!=,()]+)\s+(?P<set_operator>in|notin)\s*\((?P<set_values>[^()]*)\)"
+    r"|(?P<key>[^\s!=,()]+)\s*(?:(?P<operator>==|=|!=)\s*(?P<value>[^\s!=,()]*))?"
+    r")\s*(?:,|$)"
+)
+
+
+def parse(text: str) -> LabelSelector:
+    """Read a selector in the string form of `scale.status.selector`.
+
+    Raises ValueError for what is not a selector.  An empty text is the empty selector.
+    """
+    requirements: list[Requirement] = []
+    labels: list[tuple[str, str]] = []
+    position = 0
+    while position < len(text):
+        term = _TERM.match(text, position)
+        if term is None:
+            raise ValueError(
+                f"{text!r} is not a label selector: it cannot be read from character "
+                f"{position + 1} on; right is, for example, app=web,tier in (a, b),!canary"
+            )
+        if term["key"] and term["operator"] in {"=", "=="}:
+            labels.append((term["key"], term["value"]))
+        else:
+            requirements.append(_requirement(term))
+        position = term.end()
+    if text.rstrip().endswith(","):
+        raise ValueError(f"{text!r} is not a label selector: nothing follows the last comma")
+    return LabelSelector(tuple(labels), tuple(requirements))
+
+
+def _requirement(term: re.Match[str]) -> Requirement:
+    if term["absent"]:
+        return Requirement(term["absent_key"], Operator.DOES_NOT_EXIST)
+    if term["set_key"]:
+        values = tuple(value.strip() for value in term["set_values"].split(","))
+        operator = Operator.IN if term["set_operator"] == "in" else Operator.NOT_IN
+        return Requirement(term["set_key"], operator, values)
+    if term["operator"]:
+        return Requirement(term["key"], Operator.NOT_IN, (term["value"],))
+    return Requirement(term["key"], Operator.EXISTS)

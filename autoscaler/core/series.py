@@ -1,0 +1,64 @@
+"""A Prometheus answer, and how it becomes a metric's reading."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from autoscaler.core.numbers import saturate64
+from autoscaler.core.selectors import LabelSelector
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One element of an instant vector: labels, value, and the sample's Unix time in seconds."""
+
+    labels: Mapping[str, str]
+    value: float
+    timestamp: float
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What Prometheus said to one query: its series and its warnings of incompleteness.
+
+    One answer serves many targets, so series are found through an index by label value.
+    """
+
+    series: Sequence[Series]
+    warnings: tuple[str, ...] = ()
+    _index: dict[str, dict[str | None, list[Series]]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+
+    def with_label(self, name: str, value: str) -> Sequence[Series]:
+        """Return the series whose label ``name`` equals ``value``."""
+        by_value = self._index.get(name)
+        if by_value is None:
+            by_value = {}
+            for series in self.series:
+                by_value.setdefault(series.labels.get(name), []).append(series)
+            self._index[name] = by_value
+        return by_value.get(value, ())
+
+    def select(self, selector: LabelSelector | None) -> Sequence[Series]:
+        """Return the series that a metric's selector leaves; no selector leaves all."""
+        if selector is None or selector.empty:
+            return self.series
+        candidates: Sequence[Series] = self.series
+        if selector.match_labels:
+            candidates = self.with_label(*selector.match_labels[0])
+        return [series for series in candidates if selector.matches(series.labels)]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryFailure:
+    """A query that gave no answer; the message is the server's own text where it sent one."""
+
+    message: str
+
+
+def milli_of(value: float) -> int | None:
+    """Convert a sample to milli-units, rounded to the nearest; None for NaN and infinities."""
+    if not math.isfinite(value):
+        return None
+    return saturate64(round(value * 1000.0))

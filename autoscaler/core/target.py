@@ -1,0 +1,42 @@
+"""A target: one workload, what its autoscaler spec asks, and the queries that give its metrics."""
+
+from dataclasses import dataclass
+
+from autoscaler.core.spec import HorizontalPodAutoscalerSpec
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesLabels:
+    """The names of the labels that say which object a series is about."""
+
+    namespace: str = "namespace"
+    pod: str = "pod"
+    container: str = "container"
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """PromQL, and how its answer is read.  Two targets with equal PromQL share one request."""
+
+    promql: str
+    window: float = 60.0
+    """The seconds that a sample averages over (the HPA's default is 60)."""
+    max_age: float = 300.0
+    """The seconds after which a sample is too old to count."""
+    labels: SeriesLabels = SeriesLabels()
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One entry of `targets`.  ``queries`` are in the order of ``spec.metrics``."""
+
+    namespace: str
+    spec: HorizontalPodAutoscalerSpec
+    queries: tuple[Query, ...]
+
+    @property
+    def key(self) -> str:
+        """The target's identity, `namespace/kind/name` (with the group where it is not usual)."""
+        ref = self.spec.scale_target_ref
+        kind = ref.kind if ref.group in {"", "apps"} else f"{ref.kind}.{ref.group}"
+        return f"{self.namespace}/{kind}/{ref.name}"
