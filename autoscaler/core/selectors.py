@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 
 class Operator(StrEnum):
@@ -78,6 +79,7 @@ _TERM = re.compile(
 )
 
 
+@lru_cache(maxsize=65536)
 def parse(text: str) -> LabelSelector:
     """Read a selector in the string form of `scale.status.selector`.
 

@@ -1,0 +1,370 @@
+"""One decision, from what was read to what is to be written (semantics section 1).
+
+`decide` is the HorizontalPodAutoscaler's reconcile without its reads and writes; `settle`
+is what follows from the answer to the write.  Both are pure.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from autoscaler.core.calculator import Situation, propose
+from autoscaler.core.conditions import (
+    ABLE_TO_SCALE,
+    SCALING_ACTIVE,
+    SCALING_LIMITED,
+    Conditions,
+    with_condition,
+)
+from autoscaler.core.decision import (
+    Combination,
+    Decision,
+    Event,
+    Limit,
+    MetricFailure,
+    MetricResult,
+    Outcome,
+    Stabilization,
+    Zone,
+)
+from autoscaler.core.history import History, Recommendation
+from autoscaler.core.limits import limit, limit_legacy, record_event
+from autoscaler.core.names import winner_name
+from autoscaler.core.observation import (
+    ConditionStatus,
+    Observation,
+    Pod,
+    Reading,
+    Scale,
+    Unavailable,
+)
+from autoscaler.core.selectors import parse as parse_selector
+from autoscaler.core.spec import (
+    Flags,
+    HorizontalPodAutoscalerSpec,
+    MetricSpec,
+    tolerance_of,
+)
+from autoscaler.core.stabilization import READY, stabilize, stabilize_legacy
+
+TRUE, FALSE = ConditionStatus.TRUE, ConditionStatus.FALSE
+
+ABOVE_MAX = "Current number of replicas above Spec.MaxReplicas"
+BELOW_MIN = "Current number of replicas below Spec.MinReplicas"
+ALL_BELOW = "All metrics below target"
+
+
+def decide(
+    spec: HorizontalPodAutoscalerSpec,
+    flags: Flags,
+    observation: Observation,
+    history: History,
+    now: float,
+) -> tuple[Decision, History]:
+    """Decide what one target's replicas ought to be at the instant ``now`` (Unix seconds).
+
+    Returns the decision and the history to carry on with.  Nothing is written yet: where the
+    decision says ``rescale``, its write's outcome goes to `settle` or `settle_failure`.
+    """
+    return _Reconcile(spec, flags, observation, history, now).run()
+
+
+def settle(
+    spec: HorizontalPodAutoscalerSpec, decision: Decision, history: History
+) -> tuple[Decision, History]:
+    """Take in that the API server accepted the write (step R14).
+
+    The scale event counts from the instant of the decision.
+    """
+    current, desired, now = decision.current or 0, decision.desired, decision.time
+    conditions = with_condition(
+        decision.conditions,
+        ABLE_TO_SCALE,
+        TRUE,
+        "SucceededRescale",
+        f"the scale was updated from {current} to {desired} replicas",
+        now,
+    )
+    event = Event("Normal", "SuccessfulRescale", f"New size: {desired}; reason: {decision.reason}")
+    ups, downs = history.scale_ups, history.scale_downs
+    if spec.behavior is not None:
+        if desired > current:
+            ups = record_event(ups, spec.behavior.scale_up, desired - current, now)
+        else:
+            downs = record_event(downs, spec.behavior.scale_down, current - desired, now)
+    settled = replace(
+        decision, conditions=conditions, events=(*decision.events, event), written=True
+    )
+    return settled, replace(
+        history,
+        scale_ups=ups,
+        scale_downs=downs,
+        conditions=conditions,
+        desired_replicas=desired,
+        last_scale_time=now,
+        zeroed_by_us=desired == 0,
+    )
+
+
+def settle_failure(
+    decision: Decision, history: History, previous: History, error: str
+) -> tuple[Decision, History]:
+    """Take in that nothing was written (step R13).
+
+    No scale event is stored, and the desired count stays the ``previous`` one; this sync's
+    recommendation remains.
+    """
+    conditions = with_condition(
+        decision.conditions,
+        ABLE_TO_SCALE,
+        FALSE,
+        "FailedUpdateScale",
+        f"the scale could not be updated: {error}",
+        decision.time,
+    )
+    event = Event(
+        "Warning",
+        "FailedRescale",
+        f"New size: {decision.desired}; reason: {decision.reason}; error: {error}",
+    )
+    settled = replace(decision, conditions=conditions, events=(*decision.events, event))
+    return settled, replace(
+        history, conditions=conditions, desired_replicas=previous.desired_replicas
+    )
+
+
+class _Reconcile:
+    """One run of `decide`; conditions, events and state gather here while it lasts."""
+
+    def __init__(
+        self,
+        spec: HorizontalPodAutoscalerSpec,
+        flags: Flags,
+        observation: Observation,
+        history: History,
+        now: float,
+    ) -> None:
+        self.spec = spec
+        self.flags = flags
+        self.observation = observation
+        self.history = history
+        self.now = now
+        self.conditions: Conditions = history.conditions
+        self.events: list[Event] = []
+
+    def run(self) -> tuple[Decision, History]:
+        scale = self.observation.scale
+        if isinstance(scale, Unavailable):
+            self._warn("FailedGetScale", scale.message)
+            self._set(ABLE_TO_SCALE, FALSE, "FailedGetScale", scale.message)
+            return self._finish(Zone.UNKNOWN, Outcome.BLOCKED)
+        self._set(ABLE_TO_SCALE, TRUE, "SucceededGetScale", "the current scale was read")
+        current = scale.spec_replicas
+        if self.history.recommendations is None:
+            first = (Recommendation(current, self.now),)
+            self.history = replace(self.history, recommendations=first)
+        if current > 0 and self.history.zeroed_by_us:
+            self.history = replace(self.history, zeroed_by_us=False)
+        if current == 0 and self.spec.min_replicas != 0:
+            return self._at_zero()
+        if current > self.spec.max_replicas:
+            return self._to_bound(Zone.ABOVE_MAX, self.spec.max_replicas, ABOVE_MAX)
+        if current < self.spec.min_replicas:
+            return self._to_bound(Zone.BELOW_MIN, self.spec.min_replicas, BELOW_MIN)
+        return self._by_metrics(scale)
+
+    def _at_zero(self) -> tuple[Decision, History]:
+        """Leave a target alone that is at zero, unless our own write brought it there.
+
+        Zero with minReplicas above it means that somebody switched the workload off.
+        """
+        if self.history.zeroed_by_us:
+            return self._to_bound(Zone.BELOW_MIN, self.spec.min_replicas, BELOW_MIN)
+        self._set(
+            SCALING_ACTIVE,
+            FALSE,
+            "ScalingDisabled",
+            "scaling is disabled, since the replicas of the target were set to zero",
+        )
+        return self._finish(Zone.DISABLED, Outcome.OK)
+
+    def _to_bound(self, zone: Zone, desired: int, reason: str) -> tuple[Decision, History]:
+        return self._finish(zone, Outcome.OK, desired, reason)
+
+    def _by_metrics(self, scale: Scale) -> tuple[Decision, History]:
+        pods = self._pods(scale)
+        if pods is None:
+            return self._finish(Zone.METRICS, Outcome.BLOCKED)
+        situation = Situation(
+            scale, pods, tolerance_of(self.spec, self.flags), self.flags, self.now
+        )
+        results = tuple(
+            self._propose(metric, reading, situation)
+            for metric, reading in zip(self.spec.metrics, self.observation.readings, strict=True)
+        )
+        combined = self._combine(results, scale.spec_replicas)
+        if combined is None:
+            return self._finish(Zone.METRICS, Outcome.BLOCKED, metrics=results)
+        self._set(
+            SCALING_ACTIVE,
+            TRUE,
+            "ValidMetricFound",
+            f"the replica count was computed from {combined.winner or 'the metrics'}",
+        )
+        return self._normalize(results, combined)
+
+    def _pods(self, scale: Scale) -> Sequence[Pod] | None:
+        """Return the pods; None where the selector or the list forbids any decision (1.3.1)."""
+        problem = self._selector_problem(scale.selector)
+        pods = self.observation.pods
+        if problem is not None:
+            event, reason, message = problem
+            self._warn(event, message)
+            self._set(SCALING_ACTIVE, FALSE, reason, message)
+        elif isinstance(pods, Unavailable):
+            self._warn("FailedListPods", pods.message)
+            self._set(SCALING_ACTIVE, FALSE, "FailedListPods", pods.message)
+        else:
+            return () if pods is None else pods
+        return None
+
+    def _selector_problem(self, selector: str) -> tuple[str, str, str] | None:
+        """Return event, reason and message of a selector that cannot be used."""
+        if not selector.strip():
+            return "SelectorRequired", "InvalidSelector", "the scale has no selector of its pods"
+        try:
+            parse_selector(selector)
+        except ValueError as error:
+            return "InvalidSelector", "InvalidSelector", str(error)
+        if self.observation.ambiguous_with:
+            others = ", ".join(self.observation.ambiguous_with)
+            message = f"pods of the selector {selector!r} are also those of {others}"
+            return "AmbiguousSelector", "AmbiguousSelector", message
+        return None
+
+    def _propose(self, metric: MetricSpec, reading: Reading, situation: Situation) -> MetricResult:
+        outcome = propose(metric, reading, situation)
+        if isinstance(outcome, MetricFailure):
+            self._warn(outcome.reason, outcome.message)
+        return MetricResult(metric, winner_name(metric), reading, outcome)
+
+    def _combine(self, results: Sequence[MetricResult], current: int) -> Combination | None:
+        """Take the largest proposal; None where failures forbid a decision (1.3.3, 1.3.4)."""
+        best, winner, failures = 0, "", []
+        for result in results:
+            if isinstance(result.outcome, MetricFailure):
+                failures.append(result.outcome)
+            elif best == 0 or result.outcome.proposal > best:
+                best, winner = result.outcome.proposal, result.name
+        if len(failures) == len(results) or (failures and best < current):
+            first = failures[0]
+            message = f"the replica count could not be computed: {first.message}"
+            self._set(SCALING_ACTIVE, FALSE, first.reason, message)
+            self._warn(
+                "FailedComputeMetricsReplicas",
+                f"{len(failures)} of {len(results)} metrics are not usable; "
+                f"the first of them: {first.message}",
+            )
+            return None
+        return Combination(current, max(best, 0), winner, len(failures))
+
+    def _normalize(
+        self, results: tuple[MetricResult, ...], combined: Combination
+    ) -> tuple[Decision, History]:
+        current, desired = combined.before, combined.after
+        reason = ""
+        if desired > current:
+            reason = f"{combined.winner} above target"
+        elif desired < current:
+            reason = ALL_BELOW
+        stabilized = self._stabilize(current, desired)
+        limited = self._limit(current, stabilized.after)
+        return self._finish(
+            Zone.METRICS,
+            Outcome.PARTIAL if combined.failed else Outcome.OK,
+            limited.after,
+            reason,
+            results,
+            (combined, stabilized, limited),
+        )
+
+    def _stabilize(self, current: int, desired: int) -> Stabilization:
+        recommendations = self.history.recommendations or ()
+        behavior = self.spec.behavior
+        if behavior is None:
+            window = self.flags.downscale_stabilization
+            result, kept = stabilize_legacy(desired, recommendations, window, self.now)
+        else:
+            result, kept = stabilize(
+                current, desired, recommendations, behavior, self.flags, self.now
+            )
+        self.history = replace(self.history, recommendations=kept)
+        message = (
+            "the recommended size stands"
+            if result.reason == READY
+            else f"recent recommendations hold the size at {result.after} instead of {desired}"
+        )
+        self._set(ABLE_TO_SCALE, TRUE, result.reason, message)
+        return result
+
+    def _limit(self, current: int, stabilized: int) -> Limit:
+        spec, history = self.spec, self.history
+        if spec.behavior is None:
+            result = limit_legacy(current, stabilized, spec.min_replicas, spec.max_replicas)
+        else:
+            bounds = (spec.min_replicas, spec.max_replicas)
+            result = limit(
+                current,
+                stabilized,
+                bounds,
+                spec.behavior,
+                history.scale_ups,
+                history.scale_downs,
+                self.now,
+            )
+        limited = result.after != stabilized
+        message = (
+            f"{stabilized} replicas are wanted, and {result.after} are permitted now"
+            if limited
+            else "the desired count is within the acceptable range"
+        )
+        self._set(SCALING_LIMITED, TRUE if limited else FALSE, result.reason, message)
+        return result
+
+    def _finish(
+        self,
+        zone: Zone,
+        outcome: Outcome,
+        desired: int | None = None,
+        reason: str = "",
+        metrics: tuple[MetricResult, ...] = (),
+        stages: tuple[Combination, Stabilization, Limit] | tuple[None, None, None] = (None,) * 3,
+    ) -> tuple[Decision, History]:
+        scale = self.observation.scale
+        current = scale.spec_replicas if isinstance(scale, Scale) else 0
+        decision = Decision(
+            time=self.now,
+            zone=zone,
+            outcome=outcome,
+            scale=scale,
+            min_replicas=self.spec.min_replicas,
+            max_replicas=self.spec.max_replicas,
+            desired=current if desired is None else desired,
+            rescale=desired is not None and desired != current,
+            reason=reason,
+            metrics=metrics,
+            combination=stages[0],
+            stabilization=stages[1],
+            limit=stages[2],
+            conditions=self.conditions,
+            events=tuple(self.events),
+        )
+        history = replace(self.history, conditions=self.conditions)
+        if outcome is not Outcome.BLOCKED:
+            history = replace(history, desired_replicas=decision.desired)
+        return decision, history
+
+    def _set(self, type_: str, status: ConditionStatus, reason: str, message: str) -> None:
+        self.conditions = with_condition(self.conditions, type_, status, reason, message, self.now)
+
+    def _warn(self, reason: str, message: str) -> None:
+        self.events.append(Event("Warning", reason, message))

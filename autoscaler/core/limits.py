@@ -1,0 +1,170 @@
+"""Rate limits and bounds: how far one sync may go (semantics 4.1 step 4, 4.3, 4.4)."""
+
+from collections.abc import Callable, Iterable
+
+from autoscaler.core.decision import Limit
+from autoscaler.core.history import ScaleEvent
+from autoscaler.core.numbers import ceil32, saturate32, trunc32
+from autoscaler.core.spec import Behavior, PolicyType, ScalingPolicy, ScalingRules, SelectPolicy
+
+WITHIN_RANGE = "DesiredWithinRange"
+TOO_FEW = "TooFewReplicas"
+TOO_MANY = "TooManyReplicas"
+SCALE_UP_LIMIT = "ScaleUpLimit"
+SCALE_DOWN_LIMIT = "ScaleDownLimit"
+
+Events = tuple[ScaleEvent, ...]
+Allowance = tuple[int, ScalingPolicy | None]
+"""The furthest count that the rules permit, and the policy that says so."""
+Permitted = Callable[[float], Allowance]
+"""The allowance as a function of the time."""
+
+
+def limit_legacy(current: int, stabilized: int, minimum: int, maximum: int) -> Limit:
+    """Allow a doubling (at least four), then the bounds.  The path without behavior."""
+    doubled = trunc32(max(2.0 * float(current), 4.0))
+    allowed, reason = (doubled, SCALE_UP_LIMIT) if maximum > doubled else (maximum, TOO_MANY)
+    if stabilized < minimum:
+        return Limit(stabilized, minimum, TOO_FEW, minimum)
+    if stabilized > allowed:
+        return Limit(stabilized, allowed, reason, allowed)
+    return Limit(stabilized, stabilized, WITHIN_RANGE)
+
+
+def limit(
+    current: int,
+    stabilized: int,
+    bounds: tuple[int, int],
+    behavior: Behavior,
+    ups: Events,
+    downs: Events,
+    now: float,
+) -> Limit:
+    """Apply the direction's policies and its bound.  The path with behavior.
+
+    ``bounds`` are the least and the most replicas; only the one that lies ahead is checked.
+    """
+    minimum, maximum = bounds
+    if stabilized > current:
+
+        def permitted_up(at: float) -> Allowance:
+            return _permitted_up(current, behavior.scale_up, ups, downs, at)
+
+        return _limit_up(
+            stabilized, maximum, permitted_up, _expiries(behavior.scale_up, ups, now), now
+        )
+    if stabilized < current:
+
+        def permitted_down(at: float) -> Allowance:
+            return _permitted_down(current, behavior.scale_down, ups, downs, at)
+
+        return _limit_down(
+            stabilized, minimum, permitted_down, _expiries(behavior.scale_down, downs, now), now
+        )
+    return Limit(stabilized, stabilized, WITHIN_RANGE)
+
+
+def _limit_up(
+    stabilized: int, maximum: int, permitted: Permitted, expiries: Iterable[float], now: float
+) -> Limit:
+    allowed, policy = permitted(now)
+    if stabilized <= min(allowed, maximum):
+        return Limit(stabilized, stabilized, WITHIN_RANGE)
+    if maximum <= allowed:
+        return Limit(stabilized, maximum, TOO_MANY, maximum)
+    until = next((at for at in expiries if permitted(at)[0] > allowed), None)
+    return Limit(stabilized, allowed, SCALE_UP_LIMIT, allowed, policy, until)
+
+
+def _limit_down(
+    stabilized: int, minimum: int, permitted: Permitted, expiries: Iterable[float], now: float
+) -> Limit:
+    allowed, policy = permitted(now)
+    if stabilized >= max(allowed, minimum):
+        return Limit(stabilized, stabilized, WITHIN_RANGE)
+    if minimum >= allowed:
+        return Limit(stabilized, minimum, TOO_FEW, minimum)
+    until = next((at for at in expiries if permitted(at)[0] < allowed), None)
+    return Limit(stabilized, allowed, SCALE_DOWN_LIMIT, allowed, policy, until)
+
+
+def _expiries(rules: ScalingRules, events: Events, now: float) -> list[float]:
+    """List the instants, in order, at which an event in this direction leaves a period."""
+    if rules.select_policy is SelectPolicy.DISABLED:
+        return []
+    return sorted(
+        {
+            event.time + policy.period_seconds
+            for policy in rules.policies
+            for event in events
+            if event.time > now - policy.period_seconds
+        }
+    )
+
+
+def _permitted_up(
+    current: int, rules: ScalingRules, ups: Events, downs: Events, now: float
+) -> Allowance:
+    if rules.select_policy is SelectPolicy.DISABLED:
+        return current, None
+    proposals: list[Allowance] = []
+    for policy in rules.policies:
+        start = _period_start(current, policy, ups, downs, now)
+        if policy.type is PolicyType.PODS:
+            proposals.append((saturate32(start + policy.value), policy))
+        else:
+            factor = 1 + float(policy.value) / 100
+            proposals.append((ceil32(float(start) * factor), policy))
+    choose = min if rules.select_policy is SelectPolicy.MIN else max
+    replicas, chosen = choose(proposals, key=_replicas)
+    return max(replicas, current), chosen
+
+
+def _permitted_down(
+    current: int, rules: ScalingRules, ups: Events, downs: Events, now: float
+) -> Allowance:
+    if rules.select_policy is SelectPolicy.DISABLED:
+        return current, None
+    proposals: list[Allowance] = []
+    for policy in rules.policies:
+        start = _period_start(current, policy, ups, downs, now)
+        if policy.type is PolicyType.PODS:
+            proposals.append((saturate32(start - policy.value), policy))
+        else:
+            factor = 1 - float(policy.value) / 100
+            proposals.append((trunc32(float(start) * factor), policy))
+    choose = max if rules.select_policy is SelectPolicy.MIN else min
+    replicas, chosen = choose(proposals, key=_replicas)
+    return min(replicas, current), chosen
+
+
+def _replicas(allowance: Allowance) -> int:
+    return allowance[0]
+
+
+def _period_start(
+    current: int, policy: ScalingPolicy, ups: Events, downs: Events, now: float
+) -> int:
+    """Return the count at the start of the policy's period: today's, less our changes since."""
+    cutoff = now - policy.period_seconds
+    added = sum(event.change for event in ups if event.time > cutoff)
+    removed = sum(event.change for event in downs if event.time > cutoff)
+    return saturate32(current - added + removed)
+
+
+def record_event(events: Events, rules: ScalingRules, change: int, now: float) -> Events:
+    """Store a scale event in the last outdated slot, else append it (semantics 4.4)."""
+    longest = max(policy.period_seconds for policy in rules.policies)
+    slot = None
+    marked: list[ScaleEvent] = []
+    for index, event in enumerate(events):
+        outdated = event.outdated or event.time < now - longest
+        marked.append(ScaleEvent(event.change, event.time, outdated))
+        if outdated:
+            slot = index
+    entry = ScaleEvent(change, now)
+    if slot is None:
+        marked.append(entry)
+    else:
+        marked[slot] = entry
+    return tuple(marked)

@@ -1,0 +1,178 @@
+"""The replica calculator for per-pod metrics: utilization and averages (semantics 2.2, 2.3)."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from autoscaler.core.decision import Calculation, MetricValueStatus, Rule
+from autoscaler.core.grouping import PodGroups, group
+from autoscaler.core.numbers import (
+    Tolerance,
+    ceil32,
+    ratio_of,
+    saturate32,
+    saturate64,
+    trunc_div,
+)
+from autoscaler.core.observation import Pod, Sample
+from autoscaler.core.requests import request_of
+from autoscaler.core.spec import ContainerResourceMetric, Flags, PodsMetric, ResourceMetric
+
+PerPodMetric = ResourceMetric | ContainerResourceMetric | PodsMetric
+
+
+@dataclass(frozen=True, slots=True)
+class _Measure:
+    """How samples become a ratio, and what a missing pod is charged on the way down."""
+
+    ratio: Callable[[Mapping[str, int]], tuple[float, MetricValueStatus] | str]
+    charge: Callable[[str], int]
+
+
+def propose_per_pod(
+    metric: PerPodMetric,
+    samples: Mapping[str, Sample],
+    pods: Sequence[Pod],
+    replicas: int,
+    tolerance: Tolerance,
+    flags: Flags,
+    now: float,
+) -> Calculation | str:
+    """Compute a proposal from samples of pods, or say why there is none.
+
+    ``replicas`` is the scale's spec count; samples of pods that are not listed count as far
+    as the semantics let them.
+    """
+    if not pods:
+        return "no pods match the scale's selector"
+    resource = "" if isinstance(metric, PodsMetric) else metric.name
+    groups = group(pods, samples, resource, flags, now)
+    counted = {name: sample.milli for name, sample in samples.items()}
+    for name in (*groups.ignored, *groups.unready):
+        counted.pop(name, None)
+    if not counted:
+        return "no pod that counts has a sample"
+    measure = _measure(metric, pods)
+    if isinstance(measure, str):
+        return measure
+    return _propose(counted, groups, measure, replicas, tolerance)
+
+
+def _propose(
+    counted: Mapping[str, int],
+    groups: PodGroups,
+    measure: _Measure,
+    replicas: int,
+    tolerance: Tolerance,
+) -> Calculation | str:
+    first = measure.ratio(counted)
+    if isinstance(first, str):
+        return first
+    ratio, current = first
+    fill_unready = bool(groups.unready) and ratio > 1.0
+    if not fill_unready and not groups.missing:
+        if tolerance.covers(ratio):
+            return Calculation(replicas, Rule.WITHIN_TOLERANCE, current, ratio, groups=groups)
+        proposal = ceil32(ratio * float(groups.ready))
+        return Calculation(proposal, Rule.READY_PODS, current, ratio, groups.ready, groups)
+    filled = _filled(counted, groups, measure, ratio)
+    second = measure.ratio(filled)
+    if isinstance(second, str):
+        return second
+    rebalanced = second[0]
+    confirmed = _rebalanced_proposal(ratio, rebalanced, len(filled), replicas, tolerance)
+    rule = Rule.REBALANCED_AWAY if confirmed is None else Rule.REBALANCED
+    proposal = replicas if confirmed is None else confirmed
+    return Calculation(proposal, rule, current, ratio, len(filled), groups, rebalanced)
+
+
+def _filled(
+    counted: Mapping[str, int], groups: PodGroups, measure: _Measure, ratio: float
+) -> Mapping[str, int]:
+    """Assume the worst of what is not known: full load on the way down, none on the way up."""
+    filled = dict(counted)
+    if ratio < 1.0:
+        for name in groups.missing:
+            filled[name] = measure.charge(name)
+    elif ratio > 1.0:
+        for name in (*groups.missing, *groups.unready):
+            filled[name] = 0
+    return filled
+
+
+def _rebalanced_proposal(
+    ratio: float, rebalanced: float, samples: int, replicas: int, tolerance: Tolerance
+) -> int | None:
+    """Return the proposal after rebalancing; None where it would not confirm the direction."""
+    turned = (ratio < 1.0 < rebalanced) or (rebalanced < 1.0 < ratio)
+    if tolerance.covers(rebalanced) or turned:
+        return None
+    proposal = ceil32(rebalanced * float(samples))
+    if (rebalanced < 1.0 and proposal > replicas) or (rebalanced > 1.0 and proposal < replicas):
+        return None
+    return proposal
+
+
+def _measure(metric: PerPodMetric, pods: Sequence[Pod]) -> _Measure | str:
+    target = metric.target
+    if target.average_value is not None:
+        return _average_measure(target.average_value)
+    if isinstance(metric, PodsMetric) or target.average_utilization is None:
+        return "the target has neither averageValue nor averageUtilization"
+    return _utilization_measure(metric, target.average_utilization, pods)
+
+
+def _average_measure(target: int) -> _Measure:
+    def ratio(samples: Mapping[str, int]) -> tuple[float, MetricValueStatus]:
+        average = trunc_div(saturate64(sum(samples.values())), len(samples))
+        return ratio_of(average, target), MetricValueStatus(average_value=average)
+
+    return _Measure(ratio, lambda _pod: target)
+
+
+def _utilization_measure(
+    metric: ResourceMetric | ContainerResourceMetric, target: int, pods: Sequence[Pod]
+) -> _Measure | str:
+    requests = _requests(metric, pods)
+    if isinstance(requests, str):
+        return requests
+
+    def ratio(samples: Mapping[str, int]) -> tuple[float, MetricValueStatus] | str:
+        usage = requested = count = 0
+        for name, milli in samples.items():
+            request = requests.get(name)
+            if request is not None:
+                usage += milli
+                requested += request
+                count += 1
+        usage, requested = saturate64(usage), saturate64(requested)
+        if requested == 0:
+            return f"the pods with samples request no {metric.name} in sum"
+        utilization = saturate32(trunc_div(saturate64(usage * 100), requested))
+        current = MetricValueStatus(
+            average_value=trunc_div(usage, count), average_utilization=utilization
+        )
+        return float(utilization) / float(target), current
+
+    def charge(pod: str) -> int:
+        return trunc_div(saturate64(requests[pod] * max(100, target)), 100)
+
+    return _Measure(ratio, charge)
+
+
+def _requests(
+    metric: ResourceMetric | ContainerResourceMetric, pods: Sequence[Pod]
+) -> dict[str, int] | str:
+    """Each pod's request in milli-units; every listed pod must have one, whatever its phase."""
+    # Pods of one template share their requests, so most of the work is done once.
+    known: dict[int, int] = {}
+    by_pod: dict[str, int] = {}
+    for pod in pods:
+        template = id(pod.requests)
+        if template not in known:
+            request = request_of(pod.requests, metric.name, metric.container)
+            if isinstance(request, str):
+                return f"pod {pod.name}: {request}"
+            known[template] = request
+        by_pod[pod.name] = known[template]
+    return by_pod
+

@@ -1,0 +1,191 @@
+"""Plays recorded scenarios of the real HPA controller through the core and compares everything.
+
+The form of the files is one JSON object a line: a spec, flags, and ticks of what was observed
+and what the controller made of it.
+"""
+
+import gzip
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from autoscaler.config import defaulted, parse_spec, to_core
+from autoscaler.core.decide import decide, settle
+from autoscaler.core.decision import Decision
+from autoscaler.core.history import History
+from autoscaler.core.observation import (
+    ConditionStatus,
+    ContainerRequests,
+    Gap,
+    GapKind,
+    Observation,
+    Pod,
+    PodRequests,
+    PodSamples,
+    Reading,
+    Sample,
+    Scale,
+    Values,
+)
+from autoscaler.core.quantity import parse
+from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec
+from autoscaler.core.status import current_metrics
+
+Json = Mapping[str, Any]
+"""Recorded JSON; its shape is the file format's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """One tick (or the defaulting) that came out differently."""
+
+    scenario: str
+    tick: float | None
+    field: str
+    expected: object
+    got: object
+    observed: object
+
+    def __str__(self) -> str:
+        where = "defaulting" if self.tick is None else f"t={self.tick:g}"
+        return (
+            f"{self.scenario} at {where}: {self.field}\n"
+            f"  expected {json.dumps(self.expected)}\n"
+            f"  got      {json.dumps(self.got)}\n"
+            f"  observed {json.dumps(self.observed)}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What playing a file gave."""
+
+    scenarios: int
+    ticks: int
+    mismatches: tuple[Mismatch, ...]
+
+
+def scenarios(path: Path) -> Iterator[Json]:
+    """Read a file's scenarios, plain or gzip."""
+    with path.open("rb") as probe:
+        packed = probe.read(2) == b"\x1f\x8b"
+    with gzip.open(path, "rt") if packed else path.open("rt") as lines:
+        for line in lines:
+            if line.strip():
+                yield json.loads(line)
+
+
+def play_file(path: Path) -> Score:
+    """Play every scenario of a file."""
+    count = ticks = 0
+    mismatches: list[Mismatch] = []
+    for scenario in scenarios(path):
+        count += 1
+        ticks += len(scenario["ticks"])
+        mismatches.extend(play(scenario))
+    return Score(count, ticks, tuple(mismatches))
+
+
+def play(scenario: Json) -> Iterator[Mismatch]:
+    """Play one scenario from an empty history and yield whatever differs."""
+    name = scenario["name"]
+    model = parse_spec(scenario["spec"])
+    if defaulted(model) != scenario["defaultedSpec"]:
+        yield Mismatch(
+            name,
+            None,
+            "defaultedSpec",
+            scenario["defaultedSpec"],
+            defaulted(model),
+            scenario["spec"],
+        )
+    spec, flags = to_core(model), _flags(scenario["flags"])
+    history = History()
+    for tick in scenario["ticks"]:
+        decision, history = play_tick(spec, flags, tick, history)
+        got = outcome_of(decision, history)
+        for field, expected in tick["expected"].items():
+            if got[field] != expected:
+                yield Mismatch(name, tick["t"], field, expected, got[field], tick["observed"])
+
+
+def play_tick(
+    spec: HorizontalPodAutoscalerSpec, flags: Flags, tick: Json, history: History
+) -> tuple[Decision, History]:
+    """Decide one tick; the recorded API server accepts every write."""
+    decision, history = decide(spec, flags, _observation(tick["observed"]), history, tick["t"])
+    if decision.rescale:
+        decision, history = settle(spec, decision, history)
+    return decision, history
+
+
+def outcome_of(decision: Decision, history: History) -> Json:
+    """Render a decision in the recorded form of `expected`."""
+    return {
+        "specReplicas": decision.desired,
+        "desiredReplicas": history.desired_replicas,
+        "rescaled": decision.written,
+        "conditions": [
+            {"type": one.type, "status": one.status.value, "reason": one.reason}
+            for one in decision.conditions
+        ],
+        "events": [
+            f"{one.type} {one.reason}" + (f" {one.message}" if one.type == "Normal" else "")
+            for one in decision.events
+        ],
+        "currentMetrics": current_metrics(decision),
+        "outcome": decision.outcome.value,
+    }
+
+
+def _flags(flags: Json) -> Flags:
+    return Flags(
+        tolerance=float(flags["tolerance"]),
+        downscale_stabilization=float(flags["downscaleStabilizationSeconds"]),
+        cpu_initialization_period=float(flags["cpuInitializationPeriodSeconds"]),
+        initial_readiness_delay=float(flags["initialReadinessDelaySeconds"]),
+    )
+
+
+def _observation(observed: Json) -> Observation:
+    return Observation(
+        Scale(observed["specReplicas"], observed["statusReplicas"], "app=target"),
+        tuple(_pod(pod) for pod in observed["pods"] or ()),
+        tuple(_reading(metric) for metric in observed["metrics"] or ()),
+    )
+
+
+def _pod(pod: Json) -> Pod:
+    ready = {True: ConditionStatus.TRUE, False: ConditionStatus.FALSE, None: None}[pod["ready"]]
+    containers = pod["requests"] or {"app": {}}
+    return Pod(
+        name=pod["name"],
+        phase=pod["phase"],
+        ready=ready,
+        ready_transition=pod["readyTransition"],
+        start_time=pod["startTime"],
+        deleted=pod["deleted"],
+        requests=PodRequests(
+            tuple(
+                ContainerRequests(name, {res: parse(text) for res, text in requests.items()})
+                for name, requests in containers.items()
+            )
+        ),
+    )
+
+
+def _reading(metric: Json) -> Reading:
+    if "error" in metric:
+        return Gap(GapKind.ERROR, metric["error"])
+    if metric.get("samples"):
+        return PodSamples(
+            {
+                pod: Sample(one["milli"], one["timestamp"], one["window"])
+                for pod, one in metric["samples"].items()
+            }
+        )
+    if metric.get("values"):
+        return Values(tuple(metric["values"]))
+    return Gap(GapKind.EMPTY, "the answer is empty")
