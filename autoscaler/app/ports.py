@@ -8,9 +8,11 @@ or a server does.
 from dataclasses import dataclass
 from typing import Protocol
 
+from autoscaler.core.decision import Decision
 from autoscaler.core.observation import Pod, Scale, Unavailable
 from autoscaler.core.series import Answer, QueryFailure
 from autoscaler.core.spec import ScaleTargetRef
+from autoscaler.core.target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,24 @@ class WriteFailed:
     message: str
 
 
-WriteOutcome = Written | Superseded | WriteFailed
+@dataclass(frozen=True, slots=True)
+class NotWritten:
+    """The write was left out on purpose: a plan."""
+
+
+WriteOutcome = Written | Superseded | WriteFailed | NotWritten
+
+
+@dataclass(frozen=True, slots=True)
+class SyncResult:
+    """One target at one sync: the decision, and what became of its write.
+
+    ``write`` is None where nothing was to be written.
+    """
+
+    target: Target
+    decision: Decision
+    write: WriteOutcome | None = None
 
 
 class MetricsReader(Protocol):
@@ -45,12 +64,16 @@ class MetricsReader(Protocol):
         ...
 
 
-class ScaleClient(Protocol):
-    """Reads and writes the scale subresource of any kind that has one."""
+class ScaleReader(Protocol):
+    """Reads the scale subresource of any kind that has one."""
 
     def read(self, namespace: str, ref: ScaleTargetRef, deadline: float) -> Scale | Unavailable:
         """Read the scale."""
         ...
+
+
+class ScaleWriter(Protocol):
+    """Writes the scale subresource."""
 
     def write(
         self, namespace: str, ref: ScaleTargetRef, scale: Scale, replicas: int, deadline: float
@@ -65,8 +88,14 @@ class ScaleClient(Protocol):
 class PodLister(Protocol):
     """Lists pods."""
 
-    def pods(
-        self, namespace: str, selector: str, deadline: float
-    ) -> tuple[Pod, ...] | Unavailable:
+    def pods(self, namespace: str, selector: str, deadline: float) -> tuple[Pod, ...] | Unavailable:
         """List the pods of a namespace that match a selector in string form."""
+        ...
+
+
+class Reporter(Protocol):
+    """Is told what became of each target."""
+
+    def report(self, result: SyncResult) -> None:
+        """Take in one target's result."""
         ...

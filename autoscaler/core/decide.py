@@ -1,7 +1,7 @@
 """One decision, from what was read to what is to be written (semantics section 1).
 
-`decide` is the HorizontalPodAutoscaler's reconcile without its reads and writes; `settle`
-is what follows from the answer to the write.  Both are pure.
+`decide` is the HorizontalPodAutoscaler's reconcile without its reads and writes; what
+follows from the answer to the write is in `autoscaler.core.settle`.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from autoscaler.core.decision import (
     Zone,
 )
 from autoscaler.core.history import History, Recommendation
-from autoscaler.core.limits import limit, limit_legacy, record_event
+from autoscaler.core.limits import limit, limit_legacy
 from autoscaler.core.names import winner_name
 from autoscaler.core.observation import (
     ConditionStatus,
@@ -63,73 +63,9 @@ def decide(
     """Decide what one target's replicas ought to be at the instant ``now`` (Unix seconds).
 
     Returns the decision and the history to carry on with.  Nothing is written yet: where the
-    decision says ``rescale``, its write's outcome goes to `settle` or `settle_failure`.
+    decision says ``rescale``, the write's outcome goes to `settle` or `settle_failure`.
     """
     return _Reconcile(spec, flags, observation, history, now).run()
-
-
-def settle(
-    spec: HorizontalPodAutoscalerSpec, decision: Decision, history: History
-) -> tuple[Decision, History]:
-    """Take in that the API server accepted the write (step R14).
-
-    The scale event counts from the instant of the decision.
-    """
-    current, desired, now = decision.current or 0, decision.desired, decision.time
-    conditions = with_condition(
-        decision.conditions,
-        ABLE_TO_SCALE,
-        TRUE,
-        "SucceededRescale",
-        f"the scale was updated from {current} to {desired} replicas",
-        now,
-    )
-    event = Event("Normal", "SuccessfulRescale", f"New size: {desired}; reason: {decision.reason}")
-    ups, downs = history.scale_ups, history.scale_downs
-    if spec.behavior is not None:
-        if desired > current:
-            ups = record_event(ups, spec.behavior.scale_up, desired - current, now)
-        else:
-            downs = record_event(downs, spec.behavior.scale_down, current - desired, now)
-    settled = replace(
-        decision, conditions=conditions, events=(*decision.events, event), written=True
-    )
-    return settled, replace(
-        history,
-        scale_ups=ups,
-        scale_downs=downs,
-        conditions=conditions,
-        desired_replicas=desired,
-        last_scale_time=now,
-        zeroed_by_us=desired == 0,
-    )
-
-
-def settle_failure(
-    decision: Decision, history: History, previous: History, error: str
-) -> tuple[Decision, History]:
-    """Take in that nothing was written (step R13).
-
-    No scale event is stored, and the desired count stays the ``previous`` one; this sync's
-    recommendation remains.
-    """
-    conditions = with_condition(
-        decision.conditions,
-        ABLE_TO_SCALE,
-        FALSE,
-        "FailedUpdateScale",
-        f"the scale could not be updated: {error}",
-        decision.time,
-    )
-    event = Event(
-        "Warning",
-        "FailedRescale",
-        f"New size: {decision.desired}; reason: {decision.reason}; error: {error}",
-    )
-    settled = replace(decision, conditions=conditions, events=(*decision.events, event))
-    return settled, replace(
-        history, conditions=conditions, desired_replicas=previous.desired_replicas
-    )
 
 
 class _Reconcile:
@@ -150,6 +86,7 @@ class _Reconcile:
         self.now = now
         self.conditions: Conditions = history.conditions
         self.events: list[Event] = []
+        self.tolerance = tolerance_of(spec, flags)
 
     def run(self) -> tuple[Decision, History]:
         scale = self.observation.scale
@@ -348,6 +285,7 @@ class _Reconcile:
             scale=scale,
             min_replicas=self.spec.min_replicas,
             max_replicas=self.spec.max_replicas,
+            tolerance=self.tolerance,
             desired=current if desired is None else desired,
             rescale=desired is not None and desired != current,
             reason=reason,

@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from autoscaler.core.grouping import PodGroups
 from autoscaler.core.history import Condition, Recommendation
+from autoscaler.core.numbers import Tolerance
 from autoscaler.core.observation import Reading, Scale, Unavailable
 from autoscaler.core.spec import MetricSpec, ScalingPolicy
 
@@ -176,6 +177,7 @@ class Decision:
     scale: Scale | Unavailable
     min_replicas: int
     max_replicas: int
+    tolerance: Tolerance
     desired: int
     rescale: bool
     reason: str

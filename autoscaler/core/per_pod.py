@@ -175,4 +175,3 @@ def _requests(
             known[template] = request
         by_pod[pod.name] = known[template]
     return by_pod
-

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from autoscaler.config import defaulted, parse_spec, to_core
-from autoscaler.core.decide import decide, settle
+from autoscaler.core.decide import decide
 from autoscaler.core.decision import Decision
 from autoscaler.core.history import History
 from autoscaler.core.observation import (
@@ -30,6 +30,7 @@ from autoscaler.core.observation import (
     Values,
 )
 from autoscaler.core.quantity import parse
+from autoscaler.core.settle import settle
 from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec
 from autoscaler.core.status import current_metrics
 

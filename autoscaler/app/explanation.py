@@ -1,0 +1,201 @@
+"""A decision told to an operator, line by line, in the order in which it was made."""
+
+from collections.abc import Iterator
+
+from autoscaler.app import wording
+from autoscaler.app.ports import Superseded, SyncResult, WriteFailed, WriteOutcome, Written
+from autoscaler.core.decision import (
+    Calculation,
+    Decision,
+    Limit,
+    MetricResult,
+    Rule,
+    Stabilization,
+    Zone,
+)
+from autoscaler.core.limits import SCALE_DOWN_LIMIT, SCALE_UP_LIMIT, TOO_FEW, TOO_MANY
+from autoscaler.core.observation import Gap, PodSamples, Scale, Unavailable, Values
+
+_LABEL_WIDTH = 12
+
+
+def explain(result: SyncResult) -> str:
+    """Tell the whole decision of one target."""
+    decision = result.decision
+    lines = [
+        f"{result.target.key} at {wording.instant(decision.time)}: {verdict(result)}",
+        *_lines("scale", _scale(decision)),
+    ]
+    for number, metric in enumerate(decision.metrics, 1):
+        lines += _lines(f"metric {number}", _metric(metric, decision))
+    lines += _lines("combine", _combination(decision))
+    lines += _lines("stabilize", _stabilization(decision.stabilization))
+    lines += _lines("limit", _limit(decision.limit))
+    if decision.releases_at is not None:
+        lines += _lines("next", [f"a limit lets go at {wording.instant(decision.releases_at)}"])
+    lines += _lines(
+        "conditions",
+        [f"{one.type}={one.status} {one.reason}: {one.message}" for one in decision.conditions],
+    )
+    return "\n".join(lines)
+
+
+def verdict(result: SyncResult) -> str:
+    """Say in one sentence what was decided and what became of it."""
+    decision, write = result.decision, result.write
+    current = decision.current
+    if current is None:
+        return "nothing is decided, since the scale cannot be read"
+    if not decision.rescale:
+        return _unchanged(decision, current)
+    move = f"{current} -> {decision.desired} replicas"
+    why = f" ({decision.reason})" if decision.reason else " (a recent recommendation)"
+    return _written(write, move, why)
+
+
+def _written(write: WriteOutcome | None, move: str, why: str) -> str:
+    if isinstance(write, Superseded):
+        return f"{move} not written: somebody else set {write.scale.spec_replicas} meanwhile"
+    if isinstance(write, WriteFailed):
+        return f"{move} not written: {write.message}"
+    return f"{'scaled' if isinstance(write, Written) else 'would scale'} {move}{why}"
+
+
+def _unchanged(decision: Decision, current: int) -> str:
+    if decision.zone is Zone.DISABLED:
+        return "disabled: the target is at zero, and minReplicas is not"
+    if decision.outcome == "blocked":
+        return f"stays at {current} replicas: nothing can be decided"
+    return f"stays at {current} replicas"
+
+
+def _lines(label: str, texts: list[str]) -> Iterator[str]:
+    for index, text in enumerate(texts):
+        yield f"  {(label if index == 0 else ''):<{_LABEL_WIDTH}}{text}"
+
+
+def _scale(decision: Decision) -> list[str]:
+    bounds = f"minReplicas {decision.min_replicas}, maxReplicas {decision.max_replicas}"
+    if isinstance(decision.scale, Unavailable):
+        return [decision.scale.message, bounds]
+    scale = decision.scale
+    lines = [f"{scale.spec_replicas} replicas in spec, {scale.status_replicas} in status; {bounds}"]
+    if decision.zone in {Zone.ABOVE_MAX, Zone.BELOW_MIN}:
+        lines.append(f"{decision.reason}: {decision.desired}, without a look at the metrics")
+    return lines
+
+
+def _metric(result: MetricResult, decision: Decision) -> list[str]:
+    metric = result.metric
+    lines = [f"{metric.type} {wording.metric_name(metric)}, target {wording.target(metric)}"]
+    outcome = result.outcome
+    if not isinstance(outcome, Calculation):
+        return [*lines, f"{outcome.reason}: {outcome.message}"]
+    lines += _reading(result, outcome)
+    tolerance = decision.tolerance
+    borders = f"{1.0 - tolerance.down:g} to {1.0 + tolerance.up:g}"
+    lines.append(f"ratio {outcome.ratio:.4g}, tolerated are {borders}")
+    lines.append(_proposal(result, outcome, decision.scale))
+    return lines
+
+
+def _reading(result: MetricResult, outcome: Calculation) -> list[str]:
+    reading, lines = result.reading, []
+    if isinstance(reading, Values):
+        total = wording.quantity(result.metric, sum(reading.values))
+        of = "1 series" if len(reading.values) == 1 else f"the sum of {len(reading.values)} series"
+        lines.append(f"measured {total}, {of}")
+        if outcome.negative_sum:
+            lines.append("a negative sum counts as 0")
+    elif isinstance(reading, PodSamples):
+        lines.append(f"measured {wording.usage(result)} over {len(reading.samples)} pods")
+    if outcome.groups is not None:
+        groups = outcome.groups
+        named = (
+            ("unready", groups.unready),
+            ("missing", groups.missing),
+            ("ignored", groups.ignored),
+        )
+        parts = [f"{groups.ready} ready"]
+        parts += [f"{len(names)} {word} ({_some(names)})" for word, names in named if names]
+        lines.append("pods: " + ", ".join(parts))
+    if not isinstance(reading, Gap):
+        lines += [f"{gap.kind.value}: {gap.detail}" for gap in reading.gaps]
+    if isinstance(reading, PodSamples):
+        lines += [f"{gap.kind.value}: {gap.detail}" for gap in reading.dropped.values()]
+    return lines
+
+
+def _some(names: tuple[str, ...], most: int = 3) -> str:
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def _proposal(result: MetricResult, outcome: Calculation, scale: Scale | Unavailable) -> str:
+    proposal, rule, ratio = outcome.proposal, outcome.rule, outcome.ratio
+    if rule is Rule.WITHIN_TOLERANCE:
+        which = "spec" if wording.per_pod(result.metric) else _counted(result, scale)
+        return f"proposes {proposal}: within tolerance, the {which} replicas stand"
+    if rule is Rule.READY_PODS:
+        return f"proposes {proposal} = ceil({ratio:.4g} x {outcome.multiplier} ready pods)"
+    if rule is Rule.REBALANCED:
+        return (
+            f"proposes {proposal} = ceil({outcome.rebalanced_ratio:.4g} x {outcome.multiplier} "
+            "samples), missing and unready pods filled in"
+        )
+    if rule is Rule.REBALANCED_AWAY:
+        return (
+            f"proposes {proposal}: with missing and unready pods filled in the ratio is "
+            f"{outcome.rebalanced_ratio:.4g}, which does not confirm the change"
+        )
+    if rule is Rule.FROM_ZERO:
+        return f"proposes {proposal} = ceil({ratio:.4g}), since there are no replicas yet"
+    total = sum(result.reading.values) if isinstance(result.reading, Values) else 0
+    usage = wording.quantity(result.metric, max(total, 0) if outcome.negative_sum else total)
+    return f"proposes {proposal} = ceil({usage} / {wording.target(result.metric)})"
+
+
+def _counted(result: MetricResult, scale: Scale | Unavailable) -> str:
+    averaged = isinstance(result.outcome, Calculation) and result.outcome.current.value is None
+    return "status" if averaged and isinstance(scale, Scale) else "spec"
+
+
+def _combination(decision: Decision) -> list[str]:
+    combined = decision.combination
+    if combined is None:
+        return []
+    text = f"{combined.before} -> {combined.after}"
+    if len(decision.metrics) > 1:
+        text += f", the largest proposal, of {combined.winner or 'no metric'}"
+    if combined.failed:
+        text += f"; {combined.failed} of {len(decision.metrics)} metrics failed, which forbids less"
+    return [text]
+
+
+def _stabilization(stage: Stabilization | None) -> list[str]:
+    if stage is None:
+        return []
+    if stage.held_by is None:
+        return [f"{stage.after}: no recent recommendation holds it"]
+    until = "" if stage.until is None else f" until {wording.instant(stage.until)}"
+    holder = f"{stage.held_by.replicas} was recommended at {wording.instant(stage.held_by.time)}"
+    return [f"{stage.before} -> {stage.after}, {stage.reason}: {holder} and holds{until}"]
+
+
+def _limit(stage: Limit | None) -> list[str]:
+    if stage is None:
+        return []
+    if stage.before == stage.after:
+        return [f"{stage.after}: within bounds and rates"]
+    cause = {
+        TOO_FEW: "minReplicas is the least",
+        TOO_MANY: "maxReplicas is the most",
+        SCALE_UP_LIMIT: f"up to {stage.allowed} are permitted at once",
+        SCALE_DOWN_LIMIT: f"down to {stage.allowed} are permitted at once",
+    }[stage.reason]
+    if stage.policy is not None:
+        policy = stage.policy
+        cause += f" by the policy {policy.type} {policy.value} per {policy.period_seconds}s"
+    if stage.until is not None:
+        cause += f", more from {wording.instant(stage.until)} on"
+    return [f"{stage.before} -> {stage.after}, {stage.reason}: {cause}"]

@@ -1,0 +1,20 @@
+"""A plan: everything of a sync but its writes."""
+
+from autoscaler.app.ports import NotWritten
+from autoscaler.core.observation import Scale
+from autoscaler.core.spec import ScaleTargetRef
+
+
+class NoWrites:
+    """A `ScaleWriter` that writes nothing, and says so."""
+
+    def write(
+        self,
+        namespace: str,  # noqa: ARG002 - the shape of a ScaleWriter
+        ref: ScaleTargetRef,  # noqa: ARG002
+        scale: Scale,  # noqa: ARG002
+        replicas: int,  # noqa: ARG002
+        deadline: float,  # noqa: ARG002
+    ) -> NotWritten:
+        """Leave the scale as it is."""
+        return NotWritten()

@@ -1,0 +1,150 @@
+"""A sync's result as plain data: what `plan -o json` prints and a log line carries."""
+
+from autoscaler.app import wording
+from autoscaler.app.ports import NotWritten, Superseded, SyncResult, WriteFailed, Written
+from autoscaler.core.decision import Calculation, Decision, MetricResult
+from autoscaler.core.grouping import PodGroups
+from autoscaler.core.observation import Gap, PodSamples, Reading, Scale, Unavailable, Values
+from autoscaler.core.status import current_metrics
+
+Json = dict[str, object]
+
+
+def record(result: SyncResult) -> Json:
+    """Return the whole of a result, JSON-ready, keys in camelCase."""
+    decision = result.decision
+    body: Json = {
+        "target": result.target.key,
+        "time": wording.instant(decision.time),
+        "zone": decision.zone.value,
+        "outcome": decision.outcome.value,
+        "scale": _scale(decision.scale),
+        "minReplicas": decision.min_replicas,
+        "maxReplicas": decision.max_replicas,
+        "metrics": [_metric(one) for one in decision.metrics],
+        "stages": _stages(decision),
+        "desiredReplicas": decision.desired,
+        "rescale": decision.rescale,
+        "reason": decision.reason,
+        "write": write_word(result),
+        "conditions": [
+            {
+                "type": one.type,
+                "status": one.status.value,
+                "reason": one.reason,
+                "message": one.message,
+                "lastTransitionTime": wording.instant(one.last_transition),
+            }
+            for one in decision.conditions
+        ],
+        "events": [
+            {"type": one.type, "reason": one.reason, "message": one.message}
+            for one in decision.events
+        ],
+        "currentMetrics": current_metrics(decision),
+    }
+    if decision.releases_at is not None:
+        body["releasesAt"] = wording.instant(decision.releases_at)
+    return body
+
+
+def write_word(result: SyncResult) -> str | None:
+    """Say in one word what became of the write; None where none was due."""
+    words = {
+        Written: "written",
+        Superseded: "superseded",
+        WriteFailed: "failed",
+        NotWritten: "planned",
+    }
+    return None if result.write is None else words[type(result.write)]
+
+
+def _scale(scale: Scale | Unavailable) -> Json:
+    if isinstance(scale, Unavailable):
+        return {"error": scale.message}
+    return {
+        "specReplicas": scale.spec_replicas,
+        "statusReplicas": scale.status_replicas,
+        "selector": scale.selector,
+    }
+
+
+def _metric(result: MetricResult) -> Json:
+    body: Json = {
+        "type": result.metric.type,
+        "name": wording.metric_name(result.metric),
+        "target": wording.target(result.metric),
+    }
+    gaps = _gaps(result.reading)
+    if gaps:
+        body["missing"] = [{"kind": gap.kind.value, "detail": gap.detail} for gap in gaps]
+    if not isinstance(result.outcome, Calculation):
+        return body | {"reason": result.outcome.reason, "error": result.outcome.message}
+    outcome = result.outcome
+    body |= {
+        "current": wording.usage(result),
+        "ratio": _finite(outcome.ratio),
+        "rule": outcome.rule.value,
+        "proposal": outcome.proposal,
+    }
+    if isinstance(result.reading, Values):
+        body["values"] = [wording.quantity(result.metric, one) for one in result.reading.values]
+    if outcome.multiplier is not None:
+        body["multiplier"] = outcome.multiplier
+    if outcome.rebalanced_ratio is not None:
+        body["rebalancedRatio"] = _finite(outcome.rebalanced_ratio)
+    if outcome.groups is not None:
+        body["pods"] = _groups(outcome.groups)
+    if outcome.negative_sum:
+        body["negativeSum"] = True
+    return body
+
+
+def _finite(ratio: float) -> float | str:
+    """JSON has no infinities and no NaN: those are written as words."""
+    return ratio if ratio - ratio == 0.0 else str(ratio)
+
+
+def _groups(groups: PodGroups) -> Json:
+    return {
+        "ready": groups.ready,
+        "unready": list(groups.unready),
+        "missing": list(groups.missing),
+        "ignored": list(groups.ignored),
+    }
+
+
+def _gaps(reading: Reading) -> tuple[Gap, ...]:
+    if isinstance(reading, Gap):
+        return (reading,)
+    if isinstance(reading, PodSamples):
+        return (*reading.gaps, *reading.dropped.values())
+    return reading.gaps
+
+
+def _stages(decision: Decision) -> list[Json]:
+    stages: list[Json] = [
+        {"name": one.name, "before": one.before, "after": one.after, "reason": one.reason}
+        for one in decision.stages
+    ]
+    stabilization, limit = decision.stabilization, decision.limit
+    for stage in stages:
+        if stage["name"] == "stabilize" and stabilization and stabilization.held_by:
+            stage["heldBy"] = {
+                "replicas": stabilization.held_by.replicas,
+                "time": wording.instant(stabilization.held_by.time),
+            }
+            _add_until(stage, stabilization.until)
+        if stage["name"] == "limit" and limit and limit.policy:
+            stage["policy"] = {
+                "type": limit.policy.type.value,
+                "value": limit.policy.value,
+                "periodSeconds": limit.policy.period_seconds,
+            }
+            _add_until(stage, limit.until)
+    return stages
+
+
+def _add_until(stage: Json, until: float | None) -> None:
+    if until is not None:
+        stage["until"] = wording.instant(until)

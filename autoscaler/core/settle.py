@@ -1,0 +1,74 @@
+"""What follows from the answer to a write: conditions, events, history (R13, R14)."""
+
+from dataclasses import replace
+
+from autoscaler.core.conditions import ABLE_TO_SCALE, with_condition
+from autoscaler.core.decision import Decision, Event
+from autoscaler.core.history import History
+from autoscaler.core.limits import record_event
+from autoscaler.core.observation import ConditionStatus
+from autoscaler.core.spec import HorizontalPodAutoscalerSpec
+
+
+def settle(
+    spec: HorizontalPodAutoscalerSpec, decision: Decision, history: History
+) -> tuple[Decision, History]:
+    """Take in that the API server accepted the write (step R14).
+
+    The scale event counts from the instant of the decision.
+    """
+    current, desired, now = decision.current or 0, decision.desired, decision.time
+    conditions = with_condition(
+        decision.conditions,
+        ABLE_TO_SCALE,
+        ConditionStatus.TRUE,
+        "SucceededRescale",
+        f"the scale was updated from {current} to {desired} replicas",
+        now,
+    )
+    event = Event("Normal", "SuccessfulRescale", f"New size: {desired}; reason: {decision.reason}")
+    ups, downs = history.scale_ups, history.scale_downs
+    if spec.behavior is not None:
+        if desired > current:
+            ups = record_event(ups, spec.behavior.scale_up, desired - current, now)
+        else:
+            downs = record_event(downs, spec.behavior.scale_down, current - desired, now)
+    settled = replace(
+        decision, conditions=conditions, events=(*decision.events, event), written=True
+    )
+    return settled, replace(
+        history,
+        scale_ups=ups,
+        scale_downs=downs,
+        conditions=conditions,
+        desired_replicas=desired,
+        last_scale_time=now,
+        zeroed_by_us=desired == 0,
+    )
+
+
+def settle_failure(
+    decision: Decision, history: History, previous: History, error: str
+) -> tuple[Decision, History]:
+    """Take in that nothing was written (step R13).
+
+    No scale event is stored, and the desired count stays the ``previous`` one; this sync's
+    recommendation remains.
+    """
+    conditions = with_condition(
+        decision.conditions,
+        ABLE_TO_SCALE,
+        ConditionStatus.FALSE,
+        "FailedUpdateScale",
+        f"the scale could not be updated: {error}",
+        decision.time,
+    )
+    event = Event(
+        "Warning",
+        "FailedRescale",
+        f"New size: {decision.desired}; reason: {decision.reason}; error: {error}",
+    )
+    settled = replace(decision, conditions=conditions, events=(*decision.events, event))
+    return settled, replace(
+        history, conditions=conditions, desired_replicas=previous.desired_replicas
+    )
