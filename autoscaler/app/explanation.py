@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from autoscaler.app import wording
-from autoscaler.app.ports import Superseded, SyncResult, WriteFailed, WriteOutcome, Written
+from autoscaler.app.ports import SyncResult
 from autoscaler.core.decision import (
     Calculation,
     Decision,
@@ -15,6 +15,7 @@ from autoscaler.core.decision import (
 )
 from autoscaler.core.limits import SCALE_DOWN_LIMIT, SCALE_UP_LIMIT, TOO_FEW, TOO_MANY
 from autoscaler.core.observation import Gap, PodSamples, Scale, Unavailable, Values
+from autoscaler.core.writes import Superseded, WriteFailed, WriteOutcome, Written
 
 _LABEL_WIDTH = 12
 

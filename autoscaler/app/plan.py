@@ -1,8 +1,8 @@
 """A plan: everything of a sync but its writes."""
 
-from autoscaler.app.ports import NotWritten
 from autoscaler.core.observation import Scale
 from autoscaler.core.spec import ScaleTargetRef
+from autoscaler.core.writes import NotWritten
 
 
 class NoWrites:

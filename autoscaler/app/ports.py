@@ -13,35 +13,7 @@ from autoscaler.core.observation import Pod, Scale, Unavailable
 from autoscaler.core.series import Answer, QueryFailure
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.target import Target
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """The API server said yes; ``scale`` is its answer."""
-
-    scale: Scale
-
-
-@dataclass(frozen=True, slots=True)
-class Superseded:
-    """Somebody else changed the count between our read and our write; theirs stands."""
-
-    scale: Scale
-
-
-@dataclass(frozen=True, slots=True)
-class WriteFailed:
-    """Nothing was written, or it is not known whether; the message is for the operator."""
-
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class NotWritten:
-    """The write was left out on purpose: a plan."""
-
-
-WriteOutcome = Written | Superseded | WriteFailed | NotWritten
+from autoscaler.core.writes import WriteOutcome
 
 
 @dataclass(frozen=True, slots=True)

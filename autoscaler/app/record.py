@@ -1,11 +1,12 @@
 """A sync's result as plain data: what `plan -o json` prints and a log line carries."""
 
 from autoscaler.app import wording
-from autoscaler.app.ports import NotWritten, Superseded, SyncResult, WriteFailed, Written
+from autoscaler.app.ports import SyncResult
 from autoscaler.core.decision import Calculation, Decision, MetricResult
 from autoscaler.core.grouping import PodGroups
 from autoscaler.core.observation import Gap, PodSamples, Reading, Scale, Unavailable, Values
 from autoscaler.core.status import current_metrics
+from autoscaler.core.writes import NotWritten, Superseded, WriteFailed, Written
 
 Json = dict[str, object]
 

@@ -20,11 +20,7 @@ from autoscaler.app.ports import (
     Reporter,
     ScaleReader,
     ScaleWriter,
-    Superseded,
     SyncResult,
-    WriteFailed,
-    WriteOutcome,
-    Written,
 )
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import Decision
@@ -35,6 +31,7 @@ from autoscaler.core.series import Answer, QueryFailure
 from autoscaler.core.settle import settle, settle_failure
 from autoscaler.core.spec import Flags, needs_pods
 from autoscaler.core.target import Target
+from autoscaler.core.writes import Superseded, WriteFailed, WriteOutcome, Written
 
 QUERIES_AT_ONCE = 16
 CLUSTER_CALLS_AT_ONCE = 16

@@ -1,0 +1,165 @@
+"""The command line: arguments in, exit codes and tables out.
+
+Commands import what they need when they run, so that `--help` answers at once.
+"""
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from autoscaler import __version__
+
+app = typer.Typer(
+    name="autoscaler",
+    help="Scales Kubernetes workloads on Prometheus metrics, exactly as the "
+    "HorizontalPodAutoscaler would, and explains every decision.",
+    no_args_is_help=True,
+    rich_markup_mode=None,  # importing rich alone takes longer than the help may
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class LogFormat(StrEnum):
+    """How log lines look."""
+
+    AUTO = "auto"
+    JSON = "json"
+    CONSOLE = "console"
+
+
+class LogLevel(StrEnum):
+    """The least severe lines that are printed."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class OutputFormat(StrEnum):
+    """What `plan` prints."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+ConfigFile = Annotated[
+    Path, typer.Option("--config", "-c", metavar="FILE", help="The YAML file of targets.")
+]
+
+
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the shape of an option's callback
+    if wanted:
+        typer.echo(f"autoscaler {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Take the options that stand before a command."""
+
+
+@app.command(epilog="Example: autoscaler run -c /etc/autoscaler/autoscaler.yaml")
+def run(
+    config: ConfigFile,
+    log_level: Annotated[LogLevel, typer.Option(help="The least severe lines.")] = LogLevel.INFO,
+    log_format: Annotated[
+        LogFormat, typer.Option(help="auto: console on a terminal, JSON elsewhere.")
+    ] = LogFormat.AUTO,
+) -> None:
+    """Run the daemon until SIGTERM or SIGINT.
+
+    Exit codes: 0 stopped by a signal, 1 cannot reach what it needs to start, 2 bad
+    configuration.
+    """
+    from autoscaler.cli.running import run_daemon
+
+    sys.exit(run_daemon(config, log_level.value, log_format.value))
+
+
+@app.command(epilog="Example: autoscaler validate /etc/autoscaler/*.yaml")
+def validate(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="YAML files to check.")],
+) -> None:
+    """Check configuration files and print every error at once.
+
+    Exit codes: 0 all are valid, 2 some are not.
+    """
+    from autoscaler.cli.validating import validate_files
+
+    sys.exit(validate_files(files))
+
+
+@app.command(
+    epilog="Examples: autoscaler plan -c autoscaler.yaml, "
+    "autoscaler plan -c autoscaler.yaml --explain shop/order-worker"
+)
+def plan(
+    config: ConfigFile,
+    targets: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[TARGET]...", help="NAMESPACE/NAME or NAMESPACE/KIND/NAME; default all."
+        ),
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Tell each target's whole decision.")
+    ] = False,
+    output: Annotated[
+        OutputFormat, typer.Option("--output", "-o", help="table, or json with everything.")
+    ] = OutputFormat.TABLE,
+) -> None:
+    """Sync once against the live cluster and Prometheus, write nothing, print what would be.
+
+    A plan starts without history: no recommendation or earlier scaling holds it back.
+    Exit codes: 0 every target was decided, 1 some could not be, 2 bad configuration.
+    """
+    from autoscaler.cli.planning import print_plan
+
+    sys.exit(print_plan(config, targets or [], explain=explain, as_json=output == "json"))
+
+
+@app.command(epilog="Example: autoscaler schema > autoscaler.schema.json")
+def schema() -> None:
+    """Print the JSON Schema of the configuration file, for editors."""
+    import json
+
+    from autoscaler.config import json_schema
+
+    typer.echo(json.dumps(json_schema(), indent=2))
+
+
+@app.command(epilog="Examples: autoscaler demo, autoscaler demo --context kind-kind")
+def demo(
+    context: Annotated[
+        str | None,
+        typer.Option(help="Use this context's cluster instead of the embedded stand-in."),
+    ] = None,
+    namespace: Annotated[
+        str, typer.Option(help="With --context: the namespace to create and remove.")
+    ] = "autoscaler-demo",
+) -> None:
+    """Watch a queue fill and drain, and its workers follow, in about a minute.
+
+    Needs Prometheus on the PATH. Ctrl-C leaves nothing behind.
+    """
+    from autoscaler.demo import DemoOptions
+    from autoscaler.demo import run as run_demo
+
+    sys.exit(run_demo(DemoOptions(context=context, namespace=namespace)))
+
+
+def main() -> None:
+    """Run the command line."""
+    app()

@@ -1,0 +1,5 @@
+"""`python -m autoscaler`."""
+
+from autoscaler.cli import main
+
+main()

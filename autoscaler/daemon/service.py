@@ -1,0 +1,50 @@
+"""The daemon: syncs until a signal says stop."""
+
+import signal
+import threading
+from types import FrameType
+
+import structlog
+from structlog.typing import FilteringBoundLogger
+
+from autoscaler import __version__, clock
+from autoscaler.app.sync import Syncer
+from autoscaler.config import Config
+from autoscaler.daemon.reporting import LogReporter
+from autoscaler.daemon.schedule import run_periodically
+from autoscaler.daemon.world import connected
+
+
+def serve(config: Config) -> None:
+    """Sync the configuration's targets until SIGTERM or SIGINT.
+
+    The write in hand is finished before this returns.  Raises ConnectError when there is no
+    usable way to a cluster.  Must be called on the main thread, which alone gets signals.
+    """
+    log: FilteringBoundLogger = structlog.get_logger()
+    stop = threading.Event()
+    received: list[str] = []
+
+    def handle(number: int, _frame: FrameType | None) -> None:
+        # Only flags: a handler may interrupt the main thread anywhere.
+        received.append(signal.Signals(number).name)
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, handle)
+    with (
+        connected(config, LogReporter(log), stop, writes=True) as world,
+        Syncer(config.targets, config.flags, world, stop) as syncer,
+    ):
+        log.info(
+            "started",
+            version=__version__,
+            targets=len(config.targets),
+            sync_period_seconds=config.sync_period,
+        )
+
+        def tick() -> None:
+            syncer.sync(clock.wall(), clock.monotonic(), config.sync_period)
+
+        run_periodically(tick, config.sync_period, stop, log)
+    log.info("stopped", signal=received[0])
