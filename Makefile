@@ -1,0 +1,52 @@
+# `make demo` and `make test` are all that a new Debian or Ubuntu machine needs.
+
+VENV := .venv
+PYTHON ?= $(firstword $(foreach name,python3.14 python3.13 python3.12 python3.11 python3,$(if $(shell command -v $(name)),$(name))))
+BIN := $(VENV)/bin
+
+.PHONY: demo test pytest check fix lock clean
+
+## demo: watch a queue fill and drain, and its workers follow, in about a minute
+demo: $(VENV)/.runtime
+	@scripts/require.sh prometheus
+	@$(BIN)/python -m autoscaler demo $(DEMO_FLAGS)
+
+## test: the checks, then every test, against a real Prometheus, RabbitMQ and control plane
+test: check pytest
+
+pytest: $(VENV)/.dev
+	@scripts/require.sh prometheus rabbitmq-server openssl
+	$(BIN)/python -m pytest $(PYTEST_FLAGS)
+
+## check: lint, format, types, import floors, lock files
+check: $(VENV)/.dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+## fix: what the linter and the formatter can mend by themselves
+fix: $(VENV)/.dev
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+## lock: pin the newest versions that pyproject.toml allows
+lock: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet uv
+	scripts/lock.sh $(BIN)/uv
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+$(BIN)/python:
+	@scripts/require.sh python3-venv
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.runtime: $(BIN)/python requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@touch $@
+
+$(VENV)/.dev: $(BIN)/python requirements-dev.lock pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@ $(VENV)/.runtime

@@ -1,0 +1,220 @@
+"""A sync of many targets: what is asked, what is decided, what is written, what is reported."""
+
+import threading
+
+import pytest
+
+from autoscaler.app.plan import NoWrites
+from autoscaler.app.sync import Syncer, World
+from autoscaler.core.decision import Outcome
+from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.core.series import Answer, QueryFailure, Series
+from autoscaler.core.spec import Flags
+from autoscaler.core.writes import NotWritten, Superseded, WriteFailed, Written
+from tests.app.world import T0, Memory, answer, external, per_pod, pod
+
+BUDGET = 10.0
+
+
+def test_a_target_is_scaled_as_its_queue_demands() -> None:
+    """200 messages at 30 a replica are ceil(6.67) = 7, limited to 4 from 1 by the doubling rule."""
+    world = Memory(
+        answers={"queue": answer(200.0)}, scales={"shop/worker": Scale(1, 1, "app=worker")}
+    )
+    with world.syncer([external("shop", "worker")]) as syncer:
+        syncer.sync(T0, 0.0, BUDGET)
+        assert world.written == [("shop/worker", 4)]
+        syncer.sync(T0 + 15, 0.0, BUDGET)
+    assert world.written == [("shop/worker", 4), ("shop/worker", 7)]
+    result = world.result("shop/worker")
+    assert isinstance(result.write, Written)
+    assert [condition.reason for condition in result.decision.conditions] == [
+        "SucceededRescale",
+        "ValidMetricFound",
+        "DesiredWithinRange",
+    ]
+
+
+def test_one_query_serves_all_targets() -> None:
+    """A hundred targets with one PromQL ask it once, and each reads its own series."""
+    names = [f"worker-{number}" for number in range(100)]
+    series = [Series({"queue": name}, 60.0, T0) for name in names]
+    world = Memory(
+        answers={"queue": Answer(series)},
+        scales={f"shop/{name}": Scale(2, 2, f"app={name}") for name in names},
+    )
+    with world.syncer([external("shop", name, queue=name) for name in names]) as syncer:
+        syncer.sync(T0, 0.0, BUDGET)
+    assert world.queried == ["queue"]
+    assert len(world.results) == 100
+    assert {result.decision.metrics[0].proposal for result in world.results} == {2}
+    assert world.written == []
+
+
+def test_a_broken_metric_leaves_the_other_targets_alone() -> None:
+    """One query fails: its target is blocked and says why, the other is scaled."""
+    world = Memory(
+        answers={"bad": QueryFailure("parse error at char 3"), "queue": answer(90.0)},
+        scales={"shop/a": Scale(5, 5, "app=a"), "shop/b": Scale(2, 2, "app=b")},
+    )
+    with world.syncer([external("shop", "a", promql="bad"), external("shop", "b")]) as syncer:
+        syncer.sync(T0, 0.0, BUDGET)
+    assert world.written == [("shop/b", 3)]
+    blocked = world.result("shop/a").decision
+    assert blocked.outcome is Outcome.BLOCKED
+    assert blocked.desired == 5
+    assert "parse error at char 3" in blocked.events[0].message
+
+
+def test_a_missing_object_leaves_the_other_targets_alone() -> None:
+    """An unreadable scale gives FailedGetScale for its target, and the other is scaled."""
+    world = Memory(
+        answers={"queue": answer(90.0)},
+        scales={"shop/a": Unavailable("deployments.apps a not found"), "shop/b": Scale(2, 2, "b")},
+    )
+    with world.syncer([external("shop", "a"), external("shop", "b")]) as syncer:
+        syncer.sync(T0, 0.0, BUDGET)
+    assert world.written == [("shop/b", 3)]
+    condition = world.result("shop/a").decision.conditions[0]
+    assert (condition.reason, condition.message) == (
+        "FailedGetScale",
+        "deployments.apps a not found",
+    )
+
+
+def test_a_slow_query_delays_only_its_own_targets() -> None:
+    """While one query hangs, a target of another query is already written."""
+    written_meanwhile = threading.Event()
+
+    def wait_for_the_other() -> None:
+        assert written_meanwhile.wait(5), "the other target waited for the slow query"
+
+    world = Memory(
+        answers={"slow": answer(30.0), "queue": answer(90.0)},
+        scales={"shop/a": Scale(1, 1, "app=a"), "shop/b": Scale(2, 2, "app=b")},
+        on_query={"slow": wait_for_the_other},
+        on_write=lambda _name: written_meanwhile.set(),
+    )
+    with world.syncer([external("shop", "a", promql="slow"), external("shop", "b")]) as syncer:
+        syncer.sync(T0, 0.0, BUDGET)
+    assert world.written == [("shop/b", 3)]
+    assert world.result("shop/a").decision.outcome is Outcome.OK
+
+
+def test_pods_are_listed_only_where_a_decision_looks_at_them() -> None:
+    """An averaged External metric lists no pods; a Pods metric lists those of its selector."""
+    world = Memory(
+        answers={"queue": answer(30.0), "rps": answer(25.0, namespace="shop", pod="web-1")},
+        scales={"shop/worker": Scale(1, 1, "app=worker"), "shop/web": Scale(1, 1, "app=web")},
+        pod_lists={"shop: app=web": (pod("web-1"),)},
+    )
+    with world.syncer([external("shop", "worker"), per_pod("shop", "web")]) as syncer:
+        syncer.sync(T0, 0.0, BUDGET)
+    assert world.listed == ["shop: app=web"]
+    assert world.written == [("shop/web", 3)]
+
+
+def test_an_unlistable_pod_blocks_its_target() -> None:
+    """Without the list of pods nothing is decided, and the condition says why."""
+    world = Memory(
+        answers={"rps": answer(25.0, namespace="shop", pod="web-1")},
+        scales={"shop/web": Scale(1, 1, "app=web")},
+        pod_lists={"shop: app=web": Unavailable("pods is forbidden")},
+    )
+    with world.syncer([per_pod("shop", "web")]) as syncer:
+        syncer.sync(T0, 0.0, BUDGET)
+    decision = world.result("shop/web").decision
+    assert decision.outcome is Outcome.BLOCKED
+    assert ("ScalingActive", "FailedListPods", "pods is forbidden") in [
+        (one.type, one.reason, one.message) for one in decision.conditions
+    ]
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_two_targets_that_select_the_same_pods_are_both_held(*, shared: bool) -> None:
+    """Overlapping selectors block both from the first sync on, but only if a pod is in both."""
+    world = Memory(
+        answers={"queue": answer(600.0)},
+        scales={"shop/a": Scale(2, 2, "app=x"), "shop/b": Scale(2, 2, "app=x,tier=b")},
+    )
+    if shared:
+        world.pod_lists["shop: app=x,app=x,tier=b"] = (pod("b-1"),)
+        world.pod_lists["shop: app=x,tier=b,app=x"] = (pod("b-1"),)
+    with world.syncer([external("shop", "a"), external("shop", "b")]) as syncer:
+        syncer.sync(T0, 0.0, BUDGET)
+    reasons = {one.reason for result in world.results for one in result.decision.conditions}
+    assert ("AmbiguousSelector" in reasons) is shared
+    assert len(world.written) == (0 if shared else 2)
+
+
+def test_selectors_that_cannot_meet_cost_no_request() -> None:
+    """Targets that demand different values of one label are never compared on the cluster."""
+    world = Memory(
+        answers={"queue": answer(30.0)},
+        scales={"shop/a": Scale(1, 1, "app=a"), "shop/b": Scale(1, 1, "app=b")},
+    )
+    with world.syncer([external("shop", "a"), external("shop", "b")]) as syncer:
+        syncer.sync(T0, 0.0, BUDGET)
+    assert world.listed == []
+
+
+@pytest.mark.parametrize(
+    ("outcome", "error"),
+    [
+        (Superseded(Scale(9, 9, "app=a")), "somebody else set the replicas to 9"),
+        (WriteFailed("the API server said 500"), "the API server said 500"),
+    ],
+)
+def test_a_write_that_did_not_happen_is_said_and_not_counted(
+    outcome: Superseded | WriteFailed, error: str
+) -> None:
+    """FailedRescale is reported, no scale event is remembered, the next sync decides afresh."""
+    world = Memory(
+        answers={"queue": answer(90.0)},
+        scales={"shop/a": Scale(2, 2, "app=a")},
+        outcomes={"shop/a": outcome},
+    )
+    with world.syncer([external("shop", "a")]) as syncer:
+        syncer.sync(T0, 0.0, BUDGET)
+        history = syncer.histories["shop/Deployment/a"]
+    decision = world.result("shop/a").decision
+    assert not decision.written
+    assert decision.events[-1].reason == "FailedRescale"
+    assert error in decision.events[-1].message
+    assert history.scale_ups == ()
+    assert history.last_scale_time is None
+
+
+def test_stopping_finishes_the_write_in_hand_and_begins_no_other() -> None:
+    """A stop during the first write lets it finish and be reported; nothing follows."""
+    stop = threading.Event()
+    names = [f"w{number}" for number in range(60)]
+    world = Memory(
+        answers={"queue": answer(90.0)},
+        scales={f"shop/{name}": Scale(2, 2, f"app={name}") for name in names},
+        on_write=lambda _name: stop.set(),
+    )
+    with world.syncer([external("shop", name) for name in names], stop) as syncer:
+        syncer.sync(T0, 0.0, BUDGET)
+    written = {name for name, _ in world.written}
+    reported = {
+        f"shop/{result.target.spec.scale_target_ref.name}"
+        for result in world.results
+        if isinstance(result.write, Written)
+    }
+    assert written
+    assert written == reported
+    assert len(written) < len(names)
+
+
+def test_a_plan_writes_nothing() -> None:
+    """With `NoWrites` the decision is made in full, and neither scale nor history moves."""
+    world = Memory(answers={"queue": answer(90.0)}, scales={"shop/a": Scale(2, 2, "app=a")})
+    ports = World(world, world, NoWrites(), world, world)
+    with Syncer([external("shop", "a")], Flags(), ports, threading.Event()) as syncer:
+        syncer.sync(T0, 0.0, BUDGET)
+    result = world.result("shop/a")
+    assert (result.decision.desired, result.decision.rescale) == (3, True)
+    assert isinstance(result.write, NotWritten)
+    assert not result.decision.written
+    assert world.written == []

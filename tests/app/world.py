@@ -1,0 +1,135 @@
+"""A world in memory that fits the ports: scales, pods and metrics under the test's control."""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from autoscaler.app.ports import SyncResult
+from autoscaler.app.sync import Syncer, World
+from autoscaler.core.observation import (
+    ConditionStatus,
+    ContainerRequests,
+    Pod,
+    PodRequests,
+    Scale,
+    Unavailable,
+)
+from autoscaler.core.selectors import LabelSelector
+from autoscaler.core.series import Answer, QueryFailure, Series
+from autoscaler.core.spec import (
+    ExternalMetric,
+    Flags,
+    HorizontalPodAutoscalerSpec,
+    MetricIdentifier,
+    MetricTarget,
+    PodsMetric,
+    ScaleTargetRef,
+    TargetType,
+)
+from autoscaler.core.target import Query, Target
+from autoscaler.core.writes import Superseded, WriteOutcome, Written
+
+T0 = 1_800_000_000.0
+
+
+def external(namespace: str, name: str, queue: str | None = None, promql: str = "queue") -> Target:
+    """Return a target of 30 messages a replica, 1 to 20 replicas."""
+    selector = None if queue is None else LabelSelector((("queue", queue),))
+    metric = ExternalMetric(
+        MetricIdentifier("queue", selector),
+        MetricTarget(TargetType.AVERAGE_VALUE, average_value=30_000),
+    )
+    return Target(namespace, _spec(name, metric), (Query(promql),))
+
+
+def per_pod(namespace: str, name: str, promql: str = "rps") -> Target:
+    """Return a target of 10 requests a second and pod, 1 to 20 replicas."""
+    metric = PodsMetric(
+        MetricIdentifier("rps"), MetricTarget(TargetType.AVERAGE_VALUE, average_value=10_000)
+    )
+    return Target(namespace, _spec(name, metric), (Query(promql),))
+
+
+def _spec(name: str, metric: ExternalMetric | PodsMetric) -> HorizontalPodAutoscalerSpec:
+    ref = ScaleTargetRef("apps/v1", "Deployment", name)
+    return HorizontalPodAutoscalerSpec(ref, 1, 20, (metric,))
+
+
+def answer(*values: float, now: float = T0, **labels: str) -> Answer:
+    """Return an answer of one series a value, all with the same labels."""
+    return Answer([Series(labels, value, now) for value in values])
+
+
+def pod(name: str) -> Pod:
+    """Return a pod that has been running and ready for long."""
+    requests = PodRequests((ContainerRequests("app", {}),))
+    return Pod(name, "Running", ConditionStatus.TRUE, 0.0, 0.0, deleted=False, requests=requests)
+
+
+@dataclass
+class Memory:
+    """Fits every port.  Hooks may block or stop within a call, as a slow server would."""
+
+    answers: dict[str, Answer | QueryFailure] = field(default_factory=dict)
+    scales: dict[str, Scale | Unavailable] = field(default_factory=dict)
+    pod_lists: dict[str, tuple[Pod, ...] | Unavailable] = field(default_factory=dict)
+    outcomes: dict[str, WriteOutcome] = field(default_factory=dict)
+    on_query: Mapping[str, Callable[[], object]] = field(default_factory=dict)
+    on_write: Callable[[str], object] = lambda _name: None
+    queried: list[str] = field(default_factory=list)
+    listed: list[str] = field(default_factory=list)
+    written: list[tuple[str, int]] = field(default_factory=list)
+    results: list[SyncResult] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def query(self, promql: str, deadline: float) -> Answer | QueryFailure:  # noqa: ARG002 - port
+        """Fit `MetricsReader`."""
+        with self.lock:
+            self.queried.append(promql)
+        self.on_query.get(promql, lambda: None)()
+        return self.answers[promql]
+
+    def read(self, namespace: str, ref: ScaleTargetRef, deadline: float) -> Scale | Unavailable:  # noqa: ARG002
+        """Fit `ScaleReader`."""
+        return self.scales[f"{namespace}/{ref.name}"]
+
+    def write(
+        self,
+        namespace: str,
+        ref: ScaleTargetRef,
+        scale: Scale,
+        replicas: int,
+        deadline: float,  # noqa: ARG002
+    ) -> WriteOutcome:
+        """Fit `ScaleWriter`."""
+        name = f"{namespace}/{ref.name}"
+        self.on_write(name)
+        with self.lock:
+            self.written.append((name, replicas))
+        outcome = self.outcomes.get(name, Written(replace(scale, spec_replicas=replicas)))
+        if isinstance(outcome, Written | Superseded):
+            self.scales[name] = outcome.scale
+        return outcome
+
+    def pods(self, namespace: str, selector: str, deadline: float) -> tuple[Pod, ...] | Unavailable:  # noqa: ARG002
+        """Fit `PodLister`."""
+        with self.lock:
+            self.listed.append(f"{namespace}: {selector}")
+        return self.pod_lists.get(f"{namespace}: {selector}", ())
+
+    def report(self, result: SyncResult) -> None:
+        """Fit `Reporter`."""
+        self.results.append(result)
+
+    def result(self, name: str) -> SyncResult:
+        """Return the last result of a target, by namespace/name."""
+        return next(
+            result
+            for result in reversed(self.results)
+            if f"{result.target.namespace}/{result.target.spec.scale_target_ref.name}" == name
+        )
+
+    def syncer(self, targets: Sequence[Target], stop: threading.Event | None = None) -> Syncer:
+        """Return a syncer of the targets over this world."""
+        world = World(self, self, self, self, self)
+        return Syncer(targets, Flags(), world, stop or threading.Event())
