@@ -1,0 +1,114 @@
+"""The JSON of `/api/v1/query` -> an `Answer`.
+
+Format: https://prometheus.io/docs/prometheus/latest/querying/api/#instant-queries
+"""
+
+import json
+from typing import TypedDict, cast
+
+from autoscaler.adapters.prometheus.failures import QueryError
+from autoscaler.adapters.prometheus.refusals import one_line, prometheus_error
+from autoscaler.core.series import Answer, Series
+
+# Prometheus 2.48 to 2.53 sent its infos ("metric might not be a counter") among the warnings.
+_INFO = "PromQL info:"
+
+_TEXT = frozenset({str})
+
+
+class _Element(TypedDict, total=False):
+    """What the format promises; where the JSON is otherwise, conversion raises: the check."""
+
+    metric: object
+    value: object
+    histogram: object
+
+
+def document_of(subject: str, body: bytes) -> dict[str, object]:
+    """Parse the body of an answer with status 200; raises QueryError if it is no success."""
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        raise _unreadable(subject, body) from None
+    if not isinstance(document, dict):
+        raise _misshapen(subject, "the JSON is no object")
+    if document.get("status") == "error":
+        error_type, text = prometheus_error(body)
+        raise QueryError(f"Prometheus refused the query ({error_type}): {text}")
+    return document
+
+
+def answer_of(subject: str, document: dict[str, object]) -> Answer:
+    """Convert a whole answer; raises QueryError for what is no vector or scalar of floats.
+
+    NaN and infinities stay as they are, in their order; a scalar becomes one series without
+    labels.  `infos` say nothing of completeness and are left out.
+    """
+    data = document.get("data")
+    if not isinstance(data, dict) or "resultType" not in data:
+        raise _misshapen(subject, "data.resultType is missing")
+    kind, result = data["resultType"], data.get("result")
+    if kind not in {"vector", "scalar"}:
+        article = "an unknown type" if not isinstance(kind, str) else f"a {one_line(kind, 40)}"
+        raise QueryError(
+            f"the query returns {article}; a query must return an instant vector or a scalar"
+        )
+    try:
+        if kind == "scalar":
+            series = [_sample({}, result)]
+        else:
+            series = [_series(element) for element in cast("list[_Element]", result)]
+    except (TypeError, ValueError, KeyError, AttributeError):
+        raise _misshapen(subject, f"the result is no {kind} of floats") from None
+    return Answer(series, _warnings(subject, document.get("warnings")))
+
+
+def _series(element: _Element) -> Series:
+    if "value" not in element and "histogram" in element:
+        raise QueryError(
+            "the query returns native histograms, which are no numbers; histogram_quantile,"
+            " histogram_sum and histogram_count make numbers of them"
+        )
+    return _sample(element["metric"], element["value"])
+
+
+def _sample(labels: object, sample: object) -> Series:
+    if type(sample) is not list:
+        raise TypeError
+    timestamp, value = sample
+    if (
+        type(value) is not str
+        or type(labels) is not dict
+        or not _TEXT.issuperset(map(type, labels.values()))
+    ):
+        raise TypeError
+    return Series(labels, float(value), float(timestamp))
+
+
+def _warnings(subject: str, warnings: object) -> tuple[str, ...]:
+    if warnings is None:
+        return ()
+    if not isinstance(warnings, list):
+        raise _misshapen(subject, "warnings is no list")
+    return tuple(one_line(str(text), 1000) for text in warnings if not _is_info(text))
+
+
+def _is_info(text: object) -> bool:
+    return isinstance(text, str) and text.startswith(_INFO)
+
+
+def _misshapen(subject: str, detail: str) -> QueryError:
+    return QueryError(f"{subject} sent an answer that is not Prometheus' format: {detail}")
+
+
+def _unreadable(subject: str, body: bytes) -> QueryError:
+    text = body.strip()
+    if text.startswith(b"{") and not text.endswith(b"}"):
+        # Something on the way cut it; the whole may arrive next time.
+        return QueryError(
+            f"{subject} sent JSON that breaks off after {len(body)} bytes", transient=True
+        )
+    if not text:
+        return QueryError(f"{subject} sent an empty answer", transient=True)
+    start = one_line(text[:200].decode("utf-8", "replace"), 60)
+    return QueryError(f"{subject} sent an answer that is no JSON, it starts: {start}")

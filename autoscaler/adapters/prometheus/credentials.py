@@ -1,0 +1,64 @@
+"""Secrets from files, read for every request so that a rotated one is never missed."""
+
+import base64
+from dataclasses import dataclass
+from pathlib import Path
+
+from autoscaler.adapters.prometheus.failures import QueryError
+from autoscaler.adapters.prometheus.options import PrometheusOptions
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """The Authorization header of one request, and the texts that no message may show."""
+
+    authorization: str | None
+    secrets: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"Credentials(<{'none' if self.authorization is None else 'hidden'}>)"
+
+
+def read_credentials(options: PrometheusOptions) -> Credentials:
+    """Read the secret files; raises QueryError that names a file which gives no secret."""
+    if options.bearer_token_file:
+        token = read_secret("bearer token", options.bearer_token_file)
+        return Credentials(f"Bearer {token}", (token, *options.fixed_secrets))
+    if options.basic_auth_username or options.basic_auth_password_file:
+        password = ""
+        if options.basic_auth_password_file:
+            password = read_secret("password", options.basic_auth_password_file)
+        pair = f"{options.basic_auth_username or ''}:{password}".encode()
+        encoded = base64.b64encode(pair).decode("ascii")
+        hidden = (encoded, password) if password else (encoded,)
+        return Credentials(f"Basic {encoded}", (*hidden, *options.fixed_secrets))
+    return Credentials(None, options.fixed_secrets)
+
+
+def read_secret(what: str, path: str) -> str:
+    """Return a secret file's only line, without the white space around it."""
+    try:
+        secret = Path(path).read_text("utf-8").strip()
+    except OSError as error:
+        raise QueryError(f"the {what} file {path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise QueryError(f"the {what} file {path} is no UTF-8 text") from None
+    if not secret:
+        raise QueryError(f"the {what} file {path} is empty")
+    if not secret.isprintable() or (what == "bearer token" and not secret.isascii()):
+        raise QueryError(f"the {what} file {path} holds characters that no {what} may have")
+    return secret
+
+
+def redact(text: str, secrets: tuple[str, ...]) -> str:
+    """Return a text without the secrets, which a server may have echoed."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, "<hidden>")
+    return text
+
+
+def redact_body(body: bytes, secrets: tuple[str, ...]) -> bytes:
+    """Return a body without the secrets: before any of it is cut, and half a secret with it."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        body = body.replace(secret.encode(), b"<hidden>")
+    return body

@@ -1,0 +1,88 @@
+"""Where Prometheus is and how it is asked."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_FIELD_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+# Shorter values (a tenant "1", dedup=true) would blank out innocent words of an error text.
+_SHORTEST_SECRET = 6
+
+
+@dataclass(frozen=True)
+class PrometheusOptions:
+    """The settings of the connection, as a user writes them under `prometheus:`.
+
+    ``url`` is the base to which `/api/v1/query` is added.  ``timeout_seconds`` bounds one
+    request, its body included.  Files are paths; they are read again whenever they change.
+    ``headers`` and ``query_parameters`` may hold secrets: neither their values nor a user or
+    password inside the URL are ever shown.  ``query_parameters`` go into the URL (proxies that
+    authorise by them look there), the query itself into the body.
+
+    Raises ValueError for what could never work, in words that show no secret.
+    """
+
+    url: str = field(repr=False)
+    timeout_seconds: float = 10.0
+    bearer_token_file: str | None = None
+    basic_auth_username: str | None = None
+    basic_auth_password_file: str | None = None
+    ca_file: str | None = None
+    cert_file: str | None = None
+    key_file: str | None = None
+    server_name: str | None = None
+    insecure_skip_verify: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    query_parameters: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
+    shown_url: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shown_url", without_secrets(self.url))
+        parts = urlsplit(self.url if self.shown_url else "")
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise ValueError(f"{self.shown_url or 'this'} is no URL such as http://prometheus:9090")
+        if parts.query or parts.fragment:
+            raise ValueError(f"{self.shown_url}?...: parameters belong into queryParameters")
+        if not self.timeout_seconds > 0:
+            raise ValueError(f"a timeout of {self.timeout_seconds} s: it must be above 0")
+        if self.key_file and not self.cert_file:
+            raise ValueError("a client key needs its certificate (certFile)")
+        if self.bearer_token_file and (self.basic_auth_username or self.basic_auth_password_file):
+            raise ValueError("bearerTokenFile and basicAuth exclude each other")
+        for name, value in self.headers.items():
+            if not _TOKEN.fullmatch(name) or not _FIELD_VALUE.fullmatch(value):
+                raise ValueError(f"header {name!r}: name or value is not one that HTTP allows")
+
+    @property
+    def host(self) -> str:
+        """The host of the URL."""
+        return urlsplit(self.url).hostname or ""
+
+    @property
+    def uses_tls(self) -> bool:
+        """Whether the URL says https."""
+        return urlsplit(self.url).scheme == "https"
+
+    @property
+    def fixed_secrets(self) -> tuple[str, ...]:
+        """Values that no message may repeat, apart from what the secret files hold."""
+        parts = urlsplit(self.url)
+        values = [parts.username or "", parts.password or "", *self.headers.values()]
+        values += [value for several in self.query_parameters.values() for value in several]
+        return tuple(value for value in values if len(value) >= _SHORTEST_SECRET)
+
+
+def without_secrets(url: str) -> str:
+    """Return a URL's scheme, host, port and path: no user, password, parameters or fragment.
+
+    Empty for what is no URL.
+    """
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        # The text of the error quotes the URL.
+        return ""
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}".rstrip("/")

@@ -1,0 +1,77 @@
+"""Reads metrics: one query, several tries, one answer or one sentence why there is none."""
+
+import dataclasses
+import threading
+
+from autoscaler.adapters.prometheus.answers import answer_of
+from autoscaler.adapters.prometheus.credentials import read_credentials, redact
+from autoscaler.adapters.prometheus.failures import QueryError, too_slow
+from autoscaler.adapters.prometheus.options import PrometheusOptions
+from autoscaler.adapters.prometheus.session import QuerySession, ask
+from autoscaler.adapters.prometheus.tls import POOL_SIZE, ConnectionPools
+from autoscaler.adapters.prometheus.tries import GRACE_SECONDS, Tries
+from autoscaler.adapters.prometheus.within import Deadline, Expired
+from autoscaler.core.series import Answer, QueryFailure
+
+MOST_BYTES = 256 << 20
+
+
+class PrometheusReader:
+    """Fits `autoscaler.app.ports.MetricsReader` with the HTTP API of a Prometheus.
+
+    May be used by many threads at once.  ``stop`` ends the waits between tries; an answer with
+    more than ``most_bytes`` is refused.  The time of evaluation is the server's.
+    """
+
+    def __init__(
+        self, options: PrometheusOptions, stop: threading.Event, most_bytes: int = MOST_BYTES
+    ) -> None:
+        self._options = options
+        self._stop = stop
+        self._most_bytes = most_bytes
+        self._subject = f"Prometheus at {options.shown_url}"
+        self._pools = ConnectionPools(options)
+        self._deadline = Deadline(most_threads=4 * POOL_SIZE)
+
+    def query(self, promql: str, deadline: float) -> Answer | QueryFailure:
+        """Evaluate an instant query now; returns by ``deadline`` (of `clock.monotonic`).
+
+        What is transient is tried again as long as there is time: connections that fail, time-
+        outs, HTTP 408, 429, 502, 503 and 504, and Prometheus' errors `timeout`, `canceled` and
+        `unavailable`; not before the server's Retry-After, else with random waits that grow.
+        """
+
+        def attempt(seconds: float) -> Answer:
+            return self._attempt(promql, seconds)
+
+        try:
+            return Tries(attempt, self._options.timeout_seconds, deadline, self._stop).run()
+        except QueryError as error:
+            return QueryFailure(error.message)
+
+    def close(self) -> None:
+        """Close the connections; no query may run."""
+        self._pools.close()
+
+    def _attempt(self, promql: str, seconds: float) -> Answer:
+        try:
+            return self._deadline.run(
+                seconds + GRACE_SECONDS, lambda: self._exchange(promql, seconds)
+            )
+        except Expired:
+            raise too_slow(self._subject, seconds) from None
+
+    def _exchange(self, promql: str, seconds: float) -> Answer:
+        credentials = read_credentials(self._options)
+        session = QuerySession(
+            self._options, self._pools.current(), credentials, seconds, self._most_bytes
+        )
+        try:
+            answer = answer_of(self._subject, ask(self._options, session, promql))
+        except QueryError as error:
+            error.message = redact(error.message, credentials.secrets)
+            raise
+        if not answer.warnings:
+            return answer
+        hidden = tuple(redact(text, credentials.secrets) for text in answer.warnings)
+        return dataclasses.replace(answer, warnings=hidden)

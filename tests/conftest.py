@@ -1,0 +1,3 @@
+"""Fixtures of all tests come from plugins beside what they start."""
+
+pytest_plugins = ["tests.controlplane.fixtures", "tests.prometheus.fixtures"]

@@ -1,0 +1,115 @@
+"""The product's proof: a queue fills and drains, and a Deployment follows, on real parts."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.controlplane import workloads
+from tests.controlplane.api import Api
+from tests.controlplane.kubelet import FakeKubelet
+from tests.controlplane.waiting import wait_until
+from tests.endtoend.daemon import DaemonProcess, write_config
+from tests.endtoend.rabbitmq import RabbitMQ
+from tests.prometheus.fixtures import StartPrometheus
+
+NAME = "order-worker"
+
+
+@pytest.fixture
+def rabbitmq(tmp_path: Path) -> Iterator[RabbitMQ]:
+    """Give a broker with an empty queue `orders`."""
+    folder = tmp_path / "rabbitmq"
+    folder.mkdir()
+    with RabbitMQ(folder) as broker:
+        broker.declare("orders")
+        broker.declare("returns")
+        yield broker
+
+
+def config(prometheus: str, namespace: str) -> dict[str, object]:
+    """Return the README's example with a quicker sync and a shorter window."""
+    metric = {
+        "name": "rabbitmq_queue_messages_ready",
+        "selector": {"matchLabels": {"queue": "orders"}},
+    }
+    return {
+        "prometheus": {"url": prometheus},
+        "syncPeriod": "1s",
+        "queries": {
+            "rabbitmq_queue_messages_ready": "sum by (queue) (rabbitmq_queue_messages_ready)"
+        },
+        "targets": [
+            {
+                "namespace": namespace,
+                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": NAME},
+                "minReplicas": 1,
+                "maxReplicas": 20,
+                "metrics": [
+                    {
+                        "type": "External",
+                        "external": {
+                            "metric": metric,
+                            "target": {"type": "AverageValue", "averageValue": "30"},
+                        },
+                    }
+                ],
+                "behavior": {"scaleDown": {"stabilizationWindowSeconds": 5}},
+            }
+        ],
+    }
+
+
+def test_a_deployment_follows_its_queue_up_and_down(
+    rabbitmq: RabbitMQ,
+    start_prometheus: StartPrometheus,
+    admin_api: Api,
+    kubelet: FakeKubelet,  # noqa: ARG001 - makes the pods ready
+    namespace: str,
+    environment: Mapping[str, str],
+    tmp_path: Path,
+) -> None:
+    """200 messages at 30 a replica are ceil(200 / 30) = 7 workers; none are the minimum, 1.
+
+    On the way up the default policies allow 4 more than the one of 15 seconds ago, hence 5 and
+    then 7; on the way down the empty queue has to last for the window of 5 seconds.
+    """
+    path = f"{workloads.collection('Deployment', namespace)}/{NAME}"
+    admin_api.create(
+        workloads.collection("Deployment", namespace), workloads.deployment(NAME, replicas=1)
+    )
+    prometheus = start_prometheus([rabbitmq.scrape_target])
+    prometheus.wait_for('rabbitmq_queue_messages_ready{queue="orders"}')
+    target = f"{namespace}/Deployment/{NAME}"
+    file = write_config(tmp_path / "autoscaler.yaml", config(prometheus.url, namespace))
+
+    with DaemonProcess(file, environment) as daemon:
+        daemon.wait_for("the daemon is up", lambda line: line["event"] == "started")
+        rabbitmq.publish("returns", 50)
+        rabbitmq.publish("orders", 200)
+        wait_until(
+            "7 replicas are asked for and ready",
+            lambda: admin_api.get(path).get("status", {}).get("readyReplicas") == 7,
+            timeout=60,
+        )
+        assert rabbitmq.consume("orders", 500) == 200
+        wait_until(
+            "the Deployment is back at 1",
+            lambda: admin_api.get(path)["spec"]["replicas"] == 1,
+            timeout=60,
+        )
+        assert daemon.stop() == 0
+
+    rescales = [(line["current"], line["desired"]) for line in daemon.syncs(target)]
+    assert rescales[-1][1] == 1
+    ups = [line for line in daemon.syncs(target) if line["desired"] > line["current"]]
+    downs = [line for line in daemon.syncs(target) if line["desired"] < line["current"]]
+    assert ups[-1]["desired"] == 7
+    assert ups[-1]["metrics"][0]["proposal"] == 7
+    assert all(line["write"] == "written" and line["level"] == "info" for line in ups + downs)
+    # While the queue fills a scrape may see a part of it; the allowance stands all the same.
+    assert max(line["desired"] for line in ups[:-1]) == 5
+    assert any(line.get("limit", {}).get("reason") == "ScaleUpLimit" for line in ups[:-1])
+    assert {line["reason"] for line in downs} == {"All metrics below target"}
+    assert daemon.lines[-1]["event"] == "stopped"
+    assert daemon.lines[-1]["signal"] == "SIGTERM"

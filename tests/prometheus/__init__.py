@@ -1,0 +1,1 @@
+"""Prometheus: a real one and the adapter that asks it."""

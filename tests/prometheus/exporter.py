@@ -1,0 +1,114 @@
+"""A page of metrics that tests write and Prometheus scrapes."""
+
+import threading
+from collections.abc import Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Self
+
+_Labels = tuple[tuple[str, str], ...]
+
+
+class Exporter:
+    """Serves settable samples in Prometheus' text format on a free port of 127.0.0.1.
+
+    Use it as a context manager, or `start` and `stop` it.  Thread-safe.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._samples: dict[str, dict[_Labels, float]] = {}
+        self._page: bytes | None = None
+        self._server: ThreadingHTTPServer | None = None
+        self._thread: threading.Thread | None = None
+
+    def set(self, name: str, labels: Mapping[str, str] | None = None, value: float = 0.0) -> None:
+        """Give a series a value from the next scrape on; NaN and infinities are values too."""
+        with self._lock:
+            self._samples.setdefault(name, {})[_key(labels)] = value
+            self._page = None
+
+    def remove(self, name: str, labels: Mapping[str, str] | None = None) -> None:
+        """Take a series away, or without labels all of the name; Prometheus then calls it stale."""
+        with self._lock:
+            if labels is None:
+                self._samples.pop(name, None)
+            else:
+                self._samples.get(name, {}).pop(_key(labels), None)
+            self._page = None
+
+    def page(self) -> bytes:
+        """Return the page as it is served now."""
+        with self._lock:
+            if self._page is None:
+                lines = [
+                    _line(name, labels, value)
+                    for name, by_labels in self._samples.items()
+                    for labels, value in by_labels.items()
+                ]
+                self._page = "".join(lines).encode()
+            return self._page
+
+    @property
+    def target(self) -> str:
+        """The address to scrape, `127.0.0.1:port`."""
+        assert self._server is not None, "the exporter is not started"
+        return f"127.0.0.1:{self._server.server_address[1]}"
+
+    def start(self) -> Self:
+        """Serve."""
+        exporter = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                page = exporter.page()
+                self.send_response(200)
+                self.send_header("Content-Type", "text/plain; version=0.0.4")
+                self.send_header("Content-Length", str(len(page)))
+                self.end_headers()
+                self.wfile.write(page)
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - inherited
+                """Print nothing."""
+
+        self._server = _Server(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
+        self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        """Stop serving; a scrape then fails."""
+        if self._server is not None and self._thread is not None:
+            self._server.shutdown()
+            self._thread.join()
+            self._server.server_close()
+            self._server = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Print nothing when Prometheus hangs up, as it does when it is stopped."""
+
+
+def _key(labels: Mapping[str, str] | None) -> _Labels:
+    return tuple(sorted((labels or {}).items()))
+
+
+def _line(name: str, labels: _Labels, value: float) -> str:
+    inner = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels)
+    return f"{name}{{{inner}}} {value!r}\n"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

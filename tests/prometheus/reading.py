@@ -1,0 +1,49 @@
+"""A reader for one test, and what it said."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from autoscaler import clock
+from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
+from autoscaler.adapters.prometheus.reader import MOST_BYTES
+from autoscaler.core.series import Answer, QueryFailure
+
+
+@contextmanager
+def reading(
+    where: str | PrometheusOptions,
+    *,
+    stop: threading.Event | None = None,
+    most_bytes: int = MOST_BYTES,
+    **changes: object,
+) -> Iterator[PrometheusReader]:
+    """Give a reader of a URL or of options, with fields of the options changed."""
+    options = PrometheusOptions(where) if isinstance(where, str) else where
+    options = replace(options, **changes)  # type: ignore[arg-type]  # checked at run time
+    reader = PrometheusReader(options, stop or threading.Event(), most_bytes)
+    try:
+        yield reader
+    finally:
+        reader.close()
+
+
+def ask(
+    where: str | PrometheusOptions, promql: str, *, within: float = 10.0, **changes: object
+) -> Answer | QueryFailure:
+    """Ask once with a reader of its own."""
+    with reading(where, **changes) as reader:  # type: ignore[arg-type]  # checked at run time
+        return reader.query(promql, clock.monotonic() + within)
+
+
+def answered(outcome: Answer | QueryFailure) -> Answer:
+    """Return the answer; anything else fails the test with the message."""
+    assert isinstance(outcome, Answer), outcome
+    return outcome
+
+
+def failed(outcome: Answer | QueryFailure) -> str:
+    """Return the failure's message; an answer fails the test."""
+    assert isinstance(outcome, QueryFailure), outcome
+    return outcome.message

@@ -1,0 +1,108 @@
+"""No secret in a message, a repr, a log or an exception."""
+
+import logging
+import re
+import traceback
+from pathlib import Path
+
+import pytest
+
+from autoscaler.adapters.prometheus import PrometheusOptions
+from tests.controlplane.process import free_port
+from tests.prometheus import faults
+from tests.prometheus.faults import ScriptedServer, Step, answer, echo
+from tests.prometheus.reading import answered, ask, failed
+
+SECRETS = ("url-password", "from-file", "header-secret", "parameter-secret", "ZnJvbS1maWxl")
+
+
+def options(base: str, folder: Path, *, basic: bool) -> PrometheusOptions:
+    """Return options with a secret in every place that can hold one."""
+    file = folder / "secret"
+    file.write_text("from-file")
+    return PrometheusOptions(
+        base if basic else base.replace("//", "//admin:url-password@"),
+        timeout_seconds=0.3,
+        bearer_token_file=None if basic else str(file),
+        basic_auth_username="me" if basic else None,
+        basic_auth_password_file=str(file) if basic else None,
+        headers={"X-Api-Key": "header-secret"},
+        query_parameters={"key": ("parameter-secret",)},
+    )
+
+
+@pytest.mark.parametrize("basic", [True, False])
+@pytest.mark.parametrize(
+    "step",
+    [
+        echo("200 OK"),
+        echo("400 Bad Request"),
+        echo("401 Unauthorized"),
+        echo("503 Service Unavailable"),
+        faults.hang,
+        faults.hang_up,
+        faults.reset,
+        faults.break_off,
+        faults.speak(b"garbage: from-file\r\n\r\n"),
+        answer("", "302 Found", {"Location": "http://x:url-password@h/?key=parameter-secret"}),
+    ],
+)
+def test_no_secret_in_failures(
+    step: Step, tmp_path: Path, caplog: pytest.LogCaptureFixture, *, basic: bool
+) -> None:
+    """Even a server that echoes what it was sent brings no secret into a message or a log."""
+    caplog.set_level(logging.INFO)
+    with ScriptedServer(step) as server:
+        secretive = options(server.url, tmp_path, basic=basic)
+        said = failed(ask(secretive, "x", within=0.7)) + caplog.text + repr(secretive)
+    assert [secret for secret in SECRETS if secret in said] == []
+
+
+@pytest.mark.parametrize(("status", "before"), [("401 Unauthorized", 155), ("200 OK", 55)])
+def test_no_half_secret(tmp_path: Path, status: str, before: int) -> None:
+    """The cut that shortens an error page does not leave the first half of a secret."""
+    with ScriptedServer(answer("x" * before + "from-file is wrong", status)) as server:
+        message = failed(ask(options(server.url, tmp_path, basic=True), "x"))
+    assert "xx" in message
+    assert "from" not in message
+
+
+def test_no_secret_when_nobody_listens(tmp_path: Path) -> None:
+    """The texts of the HTTP libraries, which quote the whole URL, are not repeated."""
+    secretive = options(f"http://127.0.0.1:{free_port()}", tmp_path, basic=False)
+    message = failed(ask(secretive, "x", within=0.5))
+    assert "refused the connection" in message
+    assert [secret for secret in SECRETS if secret in message] == []
+
+
+def test_no_secret_in_warnings(tmp_path: Path) -> None:
+    """A warning is the server's text, too."""
+    partial = {**faults.VECTOR, "warnings": ["cannot ask h?key=parameter-secret"]}
+    with ScriptedServer(answer(partial)) as server:
+        outcome = answered(ask(options(server.url, tmp_path, basic=True), "x"))
+    assert outcome.warnings == ("cannot ask h?key=<hidden>",)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"url": "prometheus:9090"}, "is no URL such as http://prometheus:9090"),
+        ({"url": "http://u:s3cret@[bad"}, "this is no URL such as http://prometheus:9090"),
+        ({"url": "http://u:s3cret@h:port"}, "this is no URL such as http://prometheus:9090"),
+        ({"url": "http://u:s3cret@h/?t=s3cret"}, "parameters belong into queryParameters"),
+        ({"headers": {"X-Key": "s3cret\n"}}, "header 'X-Key': name or value is not one"),
+        ({"headers": {"X Key": "s3cret"}}, "header 'X Key': name or value is not one"),
+        ({"timeout_seconds": 0.0}, "a timeout of 0.0 s: it must be above 0"),
+        ({"key_file": "k"}, "a client key needs its certificate (certFile)"),
+        (
+            {"bearer_token_file": "t", "basic_auth_username": "u"},
+            "bearerTokenFile and basicAuth exclude each other",
+        ),
+    ],
+)
+def test_impossible_options(arguments: dict[str, object], sentence: str) -> None:
+    """Options that can never work are refused, in words and a traceback without the secret."""
+    with pytest.raises(ValueError, match=re.escape(sentence)) as caught:
+        PrometheusOptions(**{"url": "http://h", **arguments})  # type: ignore[arg-type]  # a table
+    shown = "".join(traceback.format_exception_only(caught.value))
+    assert "s3cret" not in shown + repr(caught.value.__cause__) + repr(caught.value.__context__)
