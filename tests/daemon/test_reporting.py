@@ -1,0 +1,107 @@
+"""The canonical log line of a target and sync."""
+
+import io
+import json
+from typing import Any
+
+import structlog
+
+from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.core.series import QueryFailure
+from autoscaler.core.writes import Superseded
+from autoscaler.daemon.logs import LogFormat, LogLevel, configure
+from autoscaler.daemon.reporting import LogReporter
+from tests.app.world import T0, Memory, answer, external
+
+
+def lines_of(world: Memory, level: LogLevel = LogLevel.INFO) -> list[dict[str, Any]]:
+    """Sync the world's one target once and return its log lines, read back from JSON."""
+    stream = io.StringIO()
+    configure(level, LogFormat.AUTO, stream)
+    with world.syncer([external("shop", "a")]) as syncer:
+        syncer.sync(T0, 0.0, 10.0)
+    for result in world.results:
+        LogReporter(structlog.get_logger()).report(result)
+    structlog.reset_defaults()
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_a_change_of_scale_is_one_line_at_info() -> None:
+    """The line holds the target, the counts, the reason and each metric's value and proposal."""
+    world = Memory(answers={"queue": answer(90.0)}, scales={"shop/a": Scale(2, 2, "app=a")})
+    (line,) = lines_of(world)
+    assert line["level"] == "info"
+    assert (line["event"], line["target"]) == ("sync", "shop/Deployment/a")
+    assert (line["current"], line["desired"], line["write"]) == (2, 3, "written")
+    assert line["reason"] == "external metric queue(nil) above target"
+    assert line["metrics"] == [
+        {
+            "type": "External",
+            "name": "queue",
+            "target": "30 per replica",
+            "current": "45",
+            "proposal": 3,
+        }
+    ]
+    assert line["message"].startswith("scaled 2 -> 3 replicas")
+
+
+def test_a_limit_that_binds_is_in_the_line() -> None:
+    """A proposal of 7 from 1 is cut to 4, and the line says by what."""
+    world = Memory(answers={"queue": answer(200.0)}, scales={"shop/a": Scale(1, 1, "app=a")})
+    (line,) = lines_of(world)
+    assert line["limit"] == {"before": 7, "after": 4, "reason": "ScaleUpLimit"}
+
+
+def test_a_sync_that_changes_nothing_is_a_line_at_debug_only() -> None:
+    """At info it is silent; at debug it is one line."""
+    world = Memory(answers={"queue": answer(60.0)}, scales={"shop/a": Scale(2, 2, "app=a")})
+    assert lines_of(world) == []
+    again = Memory(answers={"queue": answer(60.0)}, scales={"shop/a": Scale(2, 2, "app=a")})
+    (line,) = lines_of(again, LogLevel.DEBUG)
+    assert (line["level"], line["message"]) == ("debug", "stays at 2 replicas")
+
+
+def test_a_failed_metric_is_a_warning_with_the_servers_text() -> None:
+    """Nothing changes, and the line carries the reason and Prometheus' own words."""
+    world = Memory(
+        answers={"queue": QueryFailure("parse error: unexpected )")},
+        scales={"shop/a": Scale(2, 2, "app=a")},
+    )
+    (line,) = lines_of(world)
+    assert (line["level"], line["outcome"]) == ("warning", "blocked")
+    assert line["warnings"][0] == "FailedGetExternalMetric: parse error: unexpected )"
+    assert line["metrics"][0]["failed"] == "FailedGetExternalMetric"
+
+
+def test_an_unreadable_scale_is_a_warning() -> None:
+    """The line says FailedGetScale and why; there is no current count to show."""
+    world = Memory(
+        answers={"queue": answer(60.0)}, scales={"shop/a": Unavailable("a is forbidden")}
+    )
+    (line,) = lines_of(world)
+    assert line["warnings"] == ["FailedGetScale: a is forbidden"]
+    assert line["current"] is None
+
+
+def test_a_superseded_write_is_a_warning() -> None:
+    """Somebody else's count stands, and the line names it."""
+    world = Memory(
+        answers={"queue": answer(90.0)},
+        scales={"shop/a": Scale(2, 2, "app=a")},
+        outcomes={"shop/a": Superseded(Scale(9, 9, "app=a"))},
+    )
+    (line,) = lines_of(world)
+    assert (line["level"], line["write"]) == ("warning", "superseded")
+    assert "somebody else set 9 meanwhile" in line["message"]
+
+
+def test_a_terminal_gets_readable_lines() -> None:
+    """The console format is text, not JSON, with the same facts."""
+    stream = io.StringIO()
+    configure(LogLevel.INFO, LogFormat.CONSOLE, stream)
+    structlog.get_logger().info("started", targets=3)
+    structlog.reset_defaults()
+    assert "started" in stream.getvalue()
+    assert "targets=3" in stream.getvalue()
+    assert not stream.getvalue().startswith("{")
