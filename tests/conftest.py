@@ -1,3 +1,7 @@
 """Fixtures of all tests come from plugins beside what they start."""
 
-pytest_plugins = ["tests.controlplane.fixtures", "tests.prometheus.fixtures"]
+pytest_plugins = [
+    "tests.controlplane.fixtures",
+    "tests.endtoend.fixtures",
+    "tests.prometheus.fixtures",
+]

@@ -1,4 +1,4 @@
-"""What every end-to-end test needs: a service account with just the rights of the README."""
+"""Pytest plugin: a service account with just the rights of the README."""
 
 from collections.abc import Mapping
 from pathlib import Path

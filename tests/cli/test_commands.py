@@ -1,0 +1,206 @@
+"""The commands as processes: what they print, and how they exit."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from autoscaler import __version__
+from tests.controlplane import workloads
+from tests.controlplane.api import Api
+from tests.endtoend.daemon import write_config
+from tests.prometheus.exporter import Exporter
+from tests.prometheus.fixtures import StartPrometheus
+
+NOWHERE = {"KUBECONFIG": "/nonexistent", "HOME": "/nonexistent", "KUBERNETES_SERVICE_HOST": ""}
+
+
+def autoscaler(
+    *arguments: str, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run the command line and return what it printed."""
+    return subprocess.run(
+        [sys.executable, "-m", "autoscaler", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env=os.environ | dict(environment or {}),
+    )
+
+
+def queue_config(prometheus: str, namespace: str, *names: str) -> dict[str, object]:
+    """Return a configuration of one queue target a name, 30 messages a replica."""
+    external = {
+        "metric": {"name": "queue_messages"},
+        "target": {"type": "AverageValue", "averageValue": "30"},
+    }
+    return {
+        "prometheus": {"url": prometheus, "timeout": "2s"},
+        "queries": {"queue_messages": "sum(queue_messages)"},
+        "targets": [
+            {
+                "namespace": namespace,
+                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
+                "maxReplicas": 20,
+                "metrics": [{"type": "External", "external": external}],
+            }
+            for name in names
+        ],
+    }
+
+
+def test_version_is_that_of_the_package() -> None:
+    """`--version` prints the name and the version, and exits 0."""
+    ran = autoscaler("--version")
+    assert (ran.returncode, ran.stdout) == (0, f"autoscaler {__version__}\n")
+
+
+@pytest.mark.parametrize("command", ["run", "validate", "plan", "schema", "demo"])
+def test_every_command_explains_itself(command: str) -> None:
+    """`COMMAND --help` exits 0 and says how it is used."""
+    ran = autoscaler(command, "--help")
+    assert ran.returncode == 0
+    assert f"autoscaler {command}" in ran.stdout
+    assert command == "schema" or "Example" in ran.stdout
+
+
+def test_help_imports_neither_the_client_libraries_nor_pydantic() -> None:
+    """`--help` stays quick: what is slow to import is imported by the command that needs it."""
+    ran = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "autoscaler", "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    imported = {line.rsplit("|", 1)[-1].strip() for line in ran.stderr.splitlines()}
+    assert "typer" in imported
+    slow = {"kubernetes", "requests", "pydantic", "rich", "prometheus_api_client", "apscheduler"}
+    assert imported.isdisjoint(slow)
+
+
+def test_validate_prints_every_error_of_every_file_and_exits_2(tmp_path: Path) -> None:
+    """Two wrong files and a right one: all errors, one line each, on standard error."""
+    right = write_config(tmp_path / "right.yaml", queue_config("http://p:9090", "shop", "a"))
+    wrong = queue_config("http://p:9090", "shop", "a", "a")
+    wrong["syncperiod"] = "15s"
+    first = write_config(tmp_path / "first.yaml", wrong)
+    second = tmp_path / "second.yaml"
+    second.write_text("prometheus: {url: http://p:9090}\ntargets: [")
+    ran = autoscaler("validate", str(right), str(first), str(second))
+    assert ran.returncode == 2
+    assert f"{right}: valid, 1 target" in ran.stdout
+    lines = ran.stderr.splitlines()
+    assert len([line for line in lines if line.startswith(f"{first}:")]) == 2
+    assert any(line.startswith(f"{second}:") for line in lines)
+    assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize("command", ["run", "plan"])
+def test_a_bad_configuration_exits_2_with_sentences(command: str, tmp_path: Path) -> None:
+    """Neither `run` nor `plan` starts on a file with errors."""
+    file = write_config(tmp_path / "bad.yaml", {"prometheus": {}, "targets": []})
+    ran = autoscaler(command, "-c", str(file), environment=NOWHERE)
+    assert ran.returncode == 2
+    assert "prometheus.url" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize("command", ["run", "plan"])
+def test_no_cluster_to_talk_to_exits_1_with_a_sentence(command: str, tmp_path: Path) -> None:
+    """Without in-cluster configuration and kubeconfig the command says so."""
+    file = write_config(tmp_path / "a.yaml", queue_config("http://127.0.0.1:1", "shop", "a"))
+    ran = autoscaler(command, "-c", str(file), environment=NOWHERE)
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("autoscaler cannot ")
+    assert "Traceback" not in ran.stderr
+
+
+def test_schema_prints_the_committed_schema() -> None:
+    """`autoscaler schema` is what config/autoscaler.schema.json holds."""
+    committed = Path(__file__).parents[2] / "config" / "autoscaler.schema.json"
+    ran = autoscaler("schema")
+    assert ran.returncode == 0
+    assert json.loads(ran.stdout) == json.loads(committed.read_text())
+
+
+@pytest.fixture
+def plan_file(
+    exporter: Exporter,
+    start_prometheus: StartPrometheus,
+    admin_api: Api,
+    namespace: str,
+    tmp_path: Path,
+) -> Path:
+    """Give a file with a Deployment of 2 replicas and one that does not exist; 90 messages wait."""
+    exporter.set("queue_messages", {}, 90)
+    prometheus = start_prometheus([exporter.target])
+    prometheus.wait_for("queue_messages")
+    admin_api.create(
+        workloads.collection("Deployment", namespace), workloads.deployment("worker", 2)
+    )
+    document = queue_config(prometheus.url, namespace, "worker", "ghost")
+    return write_config(tmp_path / "plan.yaml", document)
+
+
+def test_plan_shows_what_run_would_do_and_writes_nothing(
+    plan_file: Path, admin_api: Api, namespace: str, environment: Mapping[str, str]
+) -> None:
+    """The table has both targets, ceil(90 / 30) = 3 for one and the reason of the other; exit 1."""
+    ran = autoscaler("plan", "-c", str(plan_file), environment=environment)
+    assert ran.returncode == 1, ran.stderr
+    assert f"{namespace}/Deployment/worker" in ran.stdout
+    assert re.search(r"queue_messages: \S+ / 30 per replica -> 3", ran.stdout)
+    assert "would scale 2 -> 3 replicas" in ran.stdout
+    assert "FailedGetScale" in ran.stdout
+    path = f"{workloads.collection('Deployment', namespace)}/worker"
+    assert admin_api.get(path)["spec"]["replicas"] == 2
+
+
+def test_plan_of_one_target_explains_its_decision(
+    plan_file: Path, namespace: str, environment: Mapping[str, str]
+) -> None:
+    """`--explain NAMESPACE/NAME` tells reading, ratio, proposal and verdict; exit 0."""
+    ran = autoscaler(
+        "plan", "-c", str(plan_file), "--explain", f"{namespace}/worker", environment=environment
+    )
+    assert ran.returncode == 0, ran.stderr
+    for part in (
+        "would scale 2 -> 3 replicas",
+        "minReplicas 1, maxReplicas 20",
+        "External queue_messages, target 30 per replica",
+        "measured 90, 1 series",
+        "proposes 3 = ceil(90 / 30 per replica)",
+        "ScalingActive=True ValidMetricFound",
+    ):
+        assert part in ran.stdout
+    assert "ghost" not in ran.stdout
+
+
+def test_plan_as_json_holds_the_whole_record(
+    plan_file: Path, namespace: str, environment: Mapping[str, str]
+) -> None:
+    """`-o json` is a list of records with metrics, stages, conditions and events."""
+    ran = autoscaler("plan", "-c", str(plan_file), "-o", "json", environment=environment)
+    worker, ghost = json.loads(ran.stdout)
+    assert worker["target"] == f"{namespace}/Deployment/worker"
+    assert (worker["desiredReplicas"], worker["rescale"], worker["write"]) == (3, True, "planned")
+    assert worker["metrics"][0]["values"] == ["90"]
+    assert [stage["name"] for stage in worker["stages"]] == ["combine", "stabilize", "limit"]
+    assert "not found" in ghost["scale"]["error"]
+    assert ghost["outcome"] == "blocked"
+
+
+def test_plan_of_an_unknown_target_lists_the_known(
+    plan_file: Path, namespace: str, environment: Mapping[str, str]
+) -> None:
+    """A misspelt name is refused with the names that there are; exit 2."""
+    ran = autoscaler("plan", "-c", str(plan_file), "shop/wroker", environment=environment)
+    assert ran.returncode == 2
+    assert "no target is called shop/wroker" in ran.stderr
+    assert f"{namespace}/Deployment/worker" in ran.stderr
