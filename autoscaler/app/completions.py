@@ -2,11 +2,10 @@
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
+from concurrent.futures import Future
 from queue import Empty, SimpleQueue
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
-P = ParamSpec("P")
 R = TypeVar("R")
 
 _STOP_CHECK_SECONDS = 0.2
@@ -22,16 +21,8 @@ class Completions:
         self._finished: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._outstanding: set[Future[Any]] = set()
 
-    def submit(
-        self,
-        executor: Executor,
-        then: Callable[[R], None],
-        call: Callable[P, R],
-        *args: P.args,
-        **kwargs: P.kwargs,
-    ) -> None:
-        """Run ``call`` on the executor, then hand its result to ``then``."""
-        future = executor.submit(call, *args, **kwargs)
+    def follow(self, future: Future[R], then: Callable[[R], None]) -> None:
+        """Hand the future's result to ``then`` once it is there."""
         self._outstanding.add(future)
 
         def finished(done: Future[R]) -> None:

@@ -4,6 +4,7 @@ Two selectors that demand different values of one label share no pod.  Only for 
 that this does not rule out must the cluster be asked.
 """
 
+import threading
 from collections import defaultdict
 
 from autoscaler.core.selectors import LabelSelector, parse
@@ -19,20 +20,23 @@ class Overlaps:
         self._selectors: dict[str, tuple[str, str]] = {}
         self._namespaces: dict[str, _Namespace] = defaultdict(_Namespace)
         self._partners: dict[str, set[str]] = defaultdict(set)
+        # Syncs of different targets run at the same time.
+        self._lock = threading.RLock()
 
     def register(self, target: str, namespace: str, selector: str) -> None:
         """Take in a target's selector; one that cannot be read matches nothing."""
-        known = self._selectors.get(target)
-        if known == (namespace, selector):
+        if self._selectors.get(target) == (namespace, selector):
             return
-        if known is not None:
+        with self._lock:
             self.forget(target)
-        try:
-            parsed = parse(selector)
-        except ValueError:
-            return
-        if parsed.empty:
-            return
+            try:
+                parsed = parse(selector)
+            except ValueError:
+                return
+            if not parsed.empty:
+                self._add(target, namespace, selector, parsed)
+
+    def _add(self, target: str, namespace: str, selector: str, parsed: LabelSelector) -> None:
         for partner in self._namespaces[namespace].add(target, parsed):
             self._partners[target].add(partner)
             self._partners[partner].add(target)
@@ -40,18 +44,21 @@ class Overlaps:
 
     def forget(self, target: str) -> None:
         """Drop a target that is no longer there."""
-        namespace, selector = self._selectors.pop(target, ("", ""))
-        if selector:
-            self._namespaces[namespace].remove(target, parse(selector))
-        for partner in self._partners.pop(target, set()):
-            self._partners[partner].discard(target)
+        with self._lock:
+            namespace, selector = self._selectors.pop(target, ("", ""))
+            if selector:
+                self._namespaces[namespace].remove(target, parse(selector))
+            for partner in self._partners.pop(target, set()):
+                self._partners[partner].discard(target)
 
     def partners(self, target: str) -> dict[str, str]:
         """Return the other targets that may select the same pods, with their selectors."""
-        return {
-            partner: self._selectors[partner][1]
-            for partner in sorted(self._partners.get(target, ()))
-        }
+        if not self._partners.get(target):
+            return {}
+        with self._lock:
+            return {
+                partner: self._selectors[partner][1] for partner in sorted(self._partners[target])
+            }
 
 
 class _Namespace:

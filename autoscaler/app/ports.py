@@ -28,6 +28,32 @@ class SyncResult:
     write: WriteOutcome | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SyncSummary:
+    """One sync of several targets: how many, what it took, what it came to."""
+
+    targets: int
+    queries: int
+    changed: int
+    failed: int
+    seconds: float
+
+
+class AtHand(Protocol):
+    """What is known of the cluster without asking it.
+
+    None means that it is not known here and has to be read; answers come at once.
+    """
+
+    def scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:
+        """Return the scale."""
+        ...
+
+    def pods(self, namespace: str, selector: str) -> tuple[Pod, ...] | Unavailable | None:
+        """Return the pods of a namespace that match a selector in string form."""
+        ...
+
+
 class MetricsReader(Protocol):
     """Answers PromQL."""
 
@@ -70,4 +96,8 @@ class Reporter(Protocol):
 
     def report(self, result: SyncResult) -> None:
         """Take in one target's result."""
+        ...
+
+    def synced(self, summary: SyncSummary) -> None:
+        """Take in that a sync has ended."""
         ...

@@ -12,18 +12,22 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Self
 
+from autoscaler import clock
 from autoscaler.app.completions import Completions
 from autoscaler.app.overlaps import Overlaps
 from autoscaler.app.ports import (
+    AtHand,
     MetricsReader,
     PodLister,
     Reporter,
     ScaleReader,
     ScaleWriter,
     SyncResult,
+    SyncSummary,
 )
+from autoscaler.app.urgency import UrgentFirst, urgency
 from autoscaler.core.decide import decide
-from autoscaler.core.decision import Decision
+from autoscaler.core.decision import Decision, Outcome
 from autoscaler.core.history import History
 from autoscaler.core.observation import Observation, Pod, Scale, Unavailable
 from autoscaler.core.readings import read
@@ -34,7 +38,9 @@ from autoscaler.core.target import Target
 from autoscaler.core.writes import Superseded, WriteFailed, WriteOutcome, Written
 
 QUERIES_AT_ONCE = 16
-CLUSTER_CALLS_AT_ONCE = 16
+READS_AT_ONCE = 16
+WRITES_AT_ONCE = 16
+WRITES_PER_SECOND = 100.0
 
 _READ_SHARE = 2 / 3
 """The part of a sync's time that reads may take, so that a write still fits in."""
@@ -45,6 +51,7 @@ class World:
     """The outside of a sync."""
 
     metrics: MetricsReader
+    at_hand: AtHand
     scales: ScaleReader
     writer: ScaleWriter
     pods: PodLister
@@ -52,15 +59,19 @@ class World:
 
 
 class Syncer:
-    """Syncs a set of targets, and carries each one's history from one sync to the next.
+    """Syncs targets, and carries each one's history from one sync to the next.
 
-    ``stop`` ends a sync early: writes in hand are finished, nothing new is begun.
+    ``stop`` ends syncs early: writes in hand are finished, nothing new is begun.  Syncs of
+    different targets may run at the same time.
     """
 
     def __init__(
-        self, targets: Sequence[Target], flags: Flags, world: World, stop: threading.Event
+        self,
+        flags: Flags,
+        world: World,
+        stop: threading.Event,
+        writes_per_second: float = WRITES_PER_SECOND,
     ) -> None:
-        self.targets = targets
         self.flags = flags
         self.world = world
         self.stop = stop
@@ -69,7 +80,8 @@ class Syncer:
         self.registered: set[str] = set()
         """Targets whose selector was read, or could not be, at least once."""
         self.queries = ThreadPoolExecutor(QUERIES_AT_ONCE, "query")
-        self.cluster = ThreadPoolExecutor(CLUSTER_CALLS_AT_ONCE, "cluster")
+        self.reads = ThreadPoolExecutor(READS_AT_ONCE, "read")
+        self.writes = UrgentFirst(WRITES_AT_ONCE, writes_per_second, stop)
 
     def __enter__(self) -> Self:
         """Return the syncer itself."""
@@ -78,15 +90,23 @@ class Syncer:
     def __exit__(self, *_: object) -> None:
         """Wait for the calls in hand; those that have not begun are dropped."""
         self.queries.shutdown(cancel_futures=True)
-        self.cluster.shutdown(cancel_futures=True)
+        self.reads.shutdown(cancel_futures=True)
+        self.writes.shutdown()
 
-    def sync(self, now: float, begun: float, budget: float) -> None:
-        """Sync every target once, as of the Unix time ``now``.
+    def register_at_hand(self, targets: Sequence[Target]) -> None:
+        """Take in the selectors that are at hand, before any of the targets is synced."""
+        for target in targets:
+            scale = self.world.at_hand.scale(target.namespace, target.spec.scale_target_ref)
+            if isinstance(scale, Scale):
+                self.overlaps.register(target.key, target.namespace, scale.selector)
+                self.registered.add(target.key)
 
-        ``begun`` is the same instant on the monotonic clock; the sync ends within ``budget``
-        seconds of it.
-        """
-        _Sync(self, now, begun + budget * _READ_SHARE, begun + budget).run()
+    def sync(self, targets: Sequence[Target], now: float, budget: float) -> None:
+        """Sync every target once, as of the Unix time ``now``, within ``budget`` seconds."""
+        _Sync(self, targets, now, budget).run()
+
+
+_Pods = tuple[Pod, ...] | Unavailable | None
 
 
 @dataclass(slots=True)
@@ -96,57 +116,74 @@ class _Job:
     target: Target
     awaited: int
     scale: Scale | Unavailable = field(default_factory=lambda: Unavailable("not read yet"))
-    pods: tuple[Pod, ...] | Unavailable | None = None
+    pods: _Pods = None
     ambiguous_with: tuple[str, ...] = ()
 
 
-_Pods = tuple[Pod, ...] | Unavailable | None
-
-
 class _Sync:
-    """One run of `Syncer.sync`.  Its methods run on one thread; calls to the world do not."""
+    """One run of `Syncer.sync`.  Its methods run on one thread; calls that wait do not."""
 
     def __init__(
-        self, syncer: Syncer, now: float, read_deadline: float, write_deadline: float
+        self, syncer: Syncer, targets: Sequence[Target], now: float, budget: float
     ) -> None:
         self.syncer = syncer
+        self.world = syncer.world
         self.now = now
-        self.read_deadline = read_deadline
-        self.write_deadline = write_deadline
+        self.begun = clock.monotonic()
+        self.read_deadline = self.begun + budget * _READ_SHARE
+        self.write_deadline = self.begun + budget
         self.completions = Completions()
+        self.jobs = [
+            _Job(target, len({query.promql for query in target.queries}) + 1) for target in targets
+        ]
         self.answers: dict[str, Answer | QueryFailure] = {}
         self.asking: dict[str, list[_Job]] = defaultdict(list)
         self.unregistered: dict[str, int] = defaultdict(int)
         self.held: dict[str, list[_Job]] = defaultdict(list)
+        self.changed = 0
+        self.failed = 0
 
     def run(self) -> None:
-        world, syncer = self.syncer.world, self.syncer
-        for target in syncer.targets:
-            queries = {query.promql for query in target.queries}
-            job = _Job(target, awaited=len(queries) + 1)
-            for promql in queries:
+        """Ask all queries, read all scales, and see every target through."""
+        for job in self.jobs:
+            target = job.target
+            for promql in {query.promql for query in target.queries}:
                 self.asking[promql].append(job)
-            if target.key not in syncer.registered:
+            if target.key not in self.syncer.registered:
                 self.unregistered[target.namespace] += 1
-            self.completions.submit(
-                syncer.cluster,
-                partial(self._take_scale, job),
-                world.scales.read,
-                target.namespace,
-                target.spec.scale_target_ref,
-                self.read_deadline,
-            )
         for promql in self.asking:
-            take = partial(self._take_answer, promql)
-            self.completions.submit(
-                syncer.queries, take, world.metrics.query, promql, self.read_deadline
+            self.completions.follow(
+                self.syncer.queries.submit(self.world.metrics.query, promql, self.read_deadline),
+                partial(self._take_answer, promql),
             )
-        self.completions.run(syncer.stop)
+        for job in self.jobs:
+            self._look_at_scale(job)
+        self.completions.run(self.syncer.stop)
+        self.world.reporter.synced(
+            SyncSummary(
+                targets=len(self.jobs),
+                queries=len(self.asking),
+                changed=self.changed,
+                failed=self.failed,
+                seconds=clock.monotonic() - self.begun,
+            )
+        )
 
     def _take_answer(self, promql: str, answer: Answer | QueryFailure) -> None:
         self.answers[promql] = answer
         for job in self.asking[promql]:
             self._arrived(job)
+
+    def _look_at_scale(self, job: _Job) -> None:
+        namespace, ref = job.target.namespace, job.target.spec.scale_target_ref
+        scale = self.world.at_hand.scale(namespace, ref)
+        if scale is not None:
+            self._take_scale(job, scale)
+            return
+        self.completions.follow(
+            self.syncer.reads.submit(self.world.scales.read, namespace, ref, self.read_deadline),
+            partial(self._take_scale, job),
+        )
 
     def _take_scale(self, job: _Job, scale: Scale | Unavailable) -> None:
         """Register the selector; a namespace's pods wait until all its selectors are known."""
@@ -154,44 +191,52 @@ class _Sync:
         target, syncer = job.target, self.syncer
         if isinstance(scale, Scale):
             syncer.overlaps.register(target.key, target.namespace, scale.selector)
-        self.held[target.namespace].append(job)
         if target.key not in syncer.registered:
             syncer.registered.add(target.key)
             self.unregistered[target.namespace] -= 1
-        if not self.unregistered[target.namespace]:
-            for held in self.held.pop(target.namespace):
-                self._look_at_pods(held)
+        if self.unregistered[target.namespace]:
+            self.held[target.namespace].append(job)
+            return
+        for held in (*self.held.pop(target.namespace, ()), job):
+            self._look_at_pods(held)
 
     def _look_at_pods(self, job: _Job) -> None:
-        partners = self.syncer.overlaps.partners(job.target.key)
-        if isinstance(job.scale, Unavailable) or not (partners or needs_pods(job.target.spec)):
+        target, scale = job.target, job.scale
+        partners = self.syncer.overlaps.partners(target.key)
+        if isinstance(scale, Unavailable) or not (partners or needs_pods(target.spec)):
             self._arrived(job)
             return
-        self.completions.submit(
-            self.syncer.cluster,
+        pods = None if partners else self.world.at_hand.pods(target.namespace, scale.selector)
+        if pods is not None:
+            self._take_pods(job, (pods, ()))
+            return
+        self.completions.follow(
+            self.syncer.reads.submit(self._read_pods, target.namespace, scale.selector, partners),
             partial(self._take_pods, job),
-            self._read_pods,
-            job.target,
-            job.scale.selector,
-            partners,
         )
 
     def _read_pods(
-        self, target: Target, selector: str, partners: dict[str, str]
+        self, namespace: str, selector: str, partners: dict[str, str]
     ) -> tuple[_Pods, tuple[str, ...]]:
-        """List the target's pods, and the partners that select one of them too."""
-        lister = self.syncer.world.pods
-        pods: _Pods = None
-        if needs_pods(target.spec):
-            pods = lister.pods(target.namespace, selector, self.read_deadline)
+        """Read the target's pods, and find the partners that select one of them too."""
+        pods = self._pods(namespace, selector)
+        if isinstance(pods, Unavailable):
+            return pods, ()
+        names = {pod.name for pod in pods}
         shared: list[str] = []
         for partner, other in partners.items():
-            both = lister.pods(target.namespace, f"{selector},{other}", self.read_deadline)
-            if isinstance(both, Unavailable):
-                return both, ()
-            if both:
+            others = self._pods(namespace, other)
+            if isinstance(others, Unavailable):
+                return others, ()
+            if any(pod.name in names for pod in others):
                 shared.append(partner)
         return pods, tuple(shared)
+
+    def _pods(self, namespace: str, selector: str) -> tuple[Pod, ...] | Unavailable:
+        pods = self.world.at_hand.pods(namespace, selector)
+        if pods is None:
+            pods = self.world.pods.pods(namespace, selector, self.read_deadline)
+        return pods
 
     def _take_pods(self, job: _Job, view: tuple[_Pods, tuple[str, ...]]) -> None:
         job.pods, job.ambiguous_with = view
@@ -209,18 +254,22 @@ class _Sync:
             target.spec, syncer.flags, self._observation(job), previous, self.now
         )
         syncer.histories[target.key] = history
+        if decision.outcome is not Outcome.OK:
+            self.failed += 1
         if not decision.rescale or not isinstance(job.scale, Scale):
-            syncer.world.reporter.report(SyncResult(target, decision))
+            self.world.reporter.report(SyncResult(target, decision))
             return
-        self.completions.submit(
-            syncer.cluster,
-            partial(self._take_write, target, decision, previous),
-            syncer.world.writer.write,
+        write = partial(
+            self.world.writer.write,
             target.namespace,
             target.spec.scale_target_ref,
             job.scale,
             decision.desired,
             self.write_deadline,
+        )
+        self.completions.follow(
+            syncer.writes.submit(urgency(job.scale.spec_replicas, decision.desired), write),
+            partial(self._take_write, target, decision, previous),
         )
 
     def _observation(self, job: _Job) -> Observation:
@@ -237,6 +286,7 @@ class _Sync:
     ) -> None:
         history = self.syncer.histories[target.key]
         if isinstance(write, Written):
+            self.changed += 1
             decision, history = settle(target.spec, decision, history)
         elif isinstance(write, Superseded):
             error = f"somebody else set the replicas to {write.scale.spec_replicas} meanwhile"
@@ -244,4 +294,4 @@ class _Sync:
         elif isinstance(write, WriteFailed):
             decision, history = settle_failure(decision, history, previous, write.message)
         self.syncer.histories[target.key] = history
-        self.syncer.world.reporter.report(SyncResult(target, decision, write))
+        self.world.reporter.report(SyncResult(target, decision, write))

@@ -15,7 +15,7 @@ from autoscaler.adapters.cluster import ConnectError
 from autoscaler.app import wording
 from autoscaler.app.explanation import explain as explain_result
 from autoscaler.app.explanation import verdict
-from autoscaler.app.ports import SyncResult
+from autoscaler.app.ports import SyncResult, SyncSummary
 from autoscaler.app.record import record
 from autoscaler.app.sync import Syncer
 from autoscaler.config import Config, ConfigError, load
@@ -36,6 +36,9 @@ class Collector:
     def report(self, result: SyncResult) -> None:
         """Keep one result."""
         self.results.append(result)
+
+    def synced(self, summary: SyncSummary) -> None:
+        """Need no summary."""
 
 
 def print_plan(file: Path, names: Sequence[str], *, explain: bool, as_json: bool) -> int:
@@ -87,9 +90,9 @@ def _plan(config: Config, targets: tuple[Target, ...]) -> list[SyncResult]:
     stop = threading.Event()
     with (
         connected(config, collector, stop, writes=False) as world,
-        Syncer(targets, config.flags, world, stop) as syncer,
+        Syncer(config.flags, world, stop) as syncer,
     ):
-        syncer.sync(clock.wall(), clock.monotonic(), _PLAN_SECONDS)
+        syncer.sync(targets, clock.wall(), _PLAN_SECONDS)
     order = {target.key: index for index, target in enumerate(targets)}
     return sorted(collector.results, key=lambda result: order[result.target.key])
 

@@ -156,12 +156,13 @@ class _Reconcile:
         if problem is not None:
             event, reason, message = problem
             self._warn(event, message)
-            self._set(SCALING_ACTIVE, FALSE, reason, message)
         elif isinstance(pods, Unavailable):
-            self._warn("FailedListPods", pods.message)
-            self._set(SCALING_ACTIVE, FALSE, "FailedListPods", pods.message)
+            reason, message = "FailedListPods", pods.message
+            self._warn(reason, message)
         else:
             return () if pods is None else pods
+        self._set(SCALING_ACTIVE, FALSE, reason, message)
+        self._warn("FailedComputeMetricsReplicas", f"no metric was computed: {message}")
         return None
 
     def _selector_problem(self, selector: str) -> tuple[str, str, str] | None:

@@ -1,5 +1,6 @@
 """Stabilization: recent recommendations hold a proposal back (semantics 4.1, 4.2)."""
 
+import math
 from collections.abc import Sequence
 
 from autoscaler.core.decision import Stabilization
@@ -33,10 +34,9 @@ def stabilize_legacy(
         return Stabilization(desired, desired, READY), remembered
     counting = [entry for entry in recommendations if entry.time >= cutoff]
     holder = _latest([entry for entry in counting if entry.replicas >= largest])
-    return (
-        Stabilization(desired, largest, SCALE_DOWN_STABILIZED, holder, holder.time + window),
-        remembered,
-    )
+    # At the end of the window itself the entry still counts: the next instant is the first.
+    until = math.nextafter(holder.time + window, math.inf)
+    return Stabilization(desired, largest, SCALE_DOWN_STABILIZED, holder, until), remembered
 
 
 def stabilize(

@@ -33,6 +33,8 @@ class Target:
     namespace: str
     spec: HorizontalPodAutoscalerSpec
     queries: tuple[Query, ...]
+    sync_period: float = 15.0
+    """Seconds from one sync to the next."""
 
     @property
     def key(self) -> str:

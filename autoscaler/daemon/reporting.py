@@ -1,12 +1,13 @@
 """Results as log lines: one canonical line per target and sync."""
 
+import dataclasses
 import logging
 
 from structlog.typing import FilteringBoundLogger
 
 from autoscaler.app import wording
 from autoscaler.app.explanation import verdict
-from autoscaler.app.ports import SyncResult
+from autoscaler.app.ports import SyncResult, SyncSummary
 from autoscaler.app.record import write_word
 from autoscaler.core.decision import Calculation, MetricResult, Outcome
 from autoscaler.core.writes import NotWritten, Written
@@ -27,6 +28,10 @@ class LogReporter:
         level = _level(result)
         if self._log.is_enabled_for(level):
             self._log.log(level, "sync", **_fields(result))
+
+    def synced(self, summary: SyncSummary) -> None:
+        """Log the end of a sync."""
+        self._log.debug("synced", **dataclasses.asdict(summary))
 
 
 def _level(result: SyncResult) -> int:

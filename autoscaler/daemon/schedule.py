@@ -1,24 +1,56 @@
 """Ticks: one sync after another, none lost, none overlapping itself."""
 
 import threading
-from collections.abc import Callable
-from datetime import UTC, datetime
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 from apscheduler.events import EVENT_JOB_ERROR, EVENT_JOB_MAX_INSTANCES, JobEvent
+from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
+from apscheduler.triggers.base import BaseTrigger
 from structlog.typing import FilteringBoundLogger
 
 from autoscaler import clock
 
 
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A call that is due at once, and then every ``period`` seconds.
+
+    The later calls come ``offset`` seconds into each period, so that ticks of one period can
+    be spread over it; between the first two lie half a period to one and a half.
+    """
+
+    call: Callable[[], None]
+    period: float
+    offset: float = 0.0
+
+
+class _Cadence(BaseTrigger):  # type: ignore[misc] # the library is untyped
+    """At once, then at the offset, then periodically."""
+
+    def __init__(self, start: datetime, period: float, offset: float) -> None:
+        self._start = start
+        self._period = timedelta(seconds=period)
+        late = offset if offset >= period / 2 else offset + period
+        self._second = start + timedelta(seconds=late)
+
+    def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime:  # noqa: ARG002 - inherited
+        """Return when the tick is due after the ``previous`` time."""
+        if previous is None:
+            return self._start
+        return self._second if previous == self._start else previous + self._period
+
+
 def run_periodically(
-    tick: Callable[[], None], period: float, stop: threading.Event, log: FilteringBoundLogger
+    ticks: Sequence[Tick], stop: threading.Event, log: FilteringBoundLogger
 ) -> None:
-    """Call ``tick`` at once and then every ``period`` seconds, until ``stop`` is set.
+    """Run every tick at once and then periodically, until ``stop`` is set.
 
     A tick that is due while the one before still runs is left out, and the log says so.  An
     error in a tick is logged with its traceback, and the next tick comes as if nothing had
-    happened.  Returns when the tick in hand has ended.
+    happened.  Returns when the ticks in hand have ended.
     """
 
     def listen(event: JobEvent) -> None:
@@ -26,23 +58,26 @@ def run_periodically(
             log.warning(
                 "sync_late",
                 message="a sync was due while the one before was still running, and is left out",
-                period_seconds=period,
+                period_seconds=ticks[int(event.job_id)].period,
             )
         else:
             log.error("sync_failed", exc_info=event.exception)
 
-    scheduler = BackgroundScheduler(timezone=UTC)
-    scheduler.add_listener(listen, EVENT_JOB_ERROR | EVENT_JOB_MAX_INSTANCES)
-    scheduler.add_job(
-        tick,
-        "interval",
-        seconds=period,
-        next_run_time=datetime.fromtimestamp(clock.wall(), UTC),
-        # A late tick still runs: by default one that is a second late is silently skipped.
-        misfire_grace_time=None,
-        coalesce=True,
-        max_instances=1,
+    scheduler = BackgroundScheduler(
+        timezone=UTC, executors={"default": ThreadPoolExecutor(max(1, len(ticks)))}
     )
+    scheduler.add_listener(listen, EVENT_JOB_ERROR | EVENT_JOB_MAX_INSTANCES)
+    start = datetime.fromtimestamp(clock.wall(), UTC)
+    for number, tick in enumerate(ticks):
+        scheduler.add_job(
+            tick.call,
+            _Cadence(start, tick.period, tick.offset),
+            id=str(number),
+            # A late tick still runs: by default one that is a second late is silently skipped.
+            misfire_grace_time=None,
+            coalesce=True,
+            max_instances=1,
+        )
     scheduler.start()
     stop.wait()
     scheduler.shutdown(wait=True)

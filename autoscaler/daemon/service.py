@@ -8,10 +8,11 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from autoscaler import __version__, clock
+from autoscaler.app.slots import Slot, slots_of
 from autoscaler.app.sync import Syncer
 from autoscaler.config import Config
 from autoscaler.daemon.reporting import LogReporter
-from autoscaler.daemon.schedule import run_periodically
+from autoscaler.daemon.schedule import Tick, run_periodically
 from autoscaler.daemon.world import connected
 
 
@@ -34,7 +35,7 @@ def serve(config: Config) -> None:
         signal.signal(number, handle)
     with (
         connected(config, LogReporter(log), stop, writes=True) as world,
-        Syncer(config.targets, config.flags, world, stop) as syncer,
+        Syncer(config.flags, world, stop) as syncer,
     ):
         log.info(
             "started",
@@ -43,8 +44,13 @@ def serve(config: Config) -> None:
             sync_period_seconds=config.sync_period,
         )
 
-        def tick() -> None:
-            syncer.sync(clock.wall(), clock.monotonic(), config.sync_period)
-
-        run_periodically(tick, config.sync_period, stop, log)
+        syncer.register_at_hand(config.targets)
+        run_periodically([_tick(syncer, slot) for slot in slots_of(config.targets)], stop, log)
     log.info("stopped", signal=received[0])
+
+
+def _tick(syncer: Syncer, slot: Slot) -> Tick:
+    def call() -> None:
+        syncer.sync(slot.targets, clock.wall(), slot.period)
+
+    return Tick(call, slot.period, slot.offset)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from autoscaler.adapters.cluster import Pods, Scales, connect
 from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
-from autoscaler.app.plan import NoWrites
+from autoscaler.app.plan import NothingAtHand, NoWrites
 from autoscaler.app.ports import Reporter
 from autoscaler.app.sync import World
 from autoscaler.config import Config, PrometheusSettings
@@ -28,6 +28,7 @@ def connected(
     try:
         yield World(
             metrics=prometheus,
+            at_hand=NothingAtHand(),
             scales=scales,
             writer=scales if writes else NoWrites(),
             pods=Pods(api),

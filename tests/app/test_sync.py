@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from autoscaler.app.plan import NoWrites
+from autoscaler.app.plan import NothingAtHand, NoWrites
 from autoscaler.app.sync import Syncer, World
 from autoscaler.core.decision import Outcome
 from autoscaler.core.observation import Scale, Unavailable
@@ -21,10 +21,11 @@ def test_a_target_is_scaled_as_its_queue_demands() -> None:
     world = Memory(
         answers={"queue": answer(200.0)}, scales={"shop/worker": Scale(1, 1, "app=worker")}
     )
-    with world.syncer([external("shop", "worker")]) as syncer:
-        syncer.sync(T0, 0.0, BUDGET)
+    targets = [external("shop", "worker")]
+    with world.syncer() as syncer:
+        syncer.sync(targets, T0, BUDGET)
         assert world.written == [("shop/worker", 4)]
-        syncer.sync(T0 + 15, 0.0, BUDGET)
+        syncer.sync(targets, T0 + 15, BUDGET)
     assert world.written == [("shop/worker", 4), ("shop/worker", 7)]
     result = world.result("shop/worker")
     assert isinstance(result.write, Written)
@@ -43,8 +44,9 @@ def test_one_query_serves_all_targets() -> None:
         answers={"queue": Answer(series)},
         scales={f"shop/{name}": Scale(2, 2, f"app={name}") for name in names},
     )
-    with world.syncer([external("shop", name, queue=name) for name in names]) as syncer:
-        syncer.sync(T0, 0.0, BUDGET)
+    targets = [external("shop", name, queue=name) for name in names]
+    with world.syncer() as syncer:
+        syncer.sync(targets, T0, BUDGET)
     assert world.queried == ["queue"]
     assert len(world.results) == 100
     assert {result.decision.metrics[0].proposal for result in world.results} == {2}
@@ -57,8 +59,9 @@ def test_a_broken_metric_leaves_the_other_targets_alone() -> None:
         answers={"bad": QueryFailure("parse error at char 3"), "queue": answer(90.0)},
         scales={"shop/a": Scale(5, 5, "app=a"), "shop/b": Scale(2, 2, "app=b")},
     )
-    with world.syncer([external("shop", "a", promql="bad"), external("shop", "b")]) as syncer:
-        syncer.sync(T0, 0.0, BUDGET)
+    targets = [external("shop", "a", promql="bad"), external("shop", "b")]
+    with world.syncer() as syncer:
+        syncer.sync(targets, T0, BUDGET)
     assert world.written == [("shop/b", 3)]
     blocked = world.result("shop/a").decision
     assert blocked.outcome is Outcome.BLOCKED
@@ -72,8 +75,9 @@ def test_a_missing_object_leaves_the_other_targets_alone() -> None:
         answers={"queue": answer(90.0)},
         scales={"shop/a": Unavailable("deployments.apps a not found"), "shop/b": Scale(2, 2, "b")},
     )
-    with world.syncer([external("shop", "a"), external("shop", "b")]) as syncer:
-        syncer.sync(T0, 0.0, BUDGET)
+    targets = [external("shop", "a"), external("shop", "b")]
+    with world.syncer() as syncer:
+        syncer.sync(targets, T0, BUDGET)
     assert world.written == [("shop/b", 3)]
     condition = world.result("shop/a").decision.conditions[0]
     assert (condition.reason, condition.message) == (
@@ -95,8 +99,9 @@ def test_a_slow_query_delays_only_its_own_targets() -> None:
         on_query={"slow": wait_for_the_other},
         on_write=lambda _name: written_meanwhile.set(),
     )
-    with world.syncer([external("shop", "a", promql="slow"), external("shop", "b")]) as syncer:
-        syncer.sync(T0, 0.0, BUDGET)
+    targets = [external("shop", "a", promql="slow"), external("shop", "b")]
+    with world.syncer() as syncer:
+        syncer.sync(targets, T0, BUDGET)
     assert world.written == [("shop/b", 3)]
     assert world.result("shop/a").decision.outcome is Outcome.OK
 
@@ -108,8 +113,9 @@ def test_pods_are_listed_only_where_a_decision_looks_at_them() -> None:
         scales={"shop/worker": Scale(1, 1, "app=worker"), "shop/web": Scale(1, 1, "app=web")},
         pod_lists={"shop: app=web": (pod("web-1"),)},
     )
-    with world.syncer([external("shop", "worker"), per_pod("shop", "web")]) as syncer:
-        syncer.sync(T0, 0.0, BUDGET)
+    targets = [external("shop", "worker"), per_pod("shop", "web")]
+    with world.syncer() as syncer:
+        syncer.sync(targets, T0, BUDGET)
     assert world.listed == ["shop: app=web"]
     assert world.written == [("shop/web", 3)]
 
@@ -121,8 +127,9 @@ def test_an_unlistable_pod_blocks_its_target() -> None:
         scales={"shop/web": Scale(1, 1, "app=web")},
         pod_lists={"shop: app=web": Unavailable("pods is forbidden")},
     )
-    with world.syncer([per_pod("shop", "web")]) as syncer:
-        syncer.sync(T0, 0.0, BUDGET)
+    targets = [per_pod("shop", "web")]
+    with world.syncer() as syncer:
+        syncer.sync(targets, T0, BUDGET)
     decision = world.result("shop/web").decision
     assert decision.outcome is Outcome.BLOCKED
     assert ("ScalingActive", "FailedListPods", "pods is forbidden") in [
@@ -136,12 +143,13 @@ def test_two_targets_that_select_the_same_pods_are_both_held(*, shared: bool) ->
     world = Memory(
         answers={"queue": answer(600.0)},
         scales={"shop/a": Scale(2, 2, "app=x"), "shop/b": Scale(2, 2, "app=x,tier=b")},
+        pod_lists={"shop: app=x": (pod("a-1"),), "shop: app=x,tier=b": (pod("b-1"),)},
     )
     if shared:
-        world.pod_lists["shop: app=x,app=x,tier=b"] = (pod("b-1"),)
-        world.pod_lists["shop: app=x,tier=b,app=x"] = (pod("b-1"),)
-    with world.syncer([external("shop", "a"), external("shop", "b")]) as syncer:
-        syncer.sync(T0, 0.0, BUDGET)
+        world.pod_lists["shop: app=x"] = (pod("a-1"), pod("b-1"))
+    targets = [external("shop", "a"), external("shop", "b")]
+    with world.syncer() as syncer:
+        syncer.sync(targets, T0, BUDGET)
     reasons = {one.reason for result in world.results for one in result.decision.conditions}
     assert ("AmbiguousSelector" in reasons) is shared
     assert len(world.written) == (0 if shared else 2)
@@ -153,8 +161,9 @@ def test_selectors_that_cannot_meet_cost_no_request() -> None:
         answers={"queue": answer(30.0)},
         scales={"shop/a": Scale(1, 1, "app=a"), "shop/b": Scale(1, 1, "app=b")},
     )
-    with world.syncer([external("shop", "a"), external("shop", "b")]) as syncer:
-        syncer.sync(T0, 0.0, BUDGET)
+    targets = [external("shop", "a"), external("shop", "b")]
+    with world.syncer() as syncer:
+        syncer.sync(targets, T0, BUDGET)
     assert world.listed == []
 
 
@@ -174,8 +183,9 @@ def test_a_write_that_did_not_happen_is_said_and_not_counted(
         scales={"shop/a": Scale(2, 2, "app=a")},
         outcomes={"shop/a": outcome},
     )
-    with world.syncer([external("shop", "a")]) as syncer:
-        syncer.sync(T0, 0.0, BUDGET)
+    targets = [external("shop", "a")]
+    with world.syncer() as syncer:
+        syncer.sync(targets, T0, BUDGET)
         history = syncer.histories["shop/Deployment/a"]
     decision = world.result("shop/a").decision
     assert not decision.written
@@ -194,8 +204,9 @@ def test_stopping_finishes_the_write_in_hand_and_begins_no_other() -> None:
         scales={f"shop/{name}": Scale(2, 2, f"app={name}") for name in names},
         on_write=lambda _name: stop.set(),
     )
-    with world.syncer([external("shop", name) for name in names], stop) as syncer:
-        syncer.sync(T0, 0.0, BUDGET)
+    targets = [external("shop", name) for name in names]
+    with world.syncer(stop) as syncer:
+        syncer.sync(targets, T0, BUDGET)
     written = {name for name, _ in world.written}
     reported = {
         f"shop/{result.target.spec.scale_target_ref.name}"
@@ -210,9 +221,9 @@ def test_stopping_finishes_the_write_in_hand_and_begins_no_other() -> None:
 def test_a_plan_writes_nothing() -> None:
     """With `NoWrites` the decision is made in full, and neither scale nor history moves."""
     world = Memory(answers={"queue": answer(90.0)}, scales={"shop/a": Scale(2, 2, "app=a")})
-    ports = World(world, world, NoWrites(), world, world)
-    with Syncer([external("shop", "a")], Flags(), ports, threading.Event()) as syncer:
-        syncer.sync(T0, 0.0, BUDGET)
+    ports = World(world, NothingAtHand(), world, NoWrites(), world, world)
+    with Syncer(Flags(), ports, threading.Event()) as syncer:
+        syncer.sync([external("shop", "a")], T0, BUDGET)
     result = world.result("shop/a")
     assert (result.decision.desired, result.decision.rescale) == (3, True)
     assert isinstance(result.write, NotWritten)

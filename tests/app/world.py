@@ -1,10 +1,11 @@
 """A world in memory that fits the ports: scales, pods and metrics under the test's control."""
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from autoscaler.app.ports import SyncResult
+from autoscaler.app.plan import NothingAtHand
+from autoscaler.app.ports import SyncResult, SyncSummary
 from autoscaler.app.sync import Syncer, World
 from autoscaler.core.observation import (
     ConditionStatus,
@@ -80,6 +81,7 @@ class Memory:
     listed: list[str] = field(default_factory=list)
     written: list[tuple[str, int]] = field(default_factory=list)
     results: list[SyncResult] = field(default_factory=list)
+    summaries: list[SyncSummary] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def query(self, promql: str, deadline: float) -> Answer | QueryFailure:  # noqa: ARG002 - port
@@ -129,7 +131,11 @@ class Memory:
             if f"{result.target.namespace}/{result.target.spec.scale_target_ref.name}" == name
         )
 
-    def syncer(self, targets: Sequence[Target], stop: threading.Event | None = None) -> Syncer:
-        """Return a syncer of the targets over this world."""
-        world = World(self, self, self, self, self)
-        return Syncer(targets, Flags(), world, stop or threading.Event())
+    def synced(self, summary: SyncSummary) -> None:
+        """Fit `Reporter`."""
+        self.summaries.append(summary)
+
+    def syncer(self, stop: threading.Event | None = None, **options: float) -> Syncer:
+        """Return a syncer over this world, in which nothing is at hand."""
+        world = World(self, NothingAtHand(), self, self, self, self)
+        return Syncer(Flags(), world, stop or threading.Event(), **options)

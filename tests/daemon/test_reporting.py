@@ -18,8 +18,8 @@ def lines_of(world: Memory, level: LogLevel = LogLevel.INFO) -> list[dict[str, A
     """Sync the world's one target once and return its log lines, read back from JSON."""
     stream = io.StringIO()
     configure(level, LogFormat.AUTO, stream)
-    with world.syncer([external("shop", "a")]) as syncer:
-        syncer.sync(T0, 0.0, 10.0)
+    with world.syncer() as syncer:
+        syncer.sync([external("shop", "a")], T0, 10.0)
     for result in world.results:
         LogReporter(structlog.get_logger()).report(result)
     structlog.reset_defaults()

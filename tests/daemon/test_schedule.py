@@ -6,7 +6,7 @@ from collections.abc import Callable
 import structlog
 from structlog.testing import CapturingLogger
 
-from autoscaler.daemon.schedule import run_periodically
+from autoscaler.daemon.schedule import Tick, run_periodically
 from tests.controlplane.waiting import wait_until
 
 PERIOD = 0.2
@@ -15,7 +15,7 @@ PERIOD = 0.2
 def run(tick: Callable[[], None], until: Callable[[CapturingLogger], bool]) -> CapturingLogger:
     """Run ticks until the condition holds, then stop; return what was logged."""
     stop, log = threading.Event(), CapturingLogger()
-    thread = threading.Thread(target=run_periodically, args=(tick, PERIOD, stop, log))
+    thread = threading.Thread(target=run_periodically, args=([Tick(tick, PERIOD)], stop, log))
     thread.start()
     try:
         wait_until("the condition of the test", lambda: until(log), timeout=20)
@@ -95,7 +95,7 @@ def test_stopping_waits_for_the_tick_in_hand() -> None:
         ended.set()
 
     thread = threading.Thread(
-        target=run_periodically, args=(tick, 60.0, stop, structlog.get_logger())
+        target=run_periodically, args=([Tick(tick, 60.0)], stop, structlog.get_logger())
     )
     thread.start()
     assert begun.wait(20)

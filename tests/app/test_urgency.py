@@ -1,0 +1,80 @@
+"""Writes in order of urgency, at a pace, and none after a stop."""
+
+import threading
+from concurrent.futures import CancelledError
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.app.urgency import UrgentFirst, urgency
+
+
+def test_scale_ups_come_first_and_larger_relative_changes_before_smaller() -> None:
+    """From zero is the most urgent; 2 to 8 before 10 to 20; every way up before any way down."""
+    moves = [(10, 5), (10, 20), (8, 1), (0, 1), (2, 8), (4, 0)]
+    assert sorted(moves, key=lambda move: urgency(*move)) == [
+        (0, 1),
+        (2, 8),
+        (10, 20),
+        (4, 0),
+        (8, 1),
+        (10, 5),
+    ]
+
+
+def test_waiting_calls_run_in_order_of_urgency() -> None:
+    """While one call holds the only thread, later and more urgent ones overtake."""
+    held, order = threading.Event(), []
+    writes = UrgentFirst(at_once=1, per_second=1e6, stop=threading.Event())
+    first = writes.submit((9, 0.0), lambda: held.wait(10))
+    futures = [
+        writes.submit((number, 0.0), lambda number=number: order.append(number))
+        for number in (3, 1, 2)
+    ]
+    held.set()
+    for future in (first, *futures):
+        future.result(10)
+    writes.shutdown()
+    assert order == [1, 2, 3]
+
+
+def test_calls_beyond_the_burst_wait_for_the_pace() -> None:
+    """At 20 a second, 30 calls are a burst of 20 and half a second for the other 10."""
+    writes = UrgentFirst(at_once=8, per_second=20.0, stop=threading.Event())
+    begun = clock.monotonic()
+    for future in [writes.submit((0, 0.0), lambda: None) for _ in range(30)]:
+        future.result(10)
+    writes.shutdown()
+    assert clock.monotonic() - begun >= 0.4
+
+
+def test_after_a_stop_no_call_begins() -> None:
+    """The call in hand is finished; the one that waits is cancelled."""
+    stop, held, begun = threading.Event(), threading.Event(), threading.Event()
+
+    def hold() -> str:
+        begun.set()
+        held.wait(10)
+        return "finished"
+
+    writes = UrgentFirst(at_once=1, per_second=1e6, stop=stop)
+    in_hand = writes.submit((0, 0.0), hold)
+    assert begun.wait(10)
+    waiting = writes.submit((0, 0.0), lambda: "never")
+    stop.set()
+    held.set()
+    assert in_hand.result(10) == "finished"
+    with pytest.raises(CancelledError):
+        waiting.result(10)
+    writes.shutdown()
+
+
+def test_an_error_of_a_call_belongs_to_its_future() -> None:
+    """The thread survives it, and the next call runs."""
+    writes = UrgentFirst(at_once=1, per_second=1e6, stop=threading.Event())
+    broken = writes.submit((0, 0.0), lambda: 1 // 0)
+    fine = writes.submit((0, 0.0), lambda: "fine")
+    with pytest.raises(ZeroDivisionError):
+        broken.result(10)
+    assert fine.result(10) == "fine"
+    writes.shutdown()
