@@ -2,6 +2,7 @@
 
 import threading
 from concurrent.futures import CancelledError
+from functools import partial
 
 import pytest
 
@@ -24,15 +25,14 @@ def test_scale_ups_come_first_and_larger_relative_changes_before_smaller() -> No
 
 def test_waiting_calls_run_in_order_of_urgency() -> None:
     """While one call holds the only thread, later and more urgent ones overtake."""
-    held, order = threading.Event(), []
+    held = threading.Event()
+    order: list[int] = []
     writes = UrgentFirst(at_once=1, per_second=1e6, stop=threading.Event())
     first = writes.submit((9, 0.0), lambda: held.wait(10))
-    futures = [
-        writes.submit((number, 0.0), lambda number=number: order.append(number))
-        for number in (3, 1, 2)
-    ]
+    futures = [writes.submit((number, 0.0), partial(order.append, number)) for number in (3, 1, 2)]
     held.set()
-    for future in (first, *futures):
+    assert first.result(10)
+    for future in futures:
         future.result(10)
     writes.shutdown()
     assert order == [1, 2, 3]

@@ -1,0 +1,12 @@
+"""The Kubernetes API: scales, the kinds that have one, and pods.
+
+`connect` gives an `Api`; `Scales` and `Pods` fit the ports over it.
+"""
+
+from autoscaler.adapters.cluster.api import Api
+from autoscaler.adapters.cluster.connection import ConnectError, connect
+from autoscaler.adapters.cluster.failures import Failure
+from autoscaler.adapters.cluster.pod_lists import Pods
+from autoscaler.adapters.cluster.scales import Scales
+
+__all__ = ["Api", "ConnectError", "Failure", "Pods", "Scales", "connect"]

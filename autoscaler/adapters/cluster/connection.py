@@ -1,0 +1,158 @@
+"""Where the API server is and who we are to it.
+
+Inside a cluster the service account says so, elsewhere a kubeconfig.
+"""
+
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import urllib3
+import yaml
+from kubernetes.client import Configuration
+from kubernetes.config.config_exception import ConfigException
+from kubernetes.config.incluster_config import (
+    SERVICE_HOST_ENV_NAME,
+    SERVICE_TOKEN_FILENAME,
+    InClusterConfigLoader,
+)
+from kubernetes.config.kube_config import KubeConfigLoader
+
+from autoscaler.adapters.cluster.api import Api
+from autoscaler.adapters.cluster.credentials import Credentials
+from autoscaler.adapters.cluster.kubeconfig import ConnectError, Kubeconfig
+
+__all__ = ["ConnectError", "connect"]
+
+SERVICE_ACCOUNT = Path(SERVICE_TOKEN_FILENAME).parent
+
+_POOL_SIZE = 32
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A way to the API server: ``load`` may be called again when credentials were replaced."""
+
+    origin: str
+    load: Callable[[], Configuration]
+    token_file: Path | None
+
+
+def connect(
+    kubeconfig: Path | None = None,
+    context: str | None = None,
+    *,
+    stop: threading.Event | None = None,
+    request_timeout: float = 5.0,
+    service_account: Path = SERVICE_ACCOUNT,
+) -> Api:
+    """Prepare requests to the API server; nothing is sent yet.
+
+    Without ``kubeconfig`` and ``context`` the in-cluster configuration is taken where there is
+    one, else the kubeconfig of the environment (`KUBECONFIG`, `~/.kube/config`).  Once ``stop``
+    is set no request is tried again; ``request_timeout`` is the seconds of one try.
+
+    Raises ConnectError, a sentence for the operator.
+    """
+    source = _source(kubeconfig, context, service_account)
+    configuration = source.load()
+    if not configuration.verify_ssl:
+        # urllib3 warns at every single request; whoever starts the daemon is told once instead.
+        urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
+    credentials = Credentials(configuration, source.token_file, lambda: _reloaded(source))
+    return Api(
+        configuration,
+        credentials,
+        origin=source.origin,
+        request_timeout=request_timeout,
+        stop=stop,
+    )
+
+
+def _reloaded(source: _Source) -> Configuration | None:
+    try:
+        return source.load()
+    except ConnectError:
+        return None
+
+
+def _source(kubeconfig: Path | None, context: str | None, service_account: Path) -> _Source:
+    if kubeconfig is not None:
+        return _from_kubeconfig([kubeconfig.expanduser()], context)
+    in_cluster = os.environ.get(SERVICE_HOST_ENV_NAME)
+    token = service_account / "token"
+    if context is None and in_cluster and token.is_file():
+        origin = "the service account of this pod"
+        return _Source(origin, lambda: _in_cluster(service_account), token)
+    named = os.environ.get("KUBECONFIG")
+    paths = [Path(part).expanduser() for part in (named or "~/.kube/config").split(":") if part]
+    if any(path.exists() for path in paths):
+        return _from_kubeconfig(paths, context)
+    looked = f"KUBECONFIG={named} names no file that exists" if named else "no ~/.kube/config"
+    pod = (
+        f"this pod has no service account token ({token})"
+        if in_cluster
+        else "this is not a pod of a cluster"
+    )
+    raise ConnectError(
+        f"no Kubernetes configuration: {pod}, and {looked}; "
+        "set kubernetes.kubeconfig or the environment variable KUBECONFIG"
+    )
+
+
+def _in_cluster(service_account: Path) -> Configuration:
+    configuration = _new_configuration()
+    loader = InClusterConfigLoader(  # type: ignore[no-untyped-call] # the client is half typed
+        token_filename=str(service_account / "token"),
+        cert_filename=str(service_account / "ca.crt"),
+        try_refresh_token=False,  # Credentials reads the file again, sooner than the client would
+    )
+    try:
+        loader.load_and_set(configuration)  # type: ignore[no-untyped-call] # as above
+    except (ConfigException, OSError, ValueError) as error:
+        raise ConnectError(f"the in-cluster configuration cannot be used: {error}") from None
+    return configuration
+
+
+def _from_kubeconfig(paths: list[Path], context: str | None) -> _Source:
+    kubeconfig = Kubeconfig.read(paths, context)
+    return _Source(
+        kubeconfig.origin,
+        lambda: _configured(Kubeconfig.read(paths, context)),
+        kubeconfig.token_file,
+    )
+
+
+def _configured(kubeconfig: Kubeconfig) -> Configuration:
+    configuration = _new_configuration()
+    try:
+        loader = KubeConfigLoader(  # type: ignore[no-untyped-call] # as above
+            config_dict=kubeconfig.merged, active_context=kubeconfig.context, config_base_path=None
+        )
+        loader.load_and_set(configuration)  # type: ignore[no-untyped-call] # as above
+    except ConfigException as error:
+        # Other texts of the client may quote the user's entry, and with it the credentials.
+        text = str(error)
+        known = text if text.startswith("File does not exist") else "it is not valid"
+        raise ConnectError(f"{kubeconfig.origin} cannot be used: {known}") from None
+    except OSError as error:
+        why = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
+        raise ConnectError(f"{kubeconfig.origin} cannot be used: {why}") from None
+    except (ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError):
+        raise ConnectError(
+            f"{kubeconfig.origin} cannot be used: a field of its cluster or user has the wrong form"
+        ) from None
+    if kubeconfig.has_exec_plugin and not (configuration.api_key or configuration.cert_file):
+        raise ConnectError(
+            f"{kubeconfig.origin} cannot be used: its exec plugin gave no credentials"
+        )
+    return configuration
+
+
+def _new_configuration() -> Configuration:
+    configuration = Configuration()
+    configuration.retries = False  # Patience tries again, in sight of the deadline
+    configuration.connection_pool_maxsize = _POOL_SIZE
+    return configuration

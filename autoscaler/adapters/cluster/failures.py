@@ -1,0 +1,173 @@
+"""Why a request gave no answer, as a sentence for the operator.
+
+The API server's own words (`Status.message`) are kept: they name the user, the verb and the
+resource.  No header reaches a message, so no credential does.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import TypedDict, cast
+
+import urllib3
+from kubernetes.client.exceptions import ApiException
+
+from autoscaler import clock
+
+JsonObject = dict[str, object]
+"""A JSON object as the API server sent it."""
+
+_TRANSIENT = frozenset({429, 500, 502, 503, 504})
+_NOT_CARRIED_OUT = frozenset({429})
+_LONGEST_EXCERPT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A request without an answer that can be used."""
+
+    message: str
+    status: int = 0
+    """The HTTP status; 0 where no answer came."""
+    reason: str = ""
+    """`Status.reason`, such as NotFound, Conflict, Expired; empty without a Status."""
+    transient: bool = False
+    """Whether the same request may succeed a little later."""
+    uncertain: bool = False
+    """Whether the server may have carried the request out all the same."""
+    retry_after: float | None = None
+    """The seconds that the server asks us to wait."""
+    missing: str = ""
+    """For a 404, the name of the object that is not there; empty where the path is unknown."""
+
+
+class _StatusDetails(TypedDict, total=False):
+    name: str
+    retryAfterSeconds: int
+
+
+class _Status(TypedDict, total=False):
+    kind: str
+    message: str
+    reason: str
+    details: _StatusDetails
+
+
+def from_answer(
+    status: int, headers: Mapping[str, str], payload: bytes, *, server: str, origin: str
+) -> Failure:
+    """Describe an answer that is no success.  ``origin`` says where the credentials come from."""
+    body = _status_of(payload)
+    details = body.get("details") or {}
+    reason = body.get("reason", "")
+    return Failure(
+        message=_sentence(status, reason, _words(body, headers, payload), server, origin),
+        status=status,
+        reason=reason,
+        transient=status in _TRANSIENT,
+        uncertain=status in _TRANSIENT - _NOT_CARRIED_OUT,
+        retry_after=_retry_after(headers.get("Retry-After")) if status in _TRANSIENT else None,
+        missing=details.get("name", "") if status == 404 else "",
+    )
+
+
+def _sentence(status: int, reason: str, words: str, server: str, origin: str) -> str:
+    if status == 401:
+        return f"the API server {server} does not accept the credentials of {origin}: {words}"
+    if reason and status in {403, 404, 409, 410, 422}:
+        return words
+    return f"the API server {server} answered {status}{f' ({reason})' if reason else ''}: {words}"
+
+
+def _words(body: _Status, headers: Mapping[str, str], payload: bytes) -> str:
+    message = body.get("message", "")
+    if message:
+        return message
+    kind = headers.get("Content-Type", "").partition(";")[0].strip() or "no Content-Type"
+    if kind == "text/plain" and payload.strip():
+        return payload.decode(errors="replace").strip()[:_LONGEST_EXCERPT]
+    return f"no Status in it ({kind}, {len(payload)} bytes); is there a proxy in between?"
+
+
+def _status_of(payload: bytes) -> _Status:
+    try:
+        body = json.loads(payload)
+    except ValueError:
+        return {}
+    return cast("_Status", body) if isinstance(body, dict) and body.get("kind") == "Status" else {}
+
+
+def _retry_after(header: str | None) -> float | None:
+    """Read Retry-After: seconds, or a date (RFC 9110, 10.2.3)."""
+    if header is None:
+        return None
+    if header.strip().isdigit():
+        return float(header)
+    try:
+        return max(0.0, parsedate_to_datetime(header).timestamp() - clock.wall())
+    except ValueError:
+        return None
+
+
+def malformed(server: str, what: str) -> Failure:
+    """Describe a success whose content cannot be read; the server did carry the request out."""
+    return Failure(
+        f"the API server {server} sent {what}", status=200, transient=True, uncertain=True
+    )
+
+
+def no_time(server: str) -> Failure:
+    """Describe a request that was not begun because the deadline is here."""
+    return Failure(f"no time was left to ask the API server {server} before the deadline")
+
+
+def from_exception(
+    error: urllib3.exceptions.HTTPError | ApiException, server: str, timeout: float
+) -> Failure:
+    """Describe a request that ended without a complete answer."""
+    if isinstance(error, ApiException | urllib3.exceptions.SSLError):
+        return _tls(error, server)
+    if isinstance(error, urllib3.exceptions.ProxyError):
+        return Failure(
+            f"the API server {server} cannot be reached through the proxy: {_cause(error)}",
+            transient=True,
+        )
+    if isinstance(error, urllib3.exceptions.ConnectTimeoutError):
+        # NewConnectionError is one of these too: refused, no route, unknown name.
+        why = (
+            _cause(error)
+            if isinstance(error, urllib3.exceptions.NewConnectionError)
+            else f"no connection within {timeout:.3g} s"
+        )
+        return Failure(f"the API server {server} cannot be reached: {why}", transient=True)
+    if isinstance(error, urllib3.exceptions.NewConnectionError):
+        return Failure(
+            f"the API server {server} cannot be reached: {_cause(error)}", transient=True
+        )
+    if isinstance(error, urllib3.exceptions.TimeoutError):
+        message = f"the API server {server} gave no answer within {timeout:.3g} s"
+    else:
+        message = f"the connection to the API server {server} broke: {_cause(error)}"
+    return Failure(message, transient=True, uncertain=True)
+
+
+def _tls(error: ApiException | urllib3.exceptions.SSLError, server: str) -> Failure:
+    # The client turns SSLError into an ApiException of status 0, "SSLError\n<text>".
+    reason = error.reason if isinstance(error, ApiException) else str(error)
+    text = str(reason).removeprefix("SSLError\n")
+    cut = "EOF" in text
+    return Failure(f"TLS with the API server {server} failed: {text}", transient=cut, uncertain=cut)
+
+
+def _cause(error: BaseException) -> str:
+    """Return the innermost words: urllib3 wraps the operating system's several times."""
+    for part in reversed(error.args):
+        if isinstance(part, OSError) and part.strerror:
+            return part.strerror.lower()
+        if isinstance(part, BaseException):
+            return _cause(part)
+    inner = error.__cause__ or error.__context__
+    if isinstance(inner, OSError) and inner.strerror:
+        return inner.strerror.lower()
+    return str(error.args[-1]).rpartition(">: ")[2] if error.args else type(error).__name__

@@ -1,0 +1,132 @@
+"""A kubeconfig, checked before the client reads it, so that a mistake becomes a sentence."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import yaml
+from kubernetes.config.kube_config import ConfigNode, KubeConfigMerger
+
+
+class ConnectError(Exception):
+    """There is no way to an API server; the message says why and what would be right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kubeconfig:
+    """The merged files and the context in force.  It may hold credentials: it has no repr."""
+
+    merged: ConfigNode
+    context: str
+    origin: str
+    """A name for messages: the context and the files."""
+    token_file: Path | None
+    has_exec_plugin: bool
+
+    def __repr__(self) -> str:
+        return f"Kubeconfig({self.origin})"
+
+    @classmethod
+    def read(cls, paths: list[Path], context: str | None) -> "Kubeconfig":
+        """Read and merge the files; those that do not exist are passed over if one does.
+
+        Raises ConnectError.
+        """
+        names = ":".join(str(path) for path in paths)
+        merged = _merge(paths, names)
+        chosen = _context(merged, context, names)
+        origin = f'context "{chosen}" of {names}'
+        entry = _entry(merged, "contexts", chosen, "context", origin)
+        cluster = _text(entry, "cluster")
+        if not _text(_entry(merged, "clusters", cluster, "cluster", origin), "server"):
+            raise ConnectError(f'{origin} cannot be used: cluster "{cluster}" has no server')
+        user_name = _text(entry, "user")
+        user = _entry(merged, "users", user_name, "user", origin) if user_name else {}
+        return cls(
+            merged,
+            chosen,
+            origin,
+            _token_file(merged, user_name, user),
+            has_exec_plugin="exec" in user,
+        )
+
+
+def _merge(paths: list[Path], names: str) -> ConfigNode:
+    existing = [path for path in paths if path.exists()]
+    if not existing:
+        raise ConnectError(f"there is no kubeconfig at {names}")
+    for path in existing:
+        _check_form(path)
+    joined = ":".join(str(path) for path in existing)
+    merger = KubeConfigMerger(joined)  # type: ignore[no-untyped-call] # the client is half typed
+    return cast("ConfigNode", merger.config)
+
+
+def _check_form(path: Path) -> None:
+    """Refuse a file that is no kubeconfig, without quoting from it."""
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConnectError(f"the kubeconfig {path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConnectError(f"the kubeconfig {path} is not text in UTF-8") from None
+    except yaml.MarkedYAMLError as error:
+        line = f" in line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise ConnectError(f"the kubeconfig {path} is not YAML: {error.problem}{line}") from None
+    except yaml.YAMLError:
+        raise ConnectError(f"the kubeconfig {path} is not YAML") from None
+    if not isinstance(document, dict):
+        raise ConnectError(f"the kubeconfig {path} is empty or not a mapping of kind Config")
+    for section in ("clusters", "contexts", "users"):
+        for entry in _entries(document.get(section), path, section):
+            if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
+                raise ConnectError(f"the kubeconfig {path} has an entry without name in {section}")
+
+
+def _entries(section: object, path: Path, name: str) -> list[object]:
+    if section is None:
+        return []
+    if not isinstance(section, list):
+        raise ConnectError(f"the kubeconfig {path} is not valid: {name} must be a list")
+    return section
+
+
+def _context(merged: ConfigNode, context: str | None, names: str) -> str:
+    known = [_name(entry) for entry in merged.value.get("contexts", [])]
+    chosen = context or merged.value.get("current-context")
+    listed = ", ".join(known) or "none"
+    if not chosen:
+        raise ConnectError(
+            f"{names} sets no current-context; name one by kubernetes.context ({listed})"
+        )
+    if chosen not in known:
+        raise ConnectError(f'{names} has no context "{chosen}"; it has: {listed}')
+    return str(chosen)
+
+
+def _entry(merged: ConfigNode, section: str, name: str, key: str, origin: str) -> dict[str, object]:
+    for entry in merged.value.get(section, []):
+        if _name(entry) == name:
+            content = entry.value.get(key)
+            if isinstance(content, dict):
+                return content
+            raise ConnectError(f'{origin} cannot be used: "{name}" of {section} has no {key}')
+    raise ConnectError(f'{origin} cannot be used: it names "{name}", which is not in {section}')
+
+
+def _name(entry: ConfigNode) -> str:
+    return cast("str", entry.value["name"])
+
+
+def _text(entry: dict[str, object], key: str) -> str:
+    value = entry.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _token_file(merged: ConfigNode, user_name: str, user: dict[str, object]) -> Path | None:
+    """Return `tokenFile`, which wins over `token` as it does for kubectl."""
+    name = _text(user, "tokenFile")
+    if not name:
+        return None
+    node = next(node for node in merged.value["users"] if _name(node) == user_name)
+    return Path(node.path).parent / name

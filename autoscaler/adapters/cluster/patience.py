@@ -1,0 +1,76 @@
+"""How often, and until when, a request is tried anew."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
+
+from tenacity import RetryCallState, Retrying, retry_if_result, wait_exponential_jitter
+
+from autoscaler import clock
+from autoscaler.adapters.cluster.failures import Failure
+
+T = TypeVar("T")
+
+_BACKOFF = wait_exponential_jitter(multiplier=0.1, max=2.0, jitter=0.1)
+
+
+class Patience:
+    """Tries again what is transient: at most 5 times in all, never past the deadline.
+
+    The server's Retry-After is obeyed; where it reaches past the deadline nothing more is tried.
+    Once ``stop`` is set no new try begins.
+    """
+
+    def __init__(self, stop: threading.Event, tries: int = 5) -> None:
+        self.stop = stop
+        self._tries = tries
+
+    def call(self, once: Callable[[], T], deadline: float) -> T | Failure:
+        """Return the answer, or the failure of the last try with the number of tries."""
+        last: T | Failure = Failure("stopping: nothing more is asked of the API server")
+
+        def attempt() -> T | Failure:
+            nonlocal last
+            if not self.stop.is_set():
+                last = once()
+            elif isinstance(last, Failure):
+                last = replace(last, transient=False)
+            return last
+
+        def give_up(state: RetryCallState) -> bool:
+            return (
+                state.attempt_number >= self._tries
+                or self.stop.is_set()
+                or clock.monotonic() + state.upcoming_sleep >= deadline
+            )
+
+        retrying = Retrying(
+            retry=retry_if_result(_is_transient),
+            wait=_pause,
+            stop=give_up,
+            sleep=self._sleep,
+            retry_error_callback=_with_tries,
+        )
+        return retrying(attempt)
+
+    def _sleep(self, seconds: float) -> None:
+        self.stop.wait(seconds)
+
+
+def _is_transient(result: object) -> bool:
+    return isinstance(result, Failure) and result.transient
+
+
+def _pause(state: RetryCallState) -> float:
+    result = state.outcome.result() if state.outcome is not None else None
+    if isinstance(result, Failure) and result.retry_after is not None:
+        return result.retry_after
+    return _BACKOFF(state)
+
+
+def _with_tries(state: RetryCallState) -> object:
+    result: object = state.outcome.result() if state.outcome is not None else None
+    if not isinstance(result, Failure) or state.attempt_number == 1:
+        return result
+    return replace(result, message=f"{result.message} ({state.attempt_number} tries)")

@@ -1,0 +1,219 @@
+"""Reads from a server that misbehaves: how often we try, how long, and what we say."""
+
+from pathlib import Path
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.adapters.cluster import Api, Pods, Scales, connect
+from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.core.writes import WriteFailed
+from tests.contract.faults import (
+    BROKEN,
+    HANG,
+    HTML,
+    RESET,
+    SLOW_DOWN,
+    UNAVAILABLE,
+    WEB,
+    Script,
+    at_once,
+    within,
+)
+from tests.contract.scripted import Answer, ScriptedServer, failure, scale
+
+
+def _read(api: Api, seconds: float = 10.0) -> Scale | Unavailable:
+    return Scales(api).read("shop", WEB, clock.monotonic() + seconds)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(at_once(SLOW_DOWN), id="429"),
+        pytest.param(at_once(BROKEN), id="500"),
+        pytest.param(at_once(UNAVAILABLE), id="503"),
+        pytest.param(at_once(HTML), id="502 in HTML"),
+        pytest.param(RESET, id="reset"),
+        pytest.param(Answer(body=scale(3).body, fault="cut"), id="cut"),
+        pytest.param(Answer(body=b'{"kind": "Sca'), id="truncated JSON"),
+        pytest.param(Answer(body=b"<html>please log in</html>"), id="HTML"),
+    ],
+)
+def test_a_read_is_tried_again_after_what_is_transient(script: Script, fault: Answer) -> None:
+    """Two faults, then the scale: three requests, one answer."""
+    server, api = script(fault, fault, scale(3))
+    assert _read(api) == Scale(3, 1, "app=web", "7")
+    assert server.methods == ["GET"] * 3
+
+
+@pytest.mark.parametrize(
+    ("fault", "sentence"),
+    [
+        pytest.param(
+            at_once(SLOW_DOWN),
+            "the API server {} answered 429 (TooManyRequests): "
+            "too many requests, please try again later (5 tries)",
+            id="429",
+        ),
+        pytest.param(
+            at_once(BROKEN),
+            "the API server {} answered 500 (InternalError): etcdserver: leader changed (5 tries)",
+            id="500",
+        ),
+        pytest.param(
+            at_once(HTML),
+            "the API server {} answered 502: no Status in it (text/html, 33 bytes); "
+            "is there a proxy in between? (5 tries)",
+            id="502 in HTML",
+        ),
+        pytest.param(
+            RESET,
+            "the connection to the API server {} broke: connection reset by peer (5 tries)",
+            id="reset",
+        ),
+        pytest.param(
+            Answer(body=b"<html>please log in</html>"),
+            "the API server {} sent something that is not JSON (text/html, 26 bytes) (5 tries)",
+            id="HTML",
+        ),
+        pytest.param(
+            Answer(body=b"[]"),
+            "the API server {} sent JSON that is not an object (5 tries)",
+            id="list",
+        ),
+    ],
+)
+def test_a_read_gives_up_after_five_tries(script: Script, fault: Answer, sentence: str) -> None:
+    """What does not go away is told with its cause and the number of tries."""
+    server, api = script(fault)
+    assert _read(api) == Unavailable(sentence.format(server.url))
+    assert len(server.asked) == 5
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        failure(403, "Forbidden", 'deployments.apps "web" is forbidden'),
+        failure(401, "Unauthorized", "Unauthorized"),
+        failure(404, "NotFound", 'deployments.apps "web" not found', name="web"),
+        failure(422, "Invalid", "no"),
+        Answer(302, b"", {"Location": "http://127.0.0.1:9/login"}),
+    ],
+)
+def test_a_refusal_is_asked_for_once(script: Script, refusal: Answer) -> None:
+    """What another try cannot change is not tried again, and no redirect is followed."""
+    server, api = script(refusal)
+    assert isinstance(_read(api), Unavailable)
+    deadline = clock.monotonic() + 5
+    outcome = Scales(api).write("shop", WEB, Scale(1, 1, "app=web", "7"), 4, deadline)
+    assert isinstance(outcome, WriteFailed)
+    assert server.methods == ["GET", "PUT"]
+
+
+def test_a_server_that_asks_for_patience_gets_it(script: Script) -> None:
+    """Retry-After is waited for, in seconds."""
+    slow = Answer(SLOW_DOWN.status, SLOW_DOWN.body, {"Retry-After": "1"})
+    server, api = script(slow, scale(3))
+    began = clock.monotonic()
+    assert isinstance(_read(api), Scale)
+    assert 1.0 <= clock.monotonic() - began < 3.0
+    assert len(server.asked) == 2
+
+
+def test_patience_ends_at_the_deadline(script: Script) -> None:
+    """A Retry-After that reaches past the deadline ends the call at once."""
+    slow = Answer(SLOW_DOWN.status, SLOW_DOWN.body, {"Retry-After": "60"})
+    server, api = script(slow)
+    with within(1.0):
+        answer = _read(api, seconds=5.0)
+    assert isinstance(answer, Unavailable)
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("fault", [HANG, Answer(body=scale(3).body, fault="drip")])
+def test_no_answer_takes_longer_than_the_deadline(script: Script, fault: Answer) -> None:
+    """Neither silence nor an answer that drips holds a sync up."""
+    server, api = script(fault)
+    with within(1.5):
+        answer = _read(api, seconds=0.6)
+    assert isinstance(answer, Unavailable)
+    assert answer.message.startswith(f"the API server {server.url} gave no answer within 0.")
+
+
+def test_a_slow_try_leaves_time_for_another(script: Script) -> None:
+    """The time-out of one request is shorter than the deadline."""
+    server, api = script(HANG, scale(3), timeout=0.3)
+    assert _read(api) == Scale(3, 1, "app=web", "7")
+    assert len(server.asked) == 2
+
+
+def test_a_deadline_that_is_over_sends_nothing(script: Script) -> None:
+    """No time left is a sentence, and no request."""
+    server, api = script(scale(3))
+    answer = _read(api, seconds=-1.0)
+    assert answer == Unavailable(
+        f"no time was left to ask the API server {server.url} before the deadline"
+    )
+    assert server.asked == []
+
+
+def test_a_server_that_is_not_there_is_told(tmp_path: Path) -> None:
+    """A refused connection names the address and the operating system's reason."""
+    with ScriptedServer(Answer()) as server:
+        kubeconfig = server.write_kubeconfig(tmp_path / "kubeconfig")
+    with connect(kubeconfig) as api:
+        assert _read(api) == Unavailable(
+            f"the API server {server.url} cannot be reached: connection refused (5 tries)"
+        )
+
+
+def _pod_list(*names: str, version: str = "50", more: str = "") -> Answer:
+    items = [{"metadata": {"name": name}, "spec": {}, "status": {}} for name in names]
+    return Answer(body={"metadata": {"resourceVersion": version, "continue": more}, "items": items})
+
+
+def test_a_list_that_expires_is_read_anew_in_one_piece(script: Script) -> None:
+    """410 for a later page: one request without pages follows, and no pod comes twice."""
+    expired = failure(410, "Expired", "The provided continue parameter is too old")
+    server, api = script(_pod_list("a", "b", more="token"), expired, _pod_list("a", "b", "c"))
+    found = Pods(api, page_size=2).pods("shop", "app=web", clock.monotonic() + 5)
+    assert isinstance(found, tuple)
+    assert [pod.name for pod in found] == ["a", "b", "c"]
+    assert "continue=token" in server.asked[1].path
+    assert "limit" not in server.asked[2].path
+
+
+def test_a_list_that_is_none_is_told(script: Script) -> None:
+    """An answer in another form is a sentence, not an exception, and not an empty list."""
+    server, api = script(Answer(body={"kind": "PodList", "items": [{"metadata": {}}]}))
+    answer = Pods(api).pods("shop", "app=web", clock.monotonic() + 5)
+    assert answer == Unavailable(
+        f"the API server {server.url} sent a list of pods that cannot be read: 'name'"
+    )
+
+
+def test_a_path_that_went_is_looked_for_again(script: Script) -> None:
+    """A 404 that names no object makes us ask which version serves the kind."""
+    gone = Answer(404, b"404 page not found\n")
+    group = {
+        "versions": [{"version": "v2"}],
+        "preferredVersion": {"version": "v2"},
+    }
+    resources = {
+        "resources": [
+            {"name": "deployments", "kind": "Deployment", "namespaced": True},
+            {"name": "deployments/scale", "kind": "Scale"},
+        ]
+    }
+    server, api = script(gone, Answer(body=group), Answer(body=resources), scale(3))
+    scales = Scales(api)
+    assert isinstance(scales.read("shop", WEB, clock.monotonic() + 5), Scale)
+    assert isinstance(scales.read("shop", WEB, clock.monotonic() + 5), Scale)
+    v2 = "/apis/apps/v2/namespaces/shop/deployments/web/scale"
+    assert [asked.path for asked in server.asked[1:]] == [
+        "/apis/apps",
+        "/apis/apps/v2",
+        v2,
+        v2,
+    ]

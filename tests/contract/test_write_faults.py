@@ -1,0 +1,143 @@
+"""Writes to a server that misbehaves: nothing is written twice, and nobody is overwritten."""
+
+import threading
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.adapters.cluster import Api, Scales
+from autoscaler.core.observation import Scale
+from autoscaler.core.writes import Superseded, WriteFailed, WriteOutcome, Written
+from tests.contract.faults import (
+    BROKEN,
+    CONFLICT,
+    HANG,
+    RESET,
+    SLOW_DOWN,
+    UNAVAILABLE,
+    WEB,
+    Script,
+    at_once,
+    within,
+)
+from tests.contract.scripted import Answer, scale
+
+DECIDED_ON = Scale(1, 1, "app=web", "7")
+
+
+def _write(api: Api, seconds: float = 10.0, replicas: int = 4) -> WriteOutcome:
+    deadline = clock.monotonic() + seconds
+    return Scales(api).write("shop", WEB, DECIDED_ON, replicas, deadline)
+
+
+def test_a_write_carries_the_version_that_was_read(script: Script) -> None:
+    """The PUT holds the count and the guard, under the token of the kubeconfig."""
+    server, api = script(scale(4, "8"))
+    assert _write(api) == Written(Scale(4, 1, "app=web", "8"))
+    [put] = server.asked
+    assert put.path == "/apis/apps/v1/namespaces/shop/deployments/web/scale"
+    assert put.authorization == "Bearer scripted-token"
+    assert put.body == {
+        "apiVersion": "autoscaling/v1",
+        "kind": "Scale",
+        "metadata": {"name": "web", "namespace": "shop", "resourceVersion": "7"},
+        "spec": {"replicas": 4},
+    }
+
+
+def test_a_conflict_over_something_else_is_written_anew(script: Script) -> None:
+    """409, the count as it was: one more PUT, under the new version."""
+    server, api = script(CONFLICT, scale(1, "9"), scale(4, "10"))
+    assert _write(api) == Written(Scale(4, 1, "app=web", "10"))
+    assert server.methods == ["PUT", "GET", "PUT"]
+    assert server.asked[-1].body["metadata"]["resourceVersion"] == "9"
+
+
+@pytest.mark.parametrize("theirs", [6, 4])
+def test_a_conflict_over_the_count_leaves_theirs(script: Script, theirs: int) -> None:
+    """409, another count: no second PUT, also where theirs is the one that we wanted."""
+    server, api = script(CONFLICT, scale(theirs, "9"))
+    assert _write(api) == Superseded(Scale(theirs, 1, "app=web", "9"))
+    assert server.methods == ["PUT", "GET"]
+
+
+def test_endless_conflicts_are_told(script: Script) -> None:
+    """Five tries; the server's own words say that it was a conflict."""
+    answers = [CONFLICT, scale(1, "9")] * 4
+    server, api = script(*answers, CONFLICT)
+    assert _write(api) == WriteFailed("the object has been modified (5 tries)")
+    assert server.methods.count("PUT") == 5
+
+
+def test_too_many_requests_is_written_again_unread(script: Script) -> None:
+    """429 says that nothing was done: the same PUT goes out again."""
+    server, api = script(at_once(SLOW_DOWN), scale(4, "8"))
+    assert isinstance(_write(api), Written)
+    assert server.methods == ["PUT", "PUT"]
+
+
+UNSURE = [
+    pytest.param(at_once(BROKEN), id="500"),
+    pytest.param(at_once(UNAVAILABLE), id="503"),
+    pytest.param(RESET, id="reset"),
+    pytest.param(HANG, id="hang"),
+    pytest.param(Answer(body=scale(4, "8").body, fault="cut"), id="cut"),
+    pytest.param(Answer(body=b'{"kind": "Sca'), id="truncated JSON"),
+]
+
+
+@pytest.mark.parametrize("fault", UNSURE)
+def test_a_write_that_landed_unseen_is_not_repeated(script: Script, fault: Answer) -> None:
+    """After a PUT whose end is unknown we look first; the count is ours: written, one PUT."""
+    server, api = script(fault, scale(4, "8"), timeout=0.5)
+    assert _write(api) == Written(Scale(4, 1, "app=web", "8"))
+    assert server.methods == ["PUT", "GET"]
+
+
+@pytest.mark.parametrize("fault", UNSURE)
+def test_a_write_that_did_not_land_is_repeated(script: Script, fault: Answer) -> None:
+    """After a PUT whose end is unknown the count is the old one: it is written again."""
+    server, api = script(fault, scale(1, "7"), scale(4, "8"), timeout=0.5)
+    assert _write(api) == Written(Scale(4, 1, "app=web", "8"))
+    assert server.methods == ["PUT", "GET", "PUT"]
+
+
+@pytest.mark.parametrize("fault", UNSURE)
+def test_after_an_unsure_write_another_count_is_theirs(script: Script, fault: Answer) -> None:
+    """After a PUT whose end is unknown somebody else's count stands."""
+    server, api = script(fault, scale(6, "9"), timeout=0.5)
+    assert _write(api) == Superseded(Scale(6, 1, "app=web", "9"))
+    assert server.methods == ["PUT", "GET"]
+
+
+def test_a_write_that_hangs_until_the_deadline_is_looked_after(script: Script) -> None:
+    """Time is kept back to learn whether a write landed; it did."""
+    server, api = script(HANG, scale(4, "8"))
+    with within(1.5):
+        assert isinstance(_write(api, seconds=1.0), Written)
+    assert server.methods == ["PUT", "GET"]
+
+
+def test_what_cannot_be_learnt_is_said(script: Script) -> None:
+    """Where the look fails too, the sentence says that the outcome is unknown."""
+    server, api = script(HANG)
+    with within(1.5):
+        outcome = _write(api, seconds=0.6)
+    assert isinstance(outcome, WriteFailed)
+    assert outcome.message.endswith("it is not known whether the write landed")
+    assert server.methods.count("PUT") == 1
+
+
+def test_stop_ends_the_waiting_and_begins_no_other_write(script: Script) -> None:
+    """Told to stop while it waits for another try, a write looks once and is over."""
+    stop = threading.Event()
+    slow = Answer(UNAVAILABLE.status, UNAVAILABLE.body, {"Retry-After": "30"})
+    server, api = script(slow, scale(1, "7"), stop=stop)
+    timer = threading.Timer(0.2, stop.set)
+    timer.start()
+    with within(2.0):
+        outcome = _write(api, seconds=60.0)
+    timer.join()
+    assert isinstance(outcome, WriteFailed)
+    assert outcome.message.endswith("; the count is still the old one")
+    assert server.methods == ["PUT", "GET"]
