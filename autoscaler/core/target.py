@@ -1,6 +1,6 @@
 """A target: one workload, what its autoscaler spec asks, and the queries that give its metrics."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from autoscaler.core.spec import HorizontalPodAutoscalerSpec
 
@@ -36,9 +36,10 @@ class Target:
     sync_period: float = 15.0
     """Seconds from one sync to the next."""
 
-    @property
-    def key(self) -> str:
-        """The target's identity, `namespace/kind/name` (with the group where it is not usual)."""
+    key: str = field(init=False, compare=False)
+    """The target's identity, `namespace/kind/name` (with the group where it is not usual)."""
+
+    def __post_init__(self) -> None:
         ref = self.spec.scale_target_ref
         kind = ref.kind if ref.group in {"", "apps"} else f"{ref.kind}.{ref.group}"
-        return f"{self.namespace}/{kind}/{ref.name}"
+        object.__setattr__(self, "key", f"{self.namespace}/{kind}/{ref.name}")

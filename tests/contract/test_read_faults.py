@@ -1,5 +1,6 @@
 """Reads from a server that misbehaves: how often we try, how long, and what we say."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from tests.contract.faults import (
     within,
 )
 from tests.contract.scripted import Answer, ScriptedServer, failure, scale
+from tests.controlplane.waiting import wait_until
 
 
 def _read(api: Api, seconds: float = 10.0) -> Scale | Unavailable:
@@ -217,3 +219,28 @@ def test_a_path_that_went_is_looked_for_again(script: Script) -> None:
         v2,
         v2,
     ]
+
+
+def test_a_429_holds_back_everybody(script: Script) -> None:
+    """While one read waits out its Retry-After of a second, another one waits with it."""
+    asked_to_wait = Answer(429, SLOW_DOWN.body, {"Retry-After": "1"})
+    server, api = script(asked_to_wait, scale(3), scale(3))
+    with ThreadPoolExecutor(1) as pool:
+        begun = clock.monotonic()
+        first = pool.submit(_read, api)
+        wait_until("the first read was refused", lambda: server.methods == ["GET"])
+        # The answer may still be on its way to the client.
+        wait_until("the refusal has arrived", lambda: api.patience.held)
+        assert isinstance(_read(api), Scale)
+        assert clock.monotonic() - begun >= 1.0
+        assert isinstance(first.result(10), Scale)
+    assert server.methods == ["GET"] * 3
+
+
+def test_a_deadline_inside_a_429s_pause_is_kept(script: Script) -> None:
+    """A read that has no time to wait gives up at its deadline, and says so."""
+    asked_to_wait = Answer(429, SLOW_DOWN.body, {"Retry-After": "30"})
+    _, api = script(asked_to_wait, scale(3))
+    assert isinstance(_read(api, 0.5), Unavailable)
+    with within(2.0):
+        assert isinstance(_read(api, 0.5), Unavailable)

@@ -12,6 +12,9 @@ from autoscaler.adapters.cluster.failures import Failure
 
 T = TypeVar("T")
 
+_TOO_MANY_REQUESTS = 429
+_HOLD_SECONDS = 1.0
+"""How long a 429 without a Retry-After holds everybody back."""
 _BACKOFF = wait_exponential_jitter(multiplier=0.1, max=2.0, jitter=0.1)
 
 
@@ -19,12 +22,19 @@ class Patience:
     """Tries again what is transient: at most 5 times in all, never past the deadline.
 
     The server's Retry-After is obeyed; where it reaches past the deadline nothing more is tried.
-    Once ``stop`` is set no new try begins.
+    A 429 holds back everybody's requests, not only the one that got it: the server is short of
+    room, not that one object.  Once ``stop`` is set no new try begins.
     """
 
     def __init__(self, stop: threading.Event, tries: int = 5) -> None:
         self.stop = stop
         self._tries = tries
+        self._held_until = 0.0
+
+    @property
+    def held(self) -> bool:
+        """Whether a 429 holds requests back now."""
+        return self._held_until > clock.monotonic()
 
     def call(self, once: Callable[[], T], deadline: float) -> T | Failure:
         """Return the answer, or the failure of the last try with the number of tries."""
@@ -32,8 +42,10 @@ class Patience:
 
         def attempt() -> T | Failure:
             nonlocal last
+            self._wait_while_held(deadline)
             if not self.stop.is_set():
                 last = once()
+                self._hold_back(last)
             elif isinstance(last, Failure):
                 last = replace(last, transient=False)
             return last
@@ -53,6 +65,16 @@ class Patience:
             retry_error_callback=_with_tries,
         )
         return retrying(attempt)
+
+    def _wait_while_held(self, deadline: float) -> None:
+        held = min(self._held_until, deadline) - clock.monotonic()
+        if held > 0:
+            self._sleep(held)
+
+    def _hold_back(self, result: object) -> None:
+        if isinstance(result, Failure) and result.status == _TOO_MANY_REQUESTS:
+            pause = _HOLD_SECONDS if result.retry_after is None else result.retry_after
+            self._held_until = max(self._held_until, clock.monotonic() + pause)
 
     def _sleep(self, seconds: float) -> None:
         self.stop.wait(seconds)
