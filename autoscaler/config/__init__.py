@@ -1,0 +1,27 @@
+"""YAML -> what is to be scaled, and how; or every mistake in it, at once."""
+
+from autoscaler.config.defaulting import defaulted
+from autoscaler.config.loading import load, parse_spec
+from autoscaler.config.problems import ConfigError, Problem
+from autoscaler.config.settings import (
+    BasicAuth,
+    Config,
+    KubernetesSettings,
+    PrometheusSettings,
+    Tls,
+)
+from autoscaler.config.spec_conversion import to_core
+
+__all__ = [
+    "BasicAuth",
+    "Config",
+    "ConfigError",
+    "KubernetesSettings",
+    "Problem",
+    "PrometheusSettings",
+    "Tls",
+    "defaulted",
+    "load",
+    "parse_spec",
+    "to_core",
+]

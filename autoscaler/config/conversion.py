@@ -1,0 +1,97 @@
+"""The validated document -> the types of the core and the settings of the adapters."""
+
+from pathlib import Path
+
+from autoscaler.config.defaulting import completed
+from autoscaler.config.document_rules import absolute
+from autoscaler.config.query_resolution import Queries
+from autoscaler.config.settings import (
+    BasicAuth,
+    Config,
+    KubernetesSettings,
+    PrometheusSettings,
+    Tls,
+)
+from autoscaler.config.settings_model import DocumentModel, PrometheusModel
+from autoscaler.config.spec_conversion import completed_to_core
+from autoscaler.config.spec_model import TargetModel
+from autoscaler.core.spec import Flags
+from autoscaler.core.target import Target
+
+DEFAULT_SYNC_PERIOD = 15.0
+
+
+def config_of(document: DocumentModel, path: Path) -> Config:
+    """Convert a document that all rules accepted; ``path`` is the file that it came from."""
+    queries = Queries.of(document)
+    kubernetes = document.kubernetes
+    folder = path.absolute().parent
+    return Config(
+        path=path,
+        prometheus=_prometheus(document.prometheus, folder),
+        kubernetes=KubernetesSettings(
+            kubeconfig=_path(kubernetes.kubeconfig, folder) if kubernetes else None,
+            context=kubernetes.context if kubernetes else None,
+        ),
+        sync_period=_or(document.sync_period, DEFAULT_SYNC_PERIOD),
+        flags=_flags(document),
+        targets=tuple(_target(target, queries) for target in document.targets),
+    )
+
+
+def _or(value: float | None, default: float) -> float:
+    """Prefer what is set; an explicit 0 is honoured, as kube-controller-manager does."""
+    return default if value is None else value
+
+
+def _path(name: str | None, folder: Path) -> Path | None:
+    return None if name is None else absolute(name, folder)
+
+
+def _flags(document: DocumentModel) -> Flags:
+    usual = Flags()
+    return Flags(
+        tolerance=_or(document.tolerance, usual.tolerance),
+        downscale_stabilization=_or(
+            document.downscale_stabilization, usual.downscale_stabilization
+        ),
+        cpu_initialization_period=_or(
+            document.cpu_initialization_period, usual.cpu_initialization_period
+        ),
+        initial_readiness_delay=_or(
+            document.initial_readiness_delay, usual.initial_readiness_delay
+        ),
+    )
+
+
+def _prometheus(model: PrometheusModel, folder: Path) -> PrometheusSettings:
+    tls, basic = model.tls, model.basic_auth
+    usual = PrometheusSettings(url=model.url)
+    return PrometheusSettings(
+        url=model.url,
+        timeout=_or(model.timeout, usual.timeout),
+        bearer_token_file=_path(model.bearer_token_file, folder),
+        basic_auth=BasicAuth(basic.username, absolute(basic.password_file, folder))
+        if basic
+        else None,
+        tls=Tls(
+            ca_file=_path(tls.ca_file, folder),
+            cert_file=_path(tls.cert_file, folder),
+            key_file=_path(tls.key_file, folder),
+            server_name=tls.server_name,
+            insecure_skip_verify=bool(tls.insecure_skip_verify),
+        )
+        if tls
+        else usual.tls,
+        headers=dict(model.headers or {}),
+        query_parameters=dict(model.query_parameters or {}),
+    )
+
+
+def _target(model: TargetModel, queries: Queries) -> Target:
+    spec = completed(model)
+    return Target(
+        namespace=model.namespace,
+        spec=completed_to_core(spec),
+        queries=tuple(queries.for_metric(metric) for metric in spec.metrics or ()),
+    )

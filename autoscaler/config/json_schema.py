@@ -1,0 +1,37 @@
+"""The JSON Schema of the configuration, for editors and for `autoscaler schema`."""
+
+from pydantic import JsonValue
+
+from autoscaler.config.settings_model import DocumentModel
+
+
+def json_schema() -> dict[str, JsonValue]:
+    """Return the schema (draft 2020-12)."""
+    schema = DocumentModel.model_json_schema(by_alias=True)
+    tidied = _tidied(schema)
+    if not isinstance(tidied, dict):
+        raise TypeError("a JSON Schema is an object")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "autoscaler configuration",
+        **tidied,
+    }
+
+
+def _tidied(schema: JsonValue) -> JsonValue:
+    """Drop pydantic's titles and empty defaults, and close the mappings of free names."""
+    if isinstance(schema, list):
+        return [_tidied(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    result: dict[str, JsonValue] = {}
+    for key, value in schema.items():
+        if (key == "title" and isinstance(value, str)) or (key == "default" and value is None):
+            continue
+        if key == "patternProperties" and isinstance(value, dict) and len(value) == 1:
+            (pattern, values), *_ = value.items()
+            result["propertyNames"] = {"pattern": pattern}
+            result["additionalProperties"] = _tidied(values)
+        else:
+            result[key] = _tidied(value)
+    return result

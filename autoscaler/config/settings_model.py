@@ -1,0 +1,204 @@
+"""The whole document as a user writes it: Prometheus, Kubernetes, flags, queries, targets."""
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, SecretStr, WithJsonSchema
+
+from autoscaler.config import schema_rules as schema
+from autoscaler.config.fields import (
+    Duration,
+    Items,
+    LongerThanZero,
+    Model,
+    SchemaAlternative,
+    SyncPeriod,
+    Text,
+    Tolerance,
+)
+from autoscaler.config.query_model import QuerySource
+from autoscaler.config.spec_model import TargetModel
+
+_URL = re.compile(
+    r"https?://(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s/@:?#\[\]]+)(:(?P<port>\d{1,5}))?(/\S*)?"
+)
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+
+
+def _url(text: str) -> str:
+    authority = text.partition("://")[2].partition("/")[0]
+    if "@" in authority:
+        raise ValueError(
+            "must not hold credentials; put the user into basicAuth.username and the password "
+            "into a file that basicAuth.passwordFile names (or use bearerTokenFile)"
+        )
+    if "?" in text or "#" in text:
+        raise ValueError(
+            "must end with the path, without ? and #; parameters belong into queryParameters"
+        )
+    form = _URL.fullmatch(text)
+    if form is None or int(form["port"] or 0) > 65535:
+        raise ValueError("must be an address such as http://prometheus:9090 or https://host/path")
+    return text.rstrip("/")
+
+
+def _header_name(name: str) -> str:
+    if name.lower() in {"authorization", "proxy-authorization"}:
+        raise ValueError(
+            "must not be set here, where it would be written down in the configuration; use "
+            "bearerTokenFile, or basicAuth with passwordFile"
+        )
+    if _TOKEN.fullmatch(name) is None:
+        raise ValueError("must be the name of an HTTP header such as X-Scope-OrgID")
+    return name
+
+
+def _header_value(value: SecretStr) -> SecretStr:
+    if any(ord(character) < 32 or ord(character) == 127 for character in value.get_secret_value()):
+        raise ValueError("must be one line without control characters")
+    return value
+
+
+def _user_name(text: str) -> str:
+    if ":" in text:
+        raise ValueError('must not contain ":", which separates user and password')
+    return text
+
+
+def _parameter(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+Url = Annotated[
+    str,
+    AfterValidator(_url),
+    WithJsonSchema({"type": "string", "pattern": r"^https?://[^\s@/?#]+(/[^\s?#]*)?$"}),
+]
+HeaderName = Annotated[
+    str,
+    AfterValidator(_header_name),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "pattern": r"^(?!([Pp][Rr][Oo][Xx][Yy]-)?[Aa][Uu][Tt][Hh][Oo][Rr][Ii][Zz][Aa]"
+            r"[Tt][Ii][Oo][Nn]$)[!#$%&'*+.^_`|~0-9A-Za-z-]+$",
+        }
+    ),
+]
+HeaderValue = Annotated[
+    SecretStr,
+    AfterValidator(_header_value),
+    WithJsonSchema({"type": "string", "pattern": r"^[^\x00-\x1f\x7f]*$"}),
+]
+Parameter = Annotated[
+    Items[str], BeforeValidator(_parameter), SchemaAlternative({"type": "string"})
+]
+UserName = Annotated[
+    Text,
+    AfterValidator(_user_name),
+    WithJsonSchema({"type": "string", "pattern": r"^[^:]*[^:\s][^:]*$"}),
+]
+
+
+class BasicAuthModel(Model):
+    """A user name, and the file that holds the password."""
+
+    username: UserName = Field(description="The user's name.")
+    password_file: Text = Field(
+        description="The file that holds the password; read again when it changes."
+    )
+
+
+class TlsModel(Model):
+    """How the server proves itself to us, and we to it."""
+
+    model_config = ConfigDict(json_schema_extra={"allOf": schema.CERTIFICATE_AND_KEY})
+    ca_file: Text | None = Field(
+        default=None, description="The authorities to trust, PEM. Default: the system's."
+    )
+    cert_file: Text | None = Field(default=None, description="Our certificate, PEM; with keyFile.")
+    key_file: Text | None = Field(default=None, description="Our key, PEM; with certFile.")
+    server_name: Text | None = Field(
+        default=None, description="The name in the server's certificate, where it is not the host."
+    )
+    insecure_skip_verify: bool | None = Field(
+        default=None,
+        description="Trust any certificate. Only for a test.",
+        json_schema_extra={"default": False},
+    )
+
+
+class PrometheusModel(Model):
+    """Where the metrics come from: any server with Prometheus' query API."""
+
+    model_config = ConfigDict(json_schema_extra={"allOf": schema.ONE_CREDENTIAL})
+    url: Url = Field(description="The address, such as http://prometheus:9090.")
+    timeout: LongerThanZero | None = Field(
+        default=None,
+        description="How long one request may take.",
+        json_schema_extra={"default": "10s"},
+    )
+    bearer_token_file: Text | None = Field(
+        default=None, description="The file that holds a token; read again when it changes."
+    )
+    basic_auth: BasicAuthModel | None = Field(default=None, description="User and password.")
+    tls: TlsModel | None = Field(default=None, description="Certificates, for https.")
+    headers: dict[HeaderName, HeaderValue] | None = Field(
+        default=None, description="Headers sent with each request, such as X-Scope-OrgID."
+    )
+    query_parameters: dict[str, Parameter] | None = Field(
+        default=None, description="URL parameters sent with each request."
+    )
+
+
+class KubernetesModel(Model):
+    """Which cluster: by default the one that we run in, else the environment's kubeconfig."""
+
+    kubeconfig: Text | None = Field(
+        default=None, description="A kubeconfig file. Default: in-cluster, else the environment's."
+    )
+    context: Text | None = Field(
+        default=None, description="A context of the kubeconfig. Default: its current one."
+    )
+
+
+class DocumentModel(Model):
+    """The configuration of autoscaler."""
+
+    prometheus: PrometheusModel = Field(description="Where the metrics come from.")
+    kubernetes: KubernetesModel | None = Field(
+        default=None, description="Which cluster the targets are in."
+    )
+    sync_period: SyncPeriod | None = Field(
+        default=None,
+        description="The time from one decision to the next, 1s to 1h.",
+        json_schema_extra={"default": "15s"},
+    )
+    tolerance: Tolerance | None = Field(
+        default=None,
+        description="How far from 1 the ratio of metric to target may be without a change.",
+        json_schema_extra={"default": 0.1},
+    )
+    downscale_stabilization: Duration | None = Field(
+        default=None,
+        description="The time over which the highest recommendation counts before scaling down.",
+        json_schema_extra={"default": "5m"},
+    )
+    cpu_initialization_period: Duration | None = Field(
+        default=None,
+        description="The time after a pod's start in which its CPU samples are taken with care.",
+        json_schema_extra={"default": "5m"},
+    )
+    initial_readiness_delay: Duration | None = Field(
+        default=None,
+        description="A pod that went unready within this time of its start was never ready.",
+        json_schema_extra={"default": "30s"},
+    )
+    queries: dict[Text, QuerySource] | None = Field(
+        default=None, description="PromQL by name; each is asked once per sync."
+    )
+    resource_queries: dict[Text, QuerySource] | None = Field(
+        default=None,
+        description="PromQL by resource: replaces the built-in of cpu or memory, or adds one.",
+    )
+    targets: Items[TargetModel] = Field(description="The workloads to scale.")

@@ -1,0 +1,67 @@
+"""Small configuration files to load, and what comes of them."""
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from autoscaler.config import Config, ConfigError, Problem, load
+
+PROMETHEUS = "prometheus: {url: http://prometheus:9090}\n"
+QUERIES = "queries: {queue_length: sum by (queue) (queue_length), rps: sum by (pod) (rps)}\n"
+REF = "scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n"
+EXTERNAL = textwrap.dedent("""\
+    - type: External
+      external:
+        metric: {name: queue_length}
+        target: {type: AverageValue, averageValue: 30}
+    """)
+
+
+def top(snippet: str) -> str:
+    """Return a document without targets whose other keys are the snippet's."""
+    return PROMETHEUS + "targets: []\n" + textwrap.dedent(snippet)
+
+
+def prometheus(snippet: str) -> str:
+    """Return a document whose `prometheus` has these keys beside the url."""
+    body = textwrap.indent(textwrap.dedent(snippet), "  ")
+    return f"targets: []\nprometheus:\n  url: http://prometheus:9090\n{body}"
+
+
+def target(snippet: str, base: str = "namespace: shop\nmaxReplicas: 10\n" + REF) -> str:
+    """Return a document with one target whose keys are the base's and the snippet's."""
+    body = textwrap.indent(base + textwrap.dedent(snippet), "  ")
+    return f"{PROMETHEUS}{QUERIES}targets:\n-\n{body}"
+
+
+def metric(snippet: str) -> str:
+    """Return a document with one target with one metric."""
+    body = textwrap.indent(textwrap.dedent(snippet), "  ")
+    return target(f"metrics:\n-\n{body}")
+
+
+def external(snippet: str) -> str:
+    """Return a document with an External metric whose source is the snippet."""
+    return metric("type: External\nexternal:\n" + textwrap.indent(textwrap.dedent(snippet), "  "))
+
+
+def behavior(snippet: str) -> str:
+    """Return a document with a target with a behavior."""
+    return target("behavior:\n" + textwrap.indent(textwrap.dedent(snippet), "  "))
+
+
+def loaded(folder: Path, text: str) -> Config:
+    """Load a document that is expected to be right."""
+    path = folder / "autoscaler.yaml"
+    path.write_text(text, encoding="utf-8")
+    return load(path)
+
+
+def refused(folder: Path, text: str | bytes) -> tuple[Problem, ...]:
+    """Load a document that is expected to be wrong, and return what is."""
+    path = folder / "autoscaler.yaml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ConfigError) as caught:
+        load(path)
+    return caught.value.problems

@@ -1,0 +1,143 @@
+"""What a user leaves out is filled in as the API server does (semantics 5.1)."""
+
+from pydantic import JsonValue
+
+from autoscaler.config import defaulted, parse_spec, to_core
+from autoscaler.core.selectors import LabelSelector, Operator, Requirement
+from autoscaler.core.spec import (
+    ExternalMetric,
+    MetricTarget,
+    ResourceMetric,
+    SelectPolicy,
+    TargetType,
+)
+
+REF: JsonValue = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+SPEC: dict[str, JsonValue] = {"scaleTargetRef": REF, "maxReplicas": 5}
+PERCENT: JsonValue = {"type": "Percent", "value": 100, "periodSeconds": 15}
+UP: dict[str, JsonValue] = {
+    "stabilizationWindowSeconds": 0,
+    "selectPolicy": "Max",
+    "policies": [{"type": "Pods", "value": 4, "periodSeconds": 15}, PERCENT],
+}
+DOWN: dict[str, JsonValue] = {"selectPolicy": "Max", "policies": [PERCENT]}
+CPU: JsonValue = {
+    "type": "Resource",
+    "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}},
+}
+
+
+def test_a_bare_spec() -> None:
+    """`minReplicas` is 1, the metric is cpu at 80 percent, and behavior stays absent."""
+    expected = {**SPEC, "minReplicas": 1, "metrics": [CPU]}
+    assert defaulted(parse_spec(SPEC)) == expected
+    assert defaulted(parse_spec({**SPEC, "metrics": [], "behavior": None})) == expected
+    core = to_core(parse_spec(SPEC))
+    assert core.min_replicas == 1
+    assert core.behavior is None
+    target = MetricTarget(TargetType.UTILIZATION, average_utilization=80)
+    assert core.metrics == (ResourceMetric("cpu", target),)
+
+
+def test_an_empty_behavior_is_a_behavior() -> None:
+    """`behavior: {}` is completed in both directions; a null direction is an absent one."""
+    behaviors: tuple[JsonValue, ...] = ({}, {"scaleUp": None}, {"scaleDown": {}})
+    for behavior in behaviors:
+        spec = defaulted(parse_spec({**SPEC, "behavior": behavior}))
+        assert spec["behavior"] == {"scaleUp": UP, "scaleDown": DOWN}
+
+
+def test_a_direction_is_completed_field_by_field() -> None:
+    """What is set wins, policies as a whole; the window down stays unset, and so tolerances."""
+    policy: JsonValue = {"type": "Pods", "value": 1, "periodSeconds": 60}
+    behavior: JsonValue = {
+        "scaleUp": {"policies": [policy]},
+        "scaleDown": {"selectPolicy": "Disabled", "tolerance": 0.05, "policies": None},
+    }
+    spec = parse_spec({**SPEC, "behavior": behavior})
+    assert defaulted(spec)["behavior"] == {
+        "scaleUp": {**UP, "policies": [policy]},
+        "scaleDown": {**DOWN, "selectPolicy": "Disabled", "tolerance": "50m"},
+    }
+    core = to_core(spec).behavior
+    assert core is not None
+    assert core.scale_down.stabilization_window_seconds is None
+    assert core.scale_down.select_policy is SelectPolicy.DISABLED
+    assert core.scale_up.tolerance is None
+    assert core.scale_up.stabilization_window_seconds == 0
+
+
+def test_explicit_zeros_are_kept() -> None:
+    """A window of 0 and a tolerance of 0 are not the same as none."""
+    rules: JsonValue = {"stabilizationWindowSeconds": 0, "tolerance": 0}
+    core = to_core(parse_spec({**SPEC, "behavior": {"scaleDown": rules}})).behavior
+    assert core is not None
+    assert core.scale_down.stabilization_window_seconds == 0
+    assert core.scale_down.tolerance == 0.0
+
+
+def test_behavior_tolerance_is_the_stored_quantitys_double() -> None:
+    """13m is what the controller computes with, one bit beside 0.013."""
+    core = to_core(parse_spec({**SPEC, "behavior": {"scaleUp": {"tolerance": "0.013"}}})).behavior
+    assert core is not None
+    assert core.scale_up.tolerance == 0.013000000000000001
+
+
+def test_quantities_are_texts_integers_or_floats() -> None:
+    """The same target in any notation is one number of milli-units."""
+    for value, canonical in ((30, "30"), ("30", "30"), (30.0, "30"), ("30000m", "30")):
+        target: JsonValue = {"type": "AverageValue", "averageValue": value}
+        source: dict[str, JsonValue] = {"metric": {"name": "m"}, "target": target}
+        metric: JsonValue = {"type": "External", "external": source}
+        spec = parse_spec({**SPEC, "metrics": [metric]})
+        (core,) = to_core(spec).metrics
+        assert core.target.average_value == 30_000
+        answered: JsonValue = {"type": "AverageValue", "averageValue": canonical}
+        expected = {**source, "target": answered}
+        assert defaulted(spec)["metrics"] == [{"type": "External", "external": expected}]
+
+
+def test_selectors() -> None:
+    """`matchLabels` and all four operators reach the core; a null selector is none."""
+    selector: JsonValue = {
+        "matchLabels": {"queue": "orders"},
+        "matchExpressions": [
+            {"key": "a", "operator": "In", "values": ["x", "y"]},
+            {"key": "b", "operator": "NotIn", "values": ["z"]},
+            {"key": "c", "operator": "Exists"},
+            {"key": "d", "operator": "DoesNotExist", "values": []},
+        ],
+    }
+    target: JsonValue = {"type": "Value", "value": "1"}
+    for given, expected in (
+        (None, None),
+        ({}, LabelSelector()),
+        (
+            selector,
+            LabelSelector(
+                (("queue", "orders"),),
+                (
+                    Requirement("a", Operator.IN, ("x", "y")),
+                    Requirement("b", Operator.NOT_IN, ("z",)),
+                    Requirement("c", Operator.EXISTS),
+                    Requirement("d", Operator.DOES_NOT_EXIST),
+                ),
+            ),
+        ),
+    ):
+        source: JsonValue = {"metric": {"name": "m", "selector": given}, "target": target}
+        spec = parse_spec({**SPEC, "metrics": [{"type": "External", "external": source}]})
+        (metric,) = to_core(spec).metrics
+        assert isinstance(metric, ExternalMetric)
+        assert metric.metric.selector == expected
+
+
+def test_a_replication_controller_needs_no_group() -> None:
+    """Only this kind of the core group can be a target."""
+    for reference in (
+        {"kind": "ReplicationController", "name": "old"},
+        {"apiVersion": "v1", "kind": "ReplicationController", "name": "old"},
+    ):
+        spec = parse_spec({"scaleTargetRef": reference, "maxReplicas": 2})
+        assert to_core(spec).scale_target_ref.group == ""
+        assert defaulted(spec)["scaleTargetRef"] == reference

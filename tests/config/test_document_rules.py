@@ -1,0 +1,207 @@
+"""Every rule of the document around the targets, and of the file itself."""
+
+from pathlib import Path
+
+import pytest
+
+from autoscaler.config import ConfigError, load
+from tests.config.documents import PROMETHEUS, QUERIES, REF, prometheus, refused, target, top
+
+ONE = f"- namespace: shop\n  maxReplicas: 3\n  {REF}"
+
+ROWS = [
+    ("targets: []\n", "prometheus", "is missing: where the metrics come from"),
+    (PROMETHEUS, "targets", "is missing: the workloads to scale"),
+    (top("target: []\n"), "target", "did you mean `targets`?"),
+    (top("sync_period: 5s\n"), "sync_period", "did you mean `syncPeriod`?"),
+    (top("syncPeriod: 15\n"), "syncPeriod", "write 15s if seconds are meant"),
+    (top("syncPeriod: 500ms\n"), "syncPeriod", "must be from 1s to 1h"),
+    (top("syncPeriod: 61m\n"), "syncPeriod", "must be from 1s to 1h"),
+    (top("syncPeriod: 1:30\n"), "syncPeriod", "must be a duration such as 15s"),
+    (top("downscaleStabilization: -5m\n"), "downscaleStabilization", "cannot be negative"),
+    (top("initialReadinessDelay: soon\n"), "initialReadinessDelay", "must be a duration"),
+    (top("cpuInitializationPeriod: [5m]\n"), "cpuInitializationPeriod", "must be a duration"),
+    (top("tolerance: -0.1\n"), "tolerance", "must be 0 or more"),
+    (top("tolerance: 10%\n"), "tolerance", "must be a number such as 0.1"),
+    (top("tolerance: .nan\n"), "tolerance", "must be a number such as 0.1"),
+    (top("tolerance: true\n"), "tolerance", "must be a number such as 0.1"),
+    (top("queries: [up]\n"), "queries", "must be a mapping of names to values (got a list)"),
+    (top("queries: {a: ' '}\n"), "queries.a", "must be PromQL, and is empty"),
+    (top("queries: {a: 5}\n"), "queries.a", "must be PromQL, or a mapping with `query`"),
+    (top("queries: {a: }\n"), "queries.a", "or a mapping with `query`"),
+    (top("queries: {a: {promql: up}}\n"), "queries.a.query", "is missing: the PromQL"),
+    (top("queries: {a: {querry: up}}\n"), "queries.a.querry", "did you mean `query`?"),
+    (top("queries: {a: {query: up, maxAge: 0s}}\n"), "queries.a.maxAge", "longer than 0"),
+    (top("queries: {a: {query: up, labels: {pods: x}}}\n"), "queries.a.labels.pods", "`pod`?"),
+    (top("queries: {labels: {query: up, x: 1}}\n"), "queries.labels.x", "known are labels, maxAge"),
+    (top("queries: {on: up}\n"), "queries.on", 'YAML reads it as true: write "on", in quotes'),
+    (top("queries: {1: up}\n"), "queries.1", "a key must be a text"),
+    (top("queries: {[a]: up}\n"), "queries", "not a list or a mapping"),
+    (top("queries: {'': up}\n"), 'queries[""]', "must not be empty"),
+    (top("queries:\n  a: up\n  a: down\n"), "queries.a", "this key stands here twice"),
+    (top("resourceQueries: {cpu: {window: 1m}}\n"), "resourceQueries.cpu.query", "is missing"),
+    (top("kubernetes: {kubeconfg: x}\n"), "kubernetes.kubeconfg", "did you mean `kubeconfig`?"),
+    (top("kubernetes: {context: 5}\n"), "kubernetes.context", "put it in quotes"),
+    (top("kubernetes: {kubeconfig: /no/such}\n"), "kubernetes.kubeconfig", "no file /no/such"),
+    (top("kubernetes: {kubeconfig: /}\n"), "kubernetes.kubeconfig", "/ is a folder"),
+    (prometheus("timeout: 10\n"), "prometheus.timeout", "10s if seconds are meant"),
+    (prometheus("timeout: 0s\n"), "prometheus.timeout", "must be longer than 0"),
+    (prometheus("timout: 1s\n"), "prometheus.timout", "did you mean `timeout`?"),
+    (prometheus("bearerToken: abc\n"), "prometheus.bearerToken", "bearerTokenFile"),
+    (prometheus("bearerTokenFile: ''\n"), "prometheus.bearerTokenFile", "must not be empty"),
+    (prometheus("bearerTokenFile: ./no\n"), "prometheus.bearerTokenFile", "there is no file"),
+    (prometheus("basicAuth: {username: a}\n"), "prometheus.basicAuth.passwordFile", "is missing"),
+    (
+        prometheus("basicAuth: {username: 'a:b', passwordFile: /etc/hostname}\n"),
+        "prometheus.basicAuth.username",
+        "separates user and password",
+    ),
+    (
+        prometheus(
+            "basicAuth: {username: a, passwordFile: autoscaler.yaml}\n"
+            "bearerTokenFile: autoscaler.yaml\n"
+        ),
+        "prometheus.basicAuth",
+        "cannot be used together with bearerTokenFile",
+    ),
+    (
+        prometheus("tls: {certFile: autoscaler.yaml}\n"),
+        "prometheus.tls.certFile",
+        "needs keyFile beside it",
+    ),
+    (
+        prometheus("tls: {keyFile: autoscaler.yaml}\n"),
+        "prometheus.tls.keyFile",
+        "needs certFile beside it",
+    ),
+    (
+        prometheus("tls: {insecureSkipVerify: 'true'}\n"),
+        "prometheus.tls.insecureSkipVerify",
+        'must be true or false (got "true")',
+    ),
+    (prometheus("headers: {X-A: 5}\n"), "prometheus.headers.X-A", "put it in quotes"),
+    (prometheus("headers: {X A: b}\n"), 'prometheus.headers["X A"]', "name of an HTTP header"),
+    (prometheus('headers: {X-A: "b\\nc"}\n'), "prometheus.headers.X-A", "must be one line"),
+    (
+        prometheus("headers: {Authorization: Bearer abc}\n"),
+        "prometheus.headers.Authorization",
+        "use bearerTokenFile, or basicAuth with passwordFile",
+    ),
+    (prometheus("queryParameters: {a: 5}\n"), "prometheus.queryParameters.a", "must be a list"),
+    (prometheus("queryParameters: {a: [5]}\n"), "prometheus.queryParameters.a[0]", "in quotes"),
+    ("prometheus: http://p:9090\ntargets: []\n", "prometheus", "must be a mapping"),
+    ("prometheus: {}\ntargets: []\n", "prometheus.url", "is missing: the address"),
+    ("prometheus: {url: p:9090}\ntargets: []\n", "prometheus.url", "such as http://prometheus"),
+    ("prometheus: {url: ftp://p}\ntargets: []\n", "prometheus.url", "such as http://prometheus"),
+    ("prometheus: {url: 'http://'}\ntargets: []\n", "prometheus.url", "such as http://prometheus"),
+    ("prometheus: {url: 'http://p:99999'}\ntargets: []\n", "prometheus.url", "such as http://"),
+    ("prometheus: {url: http://p/?a=b}\ntargets: []\n", "prometheus.url", "queryParameters"),
+    ("prometheus: {url: http://u:p@h}\ntargets: []\n", "prometheus.url", "basicAuth.username"),
+    (PROMETHEUS + "targets: {}\n", "targets", "must be a list"),
+    (PROMETHEUS + "targets: [x]\n", "targets[0]", 'must be a mapping (got "x")'),
+    (PROMETHEUS + f"targets:\n{ONE}{ONE}", "targets[1]", "as targets[0] does: a workload has one"),
+    (
+        PROMETHEUS + f"targets:\n{ONE}{ONE.replace('/v1', '/v1beta2')}",
+        "targets[1]",
+        "scales Deployment web in shop",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "path", "fragment"), ROWS)
+def test_refused(tmp_path: Path, text: str, path: str, fragment: str) -> None:
+    """Each fault has the path of its field, a line, and a sentence that says what is right."""
+    problems = refused(tmp_path, text)
+    (problem,) = (problem for problem in problems if problem.path == path)
+    assert fragment in str(problem)
+    assert problem.line
+    assert len({problem.path for problem in problems}) == len(problems)
+
+
+FILES = [
+    (b"", None, "the file is empty"),
+    (b"# nothing\n", None, "the file is empty"),
+    (b"hello\n", 1, "a configuration is a mapping"),
+    (b"- a\n", 1, "a configuration is a mapping"),
+    (b"a: b\nc: \xff\n", 2, "is not UTF-8"),
+    (b"a: b\n\tc: d\n", 2, "not YAML at column 1"),
+    (b"a: [b\n", 2, "not YAML"),
+    (b"a: b: c\n", 1, 'not YAML at column 5: a ":" that YAML does not expect'),
+    (b"a: @b\n", 1, "put texts that begin with @"),
+    (b'a: "\\q"\n', 1, "not YAML"),
+    (b"a: \x01\n", None, "a character that YAML does not allow"),
+    (b"a: 1\n---\nb: 2\n", 2, "a second YAML document"),
+    (b"a: *b\n", 1, "an anchor that is not defined above"),
+    (b"a: !b c\n", 1, "a tag (!) has no meaning here"),
+    (b"a: !b [c]\n", 1, "a tag (!) has no meaning here"),
+    (b"<<: 3\n", 1, "<< merges mappings only"),
+    (b"a: " + b"[" * 60 + b"]" * 60, None, "not YAML"),
+]
+
+
+@pytest.mark.parametrize(("content", "line", "fragment"), FILES)
+def test_refused_file(tmp_path: Path, content: bytes, line: int | None, fragment: str) -> None:
+    """What is no YAML document of ours is refused with the line and the reason."""
+    problems = refused(tmp_path, content)
+    assert any(fragment in problem.message and problem.line == line for problem in problems)
+    assert all(problem.file == str(tmp_path / "autoscaler.yaml") for problem in problems)
+
+
+def test_file_that_is_not_there(tmp_path: Path) -> None:
+    """A missing file and a folder are problems like any other."""
+    for path, fragment in ((tmp_path / "no", "there is no such file"), (tmp_path, "is a folder")):
+        with pytest.raises(ConfigError, match=fragment) as caught:
+            load(path)
+        assert str(caught.value).startswith(f"{path}: ")
+
+
+def test_everything_at_once(tmp_path: Path) -> None:
+    """Faults of shape and faults between fields are reported in one go, in the file's order."""
+    text = (
+        "prometheus: {url: 'http://p', timeout: 5}\n"  # line 1
+        "syncPeriod: 2h\n"  # 2
+        "queries: {a: up, a: up}\n"  # 3
+        "targets:\n"
+        "- namespace: Shop\n"  # 5
+        f"  {REF}"  # 6
+        "  minReplicas: 5\n"
+        "  maxReplicas: 3\n"  # 8
+        "  metrics:\n"
+        "  - type: External\n"
+        "    external:\n"
+        "      metric: {name: b}\n"  # 12
+        "      target: {type: Value, value: 1.5Gb}\n"  # 13
+        "- namespace: Shop\n"  # 14 (and again the name)
+        f"  {REF}"
+        "  maxReplica: 3\n"  # 16, and maxReplicas missing at 14
+    )
+    found = [(problem.line, problem.path) for problem in refused(tmp_path, text)]
+    assert sorted(found) == [
+        (1, "prometheus.timeout"),
+        (2, "syncPeriod"),
+        (3, "queries.a"),
+        (5, "targets[0].namespace"),
+        (8, "targets[0].maxReplicas"),
+        (12, "targets[0].metrics[0].external.metric.name"),
+        (13, "targets[0].metrics[0].external.target.value"),
+        (14, "targets[1]"),
+        (14, "targets[1].maxReplicas"),
+        (14, "targets[1].namespace"),
+        (16, "targets[1].maxReplica"),
+    ]
+    assert [line for line, _ in found] == sorted(line or 0 for line, _ in found)
+
+
+def test_one_line_per_problem(tmp_path: Path) -> None:
+    """The error's text is one line per problem: file, line, path, sentence, value."""
+    text = target("minReplicas: 11\n").replace(QUERIES, 'queries: {a: "\\n"}\n')
+    problems = refused(tmp_path, text)
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path / "autoscaler.yaml")
+    lines = str(caught.value).splitlines()
+    file = tmp_path / "autoscaler.yaml"
+    assert lines == [
+        f'{file}:2: queries.a: must be PromQL, and is empty (got " ")',
+        f"{file}:6: targets[0].maxReplicas: must be at least minReplicas, which is 11 (got 10)",
+    ]
+    assert len(problems) == 2

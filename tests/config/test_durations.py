@@ -1,0 +1,88 @@
+"""Durations are read as Prometheus and Go write them."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autoscaler.config import durations
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("15s", 15.0),
+        ("5m", 300.0),
+        ("1h30m", 5400.0),
+        ("1d", 86400.0),
+        ("2w", 1209600.0),
+        ("1y", 31536000.0),
+        ("500ms", 0.5),
+        ("1.5h", 5400.0),
+        (".5s", 0.5),
+        ("1.s", 1.0),
+        ("+3s", 3.0),
+        ("1m0.25s", 60.25),
+        ("250us", 0.00025),
+        ("250µs", 0.00025),
+        ("7ns", 7e-9),
+        ("0", 0.0),
+        ("0s", 0.0),
+        ("5m0s", 300.0),
+    ],
+)
+def test_forms(text: str, seconds: float) -> None:
+    """Prometheus' and Go's forms, combined and with fractions."""
+    assert durations.of(text) == seconds
+    assert re.search(durations.PATTERN, text)
+
+
+@pytest.mark.parametrize(
+    ("value", "fragment"),
+    [
+        ("15", "needs a unit"),
+        ("1.5", "needs a unit"),
+        (15, "write 15s if seconds are meant"),
+        (0.5, "write 0.5s if seconds are meant"),
+        ("-5s", "cannot be negative"),
+        ("", "must be a duration such as 15s"),
+        ("5 m", "must be a duration"),
+        ("5M", "must be a duration"),
+        ("5min", "must be a duration"),
+        ("m5", "must be a duration"),
+        ("1h30", "must be a duration"),
+        ("5s\n", "must be a duration"),
+        ("\u0665s", "must be a duration"),
+        ("101y", "more than 100 years"),
+        (True, "must be a duration"),
+        (-1, "must be a duration"),
+        (float("nan"), "must be a duration"),
+        ([], "must be a duration"),
+    ],
+)
+def test_refused(value: object, fragment: str) -> None:
+    """Anything else is refused with what would be right."""
+    with pytest.raises(ValueError, match=fragment):
+        durations.of(value)
+
+
+def test_zero_needs_no_unit() -> None:
+    """The number 0 is the same in every unit."""
+    assert durations.of(0) == 0.0
+
+
+@given(st.integers(0, 10**15))
+def test_round_trip(microseconds: int) -> None:
+    """What is written is read as the same duration."""
+    seconds = microseconds / 10**6
+    assert durations.parse(durations.format_seconds(seconds)) == pytest.approx(seconds, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.0, "0s"), (15.0, "15s"), (5400.0, "1h30m"), (86400.0, "1d"), (0.5, "500ms"), (1e-9, "1ns")],
+)
+def test_format(seconds: float, text: str) -> None:
+    """Durations are written the short way."""
+    assert durations.format_seconds(seconds) == text

@@ -1,0 +1,102 @@
+"""The examples in config/ load, fit the schema, and say the defaults that are in force."""
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from autoscaler.config import PrometheusSettings, load
+from autoscaler.config.document import read
+from autoscaler.config.json_schema import json_schema
+from autoscaler.config.resource_queries import DEFAULTS
+from autoscaler.core.spec import Flags
+from autoscaler.core.target import Query
+from tests.config.documents import EXTERNAL, loaded, target
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "config").glob("*.yaml"))
+DOCUMENTATION = ROOT / "docs" / "configuration.md"
+
+
+def test_there_is_one_per_use() -> None:
+    """Each kind of use has its example."""
+    assert {path.stem for path in EXAMPLES} >= {
+        "autoscaler",
+        "cpu",
+        "object",
+        "queue",
+        "requests-per-second",
+        "several-metrics",
+    }
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_example(path: Path) -> None:
+    """An example loads, fits the schema, and names the schema for editors."""
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith("# yaml-language-server: $schema=autoscaler.schema.json\n")
+    assert load(path).targets
+    document = read(text, lambda *_: None)
+    assert list(Draft202012Validator(json_schema()).iter_errors(document)) == []
+
+
+def test_reference_says_the_defaults() -> None:
+    """The values of the annotated reference are the defaults in force."""
+    config = load(ROOT / "config" / "autoscaler.yaml")
+    assert config.flags == Flags()
+    assert config.sync_period == 15.0
+    assert config.prometheus == PrometheusSettings(url=config.prometheus.url)
+    (found,) = config.targets
+    by_type = {
+        metric.type: query for metric, query in zip(found.spec.metrics, found.queries, strict=True)
+    }
+    assert by_type["Resource"] == DEFAULTS["cpu"]
+    assert by_type["ContainerResource"] == DEFAULTS["memory"]
+    assert dataclasses.replace(by_type["Pods"], promql="", window=60.0) == Query("")
+
+
+def test_reference_behavior_is_the_default(tmp_path: Path) -> None:
+    """The behavior that the reference spells out is what `behavior: {}` means."""
+    text = target(f"behavior: {{}}\nmetrics:\n{EXTERNAL}")
+    (bare,) = loaded(tmp_path, text).targets
+    (spelt,) = load(ROOT / "config" / "autoscaler.yaml").targets
+    assert spelt.spec.behavior == bare.spec.behavior
+
+
+def test_reference_uncommented(tmp_path: Path) -> None:
+    """What the reference has commented out is right as it stands, with one credential or other."""
+    text = (ROOT / "config" / "autoscaler.yaml").read_text(encoding="utf-8")
+    whole = re.sub(r"^( *)#( *\w+:)", r"\1\2", text, flags=re.MULTILINE)
+    whole = whole.replace("kubernetes: {}", "kubernetes:")
+    assert whole.count("#") < text.count("#") - 10
+    for name in ("token", "password", "ca.pem", "client.pem", "client-key.pem", "kubeconfig"):
+        (tmp_path / name).write_text("x")
+    for left_out in ("bearerTokenFile", "basicAuth"):
+        config = loaded(tmp_path, re.sub(rf"^ *{left_out}:.*$", "", whole, flags=re.MULTILINE))
+        assert config.prometheus.tls.server_name == "prometheus.example"
+        assert config.kubernetes.context == "production"
+        assert config.prometheus.headers["X-Scope-OrgID"].get_secret_value() == "shop"
+
+
+def test_documentation_examples(tmp_path: Path) -> None:
+    """Every YAML block of the documentation that is a whole configuration loads."""
+    blocks = re.findall(r"```yaml\n(.*?)```", DOCUMENTATION.read_text(encoding="utf-8"), re.DOTALL)
+    whole = [block for block in blocks if block.startswith("prometheus:")]
+    assert whole
+    for block in whole:
+        assert loaded(tmp_path, block).targets
+
+
+def test_documentation_names_every_key() -> None:
+    """No key of the schema is left out of the documentation."""
+    text = DOCUMENTATION.read_text(encoding="utf-8")
+    names = set(re.findall(r"\w+", text))
+    definitions = json_schema()["$defs"]
+    assert isinstance(definitions, dict)
+    for definition in (json_schema(), *definitions.values()):
+        assert isinstance(definition, dict)
+        keys = definition["properties"]
+        assert isinstance(keys, dict)
+        assert set(keys) <= names, set(keys) - names

@@ -1,0 +1,98 @@
+"""The JSON Schema accepts what `load` accepts, and refuses what a schema can refuse."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+from pydantic import JsonValue
+
+from autoscaler.config.document import read
+from autoscaler.config.json_schema import json_schema
+from tests.config import test_document_rules, test_target_rules
+
+COMMITTED = Path(__file__).parents[2] / "config" / "autoscaler.schema.json"
+SCHEMA = json_schema()
+VALIDATOR = Draft202012Validator(SCHEMA)
+
+BEYOND_A_SCHEMA = {
+    "whole number": "3.0",  # JSON does not tell 3.0 from 3
+    "at least minReplicas": "minReplicas: 11",  # one number compared with another
+    "known are cpu, memory": "gpu",  # names defined elsewhere in the document
+    "is no key of `queries`": "queue_lenght",
+    "as targets[0] does": "",  # one target compared with another
+    "scales Deployment web": "",
+    "extended resource": "requests.",
+    "quantity such": ".",  # JSON has neither NaN nor infinity
+    "must be a number such as 0.1": ".nan",
+    "must be from 1s to 1h": "syncPeriod",  # a number inside a text
+    "such as http://": "99999",
+    "in quotes": "queries: {on: up}",  # what YAML makes of keys
+    "a key must be a text": "queries: {1: up}",
+    "not a list or a mapping": "queries: {[a]: up}",
+    "this key stands here twice": "",
+    "no file /no/such": "",  # the file system
+    "/ is a folder": "",
+    "there is no file": "",
+}
+
+
+def value_of(text: str) -> JsonValue:
+    """Read a document as `load` does, whatever is wrong with it."""
+    value: JsonValue = json.loads(json.dumps(read(text, lambda *_: None)))
+    return value
+
+
+def test_is_a_schema() -> None:
+    """It is a valid JSON Schema of draft 2020-12."""
+    Draft202012Validator.check_schema(SCHEMA)
+    assert SCHEMA["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+
+
+def test_committed_copy() -> None:
+    """The copy that editors use is the schema of the code."""
+    expected = json.dumps(SCHEMA, indent=2, ensure_ascii=False) + "\n"
+    assert COMMITTED.read_text(encoding="utf-8") == expected, (
+        "write it again: autoscaler schema > config/autoscaler.schema.json"
+    )
+
+
+def test_every_field_is_described() -> None:
+    """Whoever hovers over a key in an editor reads what it means."""
+    for path, schema in properties(SCHEMA, ""):
+        assert isinstance(schema.get("description"), str), path
+        assert "Model" not in str(schema["description"]), path
+
+
+def properties(schema: JsonValue, path: str) -> Iterator[tuple[str, dict[str, JsonValue]]]:
+    """Walk the properties of all objects that the schema defines."""
+    assert isinstance(schema, dict)
+    own = schema.get("properties", {})
+    assert isinstance(own, dict)
+    for name, value in own.items():
+        assert isinstance(value, dict)
+        yield f"{path}.{name}", value
+    definitions = schema.get("$defs", {})
+    assert isinstance(definitions, dict)
+    for name, definition in definitions.items():
+        yield from properties(definition, name)
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "fragment"), test_target_rules.ROWS + test_document_rules.ROWS
+)
+def test_refuses(text: str, path: str, fragment: str) -> None:
+    """Every fault of the tables is one for the schema too, but for those that no schema sees."""
+    beyond = any(
+        part in fragment and sign in text and (part != "quantity such" or ": .nan" in text)
+        for part, sign in BEYOND_A_SCHEMA.items()
+    ) or ("quantity such" in fragment and ": .inf" in text)
+    if not beyond:
+        assert not VALIDATOR.is_valid(value_of(text)), path
+
+
+@pytest.mark.parametrize("text", test_target_rules.FINE)
+def test_accepts(text: str) -> None:
+    """What `load` takes, the schema takes."""
+    assert [error.message for error in VALIDATOR.iter_errors(value_of(text))] == []

@@ -1,0 +1,240 @@
+"""What a configuration says reaches the rest of the program in seconds, paths and core types."""
+
+import os
+import tempfile
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from autoscaler.config import ConfigError, KubernetesSettings, Tls, load
+from autoscaler.config.resource_queries import DEFAULTS
+from autoscaler.core.spec import ExternalMetric, Flags
+from autoscaler.core.target import Query, SeriesLabels
+from tests.config.documents import EXTERNAL, loaded, metric, prometheus, target, top
+
+
+def test_defaults(tmp_path: Path) -> None:
+    """A configuration of an address and no targets has the HPA's defaults."""
+    config = loaded(tmp_path, top(""))
+    assert config.sync_period == 15.0
+    assert config.flags == Flags(0.1, 300.0, 300.0, 30.0)
+    assert config.kubernetes == KubernetesSettings(None, None)
+    assert config.prometheus.url == "http://prometheus:9090"
+    assert config.prometheus.timeout == 10.0
+    assert config.prometheus.tls == Tls()
+    assert config.prometheus.bearer_token_file is None
+    assert config.targets == ()
+    assert config.path == tmp_path / "autoscaler.yaml"
+
+
+def test_values(tmp_path: Path) -> None:
+    """Everything that is set arrives, in seconds and with files beside the configuration."""
+    for name in ("ca.pem", "pair.pem", "password", "kubeconfig"):
+        (tmp_path / name).write_text("x")
+    config = loaded(
+        tmp_path,
+        textwrap.dedent("""\
+            prometheus:
+              url: https://prometheus.example/path/
+              timeout: 1500ms
+              basicAuth: {username: me, passwordFile: password}
+              tls:
+                caFile: ca.pem
+                certFile: ./pair.pem
+                keyFile: pair.pem
+                serverName: other
+                insecureSkipVerify: true
+              queryParameters: {dedup: "true", match: [a, b]}
+            kubernetes: {kubeconfig: kubeconfig, context: staging}
+            syncPeriod: 1m30s
+            tolerance: 0.05
+            downscaleStabilization: 1h
+            cpuInitializationPeriod: 2m
+            initialReadinessDelay: 10s
+            targets: []
+            """),
+    )
+    settings = config.prometheus
+    assert settings.url == "https://prometheus.example/path"
+    assert settings.timeout == 1.5
+    assert settings.basic_auth is not None
+    assert settings.basic_auth.password_file == tmp_path / "password"
+    pair = tmp_path / "pair.pem"
+    assert settings.tls == Tls(tmp_path / "ca.pem", pair, pair, "other", insecure_skip_verify=True)
+    assert settings.query_parameters == {"dedup": ("true",), "match": ("a", "b")}
+    assert config.kubernetes == KubernetesSettings(tmp_path / "kubeconfig", "staging")
+    assert config.sync_period == 90.0
+    assert config.flags == Flags(0.05, 3600.0, 120.0, 10.0)
+
+
+def test_explicit_zeros(tmp_path: Path) -> None:
+    """A flag of 0 is honoured, as kube-controller-manager honours it."""
+    flags = ["downscaleStabilization", "cpuInitializationPeriod", "initialReadinessDelay"]
+    text = "tolerance: 0\n" + "".join(f"{flag}: 0\n" for flag in flags)
+    assert loaded(tmp_path, top(text)).flags == Flags(0.0, 0.0, 0.0, 0.0)
+
+
+def test_tolerance_flag(tmp_path: Path) -> None:
+    """A number is that double, as of the HPA's flag; a text is a quantity."""
+    assert loaded(tmp_path, top("tolerance: 0.013\n")).flags.tolerance == 0.013
+    assert loaded(tmp_path, top("tolerance: 13m\n")).flags.tolerance == 0.013000000000000001
+    assert loaded(tmp_path, top("tolerance: 1e-1\n")).flags.tolerance == 0.1
+
+
+def test_null_means_absent(tmp_path: Path) -> None:
+    """A key whose content is commented out counts as absent, as in Kubernetes."""
+    assert loaded(tmp_path, top("kubernetes:\nqueries:\nsyncPeriod:\n")).sync_period == 15.0
+
+
+def test_relative_path_of_the_file_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """File names begin at the configuration's folder, wherever the process was started."""
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "token").write_text("x")
+    (tmp_path / "sub" / "a.yaml").write_text(prometheus("bearerTokenFile: token\n"))
+    monkeypatch.chdir(tmp_path)
+    token = load(Path("sub/a.yaml")).prometheus.bearer_token_file
+    assert token == tmp_path / "sub" / "token"
+
+
+def test_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A leading ~ is the user's home."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "kubeconfig").write_text("x")
+    config = loaded(tmp_path, top("kubernetes: {kubeconfig: ~/kubeconfig}\n"))
+    assert config.kubernetes.kubeconfig == tmp_path / "kubeconfig"
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """Give a folder that every user may enter, unlike pytest's own."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+def test_unreadable_secret(open_folder: Path) -> None:
+    """A secret's file that this user may not read is refused at load."""
+    (open_folder / "token").write_text("x")
+    text = prometheus("bearerTokenFile: token\n")
+    assert loaded(open_folder, text).targets == ()
+    (open_folder / "token").chmod(0)
+    user = os.geteuid()
+    try:
+        if user == 0:
+            os.seteuid(65534)  # root may read every file; nobody may not
+        with pytest.raises(ConfigError) as caught:
+            load(open_folder / "autoscaler.yaml")
+    finally:
+        os.seteuid(user)
+    (problem,) = caught.value.problems
+    assert problem.message == (
+        f"must name a file that this user may read: permission denied for {open_folder / 'token'}"
+    )
+
+
+def test_named_queries_are_shared(tmp_path: Path) -> None:
+    """Two metrics of one name have the same query object, read as `queries` says."""
+    text = target(f"metrics:\n{EXTERNAL}{EXTERNAL}")
+    (found,) = loaded(tmp_path, text).targets
+    first, second = found.queries
+    assert first is second
+    assert first == Query("sum by (queue) (queue_length)", 60.0, 300.0, SeriesLabels())
+    assert isinstance(found.spec.metrics[0], ExternalMetric)
+    assert found.key == "shop/Deployment/web"
+
+
+def test_object_form_of_a_query(tmp_path: Path) -> None:
+    """Window, age and labels of a metric's own query reach the core."""
+    text = metric(
+        "type: Pods\n"
+        "pods:\n"
+        "  metric:\n"
+        "    name: anything\n"
+        "    query: {query: up, window: 2m, maxAge: 1m, labels: {pod: pod_name}}\n"
+        "  target: {type: AverageValue, averageValue: 1}\n"
+    )
+    (found,) = loaded(tmp_path, text).targets
+    assert found.queries == (Query("up", 120.0, 60.0, SeriesLabels(pod="pod_name")),)
+
+
+def test_an_own_query_wins_over_the_name(tmp_path: Path) -> None:
+    """A metric's own query counts, even where its name is a key of `queries`."""
+    text = metric(
+        "type: External\n"
+        "external: {metric: {name: rps, query: up}, target: {type: Value, value: 1}}\n"
+    )
+    (found,) = loaded(tmp_path, text).targets
+    assert found.queries == (Query("up"),)
+
+
+CPU = "type: Resource\nresource: {name: %s, target: {type: AverageValue, averageValue: 1}}\n"
+
+
+def test_resource_queries(tmp_path: Path) -> None:
+    """Built-in queries, overrides that keep the built-in's window, and added resources."""
+    (builtin,) = loaded(tmp_path, metric(CPU % "memory")).targets
+    assert builtin.queries == (DEFAULTS["memory"],)
+    (unsaid,) = loaded(tmp_path, target("")).targets
+    assert unsaid.queries == (DEFAULTS["cpu"],)
+    override = "resourceQueries: {cpu: my_cpu, gpu: {query: my_gpu, window: 30s}}\n"
+    (cpu,) = loaded(tmp_path, override + metric(CPU % "cpu")).targets
+    assert cpu.queries == (Query("my_cpu", window=120.0),)
+    (gpu,) = loaded(tmp_path, override + metric(CPU % "gpu")).targets
+    assert gpu.queries == (Query("my_gpu", window=30.0),)
+
+
+def test_yaml_of_everyday(tmp_path: Path) -> None:
+    """Anchors, merges, a byte order mark, block texts and Windows line ends are understood."""
+    text = "\ufeff" + textwrap.dedent("""\
+        prometheus: {url: http://prometheus:9090}
+        queries:
+          q: |
+            sum by (queue) (
+              queue_length
+            )
+        targets:
+        - &first
+          namespace: shop
+          scaleTargetRef: &ref {apiVersion: apps/v1, kind: Deployment, name: a}
+          maxReplicas: 3
+          metrics: &metrics
+          - {type: External, external: {metric: {name: q}, target: {type: Value, value: 1e3}}}
+        - <<: *first
+          scaleTargetRef: {<<: *ref, name: b}
+        """).replace("\n", "\r\n")
+    first, second = loaded(tmp_path, text).targets
+    assert second.key == "shop/Deployment/b"
+    assert second.spec.metrics == first.spec.metrics
+    assert second.spec.metrics[0].target.value == 1_000_000
+    assert first.queries[0].promql == "sum by (queue) (\n  queue_length\n)\n"
+
+
+def test_duplicates_differ_by_group_and_namespace(tmp_path: Path) -> None:
+    """One name in two groups, kinds or namespaces are different workloads."""
+    row = "- {namespace: %s, maxReplicas: 2, scaleTargetRef: {apiVersion: %s, kind: %s, name: a}}\n"
+    rows = [
+        row % ("a", "apps/v1", "Deployment"),
+        row % ("b", "apps/v1", "Deployment"),
+        row % ("a", "example.com/v1", "Deployment"),
+        row % ("a", "apps/v1", "StatefulSet"),
+    ]
+    text = top("").replace("targets: []\n", "targets:\n" + "".join(rows))
+    assert len(loaded(tmp_path, text).targets) == 4
+
+
+def test_ten_thousand_targets(tmp_path: Path) -> None:
+    """A large file loads whole, in order, and with one query object for all."""
+    targets = "".join(
+        f"- namespace: n{i % 100}\n"
+        f"  scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: w{i}}}\n"
+        "  maxReplicas: 20\n"
+        "  metrics:\n" + textwrap.indent(EXTERNAL, "  ")
+        for i in range(10_000)
+    )
+    text = top("queries: {queue_length: up}\n").replace("targets: []\n", f"targets:\n{targets}")
+    config = loaded(tmp_path, text)
+    assert len(config.targets) == 10_000
+    assert config.targets[-1].key == "n99/Deployment/w9999"
+    assert len({id(found.queries[0]) for found in config.targets}) == 1

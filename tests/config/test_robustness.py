@@ -1,0 +1,126 @@
+"""Whatever a file holds, it is either a configuration or a list of problems: never a traceback."""
+
+import copy
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from pydantic import JsonValue
+
+from autoscaler.config import Config, ConfigError, defaulted, load, parse_spec, to_core
+from autoscaler.config.document import child, read
+from autoscaler.config.problems import Location
+
+REFERENCE = Path(__file__).parents[2] / "config" / "autoscaler.yaml"
+VALUES: st.SearchStrategy[JsonValue] = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-5, 5),
+        st.integers(),
+        st.floats(),
+        st.sampled_from(["", "1", "5m", "Pods", "External", "a/b", "In", "apps/v1", "\ud7ff\n"]),
+        st.text(max_size=5),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+
+
+def reference() -> JsonValue:
+    """Return the annotated reference as plain data."""
+    value: JsonValue = json.loads(
+        json.dumps(read(REFERENCE.read_text(encoding="utf-8"), lambda *_: None))
+    )
+    return value
+
+
+def places(value: JsonValue, location: Location = ()) -> list[Location]:
+    """List every location of a document."""
+    found = [location]
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            found += places(inner, (*location, key))
+    if isinstance(value, list):
+        for index, inner in enumerate(value):
+            found += places(inner, (*location, index))
+    return found
+
+
+PLACES = [place for place in places(reference()) if place]
+
+
+def outcome(path: Path, text: str) -> Config | ConfigError:
+    """Load a text; a refusal has problems that can be printed."""
+    path.write_text(text, encoding="utf-8", errors="surrogatepass")
+    result: Config | ConfigError
+    try:
+        result = load(path)
+    except ConfigError as error:
+        result = error
+    if isinstance(result, ConfigError):
+        assert result.problems
+        assert len(str(result).splitlines()) == len(result.problems)
+    return result
+
+
+@settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(place=st.sampled_from(PLACES), value=VALUES)
+def test_any_value_anywhere(tmp_path: Path, place: Location, value: JsonValue) -> None:
+    """A value of any shape at any place of the reference is taken, or refused in sentences."""
+    document = copy.deepcopy(reference())
+    parent = child(document, *place[:-1])
+    if isinstance(parent, dict):
+        parent[str(place[-1])] = value
+    elif isinstance(parent, list):
+        parent[int(place[-1])] = value
+    outcome(tmp_path / "a.yaml", json.dumps(document))
+
+
+@settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.text(alphabet="ab:-{}[]#&*!|>'\"%@`,?~<= \n\t0.1\\\u2028\x85", max_size=40))
+@example("? a\n: b")
+@example("%YAML 9.9\n---\na: b")
+@example("&a [*a]")
+@example("&a {b: *a}")
+@example("!!binary a: b")
+@example("!!set {a, b}")
+@example("a: !!int x")
+@example("a: !!float 1e999")
+@example("1" * 5000)
+@example('{"\\ud800": "\\ud800"}')
+@example("x: 'a\u2028b'")
+def test_any_text(tmp_path: Path, text: str) -> None:
+    """A text of any kind is no reason for a traceback."""
+    assert isinstance(outcome(tmp_path / "a.yaml", text), ConfigError)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.dictionaries(st.sampled_from(["metrics", "behavior", "minReplicas"]), VALUES))
+def test_any_spec(fields: dict[str, JsonValue]) -> None:
+    """A spec given as data is refused in sentences, or can be defaulted and converted."""
+    ref: JsonValue = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}
+    try:
+        spec = parse_spec({"scaleTargetRef": ref, "maxReplicas": 3, **fields})
+    except ConfigError as error:
+        problems = error.problems
+    else:
+        problems = ()
+        assert defaulted(parse_spec(defaulted(spec))) == defaulted(spec)
+        assert to_core(spec).max_replicas == 3
+    assert all(str(problem).startswith("spec: ") for problem in problems)
+
+
+def test_parse_spec_of_no_mapping() -> None:
+    """An empty mapping lists what is missing."""
+    with pytest.raises(ConfigError) as caught:
+        parse_spec({})
+    assert {problem.path for problem in caught.value.problems} == {"scaleTargetRef", "maxReplicas"}
