@@ -135,9 +135,9 @@ def schema() -> None:
     """Print the JSON Schema of the configuration file, for editors."""
     import json
 
-    from autoscaler.config import json_schema
+    from autoscaler.config.json_schema import json_schema
 
-    typer.echo(json.dumps(json_schema(), indent=2))
+    typer.echo(json.dumps(json_schema(), indent=2, ensure_ascii=False))
 
 
 @app.command(epilog="Examples: autoscaler demo, autoscaler demo --context kind-kind")

@@ -12,7 +12,11 @@ from autoscaler.config.settings import (
     PrometheusSettings,
     Tls,
 )
-from autoscaler.config.settings_model import DocumentModel, PrometheusModel
+from autoscaler.config.settings_model import (
+    DocumentModel,
+    KubernetesModel,
+    PrometheusModel,
+)
 from autoscaler.config.spec_conversion import completed_to_core
 from autoscaler.config.spec_model import TargetModel
 from autoscaler.core.spec import Flags
@@ -24,18 +28,15 @@ DEFAULT_SYNC_PERIOD = 15.0
 def config_of(document: DocumentModel, path: Path) -> Config:
     """Convert a document that all rules accepted; ``path`` is the file that it came from."""
     queries = Queries.of(document)
-    kubernetes = document.kubernetes
+    sync_period = _or(document.sync_period, DEFAULT_SYNC_PERIOD)
     folder = path.absolute().parent
     return Config(
         path=path,
         prometheus=_prometheus(document.prometheus, folder),
-        kubernetes=KubernetesSettings(
-            kubeconfig=_path(kubernetes.kubeconfig, folder) if kubernetes else None,
-            context=kubernetes.context if kubernetes else None,
-        ),
-        sync_period=_or(document.sync_period, DEFAULT_SYNC_PERIOD),
+        kubernetes=_kubernetes(document.kubernetes or KubernetesModel(), folder),
+        sync_period=sync_period,
         flags=_flags(document),
-        targets=tuple(_target(target, queries) for target in document.targets),
+        targets=tuple(_target(target, queries, sync_period) for target in document.targets),
     )
 
 
@@ -64,6 +65,15 @@ def _flags(document: DocumentModel) -> Flags:
     )
 
 
+def _kubernetes(model: KubernetesModel, folder: Path) -> KubernetesSettings:
+    usual = KubernetesSettings()
+    return KubernetesSettings(
+        kubeconfig=_path(model.kubeconfig, folder),
+        context=model.context,
+        max_writes_per_second=model.max_writes_per_second or usual.max_writes_per_second,
+    )
+
+
 def _prometheus(model: PrometheusModel, folder: Path) -> PrometheusSettings:
     tls, basic = model.tls, model.basic_auth
     usual = PrometheusSettings(url=model.url)
@@ -88,10 +98,11 @@ def _prometheus(model: PrometheusModel, folder: Path) -> PrometheusSettings:
     )
 
 
-def _target(model: TargetModel, queries: Queries) -> Target:
+def _target(model: TargetModel, queries: Queries, sync_period: float) -> Target:
     spec = completed(model)
     return Target(
         namespace=model.namespace,
         spec=completed_to_core(spec),
         queries=tuple(queries.for_metric(metric) for metric in spec.metrics or ()),
+        sync_period=_or(model.sync_period, sync_period),
     )

@@ -50,6 +50,8 @@ class KubernetesSettings:
 
     kubeconfig: Path | None = None
     context: str | None = None
+    max_writes_per_second: int = 100
+    """Over all targets; a burst may be as many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ class Config:
     prometheus: PrometheusSettings
     kubernetes: KubernetesSettings
     sync_period: float
-    """Seconds from one sync to the next."""
+    """Seconds from one sync to the next, for targets that do not say otherwise."""
     flags: Flags
     targets: tuple[Target, ...]
     """In the order of the file; each workload once."""

@@ -11,6 +11,7 @@ from autoscaler.config.fields import (
     Items,
     LongerThanZero,
     Model,
+    PositiveCount,
     SchemaAlternative,
     SyncPeriod,
     Text,
@@ -159,6 +160,12 @@ class KubernetesModel(Model):
     )
     context: Text | None = Field(
         default=None, description="A context of the kubeconfig. Default: its current one."
+    )
+    max_writes_per_second: PositiveCount | None = Field(
+        default=None,
+        description="The most scales written in a second, after a burst of as many; the most "
+        "urgent first.",
+        json_schema_extra={"default": 100},
     )
 
 

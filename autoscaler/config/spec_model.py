@@ -18,6 +18,7 @@ from autoscaler.config.fields import (
     PositiveCount,
     PositiveQuantity,
     Segment,
+    SyncPeriod,
     Text,
     ToleranceQuantity,
 )
@@ -240,3 +241,8 @@ class TargetModel(HorizontalPodAutoscalerSpec):
     """One workload and how it is scaled: a namespace and a HorizontalPodAutoscalerSpec."""
 
     namespace: DnsLabel = Field(description="The namespace of the workload.")
+    sync_period: SyncPeriod | None = Field(
+        default=None,
+        description="The time from one decision on this target to the next, 1s to 1h. "
+        "Default: the document's syncPeriod.",
+    )

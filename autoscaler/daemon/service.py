@@ -35,7 +35,7 @@ def serve(config: Config) -> None:
         signal.signal(number, handle)
     with (
         connected(config, LogReporter(log), stop, writes=True) as world,
-        Syncer(config.flags, world, stop) as syncer,
+        Syncer(config.flags, world, stop, config.kubernetes.max_writes_per_second) as syncer,
     ):
         log.info(
             "started",

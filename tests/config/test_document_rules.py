@@ -17,6 +17,7 @@ ROWS = [
     (top("syncPeriod: 15\n"), "syncPeriod", "write 15s if seconds are meant"),
     (top("syncPeriod: 500ms\n"), "syncPeriod", "must be from 1s to 1h"),
     (top("syncPeriod: 61m\n"), "syncPeriod", "must be from 1s to 1h"),
+    (top("kubernetes: {maxWritesPerSecond: 0}\n"), "kubernetes.maxWritesPerSecond", "at least 1"),
     (top("syncPeriod: 1:30\n"), "syncPeriod", "must be a duration such as 15s"),
     (top("downscaleStabilization: -5m\n"), "downscaleStabilization", "cannot be negative"),
     (top("initialReadinessDelay: soon\n"), "initialReadinessDelay", "must be a duration"),

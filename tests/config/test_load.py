@@ -69,6 +69,24 @@ def test_values(tmp_path: Path) -> None:
     assert config.flags == Flags(0.05, 3600.0, 120.0, 10.0)
 
 
+def test_sync_period_of_a_target(tmp_path: Path) -> None:
+    """A target's own syncPeriod wins over the document's."""
+    text = target("syncPeriod: 1m\n") + (
+        "- namespace: shop\n"
+        "  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: other}\n"
+        "  maxReplicas: 5\n"
+        "syncPeriod: 20s\n"
+    )
+    assert [one.sync_period for one in loaded(tmp_path, text).targets] == [60.0, 20.0]
+
+
+def test_writes_per_second(tmp_path: Path) -> None:
+    """The limit of writes is 100 a second unless set."""
+    assert loaded(tmp_path, top("")).kubernetes.max_writes_per_second == 100
+    text = top("kubernetes: {maxWritesPerSecond: 7}\n")
+    assert loaded(tmp_path, text).kubernetes.max_writes_per_second == 7
+
+
 def test_explicit_zeros(tmp_path: Path) -> None:
     """A flag of 0 is honoured, as kube-controller-manager honours it."""
     flags = ["downscaleStabilization", "cpuInitializationPeriod", "initialReadinessDelay"]

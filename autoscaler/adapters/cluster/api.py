@@ -82,6 +82,40 @@ class Api:
             answer = self._exchange(method, url, deadline, other, body, content_type)
         return answer
 
+    def stream(
+        self, path: str, query: Mapping[str, str], timeout: float
+    ) -> urllib3.HTTPResponse | Failure:
+        """Begin an answer that goes on, such as a watch; the caller reads and closes it.
+
+        ``timeout`` is the seconds that the server has for the head of its answer.
+        """
+        url = f"{self._url}{path}?{urlencode(query)}"
+        sent = self._credentials.authorization()
+        answer = self._begin(url, timeout, sent)
+        if isinstance(answer, Failure) and answer.status == 401 and self._credentials.renewed(sent):
+            answer = self._begin(url, timeout, self._credentials.authorization())
+        return answer
+
+    def _begin(
+        self, url: str, timeout: float, authorization: str | None
+    ) -> urllib3.HTTPResponse | Failure:
+        until = clock.monotonic() + timeout
+        try:
+            response = cast(
+                "urllib3.HTTPResponse",
+                self._client.call_api(
+                    "GET", url, _headers(authorization), _request_timeout=timeout
+                ).response,
+            )
+            if 200 <= response.status <= 299:
+                return response
+            payload = _read(response, until)
+        except (urllib3.exceptions.HTTPError, ApiException) as error:
+            return failures.from_exception(error, self.server, timeout)
+        return failures.from_answer(
+            response.status, response.headers, payload, server=self.server, origin=self.origin
+        )
+
     def _exchange(
         self,
         method: str,
@@ -95,9 +129,7 @@ class Api:
         if timeout < _SHORTEST_TIMEOUT:
             return failures.no_time(self.server)
         until = clock.monotonic() + timeout
-        headers = {"Accept": "application/json", "User-Agent": f"autoscaler/{__version__}"}
-        if authorization is not None:
-            headers["Authorization"] = authorization
+        headers = _headers(authorization)
         if body is not None:
             headers["Content-Type"] = content_type
         try:
@@ -126,6 +158,13 @@ class Api:
         if not isinstance(document, dict):
             return failures.malformed(self.server, "JSON that is not an object")
         return cast("JsonObject", document)
+
+
+def _headers(authorization: str | None) -> dict[str, str]:
+    headers = {"Accept": "application/json", "User-Agent": f"autoscaler/{__version__}"}
+    if authorization is not None:
+        headers["Authorization"] = authorization
+    return headers
 
 
 def _read(response: urllib3.HTTPResponse, until: float) -> bytes:

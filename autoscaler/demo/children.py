@@ -1,0 +1,70 @@
+"""The processes that the demo starts, and the sentence that it fails with."""
+
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+_GRACE = 10.0
+
+
+class DemoError(Exception):
+    """The demo cannot go on; the message is a sentence for whoever runs it."""
+
+
+class Child:
+    """A process with its output in a log file, for a `with` statement, which stops it.
+
+    It stays in the demo's process group: what a terminal sends to one, it sends to all.
+    """
+
+    def __init__(self, name: str, argv: Sequence[str], log: Path) -> None:
+        self.name = name
+        self.log = log
+        self._argv = list(argv)
+
+    def __enter__(self) -> Self:
+        with self.log.open("wb") as output:
+            self._process = subprocess.Popen(  # noqa: S603 - our own command line
+                self._argv,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=_environment(),
+            )
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._process.terminate()
+        try:
+            self._process.wait(_GRACE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def check(self) -> None:
+        """Raise DemoError, with the end of the log, when the process has ended."""
+        code = self._process.poll()
+        if code is not None:
+            how = f"was killed by signal {-code}" if code < 0 else f"exited with code {code}"
+            raise DemoError(f"{self.name} {how}. The last lines of its log:\n{self.tail()}")
+
+    def tail(self, count: int = 10) -> str:
+        """Return the last lines of the log."""
+        lines = self.log.read_text(errors="replace").splitlines()[-count:]
+        return "\n".join(f"  {line}" for line in lines) or "  (it is empty)"
+
+
+def _environment() -> dict[str, str]:
+    """Return our environment, in which no proxy stands between the demo's own parts."""
+    env = dict(os.environ)
+    for name in ("NO_PROXY", "no_proxy"):
+        env[name] = ",".join(part for part in (env.get(name), "127.0.0.1", "localhost") if part)
+    return env

@@ -1,0 +1,48 @@
+"""The queue's metrics for Prometheus, on a free loopback port."""
+
+from types import TracebackType
+from typing import Self
+
+from prometheus_client import CollectorRegistry, Gauge, start_http_server
+
+from autoscaler.demo.queue import QueueState
+from autoscaler.demo.story import METRIC, QUEUE
+
+
+class Exporter:
+    """Serves `/metrics`, for a `with` statement."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._waiting = self._gauge(METRIC, "Messages waiting in the queue.")
+        self._published = self._gauge("demo_queue_messages_published", "Messages that came.")
+        self._consumed = self._gauge("demo_queue_messages_consumed", "Messages consumed.")
+
+    def _gauge(self, name: str, text: str) -> Gauge:
+        return Gauge(name, text, ["queue"], registry=self._registry)
+
+    def __enter__(self) -> Self:
+        self.publish(QueueState())
+        self._server, self._thread = start_http_server(0, "127.0.0.1", self._registry)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    @property
+    def address(self) -> str:
+        """Host and port to scrape."""
+        return f"127.0.0.1:{self._server.server_port}"
+
+    def publish(self, state: QueueState) -> None:
+        """Show a state from the next scrape on."""
+        self._waiting.labels(QUEUE).set(state.waiting)
+        self._published.labels(QUEUE).set(int(state.published))
+        self._consumed.labels(QUEUE).set(int(state.consumed))

@@ -1,0 +1,17 @@
+"""What the demo can be asked."""
+
+from dataclasses import dataclass
+
+from autoscaler.demo.story import STORY, Story
+
+
+@dataclass(frozen=True, slots=True)
+class DemoOptions:
+    """``context`` is one of the user's kubeconfig; None means the embedded stand-in.
+
+    ``namespace`` is made for the demo and removed at its end.
+    """
+
+    context: str | None = None
+    namespace: str = "autoscaler-demo"
+    story: Story = STORY

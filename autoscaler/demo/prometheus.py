@@ -1,0 +1,100 @@
+"""The demo's Prometheus: a real one, in a temporary folder, on a loopback port."""
+
+import os
+import shutil
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import requests
+import yaml
+
+from autoscaler import clock
+from autoscaler.demo.children import Child, DemoError
+from autoscaler.demo.story import METRIC
+
+_READY_WITHIN = 30.0
+_POLL = 0.1
+INSTALL = (
+    "On Debian and Ubuntu it is installed with\n"
+    "  sudo apt-get install prometheus\n"
+    "elsewhere download it from https://prometheus.io/download/ and put `prometheus` on the "
+    "PATH or its path into the environment variable PROMETHEUS_BINARY."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Prometheus:
+    """A Prometheus that runs."""
+
+    url: str
+    process: Child
+
+
+def find_binary() -> str:
+    """Return the path of the program.  Raises DemoError, with how to install it."""
+    named = os.environ.get("PROMETHEUS_BINARY")
+    found = shutil.which(named or "prometheus")
+    if found is not None:
+        return found
+    if named:
+        raise DemoError(f"PROMETHEUS_BINARY={named} is not a program that can be run. {INSTALL}")
+    raise DemoError(f"The demo needs Prometheus, and there is none on the PATH. {INSTALL}")
+
+
+@contextmanager
+def running(binary: str, folder: Path, target: str, stop: threading.Event) -> Iterator[Prometheus]:
+    """Run Prometheus, scraping ``target`` each second, until the `with` statement ends.
+
+    It is yielded once it knows the queue's metric, or once ``stop`` is set.  Raises DemoError
+    when that takes too long.
+    """
+    folder.mkdir()
+    config = folder / "prometheus.yml"
+    timing = {"scrape_interval": "1s", "scrape_timeout": "1s"}
+    job = {"job_name": "demo-queue", "static_configs": [{"targets": [target]}]}
+    config.write_text(yaml.safe_dump({"global": timing, "scrape_configs": [job]}))
+    address = f"127.0.0.1:{_free_port()}"
+    argv = [
+        binary,
+        f"--config.file={config}",
+        f"--storage.tsdb.path={folder / 'data'}",
+        f"--web.listen-address={address}",
+    ]
+    with Child("Prometheus", argv, folder / "prometheus.log") as process:
+        prometheus = Prometheus(f"http://{address}", process)
+        _wait_for_metric(prometheus, stop)
+        yield prometheus
+
+
+def _wait_for_metric(prometheus: Prometheus, stop: threading.Event) -> None:
+    deadline = clock.monotonic() + _READY_WITHIN
+    with requests.Session() as session:
+        session.trust_env = False
+        while not stop.is_set() and not _knows_metric(session, prometheus.url):
+            prometheus.process.check()
+            if clock.monotonic() > deadline:
+                raise DemoError(
+                    f"Prometheus did not scrape the queue within {_READY_WITHIN:.0f} s. "
+                    f"The last lines of its log:\n{prometheus.process.tail()}"
+                )
+            stop.wait(_POLL)
+
+
+def _knows_metric(session: requests.Session, url: str) -> bool:
+    try:
+        answer = session.get(f"{url}/api/v1/query", params={"query": METRIC}, timeout=2)
+        return answer.ok and bool(answer.json()["data"]["result"])
+    except requests.RequestException:
+        return False
+
+
+def _free_port() -> int:
+    """Return a port that is free now: Prometheus cannot tell which one it took by itself."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,107 @@
+"""The queue of the demo: a simulation of messages that come and workers that consume them."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Self
+
+from autoscaler import clock
+from autoscaler.demo.story import Story
+
+_TICK = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """The workers of the queue: those that are ready, and those that are wanted."""
+
+    ready: int
+    desired: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """The queue at an instant, ``elapsed`` seconds into the story."""
+
+    elapsed: float = 0.0
+    published: float = 0.0
+    consumed: float = 0.0
+    arrival_rate: float = 0.0
+    phase: str = ""
+    workers: Workers = Workers(0, 0)
+
+    @property
+    def waiting(self) -> int:
+        """The messages in the queue, in whole ones; a part of one has not arrived yet."""
+        return int(self.published - self.consumed + 1e-6)
+
+
+def step(story: Story, state: QueueState, elapsed: float, workers: Workers) -> QueueState:
+    """Return the state at a later instant, if these workers were there since the last."""
+    published = story.published(elapsed)
+    able = workers.ready * story.worker_rate * (elapsed - state.elapsed)
+    phase = story.phase_at(elapsed)
+    return QueueState(
+        elapsed=elapsed,
+        published=published,
+        consumed=min(published, state.consumed + able),
+        arrival_rate=phase.rate,
+        phase=phase.name,
+        workers=workers,
+    )
+
+
+class RunningQueue:
+    """Steps the simulation in real time in a thread, from `begin` on; for a `with` statement.
+
+    ``look`` tells the workers, or None while they are not known: then nothing changes but the
+    time.  ``publish`` is given each state.
+    """
+
+    def __init__(
+        self,
+        story: Story,
+        look: Callable[[], Workers | None],
+        publish: Callable[[QueueState], None],
+    ) -> None:
+        self._story = story
+        self._look = look
+        self._publish = publish
+        self._state = QueueState()
+        self._began: float | None = None
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="demo-queue")
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    @property
+    def state(self) -> QueueState:
+        """The latest state; before `begin` only the workers in it change."""
+        return self._state
+
+    def begin(self) -> None:
+        """Begin the story."""
+        self._began = clock.monotonic()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            workers = self._look() or self._state.workers
+            if self._began is None:
+                self._state = replace(self._state, workers=workers)
+            else:
+                elapsed = clock.monotonic() - self._began
+                self._state = step(self._story, self._state, elapsed, workers)
+            self._publish(self._state)
+            self._stop.wait(_TICK)

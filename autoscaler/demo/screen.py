@@ -1,0 +1,173 @@
+"""What one sees of the demo: a live table on a terminal, a line per second elsewhere."""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Protocol, Self
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from autoscaler.demo.daemon import LogLine
+from autoscaler.demo.queue import QueueState
+from autoscaler.demo.story import Story
+
+_BARS = "▁▂▃▄▅▆▇█"
+_HISTORY = 60
+_DECISIONS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A line of the daemon, and when it was read, in seconds of the story."""
+
+    elapsed: float
+    message: str
+
+
+@dataclass(slots=True)
+class Record:
+    """What the demo has shown so far."""
+
+    state: QueueState = field(default_factory=QueueState)
+    queue: deque[int] = field(default_factory=lambda: deque(maxlen=_HISTORY))
+    ready: deque[int] = field(default_factory=lambda: deque(maxlen=_HISTORY))
+    decisions: deque[Decision] = field(default_factory=lambda: deque(maxlen=_DECISIONS))
+    latest: str = ""
+    held: str = ""
+    peak_queue: int = 0
+    peak_workers: int = 0
+
+    def add(self, state: QueueState, lines: Sequence[LogLine]) -> list[Decision]:
+        """Take note of the state and of what the daemon logged; return what is news."""
+        second = int(state.elapsed) > int(self.state.elapsed) or not self.queue
+        self.state = state
+        self.peak_queue = max(self.peak_queue, state.waiting)
+        self.peak_workers = max(self.peak_workers, state.workers.ready)
+        if second:
+            self.queue.append(state.waiting)
+            self.ready.append(state.workers.ready)
+        news = []
+        for line in lines:
+            self.latest = line.message
+            if line.changed or (line.held and line.held != self.held):
+                news.append(Decision(state.elapsed, line.message))
+            self.held = line.held
+        self.decisions.extend(news)
+        return news
+
+
+class Screen(Protocol):
+    """Shows a record; for a `with` statement."""
+
+    def __enter__(self) -> Self:
+        """Begin to show."""
+        ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Leave the last picture standing."""
+        ...
+
+    def show(self, record: Record, news: Sequence[Decision]) -> None:
+        """Show what is new."""
+        ...
+
+
+class LiveScreen:
+    """A table on a terminal that is drawn again at each `show`."""
+
+    def __init__(self, console: Console, story: Story) -> None:
+        self._story = story
+        self._live = Live(console=console, auto_refresh=False)
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._live.stop()
+
+    def show(self, record: Record, news: Sequence[Decision]) -> None:  # noqa: ARG002 - it shows all
+        """Draw the table."""
+        self._live.update(picture(record, self._story), refresh=True)
+
+
+class PlainScreen:
+    """Lines of text, one each second and one for each decision."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._second = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Nothing is left to do."""
+
+    def show(self, record: Record, news: Sequence[Decision]) -> None:
+        """Print what is new."""
+        state = record.state
+        for decision in news:
+            self._print(f"{decision.elapsed:5.0f} s  autoscaler: {decision.message}")
+        if int(state.elapsed) > self._second:
+            self._second = int(state.elapsed)
+            self._print(
+                f"{state.elapsed:5.0f} s  {state.phase:<6} {state.arrival_rate:4.0f} messages/s in"
+                f" {state.waiting:5d} waiting   workers {state.workers.ready} ready"
+                f" / {state.workers.desired} desired"
+            )
+
+    def _print(self, line: str) -> None:
+        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def picture(record: Record, story: Story) -> Group:
+    """Return the table for a moment of the story."""
+    state = record.state
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    table.add_column(style="bold")
+    table.add_column(justify="right")
+    table.add_column()
+    capacity = state.workers.ready * story.worker_rate
+    table.add_row("time", f"{state.elapsed:.0f} s", state.phase)
+    table.add_row(
+        "messages/s", f"{state.arrival_rate:.0f}", f"come; {capacity:.0f} can be consumed"
+    )
+    table.add_row("queue", str(state.waiting), Text(bars(record.queue), style="yellow"))
+    workers = f"{state.workers.ready} / {state.workers.desired}"
+    table.add_row("ready / desired", workers, Text(bars(record.ready), style="green"))
+    log = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    log.add_column(justify="right", style="dim")
+    log.add_column(ratio=1)
+    for decision in record.decisions:
+        log.add_row(f"{decision.elapsed:.0f} s", Text(decision.message))
+    now = Text.assemble(("now: ", "bold"), record.latest or "waiting for the first sync")
+    title = Text("autoscaler demo: a queue, its workers, and the HPA's decisions", style="bold")
+    return Group(Text(), title, Text(), table, Text(), Text("decisions", style="bold"), log, now)
+
+
+def bars(values: Sequence[int]) -> str:
+    """Draw numbers as a line of bars, the greatest one full."""
+    top = max(values, default=0)
+    if top <= 0:
+        return _BARS[0] * len(values)
+    return "".join(_BARS[(value * (len(_BARS) - 1) + top - 1) // top] for value in values)

@@ -1,0 +1,203 @@
+"""The demo from its first sentence to its last: sets the stage, plays, and clears it away."""
+
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from rich.console import Console
+
+from autoscaler import clock
+from autoscaler.adapters.cluster import ConnectError, connect
+from autoscaler.demo import daemon, prometheus
+from autoscaler.demo.apiserver import StandInCluster
+from autoscaler.demo.children import DemoError
+from autoscaler.demo.daemon import ClusterAccess, Daemon
+from autoscaler.demo.exporter import Exporter
+from autoscaler.demo.fleet import Fleet
+from autoscaler.demo.options import DemoOptions
+from autoscaler.demo.prometheus import Prometheus
+from autoscaler.demo.queue import RunningQueue
+from autoscaler.demo.screen import LiveScreen, PlainScreen, Record, Screen
+from autoscaler.demo.story import DEPLOYMENT, Story
+
+_REFRESH = 0.25
+_FIRST_POD_WITHIN = 120.0
+_SETTLED = 2.0
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    queue: RunningQueue
+    prometheus: Prometheus
+    daemon: Daemon
+
+    def check(self) -> None:
+        """Raise DemoError when a process has ended by itself."""
+        self.prometheus.process.check()
+        self.daemon.process.check()
+
+
+def perform(options: DemoOptions) -> int:
+    """Run the demo; the exit code is 0 at its end, 1 if it fails, 128 + the signal if stopped."""
+    console = Console(highlight=False)
+    stop = threading.Event()
+    with _signals_set(stop) as received:
+        try:
+            record = _play(options, console, stop)
+        except (DemoError, ConnectError) as error:
+            # A terminal sends Ctrl-C to all: then a part that ends is no failure.
+            if not received:
+                print(f"The demo stopped: {error}", file=sys.stderr)
+                return 1
+            record = None
+    if received:
+        console.print("Stopped; nothing is left behind.")
+        return 128 + received[0]
+    if record is not None:
+        _summarize(record, console)
+    return 0
+
+
+@contextmanager
+def _signals_set(stop: threading.Event) -> Iterator[list[int]]:
+    """Turn signals into the event and a list of their numbers."""
+    received: list[int] = []
+
+    def handle(number: int, _frame: FrameType | None) -> None:
+        received.append(number)
+        stop.set()
+
+    before = {number: signal.signal(number, handle) for number in _SIGNALS}
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _play(options: DemoOptions, console: Console, stop: threading.Event) -> Record:
+    """Build everything, tell the story, and take everything down again, whatever happens."""
+    story, record = options.story, Record()
+    binary = prometheus.find_binary()
+
+    def say(text: str) -> None:
+        console.print(text, markup=False, soft_wrap=True)
+
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="autoscaler-demo-")))
+        stage = _set_stage(stack, options, binary, folder, say, stop)
+        if stage is not None and _wait_for_worker(stage, stop, say):
+            with _screen(console, story) as screen:
+                _tell(story, stage, screen, record, stop)
+    return record
+
+
+def _set_stage(
+    stack: ExitStack,
+    options: DemoOptions,
+    binary: str,
+    folder: Path,
+    say: Callable[[str], None],
+    stop: threading.Event,
+) -> _Stage | None:
+    """Start the parts, each below the next; None when ``stop`` was set on the way."""
+    story = options.story
+    access = _access(stack, options, folder, say)
+    api = stack.enter_context(connect(access.kubeconfig, access.context))
+    fleet = stack.enter_context(Fleet(api, access.namespace, say))
+    exporter = stack.enter_context(Exporter())
+    queue = stack.enter_context(RunningQueue(story, fleet.look, exporter.publish))
+    say("Starting Prometheus, which scrapes the queue ...")
+    server = stack.enter_context(
+        prometheus.running(binary, folder / "prometheus", exporter.address, stop)
+    )
+    if stop.is_set():
+        return None
+    say(f"Prometheus is at {server.url} while the demo lasts. Starting the autoscaler ...")
+    document = daemon.config(story, server.url, access)
+    process = stack.enter_context(daemon.running(document, folder / "autoscaler"))
+    return _Stage(queue, server, process)
+
+
+def _access(
+    stack: ExitStack, options: DemoOptions, folder: Path, say: Callable[[str], None]
+) -> ClusterAccess:
+    if options.context is not None:
+        say(
+            f"Working in the namespace {options.namespace}, made for the demo, of the cluster of "
+            f"context {options.context} ..."
+        )
+        return ClusterAccess(None, options.context, options.namespace)
+    cluster = stack.enter_context(StandInCluster(ready_after=options.story.pod_start))
+    say(f"A stand-in for a cluster is at {cluster.url} ...")
+    return ClusterAccess(cluster.kubeconfig(folder / "kubeconfig"), "demo", options.namespace)
+
+
+def _wait_for_worker(stage: _Stage, stop: threading.Event, say: Callable[[str], None]) -> bool:
+    """Wait for the first worker; False when ``stop`` was set before."""
+    say("Waiting for the first worker to be ready ...")
+    deadline = clock.monotonic() + _FIRST_POD_WITHIN
+    while not stop.is_set():
+        if stage.queue.state.workers.ready > 0:
+            stage.queue.begin()
+            return True
+        stage.check()
+        if clock.monotonic() > deadline:
+            raise DemoError(
+                f"no pod of the Deployment {DEPLOYMENT} was ready within {_FIRST_POD_WITHIN:.0f} s"
+            )
+        stop.wait(_REFRESH)
+    return False
+
+
+def _screen(console: Console, story: Story) -> Screen:
+    return LiveScreen(console, story) if console.is_terminal else PlainScreen(console)
+
+
+def _tell(
+    story: Story, stage: _Stage, screen: Screen, record: Record, stop: threading.Event
+) -> None:
+    """Show the story until the workers are back to one.  Raises DemoError if they never are."""
+    settled: float | None = None
+    while not stop.wait(_REFRESH):
+        stage.check()
+        state = stage.queue.state
+        screen.show(record, record.add(state, stage.daemon.news()))
+        at_rest = state.workers.ready == state.workers.desired == 1
+        told = state.elapsed >= story.last_phase_at and record.peak_workers > 1
+        if not (told and at_rest):
+            settled = None
+        elif settled is None:
+            settled = state.elapsed
+        elif state.elapsed - settled > _SETTLED:
+            return
+        if state.elapsed > story.longest:
+            raise DemoError(
+                f"the workers have not gone up and back to one within {story.longest:.0f} s. "
+                f"The last lines of the autoscaler's log:\n{stage.daemon.process.tail()}"
+            )
+
+
+def _summarize(record: Record, console: Console) -> None:
+    story = (
+        f"That is the story: the queue grew to {record.peak_queue} messages, the workers from 1 "
+        f"to {record.peak_workers} and back to 1, in {record.state.elapsed:.0f} s."
+    )
+    lines = (
+        "",
+        story,
+        "To go on with your own queue:",
+        "  autoscaler schema > autoscaler.schema.json     the configuration, for your editor",
+        "  autoscaler validate autoscaler.yaml            every mistake at once",
+        "  autoscaler plan -c autoscaler.yaml --explain   what it would do now, and why",
+        "  autoscaler run -c autoscaler.yaml              the daemon that you saw at work",
+    )
+    for line in lines:
+        console.print(line, markup=False, soft_wrap=True)

@@ -1,0 +1,61 @@
+"""What happens in the demo: when messages come, and what the autoscaler is told about it."""
+
+import math
+from dataclasses import dataclass
+
+QUEUE = "orders"
+DEPLOYMENT = "order-worker"
+METRIC = "demo_queue_messages_ready"
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A stretch of time in which messages come at one rate (messages per second)."""
+
+    name: str
+    seconds: float
+    rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """The script; the last phase has no end.
+
+    A worker consumes ``worker_rate`` messages per second and should have no more than
+    ``messages_per_worker`` waiting for it.  Durations are in seconds.
+    """
+
+    phases: tuple[Phase, ...]
+    worker_rate: float = 2.0
+    messages_per_worker: int = 20
+    max_workers: int = 10
+    scale_down_window: int = 12
+    sync_period: int = 1
+    pod_start: float = 2.0
+    longest: float = 150.0
+    """When the demo gives up on workers that do not come back to one."""
+
+    def phase_at(self, elapsed: float) -> Phase:
+        """Return the phase at an instant of the story."""
+        for phase in self.phases[:-1]:
+            if elapsed < phase.seconds:
+                return phase
+            elapsed -= phase.seconds
+        return self.phases[-1]
+
+    def published(self, elapsed: float) -> float:
+        """Return how many messages have come by an instant of the story."""
+        total = 0.0
+        for phase in self.phases:
+            spent = min(elapsed, phase.seconds)
+            total += spent * phase.rate
+            elapsed -= spent
+        return total
+
+    @property
+    def last_phase_at(self) -> float:
+        """When the last phase begins."""
+        return sum(phase.seconds for phase in self.phases[:-1])
+
+
+STORY = Story((Phase("calm", 6, 1.0), Phase("burst", 22, 16.0), Phase("drain", math.inf, 1.0)))

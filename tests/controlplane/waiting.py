@@ -1,0 +1,26 @@
+"""Wait for a condition instead of for a time."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class NotInTimeError(AssertionError):
+    """A condition did not come true before its deadline."""
+
+
+def wait_until(
+    what: str, probe: Callable[[], T], *, timeout: float = 30.0, interval: float = 0.05
+) -> T:
+    """Call `probe` until it returns something true, and return that.
+
+    `what` names the awaited fact in the NotInTimeError of a deadline that passes.
+    """
+    deadline = time.monotonic() + timeout
+    while not (outcome := probe()):
+        if time.monotonic() > deadline:
+            raise NotInTimeError(f"not within {timeout:g} s: {what}; last seen: {outcome!r}")
+        time.sleep(interval)
+    return outcome
