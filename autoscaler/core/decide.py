@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from autoscaler.core.calculator import Situation, propose
+from autoscaler.core.combination import combine
 from autoscaler.core.conditions import (
     ABLE_TO_SCALE,
     SCALING_ACTIVE,
@@ -186,24 +187,19 @@ class _Reconcile:
         return MetricResult(metric, winner_name(metric), reading, outcome)
 
     def _combine(self, results: Sequence[MetricResult], current: int) -> Combination | None:
-        """Take the largest proposal; None where failures forbid a decision (1.3.3, 1.3.4)."""
-        best, winner, failures = 0, "", []
-        for result in results:
-            if isinstance(result.outcome, MetricFailure):
-                failures.append(result.outcome)
-            elif best == 0 or result.outcome.proposal > best:
-                best, winner = result.outcome.proposal, result.name
-        if len(failures) == len(results) or (failures and best < current):
-            first = failures[0]
-            message = f"the replica count could not be computed: {first.message}"
-            self._set(SCALING_ACTIVE, FALSE, first.reason, message)
-            self._warn(
-                "FailedComputeMetricsReplicas",
-                f"{len(failures)} of {len(results)} metrics are not usable; "
-                f"the first of them: {first.message}",
-            )
-            return None
-        return Combination(current, max(best, 0), winner, len(failures))
+        """Take the largest proposal; None where failures forbid a decision."""
+        combined = combine(results, current)
+        if isinstance(combined, Combination):
+            return combined
+        first, failed = combined
+        message = f"the replica count could not be computed: {first.message}"
+        self._set(SCALING_ACTIVE, FALSE, first.reason, message)
+        self._warn(
+            "FailedComputeMetricsReplicas",
+            f"{failed} of {len(results)} metrics are not usable; "
+            f"the first of them: {first.message}",
+        )
+        return None
 
     def _normalize(
         self, results: tuple[MetricResult, ...], combined: Combination

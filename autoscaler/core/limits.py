@@ -1,6 +1,7 @@
 """Rate limits and bounds: how far one sync may go (semantics 4.1 step 4, 4.3, 4.4)."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from autoscaler.core.decision import Limit
 from autoscaler.core.history import ScaleEvent
@@ -16,8 +17,6 @@ SCALE_DOWN_LIMIT = "ScaleDownLimit"
 Events = tuple[ScaleEvent, ...]
 Allowance = tuple[int, ScalingPolicy | None]
 """The furthest count that the rules permit, and the policy that says so."""
-Permitted = Callable[[float], Allowance]
-"""The allowance as a function of the time."""
 
 
 def limit_legacy(current: int, stabilized: int, minimum: int, maximum: int) -> Limit:
@@ -46,60 +45,58 @@ def limit(
     """
     minimum, maximum = bounds
     if stabilized > current:
-
-        def permitted_up(at: float) -> Allowance:
-            return _permitted_up(current, behavior.scale_up, ups, downs, at)
-
-        return _limit_up(
-            stabilized, maximum, permitted_up, _expiries(behavior.scale_up, ups, now), now
-        )
+        rates = _Rates(current, behavior.scale_up, ups, downs, _permitted_up)
+        return _limit_up(stabilized, maximum, rates, now)
     if stabilized < current:
-
-        def permitted_down(at: float) -> Allowance:
-            return _permitted_down(current, behavior.scale_down, ups, downs, at)
-
-        return _limit_down(
-            stabilized, minimum, permitted_down, _expiries(behavior.scale_down, downs, now), now
-        )
+        rates = _Rates(current, behavior.scale_down, ups, downs, _permitted_down)
+        return _limit_down(stabilized, minimum, rates, now)
     return Limit(stabilized, stabilized, WITHIN_RANGE)
 
 
-def _limit_up(
-    stabilized: int, maximum: int, permitted: Permitted, expiries: Iterable[float], now: float
-) -> Limit:
-    allowed, policy = permitted(now)
+@dataclass(frozen=True, slots=True)
+class _Rates:
+    """What the policies of one direction permit, as a function of the time."""
+
+    current: int
+    rules: ScalingRules
+    ups: Events
+    downs: Events
+    permitted: Callable[[int, ScalingRules, Events, Events, float], Allowance]
+
+    def at(self, time: float) -> Allowance:
+        return self.permitted(self.current, self.rules, self.ups, self.downs, time)
+
+    def first(self, permits_more: Callable[[int], bool], now: float) -> float | None:
+        """Find the first instant at which an event leaves a period and more is permitted."""
+        if self.rules.select_policy is SelectPolicy.DISABLED:
+            return None
+        instants = {
+            event.time + policy.period_seconds
+            for policy in self.rules.policies
+            for event in (*self.ups, *self.downs)
+            if event.time > now - policy.period_seconds
+        }
+        return next((at for at in sorted(instants) if permits_more(self.at(at)[0])), None)
+
+
+def _limit_up(stabilized: int, maximum: int, rates: _Rates, now: float) -> Limit:
+    allowed, policy = rates.at(now)
     if stabilized <= min(allowed, maximum):
         return Limit(stabilized, stabilized, WITHIN_RANGE)
     if maximum <= allowed:
         return Limit(stabilized, maximum, TOO_MANY, maximum)
-    until = next((at for at in expiries if permitted(at)[0] > allowed), None)
+    until = rates.first(lambda then: then > allowed, now)
     return Limit(stabilized, allowed, SCALE_UP_LIMIT, allowed, policy, until)
 
 
-def _limit_down(
-    stabilized: int, minimum: int, permitted: Permitted, expiries: Iterable[float], now: float
-) -> Limit:
-    allowed, policy = permitted(now)
+def _limit_down(stabilized: int, minimum: int, rates: _Rates, now: float) -> Limit:
+    allowed, policy = rates.at(now)
     if stabilized >= max(allowed, minimum):
         return Limit(stabilized, stabilized, WITHIN_RANGE)
     if minimum >= allowed:
         return Limit(stabilized, minimum, TOO_FEW, minimum)
-    until = next((at for at in expiries if permitted(at)[0] < allowed), None)
+    until = rates.first(lambda then: then < allowed, now)
     return Limit(stabilized, allowed, SCALE_DOWN_LIMIT, allowed, policy, until)
-
-
-def _expiries(rules: ScalingRules, events: Events, now: float) -> list[float]:
-    """List the instants, in order, at which an event in this direction leaves a period."""
-    if rules.select_policy is SelectPolicy.DISABLED:
-        return []
-    return sorted(
-        {
-            event.time + policy.period_seconds
-            for policy in rules.policies
-            for event in events
-            if event.time > now - policy.period_seconds
-        }
-    )
 
 
 def _permitted_up(
