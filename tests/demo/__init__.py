@@ -1,0 +1,1 @@
+"""The demo, its parts, and the stand-in for a cluster."""

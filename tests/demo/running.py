@@ -1,0 +1,142 @@
+"""The demo as a process of its own session, and what it has left when it is over."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.controlplane.waiting import wait_until
+
+_SHORT = """
+import math, sys
+from autoscaler.demo import DemoOptions, run
+from autoscaler.demo.story import Phase, Story
+
+story = Story(
+    (Phase("calm", 1, 1.0), Phase("burst", 8, 16.0), Phase("drain", math.inf, 0.5)),
+    worker_rate=4.0, messages_per_worker=10, max_workers=5, scale_down_window=3, pod_start=0.5,
+    longest=90.0,
+)
+context = sys.argv[1] if len(sys.argv) > 1 else None
+sys.exit(run(DemoOptions(context=context, namespace="demo-under-test", story=story)))
+"""
+
+WHOLE = ("-m", "autoscaler", "demo")
+SHORT = ("-c", _SHORT)
+
+
+class DemoProcess:
+    """`autoscaler demo` without a terminal; for a `with` statement, which kills what is left."""
+
+    def __init__(
+        self,
+        folder: Path,
+        argv: Sequence[str] = SHORT,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self.temporary = folder / "tmp"
+        self._output = folder / "output"
+        self._argv = [sys.executable, "-X", "dev", *argv]
+        self._environment = {
+            **os.environ,
+            **(environment or {}),
+            "TMPDIR": str(self.temporary),
+            "PYTHONUNBUFFERED": "1",
+        }
+
+    def __enter__(self) -> Self:
+        self.temporary.mkdir()
+        with self._output.open("wb") as output:
+            self._process = subprocess.Popen(
+                self._argv,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for pid in self.session():
+            os.kill(pid, signal.SIGKILL)
+        self._process.wait()
+
+    @property
+    def output(self) -> str:
+        """All that it has printed, warnings of the interpreter included."""
+        return self._output.read_text(errors="replace")
+
+    def wait_for(self, text: str, timeout: float = 60.0) -> None:
+        """Wait until it has printed something."""
+
+        def printed() -> bool:
+            assert self._process.poll() is None or text in self.output, self.output
+            return text in self.output
+
+        wait_until(f"the demo prints {text!r}", printed, timeout=timeout)
+
+    def signal(self, number: int) -> None:
+        """Send the demo itself, not its children, a signal."""
+        self._process.send_signal(number)
+
+    def wait(self, timeout: float = 120.0) -> int:
+        """Wait for its end and return the exit code."""
+        return self._process.wait(timeout)
+
+    def session(self) -> dict[int, str]:
+        """Return the processes of its session that run: command lines by pid."""
+        return {
+            pid: command
+            for pid, command in _processes()
+            if _session_of(pid) == self._process.pid and command
+        }
+
+    def child(self, word: str) -> int:
+        """Return the pid of the child whose command line holds a word."""
+        (pid,) = (
+            pid
+            for pid, command in self.session().items()
+            if word in command and pid != self._process.pid
+        )
+        return pid
+
+    def assert_nothing_left(self) -> None:
+        """Fail where a process, a file or a port that it named is still there."""
+        assert self.session() == {}
+        assert list(self.temporary.iterdir()) == []
+        assert "Warning" not in self.output, self.output
+        assert "Traceback" not in self.output, self.output
+        for port in set(re.findall(r"http://127\.0\.0\.1:(\d+)", self.output)):
+            with socket.socket() as probe:
+                assert probe.connect_ex(("127.0.0.1", int(port))) != 0, f"port {port} answers"
+
+
+def _processes() -> list[tuple[int, str]]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
+            except OSError:
+                continue
+            found.append((int(entry.name), command))
+    return found
+
+
+def _session_of(pid: int) -> int | None:
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return None

@@ -1,0 +1,182 @@
+"""The demo as one runs it: to its end, stopped in the middle, and when something is missing."""
+
+import os
+import re
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.controlplane.api import Api
+from tests.controlplane.server import ControlPlane
+from tests.demo.running import SHORT, WHOLE, DemoProcess
+from tests.prometheus.server import prometheus_binary
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up in /proc")
+
+
+@pytest.fixture(autouse=True)
+def _prometheus() -> None:
+    """Skip where there is no Prometheus."""
+    prometheus_binary()
+
+
+def test_the_story_is_told_in_about_a_minute(tmp_path: Path) -> None:
+    """The queue fills, the workers go from 1 to many and back, and it ends by itself."""
+    with DemoProcess(tmp_path, WHOLE) as demo:
+        assert demo.wait() == 0, demo.output
+        told = re.search(
+            r"the queue grew to (\d+) messages, the workers from 1 to (\d+) and back to 1, "
+            r"in (\d+) s",
+            demo.output,
+        )
+        assert told is not None, demo.output
+        queue, workers, seconds = (int(number) for number in told.groups())
+        assert queue > 60
+        assert workers > 5
+        assert 40 <= seconds <= 90
+        for expected in (
+            "scaled 1 -> 2 replicas",
+            "above target",
+            "ScaleUpLimit",
+            "ScaleDownStabilized",
+            "All metrics below target",
+            "autoscaler run -c",
+        ):
+            assert expected in demo.output
+        demo.assert_nothing_left()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
+    """In the middle of the story: no process, no port, no file; the code says which signal."""
+    with DemoProcess(tmp_path) as demo:
+        demo.wait_for("burst")
+        demo.signal(number)
+        assert demo.wait(30) == 128 + number
+        assert "nothing is left behind" in demo.output
+        demo.assert_nothing_left()
+
+
+@pytest.mark.parametrize("words", ["stand-in for a cluster", "Starting Prometheus", "first worker"])
+def test_a_signal_while_it_starts_leaves_nothing_behind(tmp_path: Path, words: str) -> None:
+    """Also before the story has begun."""
+    with DemoProcess(tmp_path) as demo:
+        demo.wait_for(words)
+        demo.signal(signal.SIGINT)
+        assert demo.wait(30) == 130, demo.output
+        demo.assert_nothing_left()
+
+
+@pytest.mark.parametrize(
+    ("word", "name"), [("prometheus.yml", "Prometheus"), ("autoscaler run", "The autoscaler")]
+)
+def test_the_death_of_a_part_is_told(tmp_path: Path, word: str, name: str) -> None:
+    """The demo names the part that died, shows the end of its log, exits 1, leaves nothing."""
+    with DemoProcess(tmp_path) as demo:
+        demo.wait_for("burst")
+        os.kill(demo.child(word), signal.SIGKILL)
+        assert demo.wait(30) == 1
+        assert f"{name} was killed by signal 9. The last lines of its log:\n  " in demo.output
+        demo.assert_nothing_left()
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({"PATH": "/nonexistent"}, "there is none on the PATH"),
+        ({"PROMETHEUS_BINARY": "/no/such"}, "PROMETHEUS_BINARY=/no/such is not a program"),
+    ],
+)
+def test_without_prometheus_it_says_what_to_do(
+    tmp_path: Path, environment: dict[str, str], expected: str
+) -> None:
+    """No Prometheus: exit code 1, and a sentence that names the package."""
+    with DemoProcess(tmp_path, SHORT, environment) as demo:
+        assert demo.wait(30) == 1
+        assert expected in demo.output
+        assert "sudo apt-get install prometheus" in demo.output
+        demo.assert_nothing_left()
+
+
+def test_an_unknown_context_is_a_sentence(tmp_path: Path) -> None:
+    """A context that no kubeconfig has: exit code 1 and its name, no traceback."""
+    config = tmp_path / "kubeconfig"
+    config.write_text("{apiVersion: v1, kind: Config, contexts: [], clusters: [], users: []}")
+    with DemoProcess(tmp_path, (*SHORT, "nowhere"), {"KUBECONFIG": str(config)}) as demo:
+        assert demo.wait(30) == 1
+        assert "nowhere" in demo.output
+        demo.assert_nothing_left()
+
+
+@pytest.mark.usefixtures("kubelet")
+class TestRealCluster:
+    """With `--context`, on a real control plane."""
+
+    @pytest.fixture
+    def environment(self, control_plane: ControlPlane) -> dict[str, str]:
+        """Point to the control plane as a user's environment does."""
+        return {"KUBECONFIG": str(control_plane.kubeconfig)}
+
+    @pytest.fixture
+    def argv(self, control_plane: ControlPlane) -> tuple[str, ...]:
+        """Name the context of the control plane's kubeconfig."""
+        found = re.search(r"current-context: (\S+)", control_plane.kubeconfig.read_text())
+        assert found is not None
+        return (*SHORT, found[1])
+
+    def test_the_story_is_told_there(
+        self,
+        tmp_path: Path,
+        argv: tuple[str, ...],
+        environment: dict[str, str],
+        admin_api: Api,
+    ) -> None:
+        """The pods of a real Deployment follow the queue; its namespace is gone at the end."""
+        with DemoProcess(tmp_path, argv, environment) as demo:
+            assert demo.wait() == 0, demo.output
+            assert "scaled 1 ->" in demo.output
+            assert "and back to 1" in demo.output
+            demo.assert_nothing_left()
+        assert "demo-under-test" not in namespaces(admin_api)
+
+    def test_a_signal_removes_what_was_made(
+        self,
+        tmp_path: Path,
+        argv: tuple[str, ...],
+        environment: dict[str, str],
+        admin_api: Api,
+    ) -> None:
+        """Ctrl-C in the middle: the namespace with all that is in it is gone when the demo ends."""
+        with DemoProcess(tmp_path, argv, environment) as demo:
+            demo.wait_for("calm")
+            assert "demo-under-test" in namespaces(admin_api)
+            demo.signal(signal.SIGINT)
+            assert demo.wait(60) == 130, demo.output
+            demo.assert_nothing_left()
+        assert "demo-under-test" not in namespaces(admin_api)
+
+    def test_a_namespace_that_exists_is_not_touched(
+        self,
+        tmp_path: Path,
+        argv: tuple[str, ...],
+        environment: dict[str, str],
+        admin_api: Api,
+    ) -> None:
+        """The demo refuses to work in, and to remove, a namespace that it did not make."""
+        admin_api.create("/api/v1/namespaces", {"metadata": {"name": "demo-under-test"}})
+        try:
+            with DemoProcess(tmp_path, argv, environment) as demo:
+                assert demo.wait(30) == 1
+                assert "demo-under-test is there already" in demo.output
+                demo.assert_nothing_left()
+            assert "demo-under-test" in namespaces(admin_api)
+        finally:
+            admin_api.delete("/api/v1/namespaces/demo-under-test")
+
+
+def namespaces(api: Api) -> set[str]:
+    """Return the names of the namespaces."""
+    items = api.get("/api/v1/namespaces")["items"]
+    return {item["metadata"]["name"] for item in items}

@@ -1,0 +1,58 @@
+"""The queue's simulation and its script."""
+
+import math
+
+import pytest
+
+from autoscaler.demo.queue import QueueState, Workers, step
+from autoscaler.demo.story import STORY, Phase, Story
+
+SCRIPT = Story((Phase("calm", 10, 1.0), Phase("burst", 5, 20.0), Phase("drain", math.inf, 0.5)))
+
+
+def play(story: Story, seconds: int, ready: int) -> list[QueueState]:
+    """Step once a second with the same workers."""
+    states = [QueueState()]
+    for second in range(1, seconds + 1):
+        states.append(step(story, states[-1], float(second), Workers(ready, ready)))
+    return states
+
+
+@pytest.mark.parametrize(
+    ("elapsed", "published", "phase"),
+    [(0, 0, "calm"), (9.5, 9.5, "calm"), (10, 10, "burst"), (12, 50, "burst"), (25, 115, "drain")],
+)
+def test_messages_come_by_the_script(elapsed: float, published: float, phase: str) -> None:
+    """What has come is the area under the rates, whatever the steps between."""
+    assert SCRIPT.published(elapsed) == published
+    assert SCRIPT.phase_at(elapsed).name == phase
+
+
+def test_workers_consume_at_their_rate_and_never_more_than_there_is() -> None:
+    """Two workers of 2/s keep up with 1/s, fall behind 20/s by 16/s, and end at an empty queue."""
+    states = play(SCRIPT, 60, ready=2)
+    assert {state.waiting for state in states[:11]} == {0}
+    assert [state.waiting for state in states[11:16]] == [16, 32, 48, 64, 80]
+    assert states[-1].waiting == 0
+    assert all(state.consumed <= state.published for state in states)
+    assert states[-1].published == pytest.approx(SCRIPT.published(60))
+
+
+def test_without_workers_everything_waits() -> None:
+    """Nothing is consumed while no worker is ready."""
+    assert play(SCRIPT, 15, ready=0)[-1].waiting == 110
+
+
+def test_step_changes_nothing_it_is_given() -> None:
+    """A step is a function: the same arguments give the same state."""
+    state, workers = play(SCRIPT, 12, ready=1)[-1], Workers(3, 4)
+    assert step(SCRIPT, state, 13.0, workers) == step(SCRIPT, state, 13.0, workers)
+    assert state.elapsed == 12.0
+
+
+def test_the_story_needs_more_than_one_worker_and_then_one_again() -> None:
+    """One worker drowns in the burst; the calm and the drain leave one worker idle."""
+    drowned = play(STORY, int(STORY.last_phase_at), ready=1)[-1]
+    assert drowned.waiting > STORY.messages_per_worker * STORY.max_workers
+    assert STORY.phases[0].rate < STORY.worker_rate
+    assert STORY.phases[-1].rate < STORY.worker_rate

@@ -1,0 +1,92 @@
+"""What the demo shows."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from autoscaler.demo.children import Child
+from autoscaler.demo.daemon import Daemon, LogLine
+from autoscaler.demo.queue import QueueState, Workers
+from autoscaler.demo.screen import PlainScreen, Record, bars, picture
+from autoscaler.demo.story import STORY
+
+
+def state(elapsed: float, waiting: int, ready: int) -> QueueState:
+    """Make a state with messages in the queue."""
+    return QueueState(elapsed, float(waiting), 0.0, 14.0, "burst", Workers(ready, ready + 1))
+
+
+@pytest.mark.parametrize(
+    ("values", "drawn"),
+    [([], ""), ([0, 0], "▁▁"), ([0, 1, 7], "▁▂█"), ([100, 50, 0], "█▅▁"), ([5], "█")],
+)
+def test_bars_are_relative_to_the_greatest(values: list[int], drawn: str) -> None:
+    """Zero is the lowest bar and nothing else is, the greatest number is the full one."""
+    assert bars(values) == drawn
+
+
+def test_the_record_keeps_peaks_and_decisions() -> None:
+    """News are changes, and the first sync that is held for another reason than the one before."""
+    record = Record()
+    record.add(state(1, 10, 1), [LogLine("stays", changed=False)])
+    assert not record.decisions
+    record.add(state(2, 50, 3), [LogLine("scaled 1 -> 3", changed=True)])
+    held = [LogLine(f"held {n}", changed=False, held="ScaleUpLimit") for n in range(3)]
+    assert [news.message for news in record.add(state(3, 20, 2), held)] == ["held 0"]
+    assert (record.peak_queue, record.peak_workers) == (50, 3)
+    assert [(d.elapsed, d.message) for d in record.decisions] == [
+        (2, "scaled 1 -> 3"),
+        (3, "held 0"),
+    ]
+    assert record.latest == "held 2"
+
+
+def test_the_table_shows_queue_workers_and_reasons() -> None:
+    """A picture holds the numbers and the daemon's words."""
+    record = Record()
+    record.add(state(7, 42, 3), [LogLine("scaled 1 -> 3 (why)", changed=True)])
+    console = Console(file=io.StringIO(), width=100)
+    console.print(picture(record, STORY))
+    drawn = console.file.getvalue()  # type: ignore[attr-defined] # the StringIO given above
+    for expected in ("7 s", "burst", "42", "3 / 4", "scaled 1 -> 3 (why)"):
+        assert expected in drawn
+
+
+def test_plain_lines_come_once_a_second() -> None:
+    """Without a terminal there is one line per second, and one for each decision."""
+    console, record = Console(file=io.StringIO(), width=100), Record()
+    screen = PlainScreen(console)
+    for moment in (0.0, 0.3, 0.9, 1.1):
+        screen.show(record, record.add(state(moment, 5, 1), []))
+    screen.show(record, record.add(state(1.3, 5, 1), [LogLine("[b]scaled", changed=True)]))
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined] # as above
+    assert [line.split()[0] for line in lines] == ["0", "1", "1"]
+    assert lines[-1].endswith("autoscaler: [b]scaled")
+
+
+def test_the_daemon_log_is_read_line_by_line(tmp_path: Path) -> None:
+    """Only whole lines about syncs count, each once; other text is no error."""
+    log = tmp_path / "log"
+    sync = {
+        "event": "sync",
+        "level": "debug",
+        "message": "stays at 5 replicas",
+        "metrics": [{"current": "27", "target": "20 per replica", "proposal": 7}],
+        "limit": {"before": 7, "after": 5, "reason": "ScaleUpLimit"},
+    }
+    line = json.dumps(sync).encode() + b"\n"
+    log.write_bytes(b'Traceback\n{"event": "started"}\n' + line + line[:20])
+    daemon = Daemon(Child("it", ["true"], log))
+    expected = LogLine(
+        "stays at 5 replicas; 27 against 20 per replica asks for 7; ScaleUpLimit: 7 -> 5",
+        changed=False,
+        held="ScaleUpLimit",
+    )
+    assert daemon.news() == [expected]
+    assert daemon.news() == []
+    with log.open("ab") as more:
+        more.write(line[20:])
+    assert daemon.news() == [expected]
