@@ -58,7 +58,7 @@ def perform(options: DemoOptions) -> int:
                 return 1
             record = None
     if received:
-        console.print("Stopped; nothing is left behind.")
+        console.print("Stopped.")
         return 128 + received[0]
     if record is not None:
         _summarize(record, console)

@@ -55,7 +55,7 @@ def test_a_signal_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) 
         demo.wait_for("burst")
         demo.signal(number)
         assert demo.wait(30) == 128 + number
-        assert "nothing is left behind" in demo.output
+        assert "Stopped." in demo.output
         demo.assert_nothing_left()
 
 

@@ -37,7 +37,7 @@ def required_program(name: str) -> str:
 
 
 class PrometheusServer:
-    """Prometheus with its data in a folder, scraping every second; it dies with the tests.
+    """Prometheus with its data in a folder, scraping often; it dies with the tests.
 
     Scrape targets are `host:port` or URLs with a path and parameters (RabbitMQ's
     `http://127.0.0.1:15692/metrics/per-object`).  Their own labels win (`honor_labels`), so that
@@ -46,13 +46,24 @@ class PrometheusServer:
     """
 
     def __init__(
-        self, folder: Path, *, web_config: Path | None = None, flags: Sequence[str] = ()
+        self,
+        folder: Path,
+        *,
+        web_config: Path | None = None,
+        flags: Sequence[str] = (),
+        scrape_interval: str = "1s",
     ) -> None:
         self._folder = folder
+        self._scrape_interval = scrape_interval
         self._web_config = web_config
         self._flags = list(flags)
         self._port = free_port()
         self._process: ServerProcess | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The process id while it runs."""
+        return None if self._process is None else self._process.pid
 
     @property
     def address(self) -> str:
@@ -118,8 +129,8 @@ class PrometheusServer:
     def _config(self, scrape_targets: Sequence[str], rules: str | None) -> dict[str, object]:
         config: dict[str, object] = {
             "global": {
-                "scrape_interval": "1s",
-                "scrape_timeout": "1s",
+                "scrape_interval": self._scrape_interval,
+                "scrape_timeout": self._scrape_interval,
                 "evaluation_interval": "1s",
             },
             "scrape_configs": [_scrape_config(target) for target in scrape_targets],

@@ -39,7 +39,7 @@ class ScalePaths:
     def read(self, obj: JsonObject) -> Scale:
         """Read the scale as the API server makes it of the object.
 
-        Raises ValueError where the server would answer with an error instead.
+        Raises one of `pods.MALFORMED` where the server would answer with an error instead.
         """
         metadata = cast("dict[str, str]", obj["metadata"])
         spec = _count(obj, self.spec_replicas)
@@ -85,7 +85,7 @@ def _value(obj: JsonObject, path: tuple[str, ...]) -> object:
         if value is None:
             return None
         if not isinstance(value, dict):
-            raise ValueError(f"{'.'.join(path)}: {step} is asked of something that is no object")
+            raise TypeError(f"{'.'.join(path)}: {step} is asked of something that is no object")
         if step not in value:
             return None
         value = value[step]
@@ -99,5 +99,5 @@ def _count(obj: JsonObject, path: tuple[str, ...]) -> int | None:
     if value is None:
         return None
     if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError(f"{value!r} at {'.'.join(path)} is no count")
+        raise TypeError(f"{value!r} at {'.'.join(path)} is no count")
     return value
