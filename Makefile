@@ -1,7 +1,9 @@
 # `make demo` and `make test` are all that a new Debian or Ubuntu machine needs.
 
 VENV := .venv
-PYTHON ?= $(firstword $(foreach name,python3.14 python3.13 python3.12 python3.11 python3,$(if $(shell command -v $(name)),$(name))))
+# The first of these that runs and is new enough; a name on the PATH may be an empty shim.
+usable = $(shell $(1) -c 'import sys; print("$(1)" if sys.version_info >= (3, 11) else "")' 2>/dev/null)
+PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11 python3.14,$(call usable,$(name))))
 BIN := $(VENV)/bin
 
 .PHONY: demo test pytest check fix lock clean
@@ -39,6 +41,7 @@ clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed, and there is none on the PATH." >&2; exit 1; }
 	@scripts/require.sh python3-venv
 	$(PYTHON) -m venv $(VENV)
 

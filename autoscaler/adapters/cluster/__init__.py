@@ -1,6 +1,7 @@
 """The Kubernetes API: scales, the kinds that have one, and pods.
 
-`connect` gives an `Api`; `Scales` and `Pods` fit the ports over it.
+`connect` gives an `Api`; `Scales` and `Pods` fit the ports over it, `WatchedCluster` keeps what
+they would read at hand.
 """
 
 from autoscaler.adapters.cluster.api import Api
@@ -8,5 +9,6 @@ from autoscaler.adapters.cluster.connection import ConnectError, connect
 from autoscaler.adapters.cluster.failures import Failure
 from autoscaler.adapters.cluster.pod_lists import Pods
 from autoscaler.adapters.cluster.scales import Scales
+from autoscaler.adapters.cluster.watched import WatchedCluster
 
-__all__ = ["Api", "ConnectError", "Failure", "Pods", "Scales", "connect"]
+__all__ = ["Api", "ConnectError", "Failure", "Pods", "Scales", "WatchedCluster", "connect"]

@@ -76,7 +76,7 @@ class Watch(Generic[M]):
     def end(self) -> None:
         """Let the watch end soon: at once, unless it waits for a server to answer at all."""
         self._ended.set()
-        self._requests.interrupt()
+        self._requests.end()
 
     def join(self, timeout: float) -> None:
         """Wait for the thread's end, unless it is this one."""
@@ -117,7 +117,7 @@ class Watch(Generic[M]):
 
     def _step(self) -> Failure | None:
         # Whoever interrupts sets a flag first: after this either the flag is seen below, or the
-        # next request is interrupted.
+        # next watch is interrupted.
         self._requests.resume()
         if self._ended.is_set():
             return None
