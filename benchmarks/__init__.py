@@ -1,0 +1,1 @@
+"""Measurements.  They print figures and assert nothing: machines differ."""

@@ -1,0 +1,185 @@
+"""Short ways to say what a test of the core is about: metrics, rules, pods, series.
+
+Quantities are written as in YAML; times of pods and samples are seconds from `BASE`.
+"""
+
+from collections.abc import Mapping
+
+from autoscaler.core.numbers import Tolerance
+from autoscaler.core.observation import (
+    ConditionStatus,
+    ContainerRequests,
+    Pod,
+    PodRequests,
+    Sample,
+    Values,
+)
+from autoscaler.core.quantity import parse, parse_milli
+from autoscaler.core.selectors import LabelSelector
+from autoscaler.core.series import Series
+from autoscaler.core.spec import (
+    Behavior,
+    ContainerResourceMetric,
+    ExternalMetric,
+    HorizontalPodAutoscalerSpec,
+    MetricIdentifier,
+    MetricSpec,
+    MetricTarget,
+    ObjectMetric,
+    PodsMetric,
+    PolicyType,
+    ResourceMetric,
+    ScaleTargetRef,
+    ScalingPolicy,
+    ScalingRules,
+    SelectPolicy,
+    TargetType,
+)
+
+BASE = 1_767_225_600.0
+"""2026-01-01T00:00:00Z."""
+TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
+TENTH = Tolerance(0.1, 0.1)
+DEPLOYMENT = ScaleTargetRef("apps/v1", "Deployment", "web")
+INGRESS = ScaleTargetRef("networking.k8s.io/v1", "Ingress", "front")
+LONG_AGO = -3600.0
+
+
+def value(quantity: str) -> MetricTarget:
+    """Return a Value target."""
+    return MetricTarget(TargetType.VALUE, value=parse_milli(quantity))
+
+
+def average(quantity: str) -> MetricTarget:
+    """Return an AverageValue target."""
+    return MetricTarget(TargetType.AVERAGE_VALUE, average_value=parse_milli(quantity))
+
+
+def utilization(percent: int) -> MetricTarget:
+    """Return a Utilization target."""
+    return MetricTarget(TargetType.UTILIZATION, average_utilization=percent)
+
+
+def external(
+    target: MetricTarget, name: str = "queue", selector: LabelSelector | None = None
+) -> ExternalMetric:
+    """Return an External metric."""
+    return ExternalMetric(MetricIdentifier(name, selector), target)
+
+
+def of_object(
+    target: MetricTarget,
+    described: ScaleTargetRef = INGRESS,
+    selector: LabelSelector | None = None,
+) -> ObjectMetric:
+    """Return an Object metric, of the Ingress `front` unless told."""
+    return ObjectMetric(described, MetricIdentifier("hits", selector), target)
+
+
+def per_pod(quantity: str, selector: LabelSelector | None = None) -> PodsMetric:
+    """Return the Pods metric `rps`."""
+    return PodsMetric(MetricIdentifier("rps", selector), average(quantity))
+
+
+def cpu(target: MetricTarget) -> ResourceMetric:
+    """Return a Resource metric of cpu."""
+    return ResourceMetric("cpu", target)
+
+
+def container_cpu(target: MetricTarget, container: str = "app") -> ContainerResourceMetric:
+    """Return a ContainerResource metric of cpu."""
+    return ContainerResourceMetric("cpu", container, target)
+
+
+def pods_policy(replicas: int, period: int = 15) -> ScalingPolicy:
+    """Return a policy of type Pods."""
+    return ScalingPolicy(PolicyType.PODS, replicas, period)
+
+
+def percent_policy(percent: int, period: int = 15) -> ScalingPolicy:
+    """Return a policy of type Percent."""
+    return ScalingPolicy(PolicyType.PERCENT, percent, period)
+
+
+def rules(
+    *policies: ScalingPolicy,
+    window: int | None = None,
+    select: SelectPolicy = SelectPolicy.MAX,
+    tolerance: float | None = None,
+) -> ScalingRules:
+    """Return the rules of one direction."""
+    return ScalingRules(window, select, policies, tolerance)
+
+
+def behavior(up: ScalingRules | None = None, down: ScalingRules | None = None) -> Behavior:
+    """Return a behavior; a direction that is left out has the API's defaults."""
+    return Behavior(
+        up or rules(pods_policy(4), percent_policy(100), window=0),
+        down or rules(percent_policy(100)),
+    )
+
+
+def spec(
+    *metrics: MetricSpec,
+    minimum: int = 1,
+    maximum: int = 100,
+    behavior: Behavior | None = None,
+) -> HorizontalPodAutoscalerSpec:
+    """Return a spec."""
+    return HorizontalPodAutoscalerSpec(DEPLOYMENT, minimum, maximum, metrics, behavior)
+
+
+def container(
+    name: str = "app", *, restartable: bool = False, **requests: str
+) -> ContainerRequests:
+    """Return a container with requests: `container("app", cpu="500m")`."""
+    nano = {resource: parse(quantity) for resource, quantity in requests.items()}
+    return ContainerRequests(name, nano, restartable)
+
+
+def pod(
+    name: str = "p0",
+    *,
+    phase: str = "Running",
+    ready: ConditionStatus | None = TRUE,
+    transition: float | None = LONG_AGO,
+    start: float | None = LONG_AGO,
+    deleted: bool = False,
+    requests: PodRequests | None = None,
+) -> Pod:
+    """Return a pod, long Running and Ready unless told, with one container requesting one cpu."""
+    return Pod(
+        name,
+        phase,
+        ready,
+        None if transition is None else BASE + transition,
+        None if start is None else BASE + start,
+        deleted,
+        PodRequests((container(cpu="1"),)) if requests is None else requests,
+    )
+
+
+def pods(count: int, cpu: str = "1") -> tuple[Pod, ...]:
+    """Return `p0`, `p1`, ... with equal requests."""
+    return tuple(
+        pod(f"p{index}", requests=PodRequests((container(cpu=cpu),))) for index in range(count)
+    )
+
+
+def samples(
+    *milli: int, at: float = 0.0, window: float = 60.0, first: int = 0
+) -> Mapping[str, Sample]:
+    """Return samples of `p0`, `p1`, ... (or from ``first`` on)."""
+    return {
+        f"p{index}": Sample(one, BASE + at, window) for index, one in enumerate(milli, start=first)
+    }
+
+
+def values(*units: float) -> Values:
+    """Return values in whole units."""
+    return Values(tuple(round(one * 1000) for one in units))
+
+
+def series(sample: float, *, age: float = 0.0, **labels: str) -> Series:
+    """Return a series sampled ``age`` seconds before `BASE`."""
+    return Series(labels, sample, BASE - age)

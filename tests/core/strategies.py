@@ -1,0 +1,237 @@
+"""Specs, observations and histories for property tests: any valid spec, any odd world."""
+
+from dataclasses import replace
+
+from hypothesis import strategies as st
+
+from autoscaler.core.history import History, Recommendation, ScaleEvent
+from autoscaler.core.numbers import INT32_MAX, INT64_MAX, INT64_MIN
+from autoscaler.core.observation import (
+    ConditionStatus,
+    ContainerRequests,
+    Gap,
+    GapKind,
+    Observation,
+    Pod,
+    PodRequests,
+    PodSamples,
+    Reading,
+    Sample,
+    Scale,
+    Unavailable,
+    Values,
+)
+from autoscaler.core.spec import (
+    Behavior,
+    ContainerResourceMetric,
+    ExternalMetric,
+    Flags,
+    HorizontalPodAutoscalerSpec,
+    MetricIdentifier,
+    MetricSpec,
+    MetricTarget,
+    ObjectMetric,
+    PodsMetric,
+    PolicyType,
+    ResourceMetric,
+    ScaleTargetRef,
+    ScalingPolicy,
+    ScalingRules,
+    SelectPolicy,
+    TargetType,
+)
+from tests.core.builders import BASE, DEPLOYMENT
+
+few = st.integers(0, 20)
+counts = st.one_of(few, few, few, st.integers(0, INT32_MAX))
+positive_counts = counts.map(lambda count: max(count, 1))
+positive_milli = st.one_of(st.integers(1, 100_000), st.integers(1, INT64_MAX))
+any_milli = st.one_of(
+    st.integers(0, 1_000_000), st.integers(INT64_MIN, INT64_MAX), st.just(0), st.just(INT64_MAX)
+)
+quarters = st.integers(0, 16_000).map(lambda quarter: quarter / 4)
+"""Seconds, in steps that doubles hold exactly."""
+past = quarters.map(lambda ago: BASE - ago)
+tolerances = st.sampled_from((0.0, 0.013, 0.1, 0.18, 0.36, 1.0, 5.0))
+
+_name = st.sampled_from(("cpu", "memory", "example.com/gpu"))
+_value = positive_milli.map(lambda milli: MetricTarget(TargetType.VALUE, value=milli))
+_average = positive_milli.map(
+    lambda milli: MetricTarget(TargetType.AVERAGE_VALUE, average_value=milli)
+)
+_utilization = st.integers(1, 1000).map(
+    lambda percent: MetricTarget(TargetType.UTILIZATION, average_utilization=percent)
+)
+_identifier = st.sampled_from(("queue", "hits")).map(MetricIdentifier)
+_container = st.sampled_from(("app", "log"))
+
+resource_metrics = st.builds(ResourceMetric, _name, _utilization | _average)
+container_metrics = st.builds(ContainerResourceMetric, _name, _container, _utilization | _average)
+pods_metrics = st.builds(PodsMetric, _identifier, _average)
+object_metrics = st.builds(
+    ObjectMetric, st.just(ScaleTargetRef("v1", "Service", "web")), _identifier, _value | _average
+)
+external_metrics = st.builds(ExternalMetric, _identifier, _value | _average)
+metrics: st.SearchStrategy[MetricSpec] = st.one_of(
+    resource_metrics, container_metrics, pods_metrics, object_metrics, external_metrics
+)
+
+policies = st.builds(
+    ScalingPolicy, st.sampled_from(PolicyType), positive_counts, st.integers(1, 1800)
+)
+scaling_rules = st.builds(
+    ScalingRules,
+    st.none() | st.sampled_from((0, 1, 15, 60, 300, 3600)),
+    st.sampled_from(SelectPolicy),
+    st.lists(policies, min_size=1, max_size=3).map(tuple),
+    st.none() | tolerances,
+)
+behaviors = st.builds(Behavior, scaling_rules, scaling_rules)
+
+
+@st.composite
+def specs(
+    draw: st.DrawFn, metric: st.SearchStrategy[MetricSpec] = metrics
+) -> HorizontalPodAutoscalerSpec:
+    """Draw a valid spec; minReplicas 0 only beside an Object or External metric."""
+    chosen = tuple(draw(st.lists(metric, min_size=1, max_size=3)))
+    may_be_zero = any(isinstance(one, ObjectMetric | ExternalMetric) for one in chosen)
+    low, high = sorted((draw(counts), draw(positive_counts)))
+    minimum = low if may_be_zero else max(low, 1)
+    maximum = max(high, minimum, 1)
+    return HorizontalPodAutoscalerSpec(
+        DEPLOYMENT, minimum, maximum, chosen, draw(st.none() | behaviors)
+    )
+
+
+flags = st.builds(
+    Flags, tolerances, st.sampled_from((0.0, 15.0, 300.0)), quarters, st.sampled_from((0.0, 30.0))
+)
+
+_nano = st.integers(0, 10**12) | st.integers(0, INT64_MAX * 10**9)
+_requests = st.dictionaries(_name, _nano, max_size=3)
+_containers = st.builds(ContainerRequests, _container, _requests, st.booleans())
+pod_requests = st.builds(
+    PodRequests,
+    st.lists(_containers, max_size=2).map(tuple),
+    st.lists(_containers, max_size=2).map(tuple),
+    st.just({}) | _requests,
+)
+_usual = PodRequests((ContainerRequests("app", {"cpu": 10**9, "memory": 10**9}),))
+
+
+@st.composite
+def pod_lists(draw: st.DrawFn) -> tuple[Pod, ...]:
+    """Draw up to six pods, usual and odd ones."""
+    return tuple(
+        Pod(
+            f"p{index}",
+            draw(st.sampled_from(("Running", "Running", "Pending", "Failed", "Succeeded", ""))),
+            draw(st.none() | st.sampled_from(ConditionStatus)),
+            draw(st.none() | past),
+            draw(st.none() | past),
+            draw(st.booleans()),
+            draw(st.just(_usual) | st.just(_usual) | pod_requests),
+        )
+        for index in range(draw(st.integers(0, 6)))
+    )
+
+
+gaps = st.builds(Gap, st.sampled_from(GapKind), st.just("not there"))
+some_gaps = st.lists(gaps, min_size=1, max_size=2).map(tuple)
+no_gaps: st.SearchStrategy[tuple[Gap, ...]] = st.just(())
+_windows = st.sampled_from((0.0, 30.0, 60.0))
+
+
+def usual_pods(count: int) -> tuple[Pod, ...]:
+    """Return pods that are long Running and Ready and request a cpu, and a unit of memory."""
+    true, start = ConditionStatus.TRUE, BASE - 7200.0
+    return tuple(
+        Pod(f"p{index}", "Running", true, start, start, deleted=False, requests=_usual)
+        for index in range(count)
+    )
+
+
+def _odd_reading(
+    metric: MetricSpec, taint: st.SearchStrategy[tuple[Gap, ...]]
+) -> st.SearchStrategy[Reading]:
+    """Draw any reading of the metric's form."""
+    if isinstance(metric, ObjectMetric):
+        return st.builds(Values, st.tuples(any_milli), taint)
+    if isinstance(metric, ExternalMetric):
+        return st.builds(Values, st.lists(any_milli, max_size=4).map(tuple), taint)
+    names = st.integers(0, 8).map(lambda index: f"p{index}")
+    samples = st.dictionaries(names, st.builds(Sample, any_milli, past, _windows), max_size=8)
+    return st.builds(PodSamples, samples, st.just({}), taint)
+
+
+def _usual_reading(
+    metric: MetricSpec, taint: st.SearchStrategy[tuple[Gap, ...]], replicas: int, pods: int
+) -> st.SearchStrategy[Reading]:
+    """Draw a reading from none to three times what the target asks of so many replicas."""
+    target = metric.target
+    one = target.value or target.average_value or 10 * (target.average_utilization or 0)
+    thirds = st.integers(0, 9).map(lambda third: one * third // 3)
+    if isinstance(metric, ObjectMetric | ExternalMetric):
+        factor = 1 if target.value is not None else replicas
+        return st.builds(Values, st.tuples(thirds.map(lambda milli: milli * factor)), taint)
+    sample = thirds.map(lambda milli: Sample(milli, BASE, 60.0))
+    names = [f"p{index}" for index in range(pods)]
+    return st.builds(
+        PodSamples, st.fixed_dictionaries(dict.fromkeys(names, sample)), st.just({}), taint
+    )
+
+
+@st.composite
+def odd_observations(
+    draw: st.DrawFn,
+    spec: HorizontalPodAutoscalerSpec,
+    taint: st.SearchStrategy[tuple[Gap, ...]] = no_gaps | some_gaps,
+) -> Observation:
+    """Draw anything that may be read of the world of a spec."""
+    scale: Scale | Unavailable = Scale(
+        draw(counts), draw(counts), draw(st.sampled_from(("app=web", "app=web", "", "a b")))
+    )
+    return Observation(
+        draw(st.sampled_from((scale, scale, scale, Unavailable("forbidden")))),
+        draw(pod_lists() | pod_lists() | st.sampled_from((Unavailable("forbidden"), None))),
+        tuple(draw(_odd_reading(metric, taint) | gaps) for metric in spec.metrics),
+        draw(st.sampled_from(((), (), ("shop/Deployment/other",)))),
+    )
+
+
+@st.composite
+def usual_observations(
+    draw: st.DrawFn,
+    spec: HorizontalPodAutoscalerSpec,
+    taint: st.SearchStrategy[tuple[Gap, ...]] = no_gaps,
+) -> Observation:
+    """Draw a scale inside the spec's bounds, with pods, and readings that may fail."""
+    replicas = draw(st.integers(spec.min_replicas, spec.max_replicas))
+    status = draw(st.sampled_from((replicas, replicas, max(replicas - 1, 0), replicas + 1)))
+    pods = usual_pods(min(replicas, 6))
+    broken = draw(st.sampled_from((0, 0, 1, 2)))
+    readings = (
+        draw(gaps if index < broken else _usual_reading(metric, taint, replicas, len(pods)))
+        for index, metric in enumerate(spec.metrics)
+    )
+    shuffled = draw(st.booleans())
+    strays = draw(pod_lists()) if shuffled else ()
+    renamed = tuple(replace(pod, name=f"stray-{pod.name}") for pod in strays)
+    return Observation(Scale(replicas, status, "app=web"), (*pods, *renamed), tuple(readings))
+
+
+recommendations = st.lists(st.builds(Recommendation, counts, past), max_size=8).map(tuple)
+scale_events = st.lists(
+    st.builds(ScaleEvent, positive_counts, past, st.booleans()), max_size=5
+).map(tuple)
+histories = st.builds(
+    History,
+    st.none() | recommendations,
+    scale_events,
+    scale_events,
+    st.just(()),
+    counts,
+    st.none() | past,
+    st.booleans(),
+)

@@ -1,0 +1,330 @@
+"""Value and AverageValue targets of Object and External metrics (semantics 2.4, 2.5, 2.7)."""
+
+import pytest
+
+from autoscaler.core.calculator import Situation, propose
+from autoscaler.core.decision import Calculation, MetricFailure, MetricValueStatus, Rule
+from autoscaler.core.numbers import INT32_MAX, INT32_MIN, INT64_MAX
+from autoscaler.core.observation import Gap, GapKind, Pod, PodSamples, Reading, Scale, Values
+from autoscaler.core.spec import Flags, MetricSpec, MetricTarget, TargetType
+from tests.core.builders import (
+    BASE,
+    FALSE,
+    TENTH,
+    UNKNOWN,
+    average,
+    cpu,
+    external,
+    of_object,
+    per_pod,
+    pod,
+    pods,
+    samples,
+    utilization,
+    value,
+    values,
+)
+
+
+def situation(spec: int, status: int | None = None, of: tuple[Pod, ...] | None = None) -> Situation:
+    """Return a scale of ``spec`` replicas, as many pods Running and Ready unless told."""
+    scale = Scale(spec, spec if status is None else status, "app=web")
+    return Situation(scale, pods(spec) if of is None else of, TENTH, Flags(), BASE)
+
+
+def proposed(metric: MetricSpec, reading: Reading, against: Situation) -> Calculation:
+    """Compute a proposal that must exist."""
+    result = propose(metric, reading, against)
+    assert isinstance(result, Calculation), result
+    return result
+
+
+def refused(metric: MetricSpec, reading: Reading, against: Situation) -> MetricFailure:
+    """Compute a proposal that must not exist."""
+    result = propose(metric, reading, against)
+    assert isinstance(result, MetricFailure), result
+    return result
+
+
+@pytest.mark.parametrize(
+    ("usage", "replicas", "proposal", "rule"),
+    [
+        (10, 3, 3, Rule.WITHIN_TOLERANCE),
+        (11, 3, 3, Rule.WITHIN_TOLERANCE),
+        (9, 3, 3, Rule.WITHIN_TOLERANCE),
+        (11.001, 3, 4, Rule.READY_PODS),
+        (5, 3, 2, Rule.READY_PODS),
+        (0, 3, 0, Rule.READY_PODS),
+        (-10, 3, -3, Rule.READY_PODS),
+        (0.001, 0, 1, Rule.FROM_ZERO),
+        # At zero there is no tolerance and nothing to multiply by.
+        (10, 0, 1, Rule.FROM_ZERO),
+        (10.001, 0, 2, Rule.FROM_ZERO),
+        (0, 0, 0, Rule.FROM_ZERO),
+    ],
+)
+@pytest.mark.parametrize("metric", [external(value("10")), of_object(value("10"))])
+def test_value_targets(
+    metric: MetricSpec, usage: float, replicas: int, proposal: int, rule: Rule
+) -> None:
+    """The ratio of usage to target times the ready pods; the usage is reported."""
+    result = proposed(metric, values(usage), situation(replicas))
+    assert (result.proposal, result.rule) == (proposal, rule)
+    assert result.current == MetricValueStatus(value=round(usage * 1000))
+
+
+@pytest.mark.parametrize(
+    ("of", "ready"),
+    [
+        ((pod("a"), pod("b", ready=FALSE)), 1),
+        ((pod("a"), pod("b", ready=UNKNOWN)), 1),
+        ((pod("a"), pod("b", ready=None)), 1),
+        ((pod("a"), pod("b", phase="Succeeded")), 1),
+        # A pod that is being deleted still serves.
+        ((pod("a"), pod("b", deleted=True)), 2),
+        # A young pod that is Ready counts: no rule of CPU's start applies.
+        ((pod("a"), pod("b", start=-1.0, transition=-1.0)), 2),
+        ((pod("a", ready=FALSE),), 0),
+    ],
+)
+def test_value_targets_multiply_by_running_and_ready_pods(of: tuple[Pod, ...], ready: int) -> None:
+    """Neither the spec's nor the status' count multiplies."""
+    result = proposed(external(value("1")), values(2), situation(5, 7, of))
+    assert (result.proposal, result.multiplier) == (2 * ready, ready)
+
+
+def test_value_targets_need_pods_only_outside_tolerance() -> None:
+    """Without any pod a ratio on target still proposes to stay."""
+    assert proposed(external(value("1")), values(1), situation(3, of=())).proposal == 3
+    failed = refused(external(value("1")), values(2), situation(3, of=()))
+    assert failed == MetricFailure("FailedGetExternalMetric", "no pods match the scale's selector")
+
+
+@pytest.mark.parametrize(
+    ("usage", "spec", "status", "proposal", "reported", "rule"),
+    [
+        (100, 10, 10, 10, 10_000, Rule.WITHIN_TOLERANCE),
+        (200, 10, 10, 20, 20_000, Rule.USAGE_OVER_TARGET),
+        (101, 5, 5, 11, 20_200, Rule.USAGE_OVER_TARGET),
+        (0, 5, 5, 0, 0, Rule.USAGE_OVER_TARGET),
+        # During a surge the status count divides, and is what "no change" proposes.
+        (121, 10, 12, 12, 10_084, Rule.WITHIN_TOLERANCE),
+        (10, 5, 1, 1, 10_000, Rule.WITHIN_TOLERANCE),
+        # At status 0 nothing divides: the total is reported, not the smallest int64.
+        (40, 0, 0, 4, 40_000, Rule.USAGE_OVER_TARGET),
+        (0, 0, 0, 0, 0, Rule.USAGE_OVER_TARGET),
+        # The average is rounded up.
+        (10, 3, 3, 1, 3_334, Rule.USAGE_OVER_TARGET),
+    ],
+)
+@pytest.mark.parametrize("metric", [external(average("10")), of_object(average("10"))])
+def test_average_targets(
+    metric: MetricSpec,
+    usage: int,
+    spec: int,
+    status: int,
+    proposal: int,
+    reported: int,
+    rule: Rule,
+) -> None:
+    """Usage over target, whatever the pods do; the status count only divides."""
+    result = proposed(metric, values(usage), situation(spec, status, of=()))
+    assert (result.proposal, result.rule) == (proposal, rule)
+    assert result.current == MetricValueStatus(average_value=reported)
+
+
+def test_the_total_at_zero_status_replicas_is_exact() -> None:
+    """No double comes near it."""
+    result = proposed(external(average("1")), Values((2**53 + 1,)), situation(0))
+    assert result.current.average_value == 2**53 + 1
+
+
+def test_pods_do_not_multiply_at_zero() -> None:
+    """Those that are left from before are on their way out."""
+    result = proposed(external(value("10")), values(20), situation(0, of=pods(3)))
+    assert (result.proposal, result.rule) == (2, Rule.FROM_ZERO)
+
+
+def test_external_values_are_summed() -> None:
+    """All values count, negative ones too where the target is a Value."""
+    result = proposed(external(value("1")), values(5, -6), situation(3))
+    assert (result.ratio, result.proposal) == (-1.0, -3)
+    assert proposed(external(average("1")), values(2, 3, 4), situation(3)).proposal == 9
+
+
+def test_a_negative_external_sum_counts_as_zero_and_says_so() -> None:
+    """Named deviation: Kubernetes takes a negative sum for infinite load."""
+    result = proposed(external(average("1")), values(5, -6), situation(3))
+    assert (result.proposal, result.negative_sum) == (0, True)
+    assert result.current == MetricValueStatus(average_value=0)
+    zero = proposed(external(average("1")), values(5, -5), situation(3))
+    assert (zero.proposal, zero.negative_sum) == (0, False)
+
+
+def test_an_external_sum_that_passes_through_negative_is_just_a_sum() -> None:
+    """Named deviation: the order of the values does not matter; their sum does."""
+    for order in (values(-6, 10), values(10, -6)):
+        result = proposed(external(average("1")), order, situation(3))
+        assert (result.proposal, result.negative_sum) == (4, False)
+
+
+def test_a_negative_object_average_is_reported_as_it_is() -> None:
+    """Only External's rule takes negative sums for zero."""
+    result = proposed(of_object(average("1")), values(-6), situation(3))
+    assert (result.proposal, result.negative_sum) == (-6, False)
+    assert result.current == MetricValueStatus(average_value=-2000)
+
+
+@pytest.mark.parametrize(
+    ("metric", "milli", "proposal"),
+    [
+        (external(value("1m")), (INT64_MAX,), INT32_MAX),
+        (external(value("1m")), (-INT64_MAX,), INT32_MIN),
+        (of_object(value("1m")), (INT64_MAX,), INT32_MAX),
+        (external(average("1m")), (INT64_MAX, INT64_MAX), INT32_MAX),
+        (of_object(average("1m")), (INT64_MAX,), INT32_MAX),
+        (of_object(average("1m")), (-INT64_MAX,), INT32_MIN),
+    ],
+)
+def test_overflow_saturates(metric: MetricSpec, milli: tuple[int, ...], proposal: int) -> None:
+    """Named deviation: Kubernetes 1.36 wraps to the smallest count at some of these sites."""
+    assert proposed(metric, Values(milli), situation(2)).proposal == proposal
+
+
+def test_the_reported_average_saturates() -> None:
+    """With one status replica the average is the sum, which is at most the largest int64."""
+    result = proposed(external(average("1")), Values((INT64_MAX, 5)), situation(1))
+    assert result.current.average_value == INT64_MAX
+
+
+BOTH = MetricTarget(TargetType.VALUE, value=1000, average_value=500)
+
+
+@pytest.mark.parametrize(
+    ("target", "current"),
+    [
+        (BOTH, MetricValueStatus(value=4000)),
+        (
+            MetricTarget(TargetType.AVERAGE_VALUE, value=1000, average_value=500),
+            MetricValueStatus(average_value=2000),
+        ),
+    ],
+)
+def test_an_object_target_goes_by_its_type(target: MetricTarget, current: object) -> None:
+    """Both fields may be there for an Object; the type says which counts."""
+    assert proposed(of_object(target), values(4), situation(2)).current == current
+
+
+def test_an_external_target_goes_by_its_fields() -> None:
+    """The controller looks at averageValue first, whatever the type says."""
+    assert proposed(external(BOTH), values(4), situation(2)).current.average_value == 2000
+
+
+@pytest.mark.parametrize(
+    ("metric", "reading", "failure"),
+    [
+        (
+            of_object(MetricTarget(TargetType.UTILIZATION, value=1000)),
+            values(1),
+            MetricFailure(
+                "FailedGetObjectMetric",
+                "target.type is Utilization, and the target has no field of that type",
+            ),
+        ),
+        (
+            of_object(MetricTarget(TargetType.VALUE, average_value=1000)),
+            values(1),
+            MetricFailure(
+                "FailedGetObjectMetric",
+                "target.type is Value, and the target has no field of that type",
+            ),
+        ),
+        (
+            of_object(value("1")),
+            values(1, 2),
+            MetricFailure("FailedGetObjectMetric", "exactly one value is needed, and there are 2"),
+        ),
+        (
+            external(MetricTarget(TargetType.VALUE)),
+            values(1),
+            MetricFailure(
+                "FailedGetExternalMetric", "the target has neither value nor averageValue"
+            ),
+        ),
+        (
+            external(value("1")),
+            Values(()),
+            MetricFailure("FailedGetExternalMetric", "the metric has no values"),
+        ),
+        (
+            external(value("1")),
+            PodSamples(samples(1)),
+            MetricFailure(
+                "FailedGetExternalMetric",
+                "the reading has samples of pods where values are needed",
+            ),
+        ),
+        (
+            per_pod("1"),
+            values(1),
+            MetricFailure(
+                "FailedGetPodsMetric", "the reading has values where samples of pods are needed"
+            ),
+        ),
+        (
+            cpu(utilization(50)),
+            Gap(GapKind.STALE, "too old"),
+            MetricFailure("FailedGetResourceMetric", "too old"),
+        ),
+    ],
+)
+def test_failures(metric: MetricSpec, reading: Reading, failure: MetricFailure) -> None:
+    """What cannot be computed is a failure with the HPA's reason and a sentence."""
+    assert refused(metric, reading, situation(2)) == failure
+
+
+@pytest.mark.parametrize("kind", list(GapKind))
+def test_every_kind_of_gap_fails_the_metric(kind: GapKind) -> None:
+    """No gap is ever read as a number."""
+    failed = refused(external(average("1")), Gap(kind, "not there"), situation(2))
+    assert failed == MetricFailure("FailedGetExternalMetric", "not there")
+
+
+PARTIAL = (Gap(GapKind.PARTIAL, "one store did not answer"),)
+
+
+@pytest.mark.parametrize(
+    ("metric", "down", "stay", "up"),
+    [
+        (external(average("1")), (2,), (3,), (5,)),
+        (external(value("1")), (0.5,), (1,), (2,)),
+        (of_object(average("1")), (2,), (3,), (5,)),
+        (of_object(value("1")), (-5,), (1,), (2,)),
+    ],
+)
+def test_an_incomplete_reading_never_scales_down(
+    metric: MetricSpec, down: tuple[float, ...], stay: tuple[float, ...], up: tuple[float, ...]
+) -> None:
+    """It may say stay or more; a proposal of fewer is a failure of the metric."""
+
+    def incomplete(units: tuple[float, ...]) -> Values:
+        return Values(values(*units).values, PARTIAL)
+
+    failed = refused(metric, incomplete(down), situation(3))
+    assert failed.message.endswith("must not scale down: one store did not answer")
+    assert proposed(metric, incomplete(stay), situation(3)).proposal == 3
+    assert proposed(metric, incomplete(up), situation(3)).proposal > 3
+
+
+def test_incomplete_samples_of_pods_never_scale_down() -> None:
+    """The same for per-pod metrics."""
+    low = PodSamples(samples(1000, 1000), gaps=PARTIAL)
+    assert "must not scale down" in refused(per_pod("10"), low, situation(2)).message
+    high = PodSamples(samples(30_000, 30_000), gaps=PARTIAL)
+    assert proposed(per_pod("10"), high, situation(2)).proposal == 6
+
+
+def test_at_zero_an_incomplete_reading_may_stay_at_zero() -> None:
+    """Nothing is below zero, so nothing is withheld."""
+    reading = Values((0,), PARTIAL)
+    assert proposed(external(average("1")), reading, situation(0)).proposal == 0

@@ -1,0 +1,313 @@
+"""One decision: zones, selectors, the combination of metrics, conditions and events (section 1)."""
+
+from dataclasses import replace
+
+import pytest
+
+from autoscaler.core.decide import decide
+from autoscaler.core.decision import Decision, Outcome, Stage, Zone
+from autoscaler.core.history import History, Recommendation, ScaleEvent
+from autoscaler.core.observation import (
+    Gap,
+    GapKind,
+    Observation,
+    Reading,
+    Scale,
+    Unavailable,
+    Values,
+)
+from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec
+from tests.core.builders import (
+    BASE,
+    FALSE,
+    TRUE,
+    average,
+    behavior,
+    cpu,
+    external,
+    of_object,
+    per_pod,
+    percent_policy,
+    pods,
+    rules,
+    spec,
+    utilization,
+    value,
+    values,
+)
+
+QUEUE = external(average("10"))
+MAILS = external(average("10"), "mails")
+BOTH = spec(QUEUE, MAILS)
+ERROR = Gap(GapKind.ERROR, "connection refused")
+
+
+def observe(replicas: int, *readings: Reading, selector: str = "app=web") -> Observation:
+    """Observe a scale whose pods are all ready."""
+    return Observation(Scale(replicas, replicas, selector), pods(replicas), readings)
+
+
+def decided(
+    of: HorizontalPodAutoscalerSpec, seen: Observation, history: History | None = None
+) -> tuple[Decision, History]:
+    """Decide at `BASE`."""
+    return decide(of, Flags(), seen, history or History(), BASE)
+
+
+def reasons(decision: Decision) -> dict[str, tuple[str, str]]:
+    """Return status and reason of each condition."""
+    return {one.type: (one.status.value, one.reason) for one in decision.conditions}
+
+
+@pytest.mark.parametrize(
+    ("minimum", "current", "zone", "desired", "reason"),
+    [
+        (2, 11, Zone.ABOVE_MAX, 10, "Current number of replicas above Spec.MaxReplicas"),
+        (2, 10, Zone.METRICS, 10, ""),
+        (2, 2, Zone.METRICS, 2, ""),
+        (2, 1, Zone.BELOW_MIN, 2, "Current number of replicas below Spec.MinReplicas"),
+        (2, 0, Zone.DISABLED, 0, ""),
+        (0, 0, Zone.METRICS, 0, ""),
+        (0, 11, Zone.ABOVE_MAX, 10, "Current number of replicas above Spec.MaxReplicas"),
+    ],
+)
+def test_zones(minimum: int, current: int, zone: Zone, desired: int, reason: str) -> None:
+    """Outside the bounds the bound is the decision; at zero, minReplicas tells."""
+    seen = observe(current, values(10 * current))
+    decision, _ = decided(spec(QUEUE, minimum=minimum, maximum=10), seen)
+    assert (decision.zone, decision.desired, decision.reason) == (zone, desired, reason)
+    assert decision.rescale is (desired != current)
+    assert decision.outcome is Outcome.OK
+
+
+@pytest.mark.parametrize("current", [1, 11])
+def test_a_bound_needs_no_metric_and_leaves_old_conditions(current: int) -> None:
+    """No reading is used, nothing is recommended, only AbleToScale is set."""
+    before = History(
+        recommendations=(Recommendation(7, BASE - 15),),
+        conditions=decided(BOTH, observe(4, ERROR, ERROR))[0].conditions,
+    )
+    seen = observe(current, ERROR, ERROR, selector="")
+    decision, after = decided(spec(QUEUE, MAILS, minimum=2, maximum=10), seen, before)
+    assert decision.events == ()
+    assert decision.metrics == ()
+    assert after.recommendations == before.recommendations
+    assert reasons(decision) == {
+        "AbleToScale": ("True", "SucceededGetScale"),
+        "ScalingActive": ("False", "FailedGetExternalMetric"),
+    }
+    assert [stage.name for stage in decision.stages] == ["bounds"]
+
+
+@pytest.mark.parametrize("current", [0, 1, 5, 11])
+def test_the_first_scale_read_is_the_first_recommendation(current: int) -> None:
+    """In every zone, once."""
+    of = spec(QUEUE, minimum=2, maximum=10)
+    _, after = decided(of, observe(current, values(10)))
+    assert after.recommendations is not None
+    assert after.recommendations[0] == Recommendation(current, BASE)
+    _, later = decide(of, Flags(), observe(current, ERROR), after, BASE + 15)
+    assert later.recommendations == after.recommendations
+
+
+def test_an_unreadable_scale_blocks() -> None:
+    """AbleToScale is False, other conditions stay, nothing is known of the count."""
+    _, before = decided(spec(QUEUE), observe(1, values(10)))
+    seen = Observation(Unavailable("deployments.apps web not found"), None, (values(10),))
+    decision, after = decided(spec(QUEUE), seen, before)
+    assert (decision.zone, decision.outcome) == (Zone.UNKNOWN, Outcome.BLOCKED)
+    assert (decision.current, decision.rescale) == (None, False)
+    assert [(one.type, one.reason, one.message) for one in decision.events] == [
+        ("Warning", "FailedGetScale", "deployments.apps web not found")
+    ]
+    assert reasons(decision)["AbleToScale"] == ("False", "FailedGetScale")
+    assert reasons(decision)["ScalingActive"] == ("True", "ValidMetricFound")
+    assert replace(after, conditions=before.conditions) == before
+    assert decided(spec(QUEUE), seen)[1].recommendations is None
+
+
+@pytest.mark.parametrize(
+    ("seen", "event", "reason"),
+    [
+        (observe(1, values(10), selector=""), "SelectorRequired", "InvalidSelector"),
+        (observe(1, values(10), selector="app web"), "InvalidSelector", "InvalidSelector"),
+        (
+            replace(observe(1, values(10)), ambiguous_with=("shop/Deployment/other",)),
+            "AmbiguousSelector",
+            "AmbiguousSelector",
+        ),
+        (
+            replace(observe(1, values(10)), pods=Unavailable("pods is forbidden")),
+            "FailedListPods",
+            "FailedListPods",
+        ),
+    ],
+)
+def test_without_pods_that_are_surely_its_own_nothing_is_decided(
+    seen: Observation, event: str, reason: str
+) -> None:
+    """No metric is computed and nothing recommended; it ends like a blocked computation."""
+    before = History(recommendations=(), desired_replicas=7)
+    decision, after = decided(spec(QUEUE), seen, before)
+    assert decision.outcome is Outcome.BLOCKED
+    assert [one.reason for one in decision.events] == [event, "FailedComputeMetricsReplicas"]
+    assert {one.type for one in decision.events} == {"Warning"}
+    assert reasons(decision) == {
+        "AbleToScale": ("True", "SucceededGetScale"),
+        "ScalingActive": ("False", reason),
+    }
+    assert (after.recommendations, after.desired_replicas) == ((), 7)
+    assert (decision.metrics, decision.stages) == ((), ())
+
+
+def test_an_ambiguous_selector_names_the_others() -> None:
+    """The operator learns with whom the pods are shared."""
+    seen = replace(observe(1, values(10)), ambiguous_with=("shop/Deployment/a", "shop/Job/b"))
+    message = decided(spec(QUEUE), seen)[0].events[0].message
+    assert "shop/Deployment/a, shop/Job/b" in message
+    assert "'app=web'" in message
+
+
+@pytest.mark.parametrize(
+    ("queue", "mails", "desired", "winner"),
+    [
+        (30, 20, 3, "queue"),
+        (20, 30, 3, "mails"),
+        # Of equals the first.
+        (30, 30, 3, "queue"),
+        # On target is a proposal, too: one "stay" vetoes every scale-down.
+        (10, 20, 2, "mails"),
+        (0, 0, 0, "mails"),
+    ],
+)
+def test_the_largest_proposal_wins(queue: int, mails: int, desired: int, winner: str) -> None:
+    """And gives its name."""
+    decision, _ = decided(BOTH, observe(2, values(queue), values(mails)))
+    assert decision.combination is not None
+    assert decision.combination.after == desired
+    assert decision.combination.winner == f"external metric {winner}(nil)"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "after"), [(-5, -2, 0), (0, -2, 0), (-5, 30, 3), (30, -5, 3), (-5, 0, 0)]
+)
+def test_negative_proposals_become_zero(first: int, second: int, after: int) -> None:
+    """A ratio below zero asks for nobody."""
+    of = spec(external(value("10")), external(value("10"), "mails"))
+    decision, _ = decided(of, observe(1, values(first), values(second)))
+    assert decision.combination is not None
+    assert decision.combination.after == after
+
+
+@pytest.mark.parametrize(
+    ("reading", "current", "outcome", "desired"),
+    [
+        # The metric that works may go up or stay, and not down.
+        (values(50), 4, Outcome.PARTIAL, 5),
+        (values(40), 4, Outcome.PARTIAL, 4),
+        (values(30), 4, Outcome.BLOCKED, 4),
+        (ERROR, 4, Outcome.BLOCKED, 4),
+        # At zero nothing is below.
+        (values(0), 0, Outcome.PARTIAL, 0),
+        (values(10), 0, Outcome.PARTIAL, 1),
+    ],
+)
+def test_a_failed_metric_beside_another(
+    reading: Reading, current: int, outcome: Outcome, desired: int
+) -> None:
+    """Partial failures: section 1.3, item 4."""
+    decision, after = decided(
+        spec(QUEUE, MAILS, minimum=0), observe(current, ERROR, reading), History(desired_replicas=9)
+    )
+    assert (decision.outcome, decision.desired) == (outcome, desired)
+    assert decision.events[0].reason == "FailedGetExternalMetric"
+    assert decision.events[0].message == "connection refused"
+    assert len(decision.metrics) == 2
+    if outcome is Outcome.BLOCKED:
+        assert decision.events[-1].reason == "FailedComputeMetricsReplicas"
+        assert reasons(decision)["ScalingActive"] == ("False", "FailedGetExternalMetric")
+        assert after.recommendations == (Recommendation(current, BASE),)
+        assert after.desired_replicas == 9
+        assert decision.stages == ()
+    else:
+        assert [one.reason for one in decision.events] == ["FailedGetExternalMetric"]
+        assert reasons(decision)["ScalingActive"] == ("True", "ValidMetricFound")
+        assert after.desired_replicas == desired
+
+
+def test_each_failed_metric_has_its_event_and_the_first_gives_the_condition() -> None:
+    """In the order of the spec; those after a failed one are still computed."""
+    of = spec(cpu(utilization(50)), QUEUE, per_pod("1"), of_object(value("1")))
+    seen = observe(3, Gap(GapKind.STALE, "old"), values(30), ERROR, Gap(GapKind.EMPTY, "none"))
+    decision, _ = decided(of, seen)
+    assert [one.reason for one in decision.events] == [
+        "FailedGetResourceMetric",
+        "FailedGetPodsMetric",
+        "FailedGetObjectMetric",
+    ]
+    assert [one.proposal for one in decision.metrics] == [None, 3, None, None]
+    blocked, _ = decided(of, replace(seen, readings=(seen.readings[0], values(10), ERROR, ERROR)))
+    assert reasons(blocked)["ScalingActive"] == ("False", "FailedGetResourceMetric")
+    assert "3 of 4 metrics" in blocked.events[-1].message
+    assert "old" in blocked.events[-1].message
+
+
+@pytest.mark.parametrize(
+    ("metric", "reading", "name"),
+    [
+        (QUEUE, values(90), "external metric queue(nil)"),
+        (of_object(value("1")), values(9), "Ingress metric hits"),
+        (of_object(average("1")), values(9), "external metric hits(nil)"),
+    ],
+)
+def test_the_reason_names_the_winner(metric: object, reading: Values, name: str) -> None:
+    """`<name> above target` going up, `All metrics below target` going down, empty otherwise."""
+    of = spec(metric)  # type: ignore[arg-type]  # a column of a table
+    assert decided(of, observe(1, reading))[0].reason == f"{name} above target"
+    history = History(recommendations=())
+    down = decided(of, observe(9, values(0)), history)[0]
+    assert (down.reason, down.desired) == ("All metrics below target", 1)
+
+
+def test_conditions_of_a_fresh_target_come_in_order() -> None:
+    """AbleToScale, ScalingActive, ScalingLimited."""
+    decision, after = decided(spec(QUEUE), observe(1, values(10)))
+    assert [(one.type, one.status, one.reason) for one in decision.conditions] == [
+        ("AbleToScale", TRUE, "ReadyForNewScale"),
+        ("ScalingActive", TRUE, "ValidMetricFound"),
+        ("ScalingLimited", FALSE, "DesiredWithinRange"),
+    ]
+    assert after.conditions == decision.conditions
+
+
+def test_the_stages_tell_the_way() -> None:
+    """Each from what came before it."""
+    history = History(recommendations=(Recommendation(60, BASE - 15),))
+    decision, _ = decided(spec(QUEUE, maximum=9), observe(8, values(20)), history)
+    assert decision.stages == (
+        Stage("combine", 8, 2, "All metrics below target"),
+        Stage("stabilize", 2, 60, "ScaleDownStabilized"),
+        Stage("limit", 60, 9, "TooManyReplicas"),
+    )
+
+
+@pytest.mark.parametrize(("ago", "until"), [(30, 30), (1, 59), (None, 285)])
+def test_releases_at_is_the_earlier_of_two(ago: float | None, until: float) -> None:
+    """Stabilization holds for 285 s more; a scale-down a while ago leaves its minute sooner."""
+    held = behavior(down=rules(percent_policy(10, 60), window=300))
+    history = History(
+        recommendations=(Recommendation(4, BASE - 15),),
+        scale_downs=() if ago is None else (ScaleEvent(1, BASE - ago),),
+    )
+    decision, _ = decided(spec(QUEUE, behavior=held), observe(8, values(20)), history)
+    assert decision.stabilization is not None
+    assert decision.stabilization.until == BASE + 285
+    assert decision.limit is not None
+    assert decision.limit.reason == "ScaleDownLimit"
+    assert decision.releases_at == BASE + until
+
+
+def test_readings_must_be_those_of_the_metrics() -> None:
+    """One reading for each metric, else the caller is wrong."""
+    with pytest.raises(ValueError, match="zip"):
+        decided(BOTH, observe(1, values(10)))

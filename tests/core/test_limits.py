@@ -1,0 +1,359 @@
+"""Rate limits, bounds and scale events (semantics 4.1 step 4, 4.3, 4.4)."""
+
+import pytest
+
+from autoscaler.core.decision import Limit
+from autoscaler.core.history import ScaleEvent
+from autoscaler.core.limits import Events, limit, limit_legacy, record_event
+from autoscaler.core.numbers import INT32_MAX
+from autoscaler.core.spec import Behavior, ScalingPolicy, SelectPolicy
+from tests.core.builders import BASE, behavior, percent_policy, pods_policy, rules
+
+MAX, MIN, DISABLED = SelectPolicy.MAX, SelectPolicy.MIN, SelectPolicy.DISABLED
+FREE = (0, INT32_MAX)
+
+
+def events(*changes: tuple[int, float]) -> Events:
+    """Return scale events: by how many replicas, and how many seconds ago."""
+    return tuple(ScaleEvent(change, BASE - ago) for change, ago in changes)
+
+
+def limited(
+    current: int,
+    wanted: int,
+    rules: Behavior,
+    bounds: tuple[int, int] = FREE,
+    ups: Events = (),
+    downs: Events = (),
+) -> Limit:
+    """Limit at `BASE`."""
+    return limit(current, wanted, bounds, rules, ups, downs, BASE)
+
+
+def up(*policies: ScalingPolicy, select: SelectPolicy = MAX) -> Behavior:
+    """Return a behavior with these policies upwards."""
+    return behavior(up=rules(*policies, select=select))
+
+
+def down(*policies: ScalingPolicy, select: SelectPolicy = MAX) -> Behavior:
+    """Return a behavior with these policies downwards."""
+    return behavior(down=rules(*policies, select=select))
+
+
+@pytest.mark.parametrize(
+    ("current", "wanted", "minimum", "maximum", "after", "reason"),
+    [
+        (1, 3, 1, 10, 3, "DesiredWithinRange"),
+        (1, 4, 1, 10, 4, "DesiredWithinRange"),
+        (1, 5, 1, 10, 4, "ScaleUpLimit"),
+        (2, 5, 1, 10, 4, "ScaleUpLimit"),
+        (3, 7, 1, 10, 6, "ScaleUpLimit"),
+        (3, 6, 1, 10, 6, "DesiredWithinRange"),
+        (0, 9, 0, 10, 4, "ScaleUpLimit"),
+        # The doubling meets the maximum exactly: the maximum gives the reason.
+        (5, 11, 1, 10, 10, "TooManyReplicas"),
+        (5, 10, 1, 10, 10, "DesiredWithinRange"),
+        (6, 99, 1, 10, 10, "TooManyReplicas"),
+        (6, 99, 1, 13, 12, "ScaleUpLimit"),
+        (6, 2, 3, 10, 3, "TooFewReplicas"),
+        (6, 3, 3, 10, 3, "DesiredWithinRange"),
+        (3, 0, 0, 10, 0, "DesiredWithinRange"),
+        # The minimum goes first.
+        (3, 5, 6, 7, 6, "TooFewReplicas"),
+        (INT32_MAX, INT32_MAX, 1, INT32_MAX, INT32_MAX, "DesiredWithinRange"),
+    ],
+)
+def test_without_behavior(
+    current: int, wanted: int, minimum: int, maximum: int, after: int, reason: str
+) -> None:
+    """At most double, at least to four, inside the bounds."""
+    result = limit_legacy(current, wanted, minimum, maximum)
+    assert (result.before, result.after, result.reason) == (wanted, after, reason)
+    assert result.policy is None
+    assert result.allowed == (None if reason == "DesiredWithinRange" else after)
+
+
+@pytest.mark.parametrize(
+    ("start", "policy", "furthest"),
+    [
+        # In doubles, 50 * 1.1 is a little more than 55.
+        (50, percent_policy(10), 56),
+        (25, percent_policy(12), 29),
+        # 1 + 14/100 is not (100 + 14)/100: the one gives 58, the other 57.
+        (50, percent_policy(14), 58),
+        (75, percent_policy(36), 102),
+        (6, percent_policy(50), 9),
+        (7, percent_policy(50), 11),
+        (1, percent_policy(900), 10),
+        (0, percent_policy(100), 0),
+        (0, pods_policy(4), 4),
+        (3, pods_policy(4), 7),
+        # Named deviation: an overflowing policy permits all; on amd64 it froze scale-up.
+        (1000, percent_policy(2_000_000_000), INT32_MAX),
+        (1000, pods_policy(INT32_MAX), INT32_MAX),
+    ],
+)
+def test_one_policy_upwards(start: int, policy: ScalingPolicy, furthest: int) -> None:
+    """Percent is rounded up, in doubles as the controller computes them."""
+    result = limited(start, INT32_MAX, up(policy))
+    assert result.after == furthest
+
+
+@pytest.mark.parametrize(
+    ("start", "policy", "furthest"),
+    [
+        (100, percent_policy(1), 99),
+        (9, percent_policy(10), 8),
+        # In doubles, 5 * (1 - 0.8) is a little less than one.
+        (5, percent_policy(80), 0),
+        (10, percent_policy(80), 1),
+        (10, percent_policy(90), 0),
+        (25, percent_policy(92), 1),
+        (50, percent_policy(34), 32),
+        (75, percent_policy(32), 50),
+        (1, percent_policy(1), 0),
+        (5, percent_policy(100), 0),
+        (5, percent_policy(300), 0),
+        (5, pods_policy(3), 2),
+        (5, pods_policy(9), 0),
+        (5, pods_policy(INT32_MAX), 0),
+    ],
+)
+def test_one_policy_downwards(start: int, policy: ScalingPolicy, furthest: int) -> None:
+    """Percent is truncated, so that small counts shrink by one at least."""
+    assert limited(start, 0, down(policy)).after == furthest
+
+
+@pytest.mark.parametrize(
+    ("select", "policies", "start", "furthest", "chosen"),
+    [
+        (MAX, (pods_policy(2), percent_policy(50)), 1, 3, 0),
+        (MIN, (pods_policy(2), percent_policy(50)), 1, 2, 1),
+        (MAX, (pods_policy(2), percent_policy(50)), 10, 15, 1),
+        (MIN, (pods_policy(2), percent_policy(50)), 10, 12, 0),
+        # Of equals the first is named.
+        (MAX, (pods_policy(5), percent_policy(50)), 10, 15, 0),
+        (MIN, (percent_policy(50), pods_policy(5)), 10, 15, 0),
+    ],
+)
+def test_the_policy_that_counts_upwards(
+    select: SelectPolicy,
+    policies: tuple[ScalingPolicy, ...],
+    start: int,
+    furthest: int,
+    chosen: int,
+) -> None:
+    """Max takes the policy that permits the most, Min the one that permits the least."""
+    result = limited(start, 1000, up(*policies, select=select))
+    assert (result.after, result.reason) == (furthest, "ScaleUpLimit")
+    assert (result.allowed, result.policy) == (furthest, policies[chosen])
+
+
+@pytest.mark.parametrize(
+    ("select", "start", "furthest", "chosen"),
+    [(MAX, 10, 5, 1), (MIN, 10, 8, 0), (MAX, 3, 1, 0), (MIN, 2, 1, 1)],
+)
+def test_the_policy_that_counts_downwards(
+    select: SelectPolicy, start: int, furthest: int, chosen: int
+) -> None:
+    """Max takes the largest change, i.e. the smallest count; Min the smallest change."""
+    policies = (pods_policy(2), percent_policy(50))
+    result = limited(start, -1, down(*policies, select=select))
+    assert (result.after, result.reason) == (furthest, "ScaleDownLimit")
+    assert result.policy == policies[chosen]
+
+
+@pytest.mark.parametrize(
+    ("current", "wanted", "bounds", "after", "reason"),
+    [
+        (5, 9, (1, 10), 5, "ScaleUpLimit"),
+        (5, 2, (1, 10), 5, "ScaleDownLimit"),
+        (5, 5, (1, 10), 5, "DesiredWithinRange"),
+        # At the bound the bound gives the reason.
+        (10, 12, (1, 10), 10, "TooManyReplicas"),
+        (1, 0, (1, 10), 1, "TooFewReplicas"),
+    ],
+)
+def test_disabled(
+    current: int, wanted: int, bounds: tuple[int, int], after: int, reason: str
+) -> None:
+    """A disabled direction stays at the current count, whatever its policies say."""
+    off = behavior(
+        rules(pods_policy(9), select=DISABLED), rules(percent_policy(100), select=DISABLED)
+    )
+    result = limited(current, wanted, off, bounds, events((1, 1)), events((1, 1)))
+    assert (result.after, result.reason, result.policy) == (after, reason, None)
+    assert result.until is None
+
+
+@pytest.mark.parametrize(
+    ("current", "wanted", "bounds", "after", "reason"),
+    [
+        (5, 9, (1, 20), 9, "DesiredWithinRange"),
+        (5, 10, (1, 20), 10, "DesiredWithinRange"),
+        (5, 11, (1, 20), 10, "ScaleUpLimit"),
+        (5, 11, (1, 10), 10, "TooManyReplicas"),
+        (5, 10, (1, 10), 10, "DesiredWithinRange"),
+        (5, 9, (1, 8), 8, "TooManyReplicas"),
+        (5, 3, (2, 20), 3, "DesiredWithinRange"),
+        (5, 0, (2, 20), 2, "TooFewReplicas"),
+        (5, 2, (2, 20), 2, "DesiredWithinRange"),
+        # On the spot no bound is looked at.
+        (5, 5, (6, 20), 5, "DesiredWithinRange"),
+        (5, 5, (1, 4), 5, "DesiredWithinRange"),
+    ],
+)
+def test_bounds_with_behavior(
+    current: int, wanted: int, bounds: tuple[int, int], after: int, reason: str
+) -> None:
+    """Only the bound that lies ahead is checked; equal to it, it gives the reason."""
+    result = limited(current, wanted, behavior(), bounds)
+    assert (result.after, result.reason) == (after, reason)
+
+
+def test_the_bound_that_equals_a_rate_limit_gives_the_reason() -> None:
+    """Downwards as upwards."""
+    result = limited(5, 1, down(pods_policy(2)), (3, 20))
+    assert (result.after, result.reason, result.policy) == (3, "TooFewReplicas", None)
+    result = limited(5, 1, down(pods_policy(2)), (2, 20))
+    assert (result.after, result.reason) == (3, "ScaleDownLimit")
+
+
+@pytest.mark.parametrize(
+    ("ups", "downs", "after"),
+    [
+        (events(), events(), 14),
+        (events((3, 10)), events(), 11),
+        (events((4, 10)), events(), 10),
+        # More than the allowance is spent: not down, but no further.
+        (events((9, 10)), events(), 10),
+        # Scale-downs of the period are given back.
+        (events(), events((2, 10)), 16),
+        (events((3, 10)), events((2, 5)), 13),
+        # Exactly a period old is out.
+        (events((3, 60)), events(), 14),
+        (events((3, 59.75)), events(), 11),
+        (events(), events((2, 60)), 14),
+        (events((1, 5), (1, 10), (1, 70)), events(), 12),
+    ],
+)
+def test_events_of_the_period_upwards(ups: Events, downs: Events, after: int) -> None:
+    """Four pods a minute from ten, less what went up since, plus what went down since."""
+    assert limited(10, 99, up(pods_policy(4, 60)), FREE, ups, downs).after == after
+
+
+@pytest.mark.parametrize(
+    ("ups", "downs", "after"),
+    [
+        (events(), events(), 6),
+        (events(), events((3, 10)), 9),
+        (events(), events((9, 10)), 10),
+        (events((2, 10)), events(), 4),
+        (events(), events((3, 60)), 6),
+        (events(), events((3, 59.75)), 9),
+    ],
+)
+def test_events_of_the_period_downwards(ups: Events, downs: Events, after: int) -> None:
+    """Four pods a minute from ten, downwards."""
+    assert limited(10, 0, down(pods_policy(4, 60)), FREE, ups, downs).after == after
+
+
+def test_percent_is_of_the_count_at_the_start_of_the_period() -> None:
+    """From 10, five more half a minute ago: 100% of the ten then, so 20 and not 30."""
+    result = limited(15, 99, up(percent_policy(100, 60)), FREE, events((5, 30)))
+    assert result.after == 20
+    result = limited(15, 0, down(percent_policy(50, 60)), FREE, (), events((5, 30)))
+    assert result.after == 10
+
+
+def test_events_marked_outdated_still_count() -> None:
+    """A later, longer period covers them until their slot is taken."""
+    old = (ScaleEvent(3, BASE - 50, outdated=True),)
+    assert limited(10, 99, up(pods_policy(4, 60)), FREE, old).after == 11
+
+
+@pytest.mark.parametrize(
+    ("ups", "until"),
+    [
+        (events(), None),
+        (events((1, 20)), 40.0),
+        (events((1, 20), (2, 50)), 10.0),
+        (events((2, 70)), None),
+    ],
+)
+def test_until_is_the_first_instant_that_permits_more(ups: Events, until: float | None) -> None:
+    """An event leaves its period; without one nothing is known to let go."""
+    rules = up(pods_policy(4, 60))
+    result = limited(10, 99, rules, FREE, ups)
+    assert result.until == (None if until is None else BASE + until)
+    if result.until is not None:
+        before = limit(10, 99, FREE, rules, ups, (), result.until - 0.25)
+        after = limit(10, 99, FREE, rules, ups, (), result.until)
+        assert before.after == result.after < after.after
+
+
+def test_until_skips_an_event_that_changes_nothing() -> None:
+    """So much is spent that the first event to leave the period frees nothing."""
+    rules = up(pods_policy(4, 60))
+    ups = events((1, 50), (20, 20))
+    result = limited(10, 99, rules, FREE, ups)
+    assert (result.after, result.until) == (10, BASE + 40)
+
+
+def test_until_downwards() -> None:
+    """The same in the other direction, and with two policies the one that binds."""
+    rules = down(pods_policy(4, 60), pods_policy(1, 10), select=MIN)
+    downs = events((1, 5), (2, 30))
+    result = limited(10, 0, rules, FREE, (), downs)
+    assert (result.after, result.until) == (10, BASE + 5)
+    at = limit(10, 0, FREE, rules, (), downs, BASE + 5)
+    assert at.after == 9
+
+
+def test_until_sees_the_events_of_both_directions() -> None:
+    """With more than 100 percent down and a start below zero, a past scale-up holds."""
+    rules = down(percent_policy(200, 10), pods_policy(1, 60), select=MIN)
+    ups, downs = events((2, 5)), events((1, 20))
+    result = limited(1, 0, rules, (0, 9), ups, downs)
+    assert (result.after, result.until) == (1, BASE + 5)
+    assert limit(1, 0, (0, 9), rules, ups, downs, BASE + 5).after == 0
+
+
+def test_a_bound_has_no_until() -> None:
+    """Time does not move a bound."""
+    result = limited(10, 99, up(pods_policy(4, 60)), (1, 11), events((1, 20)))
+    assert (result.reason, result.until) == ("TooManyReplicas", None)
+
+
+FIFTEEN = rules(pods_policy(1, 15), pods_policy(1, 60))
+
+
+def test_an_event_is_appended_while_none_is_outdated() -> None:
+    """The longest period of the rules decides; exactly as old is not outdated."""
+    before = events((1, 60), (2, 10))
+    after = record_event(before, FIFTEEN, 5, BASE)
+    assert after == (*before, ScaleEvent(5, BASE))
+
+
+def test_the_last_outdated_slot_is_taken_over() -> None:
+    """The other outdated entries are marked and stay."""
+    before = events((1, 90), (2, 60.25), (3, 10))
+    assert record_event(before, FIFTEEN, 5, BASE) == (
+        ScaleEvent(1, BASE - 90, outdated=True),
+        ScaleEvent(5, BASE),
+        ScaleEvent(3, BASE - 10),
+    )
+
+
+def test_outdated_stays_outdated() -> None:
+    """A longer period later does not unmark an entry; its slot is still the one to take."""
+    marked = (ScaleEvent(1, BASE - 20, outdated=True), ScaleEvent(2, BASE - 10))
+    assert record_event(marked, FIFTEEN, 5, BASE) == (ScaleEvent(5, BASE), marked[1])
+
+
+def test_a_full_list_does_not_grow() -> None:
+    """One event every 15 s for an hour: as many slots as the longest period holds."""
+    kept: Events = ()
+    for tick in range(240):
+        kept = record_event(kept, FIFTEEN, 1, BASE + 15 * tick)
+    assert len(kept) == 5

@@ -1,0 +1,213 @@
+"""From series to samples of pods: Pods, Resource and ContainerResource metrics."""
+
+import math
+
+import pytest
+
+from autoscaler.core.observation import Gap, GapKind, PodRequests, PodSamples, Reading, Sample
+from autoscaler.core.readings import read
+from autoscaler.core.selectors import parse
+from autoscaler.core.series import Answer, Series
+from autoscaler.core.spec import MetricSpec
+from autoscaler.core.target import Query, SeriesLabels
+from tests.core.builders import (
+    BASE,
+    container,
+    container_cpu,
+    cpu,
+    per_pod,
+    pod,
+    pods,
+    series,
+    utilization,
+)
+
+RPS = per_pod("10")
+CPU = cpu(utilization(50))
+APP = container_cpu(utilization(50), "app")
+TWO = tuple(
+    pod(name, requests=PodRequests((container("app", cpu="1"), container("log", cpu="1"))))
+    for name in ("p0", "p1")
+)
+QUERY = Query("q", window=120.0, max_age=300.0)
+
+
+def reading(metric: MetricSpec, *found: Series, query: Query = QUERY) -> Reading:
+    """Read a metric of two pods in the namespace `shop`, each of containers app and log."""
+    return read(metric, query, Answer(found), "shop", TWO, BASE)
+
+
+def samples(metric: MetricSpec, *found: Series, query: Query = QUERY) -> PodSamples:
+    """Read what must be samples."""
+    result = reading(metric, *found, query=query)
+    assert isinstance(result, PodSamples), result
+    return result
+
+
+def of_pod(value: float, pod: str = "p0", *, age: float = 0.0, **labels: str) -> Series:
+    """Return a series of a pod of the namespace `shop`."""
+    return series(value, age=age, **{"namespace": "shop", "pod": pod, **labels})
+
+
+def test_each_pod_has_its_sample() -> None:
+    """Value in milli-units, the series' own time, the query's window."""
+    result = samples(RPS, of_pod(1.5), of_pod(2, "p1", age=7.0))
+    assert result == PodSamples(
+        {"p0": Sample(1500, BASE, 120.0), "p1": Sample(2000, BASE - 7.0, 120.0)}
+    )
+
+
+def test_other_workloads_pods_are_left_out() -> None:
+    """Neither an unlisted pod nor one of the same name in another namespace counts."""
+    result = samples(RPS, of_pod(1), of_pod(2, "stranger"), of_pod(3, "p1", namespace="other"))
+    assert set(result.samples) == {"p0"}
+    assert result.dropped == {}
+
+
+def test_pods_metrics_obey_their_selector() -> None:
+    """It filters the series of a pod; without it they would be ambiguous."""
+    found = (of_pod(1, verb="get"), of_pod(2, verb="post"))
+    assert samples(per_pod("1", parse("verb=get")), *found).samples["p0"].milli == 1000
+    ambiguous = reading(RPS, *found)
+    assert isinstance(ambiguous, Gap)
+    assert ambiguous.kind is GapKind.AMBIGUOUS
+    assert "aggregate the query by namespace and pod" in ambiguous.detail
+
+
+def test_label_names_come_from_the_query() -> None:
+    """All three of them."""
+    query = Query("q", labels=SeriesLabels("ns", "exported_pod", "name"))
+    found = [
+        series(0.25, ns="shop", exported_pod="p0", name=name, pod="prometheus")
+        for name in ("app", "log")
+    ]
+    assert samples(CPU, *found, query=query).samples["p0"].milli == 500
+    assert samples(APP, *found, query=query).samples["p0"].milli == 250
+
+
+@pytest.mark.parametrize(
+    ("one", "kind"),
+    [
+        (of_pod(math.nan), GapKind.NOT_A_NUMBER),
+        (of_pod(math.inf), GapKind.NOT_A_NUMBER),
+        (of_pod(1, age=300.25), GapKind.STALE),
+    ],
+)
+def test_a_bad_sample_leaves_its_pod_missing(one: Series, kind: GapKind) -> None:
+    """The pod is named with the reason; alone, that is the reading's gap."""
+    result = samples(RPS, one, of_pod(1, "p1"))
+    assert set(result.samples) == {"p1"}
+    assert {name: gap.kind for name, gap in result.dropped.items()} == {"p0": kind}
+    alone = reading(RPS, one)
+    assert isinstance(alone, Gap)
+    assert alone.kind is kind
+
+
+def test_a_sample_exactly_as_old_as_permitted_counts() -> None:
+    """Too old is older than the query's maxAge."""
+    assert set(samples(RPS, of_pod(1, age=300.0)).samples) == {"p0"}
+
+
+def test_no_pod_has_a_series() -> None:
+    """The sentence tells an empty answer from one that is about others."""
+    assert reading(RPS) == Gap(GapKind.EMPTY, "the query returned no series")
+    other = reading(RPS, of_pod(1, "stranger"))
+    assert isinstance(other, Gap)
+    assert other.kind is GapKind.EMPTY
+    assert 'namespace="shop" and pod=<one of the 2 pods>' in other.detail
+
+
+def test_without_pods_nothing_is_read() -> None:
+    """Series without pods are somebody else's."""
+    result = read(RPS, QUERY, Answer((of_pod(1),)), "shop", (), BASE)
+    assert isinstance(result, Gap)
+    assert result.kind is GapKind.EMPTY
+
+
+def test_a_resource_sums_the_containers() -> None:
+    """Each in milli-units; the oldest of their samples dates the pod's."""
+    result = samples(
+        CPU, of_pod(0.2504, container="app", age=3.0), of_pod(0.1004, container="log", age=9.0)
+    )
+    assert result.samples == {"p0": Sample(350, BASE - 9.0, 120.0)}
+
+
+def test_a_container_without_a_series_leaves_the_pod_missing() -> None:
+    """Half a pod's usage would understate its load."""
+    result = samples(
+        CPU,
+        of_pod(0.2, container="app"),
+        *(of_pod(0.2, "p1", container=name) for name in ("app", "log")),
+    )
+    assert set(result.samples) == {"p1"}
+    assert result.dropped == {"p0": Gap(GapKind.PARTIAL, "container log of pod p0 has no series")}
+
+
+def test_containers_that_are_not_in_the_spec_count() -> None:
+    """A sidecar or an ephemeral container uses cpu, too: all series of the pod are summed."""
+    found = [of_pod(0.1, container=name) for name in ("app", "log", "proxy")]
+    assert samples(CPU, *found).samples["p0"].milli == 300
+
+
+def test_a_container_with_a_bad_sample_leaves_the_pod_missing() -> None:
+    """No partial sum."""
+    result = samples(
+        CPU,
+        of_pod(0.2, container="app"),
+        of_pod(math.nan, container="log"),
+        *(of_pod(0.2, "p1", container=name) for name in ("app", "log")),
+    )
+    assert set(result.samples) == {"p1"}
+    assert result.dropped["p0"].kind is GapKind.NOT_A_NUMBER
+
+
+def test_a_series_of_the_whole_pod_stands_for_its_containers() -> None:
+    """A query may sum by pod itself; then there is no container label."""
+    assert samples(CPU, of_pod(0.7)).samples["p0"].milli == 700
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        (of_pod(0.1, container="app", image="a"), of_pod(0.1, container="app", image="b")),
+        (of_pod(0.7), of_pod(0.1, container="app")),
+        (of_pod(0.7, image="a"), of_pod(0.7, image="b")),
+    ],
+)
+@pytest.mark.parametrize("metric", [CPU, APP])
+def test_two_series_of_one_container_are_ambiguous(
+    metric: MetricSpec, found: tuple[Series, ...]
+) -> None:
+    """Summing them would count twice; so would a pod's total beside its containers."""
+    result = reading(metric, of_pod(0.1, "p1", container="app"), *found)
+    assert isinstance(result, Gap)
+    assert result.kind is GapKind.AMBIGUOUS
+    assert "pod p0" in result.detail
+    assert "aggregate the query by namespace, pod and container" in result.detail
+
+
+def test_a_container_resource_takes_its_container_only() -> None:
+    """The other containers need no series."""
+    result = samples(APP, of_pod(0.25, container="app"), of_pod(9, container="log"))
+    assert result.samples == {"p0": Sample(250, BASE, 120.0)}
+
+
+def test_a_pod_without_the_container_is_missing() -> None:
+    """Named with the reason, not counted as zero."""
+    result = samples(APP, of_pod(0.25, container="app"), of_pod(9, "p1", container="log"))
+    assert set(result.samples) == {"p0"}
+    assert result.dropped == {"p1": Gap(GapKind.EMPTY, "pod p1 has no series of container app")}
+
+
+def test_a_pod_without_series_is_just_absent() -> None:
+    """It is missing for the calculator, with nothing to say about a series."""
+    result = samples(RPS, of_pod(1))
+    assert (set(result.samples), result.dropped) == ({"p0"}, {})
+
+
+def test_pods_without_containers_need_a_series() -> None:
+    """A pod's containers come from the spec; whoever is not in it asks nothing of it."""
+    bare = (pod("p0", requests=PodRequests(())), *pods(1)[1:])
+    result = read(CPU, QUERY, Answer((of_pod(0.5, container="x"),)), "shop", bare, BASE)
+    assert isinstance(result, PodSamples)
+    assert result.samples["p0"].milli == 500

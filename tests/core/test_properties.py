@@ -1,0 +1,245 @@
+"""What holds for every spec, every observation and every history."""
+
+import copy
+import math
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from autoscaler.core.decide import decide
+from autoscaler.core.decision import Calculation, Decision, Outcome, Zone
+from autoscaler.core.history import History
+from autoscaler.core.limits import Events, limit
+from autoscaler.core.numbers import INT32_MAX
+from autoscaler.core.observation import Gap, Observation, Scale, Values
+from autoscaler.core.settle import settle, settle_failure
+from autoscaler.core.spec import Behavior, ExternalMetric, Flags, HorizontalPodAutoscalerSpec
+from autoscaler.core.stabilization import Recommendations, stabilize, stabilize_legacy
+from autoscaler.core.status import current_metrics
+from tests.core import strategies
+from tests.core.builders import BASE, pods
+
+# A busy machine is no failure: neither a deadline nor a complaint about slow drawing.
+modest = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+
+
+def drawn(
+    data: st.DataObject,
+    taint: st.SearchStrategy[tuple[Gap, ...]] = strategies.no_gaps | strategies.some_gaps,
+) -> tuple[HorizontalPodAutoscalerSpec, Flags, Observation, History]:
+    """Draw all arguments of a decision but the time; ``taint`` says how readings are incomplete."""
+    spec = data.draw(strategies.specs())
+    usual = strategies.usual_observations(spec, taint)
+    observation = data.draw(usual | usual | strategies.odd_observations(spec, taint))
+    history = data.draw(st.just(History()) | strategies.histories)
+    return spec, data.draw(strategies.flags), observation, history
+
+
+def failed(decision: Decision) -> bool:
+    """Tell whether some metric gave no proposal."""
+    return any(not isinstance(one.outcome, Calculation) for one in decision.metrics)
+
+
+@modest
+@given(st.data())
+def test_a_decision_can_always_be_made(data: st.DataObject) -> None:
+    """No spec, observation or history raises; counts fit int32; every rendering exists."""
+    spec, flags, observation, history = drawn(data)
+    decision, after = decide(spec, flags, observation, history, BASE)
+    assert 0 <= decision.desired <= INT32_MAX
+    for stage in decision.stages:
+        assert 0 <= stage.after <= INT32_MAX
+    assert len(current_metrics(decision)) in {0, len(spec.metrics)}
+    types = [one.type for one in decision.conditions]
+    assert len(types) == len(set(types))
+    if decision.rescale:
+        settled, _ = settle(spec, decision, after)
+        refused, _ = settle_failure(decision, after, history, "conflict")
+        assert [one.type for one in settled.conditions] == types
+        assert [one.type for one in refused.conditions] == types
+
+
+@modest
+@given(st.data())
+def test_bounds_always_hold(data: st.DataObject) -> None:
+    """What is written lies inside; what is left outside is switched off, blocked or unread."""
+    spec, flags, observation, history = drawn(data)
+    decision, _ = decide(spec, flags, observation, history, BASE)
+    if decision.rescale:
+        assert spec.min_replicas <= decision.desired <= spec.max_replicas
+        assert decision.desired != decision.current
+    elif decision.current is not None:
+        assert decision.desired == decision.current
+        inside = spec.min_replicas <= decision.desired <= spec.max_replicas
+        assert inside or decision.zone is Zone.DISABLED
+    else:
+        assert decision.outcome is Outcome.BLOCKED
+
+
+@modest
+@given(st.data())
+def test_a_failed_metric_never_scales_down(data: st.DataObject) -> None:
+    """Whatever the other metrics say, and whatever is remembered."""
+    spec, flags, observation, history = drawn(data)
+    decision, _ = decide(spec, flags, observation, history, BASE)
+    if decision.zone is Zone.METRICS and failed(decision):
+        assert decision.current is not None
+        assert decision.desired >= decision.current
+
+
+@modest
+@given(st.data())
+def test_an_incomplete_reading_never_scales_down(data: st.DataObject) -> None:
+    """Where every reading says that it may understate the truth."""
+    spec, flags, observation, history = drawn(data, strategies.some_gaps)
+    decision, _ = decide(spec, flags, observation, history, BASE)
+    if decision.zone is Zone.METRICS:
+        assert decision.current is not None
+        assert decision.desired >= decision.current
+
+
+@modest
+@given(st.data())
+def test_a_blocked_decision_changes_nothing_but_conditions(data: st.DataObject) -> None:
+    """No count, no recommendation (but the first), no scale event."""
+    spec, flags, observation, history = drawn(data)
+    decision, after = decide(spec, flags, observation, history, BASE)
+    if decision.outcome is Outcome.BLOCKED:
+        assert not decision.rescale
+        assert after.desired_replicas == history.desired_replicas
+        if history.recommendations is not None:
+            assert after.recommendations == history.recommendations
+    assert (after.scale_ups, after.scale_downs) == (history.scale_ups, history.scale_downs)
+
+
+@modest
+@given(st.data())
+def test_decide_is_pure(data: st.DataObject) -> None:
+    """Same arguments, same result; and the arguments, mappings inside them too, are untouched."""
+    arguments = drawn(data)
+    before = copy.deepcopy(arguments)
+    first = decide(*arguments, BASE)
+    assert arguments == before
+    assert decide(*arguments, BASE) == first
+    assert decide(*before, BASE) == first
+
+
+@modest
+@given(st.data())
+def test_more_external_load_never_gives_fewer_replicas(data: st.DataObject) -> None:
+    """With all pods ready and nothing remembered."""
+    spec = data.draw(strategies.specs(strategies.external_metrics))
+    metric = spec.metrics[0]
+    assert isinstance(metric, ExternalMetric)
+    target = metric.target.value or metric.target.average_value or 1
+    near = st.integers(0, 40).map(lambda tenths: target * tenths // 10)
+    less, more = sorted(data.draw(st.tuples(*[near | st.integers(0, 2**63 - 1)] * 2)))
+    current = data.draw(st.integers(0, 12))
+    status = data.draw(st.integers(0, 12))
+    flags = data.draw(strategies.flags)
+
+    def desired(load: int) -> int:
+        observation = Observation(
+            Scale(current, status, "app=web"),
+            pods(current),
+            (Values((load,)),) * len(spec.metrics),
+        )
+        return decide(spec, flags, observation, History(), BASE)[0].desired
+
+    assert desired(less) <= desired(more)
+
+
+@modest
+@given(
+    strategies.counts,
+    strategies.counts,
+    strategies.recommendations,
+    strategies.behaviors,
+    strategies.flags,
+)
+def test_stabilization_stays_between_the_current_and_the_desired_count(
+    current: int, desired: int, entries: Recommendations, rules: Behavior, flags: Flags
+) -> None:
+    """With behavior it never crosses the current count, nor the desired one."""
+    result, _ = stabilize(current, desired, entries, rules, flags, BASE)
+    assert min(current, desired) <= result.after <= max(current, desired)
+
+
+@modest
+@given(
+    strategies.counts,
+    strategies.counts,
+    strategies.recommendations,
+    strategies.behaviors,
+    strategies.flags,
+)
+def test_a_held_count_stands_exactly_until_it_says(
+    current: int, desired: int, entries: Recommendations, rules: Behavior, flags: Flags
+) -> None:
+    """Just before `until` the result is the same, and at it another; without one it is desired."""
+    window = flags.downscale_stabilization
+
+    def with_behavior(at: float) -> tuple[int, float | None]:
+        result, _ = stabilize(current, desired, entries, rules, flags, at)
+        return result.after, result.until
+
+    def without(at: float) -> tuple[int, float | None]:
+        result, _ = stabilize_legacy(desired, entries, window, at)
+        return result.after, result.until
+
+    for path in (with_behavior, without):
+        after, until = path(BASE)
+        if until is None:
+            assert after == desired
+        else:
+            assert until > BASE
+            assert path(math.nextafter(until, 0)) == (after, until)
+            assert path(until)[0] != after
+
+
+@modest
+@given(
+    st.integers(1, 50),
+    strategies.counts,
+    strategies.behaviors,
+    strategies.scale_events,
+    strategies.scale_events,
+    st.floats(0, 1, exclude_max=True),
+)
+def test_a_rate_limit_permits_more_exactly_from_until_on(
+    current: int, wanted: int, rules: Behavior, ups: Events, downs: Events, part: float
+) -> None:
+    """Not sooner: on the way there a limit may only become tighter."""
+
+    def gone(at: float) -> int:
+        return abs(limit(current, wanted, (0, INT32_MAX), rules, ups, downs, at).after - current)
+
+    until = limit(current, wanted, (0, INT32_MAX), rules, ups, downs, BASE).until
+    if until is not None:
+        last = math.nextafter(until, 0)
+        assert gone(min(BASE + (until - BASE) * part, last)) <= gone(BASE)
+        assert gone(last) <= gone(BASE)
+        assert gone(until) > gone(BASE)
+
+
+@modest
+@given(st.data())
+def test_histories_stay_as_long_as_their_windows(data: st.DataObject) -> None:
+    """An hour of syncs, every 15 s: the remembered lists are bounded by windows and periods."""
+    spec = data.draw(strategies.specs(strategies.external_metrics))
+    loads = data.draw(st.lists(strategies.any_milli, min_size=1, max_size=5))
+    history, replicas = History(), spec.min_replicas
+    for sync in range(60):
+        readings = (Values((loads[sync % len(loads)],)),) * len(spec.metrics)
+        seen = Observation(Scale(replicas, replicas, "app=web"), pods(1), readings)
+        now = BASE + 60.0 * sync
+        decision, history = decide(spec, Flags(), seen, history, now)
+        if decision.rescale:
+            decision, history = settle(spec, decision, history)
+            replicas = decision.desired
+    down = None if spec.behavior is None else spec.behavior.scale_down.stabilization_window_seconds
+    up = None if spec.behavior is None else spec.behavior.scale_up.stabilization_window_seconds
+    window = max(300 if down is None else down, up or 0)
+    assert len(history.recommendations or ()) <= window / 60 + 3
+    assert len(history.scale_ups) <= 1800 / 60 + 2
+    assert len(history.scale_downs) <= 1800 / 60 + 2

@@ -1,0 +1,302 @@
+"""Targets through time: stabilization, rate limits, zero, failures, and other people's hands."""
+
+import pytest
+
+from autoscaler.core.spec import Flags, SelectPolicy
+from tests.core.builders import (
+    average,
+    behavior,
+    cpu,
+    external,
+    per_pod,
+    percent_policy,
+    pods_policy,
+    rules,
+    spec,
+    utilization,
+)
+from tests.core.timeline import Timeline
+
+QUEUE = external(average("10"))
+"""Ten messages for each replica."""
+
+
+def test_a_spike_and_its_decline_without_behavior() -> None:
+    """Up at once as far as doubling goes, and down when the window has forgotten the spike."""
+    (
+        Timeline(spec(QUEUE), replicas=1)
+        .at("0s", queue=10).want(1, limited="DesiredWithinRange", reason="")
+        .at("15s", queue=60).want(4, limited="ScaleUpLimit")
+        .at("30s", queue=60).want(6, limited="DesiredWithinRange")
+        .at("45s", queue=20).want(6, stabilized="ScaleDownStabilized").releases("5m30s")
+        .at("2m", queue=20).want(6).releases("5m30s")
+        .at("5m30s", queue=20).want(6, stabilized="ScaleDownStabilized")
+        .at("5m45s", queue=20).want(2, stabilized="ReadyForNewScale")
+        .conditions(AbleToScale="SucceededRescale", ScalingLimited="DesiredWithinRange")
+        .never_releases()
+    )  # fmt: skip
+
+
+def test_without_behavior_a_capped_spike_goes_on_climbing() -> None:
+    """Raw recommendations are remembered: up to 20 while the metric asks for 8, then for 6."""
+    (
+        Timeline(spec(QUEUE), replicas=4)
+        .at("0s", queue=200).want(8, limited="ScaleUpLimit",
+                                  reason="external metric queue(nil) above target")
+        .at("15s", queue=80).want(16, limited="ScaleUpLimit", reason="")
+        .events("SuccessfulRescale")
+        .at("30s", queue=60).want(20, limited="DesiredWithinRange",
+                                  reason="All metrics below target")
+    )  # fmt: skip
+
+
+def test_with_behavior_a_capped_spike_stops_climbing() -> None:
+    """The same readings: the count stays where the metric no longer asks for more."""
+    (
+        Timeline(spec(QUEUE, behavior=behavior()), replicas=4)
+        .at("0s", queue=200).want(8, limited="ScaleUpLimit")
+        .at("15.1s", queue=80).want(8, stabilized="ReadyForNewScale")
+        .at("30.2s", queue=60).want(8, stabilized="ScaleDownStabilized")
+        .releases("5m15.1s")
+    )  # fmt: skip
+
+
+def test_with_behavior_the_down_window_holds_and_releases() -> None:
+    """To the largest recommendation of each last minute, step by step."""
+    down = behavior(down=rules(percent_policy(100), window=60))
+    (
+        Timeline(spec(QUEUE, behavior=down), replicas=8)
+        .at("0s", queue=80).want(8)
+        .at("15s", queue=50).want(8, stabilized="ScaleDownStabilized").releases("1m")
+        .at("30s", queue=20).want(8).releases("1m")
+        .at("1m", queue=20).want(5, stabilized="ScaleDownStabilized").releases("1m15s")
+        .at("1m15s", queue=20).want(2, stabilized="ReadyForNewScale").never_releases()
+    )  # fmt: skip
+
+
+def test_with_behavior_the_up_window_holds_and_releases() -> None:
+    """A spike that lasts for less than the window is not followed."""
+    up = behavior(up=rules(percent_policy(900), window=60))
+    (
+        Timeline(spec(QUEUE, behavior=up), replicas=2)
+        .at("0s", queue=20).want(2)
+        .at("15s", queue=90).want(2, stabilized="ScaleUpStabilized").releases("1m")
+        .at("30s", queue=20).want(2)
+        .at("45s", queue=50).want(2).releases("1m30s")
+        .at("1m15s", queue=90).want(2).releases("1m30s")
+        .at("1m30s", queue=90).want(5, stabilized="ScaleUpStabilized").releases("1m45s")
+        .at("2m20s", queue=90).want(9)
+    )  # fmt: skip
+
+
+def test_pods_policy_over_time() -> None:
+    """Four pods a minute: the next four when the first have left the period."""
+    up = behavior(up=rules(pods_policy(4, 60), window=0))
+    (
+        Timeline(spec(QUEUE, behavior=up), replicas=1)
+        .at("0s", queue=200).want(5, limited="ScaleUpLimit")
+        .at("15s", queue=200).want(5, limited="ScaleUpLimit").releases("1m")
+        .at("59.9s", queue=200).want(5).releases("1m")
+        .at("1m", queue=200).want(9, limited="ScaleUpLimit")
+        .at("2m", queue=110).want(11, limited="DesiredWithinRange")
+        .at("2m15s", queue=200).want(13, limited="ScaleUpLimit")
+        .at("2m30s", queue=200).want(13).releases("3m")
+    )  # fmt: skip
+
+
+def test_percent_policy_downwards_over_time() -> None:
+    """Ten percent a minute of the count at the start of the minute."""
+    down = behavior(down=rules(percent_policy(10, 60), window=0))
+    (
+        Timeline(spec(QUEUE, behavior=down), replicas=100)
+        .at("0s", queue=10).want(90, limited="ScaleDownLimit")
+        .at("30s", queue=10).want(90).releases("1m")
+        .at("1m", queue=10).want(81)
+        .at("2m", queue=10).want(72)
+    )  # fmt: skip
+
+
+def test_scaling_down_gives_room_for_scaling_up() -> None:
+    """Changes of a period are counted net, in both directions."""
+    both = behavior(
+        up=rules(pods_policy(2, 60), window=0), down=rules(percent_policy(100, 60), window=0)
+    )
+    (
+        Timeline(spec(QUEUE, behavior=both), replicas=6)
+        .at("0s", queue=10).want(1)
+        .at("15s", queue=200).want(8, limited="ScaleUpLimit")
+        .at("30s", queue=200).want(8, limited="ScaleUpLimit")
+    )  # fmt: skip
+
+
+def test_a_disabled_direction_stays() -> None:
+    """Scale-down is off: only up."""
+    off = behavior(down=rules(percent_policy(100), window=0, select=SelectPolicy.DISABLED))
+    (
+        Timeline(spec(QUEUE, behavior=off), replicas=2)
+        .at("0s", queue=50).want(5)
+        .at("5m", queue=10).want(5, limited="ScaleDownLimit").never_releases()
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("rule", [None, behavior(down=rules(percent_policy(100), window=60))])
+def test_to_zero_and_back(rule: object) -> None:
+    """With minReplicas 0 an empty queue needs nobody, and its first message somebody."""
+    flags = Flags(downscale_stabilization=60.0)
+    of = spec(QUEUE, minimum=0, behavior=rule)  # type: ignore[arg-type]  # None or a behavior
+    (
+        Timeline(of, replicas=1, flags=flags)
+        .at("0s", queue=10).want(1)
+        .at("15s", queue=0).want(1, stabilized="ScaleDownStabilized")
+        .at("1m15s", queue=0).want(0, reason="All metrics below target")
+        .events("SuccessfulRescale")
+        .at("1m30s", queue=0).want(0, reason="")
+        .at("3m", queue=1).want(1, reason="external metric queue(nil) above target")
+        .conditions(ScalingActive="ValidMetricFound", AbleToScale="SucceededRescale")
+    )  # fmt: skip
+
+
+def test_a_target_set_to_zero_by_hand_stays_off() -> None:
+    """Whatever the queue says, until somebody sets another count."""
+    (
+        Timeline(spec(QUEUE, minimum=1), replicas=3)
+        .at("0s", queue=30).want(3)
+        .by_hand(0)
+        .at("15s", queue=500).want(0, outcome="ok")
+        .conditions(ScalingActive="ScalingDisabled", AbleToScale="SucceededGetScale")
+        .events()
+        .by_hand(1)
+        .at("30s", queue=500).want(4, limited="ScaleUpLimit")
+        .conditions(ScalingActive="ValidMetricFound")
+    )  # fmt: skip
+
+
+def test_our_own_zero_comes_back_when_the_minimum_is_raised() -> None:
+    """It was we who brought it there, so it is we who bring it to the new minimum."""
+    down = behavior(down=rules(percent_policy(100), window=0))
+    zero, two = spec(QUEUE, minimum=0, behavior=down), spec(QUEUE, minimum=2, behavior=down)
+    (
+        Timeline(zero, replicas=1)
+        .at("0s", queue=0).want(0)
+        .change(two)
+        .at("15s", queue=0).want(2, reason="Current number of replicas below Spec.MinReplicas")
+        .by_hand(0)
+        .at("30s", queue=0).want(0).conditions(ScalingActive="ScalingDisabled")
+    )  # fmt: skip
+
+
+def test_a_zero_by_hand_after_our_own_is_theirs() -> None:
+    """Once somebody has left our zero, the next zero is not ours."""
+    down = behavior(down=rules(percent_policy(100), window=0))
+    (
+        Timeline(spec(QUEUE, minimum=0, behavior=down), replicas=1)
+        .at("0s", queue=0).want(0)
+        .by_hand(1)
+        .at("15s", queue=10).want(1)
+        .by_hand(0)
+        .change(spec(QUEUE, minimum=1, behavior=down))
+        .at("30s", queue=100).want(0).conditions(ScalingActive="ScalingDisabled")
+    )  # fmt: skip
+
+
+def test_percent_policies_alone_cannot_leave_zero() -> None:
+    """A hundred percent of nobody is nobody."""
+    up = behavior(up=rules(percent_policy(100), window=0))
+    (
+        Timeline(spec(QUEUE, minimum=0, behavior=up), replicas=0)
+        .at("0s", queue=50).want(0, limited="ScaleUpLimit")
+    )  # fmt: skip
+
+
+def test_a_failed_metric_blocks_scaling_down_and_not_up() -> None:
+    """While one of two does not answer the other may stay or go up."""
+    mails = external(average("10"), "mails")
+    down = behavior(down=rules(percent_policy(100), window=0))
+    (
+        Timeline(spec(QUEUE, mails, behavior=down), replicas=4)
+        .at("0s", queue=None, mails=10).want(4, outcome="blocked").never_releases()
+        .events("FailedGetExternalMetric", "FailedComputeMetricsReplicas")
+        .conditions(ScalingActive="FailedGetExternalMetric")
+        .at("15s", queue=None, mails=40).want(4, outcome="partial")
+        .conditions(ScalingActive="ValidMetricFound")
+        .at("30s", queue=None, mails=60).want(6, outcome="partial")
+        .events("FailedGetExternalMetric", "SuccessfulRescale")
+        .at("45s", queue=10, mails=10).want(1, outcome="ok")
+    )  # fmt: skip
+
+
+def test_a_blocked_sync_recommends_nothing() -> None:
+    """A minute without data neither extends nor shortens what the window holds."""
+    (
+        Timeline(spec(QUEUE, behavior=behavior()), replicas=6)
+        .at("0s", queue=60).want(6)
+        .at("4m", queue=None).want(6, outcome="blocked")
+        .at("4m15s", queue=10).want(6).releases("5m")
+        .at("5m", queue=10).want(1)
+    )  # fmt: skip
+
+
+def test_a_failed_write_is_tried_again_with_a_whole_allowance() -> None:
+    """No event was stored, so nothing of the policy's allowance is spent."""
+    up = behavior(up=rules(pods_policy(4, 60), window=0))
+    (
+        Timeline(spec(QUEUE, behavior=up), replicas=1)
+        .at("0s", queue=200, write_fails="etcd is down").want(1)
+        .events("FailedRescale")
+        .conditions(AbleToScale="FailedUpdateScale", ScalingLimited="ScaleUpLimit")
+        .at("15s", queue=200).want(5)
+        .at("30s", queue=200).want(5).releases("1m15s")
+    )  # fmt: skip
+
+
+def test_a_failed_write_leaves_its_recommendation() -> None:
+    """It counts in the window as if the write had been accepted."""
+    (
+        Timeline(spec(QUEUE), replicas=1)
+        .at("0s", queue=40, write_fails="etcd is down").want(1)
+        .at("15s", queue=10).want(4, stabilized="ScaleDownStabilized", reason="")
+    )  # fmt: skip
+
+
+def test_the_bounds_spend_the_allowance() -> None:
+    """A rescale to a bound is an event like any other."""
+    up = behavior(up=rules(pods_policy(4, 60), window=0))
+    (
+        Timeline(spec(QUEUE, minimum=4, behavior=up), replicas=1)
+        .at("0s", queue=None).want(4, reason="Current number of replicas below Spec.MinReplicas")
+        .at("15s", queue=200).want(5, limited="ScaleUpLimit").releases("1m")
+    )  # fmt: skip
+
+
+def test_a_restart_holds_the_current_count_for_a_window() -> None:
+    """The count that is found is the first recommendation."""
+    (
+        Timeline(spec(QUEUE, behavior=behavior()), replicas=6)
+        .at("0s", queue=60).want(6)
+        .restart()
+        .at("4m", queue=10).want(6, stabilized="ScaleDownStabilized").releases("9m")
+    )  # fmt: skip
+
+
+def test_utilization_over_time() -> None:
+    """CPU at 90% of 60%: up to where it is 60%; within a tenth nothing moves."""
+    (
+        Timeline(spec(cpu(utilization(60))), replicas=4)
+        .at("0s", cpu=90).want(6, reason="cpu resource utilization (percentage of request) above "
+                                         "target")
+        .at("15s", cpu=66).want(6, reason="")
+        .at("30s", cpu=54).want(6, reason="", stabilized="ReadyForNewScale")
+        .at("45s", cpu=40).want(6, reason="All metrics below target",
+                                stabilized="ScaleDownStabilized")
+    )  # fmt: skip
+
+
+def test_several_metrics_over_time() -> None:
+    """The neediest rules; the first to need less waits for the other."""
+    of = spec(per_pod("10"), QUEUE, behavior=behavior(down=rules(percent_policy(100), window=0)))
+    (
+        Timeline(of, replicas=2)
+        .at("0s", rps=30, queue=20).want(6, reason="pods metric rps above target")
+        .at("15s", rps=5, queue=60).want(6, reason="")
+        .at("30s", rps=5, queue=20).want(3, reason="All metrics below target")
+    )  # fmt: skip

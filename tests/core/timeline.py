@@ -1,0 +1,164 @@
+"""A player for tests that read as timelines: at this time, with this reading, want that count.
+
+One target lives through its syncs; its pods are always all ready; every write is accepted
+unless the test says that it fails.
+"""
+
+import math
+import re
+from typing import Self
+
+from autoscaler.core.decide import decide
+from autoscaler.core.decision import Decision
+from autoscaler.core.history import History
+from autoscaler.core.observation import (
+    Gap,
+    GapKind,
+    Observation,
+    PodSamples,
+    Reading,
+    Sample,
+    Scale,
+    Values,
+)
+from autoscaler.core.settle import settle, settle_failure
+from autoscaler.core.spec import (
+    ExternalMetric,
+    Flags,
+    HorizontalPodAutoscalerSpec,
+    MetricSpec,
+    ObjectMetric,
+    ResourceMetric,
+)
+from tests.core.builders import BASE, pods
+
+_TIME = re.compile(r"(?:(\d+)m)?(?:([\d.]+)s)?")
+
+
+def seconds(text: str) -> float:
+    """Read `5m`, `15s` or `1m30s`."""
+    form = _TIME.fullmatch(text)
+    assert form is not None
+    return 60.0 * float(form[1] or 0) + float(form[2] or 0)
+
+
+class Timeline:
+    """One target through time.  Each method returns the timeline, so that calls chain."""
+
+    def __init__(
+        self, spec: HorizontalPodAutoscalerSpec, *, replicas: int = 1, flags: Flags | None = None
+    ) -> None:
+        self.spec = spec
+        self.flags = flags or Flags()
+        self.replicas = replicas
+        self.history = History()
+        self.decision: Decision | None = None
+        self._observation: Observation | None = None
+        self._remembered = History()
+
+    def change(self, spec: HorizontalPodAutoscalerSpec) -> Self:
+        """Edit the spec, as an operator does."""
+        self.spec = spec
+        return self
+
+    def by_hand(self, replicas: int) -> Self:
+        """Let somebody else set the count."""
+        self.replicas = replicas
+        return self
+
+    def restart(self) -> Self:
+        """Lose the memory."""
+        self.history = History()
+        return self
+
+    def at(self, time: str, *, write_fails: str | None = None, **readings: float | None) -> Self:
+        """Sync at a time with a reading by metric name: units, percent of cpu, None for no data."""
+        now = BASE + seconds(time)
+        of = pods(self.replicas)
+        observed = tuple(self._reading(metric, readings, now) for metric in self.spec.metrics)
+        scale = Scale(self.replicas, self.replicas, "app=web")
+        self._observation = Observation(scale, of, observed)
+        previous = self.history
+        decision, history = decide(self.spec, self.flags, self._observation, previous, now)
+        self._remembered = history
+        if decision.rescale and write_fails is None:
+            decision, history = settle(self.spec, decision, history)
+            self.replicas = decision.desired
+        elif decision.rescale and write_fails is not None:
+            decision, history = settle_failure(decision, history, previous, write_fails)
+        self.decision, self.history = decision, history
+        return self
+
+    def want(
+        self,
+        replicas: int,
+        *,
+        reason: str | None = None,
+        stabilized: str | None = None,
+        limited: str | None = None,
+        outcome: str | None = None,
+    ) -> Self:
+        """Check the count after the last sync, and what else is given."""
+        decision = self._last()
+        assert self.replicas == replicas, decision.stages
+        if reason is not None:
+            assert decision.reason == reason
+        if stabilized is not None:
+            assert decision.stabilization is not None
+            assert decision.stabilization.reason == stabilized
+        if limited is not None:
+            assert decision.limit is not None
+            assert decision.limit.reason == limited
+        if outcome is not None:
+            assert decision.outcome == outcome
+        return self
+
+    def conditions(self, **reasons: str) -> Self:
+        """Check the reasons of conditions by type."""
+        actual = {one.type: one.reason for one in self.history.conditions}
+        assert {type_: actual.get(type_) for type_ in reasons} == reasons
+        return self
+
+    def events(self, *reasons: str) -> Self:
+        """Check the reasons of the last sync's events, in order."""
+        assert tuple(one.reason for one in self._last().events) == reasons
+        return self
+
+    def releases(self, time: str) -> Self:
+        """Check that `releases_at` is the first instant at which the result changes.
+
+        The same observation is decided again just before and at that instant.
+        """
+        decision = self._last()
+        assert decision.releases_at is not None
+        assert abs(decision.releases_at - BASE - seconds(time)) < 1e-6
+        assert self._again(math.nextafter(decision.releases_at, 0)) == decision.desired
+        assert self._again(decision.releases_at) != decision.desired
+        return self
+
+    def never_releases(self) -> Self:
+        """Check that no instant is named."""
+        assert self._last().releases_at is None
+        return self
+
+    def _last(self) -> Decision:
+        assert self.decision is not None
+        return self.decision
+
+    def _again(self, now: float) -> int:
+        assert self._observation is not None
+        decision, _ = decide(self.spec, self.flags, self._observation, self._remembered, now)
+        return decision.desired
+
+    def _reading(
+        self, metric: MetricSpec, readings: dict[str, float | None], now: float
+    ) -> Reading:
+        name = metric.name if hasattr(metric, "name") else metric.metric.name
+        given = readings[name]
+        if given is None:
+            return Gap(GapKind.ERROR, f"no answer for {name}")
+        if isinstance(metric, ExternalMetric | ObjectMetric):
+            return Values((round(given * 1000),))
+        # Every pod requests one cpu, so that 10 milli are one percent.
+        milli = round(given * (10 if isinstance(metric, ResourceMetric) else 1000))
+        return PodSamples({f"p{index}": Sample(milli, now, 60.0) for index in range(self.replicas)})
