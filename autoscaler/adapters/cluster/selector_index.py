@@ -1,5 +1,6 @@
 """Which of many selectors match a pod, without trying all of them."""
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -7,6 +8,8 @@ from autoscaler.core.selectors import LabelSelector, Operator, parse
 
 _Entry = tuple[str, LabelSelector]
 _Pair = tuple[str, str]
+
+_LABEL_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
 
 
 class SelectorIndex:
@@ -63,11 +66,17 @@ class SelectorIndex:
 
 
 def is_indexable(selector: str) -> bool:
-    """Tell whether a selector can be read and states a condition."""
+    """Tell whether a selector can be read, states a condition, and holds only labels.
+
+    The API server knows more than `core.selectors` does, such as `size>3`.
+    """
     try:
-        return not parse(selector).empty
+        parsed = parse(selector)
     except ValueError:
         return False
+    keys = [key for key, _ in parsed.match_labels]
+    keys += [requirement.key for requirement in parsed.match_expressions]
+    return not parsed.empty and all(_LABEL_KEY.fullmatch(key) for key in keys)
 
 
 def _readable(selectors: Iterable[str]) -> Iterator[_Entry]:

@@ -1,0 +1,221 @@
+"""The scales of one kind, mirrored from the objects themselves."""
+
+import threading
+from collections.abc import Callable
+from sys import intern
+from typing import TypedDict, cast
+from urllib.parse import quote
+
+from autoscaler.adapters.cluster.api import Api
+from autoscaler.adapters.cluster.crd_paths import read_paths
+from autoscaler.adapters.cluster.failures import Failure, JsonObject
+from autoscaler.adapters.cluster.kinds import ScalableKinds, ScalableResource
+from autoscaler.adapters.cluster.pods import MALFORMED
+from autoscaler.adapters.cluster.watch_scopes import ALL
+from autoscaler.adapters.cluster.workload_scales import ScaleOf, built_in
+from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.core.spec import ScaleTargetRef
+
+Key = tuple[str, str]
+"""Namespace and name."""
+
+
+class _MetadataJson(TypedDict, total=False):
+    namespace: str
+    name: str
+
+
+class _ObjectJson(TypedDict, total=False):
+    metadata: _MetadataJson
+
+
+class ScaleMirror:
+    """Fits `mirrors.Mirror` for the objects of one kind, in one namespace or in ALL.
+
+    Only the objects that ``wanted`` names are kept, and of them only the scale; the copy knows
+    of those that were wanted when its list began.  A scale of None is one that must be read
+    directly: its object cannot be read here, or is known to be older than our own last write.
+    """
+
+    instead = "their scales are read one by one"
+
+    def __init__(
+        self,
+        api: Api,
+        kinds: ScalableKinds,
+        ref: ScaleTargetRef,
+        namespace: str,
+        wanted: Callable[[], frozenset[Key]],
+    ) -> None:
+        self.name = _name(ref, namespace)
+        self._api = api
+        self._kinds = kinds
+        self._ref = ref
+        self._namespace = namespace
+        self._wanted = wanted
+        self._rediscover = False
+        self._resource: ScalableResource | None = None
+        self._scale_of: ScaleOf | None = None
+        self._lock = threading.Lock()
+        self._covered: frozenset[Key] = frozenset()
+        self._scales: dict[Key, Scale | None] = {}
+        self._version = ""
+        """How far the events are that were taken in."""
+        self._ahead: dict[Key, Scale] = {}
+        """Our own writes that are newer than that."""
+        self._listing: dict[Key, Scale | None] | None = None
+        self._listing_covers: frozenset[Key] = frozenset()
+        self._written_meanwhile: dict[Key, Scale] = {}
+
+    # -- for readers -----------------------------------------------------------------------
+
+    def at_hand(self, namespace: str, name: str) -> Scale | Unavailable | None:
+        """Return a scale; None where it must be read directly."""
+        key = (namespace, name)
+        with self._lock:
+            if key not in self._covered:
+                return None
+            if key in self._scales:
+                return self._scales[key]
+            resource = self._resource
+        if resource is None:
+            return None
+        qualified = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
+        return Unavailable(f'{qualified} "{name}" not found in namespace "{namespace}"')
+
+    def put(self, namespace: str, name: str, scale: Scale) -> None:
+        """Take in a scale that the server answered to our own write.
+
+        Versions of one resource are compared as integers, as KEP-5504 permits; where one is no
+        number, the scale must be read directly until the watch brings the very version.
+        """
+        key = (namespace, name)
+        with self._lock:
+            if self._listing is not None:
+                self._written_meanwhile[key] = scale
+            if key in self._covered:
+                self._put(key, scale)
+
+    def _put(self, key: Key, scale: Scale) -> None:
+        version, known = scale.resource_version, self._scales.get(key)
+        if known is not None and known.resource_version == version:
+            return
+        newer = is_newer(version, self._version)
+        if newer is False:
+            return  # the watch has been there: it knows of this write, and of what came after it
+        ahead = self._ahead.get(key)
+        if ahead is not None and is_newer(version, ahead.resource_version) is False:
+            return
+        self._ahead[key] = scale
+        self._scales[key] = scale if newer else None
+
+    # -- for the watch ---------------------------------------------------------------------
+
+    def path(self, deadline: float) -> str | Failure:
+        """Find the resource and, for a custom one, where it keeps its counts."""
+        find = self._kinds.rediscover if self._rediscover else self._kinds.find
+        resource = find(self._ref, deadline)
+        if isinstance(resource, Failure):
+            return resource
+        scale_of = built_in(resource)
+        if scale_of is None:
+            paths = read_paths(self._api, resource, deadline)
+            if isinstance(paths, Failure):
+                return paths
+            scale_of = paths.read
+        self._resource, self._scale_of = resource, scale_of
+        root = f"/apis/{resource.group}" if resource.group else "/api"
+        where = f"/namespaces/{quote(self._namespace, safe='')}" if self._namespace else ""
+        return f"{root}/{resource.version}{where}/{resource.plural}"
+
+    def begin(self) -> None:
+        """Begin a list."""
+        with self._lock:
+            self._listing = {}
+            self._listing_covers = self._wanted()
+            self._written_meanwhile = {}
+
+    def add(self, items: list[JsonObject]) -> None:
+        """Take in a page.  Raises one of MALFORMED for objects without a name."""
+        if self._listing is None:
+            return
+        for obj in items:
+            key = _key(obj)
+            if key in self._listing_covers:
+                self._listing[key] = self._read(obj)
+
+    def commit(self, version: str) -> None:
+        """Put the list in force.
+
+        It was begun after the writes that are forgotten here, so it shows them.  Those that
+        were answered meanwhile may be newer than it.
+        """
+        with self._lock:
+            self._scales = self._listing or {}
+            self._covered = self._listing_covers
+            self._listing = None
+            self._version = version
+            self._ahead = {}
+            for key, scale in self._written_meanwhile.items():
+                if key in self._covered:
+                    self._put(key, scale)
+            self._written_meanwhile = {}
+
+    def apply(self, kind: str, obj: JsonObject, version: str) -> None:
+        """Take in an event.  Raises one of MALFORMED for an object without a name."""
+        if kind == "BOOKMARK":
+            with self._lock:
+                self._version = version
+            return
+        key = _key(obj)
+        scale = self._read(obj) if kind != "DELETED" and key in self._covered else None
+        with self._lock:
+            self._version = version
+            if key not in self._covered or self._is_behind(key, version):
+                return
+            self._ahead.pop(key, None)
+            if kind == "DELETED":
+                self._scales.pop(key, None)
+            else:
+                self._scales[key] = scale
+
+    def clear(self) -> None:
+        """Forget all; the resource is looked for anew next time."""
+        with self._lock:
+            self._covered = frozenset()
+            self._scales, self._ahead = {}, {}
+            self._listing = None
+            self._rediscover = True
+
+    def _is_behind(self, key: Key, version: str) -> bool:
+        """Tell whether an event is older than our own write of its object."""
+        ahead = self._ahead.get(key)
+        if ahead is None or ahead.resource_version == version:
+            return False
+        # What cannot be compared may be older.
+        return is_newer(version, ahead.resource_version) is not True
+
+    def _read(self, obj: JsonObject) -> Scale | None:
+        if self._scale_of is None:
+            return None
+        try:
+            return self._scale_of(obj)
+        except MALFORMED:
+            return None  # the direct read says what is the matter with it
+
+
+def is_newer(version: str, other: str) -> bool | None:
+    """Compare two resourceVersions of one resource type; None where they are no numbers."""
+    if not (version.isdecimal() and other.isdecimal()):
+        return None
+    return int(version) > int(other)
+
+
+def _key(obj: JsonObject) -> Key:
+    metadata = cast("_ObjectJson", obj)["metadata"]
+    return intern(metadata["namespace"]), metadata["name"]
+
+
+def _name(ref: ScaleTargetRef, namespace: str) -> str:
+    kind = f"{ref.kind}.{ref.group}" if ref.group else ref.kind
+    return kind if namespace == ALL else f'{kind} in namespace "{namespace}"'

@@ -1,0 +1,205 @@
+"""The two requests of a watch: a list in pages, and the events after it."""
+
+import json
+import random
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypedDict, cast
+
+import urllib3
+
+from autoscaler import clock
+from autoscaler.adapters.cluster.api import Api
+from autoscaler.adapters.cluster.failures import Failure, JsonObject, from_exception, malformed
+from autoscaler.adapters.cluster.mirrors import Mirror, Pace
+from autoscaler.adapters.cluster.pods import MALFORMED
+from autoscaler.adapters.cluster.streams import Stream
+
+_PAGE_SECONDS = 60.0
+_WORKED_SECONDS = 1.0
+"""A watch that lasted this long without an error worked."""
+_RESUMABLE = frozenset({429, 500, 502, 503, 504})
+_EVENTS = frozenset({"ADDED", "MODIFIED", "DELETED", "BOOKMARK"})
+
+_ListMetadataJson = TypedDict(
+    "_ListMetadataJson", {"continue": str, "resourceVersion": str}, total=False
+)
+
+
+class _ListJson(TypedDict, total=False):
+    metadata: _ListMetadataJson
+    items: list[JsonObject]
+
+
+class _MetadataJson(TypedDict):
+    resourceVersion: str
+
+
+class _ObjectJson(TypedDict):
+    metadata: _MetadataJson
+
+
+class _StatusJson(TypedDict, total=False):
+    code: int
+    reason: str
+    message: str
+
+
+class _EventJson(TypedDict):
+    type: str
+    object: JsonObject
+
+
+@dataclass(slots=True)
+class Course:
+    """How a watch went: ``version`` is where to resume, None for a new list."""
+
+    version: str | None
+    failure: Failure | None = None
+    """Why it ended, unless in good order or because it was interrupted."""
+    worked: bool = False
+    heard: float = 0.0
+    """The last instant at which the server was certainly there."""
+
+
+class WatchRequests:
+    """Sends the requests and feeds the mirror, on one thread; another may interrupt."""
+
+    def __init__(self, api: Api, mirror: Mirror, pace: Pace) -> None:
+        self._api = api
+        self._mirror = mirror
+        self._pace = pace
+        self._lock = threading.Lock()
+        self._stream: Stream | None = None
+        self._interrupted = False
+        self._ended = False
+
+    def end(self) -> None:
+        """End what is going on for good: a watch at once, a list after the page in hand."""
+        self._ended = True
+        self.interrupt()
+
+    def interrupt(self) -> None:
+        """End the watch that is going on, or else the next one; a list is finished."""
+        with self._lock:
+            self._interrupted = True
+            if self._stream is not None:
+                self._stream.cancel()
+
+    def resume(self) -> None:
+        """Allow watches again after an interruption."""
+        with self._lock:
+            self._interrupted = False
+
+    def list_all(self, path: str) -> str | Failure | None:
+        """Fill the mirror; return the list's resourceVersion, None when ended."""
+        self._mirror.begin()
+        query = {"limit": str(self._pace.page)}
+        while not self._ended:
+            page = self._page(path, query)
+            if isinstance(page, Failure):
+                return page
+            if not page.get("continue"):
+                self._mirror.commit(page["resourceVersion"])
+                return page["resourceVersion"]
+            query["continue"] = page["continue"]
+        return None
+
+    def _page(self, path: str, query: dict[str, str]) -> _ListMetadataJson | Failure:
+        answer = self._api.once("GET", path, clock.monotonic() + _PAGE_SECONDS, query=query)
+        if isinstance(answer, Failure):
+            return answer
+        try:
+            page = cast("_ListJson", answer)
+            self._mirror.add(page["items"])
+            if not page["metadata"]["resourceVersion"]:
+                raise ValueError("it has no resourceVersion")
+        except MALFORMED as error:
+            return self._unreadable("list", error)
+        return page["metadata"]
+
+    def follow(self, path: str, version: str, opened: Callable[[], None]) -> Course | Failure:
+        """Feed the mirror with the events after a resourceVersion, until the watch ends.
+
+        The server ends it in good order after a random time, so that the watches of many
+        clients do not end together.  ``opened`` is called when the server has agreed; Failure
+        means that it did not.
+        """
+        pace = self._pace
+        seconds = random.randint(pace.shortest_watch, pace.longest_watch)  # noqa: S311 - no secret
+        query = {
+            "watch": "true",
+            "resourceVersion": version,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(seconds),
+        }
+        response = self._api.stream(path, query, pace.head)
+        if isinstance(response, Failure):
+            return response
+        opened()
+        began = clock.monotonic()
+        stream = Stream(response, began + seconds + pace.grace)
+        course = Course(version, heard=began)
+        with self._lock:
+            self._stream = stream
+        try:
+            if not self._interrupted:
+                self._consume(stream, course)
+        finally:
+            with self._lock:
+                self._stream = None
+            stream.close()
+        course.worked = course.worked or clock.monotonic() - began >= _WORKED_SECONDS
+        if self._interrupted:
+            course.failure = None
+        elif course.failure is None and not course.worked:
+            course.failure = Failure(f"the API server {self._api.server} ended the watch at once")
+        return course
+
+    def _consume(self, stream: Stream, course: Course) -> None:
+        try:
+            for line in stream:
+                course.failure = self._take(line, course)
+                if course.failure is not None:
+                    break
+            course.heard = clock.monotonic()
+        except urllib3.exceptions.TimeoutError:
+            course.heard = stream.heard
+            silence = clock.monotonic() - stream.heard
+            course.failure = Failure(
+                f"the API server {self._api.server} was silent for {silence:.0f} s"
+            )
+        except urllib3.exceptions.HTTPError as error:
+            course.heard = clock.monotonic()
+            course.failure = from_exception(error, self._api.server, 0.0)
+
+    def _take(self, line: bytes, course: Course) -> Failure | None:
+        try:
+            event = cast("_EventJson", json.loads(line))
+            kind, obj = event["type"], event["object"]
+            if kind == "ERROR":
+                return _error(cast("_StatusJson", obj), course)
+            version = cast("_ObjectJson", obj)["metadata"]["resourceVersion"]
+            if kind not in _EVENTS or not version:
+                raise ValueError(f"type {kind}, resourceVersion {version}")
+            self._mirror.apply(kind, obj, version)
+        except MALFORMED as error:
+            course.version = None
+            return self._unreadable("watch event", error)
+        course.version = version
+        course.worked = True
+        return None
+
+    def _unreadable(self, what: str, error: Exception) -> Failure:
+        cause = f"{type(error).__name__}: {error}"
+        return malformed(self._api.server, f"a {what} that cannot be read ({cause})")
+
+
+def _error(status: _StatusJson, course: Course) -> Failure:
+    """Read the ERROR event that ends a watch; only what is transient lets it be resumed."""
+    code = status.get("code", 0)
+    if code not in _RESUMABLE:
+        course.version = None
+    message = status.get("message", "an error without a message")
+    return Failure(message, status=code or 500, reason=status.get("reason", ""), transient=True)

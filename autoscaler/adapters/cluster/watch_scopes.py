@@ -1,0 +1,131 @@
+"""Which watches cover the namespaces that are needed: one of all, or one for each."""
+
+import threading
+from collections.abc import Callable, Collection
+from typing import Generic
+
+from autoscaler import clock
+from autoscaler.adapters.cluster.mirrors import Notes
+from autoscaler.adapters.cluster.watch import M, State, Watch
+
+ALL = ""
+"""The namespace of a watch of all namespaces."""
+
+_MOST_WATCHES = 100
+"""Above this, where all namespaces at once are forbidden, the rest is read directly."""
+
+Changed = Callable[[Watch[M]], None]
+
+
+class WatchScopes(Generic[M]):
+    """The watches of one resource.
+
+    Each namespace has its own up to ``most_namespaces``; beyond that one watch covers all of
+    them, unless it is refused.  ``create`` makes a watch of a namespace, or of ALL;
+    ``changed`` is called, on some thread, when one becomes ready or is refused.
+    """
+
+    def __init__(
+        self,
+        create: Callable[[str, Changed[M]], Watch[M]],
+        most_namespaces: int,
+        notes: Notes,
+        changed: Callable[[], None],
+    ) -> None:
+        self._create = create
+        self._most = most_namespaces
+        self._notes = notes
+        self._changed = changed
+        self._lock = threading.RLock()
+        self._needed: frozenset[str] = frozenset()
+        self._all: Watch[M] | None = None
+        self._each: dict[str, Watch[M]] = {}
+        self._all_refused = False
+        self._retired: list[Watch[M]] = []
+        self._closed = False
+
+    def find(self, namespace: str) -> Watch[M] | None:
+        """Return the watch that covers a namespace; None where there is none."""
+        every = self._all
+        if every is not None and every.state is State.SYNCED:
+            return every
+        return self._each.get(namespace) or every
+
+    def watches(self) -> list[Watch[M]]:
+        """Return the watches that run now."""
+        with self._lock:
+            return [*([self._all] if self._all else []), *self._each.values()]
+
+    def covering(self, namespace: str) -> list[Watch[M]]:
+        """Return every watch that sees a namespace, ready or not."""
+        with self._lock:
+            return [watch for watch in (self._all, self._each.get(namespace)) if watch is not None]
+
+    @property
+    def settled(self) -> bool:
+        """Whether every namespace is either covered or known to be impossible to cover."""
+        with self._lock:
+            if self._all is not None:
+                return self._all.state is State.SYNCED
+            return all(watch.state is not State.STARTING for watch in self._each.values())
+
+    def need(self, namespaces: Collection[str]) -> None:
+        """Cover these namespaces and no others."""
+        with self._lock:
+            self._needed = frozenset(namespaces)
+            if not self._closed:
+                self._arrange()
+
+    def end(self) -> None:
+        """Let the watches end soon."""
+        with self._lock:
+            self._closed = True
+            for watch in self.watches():
+                watch.end()
+
+    def join(self, deadline: float) -> None:
+        """Wait until a deadline for the threads of watches that were told to end."""
+        with self._lock:
+            watches = [*self.watches(), *self._retired]
+        for watch in watches:
+            watch.join(deadline - clock.monotonic())
+
+    def _arrange(self) -> None:
+        if self._all is None and not self._all_refused and len(self._needed) > self._most:
+            self._all = self._begin(ALL)
+        covered = self._all is not None and self._all.state is State.SYNCED
+        for namespace in list(self._each):
+            if covered or namespace not in self._needed:
+                self._retire(self._each.pop(namespace))
+        if self._all is None:
+            missing = sorted(self._needed - self._each.keys())
+            room = max(0, _MOST_WATCHES - len(self._each))
+            for namespace in missing[:room]:
+                self._each[namespace] = self._begin(namespace)
+            self._tell_of(missing[room:])
+
+    def _begin(self, namespace: str) -> Watch[M]:
+        watch = self._create(namespace, self._on_change)
+        watch.start()
+        return watch
+
+    def _retire(self, watch: Watch[M]) -> None:
+        watch.end()
+        self._retired = [*(old for old in self._retired if old.alive), watch]
+
+    def _on_change(self, watch: Watch[M]) -> None:
+        with self._lock:
+            if watch is self._all and not self._closed:
+                if watch.state is State.REFUSED:
+                    self._all, self._all_refused = None, True
+                    self._retire(watch)
+                self._arrange()
+        self._changed()
+
+    def _tell_of(self, rest: list[str]) -> None:
+        if rest:
+            self._notes.say(
+                "too many namespaces",
+                f"{_MOST_WATCHES} namespaces are watched one by one, because all at once are "
+                f"refused; {len(rest)} more are read without a watch",
+            )

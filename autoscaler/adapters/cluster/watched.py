@@ -1,0 +1,243 @@
+"""The cluster as watches show it: scales and pods without a request for each target."""
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from autoscaler import clock
+from autoscaler.adapters.cluster.api import Api
+from autoscaler.adapters.cluster.kinds import ScalableKinds
+from autoscaler.adapters.cluster.mirrors import Notes, Pace
+from autoscaler.adapters.cluster.pod_lists import Pods
+from autoscaler.adapters.cluster.pod_mirror import PodMirror
+from autoscaler.adapters.cluster.pods import PodReader
+from autoscaler.adapters.cluster.scale_mirror import Key, ScaleMirror
+from autoscaler.adapters.cluster.scales import Scales
+from autoscaler.adapters.cluster.selector_index import is_indexable
+from autoscaler.adapters.cluster.watch import State, Watch
+from autoscaler.adapters.cluster.watch_scopes import Changed, WatchScopes
+from autoscaler.core.observation import Pod, Scale, Unavailable
+from autoscaler.core.spec import ScaleTargetRef, needs_pods
+from autoscaler.core.target import Target
+from autoscaler.core.writes import Superseded, WriteOutcome, Written
+
+_CLOSE_SECONDS = 1.0
+_MOST_POD_NAMESPACES = 8
+"""Above this all pods are watched at once, those of other namespaces being dropped."""
+
+_Kind = tuple[str, str]
+"""apiVersion and kind, as a target's reference has them."""
+
+
+class WatchedCluster:
+    """Scales and pods of the targets, from watches where there can be any.
+
+    What is at hand never waits for anything.  ``on_note`` is told, on some thread, a sentence
+    for each thing that cannot be watched and is read directly instead.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        scales: Scales,
+        pods: Pods,
+        targets: Sequence[Target],
+        *,
+        on_note: Callable[[str], None] = lambda _: None,
+        pace: Pace | None = None,
+    ) -> None:
+        self._api = api
+        self._scales = scales
+        self._pods = pods
+        self._targets = tuple(targets)
+        self._notes = Notes(on_note)
+        self._pace = pace or Pace()
+        self._kinds = ScalableKinds(api)
+        self._reader = PodReader()
+        self._lock = threading.RLock()
+        self._changed = threading.Condition()
+        self._closed = False
+        self._wanted: dict[_Kind, frozenset[Key]] = {}
+        self._scale_watches: dict[_Kind, WatchScopes[ScaleMirror]] = {}
+        self._asked: dict[str, frozenset[str]] = {}
+        """By namespace, the selectors that were asked for and were not at hand."""
+        self._pod_watches = WatchScopes(
+            self._pod_watch, _MOST_POD_NAMESPACES, self._notes, self._tell_change
+        )
+
+    # -- life ------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin the watches, one daemon thread each."""
+        self.set_targets(self._targets)
+
+    def set_targets(self, targets: Sequence[Target]) -> None:
+        """Watch what these targets need, and no more what only others needed."""
+        wanted: dict[_Kind, set[Key]] = defaultdict(set)
+        for target in targets:
+            ref = target.spec.scale_target_ref
+            wanted[ref.api_version, ref.kind].add((target.namespace, ref.name))
+        with self._lock:
+            if self._closed:
+                return
+            self._targets = tuple(targets)
+            old, self._wanted = (
+                self._wanted,
+                {kind: frozenset(keys) for kind, keys in wanted.items()},
+            )
+            for kind in self._scale_watches.keys() - wanted.keys():
+                self._scale_watches.pop(kind).end()
+            for kind, keys in self._wanted.items():
+                self._watch_scales(kind, more=bool(keys - old.get(kind, frozenset())))
+            self._asked = {}
+            self._pod_watches.need(self._pod_namespaces())
+
+    def wait_synced(self, deadline: float) -> bool:
+        """Wait until all that can be watched is at hand; False when the deadline comes first."""
+        with self._changed:
+            return self._changed.wait_for(
+                lambda: self._closed or (self._scales_settled() and self._pod_watches.settled),
+                timeout=max(0.0, deadline - clock.monotonic()),
+            )
+
+    def close(self) -> None:
+        """End the watches, within about a second; what is asked of them now must be read."""
+        with self._lock:
+            self._closed = True
+            scopes: list[WatchScopes[ScaleMirror] | WatchScopes[PodMirror]]
+            scopes = [*self._scale_watches.values(), self._pod_watches]
+        self._tell_change()
+        deadline = clock.monotonic() + _CLOSE_SECONDS
+        for watches in scopes:
+            watches.end()
+        for watches in scopes:
+            watches.join(deadline)
+
+    # -- scales ----------------------------------------------------------------------------
+
+    def scale_at_hand(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:
+        """Return the scale as the watch shows it; None where it must be read.
+
+        Unavailable says that the object is not there, or that the watch is broken for so long
+        that what it showed cannot be trusted.
+        """
+        watches = self._scale_watches.get((ref.api_version, ref.kind))
+        watch = watches.find(namespace) if watches is not None else None
+        if watch is None or watch.state is not State.SYNCED:
+            return None
+        return watch.doubt or watch.mirror.at_hand(namespace, ref.name)
+
+    def read(self, namespace: str, ref: ScaleTargetRef, deadline: float) -> Scale | Unavailable:
+        """Read the scale from the API server."""
+        return self._scales.read(namespace, ref, deadline)
+
+    def write(
+        self, namespace: str, ref: ScaleTargetRef, scale: Scale, replicas: int, deadline: float
+    ) -> WriteOutcome:
+        """Write as `Scales.write` does; what the server answered is at hand from now on."""
+        outcome = self._scales.write(namespace, ref, scale, replicas, deadline)
+        watches = self._scale_watches.get((ref.api_version, ref.kind))
+        if watches is not None and isinstance(outcome, Written | Superseded):
+            for watch in watches.covering(namespace):
+                watch.mirror.put(namespace, ref.name, outcome.scale)
+        return outcome
+
+    # -- pods ------------------------------------------------------------------------------
+
+    def pods_at_hand(self, namespace: str, selector: str) -> tuple[Pod, ...] | Unavailable | None:
+        """Return the pods as the watch shows them, by name; None where they must be listed.
+
+        A namespace or a selector that is asked for the first time is watched from then on.
+        """
+        watch = self._pod_watches.find(namespace)
+        if watch is not None and watch.state is State.SYNCED:
+            doubt = watch.doubt
+            if doubt is not None:
+                return doubt
+            pods = watch.mirror.pods(namespace, selector)
+            if pods is not None:
+                return pods
+        if watch is not None and watch.mirror.expects(namespace, selector):
+            return None
+        if selector not in self._asked.get(namespace, ()) and is_indexable(selector):
+            self._ask(namespace, selector)
+        return None
+
+    def pods(self, namespace: str, selector: str, deadline: float) -> tuple[Pod, ...] | Unavailable:
+        """List the pods at the API server."""
+        return self._pods.pods(namespace, selector, deadline)
+
+    # -- what is watched -------------------------------------------------------------------
+
+    def _watch_scales(self, kind: _Kind, *, more: bool) -> None:
+        """Watch one kind; ``more`` says that there are objects that were not wanted before."""
+        watches = self._scale_watches.get(kind)
+        if watches is None:
+            create = partial(self._scale_watch, kind)
+            watches = WatchScopes(create, 1, self._notes, self._tell_change)
+            self._scale_watches[kind] = watches
+        elif more:
+            for watch in watches.watches():
+                watch.relist()
+        watches.need({namespace for namespace, _ in self._wanted[kind]})
+
+    def _scale_watch(
+        self, kind: _Kind, namespace: str, changed: Changed[ScaleMirror]
+    ) -> Watch[ScaleMirror]:
+        mirror = ScaleMirror(
+            self._api,
+            self._kinds,
+            ScaleTargetRef(*kind, name=""),
+            namespace,
+            lambda: self._wanted.get(kind, frozenset()),
+        )
+        return Watch(self._api, mirror, self._pace, self._notes, changed)
+
+    def _pod_watch(self, namespace: str, changed: Changed[PodMirror]) -> Watch[PodMirror]:
+        mirror = PodMirror(namespace, self._selectors, self._await_scales, self._reader)
+        return Watch(self._api, mirror, self._pace, self._notes, changed)
+
+    def _ask(self, namespace: str, selector: str) -> None:
+        with self._lock:
+            if self._closed:
+                return
+            self._asked[namespace] = self._asked.get(namespace, frozenset()) | {selector}
+            self._pod_watches.need(self._pod_namespaces())
+            watches = self._pod_watches.covering(namespace)
+        for watch in watches:
+            watch.relist()
+
+    def _pod_namespaces(self) -> set[str]:
+        needing = {target.namespace for target in self._targets if needs_pods(target.spec)}
+        return needing | self._asked.keys()
+
+    def _selectors(self) -> dict[str, frozenset[str]]:
+        """Return the selectors that were asked for, and those of the scales at hand."""
+        with self._lock:
+            known = {namespace: set(selectors) for namespace, selectors in self._asked.items()}
+            targets = self._targets
+        for target in targets:
+            if needs_pods(target.spec):
+                selectors = known.setdefault(target.namespace, set())
+                scale = self.scale_at_hand(target.namespace, target.spec.scale_target_ref)
+                if isinstance(scale, Scale):
+                    selectors.add(scale.selector)
+        return {namespace: frozenset(selectors) for namespace, selectors in known.items()}
+
+    # -- changes ---------------------------------------------------------------------------
+
+    def _scales_settled(self) -> bool:
+        return all(watches.settled for watches in list(self._scale_watches.values()))
+
+    def _await_scales(self, deadline: float) -> None:
+        """Let pods wait for the scales, whose selectors say which pods are wanted."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._closed or self._scales_settled(),
+                timeout=max(0.0, deadline - clock.monotonic()),
+            )
+
+    def _tell_change(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
