@@ -23,10 +23,10 @@ class NoWrites:
 class NothingAtHand:
     """Fits `AtHand` where everything is read once, when it is needed."""
 
-    def scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:  # noqa: ARG002
+    def scale_at_hand(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:  # noqa: ARG002
         """Know nothing."""
         return None
 
-    def pods(self, namespace: str, selector: str) -> tuple[Pod, ...] | Unavailable | None:  # noqa: ARG002
+    def pods_at_hand(self, namespace: str, selector: str) -> tuple[Pod, ...] | Unavailable | None:  # noqa: ARG002
         """Know nothing."""
         return None

@@ -45,11 +45,11 @@ class AtHand(Protocol):
     None means that it is not known here and has to be read; answers come at once.
     """
 
-    def scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:
+    def scale_at_hand(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:
         """Return the scale."""
         ...
 
-    def pods(self, namespace: str, selector: str) -> tuple[Pod, ...] | Unavailable | None:
+    def pods_at_hand(self, namespace: str, selector: str) -> tuple[Pod, ...] | Unavailable | None:
         """Return the pods of a namespace that match a selector in string form."""
         ...
 

@@ -96,7 +96,7 @@ class Syncer:
     def register_at_hand(self, targets: Sequence[Target]) -> None:
         """Take in the selectors that are at hand, before any of the targets is synced."""
         for target in targets:
-            scale = self.world.at_hand.scale(target.namespace, target.spec.scale_target_ref)
+            scale = self.world.at_hand.scale_at_hand(target.namespace, target.spec.scale_target_ref)
             if isinstance(scale, Scale):
                 self.overlaps.register(target.key, target.namespace, scale.selector)
                 self.registered.add(target.key)
@@ -176,7 +176,7 @@ class _Sync:
 
     def _look_at_scale(self, job: _Job) -> None:
         namespace, ref = job.target.namespace, job.target.spec.scale_target_ref
-        scale = self.world.at_hand.scale(namespace, ref)
+        scale = self.world.at_hand.scale_at_hand(namespace, ref)
         if scale is not None:
             self._take_scale(job, scale)
             return
@@ -206,7 +206,9 @@ class _Sync:
         if isinstance(scale, Unavailable) or not (partners or needs_pods(target.spec)):
             self._arrived(job)
             return
-        pods = None if partners else self.world.at_hand.pods(target.namespace, scale.selector)
+        pods = (
+            None if partners else self.world.at_hand.pods_at_hand(target.namespace, scale.selector)
+        )
         if pods is not None:
             self._take_pods(job, (pods, ()))
             return
@@ -233,7 +235,7 @@ class _Sync:
         return pods, tuple(shared)
 
     def _pods(self, namespace: str, selector: str) -> tuple[Pod, ...] | Unavailable:
-        pods = self.world.at_hand.pods(namespace, selector)
+        pods = self.world.at_hand.pods_at_hand(namespace, selector)
         if pods is None:
             pods = self.world.pods.pods(namespace, selector, self.read_deadline)
         return pods

@@ -21,7 +21,7 @@ from autoscaler.app.sync import Syncer
 from autoscaler.config import Config, ConfigError, load
 from autoscaler.core.decision import MetricResult, Outcome
 from autoscaler.core.target import Target
-from autoscaler.daemon.world import connected
+from autoscaler.daemon.world import world_to_plan
 
 _PLAN_SECONDS = 30.0
 _PLAIN_WIDTH = 200
@@ -87,10 +87,9 @@ def _chosen(config: Config, names: Sequence[str]) -> tuple[Target, ...]:
 
 def _plan(config: Config, targets: tuple[Target, ...]) -> list[SyncResult]:
     collector = Collector()
-    stop = threading.Event()
     with (
-        connected(config, collector, stop, writes=False) as world,
-        Syncer(config.flags, world, stop) as syncer,
+        world_to_plan(config, collector) as world,
+        Syncer(config.flags, world, threading.Event()) as syncer,
     ):
         syncer.sync(targets, clock.wall(), _PLAN_SECONDS)
     order = {target.key: index for index, target in enumerate(targets)}

@@ -13,7 +13,7 @@ from autoscaler.app.sync import Syncer
 from autoscaler.config import Config
 from autoscaler.daemon.reporting import LogReporter
 from autoscaler.daemon.schedule import Tick, run_periodically
-from autoscaler.daemon.world import connected
+from autoscaler.daemon.world import world_to_run
 
 
 def serve(config: Config) -> None:
@@ -31,10 +31,13 @@ def serve(config: Config) -> None:
         received.append(signal.Signals(number).name)
         stop.set()
 
+    def note(sentence: str) -> None:
+        log.warning("not_watched", message=sentence)
+
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, handle)
     with (
-        connected(config, LogReporter(log), stop, writes=True) as world,
+        world_to_run(config, LogReporter(log), stop, note) as world,
         Syncer(config.flags, world, stop, config.kubernetes.max_writes_per_second) as syncer,
     ):
         log.info(

@@ -1,42 +1,64 @@
 """The outside world as the configuration describes it."""
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
-from autoscaler.adapters.cluster import Pods, Scales, connect
+from autoscaler import clock
+from autoscaler.adapters.cluster import Api, Pods, Scales, WatchedCluster, connect
 from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
 from autoscaler.app.plan import NothingAtHand, NoWrites
 from autoscaler.app.ports import Reporter
 from autoscaler.app.sync import World
 from autoscaler.config import Config, PrometheusSettings
 
+SYNCED_WITHIN_SECONDS = 10.0
+"""How long the first sync waits for the watches; what is not there by then is read."""
+
+_STOP_CHECK_SECONDS = 0.2
+
 
 @contextmanager
-def connected(
-    config: Config, reporter: Reporter, stop: threading.Event, *, writes: bool
-) -> Iterator[World]:
-    """Open the connections that the configuration names, and close them at the end.
+def world_to_plan(config: Config, reporter: Reporter) -> Iterator[World]:
+    """Open the connections that the configuration names: everything is read, nothing written.
 
-    Without ``writes`` nothing can be written.  Raises ConnectError when there is no usable
-    way to a cluster; Prometheus is not asked yet.
+    Raises ConnectError when there is no usable way to a cluster; nothing is asked yet.
     """
-    api = connect(config.kubernetes.kubeconfig, config.kubernetes.context, stop=stop)
-    prometheus = PrometheusReader(_prometheus_options(config.prometheus), stop)
-    scales = Scales(api)
-    try:
-        yield World(
-            metrics=prometheus,
-            at_hand=NothingAtHand(),
-            scales=scales,
-            writer=scales if writes else NoWrites(),
-            pods=Pods(api),
-            reporter=reporter,
-        )
-    finally:
-        prometheus.close()
-        api.close()
+    stop = threading.Event()
+    with (
+        closing(_api(config, stop)) as api,
+        closing(PrometheusReader(_prometheus_options(config.prometheus), stop)) as prometheus,
+    ):
+        yield World(prometheus, NothingAtHand(), Scales(api), NoWrites(), Pods(api), reporter)
+
+
+@contextmanager
+def world_to_run(
+    config: Config, reporter: Reporter, stop: threading.Event, on_note: Callable[[str], None]
+) -> Iterator[World]:
+    """Open the connections that the configuration names, and watch what the targets need.
+
+    ``on_note`` is told what cannot be watched and is read one by one.  Raises ConnectError as
+    `world_to_plan` does.
+    """
+    with (
+        closing(_api(config, stop)) as api,
+        closing(PrometheusReader(_prometheus_options(config.prometheus), stop)) as prometheus,
+        closing(
+            WatchedCluster(api, Scales(api), Pods(api), config.targets, on_note=on_note)
+        ) as cluster,
+    ):
+        cluster.start()
+        until = clock.monotonic() + SYNCED_WITHIN_SECONDS
+        while not stop.is_set() and clock.monotonic() < until:
+            if cluster.wait_synced(min(until, clock.monotonic() + _STOP_CHECK_SECONDS)):
+                break
+        yield World(prometheus, cluster, cluster, cluster, cluster, reporter)
+
+
+def _api(config: Config, stop: threading.Event) -> Api:
+    return connect(config.kubernetes.kubeconfig, config.kubernetes.context, stop=stop)
 
 
 def _prometheus_options(settings: PrometheusSettings) -> PrometheusOptions:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
 from tests.controlplane import workloads
 from tests.controlplane.api import Api
 from tests.controlplane.kubelet import FakeKubelet
@@ -50,6 +52,7 @@ def target(namespace: str, name: str, metric: Mapping[str, object]) -> dict[str,
     }
 
 
+@pytest.mark.parametrize("may_watch", [True, False], ids=["watching", "reading"])
 def test_a_pods_metric_scales_by_the_average_of_the_pods(
     exporter: Exporter,
     start_prometheus: StartPrometheus,
@@ -58,10 +61,13 @@ def test_a_pods_metric_scales_by_the_average_of_the_pods(
     namespace: str,
     environment: Mapping[str, str],
     tmp_path: Path,
+    *,
+    may_watch: bool,
 ) -> None:
     """Two pods at 150 and 250 requests/s average 200; at a target of 100 that is ceil(2 x 2) = 4.
 
-    Another workload's pod, far above the target, does not count.
+    Another workload's pod, far above the target, does not count.  Without the right to watch
+    scales and pods are read one by one, which the log says once for each.
     """
     pods = deploy(admin_api, namespace, "web", 2)
     for pod, rate in zip([*pods, "other-1"], (150.0, 250.0, 9000.0), strict=True):
@@ -90,6 +96,8 @@ def test_a_pods_metric_scales_by_the_average_of_the_pods(
         wait_until("4 pods", lambda: len(running_pods(admin_api, namespace, "web")) == 4)
         assert daemon.stop() == 0
     assert len(daemon.syncs(f"{namespace}/Deployment/web")) == 1
+    notes = [line["message"] for line in daemon.lines if line["event"] == "not_watched"]
+    assert len(notes) == (0 if may_watch else 2), notes
 
 
 def test_cpu_utilization_scales_by_the_built_in_query(
