@@ -5,58 +5,28 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.core.decide import decide
-from autoscaler.core.decision import Decision, Outcome, Stage, Zone
+from autoscaler.core.decision import Outcome, Stage, Zone
 from autoscaler.core.history import History, Recommendation, ScaleEvent
 from autoscaler.core.observation import (
-    Gap,
-    GapKind,
     Observation,
-    Reading,
-    Scale,
     Unavailable,
     Values,
 )
-from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec
+from autoscaler.core.spec import Flags
 from tests.core.builders import (
     BASE,
     FALSE,
     TRUE,
     average,
     behavior,
-    cpu,
-    external,
     of_object,
-    per_pod,
     percent_policy,
-    pods,
     rules,
     spec,
-    utilization,
     value,
     values,
 )
-
-QUEUE = external(average("10"))
-MAILS = external(average("10"), "mails")
-BOTH = spec(QUEUE, MAILS)
-ERROR = Gap(GapKind.ERROR, "connection refused")
-
-
-def observe(replicas: int, *readings: Reading, selector: str = "app=web") -> Observation:
-    """Observe a scale whose pods are all ready."""
-    return Observation(Scale(replicas, replicas, selector), pods(replicas), readings)
-
-
-def decided(
-    of: HorizontalPodAutoscalerSpec, seen: Observation, history: History | None = None
-) -> tuple[Decision, History]:
-    """Decide at `BASE`."""
-    return decide(of, Flags(), seen, history or History(), BASE)
-
-
-def reasons(decision: Decision) -> dict[str, tuple[str, str]]:
-    """Return status and reason of each condition."""
-    return {one.type: (one.status.value, one.reason) for one in decision.conditions}
+from tests.core.deciding import ERROR, MAILS, QUEUE, decided, observe, reasons
 
 
 @pytest.mark.parametrize(
@@ -85,7 +55,7 @@ def test_a_bound_needs_no_metric_and_leaves_old_conditions(current: int) -> None
     """No reading is used, nothing is recommended, only AbleToScale is set."""
     before = History(
         recommendations=(Recommendation(7, BASE - 15),),
-        conditions=decided(BOTH, observe(4, ERROR, ERROR))[0].conditions,
+        conditions=decided(spec(QUEUE, MAILS), observe(4, ERROR, ERROR))[0].conditions,
     )
     seen = observe(current, ERROR, ERROR, selector="")
     decision, after = decided(spec(QUEUE, MAILS, minimum=2, maximum=10), seen, before)
@@ -169,90 +139,6 @@ def test_an_ambiguous_selector_names_the_others() -> None:
 
 
 @pytest.mark.parametrize(
-    ("queue", "mails", "desired", "winner"),
-    [
-        (30, 20, 3, "queue"),
-        (20, 30, 3, "mails"),
-        # Of equals the first.
-        (30, 30, 3, "queue"),
-        # On target is a proposal, too: one "stay" vetoes every scale-down.
-        (10, 20, 2, "mails"),
-        (0, 0, 0, "mails"),
-    ],
-)
-def test_the_largest_proposal_wins(queue: int, mails: int, desired: int, winner: str) -> None:
-    """And gives its name."""
-    decision, _ = decided(BOTH, observe(2, values(queue), values(mails)))
-    assert decision.combination is not None
-    assert decision.combination.after == desired
-    assert decision.combination.winner == f"external metric {winner}(nil)"
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "after"), [(-5, -2, 0), (0, -2, 0), (-5, 30, 3), (30, -5, 3), (-5, 0, 0)]
-)
-def test_negative_proposals_become_zero(first: int, second: int, after: int) -> None:
-    """A ratio below zero asks for nobody."""
-    of = spec(external(value("10")), external(value("10"), "mails"))
-    decision, _ = decided(of, observe(1, values(first), values(second)))
-    assert decision.combination is not None
-    assert decision.combination.after == after
-
-
-@pytest.mark.parametrize(
-    ("reading", "current", "outcome", "desired"),
-    [
-        # The metric that works may go up or stay, and not down.
-        (values(50), 4, Outcome.PARTIAL, 5),
-        (values(40), 4, Outcome.PARTIAL, 4),
-        (values(30), 4, Outcome.BLOCKED, 4),
-        (ERROR, 4, Outcome.BLOCKED, 4),
-        # At zero nothing is below.
-        (values(0), 0, Outcome.PARTIAL, 0),
-        (values(10), 0, Outcome.PARTIAL, 1),
-    ],
-)
-def test_a_failed_metric_beside_another(
-    reading: Reading, current: int, outcome: Outcome, desired: int
-) -> None:
-    """Partial failures: section 1.3, item 4."""
-    decision, after = decided(
-        spec(QUEUE, MAILS, minimum=0), observe(current, ERROR, reading), History(desired_replicas=9)
-    )
-    assert (decision.outcome, decision.desired) == (outcome, desired)
-    assert decision.events[0].reason == "FailedGetExternalMetric"
-    assert decision.events[0].message == "connection refused"
-    assert len(decision.metrics) == 2
-    if outcome is Outcome.BLOCKED:
-        assert decision.events[-1].reason == "FailedComputeMetricsReplicas"
-        assert reasons(decision)["ScalingActive"] == ("False", "FailedGetExternalMetric")
-        assert after.recommendations == (Recommendation(current, BASE),)
-        assert after.desired_replicas == 9
-        assert decision.stages == ()
-    else:
-        assert [one.reason for one in decision.events] == ["FailedGetExternalMetric"]
-        assert reasons(decision)["ScalingActive"] == ("True", "ValidMetricFound")
-        assert after.desired_replicas == desired
-
-
-def test_each_failed_metric_has_its_event_and_the_first_gives_the_condition() -> None:
-    """In the order of the spec; those after a failed one are still computed."""
-    of = spec(cpu(utilization(50)), QUEUE, per_pod("1"), of_object(value("1")))
-    seen = observe(3, Gap(GapKind.STALE, "old"), values(30), ERROR, Gap(GapKind.EMPTY, "none"))
-    decision, _ = decided(of, seen)
-    assert [one.reason for one in decision.events] == [
-        "FailedGetResourceMetric",
-        "FailedGetPodsMetric",
-        "FailedGetObjectMetric",
-    ]
-    assert [one.proposal for one in decision.metrics] == [None, 3, None, None]
-    blocked, _ = decided(of, replace(seen, readings=(seen.readings[0], values(10), ERROR, ERROR)))
-    assert reasons(blocked)["ScalingActive"] == ("False", "FailedGetResourceMetric")
-    assert "3 of 4 metrics" in blocked.events[-1].message
-    assert "old" in blocked.events[-1].message
-
-
-@pytest.mark.parametrize(
     ("metric", "reading", "name"),
     [
         (QUEUE, values(90), "external metric queue(nil)"),
@@ -310,4 +196,4 @@ def test_releases_at_is_the_earlier_of_two(ago: float | None, until: float) -> N
 def test_readings_must_be_those_of_the_metrics() -> None:
     """One reading for each metric, else the caller is wrong."""
     with pytest.raises(ValueError, match="zip"):
-        decided(BOTH, observe(1, values(10)))
+        decided(spec(QUEUE, MAILS), observe(1, values(10)))

@@ -4,16 +4,14 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from autoscaler.core.decision import Calculation, MetricValueStatus, Rule
+from autoscaler.core.decision import MetricValueStatus, Rule
 from autoscaler.core.numbers import INT32_MAX, INT64_MAX, Tolerance
 from autoscaler.core.observation import Pod, PodRequests, Sample
-from autoscaler.core.per_pod import PerPodMetric, propose_per_pod
-from autoscaler.core.spec import Flags, ResourceMetric
+from autoscaler.core.per_pod import PerPodMetric
+from autoscaler.core.spec import ResourceMetric
 from tests.core.builders import (
-    BASE,
     FALSE,
     TENTH,
-    average,
     container,
     container_cpu,
     cpu,
@@ -24,38 +22,9 @@ from tests.core.builders import (
     utilization,
     value,
 )
+from tests.core.measuring import attempt, proposed, starting
 
 EXACT = Tolerance(0.0, 0.0)
-
-
-def attempt(
-    metric: PerPodMetric,
-    readings: Mapping[str, Sample],
-    of: Sequence[Pod],
-    replicas: int,
-    tolerance: Tolerance = TENTH,
-) -> Calculation | str:
-    """Compute a proposal, or the sentence that says why there is none."""
-    return propose_per_pod(metric, readings, of, replicas, tolerance, Flags(), BASE)
-
-
-def proposed(
-    metric: PerPodMetric,
-    readings: Mapping[str, Sample],
-    of: Sequence[Pod],
-    replicas: int,
-    tolerance: Tolerance = TENTH,
-) -> Calculation:
-    """Compute a proposal that must exist."""
-    result = attempt(metric, readings, of, replicas, tolerance)
-    assert isinstance(result, Calculation), result
-    return result
-
-
-def starting(name: str, requests: str = "1") -> Pod:
-    """Return a Running pod that is not ready yet."""
-    one = PodRequests((container(cpu=requests),))
-    return pod(name, ready=FALSE, start=-20.0, transition=-20.0, requests=one)
 
 
 def test_unready_pods_lessen_a_scale_up() -> None:
@@ -268,58 +237,6 @@ def test_what_cannot_be_computed_says_why(
 ) -> None:
     """Each is an error of the metric; a missing request of any listed pod is one, too."""
     assert attempt(metric, readings, of, 1) == why
-
-
-def test_an_average_needs_no_requests() -> None:
-    """AverageValue targets of cpu never look at requests."""
-    of = (pod("p0", requests=PodRequests((container(),))),)
-    assert proposed(cpu(average("100m")), samples(300), of, 1).proposal == 3
-
-
-@pytest.mark.parametrize(
-    ("usage", "pod_count", "replicas", "proposal", "reported"),
-    [
-        ((10_000, 20_000), 2, 2, 3, 15_000),
-        ((11_000, 11_000), 2, 2, 2, 11_000),
-        ((11_001, 11_001), 2, 2, 3, 11_001),
-        ((9_000,), 1, 1, 1, 9_000),
-        ((2_000, 2_000, 2_000), 3, 3, 1, 2_000),
-        # Truncated toward zero, negative as well.
-        ((10, 11), 2, 2, 1, 10),
-        ((-2, -3), 2, 2, 0, -2),
-        # Missing pods: the target itself going down, nothing going up.
-        ((5_000, 5_000), 3, 3, 2, 5_000),
-        ((30_000,), 2, 2, 3, 30_000),
-        # Samples of unlisted pods count in sum and number, and the ready pods multiply.
-        ((10_000, 50_000), 1, 1, 3, 30_000),
-    ],
-)
-def test_average_per_pod(
-    usage: tuple[int, ...], pod_count: int, replicas: int, proposal: int, reported: int
-) -> None:
-    """A Pods metric with averageValue 10: the truncated mean of all samples over the target."""
-    result = proposed(per_pod("10"), samples(*usage), pods(pod_count), replicas)
-    assert result.proposal == proposal
-    assert result.current == MetricValueStatus(average_value=reported)
-
-
-def test_cpu_rules_hold_for_cpu_averages_and_not_for_pods_metrics() -> None:
-    """A starting pod is unready for cpu, whatever the target type; for a Pods metric it counts."""
-    of = (pod("p0"), starting("p1"))
-    by_cpu = proposed(cpu(average("1")), samples(500, 500), of, 2)
-    assert by_cpu.groups is not None
-    assert by_cpu.groups.unready == ("p1",)
-    by_pods = proposed(per_pod("1"), samples(500, 500), of, 2)
-    assert by_pods.groups is not None
-    assert by_pods.groups.ready == 2
-
-
-def test_an_average_value_goes_before_a_utilization() -> None:
-    """Where a target has both fields the controller uses averageValue, whatever the type."""
-    both = utilization(50)
-    metric = ResourceMetric("cpu", type(both)(both.type, average_value=100, average_utilization=50))
-    result = proposed(metric, samples(200), pods(1), 1)
-    assert result.current == MetricValueStatus(average_value=200)
 
 
 def test_overflow_saturates_where_kubernetes_wraps() -> None:

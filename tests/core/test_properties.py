@@ -2,6 +2,7 @@
 
 import copy
 import math
+from dataclasses import replace
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -17,7 +18,7 @@ from autoscaler.core.spec import Behavior, ExternalMetric, Flags, HorizontalPodA
 from autoscaler.core.stabilization import Recommendations, stabilize, stabilize_legacy
 from autoscaler.core.status import current_metrics
 from tests.core import strategies
-from tests.core.builders import BASE, pods
+from tests.core.builders import BASE, behavior, percent_policy, pods, rules
 
 # A busy machine is no failure: neither a deadline nor a complaint about slow drawing.
 modest = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
@@ -33,6 +34,16 @@ def drawn(
     observation = data.draw(usual | usual | strategies.odd_observations(spec, taint))
     history = data.draw(st.just(History()) | strategies.histories)
     return spec, data.draw(strategies.flags), observation, history
+
+
+def unheld(
+    data: st.DataObject, taint: st.SearchStrategy[tuple[Gap, ...]]
+) -> tuple[HorizontalPodAutoscalerSpec, Flags, Observation, History]:
+    """Draw arguments where no window, no rate limit and no bound would hold a scale-down."""
+    free = behavior(down=rules(percent_policy(100), window=0))
+    spec = replace(data.draw(strategies.specs()), min_replicas=1, max_replicas=20, behavior=free)
+    observation = data.draw(strategies.usual_observations(spec, taint))
+    return spec, Flags(), observation, History(recommendations=())
 
 
 def failed(decision: Decision) -> bool:
@@ -77,22 +88,25 @@ def test_bounds_always_hold(data: st.DataObject) -> None:
 
 
 @modest
-@given(st.data())
-def test_a_failed_metric_never_scales_down(data: st.DataObject) -> None:
-    """Whatever the other metrics say, and whatever is remembered."""
-    spec, flags, observation, history = drawn(data)
-    decision, _ = decide(spec, flags, observation, history, BASE)
+@given(st.data(), st.booleans())
+def test_a_failed_metric_never_scales_down(data: st.DataObject, eager: bool) -> None:  # noqa: FBT001
+    """Whatever the other metrics say, whatever is remembered, and where nothing else holds."""
+    arguments = unheld(data, strategies.no_gaps) if eager else drawn(data)
+    decision, _ = decide(*arguments, BASE)
     if decision.zone is Zone.METRICS and failed(decision):
         assert decision.current is not None
         assert decision.desired >= decision.current
 
 
 @modest
-@given(st.data())
-def test_an_incomplete_reading_never_scales_down(data: st.DataObject) -> None:
+@given(st.data(), st.booleans())
+def test_an_incomplete_reading_never_scales_down(
+    data: st.DataObject,
+    eager: bool,  # noqa: FBT001
+) -> None:
     """Where every reading says that it may understate the truth."""
-    spec, flags, observation, history = drawn(data, strategies.some_gaps)
-    decision, _ = decide(spec, flags, observation, history, BASE)
+    taint = strategies.some_gaps
+    decision, _ = decide(*(unheld(data, taint) if eager else drawn(data, taint)), BASE)
     if decision.zone is Zone.METRICS:
         assert decision.current is not None
         assert decision.desired >= decision.current

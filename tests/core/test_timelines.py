@@ -1,8 +1,6 @@
 """Targets through time: stabilization, rate limits, zero, failures, and other people's hands."""
 
-import pytest
-
-from autoscaler.core.spec import Flags, SelectPolicy
+from autoscaler.core.spec import SelectPolicy
 from tests.core.builders import (
     average,
     behavior,
@@ -136,75 +134,6 @@ def test_a_disabled_direction_stays() -> None:
         Timeline(spec(QUEUE, behavior=off), replicas=2)
         .at("0s", queue=50).want(5)
         .at("5m", queue=10).want(5, limited="ScaleDownLimit").never_releases()
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize("rule", [None, behavior(down=rules(percent_policy(100), window=60))])
-def test_to_zero_and_back(rule: object) -> None:
-    """With minReplicas 0 an empty queue needs nobody, and its first message somebody."""
-    flags = Flags(downscale_stabilization=60.0)
-    of = spec(QUEUE, minimum=0, behavior=rule)  # type: ignore[arg-type]  # None or a behavior
-    (
-        Timeline(of, replicas=1, flags=flags)
-        .at("0s", queue=10).want(1)
-        .at("15s", queue=0).want(1, stabilized="ScaleDownStabilized")
-        .at("1m15s", queue=0).want(0, reason="All metrics below target")
-        .events("SuccessfulRescale")
-        .at("1m30s", queue=0).want(0, reason="")
-        .at("3m", queue=1).want(1, reason="external metric queue(nil) above target")
-        .conditions(ScalingActive="ValidMetricFound", AbleToScale="SucceededRescale")
-    )  # fmt: skip
-
-
-def test_a_target_set_to_zero_by_hand_stays_off() -> None:
-    """Whatever the queue says, until somebody sets another count."""
-    (
-        Timeline(spec(QUEUE, minimum=1), replicas=3)
-        .at("0s", queue=30).want(3)
-        .by_hand(0)
-        .at("15s", queue=500).want(0, outcome="ok")
-        .conditions(ScalingActive="ScalingDisabled", AbleToScale="SucceededGetScale")
-        .events()
-        .by_hand(1)
-        .at("30s", queue=500).want(4, limited="ScaleUpLimit")
-        .conditions(ScalingActive="ValidMetricFound")
-    )  # fmt: skip
-
-
-def test_our_own_zero_comes_back_when_the_minimum_is_raised() -> None:
-    """It was we who brought it there, so it is we who bring it to the new minimum."""
-    down = behavior(down=rules(percent_policy(100), window=0))
-    zero, two = spec(QUEUE, minimum=0, behavior=down), spec(QUEUE, minimum=2, behavior=down)
-    (
-        Timeline(zero, replicas=1)
-        .at("0s", queue=0).want(0)
-        .change(two)
-        .at("15s", queue=0).want(2, reason="Current number of replicas below Spec.MinReplicas")
-        .by_hand(0)
-        .at("30s", queue=0).want(0).conditions(ScalingActive="ScalingDisabled")
-    )  # fmt: skip
-
-
-def test_a_zero_by_hand_after_our_own_is_theirs() -> None:
-    """Once somebody has left our zero, the next zero is not ours."""
-    down = behavior(down=rules(percent_policy(100), window=0))
-    (
-        Timeline(spec(QUEUE, minimum=0, behavior=down), replicas=1)
-        .at("0s", queue=0).want(0)
-        .by_hand(1)
-        .at("15s", queue=10).want(1)
-        .by_hand(0)
-        .change(spec(QUEUE, minimum=1, behavior=down))
-        .at("30s", queue=100).want(0).conditions(ScalingActive="ScalingDisabled")
-    )  # fmt: skip
-
-
-def test_percent_policies_alone_cannot_leave_zero() -> None:
-    """A hundred percent of nobody is nobody."""
-    up = behavior(up=rules(percent_policy(100), window=0))
-    (
-        Timeline(spec(QUEUE, minimum=0, behavior=up), replicas=0)
-        .at("0s", queue=50).want(0, limited="ScaleUpLimit")
     )  # fmt: skip
 
 

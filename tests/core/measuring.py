@@ -1,0 +1,46 @@
+"""Short ways to compute a proposal from samples of pods at `BASE`."""
+
+from collections.abc import Mapping, Sequence
+
+from autoscaler.core.decision import Calculation
+from autoscaler.core.numbers import Tolerance
+from autoscaler.core.observation import Pod, PodRequests, Sample
+from autoscaler.core.per_pod import PerPodMetric, propose_per_pod
+from autoscaler.core.spec import Flags
+from tests.core.builders import (
+    BASE,
+    FALSE,
+    TENTH,
+    container,
+    pod,
+)
+
+
+def attempt(
+    metric: PerPodMetric,
+    readings: Mapping[str, Sample],
+    of: Sequence[Pod],
+    replicas: int,
+    tolerance: Tolerance = TENTH,
+) -> Calculation | str:
+    """Compute a proposal, or the sentence that says why there is none."""
+    return propose_per_pod(metric, readings, of, replicas, tolerance, Flags(), BASE)
+
+
+def proposed(
+    metric: PerPodMetric,
+    readings: Mapping[str, Sample],
+    of: Sequence[Pod],
+    replicas: int,
+    tolerance: Tolerance = TENTH,
+) -> Calculation:
+    """Compute a proposal that must exist."""
+    result = attempt(metric, readings, of, replicas, tolerance)
+    assert isinstance(result, Calculation), result
+    return result
+
+
+def starting(name: str, requests: str = "1") -> Pod:
+    """Return a Running pod that is not ready yet."""
+    one = PodRequests((container(cpu=requests),))
+    return pod(name, ready=FALSE, start=-20.0, transition=-20.0, requests=one)
