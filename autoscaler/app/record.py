@@ -24,7 +24,7 @@ def record(result: SyncResult) -> Json:
         "maxReplicas": decision.max_replicas,
         "metrics": [_metric(one) for one in decision.metrics],
         "stages": _stages(decision),
-        "desiredReplicas": decision.desired,
+        "desiredReplicas": None if decision.current is None else decision.desired,
         "rescale": decision.rescale,
         "reason": decision.reason,
         "write": write_word(result),

@@ -38,7 +38,7 @@ from autoscaler.core.observation import (
     Scale,
     Unavailable,
 )
-from autoscaler.core.selectors import parse as parse_selector
+from autoscaler.core.selector_checks import selector_problem
 from autoscaler.core.spec import (
     Flags,
     HorizontalPodAutoscalerSpec,
@@ -132,9 +132,7 @@ class _Reconcile:
         pods = self._pods(scale)
         if pods is None:
             return self._finish(Zone.METRICS, Outcome.BLOCKED)
-        situation = Situation(
-            scale, pods, tolerance_of(self.spec, self.flags), self.flags, self.now
-        )
+        situation = Situation(scale, pods, self.tolerance, self.flags, self.now)
         results = tuple(
             self._propose(metric, reading, situation)
             for metric, reading in zip(self.spec.metrics, self.observation.readings, strict=True)
@@ -152,7 +150,7 @@ class _Reconcile:
 
     def _pods(self, scale: Scale) -> Sequence[Pod] | None:
         """Return the pods; None where the selector or the list forbids any decision (1.3.1)."""
-        problem = self._selector_problem(scale.selector)
+        problem = selector_problem(scale.selector, self.observation.ambiguous_with)
         pods = self.observation.pods
         if problem is not None:
             event, reason, message = problem
@@ -164,20 +162,6 @@ class _Reconcile:
             return () if pods is None else pods
         self._set(SCALING_ACTIVE, FALSE, reason, message)
         self._warn("FailedComputeMetricsReplicas", f"no metric was computed: {message}")
-        return None
-
-    def _selector_problem(self, selector: str) -> tuple[str, str, str] | None:
-        """Return event, reason and message of a selector that cannot be used."""
-        if not selector.strip():
-            return "SelectorRequired", "InvalidSelector", "the scale has no selector of its pods"
-        try:
-            parse_selector(selector)
-        except ValueError as error:
-            return "InvalidSelector", "InvalidSelector", str(error)
-        if self.observation.ambiguous_with:
-            others = ", ".join(self.observation.ambiguous_with)
-            message = f"pods of the selector {selector!r} are also those of {others}"
-            return "AmbiguousSelector", "AmbiguousSelector", message
         return None
 
     def _propose(self, metric: MetricSpec, reading: Reading, situation: Situation) -> MetricResult:

@@ -167,7 +167,8 @@ class Event:
 class Decision:
     """All of one decision.  Every log line, table, event and page is rendered from it.
 
-    ``desired`` is the count to be written if ``rescale``, else the count as it stands;
+    ``desired`` is the count to be written if ``rescale``, else the count as it stands (0 and
+    without meaning while the scale cannot be read);
     ``written`` tells after `settle` whether the API server took it.
     """
 

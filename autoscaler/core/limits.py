@@ -1,7 +1,7 @@
 """Rate limits and bounds: how far one sync may go (semantics 4.1 step 4, 4.3, 4.4)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from autoscaler.core.decision import Limit
 from autoscaler.core.history import ScaleEvent
@@ -97,6 +97,23 @@ def _limit_down(stabilized: int, minimum: int, rates: _Rates, now: float) -> Lim
         return Limit(stabilized, minimum, TOO_FEW, minimum)
     until = rates.first(lambda then: then < allowed, now)
     return Limit(stabilized, allowed, SCALE_DOWN_LIMIT, allowed, policy, until)
+
+
+def release_after_write(
+    limited: Limit, behavior: Behavior, ups: Events, downs: Events, now: float
+) -> Limit:
+    """Name the instant at which more is permitted than a rate limit has just let through.
+
+    ``ups`` and ``downs`` hold the write's own event, which is what binds from now on.
+    """
+    replicas = limited.after
+    if limited.reason == SCALE_UP_LIMIT:
+        rates = _Rates(replicas, behavior.scale_up, ups, downs, _permitted_up)
+        return replace(limited, until=rates.first(lambda then: then > replicas, now))
+    if limited.reason == SCALE_DOWN_LIMIT:
+        rates = _Rates(replicas, behavior.scale_down, ups, downs, _permitted_down)
+        return replace(limited, until=rates.first(lambda then: then < replicas, now))
+    return limited
 
 
 def _permitted_up(

@@ -29,11 +29,17 @@ def read(
     """
     if isinstance(answer, QueryFailure):
         return Gap(GapKind.ERROR, answer.message)
+    reading: Reading
     if isinstance(metric, ExternalMetric):
-        return _external(metric, query, answer, now)
-    if isinstance(metric, ObjectMetric):
-        return _object(metric, query, answer, namespace, now)
-    return _PodReader(metric, query, answer, namespace, now).read(pods)
+        reading = _external(metric, query, answer, now)
+    elif isinstance(metric, ObjectMetric):
+        reading = _object(metric, query, answer, namespace, now)
+    else:
+        reading = _PodReader(metric, query, answer, namespace, now).read(pods)
+    if isinstance(reading, Gap) and reading.kind is GapKind.EMPTY and answer.warnings:
+        # What is not there may be in the part that is missing.
+        return Gap(GapKind.PARTIAL, f"{reading.detail}; {_warnings(answer)[0].detail}")
+    return reading
 
 
 def _warnings(answer: Answer) -> tuple[Gap, ...]:

@@ -70,12 +70,15 @@ def dump(selector: LabelSelector | None) -> str:
     )
 
 
+_KEY = r"[A-Za-z0-9][A-Za-z0-9./_-]*"
+_VALUE = r"[A-Za-z0-9._-]*"
 _TERM = re.compile(
-    r"\s*(?:"
-    r"(?P<absent>!)\s*(?P<absent_key>[^\s!=,()]+)"
-    r"|(?P<set_key>[^\s!=,()]+)\s+(?P<set_operator>in|notin)\s*\((?P<set_values>[^()]*)\)"
-    r"|(?P<key>[^\s!=,()]+)\s*(?:(?P<operator>==|=|!=)\s*(?P<value>[^\s!=,()]*))?"
-    r")\s*(?:,|$)"
+    rf"\s*(?:"
+    rf"(?P<absent>!)\s*(?P<absent_key>{_KEY})"
+    rf"|(?P<set_key>{_KEY})\s+(?P<set_operator>in|notin)\s*"
+    rf"\((?P<set_values>\s*{_VALUE}\s*(?:,\s*{_VALUE}\s*)*)\)"
+    rf"|(?P<key>{_KEY})\s*(?:(?P<operator>==|=|!=)\s*(?P<value>{_VALUE}))?"
+    rf")\s*(?:,|$)"
 )
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from autoscaler.core.conditions import ABLE_TO_SCALE, with_condition
 from autoscaler.core.decision import Decision, Event
 from autoscaler.core.history import History
-from autoscaler.core.limits import record_event
+from autoscaler.core.limits import record_event, release_after_write
 from autoscaler.core.observation import ConditionStatus
 from autoscaler.core.spec import HorizontalPodAutoscalerSpec
 
@@ -27,14 +27,20 @@ def settle(
         now,
     )
     event = Event("Normal", "SuccessfulRescale", f"New size: {desired}; reason: {decision.reason}")
-    ups, downs = history.scale_ups, history.scale_downs
+    ups, downs, limited = history.scale_ups, history.scale_downs, decision.limit
     if spec.behavior is not None:
         if desired > current:
             ups = record_event(ups, spec.behavior.scale_up, desired - current, now)
         else:
             downs = record_event(downs, spec.behavior.scale_down, current - desired, now)
+        if limited is not None:
+            limited = release_after_write(limited, spec.behavior, ups, downs, now)
     settled = replace(
-        decision, conditions=conditions, events=(*decision.events, event), written=True
+        decision,
+        limit=limited,
+        conditions=conditions,
+        events=(*decision.events, event),
+        written=True,
     )
     return settled, replace(
         history,

@@ -49,7 +49,7 @@ def _fields(result: SyncResult) -> dict[str, object]:
         "message": verdict(result),
         "outcome": decision.outcome.value,
         "current": decision.current,
-        "desired": decision.desired,
+        "desired": None if decision.current is None else decision.desired,
         "reason": decision.reason,
         "metrics": [_metric(one) for one in decision.metrics],
     }

@@ -4,8 +4,18 @@ import pytest
 
 from autoscaler.core.history import ScaleEvent
 from autoscaler.core.limits import Events, limit, record_event
-from tests.core.builders import BASE, percent_policy, pods_policy, rules
+from tests.core.builders import (
+    BASE,
+    average,
+    behavior,
+    external,
+    percent_policy,
+    pods_policy,
+    rules,
+    spec,
+)
 from tests.core.limiting import FREE, MIN, down, events, limited, up
+from tests.core.timeline import Timeline
 
 
 @pytest.mark.parametrize(
@@ -93,3 +103,24 @@ def test_a_full_list_does_not_grow() -> None:
     for tick in range(240):
         kept = record_event(kept, FIFTEEN, 1, BASE + 15 * tick)
     assert len(kept) == 5
+
+
+def test_a_write_cut_by_a_rate_limit_names_when_it_goes_on() -> None:
+    """From 1 to 5 at four pods per 15 s: the write itself binds for 15 s, then 10 are permitted."""
+    timeline = Timeline(spec(external(average("1")), maximum=99, behavior=behavior()))
+    timeline.at("0s", queue=40).want(5, limited="ScaleUpLimit")
+    assert timeline.decision is not None
+    assert timeline.decision.releases_at == BASE + 15
+    timeline.at("14s", queue=40).want(5)
+    timeline.at("15s", queue=40).want(10)
+
+
+def test_a_scale_down_cut_by_a_rate_limit_names_when_it_goes_on() -> None:
+    """From 10 by two pods per minute: to 8 now, and to 6 from one minute on."""
+    rule = behavior(down=rules(pods_policy(2, 60), window=0))
+    timeline = Timeline(spec(external(average("1")), maximum=99, behavior=rule), replicas=10)
+    timeline.at("0s", queue=10).at("6m", queue=1).want(8, limited="ScaleDownLimit")
+    assert timeline.decision is not None
+    assert timeline.decision.releases_at == BASE + 360 + 60
+    timeline.at("6m59s", queue=1).want(8)
+    timeline.at("7m", queue=1).want(6)

@@ -210,3 +210,14 @@ def test_label_names_come_from_the_query() -> None:
     assert reading(INGRESS, *found, query=query) == Values((2_000,))
     metric = of_object(value("1"), ScaleTargetRef("v1", "Namespace", "any"))
     assert reading(metric, *found, query=query) == Values((2_000,))
+
+
+@pytest.mark.parametrize(
+    "metric", [QUEUE, of_object(value("1")), per_pod("1"), cpu(utilization(50))]
+)
+def test_nothing_in_an_incomplete_answer_is_partial_not_empty(metric: MetricSpec) -> None:
+    """What is not there may be in the part that is missing, and the warning is kept."""
+    result = reading(metric, warnings=("store s3 is down",))
+    assert isinstance(result, Gap)
+    assert result.kind is GapKind.PARTIAL
+    assert "store s3 is down" in result.detail

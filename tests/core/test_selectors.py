@@ -41,7 +41,18 @@ def test_parse(
 
 @pytest.mark.parametrize(
     "text",
-    ["app=web,", "=web", "app web", "app=web tier=x", "tier in a", "tier in (a", "a,,b", "!"],
+    [
+        "app=web,",
+        "=web",
+        "app web",
+        "app=web tier=x",
+        "tier in a",
+        "tier in (a",
+        "a,,b",
+        "!",
+        "a>5",
+        "tier in (a b)",
+    ],
 )
 def test_what_is_not_a_selector_is_refused(text: str) -> None:
     """The error names the text."""

@@ -124,7 +124,7 @@ class WatchedCluster:
         """
         watches = self._scale_watches.get((ref.api_version, ref.kind))
         watch = watches.find(namespace) if watches is not None else None
-        if watch is None or watch.state is not State.SYNCED:
+        if watch is None or watch.state is not State.SYNCED or self._closed:
             return None
         return watch.doubt or watch.mirror.at_hand(namespace, ref.name)
 
@@ -150,6 +150,8 @@ class WatchedCluster:
 
         A namespace or a selector that is asked for the first time is watched from then on.
         """
+        if self._closed:
+            return None
         watch = self._pod_watches.find(namespace)
         if watch is not None and watch.state is State.SYNCED:
             doubt = watch.doubt
