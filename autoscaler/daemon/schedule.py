@@ -1,5 +1,6 @@
 """Ticks: one sync after another, none lost, none overlapping itself."""
 
+import itertools
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -48,10 +49,12 @@ def run_periodically(
 ) -> None:
     """Run every tick at once and then periodically, until ``stop`` is set.
 
-    A tick that is due while the one before still runs is left out, and the log says so.  An
-    error in a tick is logged with its traceback, and the next tick comes as if nothing had
+    A tick that is due while the one before still runs is left out; the log says so and counts
+    them.  An error in a tick is logged with its traceback, and the next tick comes as if nothing had
     happened.  Returns when the ticks in hand have ended.
     """
+
+    late = itertools.count(1)
 
     def listen(event: JobEvent) -> None:
         if event.code == EVENT_JOB_MAX_INSTANCES:
@@ -59,6 +62,7 @@ def run_periodically(
                 "sync_late",
                 message="a sync was due while the one before was still running, and is left out",
                 period_seconds=ticks[int(event.job_id)].period,
+                late_since_start=next(late),
             )
         else:
             log.error("sync_failed", exc_info=event.exception)

@@ -55,6 +55,7 @@ def test_a_tick_never_overlaps_itself_and_a_late_loop_says_so() -> None:
     assert overlaps == []
     assert {call.method_name for call in log.calls} == {"warning"}
     assert log.calls[0].args == ("sync_late",)
+    assert [call.kwargs["late_since_start"] for call in log.calls[:2]] == [1, 2]
 
 
 def test_a_tick_that_was_late_still_runs() -> None:
