@@ -50,10 +50,9 @@ def run_periodically(
     """Run every tick at once and then periodically, until ``stop`` is set.
 
     A tick that is due while the one before still runs is left out; the log says so and counts
-    them.  An error in a tick is logged with its traceback, and the next tick comes as if nothing had
-    happened.  Returns when the ticks in hand have ended.
+    them.  An error in a tick is logged with its traceback, and the next tick comes as if nothing
+    had happened.  Returns when the ticks in hand have ended.
     """
-
     late = itertools.count(1)
 
     def listen(event: JobEvent) -> None:
