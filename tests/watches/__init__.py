@@ -1,0 +1,1 @@
+"""Scales and pods from watches."""

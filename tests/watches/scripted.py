@@ -1,0 +1,215 @@
+"""An API server of one collection, whose lists, watches and scale writes a test scripts."""
+
+import json
+import queue
+import socket
+import struct
+import threading
+from collections import deque
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Self
+from urllib.parse import parse_qs, urlsplit
+
+import yaml
+
+from tests.contract.cluster import Json
+from tests.contract.scripted import Answer
+
+END = b"end"
+"""A step of a watch: the server ends it in good order."""
+RESET = b"reset"
+"""A step of a watch: the connection breaks."""
+
+
+def deployment(version: str, replicas: int, name: str = "web") -> Json:
+    """Return a Deployment of namespace shop as a list or an event holds it."""
+    return {
+        "kind": "Deployment",
+        "metadata": {"namespace": "shop", "name": name, "resourceVersion": version},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}}},
+        "status": {"replicas": 1},
+    }
+
+
+def listed(version: str, *items: Json, more: str = "") -> Answer:
+    """Answer a list; ``more`` is the token of its next page."""
+    return Answer(
+        body={"metadata": {"resourceVersion": version, "continue": more}, "items": list(items)}
+    )
+
+
+def event(kind: str, obj: Json) -> bytes:
+    """Return an event as a line of a watch."""
+    return json.dumps({"type": kind, "object": obj}).encode() + b"\n"
+
+
+def bookmark(version: str) -> bytes:
+    """Return a bookmark."""
+    return event("BOOKMARK", {"metadata": {"resourceVersion": version}})
+
+
+def gone() -> bytes:
+    """Return the event that says that a resourceVersion is too old."""
+    status = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}
+    return event("ERROR", status)
+
+
+class WatchScript(ThreadingHTTPServer):
+    """Plays its script: ``lists``, ``heads`` of watches and ``puts`` in turn, the last for good.
+
+    `send` gives the watch that is open, or else the next one, a step.
+    """
+
+    daemon_threads = False
+    block_on_close = True
+
+    def __init__(self, *lists: Answer, put: Answer | None = None) -> None:
+        self.lists = deque(lists)
+        self.heads: deque[Answer] = deque()
+        self.put = put or Answer(500)
+        self.asked: list[str] = []
+        """list, list CONTINUE, watch VERSION, PUT: the requests so far."""
+        self.authorizations: list[str] = []
+        self.before_put = threading.Event()
+        self.page_gate = threading.Event()
+        """While these are not set, a write and a later page of a list wait for them."""
+        self.before_put.set()
+        self.page_gate.set()
+        self.closing = threading.Event()
+        self.steps: queue.Queue[bytes] = queue.Queue()
+        self._connections: set[socket.socket] = set()
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self._thread = threading.Thread(target=self.serve_forever, args=(0.02,))
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.closing.set()
+        self.shutdown()
+        for connection in list(self._connections):
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        self.server_close()
+        self._thread.join()
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+    def send(self, *steps: bytes) -> None:
+        """Give the watch steps: lines, END or RESET."""
+        for step in steps:
+            self.steps.put(step)
+
+    def count(self, what: str) -> int:
+        """Count the requests whose note begins so."""
+        return sum(note.startswith(what) for note in self.asked)
+
+    def write_kubeconfig(self, path: Path, **user: object) -> Path:
+        """Write a kubeconfig for it."""
+        config = {
+            "clusters": [{"name": "c", "cluster": {"server": self.url}}],
+            "users": [{"name": "u", "user": user or {"token": "t"}}],
+            "contexts": [{"name": "main", "context": {"cluster": "c", "user": "u"}}],
+            "current-context": "main",
+        }
+        path.write_text(yaml.safe_dump(config))
+        return path
+
+    def opened(self, connection: socket.socket) -> None:
+        """Remember a connection, so that the end of the server is its end too."""
+        self._connections.add(connection)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: WatchScript
+    protocol_version = "HTTP/1.1"
+
+    def setup(self) -> None:
+        super().setup()
+        self.server.opened(self.connection)
+
+    def handle(self) -> None:
+        with suppress(OSError):
+            super().handle()
+
+    def finish(self) -> None:
+        with suppress(OSError):
+            super().finish()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
+        """Log nothing."""
+
+    def do_GET(self) -> None:
+        query = {name: values[0] for name, values in parse_qs(urlsplit(self.path).query).items()}
+        self.server.authorizations.append(self.headers.get("Authorization", ""))
+        if "watch" not in query:
+            self.server.asked.append(f"list {query.get('continue', '')}".rstrip())
+            if "continue" in query:
+                self.server.page_gate.wait(10)
+            self._answer(_next(self.server.lists))
+            return
+        self.server.asked.append(f"watch {query['resourceVersion']}")
+        if self.server.heads and (head := self.server.heads.popleft()).status != 200:
+            self._answer(head)
+        else:
+            self._stream()
+
+    def do_PUT(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.server.asked.append("PUT")
+        self.server.before_put.wait(10)
+        self._answer(self.server.put)
+
+    def _answer(self, answer: Answer) -> None:
+        body = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
+        if answer.fault == "hang":
+            self.server.closing.wait()
+            self.close_connection = True
+            return
+        self.send_response(answer.status)
+        for name, value in answer.headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _stream(self) -> None:
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        while not self.server.closing.is_set():
+            try:
+                step = self.server.steps.get(timeout=0.05)
+            except queue.Empty:
+                if self._is_left():
+                    return
+                continue
+            if step == RESET:
+                linger = struct.pack("ii", 1, 0)
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+                self.connection.close()
+                self.close_connection = True
+                return
+            content = b"" if step == END else step
+            self.wfile.write(f"{len(content):x}\r\n".encode() + content + b"\r\n")
+            if step == END:
+                return
+
+    def _is_left(self) -> bool:
+        """Tell whether the client went away, so that its steps are left to the next watch."""
+        try:
+            seen: bytes = self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        self.close_connection = self.close_connection or not seen
+        return not seen
+
+
+def _next(answers: deque[Answer]) -> Answer:
+    return answers.popleft() if len(answers) > 1 else answers[0]

@@ -1,0 +1,120 @@
+"""Targets for the watches, and how tests wait for what they show."""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from autoscaler import clock
+from autoscaler.adapters.cluster import Api, Pods, Scales, WatchedCluster
+from autoscaler.adapters.cluster.mirrors import Pace
+from autoscaler.core.observation import Pod, Scale, Unavailable
+from autoscaler.core.spec import (
+    ExternalMetric,
+    HorizontalPodAutoscalerSpec,
+    MetricIdentifier,
+    MetricTarget,
+    ResourceMetric,
+    ScaleTargetRef,
+    TargetType,
+)
+from autoscaler.core.target import Query, Target
+from tests.contract.cluster import eventually
+
+QUICK = Pace(
+    shortest_watch=2,
+    longest_watch=2,
+    grace=1.0,
+    head=2.0,
+    first_pause=0.05,
+    longest_pause=0.5,
+    refused_pause=0.5,
+    trusted=3.0,
+    gather=0.1,
+    page=3,
+)
+"""A pace at which a test need not wait long, with pages so small that each list has several."""
+
+_EXTERNAL = ExternalMetric(
+    MetricIdentifier("queue"), MetricTarget(TargetType.AVERAGE_VALUE, average_value=30_000)
+)
+_CPU = ResourceMetric("cpu", MetricTarget(TargetType.UTILIZATION, average_utilization=80))
+
+
+def deployment_ref(name: str) -> ScaleTargetRef:
+    """Refer to a Deployment."""
+    return ScaleTargetRef("apps/v1", "Deployment", name)
+
+
+def target(namespace: str, ref: ScaleTargetRef | str, *, pods: bool = False) -> Target:
+    """Make a target, of a Deployment where only a name is given, whose decision needs pods."""
+    named = deployment_ref(ref) if isinstance(ref, str) else ref
+    spec = HorizontalPodAutoscalerSpec(named, 1, 10, (_CPU if pods else _EXTERNAL,))
+    return Target(namespace, spec, (Query("up"),))
+
+
+@contextmanager
+def watching(
+    api: Api,
+    targets: Iterable[Target],
+    *,
+    pace: Pace = QUICK,
+    notes: list[str] | None = None,
+    synced: bool = True,
+) -> Iterator[WatchedCluster]:
+    """Watch what the targets need, from the first list on."""
+    said = [] if notes is None else notes
+    watched = WatchedCluster(
+        api, Scales(api), Pods(api), tuple(targets), on_note=said.append, pace=pace
+    )
+    watched.start()
+    try:
+        if synced:
+            assert watched.wait_synced(clock.monotonic() + 20)
+        yield watched
+    finally:
+        watched.close()
+
+
+def watch_threads() -> list[str]:
+    """Return the names of the threads that watch now."""
+    return sorted(t.name for t in threading.enumerate() if t.name.startswith("watch "))
+
+
+def scale_of(watched: WatchedCluster, namespace: str, ref: ScaleTargetRef | str) -> Scale:
+    """Return the scale at hand, which must be there."""
+    named = deployment_ref(ref) if isinstance(ref, str) else ref
+    scale = watched.scale_at_hand(namespace, named)
+    assert isinstance(scale, Scale), scale
+    return scale
+
+
+def await_scale(
+    watched: WatchedCluster,
+    namespace: str,
+    ref: ScaleTargetRef | str,
+    wanted: Callable[[Scale | Unavailable | None], bool],
+    seconds: float = 20.0,
+) -> Scale | Unavailable | None:
+    """Wait until the scale at hand is as wanted."""
+    named = deployment_ref(ref) if isinstance(ref, str) else ref
+    return eventually(lambda: watched.scale_at_hand(namespace, named), wanted, seconds)
+
+
+def await_pods(
+    watched: WatchedCluster,
+    namespace: str,
+    selector: str,
+    wanted: Callable[[tuple[Pod, ...]], bool],
+) -> tuple[Pod, ...]:
+    """Wait until the pods at hand are as wanted."""
+    pods = eventually(
+        lambda: watched.pods_at_hand(namespace, selector),
+        lambda seen: isinstance(seen, tuple) and wanted(seen),
+    )
+    assert isinstance(pods, tuple)
+    return pods
+
+
+def names(pods: tuple[Pod, ...]) -> list[str]:
+    """Return the names of pods, in their order."""
+    return [pod.name for pod in pods]
