@@ -12,44 +12,61 @@ _STOP_CHECK_SECONDS = 0.2
 
 
 class Completions:
-    """Runs calls on executors, and their continuations on the thread that calls `run`.
-
-    Continuations therefore need no locks.
-    """
+    """Runs continuations on the thread that calls `run`; they therefore need no locks."""
 
     def __init__(self) -> None:
-        self._finished: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        self._outstanding: set[Future[Any]] = set()
+        self._due: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._futures: set[Future[Any]] = set()
+        self._soon = 0
 
-    def follow(self, future: Future[R], then: Callable[[R], None]) -> None:
-        """Hand the future's result to ``then`` once it is there."""
-        self._outstanding.add(future)
+    def soon(self, continuation: Callable[[], None]) -> None:
+        """Run a continuation after those that are due already."""
+        self._soon += 1
 
-        def finished(done: Future[R]) -> None:
-            self._finished.put(lambda: self._take(done, then))
+        def run() -> None:
+            self._soon -= 1
+            continuation()
 
-        future.add_done_callback(finished)
+        self._due.put(run)
+
+    def follow(
+        self, future: Future[R], then: Callable[[R], None], failed: Callable[[BaseException], R]
+    ) -> None:
+        """Hand the future's result to ``then`` once it is there.
+
+        ``failed`` says what a call that raised, which none should, is taken for.
+        """
+        self._futures.add(future)
+
+        def take() -> None:
+            self._futures.discard(future)
+            if future.cancelled():
+                return
+            error = future.exception()
+            then(future.result() if error is None else failed(error))
+
+        future.add_done_callback(lambda _: self._due.put(take))
 
     def run(self, stop: threading.Event) -> None:
-        """Take in results until none is outstanding.
+        """Run continuations until nothing is outstanding.
 
         Once ``stop`` is set, calls that have not begun are dropped, and those in hand are
-        still taken in.
+        still taken in.  A continuation that raises keeps no other from running; what was raised
+        comes together as an ExceptionGroup in the end.
         """
-        while self._outstanding:
+        raised: list[Exception] = []
+        while self._futures or self._soon:
             if stop.is_set():
                 self._drop_what_has_not_begun()
             try:
-                continuation = self._finished.get(timeout=_STOP_CHECK_SECONDS)
+                self._due.get(timeout=_STOP_CHECK_SECONDS)()
             except Empty:
                 continue
-            continuation()
-
-    def _take(self, done: Future[R], then: Callable[[R], None]) -> None:
-        self._outstanding.discard(done)
-        if not done.cancelled():
-            then(done.result())
+            except Exception as error:  # noqa: BLE001 - raised below, after everybody's turn
+                raised.append(error)
+        if raised:
+            raise ExceptionGroup("faults in a sync", raised)
 
     def _drop_what_has_not_begun(self) -> None:
-        for future in tuple(self._outstanding):
+        for future in tuple(self._futures):
             future.cancel()

@@ -1,5 +1,6 @@
 """A decision told to an operator, line by line, in the order in which it was made."""
 
+import math
 from collections.abc import Iterator
 
 from autoscaler.app import wording
@@ -95,7 +96,10 @@ def _metric(result: MetricResult, decision: Decision) -> list[str]:
     lines += _reading(result, outcome)
     tolerance = decision.tolerance
     borders = f"{1.0 - tolerance.down:g} to {1.0 + tolerance.up:g}"
-    lines.append(f"ratio {outcome.ratio:.4g}, tolerated are {borders}")
+    if math.isfinite(outcome.ratio):
+        lines.append(f"ratio {outcome.ratio:.4g}, tolerated are {borders}")
+    else:
+        lines.append("no ratio, since there are no replicas to divide by")
     lines.append(_proposal(result, outcome, decision.scale))
     return lines
 
@@ -109,7 +113,8 @@ def _reading(result: MetricResult, outcome: Calculation) -> list[str]:
         if outcome.negative_sum:
             lines.append("a negative sum counts as 0")
     elif isinstance(reading, PodSamples):
-        lines.append(f"measured {wording.usage(result)} over {len(reading.samples)} pods")
+        counted = len(reading.samples) if outcome.groups is None else outcome.groups.ready
+        lines.append(f"measured {wording.usage(result)} over {counted} pods")
     if outcome.groups is not None:
         groups = outcome.groups
         named = (
@@ -142,11 +147,11 @@ def _proposal(result: MetricResult, outcome: Calculation, scale: Scale | Unavail
     if rule is Rule.REBALANCED:
         return (
             f"proposes {proposal} = ceil({outcome.rebalanced_ratio:.4g} x {outcome.multiplier} "
-            "samples), missing and unready pods filled in"
+            f"samples), {_filled(ratio)}"
         )
     if rule is Rule.REBALANCED_AWAY:
         return (
-            f"proposes {proposal}: with missing and unready pods filled in the ratio is "
+            f"proposes {proposal}: with {_filled(ratio)} the ratio is "
             f"{outcome.rebalanced_ratio:.4g}, which does not confirm the change"
         )
     if rule is Rule.FROM_ZERO:
@@ -154,6 +159,12 @@ def _proposal(result: MetricResult, outcome: Calculation, scale: Scale | Unavail
     total = sum(result.reading.values) if isinstance(result.reading, Values) else 0
     usage = wording.quantity(result.metric, max(total, 0) if outcome.negative_sum else total)
     return f"proposes {proposal} = ceil({usage} / {wording.target(result.metric)})"
+
+
+def _filled(ratio: float) -> str:
+    if ratio < 1.0:
+        return "missing pods counted as fully loaded"
+    return "missing and unready pods counted as idle"
 
 
 def _counted(result: MetricResult, scale: Scale | Unavailable) -> str:
@@ -179,7 +190,8 @@ def _stabilization(stage: Stabilization | None) -> list[str]:
     if stage.held_by is None:
         return [f"{stage.after}: no recent recommendation holds it"]
     until = "" if stage.until is None else f" until {wording.instant(stage.until)}"
-    holder = f"{stage.held_by.replicas} was recommended at {wording.instant(stage.held_by.time)}"
+    verb = "was the count at the first sync," if stage.held_by.first else "was recommended at"
+    holder = f"{stage.held_by.replicas} {verb} {wording.instant(stage.held_by.time)},"
     return [f"{stage.before} -> {stage.after}, {stage.reason}: {holder} and holds{until}"]
 
 

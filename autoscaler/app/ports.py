@@ -98,6 +98,26 @@ class Reporter(Protocol):
         """Take in one target's result."""
         ...
 
+    def fault(self, error: BaseException) -> None:
+        """Take in that a call of a port raised: a defect, since failures are values."""
+        ...
+
+    def clock_set(self, seconds: float) -> None:
+        """Take in that the system's clock was set, and that the histories were moved with it."""
+        ...
+
     def synced(self, summary: SyncSummary) -> None:
         """Take in that a sync has ended."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """The outside of a sync."""
+
+    metrics: MetricsReader
+    at_hand: AtHand
+    scales: ScaleReader
+    writer: ScaleWriter
+    pods: PodLister
+    reporter: Reporter

@@ -58,6 +58,10 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the shape of an opti
         raise typer.Exit
 
 
+def _exit_at_once(_number: int, _frame: object) -> None:
+    sys.exit(0)
+
+
 @app.callback()
 def _root(
     version: Annotated[
@@ -83,6 +87,11 @@ def run(
     Exit codes: 0 stopped by a signal, 1 cannot reach what it needs to start, 2 bad
     configuration.
     """
+    import signal
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # Until the daemon handles them itself there is nothing to finish.
+        signal.signal(number, _exit_at_once)
     from autoscaler.cli.running import run_daemon
 
     sys.exit(run_daemon(config, log_level.value, log_format.value))
@@ -122,7 +131,10 @@ def plan(
 ) -> None:
     """Sync once against the live cluster and Prometheus, write nothing, print what would be.
 
-    A plan starts without history: no recommendation or earlier scaling holds it back.
+    A plan knows what a daemon knows that has just started: no earlier recommendation and no
+    earlier scaling, so that nothing goes down before one stabilization window has passed. The
+    proposals show what the metrics ask for.
+
     Exit codes: 0 every target was decided, 1 some could not be, 2 bad configuration.
     """
     from autoscaler.cli.planning import print_plan

@@ -37,6 +37,12 @@ class Collector:
         """Keep one result."""
         self.results.append(result)
 
+    def fault(self, error: BaseException) -> None:
+        """Need nothing: the results of the target say it."""
+
+    def clock_set(self, seconds: float) -> None:
+        """Need nothing: a plan has no history."""
+
     def synced(self, summary: SyncSummary) -> None:
         """Need no summary."""
 
@@ -86,14 +92,18 @@ def _chosen(config: Config, names: Sequence[str]) -> tuple[Target, ...]:
 
 
 def _plan(config: Config, targets: tuple[Target, ...]) -> list[SyncResult]:
+    """Sync the chosen targets' namespaces, since selectors may overlap, and keep the chosen."""
     collector = Collector()
+    namespaces = {target.namespace for target in targets}
+    neighbours = [target for target in config.targets if target.namespace in namespaces]
     with (
         world_to_plan(config, collector) as world,
         Syncer(config.flags, world, threading.Event()) as syncer,
     ):
-        syncer.sync(targets, clock.wall(), _PLAN_SECONDS)
+        syncer.sync(neighbours, clock.wall(), _PLAN_SECONDS)
     order = {target.key: index for index, target in enumerate(targets)}
-    return sorted(collector.results, key=lambda result: order[result.target.key])
+    chosen = [result for result in collector.results if result.target.key in order]
+    return sorted(chosen, key=lambda result: order[result.target.key])
 
 
 def _print_table(results: Sequence[SyncResult]) -> None:

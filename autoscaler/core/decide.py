@@ -98,7 +98,7 @@ class _Reconcile:
         self._set(ABLE_TO_SCALE, TRUE, "SucceededGetScale", "the current scale was read")
         current = scale.spec_replicas
         if self.history.recommendations is None:
-            first = (Recommendation(current, self.now),)
+            first = (Recommendation(current, self.now, first=True),)
             self.history = replace(self.history, recommendations=first)
         if current > 0 and self.history.zeroed_by_us:
             self.history = replace(self.history, zeroed_by_us=False)

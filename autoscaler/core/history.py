@@ -1,16 +1,21 @@
 """What one target's decisions remember of the past."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from autoscaler.core.observation import ConditionStatus
 
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """What the metrics asked for at an instant, before any stabilization or limit."""
+    """What the metrics asked for at an instant, before any stabilization or limit.
+
+    ``first`` marks the count that was found at the first sync: it counts as a recommendation,
+    so that a restart alone never scales down (semantics R5).
+    """
 
     replicas: int
     time: float
+    first: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +57,25 @@ class History:
     last_scale_time: float | None = None
     zeroed_by_us: bool = False
     """Whether the last write that brought the target to zero was ours."""
+
+
+def shifted(history: History, seconds: float) -> History:
+    """Move every instant of a history, after the clock that it was written by was set.
+
+    Windows and periods then last as long as they would have.
+    """
+    return replace(
+        history,
+        recommendations=None
+        if history.recommendations is None
+        else tuple(replace(one, time=one.time + seconds) for one in history.recommendations),
+        scale_ups=tuple(replace(one, time=one.time + seconds) for one in history.scale_ups),
+        scale_downs=tuple(replace(one, time=one.time + seconds) for one in history.scale_downs),
+        conditions=tuple(
+            replace(one, last_transition=one.last_transition + seconds)
+            for one in history.conditions
+        ),
+        last_scale_time=None
+        if history.last_scale_time is None
+        else history.last_scale_time + seconds,
+    )

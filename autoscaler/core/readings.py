@@ -51,7 +51,7 @@ def _warnings(answer: Answer) -> tuple[Gap, ...]:
 
 def _value_of(series: Series, query: Query, now: float) -> int | Gap:
     """Return the series' value in milli-units, or why it has none that counts."""
-    if series.timestamp < now - query.max_age:
+    if not series.timestamp >= now - query.max_age:
         age = now - series.timestamp
         return Gap(
             GapKind.STALE,
@@ -187,7 +187,9 @@ class _PodReader:
     def _total(self, pod: Pod, by_container: Mapping[str, Series]) -> Sample | Gap:
         """Sum a pod's containers; a container without a series leaves the pod without a sample."""
         if "" not in by_container:
-            for container in pod.requests.containers:
+            # A sidecar's request counts, so its usage must be there too.
+            sidecars = (one for one in pod.requests.init_containers if one.restartable)
+            for container in (*pod.requests.containers, *sidecars):
                 if container.name not in by_container:
                     return Gap(
                         GapKind.PARTIAL,

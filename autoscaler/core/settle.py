@@ -13,10 +13,7 @@ from autoscaler.core.spec import HorizontalPodAutoscalerSpec
 def settle(
     spec: HorizontalPodAutoscalerSpec, decision: Decision, history: History
 ) -> tuple[Decision, History]:
-    """Take in that the API server accepted the write (step R14).
-
-    The scale event counts from the instant of the decision.
-    """
+    """Take in that the API server accepted the write; it counts from the decision's instant."""
     current, desired, now = decision.current or 0, decision.desired, decision.time
     conditions = with_condition(
         decision.conditions,

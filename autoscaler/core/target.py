@@ -41,5 +41,6 @@ class Target:
 
     def __post_init__(self) -> None:
         ref = self.spec.scale_target_ref
-        kind = ref.kind if ref.group in {"", "apps"} else f"{ref.kind}.{ref.group}"
+        usual = {""} if ref.kind == "ReplicationController" else {"", "apps"}
+        kind = ref.kind if ref.group in usual else f"{ref.kind}.{ref.group}"
         object.__setattr__(self, "key", f"{self.namespace}/{kind}/{ref.name}")

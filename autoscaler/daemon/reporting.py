@@ -29,6 +29,18 @@ class LogReporter:
         if self._log.is_enabled_for(level):
             self._log.log(level, "sync", **_fields(result))
 
+    def fault(self, error: BaseException) -> None:
+        """Log a defect with its traceback."""
+        self._log.error("fault", exc_info=error)
+
+    def clock_set(self, seconds: float) -> None:
+        """Log a step of the clock."""
+        self._log.warning(
+            "clock_set",
+            message="the system's clock was set; windows and periods last as if it had not been",
+            seconds=round(seconds, 3),
+        )
+
     def synced(self, summary: SyncSummary) -> None:
         """Log the end of a sync."""
         self._log.debug("synced", **dataclasses.asdict(summary))

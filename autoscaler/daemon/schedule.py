@@ -14,6 +14,8 @@ from structlog.typing import FilteringBoundLogger
 
 from autoscaler import clock
 
+_CLOCK_CHECK_SECONDS = 1.0
+
 
 @dataclass(frozen=True, slots=True)
 class Tick:
@@ -82,5 +84,14 @@ def run_periodically(
             max_instances=1,
         )
     scheduler.start()
-    stop.wait()
+    steps = clock.Steps(clock.wall(), clock.steady())
+    while not stop.wait(_CLOCK_CHECK_SECONDS):
+        shift_jobs(scheduler, steps.take(clock.wall(), clock.steady()))
     scheduler.shutdown(wait=True)
+
+
+def shift_jobs(scheduler: BackgroundScheduler, seconds: float) -> None:
+    """Move all that is due, after the clock was set: nothing then waits for the old time."""
+    if seconds:
+        for job in scheduler.get_jobs():
+            job.modify(next_run_time=job.next_run_time + timedelta(seconds=seconds))

@@ -9,8 +9,7 @@ from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Pods, Scales, WatchedCluster, connect
 from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
 from autoscaler.app.plan import NothingAtHand, NoWrites
-from autoscaler.app.ports import Reporter
-from autoscaler.app.sync import World
+from autoscaler.app.ports import Reporter, World
 from autoscaler.config import Config, PrometheusSettings
 
 SYNCED_WITHIN_SECONDS = 10.0

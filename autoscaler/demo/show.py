@@ -1,5 +1,6 @@
 """The demo from its first sentence to its last: sets the stage, plays, and clears it away."""
 
+import shutil
 import signal
 import sys
 import tempfile
@@ -190,14 +191,16 @@ def _summarize(record: Record, console: Console) -> None:
         f"That is the story: the queue grew to {record.peak_queue} messages, the workers from 1 "
         f"to {record.peak_workers} and back to 1, in {record.state.elapsed:.0f} s."
     )
+    # Where the package is not installed, its module still runs from its folder.
+    command = "autoscaler" if shutil.which("autoscaler") else f"{sys.executable} -m autoscaler"
     lines = (
         "",
         story,
         "To go on with your own queue:",
-        "  autoscaler schema > autoscaler.schema.json     the configuration, for your editor",
-        "  autoscaler validate autoscaler.yaml            every mistake at once",
-        "  autoscaler plan -c autoscaler.yaml --explain   what it would do now, and why",
-        "  autoscaler run -c autoscaler.yaml              the daemon that you saw at work",
+        f"  {command} schema > autoscaler.schema.json     the configuration, for your editor",
+        f"  {command} validate autoscaler.yaml            every mistake at once",
+        f"  {command} plan -c autoscaler.yaml --explain   what it would do now, and why",
+        f"  {command} run -c autoscaler.yaml              the daemon that you saw at work",
     )
     for line in lines:
         console.print(line, markup=False, soft_wrap=True)

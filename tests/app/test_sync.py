@@ -5,7 +5,8 @@ import threading
 import pytest
 
 from autoscaler.app.plan import NothingAtHand, NoWrites
-from autoscaler.app.sync import Syncer, World
+from autoscaler.app.ports import World
+from autoscaler.app.sync import Syncer
 from autoscaler.core.decision import Outcome
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.series import Answer, QueryFailure, Series
@@ -186,7 +187,7 @@ def test_a_write_that_did_not_happen_is_said_and_not_counted(
     targets = [external("shop", "a")]
     with world.syncer() as syncer:
         syncer.sync(targets, T0, BUDGET)
-        history = syncer.histories["shop/Deployment/a"]
+        history = syncer.histories.get("shop/Deployment/a", 0.0)
     decision = world.result("shop/a").decision
     assert not decision.written
     assert decision.events[-1].reason == "FailedRescale"

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from autoscaler.app.plan import NothingAtHand
-from autoscaler.app.ports import SyncResult, SyncSummary
-from autoscaler.app.sync import Syncer, World
+from autoscaler.app.ports import SyncResult, SyncSummary, World
+from autoscaler.app.sync import Syncer
 from autoscaler.core.observation import (
     ConditionStatus,
     ContainerRequests,
@@ -81,6 +81,8 @@ class Memory:
     listed: list[str] = field(default_factory=list)
     written: list[tuple[str, int]] = field(default_factory=list)
     results: list[SyncResult] = field(default_factory=list)
+    steps: list[float] = field(default_factory=list)
+    faults: list[BaseException] = field(default_factory=list)
     summaries: list[SyncSummary] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -130,6 +132,14 @@ class Memory:
             for result in reversed(self.results)
             if f"{result.target.namespace}/{result.target.spec.scale_target_ref.name}" == name
         )
+
+    def fault(self, error: BaseException) -> None:
+        """Fit `Reporter`."""
+        self.faults.append(error)
+
+    def clock_set(self, seconds: float) -> None:
+        """Fit `Reporter`."""
+        self.steps.append(seconds)
 
     def synced(self, summary: SyncSummary) -> None:
         """Fit `Reporter`."""

@@ -13,6 +13,7 @@ import pytest
 from autoscaler import __version__
 from tests.controlplane import workloads
 from tests.controlplane.api import Api
+from tests.controlplane.waiting import wait_until
 from tests.endtoend.daemon import write_config
 from tests.prometheus.exporter import Exporter
 from tests.prometheus.fixtures import StartPrometheus
@@ -204,3 +205,35 @@ def test_plan_of_an_unknown_target_lists_the_known(
     assert ran.returncode == 2
     assert "no target is called shop/wroker" in ran.stderr
     assert f"{namespace}/Deployment/worker" in ran.stderr
+
+
+def test_plan_of_one_target_knows_its_neighbours(
+    plan_file: Path, admin_api: Api, namespace: str, environment: Mapping[str, str]
+) -> None:
+    """A target whose pods are also another target's is blocked, though only it is asked for."""
+    twin = workloads.deployment("ghost", 1)
+    labels = {"app": "worker"}
+    twin["spec"]["selector"]["matchLabels"] = labels
+    twin["spec"]["template"]["metadata"]["labels"] = labels
+    admin_api.create(workloads.collection("Deployment", namespace), twin)
+    path = workloads.collection("Pod", namespace)
+    wait_until("a pod", lambda: admin_api.get(path, labelSelector="app=worker")["items"])
+    ran = autoscaler("plan", "-c", str(plan_file), f"{namespace}/worker", environment=environment)
+    assert ran.returncode == 1, ran.stdout + ran.stderr
+    assert "AmbiguousSelector" in ran.stdout
+
+
+def test_plan_says_what_holds_a_scale_down(
+    exporter: Exporter, plan_file: Path, namespace: str, environment: Mapping[str, str]
+) -> None:
+    """With nothing in the queue 2 replicas stay: the count found first holds for a window."""
+    exporter.set("queue_messages", {}, 0)
+
+    def explained() -> str:
+        name = f"{namespace}/worker"
+        ran = autoscaler("plan", "-c", str(plan_file), "--explain", name, environment=environment)
+        return ran.stdout if "measured 0" in ran.stdout else ""
+
+    text = wait_until("the empty queue is seen", explained)
+    assert "stays at 2 replicas" in text
+    assert "ScaleDownStabilized: 2 was the count at the first sync" in text

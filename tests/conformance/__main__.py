@@ -15,7 +15,11 @@ def main(arguments: list[str]) -> int:
         return 2
     failed = False
     for argument in arguments:
-        score = play_file(Path(argument))
+        try:
+            score = play_file(Path(argument))
+        except (OSError, ValueError, KeyError, EOFError) as error:
+            print(f"{argument}: not a file of scenarios: {error}", file=sys.stderr)
+            return 2
         print(
             f"{argument}: {score.scenarios} scenarios, {score.ticks} ticks, "
             f"{len(score.mismatches)} mismatches"

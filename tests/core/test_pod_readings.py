@@ -143,6 +143,15 @@ def test_a_container_without_a_series_leaves_the_pod_missing() -> None:
     assert result.dropped == {"p0": Gap(GapKind.PARTIAL, "container log of pod p0 has no series")}
 
 
+@pytest.mark.parametrize("restartable", [True, False])
+def test_a_sidecar_counts_as_it_counts_in_the_requests(*, restartable: bool) -> None:
+    """Without a series of its own a sidecar leaves the pod missing; an init container does not."""
+    init = (container("proxy", restartable=restartable, cpu="1"),)
+    one = pod("p0", requests=PodRequests((container("app", cpu="1"),), init))
+    result = read(CPU, QUERY, Answer((of_pod(0.2, container="app"),)), "shop", (one,), BASE)
+    assert isinstance(result, Gap if restartable else PodSamples)
+
+
 def test_containers_that_are_not_in_the_spec_count() -> None:
     """A sidecar or an ephemeral container uses cpu, too: all series of the pod are summed."""
     found = [of_pod(0.1, container=name) for name in ("app", "log", "proxy")]

@@ -221,3 +221,8 @@ def test_nothing_in_an_incomplete_answer_is_partial_not_empty(metric: MetricSpec
     assert isinstance(result, Gap)
     assert result.kind is GapKind.PARTIAL
     assert "store s3 is down" in result.detail
+
+
+def test_a_sample_without_a_time_is_stale() -> None:
+    """A timestamp of NaN is no proof of freshness."""
+    assert gap(QUEUE, Series({}, 1.0, math.nan)).kind is GapKind.STALE

@@ -105,3 +105,36 @@ def test_a_terminal_gets_readable_lines() -> None:
     assert "started" in stream.getvalue()
     assert "targets=3" in stream.getvalue()
     assert not stream.getvalue().startswith("{")
+
+
+class _Closed(io.StringIO):
+    """A stream whose reader is gone."""
+
+    def write(self, _text: str, /) -> int:
+        raise BrokenPipeError
+
+
+def test_a_log_that_nobody_can_take_stops_nothing() -> None:
+    """A closed pipe or a full disk loses lines, and raises nothing."""
+    configure(LogLevel.INFO, LogFormat.JSON, _Closed())
+    structlog.get_logger().info("started")
+    structlog.reset_defaults()
+
+
+def test_a_traceback_shows_no_values() -> None:
+    """A defect is logged with its traceback, without the variables, which may be secrets."""
+    stream = io.StringIO()
+    configure(LogLevel.INFO, LogFormat.JSON, stream)
+
+    def fail(token: str) -> None:
+        raise ValueError(len(token))
+
+    try:
+        fail("hunter2")
+    except ValueError as error:
+        LogReporter(structlog.get_logger()).fault(error)
+    structlog.reset_defaults()
+    line = json.loads(stream.getvalue())
+    assert (line["event"], line["level"]) == ("fault", "error")
+    assert line["exception"][0]["exc_type"] == "ValueError"
+    assert "hunter2" not in stream.getvalue()

@@ -1,0 +1,277 @@
+"""One run of a sync: observe, decide, act, report, for many targets side by side.
+
+A target is decided as soon as its own inputs are there, so that a slow query or a slow
+object delays only the targets that need it.
+"""
+
+import threading
+from collections import defaultdict
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+
+from autoscaler import clock
+from autoscaler.app.completions import Completions
+from autoscaler.app.histories import Histories
+from autoscaler.app.overlaps import Overlaps
+from autoscaler.app.ports import SyncResult, SyncSummary, World
+from autoscaler.app.urgency import UrgentFirst, urgency
+from autoscaler.core.decide import decide
+from autoscaler.core.decision import Decision, Outcome
+from autoscaler.core.history import History
+from autoscaler.core.observation import Observation, Pod, Scale, Unavailable
+from autoscaler.core.readings import read
+from autoscaler.core.series import Answer, QueryFailure
+from autoscaler.core.settle import settle, settle_failure
+from autoscaler.core.spec import Flags, needs_pods
+from autoscaler.core.target import Target
+from autoscaler.core.writes import Superseded, WriteFailed, WriteOutcome, Written
+
+_SCALE_SHARE, _READ_SHARE = 1 / 3, 2 / 3
+"""The parts of a sync's time within which scales, and all that is read, must be there.
+
+Pods wait for scales, and writes for everything.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What all runs share.
+
+    ``registered`` are the targets whose selector was read, or could not be, at least once;
+    ``slow_promql`` the queries that took more than ``slow_seconds`` last time: they queue by
+    themselves, and keep nobody waiting.
+    """
+
+    flags: Flags
+    world: World
+    stop: threading.Event
+    histories: Histories
+    overlaps: Overlaps
+    queries: ThreadPoolExecutor
+    slow_queries: ThreadPoolExecutor
+    reads: ThreadPoolExecutor
+    writes: UrgentFirst
+    slow_seconds: float
+    registered: set[str] = field(default_factory=set)
+    slow_promql: set[str] = field(default_factory=set)
+
+
+_Pods = tuple[Pod, ...] | Unavailable | None
+
+
+@dataclass(slots=True)
+class _Job:
+    """One target during one sync: what was read so far, and how much is still awaited."""
+
+    target: Target
+    awaited: int
+    scale: Scale | Unavailable = field(default_factory=lambda: Unavailable("not read yet"))
+    pods: _Pods = None
+    ambiguous_with: tuple[str, ...] = ()
+
+
+class SyncRun:
+    """One run of `Syncer.sync`.  Its methods run on one thread; calls that wait do not."""
+
+    def __init__(
+        self, shared: Shared, targets: Sequence[Target], now: float, budget: float
+    ) -> None:
+        self.shared = shared
+        self.world = shared.world
+        self.now = now
+        # A clock that is set while this runs concerns only what comes after it.
+        self.as_of = shared.histories.as_of
+        self.begun = clock.monotonic()
+        self.scale_deadline = self.begun + budget * _SCALE_SHARE
+        self.read_deadline = self.begun + budget * _READ_SHARE
+        self.write_deadline = self.begun + budget
+        self.completions = Completions()
+        self.jobs = [
+            _Job(target, len({query.promql for query in target.queries}) + 1) for target in targets
+        ]
+        self.answers: dict[str, Answer | QueryFailure] = {}
+        self.asking: dict[str, list[_Job]] = defaultdict(list)
+        self.unregistered: dict[str, int] = defaultdict(int)
+        self.held: dict[str, list[_Job]] = defaultdict(list)
+        self.changed = 0
+        self.failed = 0
+
+    def run(self) -> None:
+        """Ask all queries, read all scales, and see every target through."""
+        for job in self.jobs:
+            target = job.target
+            for promql in {query.promql for query in target.queries}:
+                self.asking[promql].append(job)
+            if target.key not in self.shared.registered:
+                self.unregistered[target.namespace] += 1
+        for promql in self.asking:
+            self._ask(promql)
+        for job in self.jobs:
+            self.completions.soon(partial(self._look_at_scale, job))
+        self.completions.run(self.shared.stop)
+        self.world.reporter.synced(
+            SyncSummary(
+                targets=len(self.jobs),
+                queries=len(self.asking),
+                changed=self.changed,
+                failed=self.failed,
+                seconds=clock.monotonic() - self.begun,
+            )
+        )
+
+    def _ask(self, promql: str) -> None:
+        shared = self.shared
+        pool = shared.slow_queries if promql in shared.slow_promql else shared.queries
+        self.completions.follow(
+            pool.submit(self._query, promql),
+            partial(self._take_answer, promql),
+            lambda error: QueryFailure(self._fault(error)),
+        )
+
+    def _query(self, promql: str) -> Answer | QueryFailure:
+        begun = clock.monotonic()
+        answer = self.world.metrics.query(promql, self.read_deadline)
+        slow = clock.monotonic() - begun > self.shared.slow_seconds
+        (self.shared.slow_promql.add if slow else self.shared.slow_promql.discard)(promql)
+        return answer
+
+    def _fault(self, error: BaseException) -> str:
+        """Report a call that raised, which none should, and return what to say instead."""
+        self.world.reporter.fault(error)
+        return f"a fault of the autoscaler, {type(error).__name__}; its log has the details"
+
+    def _take_answer(self, promql: str, answer: Answer | QueryFailure) -> None:
+        self.answers[promql] = answer
+        for job in self.asking[promql]:
+            self._arrived(job)
+
+    def _look_at_scale(self, job: _Job) -> None:
+        namespace, ref = job.target.namespace, job.target.spec.scale_target_ref
+        scale = self.world.at_hand.scale_at_hand(namespace, ref)
+        if scale is not None:
+            self._take_scale(job, scale)
+            return
+        self.completions.follow(
+            self.shared.reads.submit(self.world.scales.read, namespace, ref, self.scale_deadline),
+            partial(self._take_scale, job),
+            lambda error: Unavailable(self._fault(error)),
+        )
+
+    def _take_scale(self, job: _Job, scale: Scale | Unavailable) -> None:
+        """Register the selector; a namespace's pods wait until all its selectors are known."""
+        job.scale = scale
+        target, shared = job.target, self.shared
+        if isinstance(scale, Scale):
+            shared.overlaps.register(target.key, target.namespace, scale.selector)
+        if target.key not in shared.registered:
+            shared.registered.add(target.key)
+            self.unregistered[target.namespace] -= 1
+        if self.unregistered[target.namespace]:
+            self.held[target.namespace].append(job)
+            return
+        for held in (*self.held.pop(target.namespace, ()), job):
+            self._look_at_pods(held)
+
+    def _look_at_pods(self, job: _Job) -> None:
+        target, scale = job.target, job.scale
+        partners = self.shared.overlaps.partners(target.key)
+        if isinstance(scale, Unavailable) or not (partners or needs_pods(target.spec)):
+            self._arrived(job)
+            return
+        pods = (
+            None if partners else self.world.at_hand.pods_at_hand(target.namespace, scale.selector)
+        )
+        if pods is not None:
+            self._take_pods(job, (pods, ()))
+            return
+        self.completions.follow(
+            self.shared.reads.submit(self._read_pods, target.namespace, scale.selector, partners),
+            partial(self._take_pods, job),
+            lambda error: (Unavailable(self._fault(error)), ()),
+        )
+
+    def _read_pods(
+        self, namespace: str, selector: str, partners: dict[str, str]
+    ) -> tuple[_Pods, tuple[str, ...]]:
+        """Read the target's pods, and find the partners that select one of them too."""
+        pods = self._pods(namespace, selector)
+        if isinstance(pods, Unavailable):
+            return pods, ()
+        names = {pod.name for pod in pods}
+        shared: list[str] = []
+        for partner, other in partners.items():
+            others = self._pods(namespace, other)
+            if isinstance(others, Unavailable):
+                return others, ()
+            if any(pod.name in names for pod in others):
+                shared.append(partner)
+        return pods, tuple(shared)
+
+    def _pods(self, namespace: str, selector: str) -> tuple[Pod, ...] | Unavailable:
+        pods = self.world.at_hand.pods_at_hand(namespace, selector)
+        if pods is None:
+            pods = self.world.pods.pods(namespace, selector, self.read_deadline)
+        return pods
+
+    def _take_pods(self, job: _Job, view: tuple[_Pods, tuple[str, ...]]) -> None:
+        job.pods, job.ambiguous_with = view
+        self._arrived(job)
+
+    def _arrived(self, job: _Job) -> None:
+        job.awaited -= 1
+        if not job.awaited:
+            self.completions.soon(partial(self._decide, job))
+
+    def _decide(self, job: _Job) -> None:
+        target, shared = job.target, self.shared
+        if shared.stop.is_set():
+            return
+        previous = shared.histories.get(target.key, self.as_of)
+        decision, history = decide(
+            target.spec, shared.flags, self._observation(job), previous, self.now
+        )
+        shared.histories.put(target.key, history, self.as_of)
+        if decision.outcome is not Outcome.OK:
+            self.failed += 1
+        if not decision.rescale or not isinstance(job.scale, Scale):
+            self.world.reporter.report(SyncResult(target, decision))
+            return
+        write = partial(
+            self.world.writer.write,
+            target.namespace,
+            target.spec.scale_target_ref,
+            job.scale,
+            decision.desired,
+            self.write_deadline,
+        )
+        self.completions.follow(
+            shared.writes.submit(urgency(job.scale.spec_replicas, decision.desired), write),
+            partial(self._take_write, target, decision, previous),
+            lambda error: WriteFailed(self._fault(error)),
+        )
+
+    def _observation(self, job: _Job) -> Observation:
+        pods = job.pods if isinstance(job.pods, tuple) else ()
+        target = job.target
+        readings = tuple(
+            read(metric, query, self.answers[query.promql], target.namespace, pods, self.now)
+            for metric, query in zip(target.spec.metrics, target.queries, strict=True)
+        )
+        return Observation(job.scale, job.pods, readings, job.ambiguous_with)
+
+    def _take_write(
+        self, target: Target, decision: Decision, previous: History, write: WriteOutcome
+    ) -> None:
+        history = self.shared.histories.get(target.key, self.as_of)
+        if isinstance(write, Written):
+            self.changed += 1
+            decision, history = settle(target.spec, decision, history)
+        elif isinstance(write, Superseded):
+            error = f"somebody else set the replicas to {write.scale.spec_replicas} meanwhile"
+            decision, history = settle_failure(decision, history, previous, error)
+        elif isinstance(write, WriteFailed):
+            decision, history = settle_failure(decision, history, previous, write.message)
+        self.shared.histories.put(target.key, history, self.as_of)
+        self.world.reporter.report(SyncResult(target, decision, write))

@@ -1,0 +1,37 @@
+"""A clock that is set while the daemon runs."""
+
+from datetime import UTC, datetime, timedelta
+
+from apscheduler.schedulers.background import BackgroundScheduler
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autoscaler import clock
+from autoscaler.daemon.schedule import shift_jobs
+
+
+def test_a_clock_that_only_runs_was_not_set() -> None:
+    """Less than a second off is drift, not a step."""
+    steps = clock.Steps(1000.0, 10.0)
+    assert [steps.take(1015.0, 25.0), steps.take(1030.9, 40.0)] == [0.0, 0.0]
+
+
+@given(st.floats(-1e6, 1e6).filter(lambda step: abs(step) > 1.001))
+def test_a_step_is_told_once(step: float) -> None:
+    """Whatever its size and direction, the next look sees none."""
+    steps = clock.Steps(1e9, 10.0)
+    assert abs(steps.take(1e9 + 5 + step, 15.0) - step) < 1e-3
+    assert steps.take(1e9 + 10 + step, 20.0) == 0.0
+
+
+def test_what_is_due_moves_with_the_clock() -> None:
+    """After the clock went back an hour no job waits an hour longer."""
+    scheduler = BackgroundScheduler(timezone=UTC)
+    due = datetime(2026, 1, 1, tzinfo=UTC)
+    scheduler.start(paused=True)
+    scheduler.add_job(print, "interval", seconds=15, next_run_time=due, id="0")
+    shift_jobs(scheduler, -3600.0)
+    assert scheduler.get_job("0").next_run_time == due - timedelta(hours=1)
+    shift_jobs(scheduler, 0.0)
+    assert scheduler.get_job("0").next_run_time == due - timedelta(hours=1)
+    scheduler.shutdown()
