@@ -1,0 +1,125 @@
+"""The real servers of a benchmark: etcd, kube-apiserver and Prometheus on loopback.
+
+No controller runs, so that what the servers do is what the autoscaler makes them do: a Deployment
+that is scaled gets no ReplicaSet and no pods.
+"""
+
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import urllib3
+
+from benchmarks import fleet
+from benchmarks.bulk import Bulk
+from benchmarks.series import SeriesPage
+from tests.controlplane.server import ControlPlane
+from tests.prometheus.certificates import self_signed
+from tests.prometheus.server import PrometheusServer
+
+USER = "autoscaler"
+
+_RULES = [
+    {"apiGroups": ["apps"], "resources": ["deployments/scale"], "verbs": ["get", "update"]},
+    {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["list", "watch"]},
+    {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]},
+]
+
+_RBAC = "/apis/rbac.authorization.k8s.io/v1"
+
+
+class Bed:
+    """A control plane without controllers, and a Prometheus that scrapes `page`."""
+
+    def __init__(self, report: Callable[[str], None], scrape_interval: str = "1s") -> None:
+        self.report = report
+        self._folder = tempfile.TemporaryDirectory(prefix="benchmark-", ignore_cleanup_errors=True)
+        self.plane = ControlPlane(
+            controllers=(),
+            users={USER: ()},
+            apiserver_flags=_aggregator(self.folder),
+            report=report,
+        )
+        self.page = SeriesPage()
+        self.prometheus = PrometheusServer(
+            self.folder / "prometheus", scrape_interval=scrape_interval
+        )
+        self._open = ExitStack()
+
+    @property
+    def folder(self) -> Path:
+        """A folder for files and logs, which is removed at the end."""
+        return Path(self._folder.name)
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The autoscaler's kubeconfig: what the README asks for is allowed to it, no more."""
+        return self.folder / "kubeconfig"
+
+    def servers(self) -> dict[str, int]:
+        """Return the process ids of the servers that every autoscaler makes work for."""
+        found = dict(self.plane.pids)
+        if (pid := self.prometheus.pid) is not None:
+            found["prometheus"] = pid
+        return found
+
+    def prometheus_metrics(self) -> str:
+        """Return what Prometheus publishes about itself."""
+        return urllib3.request("GET", f"{self.prometheus.url}/metrics", timeout=10).data.decode()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as opening:
+            opening.callback(self._folder.cleanup)
+            opening.enter_context(self.plane)
+            self.bulk = opening.enter_context(Bulk(self.plane))
+            opening.enter_context(self.page)
+            opening.enter_context(self.prometheus).start([self.page.target])
+            fleet.create_namespace(self.bulk)
+            self._allow()
+            self._open = opening.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._open.close()
+
+    def _allow(self) -> None:
+        self.plane.write_kubeconfig(self.kubeconfig, self.plane.token_for(USER))
+        with self.plane.api() as api:
+            api.create(f"{_RBAC}/clusterroles", {"metadata": {"name": USER}, "rules": _RULES})
+            api.create(
+                f"{_RBAC}/clusterrolebindings",
+                {
+                    "metadata": {"name": USER},
+                    "roleRef": {
+                        "apiGroup": "rbac.authorization.k8s.io",
+                        "kind": "ClusterRole",
+                        "name": USER,
+                    },
+                    "subjects": [{"kind": "User", "name": USER}],
+                },
+            )
+
+
+def _aggregator(folder: Path) -> list[str]:
+    """Return the flags by which the API server proves to an adapter for whom it speaks."""
+    name = "front-proxy"
+    pair = self_signed(folder, name)
+    return [
+        # Adapters wait for this one too, though nobody here authenticates with a certificate.
+        f"--client-ca-file={pair.certificate}",
+        f"--requestheader-client-ca-file={pair.certificate}",
+        f"--requestheader-allowed-names={name}",
+        "--requestheader-username-headers=X-Remote-User",
+        "--requestheader-group-headers=X-Remote-Group",
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+        f"--proxy-client-cert-file={pair.certificate}",
+        f"--proxy-client-key-file={pair.key}",
+    ]

@@ -1,0 +1,185 @@
+"""The daemon as its users run it: a YAML file and a process."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from benchmarks import fleet
+from benchmarks.bed import Bed
+from tests.controlplane.process import ServerFailedError, ServerProcess
+from tests.controlplane.waiting import wait_until
+
+_EXTERNAL = """\
+- namespace: {namespace}
+  scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: {name}}}
+  minReplicas: 1
+  maxReplicas: 100
+  metrics:
+  - type: External
+    external:
+      metric: {{name: {metric}, selector: {{matchLabels: {{queue: {queue}}}}}}}
+      target: {{type: AverageValue, averageValue: "{per_replica}"}}
+  behavior: {{scaleDown: {{stabilizationWindowSeconds: 0}}}}
+"""
+
+_PODS = """\
+- namespace: {namespace}
+  scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: {name}}}
+  minReplicas: 1
+  maxReplicas: 100
+  metrics:
+  - type: Pods
+    pods:
+      metric: {{name: http_requests_per_second}}
+      target: {{type: AverageValue, averageValue: "100"}}
+  - type: Resource
+    resource:
+      name: cpu
+      target: {{type: Utilization, averageUtilization: 70}}
+"""
+
+_HEAD = """\
+prometheus: {{url: "{prometheus}"}}
+kubernetes: {{kubeconfig: "{kubeconfig}"{writes}}}
+syncPeriod: {period:g}s
+queries:
+  {metric}: {query}
+  http_requests_per_second: sum by (namespace, pod) (http_requests_per_second)
+targets:
+"""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a configuration file says beyond its targets.
+
+    `max_writes_per_second` of None leaves the daemon's default.
+    """
+
+    period: float
+    max_writes_per_second: int | None = None
+
+
+@dataclass(frozen=True)
+class SyncLine:
+    """One line of the log that says a sync ended: when it began and ended, Unix seconds."""
+
+    targets: int
+    changed: int
+    began: float
+    ended: float
+
+
+def write_config(
+    bed: Bed, settings: Settings, numbers: Iterable[int], *, pods: bool = False
+) -> Path:
+    """Write the configuration of External targets, or of Pods and Resource ones."""
+    writes = settings.max_writes_per_second
+    head = _HEAD.format(
+        prometheus=bed.prometheus.url,
+        kubeconfig=bed.kubeconfig,
+        writes="" if writes is None else f", maxWritesPerSecond: {writes}",
+        period=settings.period,
+        metric=fleet.METRIC,
+        query=fleet.QUERY,
+    )
+    template = _PODS if pods else _EXTERNAL
+    targets = (
+        template.format(
+            namespace=fleet.NAMESPACE,
+            name=fleet.name(each),
+            metric=fleet.METRIC,
+            queue=fleet.queue(each),
+            per_replica=fleet.PER_REPLICA,
+        )
+        for each in numbers
+    )
+    path = bed.folder / "autoscaler.yaml"
+    path.write_text(head + "".join(targets))
+    return path
+
+
+def limits_writes(bed: Bed) -> bool:
+    """Whether this daemon knows `kubernetes.maxWritesPerSecond`."""
+    config = write_config(bed, Settings(15, max_writes_per_second=100), [0])
+    argv = [sys.executable, "-m", "autoscaler", "validate", str(config)]
+    return subprocess.run(argv, capture_output=True, check=False, timeout=60).returncode == 0
+
+
+class Daemon:
+    """`autoscaler run -c FILE` as a process, with its log in a file."""
+
+    def __init__(self, bed: Bed, config: Path, targets: int, log_level: str) -> None:
+        self.started = 0.0
+        self._targets = targets
+        self._log = bed.folder / "autoscaler.log"
+        self._log.unlink(missing_ok=True)
+        self._read_to = 0
+        self._syncs: list[SyncLine] = []
+        argv = ["-m", "autoscaler", "run", "-c", str(config), "--log-level", log_level]
+        self._process = ServerProcess([sys.executable, *argv, "--log-format", "json"], self._log)
+
+    def __enter__(self) -> Self:
+        self.started = time.time()
+        self._process.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._process.stop()
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """The process, by the name under which its cost is reported."""
+        return {"autoscaler": self._process.pid} if self._process.pid is not None else {}
+
+    def check(self) -> None:
+        """Raise ServerFailedError if it has ended."""
+        if not self._process.running:
+            tail = self._log.read_text(errors="replace").splitlines()[-10:]
+            raise ServerFailedError("\n".join(["the daemon ended; the end of its log:", *tail]))
+
+    def wait_first_sync(self, timeout: float) -> float:
+        """Wait until every target was decided; return the Unix time of the line that says so."""
+
+        def look() -> float:
+            self.check()
+            synced = 0
+            for line in self.syncs():
+                synced += line.targets
+                if synced >= self._targets:
+                    return line.ended
+            return 0.0
+
+        return wait_until("every target is decided", look, timeout=timeout)
+
+    def syncs(self) -> list[SyncLine]:
+        """Return the lines of syncs so far, in the order they ended; they are logged at debug."""
+        self._read()
+        return list(self._syncs)
+
+    def _read(self) -> None:
+        """Take in the lines that are complete and new."""
+        with self._log.open("rb") as log:
+            log.seek(self._read_to)
+            new = log.read()
+        complete = new[: new.rfind(b"\n") + 1]
+        self._read_to += len(complete)
+        for line in complete.splitlines():
+            if b'"event": "synced"' in line:
+                fields = json.loads(line)
+                ended = datetime.fromisoformat(fields["time"]).timestamp()
+                began = ended - float(fields["seconds"])
+                sync = SyncLine(int(fields["targets"]), int(fields["changed"]), began, ended)
+                self._syncs.append(sync)

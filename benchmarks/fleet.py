@@ -1,0 +1,112 @@
+"""The objects that are scaled: many Deployments of the same shape, and their pods."""
+
+from collections.abc import Iterable, Iterator
+
+from benchmarks.bulk import Bulk, Request
+from tests.controlplane import podstatus, workloads
+from tests.controlplane.api import Json
+from tests.controlplane.kubelet import NODE
+
+NAMESPACE = "bench"
+METRIC = "queue_messages_ready"
+QUERY = f"sum by (queue) ({METRIC})"
+PER_REPLICA = 30
+DEPLOYMENTS = workloads.collection("Deployment", NAMESPACE)
+PODS = workloads.collection("Pod", NAMESPACE)
+
+_HPAS = f"/apis/autoscaling/v2/namespaces/{NAMESPACE}/horizontalpodautoscalers"
+
+
+def name(number: int) -> str:
+    """Return the name of a Deployment, which is also that of its HPA."""
+    return f"worker-{number}"
+
+
+def queue(number: int) -> str:
+    """Return the label by which a target finds its series."""
+    return f"q-{number}"
+
+
+def pod_names(number: int, count: int) -> list[str]:
+    """Return the names of a Deployment's pods."""
+    return [f"{name(number)}-{pod}" for pod in range(count)]
+
+
+def create_namespace(bulk: Bulk) -> None:
+    """Create the namespace of everything."""
+    bulk.send([Request("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})])
+
+
+def create_deployments(bulk: Bulk, numbers: Iterable[int], replicas: int) -> None:
+    """Create Deployments that say they have their replicas; no controller gives them pods."""
+    wanted = list(numbers)
+    bulk.send(
+        Request("POST", DEPLOYMENTS, workloads.deployment(name(each), replicas)) for each in wanted
+    )
+    status: Json = {
+        "status": {"replicas": replicas, "readyReplicas": replicas, "observedGeneration": 1}
+    }
+    bulk.send(Request("PATCH", f"{DEPLOYMENTS}/{name(each)}/status", status) for each in wanted)
+
+
+def reset(bulk: Bulk, numbers: Iterable[int], replicas: int) -> None:
+    """Set every Deployment's wanted replicas, while nothing scales them."""
+    body: Json = {"spec": {"replicas": replicas}}
+    bulk.send(Request("PATCH", f"{DEPLOYMENTS}/{name(each)}", body) for each in numbers)
+
+
+def create_pods(bulk: Bulk, numbers: Iterable[int], each: int) -> None:
+    """Create running, ready pods for the Deployments' selectors; no kubelet has them."""
+    pods = [pod for number in numbers for pod in _pods(number, each)]
+    bulk.send(Request("POST", PODS, pod) for pod in pods)
+    bulk.send(
+        Request("PATCH", f"{PODS}/{pod['metadata']['name']}/status", _running(pod)) for pod in pods
+    )
+
+
+def create_hpas(bulk: Bulk, numbers: Iterable[int]) -> None:
+    """Create an HPA for each Deployment, with the same fields as our own targets."""
+    bulk.send(Request("POST", _HPAS, hpa(each)) for each in numbers)
+
+
+def hpa(number: int) -> Json:
+    """Return the HPA that says what a target of `benchmarks.daemon` says."""
+    metric = {"name": METRIC, "selector": {"matchLabels": {"queue": queue(number)}}}
+    target = {"type": "AverageValue", "averageValue": str(PER_REPLICA)}
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": name(number)},
+        "spec": {
+            "scaleTargetRef": {
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "name": name(number),
+            },
+            "minReplicas": 1,
+            "maxReplicas": 100,
+            "metrics": [{"type": "External", "external": {"metric": metric, "target": target}}],
+            "behavior": {"scaleDown": {"stabilizationWindowSeconds": 0}},
+        },
+    }
+
+
+def _pods(number: int, count: int) -> Iterator[Json]:
+    template = workloads.pod_template(name(number))
+    for pod in pod_names(number, count):
+        yield {
+            "metadata": {"name": pod, **template["metadata"]},
+            # A pod that names its node needs no scheduler.
+            "spec": {**template["spec"], "nodeName": NODE},
+        }
+
+
+def _running(pod: Json) -> Json:
+    patch = podstatus.running({**pod, "metadata": {**pod["metadata"], "uid": ""}}, ready=True)
+    status: Json = patch["status"]
+    # Long ago, so that the first minutes of a pod's life are over.
+    started = "2024-01-01T00:00:00Z"
+    status["startTime"] = started
+    for condition in status["conditions"]:
+        condition["lastTransitionTime"] = started
+    return {"status": status}

@@ -1,0 +1,202 @@
+"""The HPA side: kube-controller-manager's HPA controller behind prometheus-adapter."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import urllib3
+import yaml
+
+from benchmarks import fleet
+from benchmarks.bed import Bed
+from tests.controlplane import binaries
+from tests.controlplane.api import Api, ApiError
+from tests.controlplane.flags import Files
+from tests.controlplane.gomodule import GoModule
+from tests.controlplane.process import ServerFailedError, ServerProcess, free_port
+
+ADAPTER = "prometheus-adapter"
+ADAPTER_MODULE = GoModule(
+    folder=Path(__file__).parent / "adapter",
+    title="the benchmarks",
+    pinned="sigs.k8s.io/prometheus-adapter",
+    packages={ADAPTER: "sigs.k8s.io/prometheus-adapter/cmd/adapter"},
+)
+
+TUNED = (
+    "--concurrent-horizontal-pod-autoscaler-syncs=50",
+    "--kube-api-qps=2000",
+    "--kube-api-burst=4000",
+)
+
+_GROUP = "external.metrics.k8s.io"
+_RULES = {
+    "externalRules": [
+        {
+            "seriesQuery": f'{{__name__="{fleet.METRIC}"}}',
+            "metricsQuery": "sum by (queue) (<<.Series>>{<<.LabelMatchers>>})",
+            "resources": {"namespaced": False},
+        }
+    ]
+}
+
+
+class Adapter:
+    """prometheus-adapter, which serves external.metrics.k8s.io through the API server."""
+
+    def __init__(self, bed: Bed) -> None:
+        self._bed = bed
+        self._port = free_port()
+        program = ADAPTER_MODULE.built([ADAPTER], bed.report)[ADAPTER]
+        config = bed.folder / "adapter.yaml"
+        config.write_text(yaml.safe_dump(_RULES))
+        kubeconfig = bed.plane.kubeconfig
+        self._process = ServerProcess(
+            [
+                str(program),
+                f"--config={config}",
+                f"--prometheus-url={bed.prometheus.url}",
+                "--bind-address=127.0.0.1",
+                f"--secure-port={self._port}",
+                f"--cert-dir={bed.folder / 'adapter-certificates'}",
+                f"--lister-kubeconfig={kubeconfig}",
+                f"--authentication-kubeconfig={kubeconfig}",
+                f"--authorization-kubeconfig={kubeconfig}",
+            ],
+            bed.folder / "adapter.log",
+        )
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """The process, by the name under which its cost is reported."""
+        return {} if self._process.pid is None else {ADAPTER: self._process.pid}
+
+    def __enter__(self) -> Self:
+        with ExitStack() as opening:
+            self._process.start()
+            opening.callback(self._process.stop)
+            with self._bed.plane.api() as api:
+                _register(api, self._port)
+                self._process.wait_ready(lambda: _serves(api), timeout=90)
+            opening.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._process.stop()
+
+
+class HpaController:
+    """kube-controller-manager with the HPA controller alone; no flags are its defaults."""
+
+    def __init__(self, bed: Bed, flags: Sequence[str]) -> None:
+        program = binaries.locate([binaries.CONTROLLER_MANAGER], bed.report)
+        self._bed = bed
+        self._port = free_port()
+        files = Files(bed.plane.data_dir)
+        self._process = ServerProcess(
+            [
+                str(program[binaries.CONTROLLER_MANAGER]),
+                f"--kubeconfig={bed.plane.kubeconfig}",
+                "--leader-elect=false",
+                "--controllers=horizontal-pod-autoscaler-controller",
+                "--bind-address=127.0.0.1",
+                f"--secure-port={self._port}",
+                f"--tls-cert-file={files.serving_certificate}",
+                f"--tls-private-key-file={files.serving_key}",
+                "--authentication-skip-lookup=true",
+                "--authorization-always-allow-paths=/healthz,/metrics",
+                *flags,
+            ],
+            bed.folder / "kube-controller-manager.log",
+        )
+        self._pool = urllib3.connection_from_url(
+            f"https://127.0.0.1:{self._port}",
+            ca_certs=str(bed.plane.ca_file),
+            retries=False,
+            timeout=10,
+        )
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """The process, by the name under which its cost is reported."""
+        return {} if self._process.pid is None else {binaries.CONTROLLER_MANAGER: self._process.pid}
+
+    def check(self) -> None:
+        """Raise ServerFailedError if it has ended."""
+        if not self._process.running:
+            raise ServerFailedError("kube-controller-manager ended")
+
+    def metrics(self) -> str:
+        """Return its own metrics."""
+        return self._pool.request("GET", "/metrics").data.decode()
+
+    def __enter__(self) -> Self:
+        self._process.start()
+        try:
+            self._process.wait_ready(self._healthy)
+        except BaseException:
+            self._process.stop()
+            raise
+        return self
+
+    def _healthy(self) -> bool:
+        try:
+            return self._pool.request("GET", "/healthz").status == 200
+        except urllib3.exceptions.HTTPError:
+            return False
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._process.stop()
+        self._pool.close()
+
+
+def _register(api: Api, port: int) -> None:
+    """Make the API server ask the adapter at that port of this machine for external metrics."""
+    service = {
+        "metadata": {"name": "prometheus-adapter"},
+        "spec": {
+            "type": "ExternalName",
+            "externalName": "localhost",
+            "ports": [{"port": port, "protocol": "TCP"}],
+        },
+    }
+    api.create(f"/api/v1/namespaces/{fleet.NAMESPACE}/services", service)
+    api.create(
+        "/apis/apiregistration.k8s.io/v1/apiservices",
+        {
+            "metadata": {"name": f"v1beta1.{_GROUP}"},
+            "spec": {
+                "group": _GROUP,
+                "version": "v1beta1",
+                "groupPriorityMinimum": 100,
+                "versionPriority": 100,
+                "insecureSkipTLSVerify": True,
+                "service": {
+                    "namespace": fleet.NAMESPACE,
+                    "name": "prometheus-adapter",
+                    "port": port,
+                },
+            },
+        },
+    )
+
+
+def _serves(api: Api) -> bool:
+    path = f"/apis/{_GROUP}/v1beta1/namespaces/{fleet.NAMESPACE}/{fleet.METRIC}"
+    try:
+        found = api.get(path, labelSelector=f"queue={fleet.queue(0)}")
+    except ApiError:
+        return False
+    return bool(found["items"])

@@ -1,0 +1,83 @@
+"""When writes land, by a watch of the API server's own objects."""
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+import urllib3
+
+from benchmarks.bulk import Bulk
+from tests.controlplane.waiting import wait_until
+
+
+class Landings:
+    """Watches a collection of Deployments and knows when each came to its count of replicas."""
+
+    def __init__(self, bulk: Bulk, collection: str) -> None:
+        version = json.loads(bulk.text(f"{collection}?limit=1"))["metadata"]["resourceVersion"]
+        self._response = bulk.stream(f"{collection}?watch=1&resourceVersion={version}")
+        self._lines: list[tuple[float, bytes]] = []
+        self._parsed = 0
+        self._replicas: dict[str, tuple[int, float]] = {}
+        self._thread = threading.Thread(target=self._read, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # Both are raised where the server has ended the watch already.
+        with suppress(ValueError, RuntimeError):
+            self._response.shutdown()
+        self._thread.join(10)
+        self._response.close()
+
+    def wait(
+        self, replicas: int, count: int, timeout: float, alive: Callable[[], object]
+    ) -> list[float]:
+        """Wait until `count` objects want `replicas`; return the Unix times of those events.
+
+        `alive` is called meanwhile and may raise. Objects that were at that count when the watch
+        began do not count. After `timeout` seconds the times so far are returned.
+        """
+        deadline = time.monotonic() + timeout
+
+        def landed() -> list[float]:
+            self._parse()
+            return [at for wanted, at in self._replicas.values() if wanted == replicas]
+
+        def enough() -> bool:
+            alive()
+            return len(landed()) >= count or time.monotonic() > deadline
+
+        wait_until("the writes land", enough, timeout=timeout + 60, interval=0.1)
+        return sorted(landed())
+
+    def _read(self) -> None:
+        rest = b""
+        # The watch ends by a shutdown of its socket.
+        with suppress(urllib3.exceptions.HTTPError, OSError, ValueError):
+            for chunk in self._response.stream(None):
+                now = time.time()
+                *lines, rest = (rest + chunk).split(b"\n")
+                self._lines.extend((now, line) for line in lines)
+
+    def _parse(self) -> None:
+        """Take in the new lines; parsing waits for this, to leave the CPU to what is measured."""
+        lines = self._lines[self._parsed :]
+        self._parsed += len(lines)
+        for at, line in lines:
+            found = json.loads(line)["object"]
+            name, replicas = found["metadata"]["name"], found["spec"]["replicas"]
+            # A later event of the same count, such as one of the status, is no landing.
+            if self._replicas.get(name, (None, 0.0))[0] != replicas:
+                self._replicas[name] = (replicas, at)

@@ -1,0 +1,88 @@
+"""What is made of raw figures: differences, shares, ratios, tables."""
+
+import pytest
+
+from benchmarks import counters, tables
+from benchmarks.figures import Figures, Steady, Step, Window, difference
+
+PAGE = """\
+# HELP apiserver_request_total Requests.
+# TYPE apiserver_request_total counter
+apiserver_request_total{code="200",group="apps",resource="deployments",subresource="scale",verb="GET"} 40
+apiserver_request_total{code="404",group="apps",resource="deployments",subresource="scale",verb="GET"} 2
+apiserver_request_total{code="200",group="",resource="pods",subresource="",verb="WATCH"} 1
+apiserver_request_total{code="200",group="coordination.k8s.io",resource="leases",subresource="",verb="PUT"} 9
+prometheus_http_requests_total{code="200",handler="/api/v1/query"} 3
+prometheus_http_requests_total{code="200",handler="/api/v1/query_range"} 5
+horizontal_pod_autoscaler_controller_reconciliations_total{action="none",error="none"} 40
+horizontal_pod_autoscaler_controller_reconciliations_total{action="scale_up",error="none"} 2
+horizontal_pod_autoscaler_controller_desired_replicas{hpa_name="a",namespace="n"} 2
+horizontal_pod_autoscaler_controller_desired_replicas{hpa_name="b",namespace="n"} 2
+"""  # noqa: E501 - as servers write it
+
+
+def steady(*, cpu: float, decisions: int = 40, seconds: float = 30.0) -> Steady:
+    """Return a time at rest of 20 targets, beside an API server that is half idle."""
+    window = Window(
+        seconds, {"autoscaler": cpu, "kube-apiserver": 0.9}, {"autoscaler": 60_000_000}, {}, 2
+    )
+    return Steady(20, decisions, window, {"kube-apiserver": 0.02})
+
+
+def step(began: float | None, *landings: float) -> Step:
+    """Return a step that changed at 0 and was visible at 1."""
+    return Step(4, 0.0, 1.0, began, list(landings), {})
+
+
+def test_counters() -> None:
+    """Requests count by verb and resource, without the API server's own housekeeping."""
+    assert counters.api_requests(PAGE) == {"GET deployments/scale": 42, "WATCH pods": 1}
+    assert counters.prometheus_queries(PAGE) == 3
+    assert counters.reconciles(PAGE) == 42
+    assert counters.reconciled(PAGE) == 2
+    assert counters.metric_requests(PAGE) == 0
+
+
+def test_difference() -> None:
+    """Only what grew is in a difference."""
+    assert difference({"a": 1, "b": 2}, {"a": 1, "b": 5, "c": 1}) == {"b": 3, "c": 1}
+
+
+def test_idle_servers_do_not_count() -> None:
+    """What a server spends without an autoscaler is taken off; the autoscaler's own never is."""
+    rest = steady(cpu=0.1)
+    assert rest.cpu("kube-apiserver") == pytest.approx(0.9 - 0.02 * 30)
+    assert rest.cpu_of_all == pytest.approx(0.4)
+    assert rest.cpu("etcd") is None
+    assert (rest.syncs, rest.interval) == (2.0, 15.0)
+
+
+def test_shares_of_a_step() -> None:
+    """A share of the writes has landed with its last write."""
+    measured = step(2.0, 2.1, 2.2, 2.3, 3.0)
+    assert measured.landed(0.5, measured.began) == pytest.approx(0.2)
+    assert measured.landed(1.0, measured.visible) == pytest.approx(2.0)
+    assert measured.landed(1.0, None) is None
+    assert step(2.0).landed(1.0, 2.0) is None
+
+
+def test_the_median_step() -> None:
+    """Of several steps the table shows the one in the middle."""
+    slow, quick, middle = step(2.0, 9.0), step(2.0, 2.5), step(2.0, 4.0)
+    assert Figures("x", 1, ups=[slow, quick, middle]).up is middle
+    assert Figures("x", 1).up is None
+
+
+def test_comparison() -> None:
+    """A ratio is theirs to ours, and rows without any value are left out."""
+    ours = Figures("ours", 20, start=2.0)
+    theirs = Figures("theirs", 20, start=5.0, steady=None)
+    rows = [
+        tables.Row("start, s", lambda found: found.start),
+        tables.Row("step, s", lambda found: None if found.up is None else 0.0),
+    ]
+    assert tables.comparison([ours, theirs], [(1, 0)], rows).splitlines() == [
+        "|          | ours | theirs | theirs / ours |",
+        "| -------- | ---: | -----: | ------------: |",
+        "| start, s |  2.0 |    5.0 |           2.5 |",
+    ]

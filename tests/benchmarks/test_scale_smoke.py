@@ -1,0 +1,120 @@
+"""A small run of `benchmarks.scale` on real servers.  No time is asserted: machines differ."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import scale
+from benchmarks.figures import Figures, Steady
+from benchmarks.hpa import ADAPTER_MODULE
+from benchmarks.options import QUICK, parse
+from benchmarks.scale import Results
+from tests.controlplane.binaries import ControlPlaneUnavailable
+from tests.controlplane.fixtures import unavailable
+
+TARGETS = 20
+SMALL = dataclasses.replace(
+    QUICK,
+    targets=TARGETS,
+    plan=dataclasses.replace(QUICK.plan, period=1.0),
+    growth=(5,),
+)
+
+# The binaries are built where they are not there yet, which takes minutes.
+pytestmark = pytest.mark.timeout(1200)
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    """Give the figures of a run without the HPA."""
+    try:
+        return scale.run(SMALL, print)
+    except ControlPlaneUnavailable as reason:
+        unavailable(reason)
+
+
+def reached(figures: Figures) -> list[int]:
+    """Return how many targets came to their replicas, for each step up and down."""
+    return [len(step.landings) for step in (*figures.ups, *figures.downs)]
+
+
+def rest(figures: Figures) -> Steady:
+    """Return the time at rest, which must have been measured."""
+    assert figures.steady is not None
+    return figures.steady
+
+
+def test_every_target_reaches_its_replicas(results: Results) -> None:
+    """All targets follow a step up and a step down, whatever limits their writes."""
+    assert [reached(figures) for figures in results.compared] == [[TARGETS, TARGETS]] * 2
+    assert [reached(figures) for figures in results.growth] == [[5, 5]]
+    for figures in (*results.compared, *results.growth):
+        for step in figures.ups:
+            assert step.began is not None
+            assert step.changed <= step.visible
+            assert step.began <= step.landings[0] <= step.landings[-1]
+
+
+def test_what_is_measured_at_rest(results: Results) -> None:
+    """A time at rest knows CPU and memory of each process, and what was asked of the servers."""
+    processes = {"autoscaler", "kube-apiserver", "etcd", "prometheus"}
+    for figures in (*results.compared, *results.pods, *results.growth):
+        assert set(rest(figures).window.cpu) == processes
+        assert min(rest(figures).window.resident.values()) > 1_000_000
+        assert rest(figures).window.queries >= 1
+        assert not {name for name in rest(figures).window.api if "PUT" in name or "PATCH" in name}
+        assert (figures.start or 0) > 0
+
+
+def test_the_tables_have_every_row(results: Results) -> None:
+    """The text holds one table for each part, and what is dumped as JSON is all of it."""
+    text = scale.text(results, SMALL)
+    for fragment in (
+        f"## {TARGETS} targets",
+        "| start to the end of the first sync, s ",
+        "| API requests per target and sync, nothing changing ",
+        "| CPU per target and sync, all processes, ms ",
+        "| step: sync began (HPA: first write) to last write, s ",
+        "| resident: autoscaler, MB ",
+        "## Pods and CPU metrics",
+        "## Growth",
+        "| 5 ",
+    ):
+        assert fragment in text
+    dumped = json.loads(json.dumps(dataclasses.asdict(results)))
+    assert set(dumped) == {"machine", "compared", "pods", "growth"}
+
+
+def test_beside_the_hpa() -> None:
+    """The HPA of kube-controller-manager scales the same targets through prometheus-adapter."""
+    if not ADAPTER_MODULE.cached():
+        pytest.skip("prometheus-adapter is not built; `benchmarks.scale --side-by-side` builds it")
+    options = dataclasses.replace(SMALL, side_by_side=True, pods_per_target=0, growth=())
+    try:
+        results = scale.run(options, print)
+    except ControlPlaneUnavailable as reason:
+        unavailable(reason)
+    hpas = [figures for figures in results.compared if figures.name.startswith("HPA")]
+    assert [reached(figures) for figures in hpas] == [[TARGETS], [TARGETS]]
+    for figures in hpas:
+        assert {"kube-controller-manager", "prometheus-adapter"} < set(rest(figures).window.cpu)
+        assert rest(figures).decisions >= TARGETS
+        assert rest(figures).window.api["GET external metric"] >= TARGETS
+    assert "| HPA, tuned / autoscaler" in scale.text(results, options)
+
+
+def test_the_command_line_chooses_the_parts() -> None:
+    """Growth and the HPA are measured where asked for, pods unless told otherwise."""
+    usual = parse([], "")
+    assert (usual.targets, usual.pods_per_target, usual.growth) == (1000, 20, ())
+    assert not usual.side_by_side
+    asked = parse(
+        ["--targets", "7", "--growth", "--side-by-side", "--pods-per-target", "0", "--json", "f"],
+        "",
+    )
+    assert asked.growth[-1] == 20_000
+    assert (asked.targets, asked.side_by_side, asked.pods_per_target) == (7, True, 0)
+    assert asked.raw == Path("f")
+    assert parse(["--quick", "--growth", "3"], "").growth == [3]
