@@ -1,0 +1,99 @@
+"""How punctual the syncs of many targets are, each with a query and one of several periods.
+
+    python -m benchmarks.cadence --targets 1000 --seconds 60
+
+runs the real schedule over a cluster and a Prometheus in memory, and prints for each period how
+far the time between two syncs of a target was from it.
+"""
+
+import argparse
+import threading
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import structlog
+
+from autoscaler import clock
+from autoscaler.app.plan import NothingAtHand
+from autoscaler.app.ports import SyncResult, World
+from autoscaler.app.slots import slots_of
+from autoscaler.app.sync import Syncer
+from autoscaler.core.observation import Scale
+from autoscaler.core.spec import Flags
+from autoscaler.core.target import Target
+from autoscaler.daemon.schedule import Tick, run_periodically
+from benchmarks.tables import markdown
+from tests.app.world import Memory, answer, external
+
+PERIODS = (1.0, 5.0, 15.0)
+
+
+class Times(Memory):
+    """Notes when each target was decided."""
+
+    def __init__(self, targets: Sequence[Target]) -> None:
+        super().__init__(
+            answers={
+                target.queries[0].promql: answer(30.0, now=clock.wall()) for target in targets
+            },
+            scales={
+                f"{target.namespace}/{target.spec.scale_target_ref.name}": Scale(1, 1, target.key)
+                for target in targets
+            },
+        )
+        self.decided: dict[Target, list[float]] = defaultdict(list)
+
+    def report(self, result: SyncResult) -> None:
+        """Fit `Reporter`."""
+        self.decided[result.target].append(clock.monotonic())
+
+
+def measure(targets: int, seconds: float) -> dict[float, list[float]]:
+    """Run the schedule, and return by period the relative deviations of the times between."""
+    fleet = [
+        replace(
+            external("shop", f"t{number}", promql=f"q{number}"),
+            sync_period=PERIODS[number % len(PERIODS)],
+        )
+        for number in range(targets)
+    ]
+    world, stop = Times(fleet), threading.Event()
+    ports = World(world, NothingAtHand(), world, world, world, world)
+    threading.Timer(seconds, stop.set).start()
+    with Syncer(Flags(), ports, stop) as syncer:
+        ticks = [
+            Tick(
+                lambda slot=slot: syncer.sync(slot.targets, clock.wall(), slot.period),  # type: ignore[misc] # bound now
+                slot.period,
+                slot.offset,
+            )
+            for slot in slots_of(fleet)
+        ]
+        run_periodically(ticks, stop, structlog.get_logger())
+    deviations: dict[float, list[float]] = defaultdict(list)
+    for target, times in world.decided.items():
+        # The first two are the start and the offset; from then on the period holds.
+        for earlier, later in pairwise(times[1:]):
+            period = target.sync_period
+            deviations[period].append(abs(later - earlier - period) / period)
+    return deviations
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--targets", type=int, default=1000)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    options = parser.parse_args()
+    rows = []
+    for period, found in sorted(measure(options.targets, options.seconds).items()):
+        ordered = sorted(found)
+        p99 = ordered[int(len(ordered) * 0.99)]
+        rows.append([f"{period:g} s", f"{len(found):,}", f"{p99:.1%}", f"{ordered[-1]:.1%}"])
+    print(markdown(["syncPeriod", "intervals", "off by, 99 % below", "at most"], rows))
+
+
+if __name__ == "__main__":
+    main()
