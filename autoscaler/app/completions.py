@@ -6,6 +6,8 @@ from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
+from autoscaler import clock
+
 R = TypeVar("R")
 
 _STOP_CHECK_SECONDS = 0.2
@@ -18,6 +20,7 @@ class Completions:
         self._due: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._futures: set[Future[Any]] = set()
         self._soon = 0
+        self._nothing_new = False
 
     def soon(self, continuation: Callable[[], None]) -> None:
         """Run a continuation after those that are due already."""
@@ -30,33 +33,39 @@ class Completions:
         self._due.put(run)
 
     def follow(
-        self, future: Future[R], then: Callable[[R], None], failed: Callable[[BaseException], R]
+        self,
+        future: Future[R],
+        then: Callable[[R], None],
+        failed: Callable[[BaseException | None], R],
     ) -> None:
         """Hand the future's result to ``then`` once it is there.
 
-        ``failed`` says what a call that raised, which none should, is taken for.
+        ``failed`` says what a call that raised, which none should, is taken for; given None,
+        what one is taken for that had not begun when its time was over.
         """
         self._futures.add(future)
 
         def take() -> None:
             self._futures.discard(future)
-            if future.cancelled():
-                return
-            error = future.exception()
-            then(future.result() if error is None else failed(error))
+            error = None if future.cancelled() else future.exception()
+            bad = future.cancelled() or error is not None
+            then(failed(error) if bad else future.result())
 
         future.add_done_callback(lambda _: self._due.put(take))
+        if self._nothing_new:
+            future.cancel()
 
-    def run(self, stop: threading.Event) -> None:
+    def run(self, stop: threading.Event, until: float) -> None:
         """Run continuations until nothing is outstanding.
 
-        Once ``stop`` is set, calls that have not begun are dropped, and those in hand are
-        still taken in.  A continuation that raises keeps no other from running; what was raised
-        comes together as an ExceptionGroup in the end.
+        Once ``stop`` is set, or the instant ``until`` (of `clock.monotonic`) has come, calls that
+        have not begun are dropped, and those in hand are still taken in.  A continuation that
+        raises keeps no other from running; what was raised comes together as an ExceptionGroup
+        in the end.
         """
         raised: list[Exception] = []
         while self._futures or self._soon:
-            if stop.is_set():
+            if not self._nothing_new and (stop.is_set() or clock.monotonic() >= until):
                 self._drop_what_has_not_begun()
             try:
                 self._due.get(timeout=_STOP_CHECK_SECONDS)()
@@ -68,5 +77,6 @@ class Completions:
             raise ExceptionGroup("faults in a sync", raised)
 
     def _drop_what_has_not_begun(self) -> None:
+        self._nothing_new = True
         for future in tuple(self._futures):
             future.cancel()

@@ -25,15 +25,15 @@ class Histories:
         """A name for the clock as it is set now: the seconds by which it was set so far."""
         return self._moved
 
-    def follow_clock(self, wall: float, steady: float) -> float:
-        """Move with the clock if it was set; return by how many seconds it was."""
+    def follow_clock(self, wall: float, steady: float) -> tuple[float, float]:
+        """Move with the clock if it was set; return by how many seconds it was, and `as_of`."""
         with self._lock:
             step = self._steps.take(wall, steady)
             if step:
                 self._moved += step
                 for key, history in self._by_target.items():
                     self._by_target[key] = shifted(history, step)
-            return step
+            return step, self._moved
 
     def get(self, target: str, as_of: float) -> History:
         """Return a target's history; an empty one for a target that is new."""

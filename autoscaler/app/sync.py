@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Self
 
+from autoscaler import clock
 from autoscaler.app.histories import Histories
 from autoscaler.app.overlaps import Overlaps
 from autoscaler.app.ports import World
@@ -17,9 +18,9 @@ from autoscaler.core.target import Target
 WRITES_PER_SECOND = 100.0
 
 _QUERIES_AT_ONCE = 16
-_SLOW_QUERIES_AT_ONCE = 4
-_READS_AT_ONCE = 16
-_WRITES_AT_ONCE = 16
+_SLOW_QUERIES_AT_ONCE = 16
+_READS_AT_ONCE = 32
+_WRITES_AT_ONCE = 32
 
 
 class Syncer:
@@ -48,8 +49,8 @@ class Syncer:
             overlaps=self._overlaps,
             queries=ThreadPoolExecutor(_QUERIES_AT_ONCE, "query"),
             slow_queries=ThreadPoolExecutor(_SLOW_QUERIES_AT_ONCE, "slow-query"),
-            reads=ThreadPoolExecutor(_READS_AT_ONCE, "read"),
-            writes=UrgentFirst(_WRITES_AT_ONCE, writes_per_second, stop),
+            reads=UrgentFirst(_READS_AT_ONCE, stop),
+            writes=UrgentFirst(_WRITES_AT_ONCE, stop, writes_per_second),
             slow_seconds=slow_seconds,
         )
 
@@ -59,9 +60,10 @@ class Syncer:
 
     def __exit__(self, *_: object) -> None:
         """Wait for the calls in hand; those that have not begun are dropped."""
-        for pool in (self._shared.queries, self._shared.slow_queries, self._shared.reads):
+        for pool in (self._shared.queries, self._shared.slow_queries):
             pool.shutdown(cancel_futures=True)
-        self._shared.writes.shutdown()
+        for calls in (self._shared.reads, self._shared.writes):
+            calls.shutdown()
 
     def register_at_hand(self, targets: Sequence[Target]) -> None:
         """Take in the selectors that are at hand, before any of the targets is synced."""
@@ -72,12 +74,16 @@ class Syncer:
                 self._overlaps.register(target.key, target.namespace, scale.selector)
                 self._shared.registered.add(target.key)
 
-    def follow_clock(self, wall: float, steady: float) -> None:
-        """Keep windows and periods as long as they were when the clock was set meanwhile."""
-        step = self.histories.follow_clock(wall, steady)
+    def sync(
+        self, targets: Sequence[Target], now: float, budget: float, steady: float | None = None
+    ) -> None:
+        """Sync every target once, as of the Unix time ``now``, within ``budget`` seconds.
+
+        If the clock was set since the last sync, which ``steady`` (of `clock.steady`, at ``now``)
+        shows, windows and periods move with it.
+        """
+        seconds = clock.steady() if steady is None else steady
+        step, as_of = self.histories.follow_clock(now, seconds)
         if step:
             self._world.reporter.clock_set(step)
-
-    def sync(self, targets: Sequence[Target], now: float, budget: float) -> None:
-        """Sync every target once, as of the Unix time ``now``, within ``budget`` seconds."""
-        SyncRun(self._shared, targets, now, budget).run()
+        SyncRun(self._shared, targets, now, as_of, budget).run()

@@ -16,7 +16,7 @@ from autoscaler.app.completions import Completions
 from autoscaler.app.histories import Histories
 from autoscaler.app.overlaps import Overlaps
 from autoscaler.app.ports import SyncResult, SyncSummary, World
-from autoscaler.app.urgency import UrgentFirst, urgency
+from autoscaler.app.urgency import ANY, UrgentFirst, urgency
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import Decision, Outcome
 from autoscaler.core.history import History
@@ -35,6 +35,10 @@ Pods wait for scales, and writes for everything.
 """
 
 
+_STOPPING = "the daemon stops before its turn came"
+_NO_TURN = "no turn came before the end of the sync; the next one tries again"
+
+
 @dataclass(frozen=True, slots=True)
 class Shared:
     """What all runs share.
@@ -51,7 +55,7 @@ class Shared:
     overlaps: Overlaps
     queries: ThreadPoolExecutor
     slow_queries: ThreadPoolExecutor
-    reads: ThreadPoolExecutor
+    reads: UrgentFirst
     writes: UrgentFirst
     slow_seconds: float
     registered: set[str] = field(default_factory=set)
@@ -76,13 +80,13 @@ class SyncRun:
     """One run of `Syncer.sync`.  Its methods run on one thread; calls that wait do not."""
 
     def __init__(
-        self, shared: Shared, targets: Sequence[Target], now: float, budget: float
+        self, shared: Shared, targets: Sequence[Target], now: float, as_of: float, budget: float
     ) -> None:
         self.shared = shared
         self.world = shared.world
         self.now = now
         # A clock that is set while this runs concerns only what comes after it.
-        self.as_of = shared.histories.as_of
+        self.as_of = as_of
         self.begun = clock.monotonic()
         self.scale_deadline = self.begun + budget * _SCALE_SHARE
         self.read_deadline = self.begun + budget * _READ_SHARE
@@ -95,6 +99,7 @@ class SyncRun:
         self.asking: dict[str, list[_Job]] = defaultdict(list)
         self.unregistered: dict[str, int] = defaultdict(int)
         self.held: dict[str, list[_Job]] = defaultdict(list)
+        self.pod_names: dict[tuple[str, str], frozenset[str]] = {}
         self.changed = 0
         self.failed = 0
 
@@ -110,7 +115,7 @@ class SyncRun:
             self._ask(promql)
         for job in self.jobs:
             self.completions.soon(partial(self._look_at_scale, job))
-        self.completions.run(self.shared.stop)
+        self.completions.run(self.shared.stop, self.write_deadline)
         self.world.reporter.synced(
             SyncSummary(
                 targets=len(self.jobs),
@@ -132,13 +137,18 @@ class SyncRun:
 
     def _query(self, promql: str) -> Answer | QueryFailure:
         begun = clock.monotonic()
+        if begun >= self.read_deadline:
+            # It was not asked, so that nothing is known of how slow it is.
+            return QueryFailure(_NO_TURN)
         answer = self.world.metrics.query(promql, self.read_deadline)
         slow = clock.monotonic() - begun > self.shared.slow_seconds
         (self.shared.slow_promql.add if slow else self.shared.slow_promql.discard)(promql)
         return answer
 
-    def _fault(self, error: BaseException) -> str:
-        """Report a call that raised, which none should, and return what to say instead."""
+    def _fault(self, error: BaseException | None) -> str:
+        """Say what a call is taken for that raised, which none should, or that never began."""
+        if error is None:
+            return _STOPPING if self.shared.stop.is_set() else _NO_TURN
         self.world.reporter.fault(error)
         return f"a fault of the autoscaler, {type(error).__name__}; its log has the details"
 
@@ -154,7 +164,11 @@ class SyncRun:
             self._take_scale(job, scale)
             return
         self.completions.follow(
-            self.shared.reads.submit(self.world.scales.read, namespace, ref, self.scale_deadline),
+            self.shared.reads.submit(
+                ANY,
+                namespace,
+                partial(self.world.scales.read, namespace, ref, self.scale_deadline),
+            ),
             partial(self._take_scale, job),
             lambda error: Unavailable(self._fault(error)),
         )
@@ -187,7 +201,11 @@ class SyncRun:
             self._take_pods(job, (pods, ()))
             return
         self.completions.follow(
-            self.shared.reads.submit(self._read_pods, target.namespace, scale.selector, partners),
+            self.shared.reads.submit(
+                ANY,
+                target.namespace,
+                partial(self._read_pods, target.namespace, scale.selector, partners),
+            ),
             partial(self._take_pods, job),
             lambda error: (Unavailable(self._fault(error)), ()),
         )
@@ -202,12 +220,23 @@ class SyncRun:
         names = {pod.name for pod in pods}
         shared: list[str] = []
         for partner, other in partners.items():
-            others = self._pods(namespace, other)
+            others = self._names(namespace, other)
             if isinstance(others, Unavailable):
                 return others, ()
-            if any(pod.name in names for pod in others):
+            if not names.isdisjoint(others):
                 shared.append(partner)
         return pods, tuple(shared)
+
+    def _names(self, namespace: str, selector: str) -> frozenset[str] | Unavailable:
+        """Return the names of a selector's pods; many targets may be compared with them."""
+        known = self.pod_names.get((namespace, selector))
+        if known is None:
+            pods = self._pods(namespace, selector)
+            if isinstance(pods, Unavailable):
+                return pods
+            known = frozenset(pod.name for pod in pods)
+            self.pod_names[namespace, selector] = known
+        return known
 
     def _pods(self, namespace: str, selector: str) -> tuple[Pod, ...] | Unavailable:
         pods = self.world.at_hand.pods_at_hand(namespace, selector)
@@ -247,7 +276,9 @@ class SyncRun:
             self.write_deadline,
         )
         self.completions.follow(
-            shared.writes.submit(urgency(job.scale.spec_replicas, decision.desired), write),
+            shared.writes.submit(
+                urgency(job.scale.spec_replicas, decision.desired), target.namespace, write
+            ),
             partial(self._take_write, target, decision, previous),
             lambda error: WriteFailed(self._fault(error)),
         )

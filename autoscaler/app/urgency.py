@@ -1,14 +1,16 @@
-"""Writes, the most urgent first, a few at a time, no faster than agreed.
+"""Calls in order of urgency: a few at a time, no faster than agreed, no group all of them.
 
-Scale-ups come before scale-downs, and among them the larger relative change.
+Of writes, scale-ups come before scale-downs, and among them the larger relative change.
 """
 
 import heapq
 import itertools
 import threading
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from autoscaler import clock
 
@@ -17,7 +19,9 @@ R = TypeVar("R")
 Urgency = tuple[int, float]
 """Sorts: what is smaller comes first."""
 
-_BURST_SECONDS = 1.0
+ANY: Urgency = (0, 0.0)
+
+_BURST_SECONDS = 10.0
 
 
 def urgency(current: int, desired: int) -> Urgency:
@@ -28,7 +32,7 @@ def urgency(current: int, desired: int) -> Urgency:
 
 
 class Pace:
-    """Lets through at most so many a second, after a burst of one second's worth."""
+    """Lets through at most so many a second, after a burst of ten seconds' worth."""
 
     def __init__(self, per_second: float) -> None:
         self._per_second = per_second
@@ -46,51 +50,115 @@ class Pace:
             self._left -= 1.0
             return max(0.0, -self._left / self._per_second)
 
+    def give_back(self) -> None:
+        """Return a turn that was not used."""
+        with self._lock:
+            self._left += 1.0
+
+
+@dataclass(order=True, slots=True)
+class _Waiting:
+    urgency: Urgency
+    number: int
+    group: str = field(compare=False)
+    future: Future[Any] = field(compare=False)
+    call: Callable[[], Any] = field(compare=False)
+
 
 class UrgentFirst:
     """Runs calls on a few threads in order of urgency, at a pace.
 
-    Which call runs is chosen when its turn has come, not when it was handed in.  Once ``stop``
-    is set no other call begins.
+    Which call runs is chosen when its turn has come, not when it was handed in.  One ``group``
+    (a namespace) has at most half of the threads, so that a slow one leaves room for the
+    others.  Once ``stop`` is set no other call begins.
     """
 
-    def __init__(self, at_once: int, per_second: float, stop: threading.Event) -> None:
-        self._threads = ThreadPoolExecutor(at_once, "write")
-        self._pace = Pace(per_second)
+    def __init__(
+        self, at_once: int, stop: threading.Event, per_second: float | None = None
+    ) -> None:
+        self._threads = ThreadPoolExecutor(at_once, "urgent")
+        self._most_of_a_group = max(1, at_once // 2)
+        self._pace = None if per_second is None else Pace(per_second)
         self._stop = stop
         self._lock = threading.Lock()
         self._numbers = itertools.count()
-        self._waiting: list[tuple[Urgency, int, Callable[[], None]]] = []
+        self._waiting: list[_Waiting] = []
+        self._held: dict[str, list[_Waiting]] = {}
+        """By group, what waits until one of the group's own calls has ended."""
+        self._running: Counter[str] = Counter()
 
-    def submit(self, how_urgent: Urgency, call: Callable[[], R]) -> Future[R]:
-        """Run a call when its turn comes; its future is cancelled if it never does."""
-        future: Future[R] = Future()
-
-        def run() -> None:
-            if self._stop.is_set():
-                future.cancel()
-            if not future.set_running_or_notify_cancel():
-                return
-            try:
-                result = call()
-            except BaseException as error:  # noqa: BLE001 - it belongs to whoever asks the future
-                future.set_exception(error)
-            else:
-                future.set_result(result)
-
+    def submit(self, how_urgent: Urgency, group: str, call: Callable[[], R]) -> Future[R]:
+        """Run a call when its turn comes; its future may be cancelled until then."""
+        waiting = _Waiting(how_urgent, next(self._numbers), group, Future(), call)
         with self._lock:
-            heapq.heappush(self._waiting, (how_urgent, next(self._numbers), run))
+            heapq.heappush(self._waiting, waiting)
         self._threads.submit(self._run_most_urgent)
-        return future
+        return waiting.future
 
     def shutdown(self) -> None:
-        """Wait for the calls in hand."""
+        """Wait for the calls in hand; those that have not begun are cancelled."""
         self._threads.shutdown(cancel_futures=True)
+        for waiting in (*self._waiting, *itertools.chain(*self._held.values())):
+            waiting.future.cancel()
 
     def _run_most_urgent(self) -> None:
-        wait = self._pace.take()
-        if wait > 0:
-            self._stop.wait(wait)
         with self._lock:
-            _, _, run = heapq.heappop(self._waiting)
-        run()
+            if not self._any_left():
+                return
+        if self._pace is not None:
+            wait = self._pace.take()
+            if wait > 0:
+                self._stop.wait(wait)
+        chosen = self._choose()
+        if chosen is None:
+            if self._pace is not None:
+                self._pace.give_back()
+            return
+        try:
+            _carry_out(chosen)
+        finally:
+            self._release(chosen.group)
+
+    def _any_left(self) -> bool:
+        """Drop what was cancelled from the top, and tell whether anything waits."""
+        while self._waiting and self._waiting[0].future.cancelled():
+            heapq.heappop(self._waiting)
+        return bool(self._waiting)
+
+    def _choose(self) -> _Waiting | None:
+        """Take the most urgent call whose group has room; the others of a full group are held."""
+        with self._lock:
+            while self._any_left():
+                waiting = heapq.heappop(self._waiting)
+                if self._running[waiting.group] >= self._most_of_a_group:
+                    heapq.heappush(self._held.setdefault(waiting.group, []), waiting)
+                elif self._stop.is_set():
+                    waiting.future.cancel()
+                elif waiting.future.set_running_or_notify_cancel():
+                    self._running[waiting.group] += 1
+                    return waiting
+        return None
+
+    def _release(self, group: str) -> None:
+        """Give a group's place to the most urgent of those that it holds back."""
+        with self._lock:
+            self._running[group] -= 1
+            if not self._running[group]:
+                del self._running[group]
+            held = self._held.get(group)
+            if not held:
+                return
+            heapq.heappush(self._waiting, heapq.heappop(held))
+            if not held:
+                del self._held[group]
+        if not self._stop.is_set():
+            self._threads.submit(self._run_most_urgent)
+
+
+def _carry_out(waiting: _Waiting) -> None:
+    try:
+        result = waiting.call()
+    except BaseException as error:  # noqa: BLE001 - it belongs to whoever asks the future
+        waiting.future.set_exception(error)
+    else:
+        waiting.future.set_result(result)

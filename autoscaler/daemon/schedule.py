@@ -30,7 +30,7 @@ class Tick:
     offset: float = 0.0
 
 
-class _Cadence(BaseTrigger):  # type: ignore[misc] # the library is untyped
+class Cadence(BaseTrigger):  # type: ignore[misc] # the library is untyped
     """At once, then at the offset, then periodically."""
 
     def __init__(self, start: datetime, period: float, offset: float) -> None:
@@ -39,11 +39,15 @@ class _Cadence(BaseTrigger):  # type: ignore[misc] # the library is untyped
         late = offset if offset >= period / 2 else offset + period
         self._second = start + timedelta(seconds=late)
 
-    def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime:  # noqa: ARG002 - inherited
-        """Return when the tick is due after the ``previous`` time."""
+    def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime:
+        """Return when the tick is due after the ``previous`` time.
+
+        Periods that have passed whole, as when the clock was set ahead, are skipped.
+        """
         if previous is None:
             return self._start
-        return self._second if previous == self._start else previous + self._period
+        due = self._second if previous == self._start else previous + self._period
+        return due + max(0, (now - due) // self._period) * self._period
 
 
 def run_periodically(
@@ -55,6 +59,8 @@ def run_periodically(
     them.  An error in a tick is logged with its traceback, and the next tick comes as if nothing
     had happened.  Returns when the ticks in hand have ended.
     """
+    if stop.is_set():
+        return
     late = itertools.count(1)
 
     def listen(event: JobEvent) -> None:
@@ -76,7 +82,7 @@ def run_periodically(
     for number, tick in enumerate(ticks):
         scheduler.add_job(
             tick.call,
-            _Cadence(start, tick.period, tick.offset),
+            Cadence(start, tick.period, tick.offset),
             id=str(number),
             # A late tick still runs: by default one that is a second late is silently skipped.
             misfire_grace_time=None,
@@ -84,14 +90,20 @@ def run_periodically(
             max_instances=1,
         )
     scheduler.start()
-    steps = clock.Steps(clock.wall(), clock.steady())
-    while not stop.wait(_CLOCK_CHECK_SECONDS):
-        shift_jobs(scheduler, steps.take(clock.wall(), clock.steady()))
-    scheduler.shutdown(wait=True)
+    try:
+        steps = clock.Steps(clock.wall(), clock.steady())
+        while not stop.wait(_CLOCK_CHECK_SECONDS):
+            follow_clock(scheduler, steps.take(clock.wall(), clock.steady()))
+    finally:
+        stop.set()
+        scheduler.shutdown(wait=True)
 
 
-def shift_jobs(scheduler: BackgroundScheduler, seconds: float) -> None:
-    """Move all that is due, after the clock was set: nothing then waits for the old time."""
-    if seconds:
+def follow_clock(scheduler: BackgroundScheduler, seconds: float) -> None:
+    """Bring forward all that is due, after the clock was set back: nothing waits for the old time.
+
+    Set ahead, all is due at once, and the trigger finds its way back into the period.
+    """
+    if seconds < 0:
         for job in scheduler.get_jobs():
             job.modify(next_run_time=job.next_run_time + timedelta(seconds=seconds))

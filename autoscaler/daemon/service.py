@@ -16,6 +16,9 @@ from autoscaler.daemon.reporting import LogReporter
 from autoscaler.daemon.schedule import Tick, run_periodically
 from autoscaler.daemon.world import world_to_run
 
+LONGEST_SYNC_SECONDS = 30.0
+"""However long the period, a sync takes no longer: what it read would be old by then."""
+
 
 def serve(config: Config) -> None:
     """Sync the configuration's targets until SIGTERM or SIGINT.
@@ -67,8 +70,6 @@ def _keep_garbage_collection_rare() -> None:
 
 def _tick(syncer: Syncer, slot: Slot) -> Tick:
     def call() -> None:
-        now = clock.wall()
-        syncer.follow_clock(now, clock.steady())
-        syncer.sync(slot.targets, now, slot.period)
+        syncer.sync(slot.targets, clock.wall(), min(slot.period, LONGEST_SYNC_SECONDS))
 
     return Tick(call, slot.period, slot.offset)

@@ -1,9 +1,11 @@
 """Defects and slowness of one thing leave everything else alone."""
 
 import threading
+from concurrent.futures import Future
 
 import pytest
 
+from autoscaler import clock
 from autoscaler.app.completions import Completions
 from autoscaler.core.decision import Outcome
 from autoscaler.core.observation import Scale
@@ -57,7 +59,7 @@ def test_a_continuation_that_raises_keeps_no_other_from_running() -> None:
     completions.soon(raise_defect)
     completions.soon(lambda: ran.append(2))
     with pytest.raises(ExceptionGroup) as raised:
-        completions.run(threading.Event())
+        completions.run(threading.Event(), clock.monotonic() + 10)
     assert ran == [1, 2]
     assert [type(error) for error in raised.value.exceptions] == [OverflowError]
 
@@ -91,43 +93,93 @@ def test_queries_that_were_slow_keep_nobody_waiting() -> None:
     targets = [external("shop", name, promql=promql) for name, promql in pairs]
     targets.append(external("shop", "quick"))
     with world.syncer(slow_seconds=0.01) as syncer:
-        syncer.sync(targets, T0, BUDGET)
+        syncer.sync(targets, T0, BUDGET, steady=0.0)
         first.set()
         world.answers["queue"] = answer(90.0)
-        syncer.sync(targets, T0 + 15, BUDGET)
+        syncer.sync(targets, T0 + 15, BUDGET, steady=15.0)
     assert world.written == [("shop/quick", 3)]
 
 
 def test_a_clock_that_is_set_frees_no_limit_early() -> None:
     """The clock jumps an hour ahead: the recommendation of 20 still holds its five minutes."""
     world = Memory(answers={"queue": answer(600.0)}, scales={"shop/a": Scale(20, 20, "app=a")})
-    target = external("shop", "a")
+    targets = [external("shop", "a")]
     with world.syncer() as syncer:
-        syncer.follow_clock(T0, 100.0)
+        syncer.sync(targets, T0, BUDGET, steady=100.0)
         steps = len(world.steps)
-        syncer.sync([target], T0, BUDGET)
-        world.answers["queue"] = answer(0.0, now=T0 + 3600)
-        syncer.follow_clock(T0 + 3600 + 15, 115.0)
-        syncer.sync([target], T0 + 3600 + 15, BUDGET)
-        assert world.written == []
+        for later in (15.0, 300.0, 301.0):
+            now = T0 + 3600 + later
+            world.answers["queue"] = answer(0.0, now=now)
+            syncer.sync(targets, now, BUDGET, steady=100.0 + later)
+            assert world.written == ([("shop/a", 1)] if later > 300 else [])
         assert world.steps[steps:] == [3600.0]
-        world.answers["queue"] = answer(0.0, now=T0 + 3600 + 301)
-        syncer.sync([target], T0 + 3600 + 301, BUDGET)
-    assert world.written == [("shop/a", 1)]
 
 
-def test_a_clock_that_is_set_back_frees_no_limit_either() -> None:
-    """An hour back: the same, and a sync that began before it counts by its own time."""
+def test_a_clock_that_is_set_back_moves_the_histories_with_it() -> None:
+    """An hour back; a sync that began before it still counts by its own time."""
     world = Memory(answers={"queue": answer(600.0)}, scales={"shop/a": Scale(20, 20, "app=a")})
     target = external("shop", "a")
     with world.syncer() as syncer:
-        syncer.follow_clock(T0, 100.0)
+        syncer.sync([target], T0, BUDGET, steady=100.0)
         as_of = syncer.histories.as_of
-        syncer.sync([target], T0, BUDGET)
-        syncer.follow_clock(T0 - 3600 + 15, 115.0)
-        kept = syncer.histories.get(target.key, syncer.histories.as_of).recommendations
-        assert kept is not None
-        assert {one.time for one in kept} == {T0 - 3600}
-        before = syncer.histories.get(target.key, as_of).recommendations
-        assert before is not None
-        assert {one.time for one in before} == {T0}
+        syncer.histories.follow_clock(T0 - 3600 + 15, 115.0)
+        for clock_name, seen in ((syncer.histories.as_of, T0 - 3600), (as_of, T0)):
+            kept = syncer.histories.get(target.key, clock_name).recommendations
+            assert kept is not None
+            assert {one.time for one in kept} == {seen}
+
+
+def test_a_backlog_of_writes_ends_with_the_sync() -> None:
+    """At 1 a second 30 changes are a burst of 10 and a few more; the rest fails at the deadline."""
+    names = [f"t{number}" for number in range(30)]
+    world = Memory(
+        answers={"queue": answer(90.0)},
+        scales={f"shop/{name}": Scale(2, 2, f"app={name}") for name in names},
+    )
+    begun = clock.monotonic()
+    with world.syncer(writes_per_second=1.0) as syncer:
+        syncer.sync([external("shop", name) for name in names], T0, 2.0)
+        assert clock.monotonic() - begun < 6.0
+    assert 10 <= len(world.written) <= 14
+    failed = [one for one in world.results if isinstance(one.write, WriteFailed)]
+    assert len(failed) + len(world.written) == len(names)
+    assert "no turn came" in failed[0].decision.events[-1].message
+
+
+def test_a_stop_with_thousands_of_calls_outstanding_is_quick() -> None:
+    """What has not begun is dropped once, not once for each call."""
+    stop, completions = threading.Event(), Completions()
+    dropped: list[object] = []
+    futures: list[Future[None]] = [Future() for _ in range(5000)]
+    for future in futures:
+        completions.follow(future, dropped.append, lambda _error: None)
+    stop.set()
+    begun = clock.monotonic()
+    completions.run(stop, begun + 60)
+    assert len(dropped) == len(futures)
+    assert clock.monotonic() - begun < 2.0
+
+
+def test_a_slow_namespace_leaves_room_for_the_others() -> None:
+    """Forty writes of one namespace hang until one of another namespace has been carried out."""
+    other = threading.Event()
+
+    def hang(name: str) -> None:
+        if name.startswith("bad/"):
+            assert other.wait(10), "the other namespace waited for the slow one"
+        else:
+            other.set()
+
+    names = [f"t{number}" for number in range(40)]
+    world = Memory(
+        answers={"queue": answer(90.0)},
+        scales={
+            "good/x": Scale(2, 2, "app=x"),
+            **{f"bad/{name}": Scale(1, 1, f"app={name}") for name in names},
+        },
+        on_write=hang,
+    )
+    targets = [external("bad", name) for name in names] + [external("good", "x")]
+    with world.syncer() as syncer:
+        syncer.sync(targets, T0, BUDGET)
+    assert len(world.written) == 41

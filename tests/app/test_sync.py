@@ -24,9 +24,9 @@ def test_a_target_is_scaled_as_its_queue_demands() -> None:
     )
     targets = [external("shop", "worker")]
     with world.syncer() as syncer:
-        syncer.sync(targets, T0, BUDGET)
+        syncer.sync(targets, T0, BUDGET, steady=0.0)
         assert world.written == [("shop/worker", 4)]
-        syncer.sync(targets, T0 + 15, BUDGET)
+        syncer.sync(targets, T0 + 15, BUDGET, steady=15.0)
     assert world.written == [("shop/worker", 4), ("shop/worker", 7)]
     result = world.result("shop/worker")
     assert isinstance(result.write, Written)

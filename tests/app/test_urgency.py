@@ -27,9 +27,11 @@ def test_waiting_calls_run_in_order_of_urgency() -> None:
     """While one call holds the only thread, later and more urgent ones overtake."""
     held = threading.Event()
     order: list[int] = []
-    writes = UrgentFirst(at_once=1, per_second=1e6, stop=threading.Event())
-    first = writes.submit((9, 0.0), lambda: held.wait(10))
-    futures = [writes.submit((number, 0.0), partial(order.append, number)) for number in (3, 1, 2)]
+    writes = UrgentFirst(at_once=1, stop=threading.Event())
+    first = writes.submit((9, 0.0), "shop", lambda: held.wait(10))
+    futures = [
+        writes.submit((number, 0.0), "shop", partial(order.append, number)) for number in (3, 1, 2)
+    ]
     held.set()
     assert first.result(10)
     for future in futures:
@@ -39,10 +41,10 @@ def test_waiting_calls_run_in_order_of_urgency() -> None:
 
 
 def test_calls_beyond_the_burst_wait_for_the_pace() -> None:
-    """At 20 a second, 30 calls are a burst of 20 and half a second for the other 10."""
-    writes = UrgentFirst(at_once=8, per_second=20.0, stop=threading.Event())
+    """At 20 a second, 210 calls are a burst of 200 and half a second for the other 10."""
+    writes = UrgentFirst(at_once=8, stop=threading.Event(), per_second=20.0)
     begun = clock.monotonic()
-    for future in [writes.submit((0, 0.0), lambda: None) for _ in range(30)]:
+    for future in [writes.submit((0, 0.0), "shop", lambda: None) for _ in range(210)]:
         future.result(10)
     writes.shutdown()
     assert clock.monotonic() - begun >= 0.4
@@ -57,10 +59,10 @@ def test_after_a_stop_no_call_begins() -> None:
         held.wait(10)
         return "finished"
 
-    writes = UrgentFirst(at_once=1, per_second=1e6, stop=stop)
-    in_hand = writes.submit((0, 0.0), hold)
+    writes = UrgentFirst(at_once=1, stop=stop)
+    in_hand = writes.submit((0, 0.0), "shop", hold)
     assert begun.wait(10)
-    waiting = writes.submit((0, 0.0), lambda: "never")
+    waiting = writes.submit((0, 0.0), "shop", lambda: "never")
     stop.set()
     held.set()
     assert in_hand.result(10) == "finished"
@@ -71,10 +73,37 @@ def test_after_a_stop_no_call_begins() -> None:
 
 def test_an_error_of_a_call_belongs_to_its_future() -> None:
     """The thread survives it, and the next call runs."""
-    writes = UrgentFirst(at_once=1, per_second=1e6, stop=threading.Event())
-    broken = writes.submit((0, 0.0), lambda: 1 // 0)
-    fine = writes.submit((0, 0.0), lambda: "fine")
+    writes = UrgentFirst(at_once=1, stop=threading.Event())
+    broken = writes.submit((0, 0.0), "shop", lambda: 1 // 0)
+    fine = writes.submit((0, 0.0), "shop", lambda: "fine")
     with pytest.raises(ZeroDivisionError):
         broken.result(10)
     assert fine.result(10) == "fine"
     writes.shutdown()
+
+
+def test_more_urgent_calls_overtake_while_the_pace_holds_all_back() -> None:
+    """The burst is spent; of what waits for a turn the most urgent goes first."""
+    order: list[int] = []
+    writes = UrgentFirst(at_once=2, stop=threading.Event(), per_second=1.0)
+    futures = [writes.submit((0, 0.0), "shop", lambda: None) for _ in range(10)]
+    futures += [writes.submit((5, 0.0), "shop", partial(order.append, 5))]
+    futures += [writes.submit((1, 0.0), "shop", partial(order.append, 1))]
+    for future in futures:
+        future.result(10)
+    writes.shutdown()
+    assert order == [1, 5]
+
+
+def test_a_stop_while_the_pace_holds_back_ends_at_once() -> None:
+    """A call that waits for a turn minutes away is cancelled."""
+    stop = threading.Event()
+    writes = UrgentFirst(at_once=2, stop=stop, per_second=0.01)
+    writes.submit((0, 0.0), "shop", lambda: None).result(10)
+    waiting = writes.submit((0, 0.0), "shop", lambda: None)
+    begun = clock.monotonic()
+    stop.set()
+    with pytest.raises(CancelledError):
+        waiting.result(10)
+    writes.shutdown()
+    assert clock.monotonic() - begun < 5.0

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler import clock
-from autoscaler.daemon.schedule import shift_jobs
+from autoscaler.daemon.schedule import Cadence, follow_clock
 
 
 def test_a_clock_that_only_runs_was_not_set() -> None:
@@ -30,8 +30,25 @@ def test_what_is_due_moves_with_the_clock() -> None:
     due = datetime(2026, 1, 1, tzinfo=UTC)
     scheduler.start(paused=True)
     scheduler.add_job(print, "interval", seconds=15, next_run_time=due, id="0")
-    shift_jobs(scheduler, -3600.0)
+    follow_clock(scheduler, -3600.0)
     assert scheduler.get_job("0").next_run_time == due - timedelta(hours=1)
-    shift_jobs(scheduler, 0.0)
-    assert scheduler.get_job("0").next_run_time == due - timedelta(hours=1)
+    for ahead in (0.0, 3600.0):
+        follow_clock(scheduler, ahead)
+        assert scheduler.get_job("0").next_run_time == due - timedelta(hours=1)
     scheduler.shutdown()
+
+
+@given(st.integers(1, 3600), st.floats(0, 0.99), st.floats(0, 1e9))
+def test_a_clock_set_ahead_leads_back_into_the_period(
+    period: int, part: float, ahead: float
+) -> None:
+    """Whatever was missed is skipped: what is due lies less than a period back, on the grid."""
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    cadence = Cadence(start, float(period), period * part)
+    previous = cadence.get_next_fire_time(start, start)
+    now = previous + timedelta(seconds=ahead)
+    due = cadence.get_next_fire_time(previous, now)
+    step = timedelta(seconds=period)
+    assert due - previous >= step
+    assert now - due < step
+    assert (due - previous) % step == timedelta(0)
