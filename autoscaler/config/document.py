@@ -29,6 +29,14 @@ Report: TypeAlias = Callable[[Location, int, str], None]
 """Takes a fault: the location, the line (from 1) and the sentence."""
 
 
+class TooDeepError(yaml.YAMLError):
+    """The document is nested deeper than any configuration; ``line`` says where, from 1."""
+
+    def __init__(self, line: int) -> None:
+        super().__init__(f"nested more than {DEEPEST} levels deep")
+        self.line = line
+
+
 class Place(NamedTuple):
     """Where a value stands: its line (from 1), and a plain scalar's text as it is written."""
 
@@ -36,7 +44,9 @@ class Place(NamedTuple):
     plain: str | None = None
 
 
-_DEEPEST = 40
+DEEPEST = 40
+"""The levels of lists and mappings that may stand in one another; a configuration has 12."""
+
 _NULL = {"", "~", "null", "Null", "NULL"}
 _TRUE = {form for word in ("true", "yes", "on") for form in (word, word.title(), word.upper())}
 _FALSE = {form for word in ("false", "no", "off") for form in (word, word.title(), word.upper())}
@@ -73,7 +83,7 @@ def read(text: str, report: Report, places: dict[Location, Place] | None = None)
     """Build the value of a text that holds one YAML document; faults go to ``report``.
 
     ``places`` is filled in where it is given; only a faulty document is worth that time.
-    Raises yaml.YAMLError where the text is not YAML.
+    Raises yaml.YAMLError where the text is not YAML, and its TooDeepError.
     """
     return _Builder(text, report, places).document()
 
@@ -93,6 +103,7 @@ class _Builder:
         self._report = report
         self._places = places
         self._path: list[str | int] = []
+        self._depth = 0
         self._anchors: dict[str, Value] = {}
         # Documents repeat themselves: each distinct text is resolved, and kept, once.
         self._plain: dict[str, str | int | float | bool | None] = {}
@@ -135,11 +146,15 @@ class _Builder:
         return value
 
     def _collection(self, event: CollectionStartEvent) -> Value:
-        if len(self._path) > _DEEPEST:
-            raise yaml.YAMLError("nested too deeply")
+        # Keys may be collections too, which the path does not show.
+        if self._depth == DEEPEST:
+            raise TooDeepError(_line(event))
         if event.tag and event.tag not in {_TAG + "map", _TAG + "seq"}:
             self._fault(event, f"a tag (!) has no meaning here: leave it out; {_QUOTE}")
-        return self._mapping() if isinstance(event, MappingStartEvent) else self._sequence()
+        self._depth += 1
+        value = self._mapping() if isinstance(event, MappingStartEvent) else self._sequence()
+        self._depth -= 1
+        return value
 
     def _scalar(self, event: ScalarEvent) -> str | int | float | bool | None:
         text = event.value

@@ -21,7 +21,7 @@ from pydantic_core import CoreSchema
 
 from autoscaler.config import durations
 from autoscaler.core import quantity
-from autoscaler.core.numbers import INT32_MAX
+from autoscaler.core.numbers import INT32_MAX, INT64_MAX
 
 
 class Model(BaseModel):
@@ -54,6 +54,7 @@ _STANDARD_RESOURCES = {"cpu", "memory", "ephemeral-storage"}
 _NUMBER = r"([0-9]+\.?[0-9]*|\.[0-9]+)"
 _UNIT = r"([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,4})?"
 QUANTITY_PATTERN = rf"^\+?{_NUMBER}{_UNIT}$"
+_NANO_PER_MILLI = 10**6
 POSITIVE_QUANTITY_PATTERN = rf"^\+?(?=[0.]*[1-9]){_NUMBER}{_UNIT}$"
 
 
@@ -141,9 +142,18 @@ def _quantity_advice(text: str) -> str:
     return advice
 
 
-def _positive(text: str) -> str:
-    if quantity.parse(text) <= 0:
+def _target_quantity(text: str) -> str:
+    """Check the value of a target, which the controller takes in thousandths, as an int64."""
+    nano = quantity.parse(text)
+    if nano <= 0:
         raise ValueError("must be more than 0")
+    if nano < _NANO_PER_MILLI:
+        raise ValueError("must be at least 1m: targets are computed with in thousandths")
+    if nano > INT64_MAX * _NANO_PER_MILLI:
+        raise ValueError(
+            "must be at most 9223372036854775807m (about 9.2P), the largest number that is "
+            "computed with: no metric could reach it"
+        )
     return text
 
 
@@ -240,14 +250,14 @@ ContainerResource = Annotated[
         {**_TEXT_SCHEMA, "pattern": "^(cpu|memory|ephemeral-storage|hugepages-.+|[^/]+/[^/]+)$"}
     ),
 ]
-PositiveQuantity = Annotated[
+TargetQuantity = Annotated[
     str,
     BeforeValidator(quantity_text),
-    AfterValidator(_positive),
+    AfterValidator(_target_quantity),
     WithJsonSchema(
         {
             "anyOf": [
-                {"type": "number", "exclusiveMinimum": 0},
+                {"type": "number", "minimum": 0.001, "maximum": INT64_MAX / 1000},
                 {**_TEXT_SCHEMA, "pattern": POSITIVE_QUANTITY_PATTERN},
             ]
         }

@@ -7,7 +7,7 @@ import yaml
 from pydantic import ValidationError
 
 from autoscaler.config.conversion import config_of
-from autoscaler.config.document import Place, Value, child, place_of, read
+from autoscaler.config.document import DEEPEST, Place, TooDeepError, Value, child, place_of, read
 from autoscaler.config.document_rules import document_findings
 from autoscaler.config.problems import (
     ConfigError,
@@ -102,6 +102,9 @@ def _text(path: Path, file: str) -> str:
 
 
 def _syntax_problem(error: yaml.YAMLError, file: str) -> Problem:
+    if isinstance(error, TooDeepError):
+        message = f"lists and mappings stand more than {DEEPEST} deep in one another"
+        return Problem(file, error.line, "", None, f"{message}; a configuration needs 12")
     if not isinstance(error, yaml.MarkedYAMLError):
         message = "not YAML: the file holds a character that YAML does not allow"
         return Problem(file, None, "", None, message)

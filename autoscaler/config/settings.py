@@ -51,7 +51,7 @@ class KubernetesSettings:
     kubeconfig: Path | None = None
     context: str | None = None
     max_writes_per_second: int = 100
-    """Over all targets; a burst may be as many."""
+    """Over all targets; a burst may be ten times as many."""
 
 
 @dataclass(frozen=True, slots=True)

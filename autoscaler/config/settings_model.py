@@ -1,5 +1,6 @@
 """The whole document as a user writes it: Prometheus, Kubernetes, flags, queries, targets."""
 
+import ipaddress
 import re
 from typing import Annotated
 
@@ -20,9 +21,16 @@ from autoscaler.config.fields import (
 from autoscaler.config.query_model import QuerySource
 from autoscaler.config.spec_model import TargetModel
 
+_LABEL = r"[0-9A-Za-z_-]{1,63}"
 _URL = re.compile(
-    r"https?://(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s/@:?#\[\]]+)(:(?P<port>\d{1,5}))?(/\S*)?"
+    rf"https?://(\[(?P<ipv6>[^\]]*)\]|(?P<name>{_LABEL}(\.{_LABEL})*\.?))"
+    r"(:(?P<port>[0-9]{1,5}))?(/[^\s\x00-\x1f\x7f]*)?"
 )
+_URL_PATTERN = (
+    rf"^https?://(\[[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*\]|{_LABEL}(\.{_LABEL})*\.?)"
+    r"(:[0-9]{1,5})?(/[^\s?#]*)?$"
+)
+_LONGEST_NAME = 253
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
@@ -38,9 +46,19 @@ def _url(text: str) -> str:
             "must end with the path, without ? and #; parameters belong into queryParameters"
         )
     form = _URL.fullmatch(text)
-    if form is None or int(form["port"] or 0) > 65535:
+    if form is None or int(form["port"] or 0) > 65535 or not _is_host(form):
         raise ValueError("must be an address such as http://prometheus:9090 or https://host/path")
     return text.rstrip("/")
+
+
+def _is_host(form: re.Match[str]) -> bool:
+    if form["ipv6"] is None:
+        return len(form["name"]) <= _LONGEST_NAME
+    try:
+        # Without a zone: it means nothing outside the machine that numbers its interfaces.
+        return ipaddress.IPv6Address(form["ipv6"]).scope_id is None
+    except ValueError:
+        return False
 
 
 def _header_name(name: str) -> str:
@@ -55,8 +73,13 @@ def _header_name(name: str) -> str:
 
 
 def _header_value(value: SecretStr) -> SecretStr:
-    if any(ord(character) < 32 or ord(character) == 127 for character in value.get_secret_value()):
+    text = value.get_secret_value()
+    if any(ord(character) < 32 or 127 <= ord(character) < 160 for character in text):
         raise ValueError("must be one line without control characters")
+    if any(ord(character) > 255 for character in text):
+        raise ValueError("must be of Latin-1 characters: a header cannot carry others")
+    if text != text.strip():
+        raise ValueError("must not begin or end with white space, which a header loses")
     return value
 
 
@@ -73,7 +96,7 @@ def _parameter(value: object) -> object:
 Url = Annotated[
     str,
     AfterValidator(_url),
-    WithJsonSchema({"type": "string", "pattern": r"^https?://[^\s@/?#]+(/[^\s?#]*)?$"}),
+    WithJsonSchema({"type": "string", "pattern": _URL_PATTERN}),
 ]
 HeaderName = Annotated[
     str,
@@ -89,7 +112,12 @@ HeaderName = Annotated[
 HeaderValue = Annotated[
     SecretStr,
     AfterValidator(_header_value),
-    WithJsonSchema({"type": "string", "pattern": r"^[^\x00-\x1f\x7f]*$"}),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "pattern": r"^([!-~\xa1-\xff]([ -~\xa0-\xff]*[!-~\xa1-\xff])?)?$",
+        }
+    ),
 ]
 Parameter = Annotated[
     Items[str], BeforeValidator(_parameter), SchemaAlternative({"type": "string"})
@@ -163,8 +191,8 @@ class KubernetesModel(Model):
     )
     max_writes_per_second: PositiveCount | None = Field(
         default=None,
-        description="The most scales written in a second, after a burst of as many; the most "
-        "urgent first.",
+        description="The most scales written in a second, after a burst of ten times as many; "
+        "the most urgent first.",
         json_schema_extra={"default": 100},
     )
 

@@ -16,9 +16,9 @@ from autoscaler.config.fields import (
     Items,
     Model,
     PositiveCount,
-    PositiveQuantity,
     Segment,
     SyncPeriod,
+    TargetQuantity,
     Text,
     ToleranceQuantity,
 )
@@ -77,10 +77,10 @@ class MetricTarget(Model):
     type: Literal["Utilization", "Value", "AverageValue"] = Field(
         description="Utilization: percent of the request; AverageValue: per pod; Value: as it is."
     )
-    value: PositiveQuantity | None = Field(
+    value: TargetQuantity | None = Field(
         default=None, description="The metric itself should be this, whatever the replicas."
     )
-    average_value: PositiveQuantity | None = Field(
+    average_value: TargetQuantity | None = Field(
         default=None, description="The metric divided by the pods should be this."
     )
     average_utilization: PositiveCount | None = Field(

@@ -65,3 +65,12 @@ def refused(folder: Path, text: str | bytes) -> tuple[Problem, ...]:
     with pytest.raises(ConfigError) as caught:
         load(path)
     return caught.value.problems
+
+
+def assert_refused(folder: Path, text: str, path: str, fragment: str) -> None:
+    """Load a document that is wrong at one path: one problem is there, and has a line."""
+    problems = refused(folder, text)
+    (problem,) = (problem for problem in problems if problem.path == path)
+    assert fragment in str(problem)
+    assert problem.line
+    assert len({problem.path for problem in problems}) == len(problems)

@@ -5,7 +5,16 @@ from pathlib import Path
 import pytest
 
 from autoscaler.config import ConfigError, load
-from tests.config.documents import PROMETHEUS, QUERIES, REF, prometheus, refused, target, top
+from tests.config.documents import (
+    PROMETHEUS,
+    QUERIES,
+    REF,
+    assert_refused,
+    prometheus,
+    refused,
+    target,
+    top,
+)
 
 ONE = f"- namespace: shop\n  maxReplicas: 3\n  {REF}"
 
@@ -98,6 +107,30 @@ ROWS = [
     ("prometheus: {url: 'http://p:99999'}\ntargets: []\n", "prometheus.url", "such as http://"),
     ("prometheus: {url: http://p/?a=b}\ntargets: []\n", "prometheus.url", "queryParameters"),
     ("prometheus: {url: http://u:p@h}\ntargets: []\n", "prometheus.url", "basicAuth.username"),
+    *(
+        (
+            f"prometheus: {{url: '{url}'}}\ntargets: []\n",
+            "prometheus.url",
+            "such as http://prometheus:9",
+        )
+        for url in (
+            "http://[abc]:9090",
+            "http://[1.2.3.4]:9090",
+            "http://[1:2]:9090",
+            "http://[fe80::1%25eth0]:9090",
+            "http://a%zz/x",
+            "http://*.example/x",
+            "http://a..b",
+            "http://.a",
+            f"http://{'a' * 64}.example",
+            f"http://{'a.' * 126}aa",
+            "http://prömetheus",
+            "http://p:\uff19\uff10",
+        )
+    ),
+    (prometheus("headers: {X-A: 日本}\n"), "prometheus.headers.X-A", "of Latin-1 characters"),
+    (prometheus('headers: {X-A: "a "}\n'), "prometheus.headers.X-A", "must not begin or end with"),
+    (prometheus('headers: {X-A: "\\u0085"}\n'), "prometheus.headers.X-A", "must be one line"),
     (PROMETHEUS + "targets: {}\n", "targets", "must be a list"),
     (PROMETHEUS + "targets: [x]\n", "targets[0]", 'must be a mapping (got "x")'),
     (PROMETHEUS + f"targets:\n{ONE}{ONE}", "targets[1]", "as targets[0] does: a workload has one"),
@@ -112,11 +145,7 @@ ROWS = [
 @pytest.mark.parametrize(("text", "path", "fragment"), ROWS)
 def test_refused(tmp_path: Path, text: str, path: str, fragment: str) -> None:
     """Each fault has the path of its field, a line, and a sentence that says what is right."""
-    problems = refused(tmp_path, text)
-    (problem,) = (problem for problem in problems if problem.path == path)
-    assert fragment in str(problem)
-    assert problem.line
-    assert len({problem.path for problem in problems}) == len(problems)
+    assert_refused(tmp_path, text, path, fragment)
 
 
 FILES = [
@@ -136,7 +165,10 @@ FILES = [
     (b"a: !b c\n", 1, "a tag (!) has no meaning here"),
     (b"a: !b [c]\n", 1, "a tag (!) has no meaning here"),
     (b"<<: 3\n", 1, "<< merges mappings only"),
-    (b"a: " + b"[" * 60 + b"]" * 60, None, "not YAML"),
+    (b"\na: " + b"[" * 60 + b"]" * 60, 2, "stand more than 40 deep in one another"),
+    (b"a: " + b"[" * 100_000, 1, "stand more than 40 deep in one another"),
+    (b"- " * 100_000 + b"a", 1, "stand more than 40 deep in one another"),
+    (b"? " * 100_000 + b"a", 1, "stand more than 40 deep in one another"),
 ]
 
 

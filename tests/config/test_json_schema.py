@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from autoscaler.config.document import read
 from autoscaler.config.json_schema import json_schema
-from tests.config import test_document_rules, test_target_rules
+from tests.config import test_document_rules, test_metric_rules, test_target_rules
 
 COMMITTED = Path(__file__).parents[2] / "config" / "autoscaler.schema.json"
 SCHEMA = json_schema()
@@ -28,6 +28,13 @@ BEYOND_A_SCHEMA = {
     "must be a number such as 0.1": ".nan",
     "must be from 1s to 1h": "syncPeriod",  # a number inside a text
     "such as http://": "99999",
+    "such as http://prom": "[1:2]",  # which groups make an IPv6 address
+    "such as http://prometheus:": "a.a.a.",  # how long a name of many labels is
+    "must be at least 1m": "999u",  # a number with a suffix
+    "computed with in thousandths": "0.0000000001n",
+    "about 9.2P": "1e9999",
+    "must be at most 9223": "10P",
+    "must be at most 9223372036854775807m": "9223372036854775808m",
     "in quotes": "queries: {on: up}",  # what YAML makes of keys
     "a key must be a text": "queries: {1: up}",
     "not a list or a mapping": "queries: {[a]: up}",
@@ -80,7 +87,8 @@ def properties(schema: JsonValue, path: str) -> Iterator[tuple[str, dict[str, Js
 
 
 @pytest.mark.parametrize(
-    ("text", "path", "fragment"), test_target_rules.ROWS + test_document_rules.ROWS
+    ("text", "path", "fragment"),
+    test_target_rules.ROWS + test_metric_rules.ROWS + test_document_rules.ROWS,
 )
 def test_refuses(text: str, path: str, fragment: str) -> None:
     """Every fault of the tables is one for the schema too, but for those that no schema sees."""
@@ -92,7 +100,7 @@ def test_refuses(text: str, path: str, fragment: str) -> None:
         assert not VALIDATOR.is_valid(value_of(text)), path
 
 
-@pytest.mark.parametrize("text", test_target_rules.FINE)
+@pytest.mark.parametrize("text", test_target_rules.FINE + test_metric_rules.FINE)
 def test_accepts(text: str) -> None:
     """What `load` takes, the schema takes."""
     assert [error.message for error in VALIDATOR.iter_errors(value_of(text))] == []

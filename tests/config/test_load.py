@@ -69,6 +69,21 @@ def test_values(tmp_path: Path) -> None:
     assert config.flags == Flags(0.05, 3600.0, 120.0, 10.0)
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://[::1]:9090",
+        "https://[2001:db8::ffff:1.2.3.4]/p%20q/",
+        "http://prometheus-operated.monitoring_x.svc.:9090",
+        "http://10.0.0.1",
+    ],
+)
+def test_addresses(tmp_path: Path, url: str) -> None:
+    """Names, IPv4 and IPv6 in brackets are addresses; the slash at the end is left out."""
+    text = f"prometheus: {{url: '{url}'}}\ntargets: []\n"
+    assert loaded(tmp_path, text).prometheus.url == url.rstrip("/")
+
+
 def test_sync_period_of_a_target(tmp_path: Path) -> None:
     """A target's own syncPeriod wins over the document's."""
     text = target("syncPeriod: 1m\n") + (

@@ -5,10 +5,13 @@ import json
 from pathlib import Path
 
 import pytest
+import requests
+import urllib3
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
+from autoscaler.adapters.prometheus import PrometheusOptions
 from autoscaler.config import Config, ConfigError, defaulted, load, parse_spec, to_core
 from autoscaler.config.document import child, read
 from autoscaler.config.problems import Location
@@ -101,6 +104,36 @@ def test_any_value_anywhere(tmp_path: Path, place: Location, value: JsonValue) -
 def test_any_text(tmp_path: Path, text: str) -> None:
     """A text of any kind is no reason for a traceback."""
     assert isinstance(outcome(tmp_path / "a.yaml", text), ConfigError)
+
+
+HOSTS = st.one_of(
+    st.sampled_from(["p", "prometheus.monitoring.svc.", "127.0.0.1", "[::1]", "[::ffff:1.2.3.4]"]),
+    st.text(alphabet="a1-_.:%[]\u00fc*~", min_size=1, max_size=8),
+    st.text(alphabet="0aF:.", max_size=8).map(lambda inside: f"[{inside}]"),
+)
+
+
+@settings(
+    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(HOSTS, st.sampled_from(["", ":0", ":9090", ":65535", ":7x"]), st.text(max_size=5), st.text())
+@example("p", "", "%zz", "\xa0\xff")
+@example("p", "", "//[", "\t")
+def test_what_is_accepted_can_be_sent(
+    tmp_path: Path, host: str, port: str, path: str, header: str
+) -> None:
+    """A URL and a header that validation lets pass make options, and a request, without a fault."""
+    url = f"http://{host}{port}/{path}"
+    document = {"prometheus": {"url": url, "headers": {"X-A": header}}, "targets": []}
+    config = outcome(tmp_path / "a.yaml", json.dumps(document))
+    if isinstance(config, Config):
+        headers = {"X-A": config.prometheus.headers["X-A"].get_secret_value()}
+        options = PrometheusOptions(url=config.prometheus.url, headers=headers)
+        request = requests.Request("POST", options.url + "/api/v1/query", headers=headers).prepare()
+        assert request.url is not None
+        assert urllib3.util.parse_url(request.url).host
+        assert "X-A" in request.headers
+        headers["X-A"].encode("latin-1")
 
 
 @settings(max_examples=200, deadline=None)

@@ -1,6 +1,5 @@
 """The cluster under test, each server in turn, and our adapters on it."""
 
-import secrets
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -8,19 +7,21 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-import requests
 
 from autoscaler.adapters.cluster import Api, Pods, Scales, connect
-from autoscaler.demo.apiserver import StandInCluster
 from tests.contract import manifests
 from tests.contract.cluster import ClusterUnderTest, eventually
+from tests.contract.clusters import (
+    REAL,
+    STAND_IN,
+    fresh_namespace,
+    real_cluster,
+    requested_cluster,
+)
 from tests.contract.faults import Script
 from tests.contract.scripted import Answer, ScriptedServer
 from tests.controlplane import binaries
 from tests.controlplane.server import ControlPlane
-
-REAL = "control plane"
-STAND_IN = "stand-in"
 
 RBAC = "rbac.authorization.k8s.io"
 
@@ -41,45 +42,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 @pytest.fixture(scope="session", params=[REAL, STAND_IN])
 def cluster(request: pytest.FixtureRequest) -> Iterator[ClusterUnderTest]:
     """Run each server of the Kubernetes API that the contract binds."""
-    if request.param == STAND_IN:
-        with _stand_in() as cluster:
-            yield cluster
-        return
-    plane = request.getfixturevalue("control_plane")
-    request.getfixturevalue("kubelet")
-    with _real_cluster(plane) as cluster:
-        yield cluster
+    yield from requested_cluster(request, _cluster_with_viewer)
 
 
 @contextmanager
-def _stand_in() -> Iterator[ClusterUnderTest]:
-    """Run the demo's stand-in for a cluster."""
-    with StandInCluster(ready_after=0.5, stop_after=0.2) as stand_in, requests.Session() as session:
-        session.trust_env = False
-        yield ClusterUnderTest(
-            url=stand_in.url,
-            token=stand_in.token,
-            reader_token=stand_in.read_only_token,
-            ca_file=None,
-            forget_changes=stand_in.expire_watches,
-            session=session,
-        )
-
-
-@contextmanager
-def _real_cluster(plane: ControlPlane) -> Iterator[ClusterUnderTest]:
+def _cluster_with_viewer(plane: ControlPlane) -> Iterator[ClusterUnderTest]:
     """Make a cluster of the control plane, whose user "viewer" gets a role that only reads."""
-    with requests.Session() as session:
-        session.trust_env = False
-        cluster = ClusterUnderTest(
-            url=plane.url,
-            token=plane.admin_token,
-            reader_token=plane.token_for("viewer"),
-            ca_file=plane.ca_file,
-            # The watch cache of a custom resource begins when its definition does, later than 1.
-            forget_changes=lambda: None,
-            session=session,
-        )
+    with real_cluster(plane) as cluster:
         rules = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]}]
         name = {"name": "contract-reader"}
         role = {"apiGroup": RBAC, "kind": "ClusterRole"} | name
@@ -99,10 +68,8 @@ def _real_cluster(plane: ControlPlane) -> Iterator[ClusterUnderTest]:
 @pytest.fixture
 def namespace(cluster: ClusterUnderTest) -> Iterator[str]:
     """Make a fresh namespace, deleted after the test, and give its name."""
-    name = f"contract-{secrets.token_hex(5)}"
-    cluster.create(manifests.NAMESPACES, {"metadata": {"name": name}})
-    yield name
-    cluster.request("DELETE", f"{manifests.NAMESPACES}/{name}")
+    with fresh_namespace(cluster, "contract") as name:
+        yield name
 
 
 @pytest.fixture(scope="session")

@@ -1,22 +1,13 @@
 """An HTTP server that answers as a test tells it to, once for each request, faults included."""
 
 import json
-import socket
-import struct
 import threading
 from collections import deque
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-from typing import Self
-
-import yaml
 
 from tests.contract.cluster import Json
-
-GREETING = "scripted-token"
+from tests.contract.localserver import LocalHandler, LocalServer
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,54 +59,19 @@ def scale(replicas: int, version: str = "7", status_replicas: int = 1) -> Answer
     )
 
 
-class ScriptedServer(ThreadingHTTPServer):
+class ScriptedServer(LocalServer):
     """Gives the answers in turn; the last one stands for all that follow."""
-
-    daemon_threads = False
-    block_on_close = True
 
     def __init__(self, *answers: Answer) -> None:
         self.asked: list[Asked] = []
-        self.closing = threading.Event()
         self._answers = deque(answers)
         self._lock = threading.Lock()
-        self._connections: set[socket.socket] = set()
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self._thread = threading.Thread(target=self.serve_forever, args=(0.02,))
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.closing.set()
-        self.shutdown()
-        for connection in list(self._connections):
-            with suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
-        self.server_close()
-        self._thread.join()
-
-    @property
-    def url(self) -> str:
-        """Where it listens."""
-        return f"http://127.0.0.1:{self.server_address[1]}"
+        super().__init__(_Handler)
 
     @property
     def methods(self) -> list[str]:
         """The methods of the requests so far."""
         return [asked.method for asked in self.asked]
-
-    def write_kubeconfig(self, path: Path, **user: object) -> Path:
-        """Write a kubeconfig for it, whose user has a token unless it is said to have others."""
-        config = {
-            "clusters": [{"name": "c", "cluster": {"server": self.url}}],
-            "users": [{"name": "u", "user": user or {"token": GREETING}}],
-            "contexts": [{"name": "main", "context": {"cluster": "c", "user": "u"}}],
-            "current-context": "main",
-        }
-        path.write_text(yaml.safe_dump(config))
-        return path
 
     def next_answer(self, asked: Asked) -> Answer:
         """Note a request and return what it gets."""
@@ -123,31 +79,11 @@ class ScriptedServer(ThreadingHTTPServer):
             self.asked.append(asked)
             return self._answers.popleft() if len(self._answers) > 1 else self._answers[0]
 
-    def opened(self, connection: socket.socket) -> None:
-        """Remember a connection, so that the end of the server is its end too."""
-        self._connections.add(connection)
 
-
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(LocalHandler):
     server: ScriptedServer
-    protocol_version = "HTTP/1.1"
 
-    def setup(self) -> None:
-        super().setup()
-        self.server.opened(self.connection)
-
-    def handle(self) -> None:
-        with suppress(OSError):
-            super().handle()
-
-    def finish(self) -> None:
-        with suppress(OSError):
-            super().finish()
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
-        """Log nothing."""
-
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802 - http.server's naming
         raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         asked = Asked(
             self.command,
@@ -159,7 +95,7 @@ class _Handler(BaseHTTPRequestHandler):
         if answer.fault == "hang":
             self.server.closing.wait()
         if answer.fault in {"reset", "hang"}:
-            self._reset()
+            self.reset()
         else:
             self._send(answer)
 
@@ -176,7 +112,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if answer.fault == "cut":
             self.wfile.write(body[: len(body) // 2])
-            self._reset()
+            self.reset()
         elif answer.fault == "drip":
             for position in range(len(body)):
                 self.wfile.write(body[position : position + 1])
@@ -184,9 +120,3 @@ class _Handler(BaseHTTPRequestHandler):
                     return
         else:
             self.wfile.write(body)
-
-    def _reset(self) -> None:
-        """End the connection by RST."""
-        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.connection.close()
-        self.close_connection = True

@@ -86,6 +86,7 @@ def test_no_configuration_says_where_it_was_looked_for(monkeypatch: pytest.Monke
             None,
             "the kubeconfig {} is not YAML: expected ',' or ']', but got '<stream end>' in line 2",
         ),
+        ("- " * 100_000, None, "the kubeconfig {} is nested too deeply"),
         ("contexts: {}\n", None, "the kubeconfig {} is not valid: contexts must be a list"),
         ("contexts: [{}]\n", None, "the kubeconfig {} has an entry without name in contexts"),
         (

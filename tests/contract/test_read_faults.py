@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Api, Pods, Scales, connect
+from autoscaler.adapters.cluster import Api, Failure, Pods, Scales, connect
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.writes import WriteFailed
 from tests.contract.faults import (
@@ -244,3 +244,39 @@ def test_a_deadline_inside_a_429s_pause_is_kept(script: Script) -> None:
     assert isinstance(_read(api, 0.5), Unavailable)
     with within(2.0):
         assert isinstance(_read(api, 0.5), Unavailable)
+
+
+def test_a_429_does_not_hold_everybody_for_long(script: Script) -> None:
+    """A Retry-After of a day ends the read that got it; the others are held 30 s at most."""
+    _, api = script(Answer(429, SLOW_DOWN.body, {"Retry-After": "86400"}))
+    with within(2.0):
+        answer = _read(api, 5.0)
+    assert isinstance(answer, Unavailable)
+    assert 25.0 < api.patience._held_until - clock.monotonic() <= 30.0
+
+
+@pytest.mark.parametrize("retry_after", ["\xb2", "9" * 400, "Thu, 01 Jan 0001 00:00:00 -2359", "?"])
+def test_an_odd_retry_after_is_no_exception(script: Script, retry_after: str) -> None:
+    """Whatever stands in the header, the answer is a sentence."""
+    server, api = script(Answer(429, SLOW_DOWN.body, {"Retry-After": retry_after}))
+    answer = api.once("GET", "/a", clock.monotonic() + 5)
+    assert isinstance(answer, Failure)
+    assert answer.status == 429
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(404, {"kind": "Status", "details": [1], "message": 5, "reason": {}}),
+        Answer(404, {"kind": "Status", "details": {"name": 1}}),
+        Answer(500, b"[" * 100_000),
+        Answer(200, b'{"a": ' * 100_000),
+        Answer(200, b'{"metadata": {}, "spec": {"replicas": 1e999}}'),
+        Answer(200, {"metadata": [], "spec": {}}),
+    ],
+)
+def test_an_odd_answer_is_no_exception(script: Script, answer: Answer) -> None:
+    """Whatever the server sends, the port returns a sentence."""
+    _, api = script(at_once(answer))
+    assert isinstance(_read(api, 2.0), Unavailable)

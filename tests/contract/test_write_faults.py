@@ -141,3 +141,17 @@ def test_stop_ends_the_waiting_and_begins_no_other_write(script: Script) -> None
     assert isinstance(outcome, WriteFailed)
     assert outcome.message.endswith("; the count is still the old one")
     assert server.methods == ["PUT", "GET"]
+
+
+@pytest.mark.parametrize("decided_on", [DECIDED_ON, Scale(1, 1, "app=web", "")])
+def test_a_scale_without_a_version_is_not_written(script: Script, decided_on: Scale) -> None:
+    """A PUT without a resourceVersion would be unconditional: there is none."""
+    server, api = script(*([CONFLICT] if decided_on.resource_version else []), scale(1, ""))
+    outcome = Scales(api).write("shop", WEB, decided_on, 4, clock.monotonic() + 5)
+    assert outcome == WriteFailed(
+        "the API server sent a scale without a resourceVersion; nothing is written, "
+        "since a write without it could undo somebody else's"
+    )
+    assert [asked.body["metadata"]["resourceVersion"] for asked in server.asked if asked.body] == (
+        ["7"] if decided_on.resource_version else []
+    )

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
+from autoscaler.core.series import Answer, Series
+
 VECTOR = {
     "status": "success",
     "data": {
@@ -17,6 +19,19 @@ VECTOR = {
         "result": [{"metric": {"queue": "orders"}, "value": [1700000000.5, "42"]}],
     },
 }
+
+ORDERS = Answer([Series({"queue": "orders"}, 42.0, 1700000000.5)])
+"""What VECTOR is read as."""
+
+
+def error(kind: str, text: str) -> dict[str, object]:
+    """Return an error of Prometheus' own format."""
+    return {"status": "error", "errorType": kind, "error": text}
+
+
+def vector(*result: object, **more: object) -> dict[str, object]:
+    """Return a success whose result may have any shape."""
+    return {"status": "success", "data": {"resultType": "vector", "result": result}, **more}
 
 
 @dataclass(frozen=True)

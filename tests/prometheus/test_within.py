@@ -1,16 +1,23 @@
 """The bound on time that no socket's time-out gives."""
 
+import gc
 import threading
 import time
+import weakref
 
 import pytest
 
-from autoscaler.adapters.prometheus.within import Deadline, Expired
+from autoscaler import clock
+from autoscaler.adapters.prometheus.failures import QueryError
+from autoscaler.adapters.prometheus.tries import Tries
+from autoscaler.adapters.prometheus.within import Deadline, Expired, Stopped
+from autoscaler.core.series import Answer
+from tests.controlplane.waiting import wait_until
 
 
 def test_outcome() -> None:
     """What the work returns or raises is the caller's."""
-    deadline = Deadline(most_threads=1)
+    deadline = Deadline(1, threading.Event())
     assert deadline.run(10, lambda: 42) == 42
     for error in (KeyError("mine"), TimeoutError("the work's own")):
 
@@ -24,7 +31,7 @@ def test_outcome() -> None:
 
 def test_work_that_does_not_end() -> None:
     """The caller is back in time, and the threads left behind are limited."""
-    deadline = Deadline(most_threads=2)
+    deadline = Deadline(2, threading.Event())
     release = threading.Event()
     begin = time.monotonic()
     for _ in range(3):
@@ -37,3 +44,57 @@ def test_work_that_does_not_end() -> None:
     for thread in alive:
         thread.join(timeout=10)
     assert deadline.run(10, lambda: "free again") == "free again"
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_stop(*, busy: bool) -> None:
+    """A stop ends the wait for work, and for a thread to do it, within a moment."""
+    stop, release = threading.Event(), threading.Event()
+    deadline = Deadline(1, stop)
+    if busy:
+        with pytest.raises(Expired):
+            deadline.run(0.05, release.wait)
+    timer = threading.Timer(0.1, stop.set)
+    timer.start()
+    begin = time.monotonic()
+    with pytest.raises(Stopped):
+        deadline.run(60, release.wait)
+    assert time.monotonic() - begin < 1.0
+    timer.join()
+    release.set()
+    for thread in threading.enumerate():
+        if thread.name == "prometheus-query":
+            thread.join(timeout=10)
+
+
+class _Body(bytearray):
+    """What the frames of a query hold of an answer."""
+
+
+def test_a_failed_query_leaves_nothing_to_the_garbage_collector() -> None:
+    """With collections made rare, what was read of a refused answer is freed at once."""
+    kept: list[weakref.ref[_Body]] = []
+    stop = threading.Event()
+    deadline = Deadline(4, stop)
+
+    def exchange() -> Answer:
+        chunks = _Body(1 << 20)
+        kept.append(weakref.ref(chunks))
+        raise QueryError(f"{len(chunks)} bytes are too many")
+
+    def query() -> str:
+        until = clock.monotonic() + 5
+        try:
+            Tries(lambda seconds: deadline.run(seconds, exchange), 5, until, stop).run()
+        except QueryError as error:
+            return error.message
+        return ""
+
+    gc.collect()
+    gc.disable()
+    try:
+        assert "too many" in query()
+        # The thread that carried the query out may have to end first.
+        wait_until("the answer is freed", lambda: all(one() is None for one in kept), timeout=5)
+    finally:
+        gc.enable()

@@ -1,82 +1,39 @@
 """Clusters to watch: each server in turn, and a control plane that only these tests use."""
 
-import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-import requests
 
 from autoscaler.adapters.cluster import Api, connect
-from autoscaler.demo.apiserver import StandInCluster
 from tests.contract import manifests
 from tests.contract.cluster import ClusterUnderTest, Json
+from tests.contract.clusters import (
+    REAL,
+    STAND_IN,
+    fresh_namespace,
+    real_cluster,
+    requested_cluster,
+)
+from tests.contract.scripted import Answer
 from tests.controlplane.binaries import ControlPlaneUnavailable
 from tests.controlplane.fixtures import unavailable
 from tests.controlplane.server import ControlPlane
-
-REAL = "control plane"
-STAND_IN = "stand-in"
-
-
-@contextmanager
-def stand_in_cluster() -> Iterator[ClusterUnderTest]:
-    """Run the demo's stand-in for a cluster."""
-    with StandInCluster(ready_after=0.3, stop_after=0.1) as stand_in, requests.Session() as session:
-        session.trust_env = False
-        yield ClusterUnderTest(
-            url=stand_in.url,
-            token=stand_in.token,
-            reader_token=stand_in.read_only_token,
-            ca_file=None,
-            forget_changes=stand_in.expire_watches,
-            session=session,
-        )
-
-
-@contextmanager
-def real_cluster(plane: ControlPlane) -> Iterator[ClusterUnderTest]:
-    """Use a control plane; its "viewer" has no role here."""
-    with requests.Session() as session:
-        session.trust_env = False
-        yield ClusterUnderTest(
-            url=plane.url,
-            token=plane.admin_token,
-            reader_token=plane.token_for("viewer"),
-            ca_file=plane.ca_file,
-            forget_changes=lambda: None,
-            session=session,
-        )
+from tests.watches.scripted import Script, WatchScript
 
 
 @pytest.fixture(scope="session", params=[REAL, STAND_IN])
 def cluster(request: pytest.FixtureRequest) -> Iterator[ClusterUnderTest]:
     """Run each server of the Kubernetes API."""
-    if request.param == STAND_IN:
-        with stand_in_cluster() as cluster:
-            yield cluster
-        return
-    plane = request.getfixturevalue("control_plane")
-    request.getfixturevalue("kubelet")
-    with real_cluster(plane) as cluster:
-        yield cluster
+    yield from requested_cluster(request)
 
 
 @pytest.fixture
 def namespace(cluster: ClusterUnderTest) -> Iterator[str]:
     """Make a fresh namespace, deleted after the test, and give its name."""
-    with fresh_namespace(cluster) as name:
+    with fresh_namespace(cluster, "watches") as name:
         yield name
-
-
-@contextmanager
-def fresh_namespace(cluster: ClusterUnderTest) -> Iterator[str]:
-    """Make a namespace, and delete it in the end."""
-    name = f"watches-{secrets.token_hex(5)}"
-    cluster.create(manifests.NAMESPACES, {"metadata": {"name": name}})
-    yield name
-    cluster.request("DELETE", f"{manifests.NAMESPACES}/{name}")
 
 
 @pytest.fixture
@@ -117,3 +74,16 @@ def lone_cluster(lone_plane: ControlPlane) -> Iterator[ClusterUnderTest]:
     """Use it."""
     with real_cluster(lone_plane) as cluster:
         yield cluster
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Iterator[Script]:
+    """Start a server that plays a script, and a connection to it."""
+    with ExitStack() as stack:
+
+        def start(*lists: Answer, put: Answer | None = None) -> tuple[WatchScript, Api]:
+            server = stack.enter_context(WatchScript(*lists, put=put))
+            kubeconfig = server.write_kubeconfig(tmp_path / "kubeconfig")
+            return server, stack.enter_context(connect(kubeconfig, request_timeout=2.0))
+
+        yield start

@@ -3,18 +3,14 @@
 import json
 import queue
 import socket
-import struct
 import threading
 from collections import deque
-from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-from typing import Self
+from collections.abc import Callable
 from urllib.parse import parse_qs, urlsplit
 
-import yaml
-
+from autoscaler.adapters.cluster import Api
 from tests.contract.cluster import Json
+from tests.contract.localserver import LocalHandler, LocalServer
 from tests.contract.scripted import Answer
 
 END = b"end"
@@ -56,14 +52,11 @@ def gone() -> bytes:
     return event("ERROR", status)
 
 
-class WatchScript(ThreadingHTTPServer):
+class WatchScript(LocalServer):
     """Plays its script: ``lists``, ``heads`` of watches and ``puts`` in turn, the last for good.
 
     `send` gives the watch that is open, or else the next one, a step.
     """
-
-    daemon_threads = False
-    block_on_close = True
 
     def __init__(self, *lists: Answer, put: Answer | None = None) -> None:
         self.lists = deque(lists)
@@ -77,29 +70,8 @@ class WatchScript(ThreadingHTTPServer):
         """While these are not set, a write and a later page of a list wait for them."""
         self.before_put.set()
         self.page_gate.set()
-        self.closing = threading.Event()
         self.steps: queue.Queue[bytes] = queue.Queue()
-        self._connections: set[socket.socket] = set()
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self._thread = threading.Thread(target=self.serve_forever, args=(0.02,))
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.closing.set()
-        self.shutdown()
-        for connection in list(self._connections):
-            with suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
-        self.server_close()
-        self._thread.join()
-
-    @property
-    def url(self) -> str:
-        """Where it listens."""
-        return f"http://127.0.0.1:{self.server_address[1]}"
+        super().__init__(_Handler)
 
     def send(self, *steps: bytes) -> None:
         """Give the watch steps: lines, END or RESET."""
@@ -110,42 +82,15 @@ class WatchScript(ThreadingHTTPServer):
         """Count the requests whose note begins so."""
         return sum(note.startswith(what) for note in self.asked)
 
-    def write_kubeconfig(self, path: Path, **user: object) -> Path:
-        """Write a kubeconfig for it."""
-        config = {
-            "clusters": [{"name": "c", "cluster": {"server": self.url}}],
-            "users": [{"name": "u", "user": user or {"token": "t"}}],
-            "contexts": [{"name": "main", "context": {"cluster": "c", "user": "u"}}],
-            "current-context": "main",
-        }
-        path.write_text(yaml.safe_dump(config))
-        return path
 
-    def opened(self, connection: socket.socket) -> None:
-        """Remember a connection, so that the end of the server is its end too."""
-        self._connections.add(connection)
+Script = Callable[..., tuple[WatchScript, Api]]
+"""Starts a server that plays lists and a ``put``, and a connection to it."""
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(LocalHandler):
     server: WatchScript
-    protocol_version = "HTTP/1.1"
 
-    def setup(self) -> None:
-        super().setup()
-        self.server.opened(self.connection)
-
-    def handle(self) -> None:
-        with suppress(OSError):
-            super().handle()
-
-    def finish(self) -> None:
-        with suppress(OSError):
-            super().finish()
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
-        """Log nothing."""
-
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802 - http.server's naming
         query = {name: values[0] for name, values in parse_qs(urlsplit(self.path).query).items()}
         self.server.authorizations.append(self.headers.get("Authorization", ""))
         if "watch" not in query:
@@ -160,7 +105,7 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._stream()
 
-    def do_PUT(self) -> None:
+    def do_PUT(self) -> None:  # noqa: N802 - http.server's naming
         self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.server.asked.append("PUT")
         self.server.before_put.wait(10)
@@ -191,10 +136,7 @@ class _Handler(BaseHTTPRequestHandler):
                     return
                 continue
             if step == RESET:
-                linger = struct.pack("ii", 1, 0)
-                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-                self.connection.close()
-                self.close_connection = True
+                self.reset()
                 return
             content = b"" if step == END else step
             self.wfile.write(f"{len(content):x}\r\n".encode() + content + b"\r\n")

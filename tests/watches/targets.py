@@ -3,6 +3,8 @@
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Pods, Scales, WatchedCluster
@@ -29,10 +31,14 @@ QUICK = Pace(
     longest_pause=0.5,
     refused_pause=0.5,
     trusted=3.0,
+    pods_trusted=2.0,
     gather=0.1,
     page=3,
 )
 """A pace at which a test need not wait long, with pages so small that each list has several."""
+
+SLOW = replace(QUICK, shortest_watch=60, longest_watch=60)
+"""Watches that no time-out of ours ends during a test."""
 
 _EXTERNAL = ExternalMetric(
     MetricIdentifier("queue"), MetricTarget(TargetType.AVERAGE_VALUE, average_value=30_000)
@@ -98,6 +104,16 @@ def await_scale(
     """Wait until the scale at hand is as wanted."""
     named = deployment_ref(ref) if isinstance(ref, str) else ref
     return eventually(lambda: watched.scale_at_hand(namespace, named), wanted, seconds)
+
+
+def has_count(count: int, seen: Scale | Unavailable | None) -> bool:
+    """Tell whether a scale is there and has a count."""
+    return isinstance(seen, Scale) and seen.spec_replicas == count
+
+
+def await_count(watched: WatchedCluster, count: int) -> None:
+    """Wait until the Deployment "web" of namespace shop has a count."""
+    await_scale(watched, "shop", "web", partial(has_count, count), 10.0)
 
 
 def await_pods(

@@ -13,8 +13,8 @@ from autoscaler.core.observation import Scale
 from autoscaler.core.spec import ScaleTargetRef
 from tests.contract import manifests
 from tests.contract.cluster import ClusterUnderTest, Json, eventually
+from tests.contract.clusters import fresh_namespace
 from tests.controlplane.server import ControlPlane
-from tests.watches.conftest import fresh_namespace
 from tests.watches.targets import (
     await_scale,
     deployment_ref,
@@ -55,7 +55,7 @@ def shops(lone_cluster: ClusterUnderTest) -> Iterator[list[str]]:
     with ExitStack() as stack:
         found = []
         for count in (1, 2):
-            namespace = stack.enter_context(fresh_namespace(lone_cluster))
+            namespace = stack.enter_context(fresh_namespace(lone_cluster, "watches"))
             lone_cluster.create(
                 manifests.deployments(namespace), manifests.deployment("web", count)
             )

@@ -8,8 +8,8 @@ from autoscaler.adapters.cluster import connect
 from autoscaler.core.observation import Scale, Unavailable
 from tests.contract import manifests
 from tests.contract.cluster import ClusterUnderTest
+from tests.contract.clusters import fresh_namespace
 from tests.controlplane.server import ControlPlane
-from tests.watches.conftest import fresh_namespace
 from tests.watches.targets import (
     QUICK,
     await_pods,
@@ -30,7 +30,7 @@ def test_a_restart_of_the_api_server_loses_nothing(
 ) -> None:
     """What is at hand stays, then is said to be old, and follows again once the server is back."""
     with (
-        fresh_namespace(lone_cluster) as namespace,
+        fresh_namespace(lone_cluster, "watches") as namespace,
         connect(lone_cluster.write_kubeconfig(tmp_path / "admin")) as api,
     ):
         path = manifests.deployments(namespace)
@@ -41,7 +41,7 @@ def test_a_restart_of_the_api_server_loses_nothing(
             lone_plane.stop_apiserver(grace=0)
             assert scale_of(watched, namespace, "web").spec_replicas == 1
             await_scale(watched, namespace, "web", lambda seen: isinstance(seen, Unavailable))
-            assert isinstance(watched.pods_at_hand(namespace, "app=web"), Unavailable)
+            assert watched.pods_at_hand(namespace, "app=web") is None
             lone_plane.start_apiserver()
             lone_cluster.patch(f"{path}/web/scale", {"spec": {"replicas": 3}})
             lone_cluster.create(manifests.pods(namespace), manifests.pod("p", {"app": "web"}))
@@ -54,7 +54,7 @@ def test_a_short_restart_is_not_noticed_by_readers(
 ) -> None:
     """Within the time of trust the scale is at hand all along, and a change comes through."""
     with (
-        fresh_namespace(lone_cluster) as namespace,
+        fresh_namespace(lone_cluster, "watches") as namespace,
         connect(lone_cluster.write_kubeconfig(tmp_path / "admin")) as api,
     ):
         path = manifests.deployments(namespace)

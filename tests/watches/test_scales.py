@@ -11,7 +11,8 @@ from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import Superseded, Written
 from tests.contract import manifests
 from tests.contract.cluster import ClusterUnderTest, Json, eventually
-from tests.watches.conftest import CREW_GROUP, fresh_namespace
+from tests.contract.clusters import fresh_namespace
+from tests.watches.conftest import CREW_GROUP
 from tests.watches.targets import (
     await_scale,
     deployment_ref,
@@ -207,7 +208,7 @@ def test_a_count_of_somebody_else_is_at_hand_at_once(
 
 def test_one_watch_serves_all_namespaces(cluster: ClusterUnderTest, api: Api) -> None:
     """Targets of two namespaces share a watch; a namespace's own object is never another's."""
-    with fresh_namespace(cluster) as one, fresh_namespace(cluster) as other:
+    with fresh_namespace(cluster, "watches") as one, fresh_namespace(cluster, "watches") as other:
         for count, namespace in enumerate((one, other), 1):
             cluster.create(manifests.deployments(namespace), manifests.deployment("web", count))
         cluster.create(manifests.deployments(one), manifests.deployment("alone", 3))

@@ -8,7 +8,6 @@ from urllib.parse import urlencode, urlsplit
 
 import urllib3
 from kubernetes.client import ApiClient, Configuration
-from kubernetes.client.exceptions import ApiException
 
 from autoscaler import __version__, clock
 from autoscaler.adapters.cluster import failures
@@ -76,9 +75,13 @@ class Api:
         """Send one request, once: again only with other credentials, when these are rejected."""
         url = f"{self._url}{path}{f'?{urlencode(query)}' if query else ''}"
         sent = self._credentials.authorization()
+        if isinstance(sent, Failure):
+            return sent
         answer = self._exchange(method, url, deadline, sent, body, content_type)
         if isinstance(answer, Failure) and answer.status == 401 and self._credentials.renewed(sent):
             other = self._credentials.authorization()
+            if isinstance(other, Failure):
+                return other
             answer = self._exchange(method, url, deadline, other, body, content_type)
         return answer
 
@@ -91,9 +94,12 @@ class Api:
         """
         url = f"{self._url}{path}?{urlencode(query)}"
         sent = self._credentials.authorization()
+        if isinstance(sent, Failure):
+            return sent
         answer = self._begin(url, timeout, sent)
         if isinstance(answer, Failure) and answer.status == 401 and self._credentials.renewed(sent):
-            answer = self._begin(url, timeout, self._credentials.authorization())
+            other = self._credentials.authorization()
+            answer = other if isinstance(other, Failure) else self._begin(url, timeout, other)
         return answer
 
     def _begin(
@@ -110,7 +116,7 @@ class Api:
             if 200 <= response.status <= 299:
                 return response
             payload = _read(response, until)
-        except (urllib3.exceptions.HTTPError, ApiException) as error:
+        except failures.RAISED as error:
             return failures.from_exception(error, self.server, timeout)
         return failures.from_answer(
             response.status, response.headers, payload, server=self.server, origin=self.origin
@@ -137,7 +143,7 @@ class Api:
                 method, url, headers, body, _request_timeout=timeout
             ).response
             payload = _read(response, until)
-        except (urllib3.exceptions.HTTPError, ApiException) as error:
+        except failures.RAISED as error:
             return failures.from_exception(error, self.server, timeout)
         return self._interpret(response.status, response.headers, payload)
 
@@ -150,7 +156,7 @@ class Api:
             )
         try:
             document = json.loads(payload)
-        except ValueError:
+        except (ValueError, RecursionError):
             kind = headers.get("Content-Type", "no Content-Type")
             return failures.malformed(
                 self.server, f"something that is not JSON ({kind}, {len(payload)} bytes)"

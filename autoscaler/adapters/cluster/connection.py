@@ -21,6 +21,7 @@ from kubernetes.config.incluster_config import (
 from kubernetes.config.kube_config import KubeConfigLoader
 
 from autoscaler.adapters.cluster.api import Api
+from autoscaler.adapters.cluster.client_log import quiet_client
 from autoscaler.adapters.cluster.credentials import Credentials
 from autoscaler.adapters.cluster.kubeconfig import ConnectError, Kubeconfig
 
@@ -61,7 +62,9 @@ def connect(
     if not configuration.verify_ssl:
         # urllib3 warns at every single request; whoever starts the daemon is told once instead.
         urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
-    credentials = Credentials(configuration, source.token_file, lambda: _reloaded(source))
+    credentials = Credentials(
+        configuration, source.token_file, lambda: _reloaded(source), source.origin
+    )
     return Api(
         configuration,
         credentials,
@@ -131,7 +134,8 @@ def _configured(kubeconfig: Kubeconfig) -> Configuration:
         loader = KubeConfigLoader(  # type: ignore[no-untyped-call] # as above
             config_dict=kubeconfig.merged, active_context=kubeconfig.context, config_base_path=None
         )
-        loader.load_and_set(configuration)  # type: ignore[no-untyped-call] # as above
+        with quiet_client():
+            loader.load_and_set(configuration)  # type: ignore[no-untyped-call] # as above
     except ConfigException as error:
         # Other texts of the client may quote the user's entry, and with it the credentials.
         text = str(error)

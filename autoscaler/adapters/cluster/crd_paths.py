@@ -75,7 +75,8 @@ def read_paths(api: Api, resource: ScalableResource, deadline: float) -> ScalePa
         return malformed(api.server, f"a definition of {name} without the paths of its scale")
     for path in filter(None, paths):
         if not _PATH.fullmatch(path):
-            return Failure(f"the definition of {name} has a path that cannot be followed: {path}")
+            message = f"the definition of {name} has a path that cannot be followed: {path}"
+            return Failure(message, status=404)
     return ScalePaths(*(tuple(path.split(".")[1:]) for path in paths))
 
 

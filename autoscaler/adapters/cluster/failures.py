@@ -8,7 +8,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import TypedDict, cast
 
 import urllib3
 from kubernetes.client.exceptions import ApiException
@@ -17,6 +16,9 @@ from autoscaler import clock
 
 JsonObject = dict[str, object]
 """A JSON object as the API server sent it."""
+
+RAISED = (urllib3.exceptions.HTTPError, ApiException, ValueError, OSError)
+"""What the client raises for a request that fails, and for one that it cannot make at all."""
 
 _TRANSIENT = frozenset({429, 500, 502, 503, 504})
 _NOT_CARRIED_OUT = frozenset({429})
@@ -42,16 +44,13 @@ class Failure:
     """For a 404, the name of the object that is not there; empty where the path is unknown."""
 
 
-class _StatusDetails(TypedDict, total=False):
-    name: str
-    retryAfterSeconds: int
+@dataclass(frozen=True, slots=True)
+class _Status:
+    """What is read of a `metav1.Status`; empty where it is none, or of an odd form."""
 
-
-class _Status(TypedDict, total=False):
-    kind: str
-    message: str
-    reason: str
-    details: _StatusDetails
+    message: str = ""
+    reason: str = ""
+    name: str = ""
 
 
 def from_answer(
@@ -59,16 +58,14 @@ def from_answer(
 ) -> Failure:
     """Describe an answer that is no success.  ``origin`` says where the credentials come from."""
     body = _status_of(payload)
-    details = body.get("details") or {}
-    reason = body.get("reason", "")
     return Failure(
-        message=_sentence(status, reason, _words(body, headers, payload), server, origin),
+        message=_sentence(status, body.reason, _words(body, headers, payload), server, origin),
         status=status,
-        reason=reason,
+        reason=body.reason,
         transient=status in _TRANSIENT,
         uncertain=status in _TRANSIENT - _NOT_CARRIED_OUT,
         retry_after=_retry_after(headers.get("Retry-After")) if status in _TRANSIENT else None,
-        missing=details.get("name", "") if status == 404 else "",
+        missing=body.name if status == 404 else "",
     )
 
 
@@ -81,9 +78,8 @@ def _sentence(status: int, reason: str, words: str, server: str, origin: str) ->
 
 
 def _words(body: _Status, headers: Mapping[str, str], payload: bytes) -> str:
-    message = body.get("message", "")
-    if message:
-        return message
+    if body.message:
+        return body.message
     kind = headers.get("Content-Type", "").partition(";")[0].strip() or "no Content-Type"
     if kind == "text/plain" and payload.strip():
         return payload.decode(errors="replace").strip()[:_LONGEST_EXCERPT]
@@ -93,20 +89,29 @@ def _words(body: _Status, headers: Mapping[str, str], payload: bytes) -> str:
 def _status_of(payload: bytes) -> _Status:
     try:
         body = json.loads(payload)
-    except ValueError:
-        return {}
-    return cast("_Status", body) if isinstance(body, dict) and body.get("kind") == "Status" else {}
+    except (ValueError, RecursionError):
+        return _Status()
+    if not isinstance(body, dict) or body.get("kind") != "Status":
+        return _Status()
+    return _Status(
+        _text(body, "message"), _text(body, "reason"), _text(body.get("details"), "name")
+    )
+
+
+def _text(mapping: object, key: str) -> str:
+    value = mapping.get(key) if isinstance(mapping, dict) else None
+    return value if isinstance(value, str) else ""
 
 
 def _retry_after(header: str | None) -> float | None:
     """Read Retry-After: seconds, or a date (RFC 9110, 10.2.3)."""
     if header is None:
         return None
-    if header.strip().isdigit():
+    if header.isascii() and header.strip().isdigit():
         return float(header)
     try:
         return max(0.0, parsedate_to_datetime(header).timestamp() - clock.wall())
-    except ValueError:
+    except (ValueError, TypeError, OverflowError):
         return None
 
 
@@ -122,10 +127,17 @@ def no_time(server: str) -> Failure:
     return Failure(f"no time was left to ask the API server {server} before the deadline")
 
 
-def from_exception(
-    error: urllib3.exceptions.HTTPError | ApiException, server: str, timeout: float
-) -> Failure:
-    """Describe a request that ended without a complete answer."""
+def from_exception(error: Exception, server: str, timeout: float) -> Failure:
+    """Describe a request that ended without a complete answer, by one of RAISED."""
+    if isinstance(error, urllib3.exceptions.LocationValueError) or not isinstance(
+        error, urllib3.exceptions.HTTPError | ApiException
+    ):
+        # These quote what they choke on: a header with the token in it, the URL.
+        return Failure(
+            f"the request to the API server {server} cannot be made ({type(error).__name__})",
+            transient=isinstance(error, OSError),
+            uncertain=True,
+        )
     if isinstance(error, ApiException | urllib3.exceptions.SSLError):
         return _tls(error, server)
     if isinstance(error, urllib3.exceptions.ProxyError):

@@ -10,6 +10,8 @@ from autoscaler.adapters.cluster.api import Api
 from autoscaler.adapters.cluster.failures import Failure, JsonObject, malformed
 from autoscaler.core.spec import ScaleTargetRef
 
+_NOT_FOUND = 404
+
 
 @dataclass(frozen=True, slots=True)
 class ScalableResource:
@@ -106,21 +108,20 @@ class ScalableKinds:
                 self._known[(ref.api_version, ref.kind)] = found
                 return found
             refusal = refusal or found
-        return refusal or Failure(f"the API server serves no version of group {ref.group}")
+        return refusal or _unknown(f"the API server serves no version of group {ref.group}")
 
     def _versions(self, ref: ScaleTargetRef, deadline: float) -> list[str] | Failure:
         if not ref.group:
             return ["v1"]
         if "/" in ref.group:
-            return Failure(f'apiVersion "{ref.api_version}" is not of the form group/version')
+            return _unknown(f'apiVersion "{ref.api_version}" is not of the form group/version')
         answer = self._api.get(f"/apis/{quote(ref.group, safe='')}", deadline)
         if isinstance(answer, Failure):
-            if answer.status != 404:
+            if answer.status != _NOT_FOUND:
                 return answer
-            return Failure(
+            return _unknown(
                 f'the API server serves no group "{ref.group}" (kind {ref.kind}); '
-                "is its CustomResourceDefinition installed?",
-                status=404,
+                "is its CustomResourceDefinition installed?"
             )
         try:
             group = cast("_GroupJson", answer)
@@ -153,7 +154,7 @@ class ScalableKinds:
                 return ScalableResource(ref.group, version, plural, _api_version(scale))
         if plurals:
             full = f"{plurals[0]}.{ref.group}" if ref.group else plurals[0]
-            return Failure(f"kind {ref.kind} ({full}) has no scale subresource")
+            return _unknown(f"kind {ref.kind} ({full}) has no scale subresource")
         scalable = ", ".join(
             sorted(
                 resource.get("kind", "")
@@ -161,10 +162,15 @@ class ScalableKinds:
                 if f"{name}/scale" in resources
             )
         )
-        return Failure(
+        return _unknown(
             f'the API server serves no kind "{ref.kind}" in {ref.group or "the core group"}; '
             f"it can scale there: {scalable or 'nothing'}"
         )
+
+
+def _unknown(message: str) -> Failure:
+    """Say that there is no such resource: what a 404 says of a path."""
+    return Failure(message, status=_NOT_FOUND)
 
 
 def _api_version(scale: _ResourceJson) -> str:

@@ -75,6 +75,8 @@ def _check_form(path: Path) -> None:
         raise ConnectError(f"the kubeconfig {path} is not YAML: {error.problem}{line}") from None
     except yaml.YAMLError:
         raise ConnectError(f"the kubeconfig {path} is not YAML") from None
+    except RecursionError:
+        raise ConnectError(f"the kubeconfig {path} is nested too deeply") from None
     if not isinstance(document, dict):
         raise ConnectError(f"the kubeconfig {path} is empty or not a mapping of kind Config")
     for section in ("clusters", "contexts", "users"):

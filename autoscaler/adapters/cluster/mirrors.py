@@ -63,7 +63,9 @@ class Pace:
     refused_pause: float = 300.0
     """The pause after a refusal (forbidden, not served)."""
     trusted: float = 60.0
-    """How long a copy is trusted whose watch is broken."""
+    """How long a copy is trusted whose watch is broken, or that is being listed anew."""
+    pods_trusted: float = 5.0
+    """The same of pods, which fresh metrics are grouped by; no resourceVersion guards that."""
     gather: float = 0.5
     """How long a wish for a new list waits for others."""
     page: int = 500

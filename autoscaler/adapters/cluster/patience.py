@@ -15,6 +15,8 @@ T = TypeVar("T")
 _TOO_MANY_REQUESTS = 429
 _HOLD_SECONDS = 1.0
 """How long a 429 without a Retry-After holds everybody back."""
+_LONGEST_HOLD_SECONDS = 30.0
+"""How long any 429 does: whoever asks then learns whether the server still means it."""
 _BACKOFF = wait_exponential_jitter(multiplier=0.1, max=2.0, jitter=0.1)
 
 
@@ -23,7 +25,8 @@ class Patience:
 
     The server's Retry-After is obeyed; where it reaches past the deadline nothing more is tried.
     A 429 holds back everybody's requests, not only the one that got it: the server is short of
-    room, not that one object.  Once ``stop`` is set no new try begins.
+    room, not that one object; for 30 s at most, whatever it asked for.  Once ``stop`` is set no
+    new try begins.
     """
 
     def __init__(self, stop: threading.Event, tries: int = 5) -> None:
@@ -74,7 +77,8 @@ class Patience:
     def _hold_back(self, result: object) -> None:
         if isinstance(result, Failure) and result.status == _TOO_MANY_REQUESTS:
             pause = _HOLD_SECONDS if result.retry_after is None else result.retry_after
-            self._held_until = max(self._held_until, clock.monotonic() + pause)
+            held = clock.monotonic() + min(pause, _LONGEST_HOLD_SECONDS)
+            self._held_until = max(self._held_until, held)
 
     def _sleep(self, seconds: float) -> None:
         self.stop.wait(seconds)

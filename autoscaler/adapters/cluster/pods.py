@@ -66,7 +66,7 @@ RequestsKey = tuple[tuple[ContainerKey, ...], tuple[ContainerKey, ...], tuple[tu
 
 _MOST_TEMPLATES = 10_000
 
-MALFORMED = (KeyError, TypeError, ValueError, AttributeError)
+MALFORMED = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
 """What reading JSON that is not a pod raises."""
 
 

@@ -60,6 +60,11 @@ class ScaleWrite:
             seen = self._judge(self._look(self._deadline))
             if seen is not None:
                 return seen
+            if not self._version:
+                return Failure(
+                    "the API server sent a scale without a resourceVersion; nothing is written, "
+                    "since a write without it could undo somebody else's"
+                )
         answer = self._put(self._version, self._time_to_put())
         if isinstance(answer, Scale):
             return Written(answer)

@@ -5,6 +5,7 @@ from typing import TypedDict, cast
 from autoscaler.adapters.cluster.api import Api
 from autoscaler.adapters.cluster.failures import Failure, JsonObject, malformed
 from autoscaler.adapters.cluster.kinds import ScalableKinds, ScalableResource
+from autoscaler.adapters.cluster.pods import MALFORMED
 from autoscaler.adapters.cluster.scale_writes import ScaleWrite
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.spec import ScaleTargetRef
@@ -104,7 +105,7 @@ def scale_of(document: JsonObject, server: str) -> Scale | Failure:
             selector=selector if isinstance(selector, str) else status.get("targetSelector", ""),
             resource_version=metadata.get("resourceVersion", ""),
         )
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except MALFORMED:
         return malformed(server, "something that is not a Scale")
 
 

@@ -93,11 +93,16 @@ class Watch(Generic[M]):
         self._wanted.set()
         self._requests.interrupt()
 
+    def is_behind(self, seconds: float) -> bool:
+        """Tell whether the mirror has been getting no events for longer than that."""
+        trouble = self._trouble
+        return trouble is not None and clock.monotonic() - trouble.since > seconds
+
     @property
     def doubt(self) -> Unavailable | None:
         """Why the mirror is too old to trust; None while it is not."""
         trouble = self._trouble
-        if trouble is None or clock.monotonic() - trouble.since <= self._pace.trusted:
+        if trouble is None or not self.is_behind(self._pace.trusted):
             return None
         since = datetime.fromtimestamp(int(trouble.wall), UTC).isoformat().replace("+00:00", "Z")
         return Unavailable(
@@ -130,10 +135,12 @@ class Watch(Generic[M]):
         return self._follow(self._version)
 
     def _list(self) -> Failure | None:
+        if self.state is State.SYNCED and self._trouble is None:
+            # Until the list is in force the mirror stays as it is now.
+            self._trouble = _trouble_since(clock.monotonic(), "it is being listed anew")
         path = self.mirror.path(clock.monotonic() + _PATH_SECONDS)
         if isinstance(path, Failure):
-            # A kind that is unknown, or has no scale, has no HTTP status.
-            return path if path.transient or path.status else replace(path, status=404)
+            return path
         self._path = path
         # What is wanted up to here will be in this list.
         self._wanted.clear()

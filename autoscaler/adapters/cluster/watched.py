@@ -145,18 +145,19 @@ class WatchedCluster:
 
     # -- pods ------------------------------------------------------------------------------
 
-    def pods_at_hand(self, namespace: str, selector: str) -> tuple[Pod, ...] | Unavailable | None:
+    def pods_at_hand(self, namespace: str, selector: str) -> tuple[Pod, ...] | None:
         """Return the pods as the watch shows them, by name; None where they must be listed.
 
         A namespace or a selector that is asked for the first time is watched from then on.
+        Pods of a watch that is broken for some seconds are not at hand: beside fresh metrics an
+        old list would count pods as missing that are not there any more.
         """
         if self._closed:
             return None
         watch = self._pod_watches.find(namespace)
         if watch is not None and watch.state is State.SYNCED:
-            doubt = watch.doubt
-            if doubt is not None:
-                return doubt
+            if watch.is_behind(self._pace.pods_trusted):
+                return None
             pods = watch.mirror.pods(namespace, selector)
             if pods is not None:
                 return pods

@@ -14,6 +14,8 @@ from autoscaler.core.series import Answer, Series
 _INFO = "PromQL info:"
 
 _TEXT = frozenset({str})
+_LATEST = 253_402_300_799.0
+"""The end of the year 9999: Prometheus' own clock is the source of every time."""
 
 
 class _Element(TypedDict, total=False):
@@ -41,8 +43,9 @@ def document_of(subject: str, body: bytes) -> dict[str, object]:
 def answer_of(subject: str, document: dict[str, object]) -> Answer:
     """Convert a whole answer; raises QueryError for what is no vector or scalar of floats.
 
-    NaN and infinities stay as they are, in their order; a scalar becomes one series without
-    labels.  `infos` say nothing of completeness and are left out.
+    Values of NaN and infinity stay as they are, in their order, but a time of that kind is
+    no answer; a scalar becomes one series without labels.  `infos` say nothing of completeness
+    and are left out.
     """
     data = document.get("data")
     if not isinstance(data, dict) or "resultType" not in data:
@@ -58,7 +61,7 @@ def answer_of(subject: str, document: dict[str, object]) -> Answer:
             series = [_sample({}, result)]
         else:
             series = [_series(element) for element in cast("list[_Element]", result)]
-    except (TypeError, ValueError, KeyError, AttributeError):
+    except (TypeError, ValueError, KeyError, AttributeError, OverflowError):
         raise _misshapen(subject, f"the result is no {kind} of floats") from None
     return Answer(series, _warnings(subject, document.get("warnings")))
 
@@ -82,7 +85,10 @@ def _sample(labels: object, sample: object) -> Series:
         or not _TEXT.issuperset(map(type, labels.values()))
     ):
         raise TypeError
-    return Series(labels, float(value), float(timestamp))
+    seconds = float(timestamp)
+    if not 0.0 <= seconds <= _LATEST:  # so is NaN, which JSON of Python's reads
+        raise ValueError
+    return Series(labels, float(value), seconds)
 
 
 def _warnings(subject: str, warnings: object) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from autoscaler.adapters.prometheus.options import PrometheusOptions
 from autoscaler.adapters.prometheus.session import QuerySession, ask
 from autoscaler.adapters.prometheus.tls import POOL_SIZE, ConnectionPools
 from autoscaler.adapters.prometheus.tries import GRACE_SECONDS, Tries
-from autoscaler.adapters.prometheus.within import Deadline, Expired
+from autoscaler.adapters.prometheus.within import Deadline, Expired, Stopped
 from autoscaler.core.series import Answer, QueryFailure
 
 MOST_BYTES = 256 << 20
@@ -19,8 +19,8 @@ MOST_BYTES = 256 << 20
 class PrometheusReader:
     """Fits `autoscaler.app.ports.MetricsReader` with the HTTP API of a Prometheus.
 
-    May be used by many threads at once.  ``stop`` ends the waits between tries; an answer with
-    more than ``most_bytes`` is refused.  The time of evaluation is the server's.
+    May be used by many threads at once.  ``stop`` ends every wait, that for an answer too; an
+    answer with more than ``most_bytes`` is refused.  The time of evaluation is the server's.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class PrometheusReader:
         self._most_bytes = most_bytes
         self._subject = f"Prometheus at {options.shown_url}"
         self._pools = ConnectionPools(options)
-        self._deadline = Deadline(most_threads=4 * POOL_SIZE)
+        self._deadline = Deadline(4 * POOL_SIZE, stop)
 
     def query(self, promql: str, deadline: float) -> Answer | QueryFailure:
         """Evaluate an instant query now; returns by ``deadline`` (of `clock.monotonic`).
@@ -60,6 +60,8 @@ class PrometheusReader:
             )
         except Expired:
             raise too_slow(self._subject, seconds) from None
+        except Stopped:
+            raise QueryError(f"stopping: {self._subject} is not waited for") from None
 
     def _exchange(self, promql: str, seconds: float) -> Answer:
         credentials = read_credentials(self._options)

@@ -79,14 +79,23 @@ class QuerySession(requests.Session):
         return self._pool
 
     def prepare_request(self, request: requests.Request) -> requests.PreparedRequest:
-        """Move the query into the body, where it may be long; keep the user's own in the URL."""
+        """Move the query into the body, where it may be long; keep the user's own in the URL.
+
+        Raises QueryError for what cannot be sent.
+        """
         request.data = request.params
         request.params = [
             (name, value)
             for name, values in self._options.query_parameters.items()
             for value in values
         ]
-        return super().prepare_request(request)
+        try:
+            return super().prepare_request(request)
+        except (requests.RequestException, ValueError) as error:
+            # A URL or a header that cannot be sent; the text would quote it.
+            raise connection_failure(
+                error, self._subject, self._options.host, self._seconds
+            ) from None
 
     def get_redirect_target(self, resp: requests.Response) -> None:
         """Follow nothing; requests would even unasked read the body and parse the location."""

@@ -54,7 +54,11 @@ class Tries:
             return retrying(self._attempt)
         except QueryError as error:
             error.message += self._told(error)
-            raise
+            # The way it came holds whatever was read of an answer, in frames that hold the error:
+            # only a rare garbage collection would free them.
+            raise error.with_traceback(None) from None
+        finally:
+            self._last = None
 
     def _attempt(self) -> Answer:
         left = self._deadline - clock.monotonic() - GRACE_SECONDS
