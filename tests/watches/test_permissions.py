@@ -126,6 +126,7 @@ def test_a_role_in_each_namespace_is_enough(
             assert names(pods) == ["web-1"]
         assert len([name for name in watch_threads() if "Deployment" in name]) == 2
     assert [note.split(" cannot")[0] for note in notes] == ["Deployment.apps"]
+    assert notes[0].endswith(": each namespace is watched by itself")
 
 
 def test_one_namespace_may_be_forbidden(

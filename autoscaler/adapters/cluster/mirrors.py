@@ -71,6 +71,10 @@ class Pace:
     page: int = 500
 
 
+EACH_NAMESPACE = "each namespace is watched by itself"
+"""What is done where all namespaces at once cannot be watched."""
+
+
 class Notes:
     """Sentences for the operator, each said once until it is taken back."""
 

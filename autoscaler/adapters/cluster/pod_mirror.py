@@ -8,6 +8,7 @@ from typing import TypedDict, cast
 from urllib.parse import quote
 
 from autoscaler.adapters.cluster.failures import JsonObject
+from autoscaler.adapters.cluster.mirrors import EACH_NAMESPACE
 from autoscaler.adapters.cluster.pods import MALFORMED, PodJson, PodReader
 from autoscaler.adapters.cluster.selector_index import SelectorIndex
 from autoscaler.adapters.cluster.watch_scopes import ALL
@@ -72,8 +73,6 @@ class PodMirror:
     a deadline, for the selectors to be known.
     """
 
-    instead = "they are listed for one target after the other"
-
     def __init__(
         self,
         namespace: str,
@@ -81,7 +80,9 @@ class PodMirror:
         ready: Callable[[float], None],
         reader: PodReader,
     ) -> None:
-        self.name = "pods" if namespace == ALL else f'pods in namespace "{namespace}"'
+        every = namespace == ALL
+        self.name = "pods" if every else f'pods in namespace "{namespace}"'
+        self.instead = EACH_NAMESPACE if every else "they are listed for one target after the other"
         self._namespace = namespace
         self._selectors = selectors
         self._ready = ready

@@ -10,6 +10,7 @@ from autoscaler.adapters.cluster.api import Api
 from autoscaler.adapters.cluster.crd_paths import read_paths
 from autoscaler.adapters.cluster.failures import Failure, JsonObject
 from autoscaler.adapters.cluster.kinds import ScalableKinds, ScalableResource
+from autoscaler.adapters.cluster.mirrors import EACH_NAMESPACE
 from autoscaler.adapters.cluster.pods import MALFORMED
 from autoscaler.adapters.cluster.watch_scopes import ALL
 from autoscaler.adapters.cluster.workload_scales import ScaleOf, built_in
@@ -37,8 +38,6 @@ class ScaleMirror:
     directly: its object cannot be read here, or is known to be older than our own last write.
     """
 
-    instead = "their scales are read one by one"
-
     def __init__(
         self,
         api: Api,
@@ -48,6 +47,7 @@ class ScaleMirror:
         wanted: Callable[[], frozenset[Key]],
     ) -> None:
         self.name = _name(ref, namespace)
+        self.instead = "their scales are read one by one" if namespace else EACH_NAMESPACE
         self._api = api
         self._kinds = kinds
         self._ref = ref
