@@ -55,7 +55,8 @@ def test_nothing_is_left_after_the_end(session: requests.Session) -> None:
             stream=True,
             timeout=10,
         )
-    assert set(threading.enumerate()) == before
+    # Threads that earlier tests left to end by themselves may have ended meanwhile.
+    assert set(threading.enumerate()) <= before
     assert list(stream.iter_lines()) == []
     with pytest.raises(requests.ConnectionError):
         session.get(f"{url}/version", timeout=5)
