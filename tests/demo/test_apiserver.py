@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -57,7 +58,9 @@ def test_nothing_is_left_after_the_end(session: requests.Session) -> None:
         )
     # Threads that earlier tests left to end by themselves may have ended meanwhile.
     assert set(threading.enumerate()) <= before
-    assert list(stream.iter_lines()) == []
+    # A server that goes may cut an open watch as well as end it.
+    with suppress(requests.exceptions.ChunkedEncodingError):
+        assert list(stream.iter_lines()) == []
     with pytest.raises(requests.ConnectionError):
         session.get(f"{url}/version", timeout=5)
 
