@@ -69,7 +69,7 @@ class UrgentFirst:
     """Runs calls on a few threads in order of urgency, at a pace.
 
     Which call runs is chosen when its turn has come, not when it was handed in.  One ``group``
-    (a namespace) has at most half of the threads, so that a slow one leaves room for the
+    (a namespace) has at most two thirds of the threads, so that a slow one leaves room for the
     others.  Once ``stop`` is set no other call begins.
     """
 
@@ -77,7 +77,7 @@ class UrgentFirst:
         self, at_once: int, stop: threading.Event, per_second: float | None = None
     ) -> None:
         self._threads = ThreadPoolExecutor(at_once, "urgent")
-        self._most_of_a_group = max(1, at_once // 2)
+        self._most_of_a_group = max(1, at_once * 2 // 3)
         self._pace = None if per_second is None else Pace(per_second)
         self._stop = stop
         self._lock = threading.Lock()
@@ -92,7 +92,7 @@ class UrgentFirst:
         waiting = _Waiting(how_urgent, next(self._numbers), group, Future(), call)
         with self._lock:
             heapq.heappush(self._waiting, waiting)
-        self._threads.submit(self._run_most_urgent)
+        self._threads.submit(self._work)
         return waiting.future
 
     def shutdown(self) -> None:
@@ -101,10 +101,15 @@ class UrgentFirst:
         for waiting in (*self._waiting, *itertools.chain(*self._held.values())):
             waiting.future.cancel()
 
-    def _run_most_urgent(self) -> None:
+    def _work(self) -> None:
+        while self._run_most_urgent():
+            """A call that was held back may run now; this thread is free for it."""
+
+    def _run_most_urgent(self) -> bool:
+        """Run the most urgent call, if any; return whether that has freed another one."""
         with self._lock:
             if not self._any_left():
-                return
+                return False
         if self._pace is not None:
             wait = self._pace.take()
             if wait > 0:
@@ -113,11 +118,9 @@ class UrgentFirst:
         if chosen is None:
             if self._pace is not None:
                 self._pace.give_back()
-            return
-        try:
-            _carry_out(chosen)
-        finally:
-            self._release(chosen.group)
+            return False
+        _carry_out(chosen)
+        return self._release(chosen.group)
 
     def _any_left(self) -> bool:
         """Drop what was cancelled from the top, and tell whether anything waits."""
@@ -139,20 +142,19 @@ class UrgentFirst:
                     return waiting
         return None
 
-    def _release(self, group: str) -> None:
-        """Give a group's place to the most urgent of those that it holds back."""
+    def _release(self, group: str) -> bool:
+        """Give a group's place to the most urgent of those that it holds back, if there is one."""
         with self._lock:
             self._running[group] -= 1
             if not self._running[group]:
                 del self._running[group]
             held = self._held.get(group)
             if not held:
-                return
+                return False
             heapq.heappush(self._waiting, heapq.heappop(held))
             if not held:
                 del self._held[group]
-        if not self._stop.is_set():
-            self._threads.submit(self._run_most_urgent)
+            return True
 
 
 def _carry_out(waiting: _Waiting) -> None:
