@@ -16,12 +16,11 @@ from itertools import pairwise
 import structlog
 
 from autoscaler import clock
-from autoscaler.app.plan import NothingAtHand
 from autoscaler.app.ports import SyncResult, World
 from autoscaler.app.slots import slots_of
 from autoscaler.app.sync import Syncer
-from autoscaler.core.observation import Scale
-from autoscaler.core.spec import Flags
+from autoscaler.core.observation import Pod, Scale, Unavailable
+from autoscaler.core.spec import Flags, ScaleTargetRef
 from autoscaler.core.target import Target
 from autoscaler.daemon.schedule import Tick, run_periodically
 from benchmarks.tables import markdown
@@ -45,6 +44,14 @@ class Times(Memory):
         )
         self.decided: dict[Target, list[float]] = defaultdict(list)
 
+    def scale_at_hand(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:
+        """Fit `AtHand`, as watches do."""
+        return self.scales[f"{namespace}/{ref.name}"]
+
+    def pods_at_hand(self, namespace: str, selector: str) -> tuple[Pod, ...] | Unavailable | None:  # noqa: ARG002
+        """Fit `AtHand`; no decision here looks at pods."""
+        return ()
+
     def report(self, result: SyncResult) -> None:
         """Fit `Reporter`."""
         self.decided[result.target].append(clock.monotonic())
@@ -60,7 +67,7 @@ def measure(targets: int, seconds: float) -> dict[float, list[float]]:
         for number in range(targets)
     ]
     world, stop = Times(fleet), threading.Event()
-    ports = World(world, NothingAtHand(), world, world, world, world)
+    ports = World(world, world, world, world, world, world)
     threading.Timer(seconds, stop.set).start()
     with Syncer(Flags(), ports, stop) as syncer:
         ticks = [
