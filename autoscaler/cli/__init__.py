@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from autoscaler import __version__
+from autoscaler.daemon.log_options import LogFormat, LogLevel
 
 app = typer.Typer(
     name="autoscaler",
@@ -21,23 +22,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
-class LogFormat(StrEnum):
-    """How log lines look."""
-
-    AUTO = "auto"
-    JSON = "json"
-    CONSOLE = "console"
-
-
-class LogLevel(StrEnum):
-    """The least severe lines that are printed."""
-
-    DEBUG = "debug"
-    INFO = "info"
-    WARNING = "warning"
-    ERROR = "error"
 
 
 class OutputFormat(StrEnum):
@@ -94,7 +78,7 @@ def run(
         signal.signal(number, _exit_at_once)
     from autoscaler.cli.running import run_daemon
 
-    sys.exit(run_daemon(config, log_level.value, log_format.value))
+    sys.exit(run_daemon(config, log_level, log_format))
 
 
 @app.command(epilog="Example: autoscaler validate /etc/autoscaler/*.yaml")

@@ -6,17 +6,18 @@ from pathlib import Path
 from autoscaler.adapters.cluster import ConnectError
 from autoscaler.config import ConfigError, load
 from autoscaler.daemon import logs
+from autoscaler.daemon.log_options import LogFormat, LogLevel
 from autoscaler.daemon.service import serve
 
 
-def run_daemon(file: Path, log_level: str, log_format: str) -> int:
+def run_daemon(file: Path, log_level: LogLevel, log_format: LogFormat) -> int:
     """Load the configuration and run until a signal; return the exit code."""
     try:
         config = load(file)
     except ConfigError as error:
         print(error, file=sys.stderr)
         return 2
-    logs.configure(logs.LogLevel(log_level), logs.LogFormat(log_format))
+    logs.configure(log_level, log_format)
     try:
         serve(config)
     except ConnectError as error:

@@ -3,29 +3,12 @@
 import logging
 import sys
 from contextlib import suppress
-from enum import StrEnum
 from typing import TextIO, cast
 
 import structlog
 from structlog.typing import Processor
 
-
-class LogFormat(StrEnum):
-    """How log lines look; auto is console on a terminal and JSON elsewhere."""
-
-    AUTO = "auto"
-    JSON = "json"
-    CONSOLE = "console"
-
-
-class LogLevel(StrEnum):
-    """The least severe lines that are printed."""
-
-    DEBUG = "debug"
-    INFO = "info"
-    WARNING = "warning"
-    ERROR = "error"
-
+from autoscaler.daemon.log_options import LogFormat, LogLevel
 
 # The values of variables may be secrets.
 _traceback_without_values = structlog.processors.ExceptionRenderer(

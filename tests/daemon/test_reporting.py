@@ -9,7 +9,8 @@ import structlog
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.series import QueryFailure
 from autoscaler.core.writes import Superseded
-from autoscaler.daemon.logs import LogFormat, LogLevel, configure
+from autoscaler.daemon.log_options import LogFormat, LogLevel
+from autoscaler.daemon.logs import configure
 from autoscaler.daemon.reporting import LogReporter
 from tests.app.world import T0, Memory, answer, external
 
