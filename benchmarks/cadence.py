@@ -52,6 +52,10 @@ class Times(Memory):
         """Fit `AtHand`; no decision here looks at pods."""
         return ()
 
+    def controller_at_hand(self, namespace: str, ref: ScaleTargetRef) -> str | None:  # noqa: ARG002
+        """Fit `AtHand`."""
+        return None
+
     def report(self, result: SyncResult) -> None:
         """Fit `Reporter`."""
         self.decided[result.target].append(clock.monotonic())

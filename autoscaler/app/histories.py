@@ -1,21 +1,26 @@
 """The histories of all targets, by one clock."""
 
 import threading
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
 
 from autoscaler import clock
+from autoscaler.app.ports import Journal
+from autoscaler.core.decision import Decision
 from autoscaler.core.history import History, shifted
 
 
 class Histories:
-    """What each target remembers between two syncs.
+    """What each target remembers between two syncs; a journal keeps it beyond the process.
 
     When the system's clock is set, all histories move with it, so that windows and periods last
     as long as they would have.  A sync that runs meanwhile goes on by the time that it began
     with: it reads and writes histories by the clock ``as_of`` its beginning.
     """
 
-    def __init__(self) -> None:
-        self._by_target: dict[str, History] = {}
+    def __init__(self, journal: Journal, known: Mapping[str, History]) -> None:
+        self._journal = journal
+        self._by_target = dict(known)
         self._lock = threading.Lock()
         self._steps = clock.Steps(clock.wall(), clock.steady())
         self._moved = 0.0
@@ -33,6 +38,7 @@ class Histories:
                 self._moved += step
                 for key, history in self._by_target.items():
                     self._by_target[key] = shifted(history, step)
+                self._journal.shift(step)
             return step, self._moved
 
     def get(self, target: str, as_of: float) -> History:
@@ -42,8 +48,31 @@ class Histories:
             return history if as_of == self._moved else shifted(history, as_of - self._moved)
 
     def put(self, target: str, history: History, as_of: float) -> None:
-        """Keep a target's history."""
+        """Remember a target's history until the next sync."""
         with self._lock:
-            if as_of != self._moved:
-                history = shifted(history, self._moved - as_of)
-            self._by_target[target] = history
+            self._put(target, history, as_of)
+
+    def intend(self, target: str, history: History, as_of: float) -> Future[None]:
+        """Remember a history whose write is about to be sent; done once the journal has it."""
+        with self._lock:
+            return self._journal.intend(target, self._put(target, history, as_of))
+
+    def keep(self, decisions: Mapping[str, Decision]) -> None:
+        """Hand the journal what a sync came to."""
+        with self._lock:
+            self._journal.keep(
+                [(target, self._by_target[target], one) for target, one in decisions.items()]
+            )
+
+    def drop(self, targets: Iterable[str]) -> None:
+        """Forget targets that are no longer there."""
+        with self._lock:
+            gone = [target for target in targets if self._by_target.pop(target, None) is not None]
+            if gone:
+                self._journal.drop(gone)
+
+    def _put(self, target: str, history: History, as_of: float) -> History:
+        if as_of != self._moved:
+            history = shifted(history, self._moved - as_of)
+        self._by_target[target] = history
+        return history

@@ -27,6 +27,10 @@ class NothingAtHand:
         """Know nothing."""
         return None
 
+    def controller_at_hand(self, namespace: str, ref: ScaleTargetRef) -> str | None:  # noqa: ARG002
+        """Know nothing."""
+        return None
+
     def pods_at_hand(self, namespace: str, selector: str) -> tuple[Pod, ...] | Unavailable | None:  # noqa: ARG002
         """Know nothing."""
         return None

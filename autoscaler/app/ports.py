@@ -5,10 +5,13 @@ of its tries included.  Failures are values: none of these methods raises for wh
 or a server does.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from autoscaler.core.decision import Decision
+from autoscaler.core.history import History
 from autoscaler.core.observation import Pod, Scale, Unavailable
 from autoscaler.core.series import Answer, QueryFailure
 from autoscaler.core.spec import ScaleTargetRef
@@ -53,6 +56,10 @@ class AtHand(Protocol):
         """Return the pods of a namespace that match a selector in string form."""
         ...
 
+    def controller_at_hand(self, namespace: str, ref: ScaleTargetRef) -> str | None:
+        """Return the words for another autoscaler that controls the object; None without one."""
+        ...
+
 
 class MetricsReader(Protocol):
     """Answers PromQL."""
@@ -91,6 +98,37 @@ class PodLister(Protocol):
         ...
 
 
+Kept = tuple[str, History, Decision]
+"""A target's key, what it remembers after a sync, and the sync's decision."""
+
+
+class Journal(Protocol):
+    """Keeps histories beyond the life of the process.
+
+    No method waits for a disk, and none raises: where nothing can be kept the daemon runs on from
+    memory, and the journal says so by itself.  Calls take effect in their order.
+    """
+
+    def intend(self, target: str, history: History) -> Future[None]:
+        """Keep a history whose `pending` write is about to be sent.
+
+        The future is done once it is kept, or once it is known that it cannot be.
+        """
+        ...
+
+    def keep(self, kept: Sequence[Kept]) -> None:
+        """Keep what a sync came to, all of it in one transaction."""
+        ...
+
+    def drop(self, targets: Iterable[str]) -> None:
+        """Forget targets."""
+        ...
+
+    def shift(self, seconds: float) -> None:
+        """Move every instant of every history, after the system's clock was set."""
+        ...
+
+
 class Reporter(Protocol):
     """Is told what became of each target."""
 
@@ -111,6 +149,25 @@ class Reporter(Protocol):
         ...
 
 
+class NoJournal:
+    """Fits `Journal`, and keeps nothing."""
+
+    def intend(self, target: str, history: History) -> Future[None]:  # noqa: ARG002
+        """Be done at once."""
+        done: Future[None] = Future()
+        done.set_result(None)
+        return done
+
+    def keep(self, kept: Sequence[Kept]) -> None:
+        """Keep nothing."""
+
+    def drop(self, targets: Iterable[str]) -> None:
+        """Have nothing to forget."""
+
+    def shift(self, seconds: float) -> None:
+        """Have nothing to move."""
+
+
 @dataclass(frozen=True, slots=True)
 class World:
     """The outside of a sync."""
@@ -121,3 +178,6 @@ class World:
     writer: ScaleWriter
     pods: PodLister
     reporter: Reporter
+    journal: Journal = field(default_factory=NoJournal)
+    leading: Callable[[], bool] = lambda: True
+    """Whether this process may write, where several run and one leads."""

@@ -51,12 +51,9 @@ def record(result: SyncResult) -> Json:
 
 def write_word(result: SyncResult) -> str | None:
     """Say in one word what became of the write; None where none was due."""
-    words = {
-        Written: "written",
-        Superseded: "superseded",
-        WriteFailed: "failed",
-        NotWritten: "planned",
-    }
+    words = {Written: "written", Superseded: "superseded", WriteFailed: "failed"}
+    if isinstance(result.write, NotWritten):
+        return result.write.word
     return None if result.write is None else words[type(result.write)]
 
 

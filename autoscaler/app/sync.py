@@ -1,7 +1,7 @@
 """Syncs of targets, and what is carried from one to the next."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Self
 
@@ -11,6 +11,7 @@ from autoscaler.app.overlaps import Overlaps
 from autoscaler.app.ports import World
 from autoscaler.app.sync_run import Shared, SyncRun
 from autoscaler.app.urgency import UrgentFirst
+from autoscaler.core.history import History
 from autoscaler.core.observation import Scale
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
@@ -27,7 +28,7 @@ class Syncer:
     """Syncs targets, and carries each one's history from one sync to the next.
 
     ``stop`` ends syncs early: writes in hand are finished, nothing new is begun.  Syncs of
-    different targets may run at the same time.
+    different targets may run at the same time.  ``known`` are the histories to go on with.
     """
 
     def __init__(
@@ -37,8 +38,9 @@ class Syncer:
         stop: threading.Event,
         writes_per_second: float = WRITES_PER_SECOND,
         slow_seconds: float = 2.0,
+        known: Mapping[str, History] | None = None,
     ) -> None:
-        self.histories = Histories()
+        self.histories = Histories(world.journal, known or {})
         self._world = world
         self._overlaps = Overlaps()
         self._shared = Shared(

@@ -8,7 +8,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from autoscaler import clock
@@ -21,12 +21,13 @@ from autoscaler.core.decide import decide
 from autoscaler.core.decision import Decision, Outcome
 from autoscaler.core.history import History
 from autoscaler.core.observation import Observation, Pod, Scale, Unavailable
+from autoscaler.core.pending import intend
 from autoscaler.core.readings import read
 from autoscaler.core.series import Answer, QueryFailure
 from autoscaler.core.settle import settle, settle_failure
 from autoscaler.core.spec import Flags, needs_pods
 from autoscaler.core.target import Target
-from autoscaler.core.writes import Superseded, WriteFailed, WriteOutcome, Written
+from autoscaler.core.writes import NotWritten, Superseded, WriteFailed, WriteOutcome, Written
 
 _SCALE_SHARE, _READ_SHARE = 1 / 3, 2 / 3
 """The parts of a sync's time within which scales, and all that is read, must be there.
@@ -36,6 +37,9 @@ Pods wait for scales, and writes for everything.
 
 
 _STOPPING = "the daemon stops before its turn came"
+NOT_LEADING = "not leading"
+"""The word for a write that is left to the process that leads."""
+
 _NO_TURN = "no turn came before the end of the sync; the next one tries again"
 
 
@@ -100,6 +104,7 @@ class SyncRun:
         self.unregistered: dict[str, int] = defaultdict(int)
         self.held: dict[str, list[_Job]] = defaultdict(list)
         self.pod_names: dict[tuple[str, str], frozenset[str]] = {}
+        self.decisions: dict[str, Decision] = {}
         self.changed = 0
         self.failed = 0
 
@@ -115,7 +120,10 @@ class SyncRun:
             self._ask(promql)
         for job in self.jobs:
             self.completions.soon(partial(self._look_at_scale, job))
-        self.completions.run(self.shared.stop, self.write_deadline)
+        try:
+            self.completions.run(self.shared.stop, self.write_deadline)
+        finally:
+            self.shared.histories.keep(self.decisions)
         self.world.reporter.synced(
             SyncSummary(
                 targets=len(self.jobs),
@@ -265,22 +273,38 @@ class SyncRun:
         if decision.outcome is not Outcome.OK:
             self.failed += 1
         if not decision.rescale or not isinstance(job.scale, Scale):
-            self.world.reporter.report(SyncResult(target, decision))
-            return
+            self._report(SyncResult(target, decision))
+        elif not self.world.leading():
+            self._report(SyncResult(target, decision, NotWritten(NOT_LEADING)))
+        else:
+            self._intend(target, job.scale, decision, previous)
+
+    def _intend(self, target: Target, scale: Scale, decision: Decision, previous: History) -> None:
+        """Note the write before it is sent: a crash between the two must not lose it."""
+        histories = self.shared.histories
+        history = intend(decision, histories.get(target.key, self.as_of))
+        self.completions.follow(
+            histories.intend(target.key, history, self.as_of),
+            lambda _: self._write(target, scale, decision, previous),
+            lambda _: None,
+        )
+
+    def _write(self, target: Target, scale: Scale, decision: Decision, previous: History) -> None:
         write = partial(
             self.world.writer.write,
             target.namespace,
             target.spec.scale_target_ref,
-            job.scale,
+            scale,
             decision.desired,
             self.write_deadline,
         )
         self.completions.follow(
-            shared.writes.submit(
-                urgency(job.scale.spec_replicas, decision.desired), target.namespace, write
+            self.shared.writes.submit(
+                urgency(scale.spec_replicas, decision.desired), target.namespace, write
             ),
             partial(self._take_write, target, decision, previous),
-            lambda error: WriteFailed(self._fault(error)),
+            # What raised may have been sent; what never began was not.
+            lambda error: WriteFailed(self._fault(error), unknown=error is not None),
         )
 
     def _observation(self, job: _Job) -> Observation:
@@ -290,7 +314,10 @@ class SyncRun:
             read(metric, query, self.answers[query.promql], target.namespace, pods, self.now)
             for metric, query in zip(target.spec.metrics, target.queries, strict=True)
         )
-        return Observation(job.scale, job.pods, readings, job.ambiguous_with)
+        controller = self.world.at_hand.controller_at_hand(
+            target.namespace, target.spec.scale_target_ref
+        )
+        return Observation(job.scale, job.pods, readings, job.ambiguous_with, controller)
 
     def _take_write(
         self, target: Target, decision: Decision, previous: History, write: WriteOutcome
@@ -303,6 +330,14 @@ class SyncRun:
             error = f"somebody else set the replicas to {write.scale.spec_replicas} meanwhile"
             decision, history = settle_failure(decision, history, previous, error)
         elif isinstance(write, WriteFailed):
-            decision, history = settle_failure(decision, history, previous, write.message)
+            decision, history = settle_failure(
+                decision, history, previous, write.message, unknown=write.unknown
+            )
+        else:
+            history = replace(history, pending=None)
         self.shared.histories.put(target.key, history, self.as_of)
-        self.world.reporter.report(SyncResult(target, decision, write))
+        self._report(SyncResult(target, decision, write))
+
+    def _report(self, result: SyncResult) -> None:
+        self.decisions[result.target.key] = result.decision
+        self.world.reporter.report(result)

@@ -20,6 +20,7 @@ from autoscaler.core.decision import (
     Combination,
     Decision,
     Event,
+    ForeignChange,
     Limit,
     MetricFailure,
     MetricResult,
@@ -38,6 +39,8 @@ from autoscaler.core.observation import (
     Scale,
     Unavailable,
 )
+from autoscaler.core.pending import resolve
+from autoscaler.core.rivalry import HOLD_SECONDS, held_until, observe
 from autoscaler.core.selector_checks import selector_problem
 from autoscaler.core.spec import (
     Flags,
@@ -52,6 +55,8 @@ TRUE, FALSE = ConditionStatus.TRUE, ConditionStatus.FALSE
 ABOVE_MAX = "Current number of replicas above Spec.MaxReplicas"
 BELOW_MIN = "Current number of replicas below Spec.MinReplicas"
 ALL_BELOW = "All metrics below target"
+CONTROLLED_BY_OTHER = "ControlledByOther"
+REPLICAS_CONTESTED = "ReplicasContested"
 
 
 def decide(
@@ -88,6 +93,7 @@ class _Reconcile:
         self.conditions: Conditions = history.conditions
         self.events: list[Event] = []
         self.tolerance = tolerance_of(spec, flags)
+        self.foreign: ForeignChange | None = None
 
     def run(self) -> tuple[Decision, History]:
         scale = self.observation.scale
@@ -96,6 +102,11 @@ class _Reconcile:
             self._set(ABLE_TO_SCALE, FALSE, "FailedGetScale", scale.message)
             return self._finish(Zone.UNKNOWN, Outcome.BLOCKED)
         self._set(ABLE_TO_SCALE, TRUE, "SucceededGetScale", "the current scale was read")
+        self.history, self.foreign = observe(
+            self.spec, resolve(self.spec, self.history, scale), scale, self.now
+        )
+        if self.observation.controller is not None:
+            return self._controlled(self.observation.controller)
         current = scale.spec_replicas
         if self.history.recommendations is None:
             first = (Recommendation(current, self.now, first=True),)
@@ -109,6 +120,18 @@ class _Reconcile:
         if current < self.spec.min_replicas:
             return self._to_bound(Zone.BELOW_MIN, self.spec.min_replicas, BELOW_MIN)
         return self._by_metrics(scale)
+
+    def _controlled(self, controller: str) -> tuple[Decision, History]:
+        """Leave the target to the other autoscaler.
+
+        What the metrics asked for meanwhile is not known: once the other is gone, the count that
+        it leaves is the first recommendation.
+        """
+        message = f"{controller} controls this target too; nothing is done until that is gone"
+        self._set(ABLE_TO_SCALE, FALSE, CONTROLLED_BY_OTHER, message)
+        self._warn(CONTROLLED_BY_OTHER, message)
+        self.history = replace(self.history, recommendations=None)
+        return self._finish(Zone.CONTROLLED, Outcome.BLOCKED)
 
     def _at_zero(self) -> tuple[Decision, History]:
         """Leave a target alone that is at zero, unless our own write brought it there.
@@ -259,6 +282,11 @@ class _Reconcile:
     ) -> tuple[Decision, History]:
         scale = self.observation.scale
         current = scale.spec_replicas if isinstance(scale, Scale) else 0
+        held = None
+        if desired is not None and desired != current:
+            held = held_until(self.history.rivalry, self.flags.hold_after_reversals, self.now)
+        if held is not None:
+            outcome, desired = self._hold(held), None
         decision = Decision(
             time=self.now,
             zone=zone,
@@ -276,11 +304,24 @@ class _Reconcile:
             limit=stages[2],
             conditions=self.conditions,
             events=tuple(self.events),
+            foreign=self.foreign,
+            held_until=held,
         )
         history = replace(self.history, conditions=self.conditions)
         if outcome is not Outcome.BLOCKED:
             history = replace(history, desired_replicas=decision.desired)
         return decision, history
+
+    def _hold(self, until: float) -> Outcome:
+        """Write nothing while somebody else undoes what we write."""
+        message = (
+            f"others reversed our writes {self.flags.hold_after_reversals} times within "
+            f"{HOLD_SECONDS:g} seconds; "
+            f"nothing is written for {until - self.now:.0f} seconds"
+        )
+        self._set(ABLE_TO_SCALE, FALSE, REPLICAS_CONTESTED, message)
+        self._warn(REPLICAS_CONTESTED, message)
+        return Outcome.BLOCKED
 
     def _set(self, type_: str, status: ConditionStatus, reason: str, message: str) -> None:
         self.conditions = with_condition(self.conditions, type_, status, reason, message, self.now)

@@ -89,6 +89,8 @@ class Zone(StrEnum):
     DISABLED = "Disabled"
     ABOVE_MAX = "AboveMax"
     BELOW_MIN = "BelowMin"
+    CONTROLLED = "Controlled"
+    """Another autoscaler controls the target."""
     UNKNOWN = "Unknown"
     """The scale could not be read."""
 
@@ -155,6 +157,20 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
+class ForeignChange:
+    """Somebody else set the replicas since the last sync.
+
+    ``manager`` is the field manager that did, empty where the API does not tell; ``reversal``
+    says that it undid our last write.
+    """
+
+    before: int
+    after: int
+    manager: str = ""
+    reversal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Event:
     """A Kubernetes Event about the decision."""
 
@@ -189,6 +205,10 @@ class Decision:
     conditions: tuple[Condition, ...]
     events: tuple[Event, ...]
     written: bool = False
+    foreign: ForeignChange | None = None
+    """What somebody else did to the count since the last sync."""
+    held_until: float | None = None
+    """Set where we hold because others reversed our writes (`autoscaler.core.rivalry`)."""
 
     @property
     def current(self) -> int | None:

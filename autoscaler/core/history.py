@@ -42,6 +42,34 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
+class PendingWrite:
+    """A write that was about to be sent, and whose outcome is not known yet.
+
+    It outlives a crash between the request and its answer: the next read of the scale tells
+    whether it landed (`autoscaler.core.pending`).
+    """
+
+    before: int
+    after: int
+    time: float
+    resource_version: str
+    """The version that the write was to replace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rivalry:
+    """What others did to the count that we last knew (`autoscaler.core.rivalry`).
+
+    ``known`` is the count as it was last read or written, ``our_step`` the change of our last
+    write until somebody reverses it, ``reversals`` the instants at which somebody did.
+    """
+
+    known: int | None = None
+    our_step: int = 0
+    reversals: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class History:
     """The state of one target between two syncs.
 
@@ -57,6 +85,8 @@ class History:
     last_scale_time: float | None = None
     zeroed_by_us: bool = False
     """Whether the last write that brought the target to zero was ours."""
+    pending: PendingWrite | None = None
+    rivalry: Rivalry = Rivalry()
 
 
 def shifted(history: History, seconds: float) -> History:
@@ -78,4 +108,10 @@ def shifted(history: History, seconds: float) -> History:
         last_scale_time=None
         if history.last_scale_time is None
         else history.last_scale_time + seconds,
+        pending=None
+        if history.pending is None
+        else replace(history.pending, time=history.pending.time + seconds),
+        rivalry=replace(
+            history.rivalry, reversals=tuple(one + seconds for one in history.rivalry.reversals)
+        ),
     )

@@ -123,6 +123,10 @@ class Scale:
     selector: str
     resource_version: str = ""
     """Opaque; a write names it so that it never overwrites somebody else's."""
+    uid: str = ""
+    """The UID of the object that is scaled; empty where it is not known."""
+    replicas_by: str = ""
+    """The field manager that last set the replicas; empty where it is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +142,12 @@ class Observation:
 
     ``pods`` is None where no metric of the spec looks at pods; ``readings`` are in the order
     of the spec's metrics; ``ambiguous_with`` names other targets whose selector matches one
-    of this target's pods.
+    of this target's pods; ``controller`` says which other autoscaler controls the target, in
+    words such as ``HorizontalPodAutoscaler "web"``, and is None where there is none.
     """
 
     scale: Scale | Unavailable
     pods: tuple[Pod, ...] | Unavailable | None
     readings: tuple[Reading, ...]
     ambiguous_with: tuple[str, ...] = ()
+    controller: str | None = None

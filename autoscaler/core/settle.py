@@ -5,7 +5,8 @@ from dataclasses import replace
 from autoscaler.core.conditions import ABLE_TO_SCALE, with_condition
 from autoscaler.core.decision import Decision, Event
 from autoscaler.core.history import History
-from autoscaler.core.limits import record_event, release_after_write
+from autoscaler.core.landing import landed
+from autoscaler.core.limits import release_after_write
 from autoscaler.core.observation import ConditionStatus
 from autoscaler.core.spec import HorizontalPodAutoscalerSpec
 
@@ -24,14 +25,12 @@ def settle(
         now,
     )
     event = Event("Normal", "SuccessfulRescale", f"New size: {desired}; reason: {decision.reason}")
-    ups, downs, limited = history.scale_ups, history.scale_downs, decision.limit
-    if spec.behavior is not None:
-        if desired > current:
-            ups = record_event(ups, spec.behavior.scale_up, desired - current, now)
-        else:
-            downs = record_event(downs, spec.behavior.scale_down, current - desired, now)
-        if limited is not None:
-            limited = release_after_write(limited, spec.behavior, ups, downs, now)
+    history = landed(spec, history, current, desired, now)
+    limited = decision.limit
+    if spec.behavior is not None and limited is not None:
+        limited = release_after_write(
+            limited, spec.behavior, history.scale_ups, history.scale_downs, now
+        )
     settled = replace(
         decision,
         limit=limited,
@@ -39,24 +38,17 @@ def settle(
         events=(*decision.events, event),
         written=True,
     )
-    return settled, replace(
-        history,
-        scale_ups=ups,
-        scale_downs=downs,
-        conditions=conditions,
-        desired_replicas=desired,
-        last_scale_time=now,
-        zeroed_by_us=desired == 0,
-    )
+    return settled, replace(history, conditions=conditions)
 
 
 def settle_failure(
-    decision: Decision, history: History, previous: History, error: str
+    decision: Decision, history: History, previous: History, error: str, *, unknown: bool = False
 ) -> tuple[Decision, History]:
-    """Take in that nothing was written (step R13).
+    """Take in that nothing was written (step R13), or that it is ``unknown`` whether.
 
     No scale event is stored, and the desired count stays the ``previous`` one; this sync's
-    recommendation remains.
+    recommendation remains.  A write that may have landed stays pending, and the next read of the
+    scale tells.
     """
     conditions = with_condition(
         decision.conditions,
@@ -73,5 +65,8 @@ def settle_failure(
     )
     settled = replace(decision, conditions=conditions, events=(*decision.events, event))
     return settled, replace(
-        history, conditions=conditions, desired_replicas=previous.desired_replicas
+        history,
+        conditions=conditions,
+        desired_replicas=previous.desired_replicas,
+        pending=history.pending if unknown else None,
     )

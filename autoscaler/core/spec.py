@@ -160,12 +160,17 @@ class HorizontalPodAutoscalerSpec:
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """The HPA's flags of kube-controller-manager that a decision depends on, in seconds."""
+    """The HPA's flags of kube-controller-manager that a decision depends on, in seconds.
+
+    ``hold_after_reversals`` is ours: so many reversals of our writes by others within ten minutes
+    make us hold (`autoscaler.core.rivalry`); 0 means never, as the HPA does.
+    """
 
     tolerance: float = 0.1
     downscale_stabilization: float = 300.0
     cpu_initialization_period: float = 300.0
     initial_readiness_delay: float = 30.0
+    hold_after_reversals: int = 3
 
 
 def tolerance_of(spec: HorizontalPodAutoscalerSpec, flags: Flags) -> Tolerance:

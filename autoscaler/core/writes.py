@@ -24,11 +24,15 @@ class WriteFailed:
     """Nothing was written, or it is not known whether; the message is for the operator."""
 
     message: str
+    unknown: bool = False
+    """Whether the request may have landed all the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class NotWritten:
-    """The write was left out on purpose: a plan."""
+    """The write was left out on purpose: in a plan, or because another process leads."""
+
+    word: str = "planned"
 
 
 WriteOutcome = Written | Superseded | WriteFailed | NotWritten

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from autoscaler.app.plan import NothingAtHand
 from autoscaler.app.ports import SyncResult, SyncSummary, World
@@ -145,7 +146,7 @@ class Memory:
         """Fit `Reporter`."""
         self.summaries.append(summary)
 
-    def syncer(self, stop: threading.Event | None = None, **options: float) -> Syncer:
+    def syncer(self, stop: threading.Event | None = None, **options: Any) -> Syncer:
         """Return a syncer over this world, in which nothing is at hand."""
         world = World(self, NothingAtHand(), self, self, self, self)
         return Syncer(Flags(), world, stop or threading.Event(), **options)

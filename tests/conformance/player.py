@@ -147,6 +147,7 @@ def _flags(flags: Json) -> Flags:
         downscale_stabilization=float(flags["downscaleStabilizationSeconds"]),
         cpu_initialization_period=float(flags["cpuInitializationPeriodSeconds"]),
         initial_readiness_delay=float(flags["initialReadinessDelaySeconds"]),
+        hold_after_reversals=0,
     )
 
 

@@ -52,7 +52,8 @@ class ScaleWrite:
         if seen is None:
             return WriteFailed(f"{outcome.message}; the count is still the old one")
         if isinstance(seen, Failure):
-            return WriteFailed(f"{outcome.message}; it is not known whether the write landed")
+            message = f"{outcome.message}; it is not known whether the write landed"
+            return WriteFailed(message, unknown=True)
         return seen
 
     def _once(self) -> WriteOutcome | Failure:

@@ -128,6 +128,10 @@ class WatchedCluster:
             return None
         return watch.doubt or watch.mirror.at_hand(namespace, ref.name)
 
+    def controller_at_hand(self, namespace: str, ref: ScaleTargetRef) -> str | None:  # noqa: ARG002
+        """Return the words for another autoscaler of the object; None where there is none."""
+        return None
+
     def read(self, namespace: str, ref: ScaleTargetRef, deadline: float) -> Scale | Unavailable:
         """Read the scale from the API server."""
         return self._scales.read(namespace, ref, deadline)

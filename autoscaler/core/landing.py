@@ -1,0 +1,29 @@
+"""What a write leaves in the history once it is known to have landed (R14, semantics 4.4)."""
+
+from dataclasses import replace
+
+from autoscaler.core.history import History, Rivalry
+from autoscaler.core.limits import record_event
+from autoscaler.core.spec import HorizontalPodAutoscalerSpec
+
+
+def landed(
+    spec: HorizontalPodAutoscalerSpec, history: History, before: int, after: int, time: float
+) -> History:
+    """Take in that the replicas went from one count to another by our write at an instant."""
+    ups, downs = history.scale_ups, history.scale_downs
+    if spec.behavior is not None:
+        if after > before:
+            ups = record_event(ups, spec.behavior.scale_up, after - before, time)
+        else:
+            downs = record_event(downs, spec.behavior.scale_down, before - after, time)
+    return replace(
+        history,
+        scale_ups=ups,
+        scale_downs=downs,
+        desired_replicas=after,
+        last_scale_time=time,
+        zeroed_by_us=after == 0,
+        pending=None,
+        rivalry=Rivalry(after, after - before, history.rivalry.reversals),
+    )
