@@ -22,7 +22,7 @@ from autoscaler.app.sync import Syncer
 from autoscaler.core.observation import Pod, Scale, Unavailable
 from autoscaler.core.spec import Flags, ScaleTargetRef
 from autoscaler.core.target import Target
-from autoscaler.daemon.schedule import Tick, run_periodically
+from autoscaler.daemon.schedule import Punctuality, Schedule, Tick
 from benchmarks.tables import markdown
 from tests.app.world import Memory, answer, external
 
@@ -82,7 +82,9 @@ def measure(targets: int, seconds: float) -> dict[float, list[float]]:
             )
             for slot in slots_of(fleet)
         ]
-        run_periodically(ticks, stop, structlog.get_logger())
+        with Schedule(stop, structlog.get_logger(), Punctuality()) as schedule:
+            schedule.swap(ticks)
+            stop.wait()
     deviations: dict[float, list[float]] = defaultdict(list)
     for target, times in world.decided.items():
         # The first two are the start and the offset; from then on the period holds.

@@ -16,7 +16,14 @@ from autoscaler.core.decision import (
 )
 from autoscaler.core.limits import SCALE_DOWN_LIMIT, SCALE_UP_LIMIT, TOO_FEW, TOO_MANY
 from autoscaler.core.observation import Gap, PodSamples, Scale, Unavailable, Values
-from autoscaler.core.writes import Superseded, WriteFailed, WriteOutcome, Written
+from autoscaler.core.writes import (
+    NOT_LEADING,
+    NotWritten,
+    Superseded,
+    WriteFailed,
+    WriteOutcome,
+    Written,
+)
 
 _LABEL_WIDTH = 12
 
@@ -60,12 +67,19 @@ def _written(write: WriteOutcome | None, move: str, why: str) -> str:
         return f"{move} not written: somebody else set {write.scale.spec_replicas} meanwhile"
     if isinstance(write, WriteFailed):
         return f"{move} not written: {write.message}"
+    if isinstance(write, NotWritten) and write.word == NOT_LEADING:
+        return f"{move} is left to the process that leads{why}"
     return f"{'scaled' if isinstance(write, Written) else 'would scale'} {move}{why}"
 
 
 def _unchanged(decision: Decision, current: int) -> str:
     if decision.zone is Zone.DISABLED:
         return "disabled: the target is at zero, and minReplicas is not"
+    if decision.zone is Zone.CONTROLLED:
+        return f"stays at {current} replicas: another autoscaler controls it"
+    if decision.held_until is not None:
+        until = wording.instant(decision.held_until)
+        return f"stays at {current} replicas: held until {until}, since others undo our writes"
     if decision.outcome == "blocked":
         return f"stays at {current} replicas: nothing can be decided"
     return f"stays at {current} replicas"
@@ -82,6 +96,8 @@ def _scale(decision: Decision) -> list[str]:
         return [decision.scale.message, bounds]
     scale = decision.scale
     lines = [f"{scale.spec_replicas} replicas in spec, {scale.status_replicas} in status; {bounds}"]
+    if decision.foreign is not None:
+        lines.append(wording.foreign(decision.foreign))
     if decision.zone in {Zone.ABOVE_MAX, Zone.BELOW_MIN}:
         lines.append(f"{decision.reason}: {decision.desired}, without a look at the metrics")
     return lines

@@ -1,7 +1,8 @@
 """The histories of all targets, by one clock."""
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from concurrent.futures import Future
 
 from autoscaler import clock
@@ -64,10 +65,12 @@ class Histories:
                 [(target, self._by_target[target], one) for target, one in decisions.items()]
             )
 
-    def drop(self, targets: Iterable[str]) -> None:
-        """Forget targets that are no longer there."""
+    def retain(self, targets: AbstractSet[str]) -> None:
+        """Forget all targets but these."""
         with self._lock:
-            gone = [target for target in targets if self._by_target.pop(target, None) is not None]
+            gone = self._by_target.keys() - targets
+            for target in gone:
+                del self._by_target[target]
             if gone:
                 self._journal.drop(gone)
 

@@ -44,6 +44,16 @@ def record(result: SyncResult) -> Json:
         ],
         "currentMetrics": current_metrics(decision),
     }
+    if decision.foreign is not None:
+        change = decision.foreign
+        body["foreignChange"] = {
+            "before": change.before,
+            "after": change.after,
+            "manager": change.manager or None,
+            "reversal": change.reversal,
+        }
+    if decision.held_until is not None:
+        body["heldUntil"] = wording.instant(decision.held_until)
     if decision.releases_at is not None:
         body["releasesAt"] = wording.instant(decision.releases_at)
     return body

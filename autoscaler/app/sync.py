@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Self
 
 from autoscaler import clock
@@ -75,6 +76,25 @@ class Syncer:
             if isinstance(scale, Scale):
                 self._overlaps.register(target.key, target.namespace, scale.selector)
                 self._shared.registered.add(target.key)
+
+    def change(
+        self, flags: Flags, world: World, targets: Sequence[Target], writes_per_second: float
+    ) -> None:
+        """Go on with other targets, flags and ports.  No sync may run meanwhile.
+
+        A history follows its target's key: what is no longer there is forgotten, all else stays.
+        """
+        keys = {target.key for target in targets}
+        asked = {query.promql for target in targets for query in target.queries}
+        shared = self._shared
+        self.histories.retain(keys)
+        for gone in shared.registered - keys:
+            self._overlaps.forget(gone)
+        shared.registered.intersection_update(keys)
+        shared.slow_promql.intersection_update(asked)
+        shared.writes.set_pace(writes_per_second)
+        self._world = world
+        self._shared = replace(shared, flags=flags, world=world)
 
     def sync(
         self, targets: Sequence[Target], now: float, budget: float, steady: float | None = None

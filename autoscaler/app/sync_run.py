@@ -27,7 +27,14 @@ from autoscaler.core.series import Answer, QueryFailure
 from autoscaler.core.settle import settle, settle_failure
 from autoscaler.core.spec import Flags, needs_pods
 from autoscaler.core.target import Target
-from autoscaler.core.writes import NotWritten, Superseded, WriteFailed, WriteOutcome, Written
+from autoscaler.core.writes import (
+    NOT_LEADING,
+    NotWritten,
+    Superseded,
+    WriteFailed,
+    WriteOutcome,
+    Written,
+)
 
 _SCALE_SHARE, _READ_SHARE = 1 / 3, 2 / 3
 """The parts of a sync's time within which scales, and all that is read, must be there.
@@ -37,9 +44,6 @@ Pods wait for scales, and writes for everything.
 
 
 _STOPPING = "the daemon stops before its turn came"
-NOT_LEADING = "not leading"
-"""The word for a write that is left to the process that leads."""
-
 _NO_TURN = "no turn came before the end of the sync; the next one tries again"
 
 

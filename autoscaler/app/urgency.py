@@ -35,7 +35,7 @@ class Pace:
     """Lets through at most so many a second, after a burst of ten seconds' worth."""
 
     def __init__(self, per_second: float) -> None:
-        self._per_second = per_second
+        self.per_second = per_second
         self._burst = max(1.0, per_second * _BURST_SECONDS)
         self._left = self._burst
         self._since = clock.monotonic()
@@ -45,10 +45,10 @@ class Pace:
         """Take one turn, and return the seconds to wait for it."""
         with self._lock:
             now = clock.monotonic()
-            self._left = min(self._burst, self._left + (now - self._since) * self._per_second)
+            self._left = min(self._burst, self._left + (now - self._since) * self.per_second)
             self._since = now
             self._left -= 1.0
-            return max(0.0, -self._left / self._per_second)
+            return max(0.0, -self._left / self.per_second)
 
     def give_back(self) -> None:
         """Return a turn that was not used."""
@@ -87,6 +87,11 @@ class UrgentFirst:
         """By group, what waits until one of the group's own calls has ended."""
         self._running: Counter[str] = Counter()
 
+    def set_pace(self, per_second: float) -> None:
+        """Run at another pace from now on."""
+        if self._pace is None or self._pace.per_second != per_second:
+            self._pace = Pace(per_second)
+
     def submit(self, how_urgent: Urgency, group: str, call: Callable[[], R]) -> Future[R]:
         """Run a call when its turn comes; its future may be cancelled until then."""
         waiting = _Waiting(how_urgent, next(self._numbers), group, Future(), call)
@@ -110,14 +115,15 @@ class UrgentFirst:
         with self._lock:
             if not self._any_left():
                 return False
-        if self._pace is not None:
-            wait = self._pace.take()
+        pace = self._pace
+        if pace is not None:
+            wait = pace.take()
             if wait > 0:
                 self._stop.wait(wait)
         chosen = self._choose()
         if chosen is None:
-            if self._pace is not None:
-                self._pace.give_back()
+            if pace is not None:
+                pace.give_back()
             return False
         _carry_out(chosen)
         return self._release(chosen.group)

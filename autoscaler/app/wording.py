@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from autoscaler.core.decision import Calculation, MetricResult
+from autoscaler.core.decision import Calculation, ForeignChange, MetricResult
 from autoscaler.core.quantity import format_milli
 from autoscaler.core.selectors import LabelSelector
 from autoscaler.core.spec import (
@@ -71,6 +71,13 @@ def usage(result: MetricResult) -> str:
     if current.value is not None:
         return quantity(result.metric, current.value)
     return quantity(result.metric, current.average_value or 0)
+
+
+def foreign(change: ForeignChange) -> str:
+    """Say who else set the replicas."""
+    who = f'"{change.manager}"' if change.manager else "somebody else"
+    undoing = ", against our last write" if change.reversal else ""
+    return f"{who} set the replicas from {change.before} to {change.after}{undoing}"
 
 
 def instant(time: float) -> str:

@@ -9,17 +9,10 @@ from dataclasses import replace
 
 from autoscaler.core.calculator import Situation, propose
 from autoscaler.core.combination import combine
-from autoscaler.core.conditions import (
-    ABLE_TO_SCALE,
-    SCALING_ACTIVE,
-    SCALING_LIMITED,
-    Conditions,
-    with_condition,
-)
+from autoscaler.core.conditions import ABLE_TO_SCALE, SCALING_ACTIVE
 from autoscaler.core.decision import (
     Combination,
     Decision,
-    Event,
     ForeignChange,
     Limit,
     MetricFailure,
@@ -29,10 +22,10 @@ from autoscaler.core.decision import (
     Zone,
 )
 from autoscaler.core.history import History, Recommendation
-from autoscaler.core.limits import limit, limit_legacy
 from autoscaler.core.names import winner_name
+from autoscaler.core.normalize import Normalizer
+from autoscaler.core.notes import Notes
 from autoscaler.core.observation import (
-    ConditionStatus,
     Observation,
     Pod,
     Reading,
@@ -48,9 +41,6 @@ from autoscaler.core.spec import (
     MetricSpec,
     tolerance_of,
 )
-from autoscaler.core.stabilization import READY, stabilize, stabilize_legacy
-
-TRUE, FALSE = ConditionStatus.TRUE, ConditionStatus.FALSE
 
 ABOVE_MAX = "Current number of replicas above Spec.MaxReplicas"
 BELOW_MIN = "Current number of replicas below Spec.MinReplicas"
@@ -75,7 +65,7 @@ def decide(
 
 
 class _Reconcile:
-    """One run of `decide`; conditions, events and state gather here while it lasts."""
+    """One run of `decide`; notes and state gather here while it lasts."""
 
     def __init__(
         self,
@@ -90,18 +80,17 @@ class _Reconcile:
         self.observation = observation
         self.history = history
         self.now = now
-        self.conditions: Conditions = history.conditions
-        self.events: list[Event] = []
+        self.notes = Notes(history.conditions, now)
         self.tolerance = tolerance_of(spec, flags)
         self.foreign: ForeignChange | None = None
 
     def run(self) -> tuple[Decision, History]:
         scale = self.observation.scale
         if isinstance(scale, Unavailable):
-            self._warn("FailedGetScale", scale.message)
-            self._set(ABLE_TO_SCALE, FALSE, "FailedGetScale", scale.message)
+            self.notes.warn("FailedGetScale", scale.message)
+            self.notes.false(ABLE_TO_SCALE, "FailedGetScale", scale.message)
             return self._finish(Zone.UNKNOWN, Outcome.BLOCKED)
-        self._set(ABLE_TO_SCALE, TRUE, "SucceededGetScale", "the current scale was read")
+        self.notes.true(ABLE_TO_SCALE, "SucceededGetScale", "the current scale was read")
         self.history, self.foreign = observe(
             self.spec, resolve(self.spec, self.history, scale), scale, self.now
         )
@@ -128,8 +117,8 @@ class _Reconcile:
         it leaves is the first recommendation.
         """
         message = f"{controller} controls this target too; nothing is done until that is gone"
-        self._set(ABLE_TO_SCALE, FALSE, CONTROLLED_BY_OTHER, message)
-        self._warn(CONTROLLED_BY_OTHER, message)
+        self.notes.false(ABLE_TO_SCALE, CONTROLLED_BY_OTHER, message)
+        self.notes.warn(CONTROLLED_BY_OTHER, message)
         self.history = replace(self.history, recommendations=None)
         return self._finish(Zone.CONTROLLED, Outcome.BLOCKED)
 
@@ -140,9 +129,8 @@ class _Reconcile:
         """
         if self.history.zeroed_by_us:
             return self._to_bound(Zone.BELOW_MIN, self.spec.min_replicas, BELOW_MIN)
-        self._set(
+        self.notes.false(
             SCALING_ACTIVE,
-            FALSE,
             "ScalingDisabled",
             "scaling is disabled, since the replicas of the target were set to zero",
         )
@@ -163,9 +151,8 @@ class _Reconcile:
         combined = self._combine(results, scale.spec_replicas)
         if combined is None:
             return self._finish(Zone.METRICS, Outcome.BLOCKED, metrics=results)
-        self._set(
+        self.notes.true(
             SCALING_ACTIVE,
-            TRUE,
             "ValidMetricFound",
             f"the replica count was computed from {combined.winner or 'the metrics'}",
         )
@@ -177,20 +164,20 @@ class _Reconcile:
         pods = self.observation.pods
         if problem is not None:
             event, reason, message = problem
-            self._warn(event, message)
+            self.notes.warn(event, message)
         elif isinstance(pods, Unavailable):
             reason, message = "FailedListPods", pods.message
-            self._warn(reason, message)
+            self.notes.warn(reason, message)
         else:
             return () if pods is None else pods
-        self._set(SCALING_ACTIVE, FALSE, reason, message)
-        self._warn("FailedComputeMetricsReplicas", f"no metric was computed: {message}")
+        self.notes.false(SCALING_ACTIVE, reason, message)
+        self.notes.warn("FailedComputeMetricsReplicas", f"no metric was computed: {message}")
         return None
 
     def _propose(self, metric: MetricSpec, reading: Reading, situation: Situation) -> MetricResult:
         outcome = propose(metric, reading, situation)
         if isinstance(outcome, MetricFailure):
-            self._warn(outcome.reason, outcome.message)
+            self.notes.warn(outcome.reason, outcome.message)
         return MetricResult(metric, winner_name(metric), reading, outcome)
 
     def _combine(self, results: Sequence[MetricResult], current: int) -> Combination | None:
@@ -200,8 +187,8 @@ class _Reconcile:
             return combined
         first, failed = combined
         message = f"the replica count could not be computed: {first.message}"
-        self._set(SCALING_ACTIVE, FALSE, first.reason, message)
-        self._warn(
+        self.notes.false(SCALING_ACTIVE, first.reason, message)
+        self.notes.warn(
             "FailedComputeMetricsReplicas",
             f"{failed} of {len(results)} metrics are not usable; "
             f"the first of them: {first.message}",
@@ -217,8 +204,9 @@ class _Reconcile:
             reason = f"{combined.winner} above target"
         elif desired < current:
             reason = ALL_BELOW
-        stabilized = self._stabilize(current, desired)
-        limited = self._limit(current, stabilized.after)
+        rules = Normalizer(self.spec, self.flags, self.now)
+        stabilized, self.history = rules.stabilize(current, desired, self.history, self.notes)
+        limited = rules.limit(current, stabilized.after, self.history, self.notes)
         return self._finish(
             Zone.METRICS,
             Outcome.PARTIAL if combined.failed else Outcome.OK,
@@ -227,49 +215,6 @@ class _Reconcile:
             results,
             (combined, stabilized, limited),
         )
-
-    def _stabilize(self, current: int, desired: int) -> Stabilization:
-        recommendations = self.history.recommendations or ()
-        behavior = self.spec.behavior
-        if behavior is None:
-            window = self.flags.downscale_stabilization
-            result, kept = stabilize_legacy(desired, recommendations, window, self.now)
-        else:
-            result, kept = stabilize(
-                current, desired, recommendations, behavior, self.flags, self.now
-            )
-        self.history = replace(self.history, recommendations=kept)
-        message = (
-            "the recommended size stands"
-            if result.reason == READY
-            else f"recent recommendations hold the size at {result.after} instead of {desired}"
-        )
-        self._set(ABLE_TO_SCALE, TRUE, result.reason, message)
-        return result
-
-    def _limit(self, current: int, stabilized: int) -> Limit:
-        spec, history = self.spec, self.history
-        if spec.behavior is None:
-            result = limit_legacy(current, stabilized, spec.min_replicas, spec.max_replicas)
-        else:
-            bounds = (spec.min_replicas, spec.max_replicas)
-            result = limit(
-                current,
-                stabilized,
-                bounds,
-                spec.behavior,
-                history.scale_ups,
-                history.scale_downs,
-                self.now,
-            )
-        limited = result.after != stabilized
-        message = (
-            f"{stabilized} replicas are wanted, and {result.after} are permitted now"
-            if limited
-            else "the desired count is within the acceptable range"
-        )
-        self._set(SCALING_LIMITED, TRUE if limited else FALSE, result.reason, message)
-        return result
 
     def _finish(
         self,
@@ -302,12 +247,12 @@ class _Reconcile:
             combination=stages[0],
             stabilization=stages[1],
             limit=stages[2],
-            conditions=self.conditions,
-            events=tuple(self.events),
+            conditions=self.notes.conditions,
+            events=tuple(self.notes.events),
             foreign=self.foreign,
             held_until=held,
         )
-        history = replace(self.history, conditions=self.conditions)
+        history = replace(self.history, conditions=self.notes.conditions)
         if outcome is not Outcome.BLOCKED:
             history = replace(history, desired_replicas=decision.desired)
         return decision, history
@@ -319,12 +264,6 @@ class _Reconcile:
             f"{HOLD_SECONDS:g} seconds; "
             f"nothing is written for {until - self.now:.0f} seconds"
         )
-        self._set(ABLE_TO_SCALE, FALSE, REPLICAS_CONTESTED, message)
-        self._warn(REPLICAS_CONTESTED, message)
+        self.notes.false(ABLE_TO_SCALE, REPLICAS_CONTESTED, message)
+        self.notes.warn(REPLICAS_CONTESTED, message)
         return Outcome.BLOCKED
-
-    def _set(self, type_: str, status: ConditionStatus, reason: str, message: str) -> None:
-        self.conditions = with_condition(self.conditions, type_, status, reason, message, self.now)
-
-    def _warn(self, reason: str, message: str) -> None:
-        self.events.append(Event("Warning", reason, message))

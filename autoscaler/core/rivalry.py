@@ -49,5 +49,8 @@ def held_until(rivalry: Rivalry, most: int, now: float) -> float | None:
 
     None where nothing holds us.
     """
-    recent = [one for one in rivalry.reversals if one > now - HOLD_SECONDS]
-    return recent[-1] + HOLD_SECONDS if 0 < most <= len(recent) else None
+    last = rivalry.reversals[-most:]
+    if most == 0 or len(last) < most or last[-1] - last[0] >= HOLD_SECONDS:
+        return None
+    until = last[-1] + HOLD_SECONDS
+    return until if now < until else None

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from autoscaler.core.observation import Scale
 
+PLANNED, NOT_LEADING = "planned", "not leading"
+
 
 @dataclass(frozen=True, slots=True)
 class Written:
@@ -32,7 +34,7 @@ class WriteFailed:
 class NotWritten:
     """The write was left out on purpose: in a plan, or because another process leads."""
 
-    word: str = "planned"
+    word: str = PLANNED
 
 
 WriteOutcome = Written | Superseded | WriteFailed | NotWritten

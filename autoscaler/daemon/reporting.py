@@ -2,12 +2,13 @@
 
 import dataclasses
 import logging
+from collections.abc import Sequence
 
 from structlog.typing import FilteringBoundLogger
 
 from autoscaler.app import wording
 from autoscaler.app.explanation import verdict
-from autoscaler.app.ports import SyncResult, SyncSummary
+from autoscaler.app.ports import Reporter, SyncResult, SyncSummary
 from autoscaler.app.record import write_word
 from autoscaler.core.decision import Calculation, MetricResult, Outcome
 from autoscaler.core.writes import NotWritten, Written
@@ -17,7 +18,7 @@ class LogReporter:
     """Logs what each target's sync came to.
 
     A change of scale is logged at info, a failure at warning, and a sync that leaves all as
-    it is at debug.
+    it is at debug.  A change by somebody else is info, and warning where it undoes our own.
     """
 
     def __init__(self, log: FilteringBoundLogger) -> None:
@@ -26,6 +27,17 @@ class LogReporter:
     def report(self, result: SyncResult) -> None:
         """Log one target's result."""
         level = _level(result)
+        foreign = result.decision.foreign
+        if foreign is not None:
+            self._log.log(
+                logging.WARNING if foreign.reversal else logging.INFO,
+                "replicas_changed_by_other",
+                target=result.target.key,
+                message=wording.foreign(foreign),
+                before=foreign.before,
+                after=foreign.after,
+                manager=foreign.manager or None,
+            )
         if self._log.is_enabled_for(level):
             self._log.log(level, "sync", **_fields(result))
 
@@ -46,11 +58,44 @@ class LogReporter:
         self._log.debug("synced", **dataclasses.asdict(summary))
 
 
+class Reporters:
+    """Several reporters as one; a defect of one keeps nothing from the others."""
+
+    def __init__(self, reporters: Sequence[Reporter], log: FilteringBoundLogger) -> None:
+        self._reporters = tuple(reporters)
+        self._log = log
+
+    def report(self, result: SyncResult) -> None:
+        """Tell each of a target's result."""
+        for one in self._reporters:
+            try:
+                one.report(result)
+            except Exception as error:  # noqa: BLE001 - scaling goes on, whoever cannot tell of it
+                self._log.error("fault", exc_info=error)
+
+    def fault(self, error: BaseException) -> None:
+        """Tell each of a defect."""
+        for one in self._reporters:
+            one.fault(error)
+
+    def clock_set(self, seconds: float) -> None:
+        """Tell each of a step of the clock."""
+        for one in self._reporters:
+            one.clock_set(seconds)
+
+    def synced(self, summary: SyncSummary) -> None:
+        """Tell each of the end of a sync."""
+        for one in self._reporters:
+            one.synced(summary)
+
+
 def _level(result: SyncResult) -> int:
     decision = result.decision
     written = isinstance(result.write, Written | NotWritten | None)
     if decision.outcome is not Outcome.OK or not written:
         return logging.WARNING
+    if isinstance(result.write, NotWritten):
+        return logging.DEBUG  # whoever leads writes it, and says so
     return logging.INFO if decision.rescale else logging.DEBUG
 
 
@@ -72,6 +117,8 @@ def _fields(result: SyncResult) -> dict[str, object]:
                 "after": stage.after,
                 "reason": stage.reason,
             }
+    if decision.held_until is not None:
+        fields["held_until"] = wording.instant(decision.held_until)
     if decision.releases_at is not None:
         fields["releases_at"] = wording.instant(decision.releases_at)
     if result.write is not None:

@@ -1,12 +1,18 @@
-"""Ticks: one sync after another, none lost, none overlapping itself."""
+"""Ticks: one sync after another, none lost, none overlapping itself, and a swap between two."""
 
 import itertools
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Self
 
-from apscheduler.events import EVENT_JOB_ERROR, EVENT_JOB_MAX_INSTANCES, JobEvent
+from apscheduler.events import (
+    EVENT_JOB_ERROR,
+    EVENT_JOB_MAX_INSTANCES,
+    EVENT_JOB_SUBMITTED,
+    JobEvent,
+)
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.base import BaseTrigger
@@ -14,7 +20,10 @@ from structlog.typing import FilteringBoundLogger
 
 from autoscaler import clock
 
-_CLOCK_CHECK_SECONDS = 1.0
+_MOST_TICKS_AT_ONCE = 512
+"""Threads are made only as they are needed; above this number of slots a tick waits for one."""
+
+_STOP_CHECK_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +38,32 @@ class Tick:
     period: float
     offset: float = 0.0
 
+    @property
+    def name(self) -> str:
+        """What tells this tick from the others of a schedule."""
+        return f"{self.period}+{self.offset}"
+
 
 class Cadence(BaseTrigger):  # type: ignore[misc] # the library is untyped
-    """At once, then at the offset, then periodically."""
+    """At the first time, then at the second, then periodically."""
 
-    def __init__(self, start: datetime, period: float, offset: float) -> None:
-        self._start = start
+    def __init__(self, first: datetime, second: datetime, period: float) -> None:
+        self._first = first
+        self._second = second
         self._period = timedelta(seconds=period)
-        late = offset if offset >= period / 2 else offset + period
-        self._second = start + timedelta(seconds=late)
+
+    @classmethod
+    def beginning(cls, now: datetime, origin: datetime, period: float, offset: float) -> Self:
+        """Begin at once, and go on at ``offset`` seconds into the periods since ``origin``."""
+        length = timedelta(seconds=period)
+        grid = origin + timedelta(seconds=offset)
+        periods = -((grid - now - length / 2) // length)
+        return cls(now, grid + periods * length, period)
+
+    @classmethod
+    def going_on(cls, due: datetime, period: float) -> Self:
+        """Go on from the time at which the next tick is due."""
+        return cls(due, due + timedelta(seconds=period), period)
 
     def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime:
         """Return when the tick is due after the ``previous`` time.
@@ -45,65 +71,145 @@ class Cadence(BaseTrigger):  # type: ignore[misc] # the library is untyped
         Periods that have passed whole, as when the clock was set ahead, are skipped.
         """
         if previous is None:
-            return self._start
-        due = self._second if previous == self._start else previous + self._period
+            return self._first
+        due = self._second if previous == self._first else previous + self._period
         return due + max(0, (now - due) // self._period) * self._period
 
 
-def run_periodically(
-    ticks: Sequence[Tick], stop: threading.Event, log: FilteringBoundLogger
-) -> None:
-    """Run every tick at once and then periodically, until ``stop`` is set.
+class Punctuality:
+    """Is told how late ticks begin, and of those that are left out.  Does nothing by itself."""
+
+    def began(self, period: float, lag: float) -> None:
+        """Take in that a tick began, ``lag`` seconds after it was due."""
+
+    def left_out(self, period: float) -> None:
+        """Take in that a tick was left out, since the one before was still running."""
+
+
+class Schedule:
+    """Runs ticks, each at once and then periodically.
 
     A tick that is due while the one before still runs is left out; the log says so and counts
     them.  An error in a tick is logged with its traceback, and the next tick comes as if nothing
-    had happened.  Returns when the ticks in hand have ended.
+    had happened.
     """
-    if stop.is_set():
-        return
-    late = itertools.count(1)
 
-    def listen(event: JobEvent) -> None:
-        if event.code == EVENT_JOB_MAX_INSTANCES:
-            log.warning(
+    def __init__(
+        self, stop: threading.Event, log: FilteringBoundLogger, punctuality: Punctuality
+    ) -> None:
+        self._stop = stop
+        self._log = log
+        self._punctuality = punctuality
+        self._late = itertools.count(1)
+        self._ticks: dict[str, Tick] = {}
+        self._state = threading.Condition()
+        self._running = 0
+        self._swapping = False
+        self._origin = datetime.fromtimestamp(clock.wall(), UTC)
+        self._steps = clock.Steps(clock.wall(), clock.steady())
+        self._scheduler = BackgroundScheduler(
+            timezone=UTC, executors={"default": ThreadPoolExecutor(_MOST_TICKS_AT_ONCE)}
+        )
+        self._scheduler.add_listener(
+            self._listen, EVENT_JOB_ERROR | EVENT_JOB_MAX_INSTANCES | EVENT_JOB_SUBMITTED
+        )
+
+    def __enter__(self) -> Self:
+        self._scheduler.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Begin no other tick, and wait for those in hand."""
+        self._stop.set()
+        self._scheduler.shutdown(wait=True)
+
+    def swap(self, ticks: Sequence[Tick], meanwhile: Callable[[], None] = lambda: None) -> None:
+        """Put other ticks in the place of the present ones, between two syncs.
+
+        ``meanwhile`` is called when no tick runs, and none begins until it has returned; if it
+        raises, the present ticks go on.  A tick of a period and offset that were there before
+        keeps its turn, any other is due at once.  Returns without a swap once ``stop`` is set.
+        """
+        self._scheduler.pause()
+        try:
+            with self._state:
+                self._swapping = True
+                while self._running and not self._stop.is_set():
+                    self._state.wait(_STOP_CHECK_SECONDS)
+            if not self._stop.is_set():
+                meanwhile()
+                self._put(ticks)
+        finally:
+            with self._state:
+                self._swapping = False
+                self._state.notify_all()
+            self._scheduler.resume()
+
+    def follow_clock(self) -> None:
+        """Bring forward what is due, if the clock was set back: nothing waits for the old time.
+
+        Set ahead, all is due at once, and the trigger finds its way back into the period.
+        """
+        seconds = self._steps.take(clock.wall(), clock.steady())
+        self._origin += timedelta(seconds=seconds)
+        bring_forward(self._scheduler, seconds)
+
+    def _put(self, ticks: Sequence[Tick]) -> None:
+        due = {job.id: job.next_run_time for job in self._scheduler.get_jobs()}
+        self._scheduler.remove_all_jobs()
+        self._ticks = {tick.name: tick for tick in ticks}
+        now = datetime.fromtimestamp(clock.wall(), UTC)
+        for name, tick in self._ticks.items():
+            cadence = (
+                Cadence.going_on(due[name], tick.period)
+                if name in due
+                else Cadence.beginning(now, self._origin, tick.period, tick.offset)
+            )
+            self._scheduler.add_job(
+                self._run,
+                cadence,
+                args=(tick,),
+                id=name,
+                # A late tick still runs: by default one that is a second late is skipped.
+                misfire_grace_time=None,
+                coalesce=True,
+                max_instances=1,
+            )
+
+    def _run(self, tick: Tick) -> None:
+        with self._state:
+            self._state.wait_for(lambda: not self._swapping)
+            if self._ticks.get(tick.name) is not tick or self._stop.is_set():
+                return  # it was handed over for a turn before the swap
+            self._running += 1
+        try:
+            tick.call()
+        finally:
+            with self._state:
+                self._running -= 1
+                self._state.notify_all()
+
+    def _listen(self, event: JobEvent) -> None:
+        tick = self._ticks.get(event.job_id)
+        if event.code == EVENT_JOB_ERROR:
+            self._log.error("sync_failed", exc_info=event.exception)
+        elif tick is None:
+            return
+        elif event.code == EVENT_JOB_SUBMITTED:
+            due = event.scheduled_run_times[-1].timestamp()
+            self._punctuality.began(tick.period, max(0.0, clock.wall() - due))
+        else:
+            self._punctuality.left_out(tick.period)
+            self._log.warning(
                 "sync_late",
                 message="a sync was due while the one before was still running, and is left out",
-                period_seconds=ticks[int(event.job_id)].period,
-                late_since_start=next(late),
+                period_seconds=tick.period,
+                late_since_start=next(self._late),
             )
-        else:
-            log.error("sync_failed", exc_info=event.exception)
-
-    scheduler = BackgroundScheduler(
-        timezone=UTC, executors={"default": ThreadPoolExecutor(max(1, len(ticks)))}
-    )
-    scheduler.add_listener(listen, EVENT_JOB_ERROR | EVENT_JOB_MAX_INSTANCES)
-    start = datetime.fromtimestamp(clock.wall(), UTC)
-    for number, tick in enumerate(ticks):
-        scheduler.add_job(
-            tick.call,
-            Cadence(start, tick.period, tick.offset),
-            id=str(number),
-            # A late tick still runs: by default one that is a second late is silently skipped.
-            misfire_grace_time=None,
-            coalesce=True,
-            max_instances=1,
-        )
-    scheduler.start()
-    try:
-        steps = clock.Steps(clock.wall(), clock.steady())
-        while not stop.wait(_CLOCK_CHECK_SECONDS):
-            follow_clock(scheduler, steps.take(clock.wall(), clock.steady()))
-    finally:
-        stop.set()
-        scheduler.shutdown(wait=True)
 
 
-def follow_clock(scheduler: BackgroundScheduler, seconds: float) -> None:
-    """Bring forward all that is due, after the clock was set back: nothing waits for the old time.
-
-    Set ahead, all is due at once, and the trigger finds its way back into the period.
-    """
+def bring_forward(scheduler: BackgroundScheduler, seconds: float) -> None:
+    """Move all that is due by a step of the clock back."""
     if seconds < 0:
         for job in scheduler.get_jobs():
             job.modify(next_run_time=job.next_run_time + timedelta(seconds=seconds))

@@ -13,7 +13,7 @@ from autoscaler.app.slots import Slot, slots_of
 from autoscaler.app.sync import Syncer
 from autoscaler.config import Config
 from autoscaler.daemon.reporting import LogReporter
-from autoscaler.daemon.schedule import Tick, run_periodically
+from autoscaler.daemon.schedule import Punctuality, Schedule, Tick
 from autoscaler.daemon.world import world_to_run
 
 LONGEST_SYNC_SECONDS = 30.0
@@ -43,6 +43,7 @@ def serve(config: Config) -> None:
     with (
         world_to_run(config, LogReporter(log), stop, note) as world,
         Syncer(config.flags, world, stop, config.kubernetes.max_writes_per_second) as syncer,
+        Schedule(stop, log, Punctuality()) as schedule,
     ):
         log.info(
             "started",
@@ -53,7 +54,9 @@ def serve(config: Config) -> None:
 
         syncer.register_at_hand(config.targets)
         _keep_garbage_collection_rare()
-        run_periodically([_tick(syncer, slot) for slot in slots_of(config.targets)], stop, log)
+        schedule.swap([_tick(syncer, slot) for slot in slots_of(config.targets)])
+        while not stop.wait(1.0):
+            schedule.follow_clock()
     log.info("stopped", signal=received[0])
 
 

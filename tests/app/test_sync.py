@@ -1,6 +1,7 @@
 """A sync of many targets: what is asked, what is decided, what is written, what is reported."""
 
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -8,10 +9,11 @@ from autoscaler.app.plan import NothingAtHand, NoWrites
 from autoscaler.app.ports import World
 from autoscaler.app.sync import Syncer
 from autoscaler.core.decision import Outcome
+from autoscaler.core.history import History, PendingWrite
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.series import Answer, QueryFailure, Series
 from autoscaler.core.spec import Flags
-from autoscaler.core.writes import NotWritten, Superseded, WriteFailed, Written
+from autoscaler.core.writes import NOT_LEADING, NotWritten, Superseded, WriteFailed, Written
 from tests.app.world import T0, Memory, answer, external, per_pod, pod
 
 BUDGET = 10.0
@@ -230,3 +232,80 @@ def test_a_plan_writes_nothing() -> None:
     assert isinstance(result.write, NotWritten)
     assert not result.decision.written
     assert world.written == []
+
+
+def test_a_changed_target_keeps_its_history_and_a_removed_one_loses_it() -> None:
+    """An edit is the same target; one that comes back after its removal begins anew."""
+    world = Memory(
+        answers={"queue": answer(600.0)},
+        scales={"shop/a": Scale(20, 20, "app=a"), "shop/b": Scale(20, 20, "app=b")},
+    )
+    a, b = external("shop", "a"), external("shop", "b")
+    edited = replace(a, spec=replace(a.spec, max_replicas=a.spec.max_replicas + 5))
+    with world.syncer() as syncer:
+        syncer.sync([a, b], T0, BUDGET, steady=0.0)
+        before = syncer.histories.get(a.key, 0.0)
+        syncer.change(Flags(), world.world(), [edited], 100.0)
+        assert syncer.histories.get(a.key, 0.0) == before
+        assert before.recommendations is not None
+        assert syncer.histories.get(b.key, 0.0) == History()
+        syncer.sync([edited], T0 + 15, BUDGET, steady=15.0)
+    assert world.result("shop/a").decision.max_replicas == edited.spec.max_replicas
+
+
+def test_nothing_is_written_by_a_process_that_does_not_lead() -> None:
+    """It decides all the same, so that its history is warm when it takes over."""
+    world = Memory(answers={"queue": answer(90.0)}, scales={"shop/a": Scale(2, 2, "app=a")})
+    world.leads = False
+    target = external("shop", "a")
+    with world.syncer() as syncer:
+        syncer.sync([target], T0, BUDGET, steady=0.0)
+        assert world.written == []
+        assert world.result("shop/a").write == NotWritten(NOT_LEADING)
+        recommended = syncer.histories.get(target.key, 0.0).recommendations
+        assert recommended is not None
+        assert [one.replicas for one in recommended] == [2, 3]
+        world.leads = True
+        syncer.sync([target], T0 + 15, BUDGET, steady=15.0)
+    assert world.written == [("shop/a", 3)]
+
+
+def test_a_write_is_noted_before_it_is_sent() -> None:
+    """When the request goes out, the journal has the intention; after the sync, the outcome."""
+    seen: list[PendingWrite | None] = []
+    world = Memory(answers={"queue": answer(90.0)}, scales={"shop/a": Scale(2, 2, "app=a", "7")})
+    world.on_write = lambda _name: seen.append(world.kept["shop/Deployment/a"].pending)
+    with world.syncer() as syncer:
+        syncer.sync([external("shop", "a")], T0, BUDGET)
+    assert seen == [PendingWrite(2, 3, T0, "7")]
+    assert world.kept["shop/Deployment/a"].pending is None
+    assert world.kept["shop/Deployment/a"].last_scale_time == T0
+
+
+def test_a_sync_is_handed_to_the_journal_as_one() -> None:
+    """However many targets it has: one transaction."""
+    names = [f"t{number}" for number in range(20)]
+    world = Memory(
+        answers={"queue": answer(20.0)},
+        scales={f"shop/{name}": Scale(1, 1, f"app={name}") for name in names},
+    )
+    with world.syncer() as syncer:
+        syncer.sync([external("shop", name) for name in names], T0, BUDGET)
+    assert world.transactions == [len(names)]
+
+
+def test_a_write_of_unknown_outcome_that_landed_is_counted_by_the_next_sync() -> None:
+    """The answer was lost, the count is the one we wanted: the event counts from the write."""
+    world = Memory(
+        answers={"queue": answer(90.0)},
+        scales={"shop/a": Scale(2, 2, "app=a", "7")},
+        outcomes={"shop/a": WriteFailed("timed out", unknown=True)},
+    )
+    target = external("shop", "a")
+    with world.syncer() as syncer:
+        syncer.sync([target], T0, BUDGET, steady=0.0)
+        assert syncer.histories.get(target.key, syncer.histories.as_of).last_scale_time is None
+        world.scales["shop/a"] = Scale(3, 2, "app=a", "8")
+        syncer.sync([target], T0 + 15, BUDGET, steady=15.0)
+        assert syncer.histories.get(target.key, syncer.histories.as_of).last_scale_time == T0
+    assert world.result("shop/a").decision.foreign is None

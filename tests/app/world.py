@@ -1,13 +1,16 @@
 """A world in memory that fits the ports: scales, pods and metrics under the test's control."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from autoscaler.app.plan import NothingAtHand
-from autoscaler.app.ports import SyncResult, SyncSummary, World
+from autoscaler.app.ports import Kept as KeptState
+from autoscaler.app.ports import NoJournal, SyncResult, SyncSummary, World
 from autoscaler.app.sync import Syncer
+from autoscaler.core.history import History
 from autoscaler.core.observation import (
     ConditionStatus,
     ContainerRequests,
@@ -85,6 +88,9 @@ class Memory:
     steps: list[float] = field(default_factory=list)
     faults: list[BaseException] = field(default_factory=list)
     summaries: list[SyncSummary] = field(default_factory=list)
+    kept: dict[str, History] = field(default_factory=dict)
+    transactions: list[int] = field(default_factory=list)
+    leads: bool = True
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def query(self, promql: str, deadline: float) -> Answer | QueryFailure:  # noqa: ARG002 - port
@@ -148,5 +154,25 @@ class Memory:
 
     def syncer(self, stop: threading.Event | None = None, **options: Any) -> Syncer:
         """Return a syncer over this world, in which nothing is at hand."""
-        world = World(self, NothingAtHand(), self, self, self, self)
-        return Syncer(Flags(), world, stop or threading.Event(), **options)
+        return Syncer(Flags(), self.world(), stop or threading.Event(), **options)
+
+    def world(self) -> World:
+        """Return this world's ports."""
+        return World(self, NothingAtHand(), self, self, self, self, Kept(self), lambda: self.leads)
+
+
+class Kept(NoJournal):
+    """A `Journal` in memory: the histories in ``kept``, and how many each transaction had."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    def intend(self, target: str, history: History) -> Future[None]:
+        """Keep one history."""
+        self._memory.kept[target] = history
+        return super().intend(target, history)
+
+    def keep(self, kept: Sequence[KeptState]) -> None:
+        """Keep the histories of a sync."""
+        self._memory.kept.update({target: history for target, history, _ in kept})
+        self._memory.transactions.append(len(kept))

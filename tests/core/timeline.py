@@ -9,7 +9,7 @@ import re
 from typing import Self
 
 from autoscaler.core.decide import decide
-from autoscaler.core.decision import Decision
+from autoscaler.core.decision import Decision, ForeignChange
 from autoscaler.core.history import History
 from autoscaler.core.observation import (
     Gap,
@@ -21,6 +21,7 @@ from autoscaler.core.observation import (
     Scale,
     Values,
 )
+from autoscaler.core.rivalry import FIELD_MANAGER
 from autoscaler.core.settle import settle, settle_failure
 from autoscaler.core.spec import (
     ExternalMetric,
@@ -51,6 +52,8 @@ class Timeline:
         self.spec = spec
         self.flags = flags or Flags()
         self.replicas = replicas
+        self.set_by = ""
+        self.controller: str | None = None
         self.history = History()
         self.decision: Decision | None = None
         self._observation: Observation | None = None
@@ -61,9 +64,14 @@ class Timeline:
         self.spec = spec
         return self
 
-    def by_hand(self, replicas: int) -> Self:
-        """Let somebody else set the count."""
-        self.replicas = replicas
+    def by_hand(self, replicas: int, manager: str = "") -> Self:
+        """Let somebody else set the count, under a field manager's name."""
+        self.replicas, self.set_by = replicas, manager
+        return self
+
+    def controlled_by(self, controller: str | None) -> Self:
+        """Let another autoscaler control the target from now on, or no more."""
+        self.controller = controller
         return self
 
     def restart(self) -> Self:
@@ -76,14 +84,14 @@ class Timeline:
         now = BASE + seconds(time)
         of = pods(self.replicas)
         observed = tuple(self._reading(metric, readings, now) for metric in self.spec.metrics)
-        scale = Scale(self.replicas, self.replicas, "app=web")
-        self._observation = Observation(scale, of, observed)
+        scale = Scale(self.replicas, self.replicas, "app=web", replicas_by=self.set_by)
+        self._observation = Observation(scale, of, observed, controller=self.controller)
         previous = self.history
         decision, history = decide(self.spec, self.flags, self._observation, previous, now)
         self._remembered = history
         if decision.rescale and write_fails is None:
             decision, history = settle(self.spec, decision, history)
-            self.replicas = decision.desired
+            self.replicas, self.set_by = decision.desired, FIELD_MANAGER
         elif decision.rescale and write_fails is not None:
             decision, history = settle_failure(decision, history, previous, write_fails)
         self.decision, self.history = decision, history
@@ -139,6 +147,11 @@ class Timeline:
     def never_releases(self) -> Self:
         """Check that no instant is named."""
         assert self._last().releases_at is None
+        return self
+
+    def foreign(self, change: ForeignChange | None) -> Self:
+        """Check what the last sync noticed of others."""
+        assert self._last().foreign == change
         return self
 
     def _last(self) -> Decision:

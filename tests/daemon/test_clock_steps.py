@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler import clock
-from autoscaler.daemon.schedule import Cadence, follow_clock
+from autoscaler.daemon.schedule import Cadence, bring_forward
 
 
 def test_a_clock_that_only_runs_was_not_set() -> None:
@@ -30,10 +30,10 @@ def test_what_is_due_moves_with_the_clock() -> None:
     due = datetime(2026, 1, 1, tzinfo=UTC)
     scheduler.start(paused=True)
     scheduler.add_job(print, "interval", seconds=15, next_run_time=due, id="0")
-    follow_clock(scheduler, -3600.0)
+    bring_forward(scheduler, -3600.0)
     assert scheduler.get_job("0").next_run_time == due - timedelta(hours=1)
     for ahead in (0.0, 3600.0):
-        follow_clock(scheduler, ahead)
+        bring_forward(scheduler, ahead)
         assert scheduler.get_job("0").next_run_time == due - timedelta(hours=1)
     scheduler.shutdown()
 
@@ -44,7 +44,7 @@ def test_a_clock_set_ahead_leads_back_into_the_period(
 ) -> None:
     """Whatever was missed is skipped: what is due lies less than a period back, on the grid."""
     start = datetime(2026, 1, 1, tzinfo=UTC)
-    cadence = Cadence(start, float(period), period * part)
+    cadence = Cadence.beginning(start, start, float(period), period * part)
     previous = cadence.get_next_fire_time(start, start)
     now = previous + timedelta(seconds=ahead)
     due = cadence.get_next_fire_time(previous, now)

@@ -1,12 +1,19 @@
-"""Ticks: at once, none overlapping, a late one said, an error survived, a stop that waits."""
+"""Ticks: at once, none overlapping, a late one said, an error survived, a stop that waits.
+
+And a swap: between two syncs, without a turn lost.
+"""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
 
-import structlog
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from structlog.testing import CapturingLogger
 
-from autoscaler.daemon.schedule import Tick, run_periodically
+from autoscaler.daemon.schedule import Cadence, Punctuality, Schedule, Tick
 from tests.controlplane.waiting import wait_until
 
 PERIOD = 0.2
@@ -14,15 +21,10 @@ PERIOD = 0.2
 
 def run(tick: Callable[[], None], until: Callable[[CapturingLogger], bool]) -> CapturingLogger:
     """Run ticks until the condition holds, then stop; return what was logged."""
-    stop, log = threading.Event(), CapturingLogger()
-    thread = threading.Thread(target=run_periodically, args=([Tick(tick, PERIOD)], stop, log))
-    thread.start()
-    try:
+    log = CapturingLogger()
+    with Schedule(threading.Event(), log, Punctuality()) as schedule:
+        schedule.swap([Tick(tick, PERIOD)])
         wait_until("the condition of the test", lambda: until(log), timeout=20)
-    finally:
-        stop.set()
-        thread.join(20)
-    assert not thread.is_alive()
     return log
 
 
@@ -86,20 +88,112 @@ def test_an_error_in_a_tick_is_logged_and_the_next_tick_comes() -> None:
 
 
 def test_stopping_waits_for_the_tick_in_hand() -> None:
-    """The scheduler returns only after the running tick has ended."""
-    begun, ended = threading.Event(), threading.Event()
-    stop = threading.Event()
+    """Leaving the schedule returns only after the running tick has ended."""
+    begun, ended, stop = threading.Event(), threading.Event(), threading.Event()
 
     def tick() -> None:
         begun.set()
         stop.wait(20)
         ended.set()
 
-    thread = threading.Thread(
-        target=run_periodically, args=([Tick(tick, 60.0)], stop, structlog.get_logger())
-    )
-    thread.start()
-    assert begun.wait(20)
-    stop.set()
-    thread.join(20)
+    with Schedule(stop, CapturingLogger(), Punctuality()) as schedule:
+        schedule.swap([Tick(tick, 60.0)])
+        assert begun.wait(20)
     assert ended.is_set()
+
+
+def test_lateness_is_told() -> None:
+    """Each tick that begins is told with its lag, and each that is left out as such."""
+    told: list[tuple[str, float]] = []
+
+    class Listener(Punctuality):
+        def began(self, period: float, lag: float) -> None:
+            told.append(("began", period))
+            assert 0 <= lag < 20
+
+        def left_out(self, period: float) -> None:
+            told.append(("left out", period))
+
+    release = threading.Event()
+    with Schedule(threading.Event(), CapturingLogger(), Listener()) as schedule:
+        schedule.swap([Tick(lambda: release.wait(20) and None, PERIOD)])
+        wait_until("a tick that is left out", lambda: ("left out", PERIOD) in told, timeout=20)
+        release.set()
+    assert told[0] == ("began", PERIOD)
+
+
+class Swapped:
+    """A schedule on which ticks were running before; what ran is noted by name."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self.ran: list[str] = []
+        self.schedule = stack.enter_context(
+            Schedule(threading.Event(), CapturingLogger(), Punctuality())
+        )
+
+    def tick(self, name: str, period: float = 60.0) -> Tick:
+        """Return a tick that notes its name."""
+        return Tick(lambda: self.ran.append(name), period)
+
+    def wait_for(self, names: Sequence[str]) -> None:
+        """Wait until exactly these have run."""
+        wait_until(f"{names} to have run", lambda: self.ran == list(names), timeout=20)
+
+
+def test_a_swap_waits_for_the_tick_in_hand_and_nothing_runs_meanwhile() -> None:
+    """The change happens between two syncs, never within one."""
+    with ExitStack() as stack:
+        swapped = Swapped(stack)
+        begun, release = threading.Event(), threading.Event()
+        order: list[str] = []
+
+        def tick() -> None:
+            begun.set()
+            release.wait(20)
+            order.append("tick ended")
+
+        swapped.schedule.swap([Tick(tick, PERIOD)])
+        assert begun.wait(20)
+        threading.Timer(2 * PERIOD, release.set).start()
+        swapped.schedule.swap([swapped.tick("new")], lambda: order.append("changed"))
+        assert order == ["tick ended", "changed"]
+        swapped.wait_for(["new"])
+
+
+def test_a_slot_that_stays_keeps_its_turn_and_a_new_one_is_due_at_once() -> None:
+    """A reload does not sync everything at once again."""
+    with ExitStack() as stack:
+        swapped = Swapped(stack)
+        swapped.schedule.swap([swapped.tick("old")])
+        swapped.wait_for(["old"])
+        swapped.schedule.swap([swapped.tick("stays"), swapped.tick("new", period=61.0)])
+        swapped.wait_for(["old", "new"])
+
+
+def test_a_swap_that_fails_leaves_the_present_ticks() -> None:
+    """Nothing half-done stays behind when the change itself raises."""
+    with ExitStack() as stack:
+        swapped = Swapped(stack)
+        swapped.schedule.swap([swapped.tick("old", PERIOD)])
+        swapped.wait_for(["old"])
+
+        def fail() -> None:
+            raise RuntimeError("the change is a defect")
+
+        with pytest.raises(RuntimeError):
+            swapped.schedule.swap([swapped.tick("new")], fail)
+        wait_until("the old tick again", lambda: len(swapped.ran) >= 2, timeout=20)
+        assert set(swapped.ran) == {"old"}
+
+
+@given(st.floats(0, 1e6), st.integers(1, 3600), st.floats(0, 0.99))
+def test_every_beginning_leads_onto_the_grid(age: float, period: int, part: float) -> None:
+    """Whenever a slot begins, its second turn is half to one and a half periods on, on the grid."""
+    origin = datetime(2026, 1, 1, tzinfo=UTC)
+    now, step = origin + timedelta(seconds=age), timedelta(seconds=period)
+    cadence = Cadence.beginning(now, origin, float(period), period * part)
+    first = cadence.get_next_fire_time(None, now)
+    second = cadence.get_next_fire_time(first, first)
+    assert first == now
+    assert step / 2 <= second - first < step * 3 / 2
+    assert (second - origin - timedelta(seconds=period * part)) % step == timedelta(0)
