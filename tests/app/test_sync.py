@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from autoscaler.app.explanation import explain
 from autoscaler.app.plan import NothingAtHand, NoWrites
 from autoscaler.app.ports import World
 from autoscaler.app.sync import Syncer
@@ -309,3 +310,22 @@ def test_a_write_of_unknown_outcome_that_landed_is_counted_by_the_next_sync() ->
         syncer.sync([target], T0 + 15, BUDGET, steady=15.0)
         assert syncer.histories.get(target.key, syncer.histories.as_of).last_scale_time == T0
     assert world.result("shop/a").decision.foreign is None
+
+
+def test_an_explanation_names_the_others() -> None:
+    """Who set the replicas, that another autoscaler controls the target, until when we hold."""
+    world = Memory(answers={"queue": answer(90.0)}, scales={"shop/a": Scale(2, 2, "app=a")})
+    target = external("shop", "a")
+    with world.syncer() as syncer:
+        for sync in range(4):
+            world.scales["shop/a"] = Scale(2, 2, "app=a", replicas_by="argocd")
+            syncer.sync([target], T0 + 15 * sync, BUDGET, steady=15.0 * sync)
+    text = explain(world.result("shop/a"))
+    assert '"argocd" set the replicas from 3 to 2, against our last write' in text
+    assert "held until 2027-01-15T08:10:45Z, since others undo our writes" in text
+    world.controllers["shop/a"] = 'HorizontalPodAutoscaler "web"'
+    with world.syncer() as syncer:
+        syncer.sync([target], T0, BUDGET)
+    text = explain(world.result("shop/a"))
+    assert "stays at 2 replicas: another autoscaler controls it" in text
+    assert 'ControlledByOther: HorizontalPodAutoscaler "web" controls this target too' in text

@@ -91,6 +91,7 @@ class Memory:
     kept: dict[str, History] = field(default_factory=dict)
     transactions: list[int] = field(default_factory=list)
     leads: bool = True
+    controllers: dict[str, str] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def query(self, promql: str, deadline: float) -> Answer | QueryFailure:  # noqa: ARG002 - port
@@ -158,7 +159,20 @@ class Memory:
 
     def world(self) -> World:
         """Return this world's ports."""
-        return World(self, NothingAtHand(), self, self, self, self, Kept(self), lambda: self.leads)
+        return World(
+            self, Controllers(self), self, self, self, self, Kept(self), lambda: self.leads
+        )
+
+
+class Controllers(NothingAtHand):
+    """Nothing at hand but the other autoscalers of the targets, by namespace/name."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    def controller_at_hand(self, namespace: str, ref: ScaleTargetRef) -> str | None:
+        """Fit `AtHand`."""
+        return self._memory.controllers.get(f"{namespace}/{ref.name}")
 
 
 class Kept(NoJournal):

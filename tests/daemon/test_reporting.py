@@ -5,13 +5,15 @@ import json
 from typing import Any
 
 import structlog
+from structlog.testing import CapturingLogger
 
+from autoscaler.app.ports import SyncResult
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.series import QueryFailure
 from autoscaler.core.writes import Superseded
 from autoscaler.daemon.log_options import LogFormat, LogLevel
 from autoscaler.daemon.logs import configure
-from autoscaler.daemon.reporting import LogReporter
+from autoscaler.daemon.reporting import LogReporter, Reporters
 from tests.app.world import T0, Memory, answer, external
 
 
@@ -139,3 +141,51 @@ def test_a_traceback_shows_no_values() -> None:
     assert (line["event"], line["level"]) == ("fault", "error")
     assert line["exception"][0]["exc_type"] == "ValueError"
     assert "hunter2" not in stream.getvalue()
+
+
+def rivals(manager: str) -> list[dict[str, Any]]:
+    """Write 2 -> 3, let somebody set 2 again, sync, and return the lines of that sync."""
+    world = Memory(answers={"queue": answer(90.0)}, scales={"shop/a": Scale(2, 2, "app=a")})
+    stream = io.StringIO()
+    with world.syncer() as syncer:
+        syncer.sync([external("shop", "a")], T0, 10.0)
+        world.scales["shop/a"] = Scale(2, 2, "app=a", replicas_by=manager)
+        syncer.sync([external("shop", "a")], T0, 10.0)
+    configure(LogLevel.INFO, LogFormat.AUTO, stream)
+    LogReporter(structlog.get_logger()).report(world.results[-1])
+    structlog.reset_defaults()
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_a_change_by_somebody_else_is_a_line_of_its_own() -> None:
+    """With the manager's name where it is known; a warning, since it undoes our write."""
+    line, _ = rivals("kubectl-edit")
+    assert (line["level"], line["event"]) == ("warning", "replicas_changed_by_other")
+    assert (line["before"], line["after"], line["manager"]) == (3, 2, "kubectl-edit")
+    assert line["message"] == '"kubectl-edit" set the replicas from 3 to 2, against our last write'
+    unnamed, _ = rivals("")
+    assert unnamed["message"].startswith("somebody else set the replicas from 3 to 2")
+
+
+def test_what_the_leader_will_write_is_a_line_at_debug_only() -> None:
+    """A follower tells nothing at info of changes that it leaves to the leader."""
+    world = Memory(answers={"queue": answer(90.0)}, scales={"shop/a": Scale(2, 2, "app=a")})
+    world.leads = False
+    assert lines_of(world) == []
+
+
+def test_a_defect_of_one_reporter_keeps_nothing_from_the_others() -> None:
+    """The other is told all the same, and the log has the defect."""
+    told = Memory(answers={"queue": answer(90.0)}, scales={"shop/a": Scale(2, 2, "app=a")})
+    with told.syncer() as syncer:
+        syncer.sync([external("shop", "a")], T0, 10.0)
+    (result,) = told.results
+
+    class Broken(Memory):
+        def report(self, result: SyncResult) -> None:  # noqa: ARG002
+            raise ValueError("a defect")
+
+    log = CapturingLogger()
+    Reporters([Broken(), told], log).report(result)
+    assert len(told.results) == 2
+    assert [call.args[0] for call in log.calls] == ["fault"]

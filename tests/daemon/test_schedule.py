@@ -115,8 +115,12 @@ def test_lateness_is_told() -> None:
             told.append(("left out", period))
 
     release = threading.Event()
+
+    def tick() -> None:
+        release.wait(20)
+
     with Schedule(threading.Event(), CapturingLogger(), Listener()) as schedule:
-        schedule.swap([Tick(lambda: release.wait(20) and None, PERIOD)])
+        schedule.swap([Tick(tick, PERIOD)])
         wait_until("a tick that is left out", lambda: ("left out", PERIOD) in told, timeout=20)
         release.set()
     assert told[0] == ("began", PERIOD)
