@@ -17,7 +17,7 @@ demo: $(VENV)/.runtime
 test: check pytest
 
 pytest: $(VENV)/.dev
-	@scripts/require.sh prometheus rabbitmq-server openssl
+	@scripts/require.sh prometheus rabbitmq-server openssl systemd
 	$(BIN)/python -m pytest $(PYTEST_FLAGS)
 
 ## check: lint, format, types, import floors, lock files

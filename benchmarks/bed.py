@@ -17,16 +17,11 @@ from benchmarks import fleet
 from benchmarks.bulk import Bulk
 from benchmarks.series import SeriesPage
 from tests.controlplane.server import ControlPlane
+from tests.endtoend.rights import target_rules
 from tests.prometheus.certificates import self_signed
 from tests.prometheus.server import PrometheusServer
 
 USER = "autoscaler"
-
-_RULES = [
-    {"apiGroups": ["apps"], "resources": ["deployments/scale"], "verbs": ["get", "update"]},
-    {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["list", "watch"]},
-    {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]},
-]
 
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
@@ -56,7 +51,7 @@ class Bed:
 
     @property
     def kubeconfig(self) -> Path:
-        """The autoscaler's kubeconfig: what the README asks for is allowed to it, no more."""
+        """The autoscaler's kubeconfig: what config/kubernetes allows is allowed to it, no more."""
         return self.folder / "kubeconfig"
 
     def servers(self) -> dict[str, int]:
@@ -93,7 +88,9 @@ class Bed:
     def _allow(self) -> None:
         self.plane.write_kubeconfig(self.kubeconfig, self.plane.token_for(USER))
         with self.plane.api() as api:
-            api.create(f"{_RBAC}/clusterroles", {"metadata": {"name": USER}, "rules": _RULES})
+            api.create(
+                f"{_RBAC}/clusterroles", {"metadata": {"name": USER}, "rules": target_rules()}
+            )
             api.create(
                 f"{_RBAC}/clusterrolebindings",
                 {

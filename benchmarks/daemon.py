@@ -1,6 +1,7 @@
 """The daemon as its users run it: a YAML file and a process."""
 
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -49,6 +50,8 @@ _HEAD = """\
 prometheus: {{url: "{prometheus}"}}
 kubernetes: {{kubeconfig: "{kubeconfig}"{writes}}}
 syncPeriod: {period:g}s
+stateDirectory: "{state}"
+listen: 127.0.0.1:0
 queries:
   {metric}: {query}
   http_requests_per_second: sum by (namespace, pod) (http_requests_per_second)
@@ -85,6 +88,7 @@ def write_config(
     head = _HEAD.format(
         prometheus=bed.prometheus.url,
         kubeconfig=bed.kubeconfig,
+        state=bed.folder / "state",
         writes="" if writes is None else f", maxWritesPerSecond: {writes}",
         period=settings.period,
         metric=fleet.METRIC,
@@ -121,6 +125,8 @@ class Daemon:
         self._targets = targets
         self._log = bed.folder / "autoscaler.log"
         self._log.unlink(missing_ok=True)
+        # Each measurement starts from nothing.
+        shutil.rmtree(bed.folder / "state", ignore_errors=True)
         self._read_to = 0
         self._syncs: list[SyncLine] = []
         argv = ["-m", "autoscaler", "run", "-c", str(config), "--log-level", log_level]

@@ -68,6 +68,8 @@ def run(
 ) -> None:
     """Run the daemon until SIGTERM or SIGINT.
 
+    It reads its configuration again on SIGHUP, and when a file of it changes.
+
     Exit codes: 0 stopped by a signal, 1 cannot reach what it needs to start, 2 bad
     configuration.
     """
@@ -76,6 +78,8 @@ def run(
     for number in (signal.SIGTERM, signal.SIGINT):
         # Until the daemon handles them itself there is nothing to finish.
         signal.signal(number, _exit_at_once)
+    # The daemon reads the files after this, and notices by itself what changes from then on.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     from autoscaler.cli.running import run_daemon
 
     sys.exit(run_daemon(config, log_level, log_format))
@@ -85,7 +89,9 @@ def run(
 def validate(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="YAML files to check.")],
 ) -> None:
-    """Check configuration files and print every error at once.
+    """Check configuration files, with those that they include, and print every error at once.
+
+    What is valid but unwise, such as a secret that every user may read, is a warning.
 
     Exit codes: 0 all are valid, 2 some are not.
     """
@@ -127,13 +133,17 @@ def plan(
 
 
 @app.command(epilog="Example: autoscaler schema > autoscaler.schema.json")
-def schema() -> None:
+def schema(
+    included: Annotated[
+        bool, typer.Option("--included", help="The schema of a file that `include` names.")
+    ] = False,
+) -> None:
     """Print the JSON Schema of the configuration file, for editors."""
     import json
 
     from autoscaler.config.json_schema import json_schema
 
-    typer.echo(json.dumps(json_schema(), indent=2, ensure_ascii=False))
+    typer.echo(json.dumps(json_schema(included=included), indent=2, ensure_ascii=False))
 
 
 @app.command(epilog="Examples: autoscaler demo, autoscaler demo --context kind-kind")

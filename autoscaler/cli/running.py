@@ -6,6 +6,7 @@ from pathlib import Path
 from autoscaler.adapters.cluster import ConnectError
 from autoscaler.config import ConfigError, load
 from autoscaler.daemon import logs
+from autoscaler.daemon.exposition import ListenError
 from autoscaler.daemon.log_options import LogFormat, LogLevel
 from autoscaler.daemon.service import serve
 
@@ -20,7 +21,7 @@ def run_daemon(file: Path, log_level: LogLevel, log_format: LogFormat) -> int:
     logs.configure(log_level, log_format)
     try:
         serve(config)
-    except ConnectError as error:
+    except (ConnectError, ListenError) as error:
         print(f"autoscaler cannot start: {error}", file=sys.stderr)
         return 1
     return 0

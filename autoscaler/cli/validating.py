@@ -4,11 +4,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from autoscaler.config import ConfigError, load
+from autoscaler.config import Config, ConfigError, load
+from autoscaler.config.security import warnings_of
 
 
 def validate_files(files: Sequence[Path]) -> int:
-    """Check every file and print all that is wrong; return the exit code."""
+    """Check every file, print all that is wrong or unwise, and return the exit code."""
     invalid = False
     for file in files:
         try:
@@ -17,6 +18,13 @@ def validate_files(files: Sequence[Path]) -> int:
             invalid = True
             print(error, file=sys.stderr)
         else:
-            count = len(config.targets)
-            print(f"{file}: valid, {count} {'target' if count == 1 else 'targets'}")
+            print(f"{file}: valid, {_counted(config)}")
+            for warning in warnings_of(config):
+                print(f"{file}: warning: {warning}", file=sys.stderr)
     return 2 if invalid else 0
+
+
+def _counted(config: Config) -> str:
+    targets, files = len(config.targets), len(config.sources.digests)
+    counted = f"{targets} {'target' if targets == 1 else 'targets'}"
+    return counted if files == 1 else f"{counted} in {files} files"

@@ -4,21 +4,27 @@ from autoscaler.config.defaulting import defaulted
 from autoscaler.config.loading import load, parse_spec
 from autoscaler.config.problems import ConfigError, Problem
 from autoscaler.config.settings import (
+    Address,
     BasicAuth,
     Config,
     KubernetesSettings,
+    LeaderElection,
     PrometheusSettings,
+    Sources,
     Tls,
 )
 from autoscaler.config.spec_conversion import to_core
 
 __all__ = [
+    "Address",
     "BasicAuth",
     "Config",
     "ConfigError",
     "KubernetesSettings",
+    "LeaderElection",
     "Problem",
     "PrometheusSettings",
+    "Sources",
     "Tls",
     "defaulted",
     "load",

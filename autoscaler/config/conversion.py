@@ -1,19 +1,24 @@
 """The validated document -> the types of the core and the settings of the adapters."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from autoscaler.config.defaulting import completed
 from autoscaler.config.document_rules import absolute
 from autoscaler.config.query_resolution import Queries
+from autoscaler.config.service_model import LeaderElectionModel
 from autoscaler.config.settings import (
     BasicAuth,
     Config,
     KubernetesSettings,
+    LeaderElection,
     PrometheusSettings,
+    Sources,
     Tls,
 )
 from autoscaler.config.settings_model import (
     DocumentModel,
+    IncludedModel,
     KubernetesModel,
     PrometheusModel,
 )
@@ -25,18 +30,38 @@ from autoscaler.core.target import Target
 DEFAULT_SYNC_PERIOD = 15.0
 
 
-def config_of(document: DocumentModel, path: Path) -> Config:
-    """Convert a document that all rules accepted; ``path`` is the file that it came from."""
-    queries = Queries.of(document)
+def config_of(
+    document: DocumentModel,
+    included: Sequence[IncludedModel],
+    path: Path,
+    sources: Sources,
+    pod_namespace: str | None,
+) -> Config:
+    """Convert documents that all rules accepted; ``path`` is the file of the main one."""
+    parts: list[DocumentModel | IncludedModel] = [document, *included]
+    queries = Queries.of(
+        {name: query for part in parts for name, query in (part.queries or {}).items()},
+        document.resource_queries or {},
+    )
     sync_period = _or(document.sync_period, DEFAULT_SYNC_PERIOD)
     folder = path.absolute().parent
     return Config(
         path=path,
+        sources=sources,
         prometheus=_prometheus(document.prometheus, folder),
         kubernetes=_kubernetes(document.kubernetes or KubernetesModel(), folder),
         sync_period=sync_period,
         flags=_flags(document),
-        targets=tuple(_target(target, queries, sync_period) for target in document.targets),
+        state_directory=_path(document.state_directory, folder),
+        listen=document.listen,
+        events=document.events is not False,
+        per_target_metrics=document.per_target_metrics is not False,
+        leader_election=_leader_election(
+            document.leader_election or LeaderElectionModel(), pod_namespace
+        ),
+        targets=tuple(
+            _target(target, queries, sync_period) for part in parts for target in part.targets or ()
+        ),
     )
 
 
@@ -71,6 +96,19 @@ def _kubernetes(model: KubernetesModel, folder: Path) -> KubernetesSettings:
         kubeconfig=_path(model.kubeconfig, folder),
         context=model.context,
         max_writes_per_second=model.max_writes_per_second or usual.max_writes_per_second,
+    )
+
+
+def _leader_election(model: LeaderElectionModel, pod_namespace: str | None) -> LeaderElection:
+    usual = LeaderElection()
+    return LeaderElection(
+        enabled=bool(model.enabled),
+        namespace=model.namespace or pod_namespace or "",
+        name=model.name or usual.name,
+        identity=model.identity,
+        lease_duration=_or(model.lease_duration, usual.lease_duration),
+        renew_deadline=_or(model.renew_deadline, usual.renew_deadline),
+        retry_period=_or(model.retry_period, usual.retry_period),
     )
 
 

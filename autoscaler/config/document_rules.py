@@ -1,14 +1,12 @@
-"""The rules of the whole document that tie fields together, and the files that it names."""
+"""The rules of the main file that tie fields together, and the files that it names."""
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from autoscaler.config.document import child
-from autoscaler.config.problems import Finding, Location, path_of
-from autoscaler.config.resource_queries import DEFAULTS
-from autoscaler.config.spec_rules import entries, query_findings, spec_findings
+from autoscaler.config.problems import Finding
 
 _FILES: tuple[tuple[str, ...], ...] = (
     ("prometheus", "bearerTokenFile"),
@@ -21,17 +19,18 @@ _FILES: tuple[tuple[str, ...], ...] = (
 
 
 def document_findings(document: object, folder: Path) -> Iterator[Finding]:
-    """Check the document; ``folder`` is where its relative file names begin."""
+    """Check the main file but for its queries and targets.
+
+    ``folder`` is where relative file names begin.
+    """
     yield from _credentials(child(document, "prometheus"))
     yield from _files(document, folder)
-    names = _keys(document, "queries")
-    resources = _keys(document, "resourceQueries") | DEFAULTS.keys()
-    seen: dict[tuple[str, ...], Location] = {}
-    for index, target in entries(document, "targets"):
-        location: Location = ("targets", index)
-        yield from spec_findings(target, location)
-        yield from query_findings(target, location, names, resources)
-        yield from _duplicate(target, location, seen)
+    if child(document, "targets") is None and not child(document, "include"):
+        yield Finding(
+            ("targets",),
+            "is missing: the workloads to scale; or `include` the files that hold them",
+            show_value=False,
+        )
 
 
 def absolute(name: str, folder: Path) -> Path:
@@ -46,13 +45,8 @@ def absolute(name: str, folder: Path) -> Path:
 def _expanded(path: Path) -> Path:
     try:
         return path.expanduser()
-    except RuntimeError:
+    except (RuntimeError, ValueError):
         return path
-
-
-def _keys(document: object, key: str) -> set[str]:
-    mapping = child(document, key)
-    return set(mapping) if isinstance(mapping, Mapping) else set()
 
 
 def _credentials(prometheus: object) -> Iterator[Finding]:
@@ -109,27 +103,3 @@ def _reads_as_path(name: str, path: Path) -> bool:
         return path.exists() or ("/" in name and path.parent.is_dir())
     except (OSError, ValueError):
         return False
-
-
-def _duplicate(
-    target: object, location: Location, seen: dict[tuple[str, ...], Location]
-) -> Iterator[Finding]:
-    version = child(target, "scaleTargetRef", "apiVersion")
-    group = version.rpartition("/")[0] if isinstance(version, str) else ""
-    parts = (
-        child(target, "namespace"),
-        child(target, "scaleTargetRef", "kind"),
-        child(target, "scaleTargetRef", "name"),
-    )
-    names = [part for part in parts if isinstance(part, str)]
-    if len(names) < len(parts):
-        return
-    first = seen.setdefault((group, *names), location)
-    if first != location:
-        namespace, kind, name = names
-        yield Finding(
-            location,
-            f"scales {kind} {name} in {namespace}, as {path_of(first)} does: a workload has one "
-            "target; put the metrics of both into one",
-            show_value=False,
-        )

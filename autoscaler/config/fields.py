@@ -46,6 +46,7 @@ Count = Annotated[int, Field(ge=0, le=INT32_MAX)]
 PositiveCount = Annotated[int, Field(ge=1, le=INT32_MAX)]
 
 _DNS_LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+_DNS_SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 _SEGMENT = r"(?!\.{1,2}$)[^/%]+"
 _QUALIFIED_NAME = re.compile(
     r"(?:(?P<prefix>[a-z0-9]([-a-z0-9.]*[a-z0-9])?)/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
@@ -74,6 +75,15 @@ def _dns_label(text: str) -> str:
     if re.fullmatch(_DNS_LABEL, text) is None:
         raise ValueError(
             "must be a DNS label: at most 63 lower-case letters, digits and -, "
+            "beginning and ending with a letter or digit"
+        )
+    return text
+
+
+def _dns_subdomain(text: str) -> str:
+    if len(text) > 253 or re.fullmatch(_DNS_SUBDOMAIN, text) is None:
+        raise ValueError(
+            "must be a DNS name: at most 253 lower-case letters, digits, - and ., "
             "beginning and ending with a letter or digit"
         )
     return text
@@ -222,7 +232,7 @@ _DURATION_SCHEMA = WithJsonSchema(
     }
 )
 
-_POSITIVE_DURATION_SCHEMA = WithJsonSchema(
+POSITIVE_DURATION_SCHEMA = WithJsonSchema(
     {**_TEXT_SCHEMA, "pattern": durations.PATTERN.replace("^", "^(?=.*[1-9])", 1)}
 )
 
@@ -232,6 +242,11 @@ DnsLabel = Annotated[
     str,
     AfterValidator(_dns_label),
     WithJsonSchema({**_TEXT_SCHEMA, "pattern": f"^{_DNS_LABEL}$"}),
+]
+DnsSubdomain = Annotated[
+    str,
+    AfterValidator(_dns_subdomain),
+    WithJsonSchema({**_TEXT_SCHEMA, "pattern": f"^{_DNS_SUBDOMAIN}$", "maxLength": 253}),
 ]
 Segment = Annotated[
     str,
@@ -277,6 +292,6 @@ ToleranceQuantity = Annotated[
 Tolerance = Annotated[float, BeforeValidator(_tolerance), _NOT_NEGATIVE_SCHEMA]
 Duration = Annotated[float, BeforeValidator(Between()), _DURATION_SCHEMA]
 LongerThanZero = Annotated[
-    float, BeforeValidator(Between(above_zero=True)), _POSITIVE_DURATION_SCHEMA
+    float, BeforeValidator(Between(above_zero=True)), POSITIVE_DURATION_SCHEMA
 ]
-SyncPeriod = Annotated[float, BeforeValidator(Between(1.0, 3600.0)), _POSITIVE_DURATION_SCHEMA]
+SyncPeriod = Annotated[float, BeforeValidator(Between(1.0, 3600.0)), POSITIVE_DURATION_SCHEMA]

@@ -1,19 +1,19 @@
-"""The JSON Schema of the configuration, for editors and for `autoscaler schema`."""
+"""The JSON Schemas of the configuration's files, for editors and for `autoscaler schema`."""
 
 from pydantic import JsonValue
 
-from autoscaler.config.settings_model import DocumentModel
+from autoscaler.config.settings_model import DocumentModel, IncludedModel
 
 
-def json_schema() -> dict[str, JsonValue]:
-    """Return the schema (draft 2020-12)."""
-    schema = DocumentModel.model_json_schema(by_alias=True)
-    tidied = _tidied(schema)
+def json_schema(*, included: bool = False) -> dict[str, JsonValue]:
+    """Return the schema (draft 2020-12) of the main file, or of one that it includes."""
+    model = IncludedModel if included else DocumentModel
+    tidied = _tidied(model.model_json_schema(by_alias=True))
     if not isinstance(tidied, dict):
         raise TypeError("a JSON Schema is an object")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "autoscaler configuration",
+        "title": "autoscaler targets" if included else "autoscaler configuration",
         **tidied,
     }
 

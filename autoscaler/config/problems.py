@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from autoscaler.config.settings import Sources
+
 Location = tuple[str | int, ...]
 """Where something is in a document: the keys and list positions that lead to it."""
 
@@ -35,15 +37,20 @@ class Problem:
         place = self.file if self.line is None else f"{self.file}:{self.line}"
         path = f"{self.path}: " if self.path else ""
         got = f" (got {self.value})" if self.value is not None else ""
-        return f"{place}: {path}{self.message}{got}"
+        text = f"{place}: {path}{self.message}{got}"
+        return one_line(text, len(text))  # a file's name may hold anything
 
 
 class ConfigError(Exception):
-    """A configuration is refused; ``problems`` holds every fault, in the order of the file."""
+    """A configuration is refused; ``problems`` holds every fault, in the order of the files.
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
+    ``sources`` are the files that were read; a change of them may be the remedy.
+    """
+
+    def __init__(self, problems: Sequence[Problem], sources: Sources | None = None) -> None:
         super().__init__(problems)
         self.problems = tuple(problems)
+        self.sources = Sources({}) if sources is None else sources
 
     def __str__(self) -> str:
         """Give one line per problem."""

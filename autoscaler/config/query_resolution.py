@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from autoscaler.config.query_model import QueryModel
 from autoscaler.config.resource_queries import DEFAULTS
-from autoscaler.config.settings_model import DocumentModel
 from autoscaler.config.spec_model import MetricSpec
 from autoscaler.core.target import Query, SeriesLabels
 
@@ -20,11 +19,11 @@ class Queries:
     resources: Mapping[str, Query]
 
     @classmethod
-    def of(cls, document: DocumentModel) -> "Queries":
-        """Collect the queries of a document over the built-in ones."""
-        overrides = (document.resource_queries or {}).items()
+    def of(cls, named: Mapping[str, QueryModel], resources: Mapping[str, QueryModel]) -> "Queries":
+        """Convert `queries`, and `resourceQueries` over the built-in ones."""
+        overrides = resources.items()
         return cls(
-            named={name: query_of(model) for name, model in (document.queries or {}).items()},
+            named={name: query_of(model) for name, model in named.items()},
             resources={
                 **DEFAULTS,
                 **{name: query_of(model, DEFAULTS.get(name, _USUAL)) for name, model in overrides},

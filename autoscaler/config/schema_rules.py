@@ -87,6 +87,7 @@ SCALE_TARGET_GROUP: Rules = [
     }
 ]
 
+TARGETS_OR_INCLUDE: Rules = [{"anyOf": [has("targets"), has("include")]}]
 ONE_CREDENTIAL: Rules = [
     {"not": {"allOf": [has("bearerTokenFile"), has("basicAuth")]}},
 ]

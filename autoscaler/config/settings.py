@@ -55,14 +55,72 @@ class KubernetesSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen; an empty host means all addresses, port 0 any free port."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        """Write it as the configuration does."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderElection:
+    """Which of several daemons writes: the one that holds the Lease.  Times are in seconds.
+
+    ``lease_duration`` is longer than ``renew_deadline``, and that than 1.2 times
+    ``retry_period``.
+    """
+
+    enabled: bool = False
+    namespace: str = ""
+    """Of the Lease; empty only where the election is not enabled."""
+    name: str = "autoscaler"
+    """Of the Lease."""
+    identity: str | None = None
+    """What the Lease calls this process; None leaves the choice to the daemon."""
+    lease_duration: float = 15.0
+    renew_deadline: float = 10.0
+    retry_period: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The files that a configuration was read from, be it valid or refused.  Paths are absolute."""
+
+    digests: Mapping[Path, str | None]
+    """Of each file's content, the main file first; None for what could not be read."""
+    include: tuple[Path, ...] = ()
+    """The names and patterns of `include`, which may come to match other files."""
+
+
+LISTEN = Address("127.0.0.1", 9191)
+STATE_DIRECTORY = "/var/lib/autoscaler"
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
-    """One configuration file, valid and defaulted."""
+    """A configuration, valid and defaulted."""
 
     path: Path
+    """Of the main file, as it was given."""
+    sources: Sources
     prometheus: PrometheusSettings
     kubernetes: KubernetesSettings
     sync_period: float
     """Seconds from one sync to the next, for targets that do not say otherwise."""
     flags: Flags
+    state_directory: Path | None
+    """Absolute, and need not exist; None keeps nothing over a restart."""
+    listen: Address | None
+    """Where metrics and health are served; None means nowhere."""
+    events: bool
+    """Whether Kubernetes Events are written."""
+    per_target_metrics: bool
+    """Whether the metrics page has series for each target."""
+    leader_election: LeaderElection
     targets: tuple[Target, ...]
-    """In the order of the file; each workload once."""
+    """In the order of the files; each workload once."""

@@ -1,12 +1,12 @@
 """The whole document as a user writes it: Prometheus, Kubernetes, flags, queries, targets."""
 
-import ipaddress
 import re
 from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, SecretStr, WithJsonSchema
 
 from autoscaler.config import schema_rules as schema
+from autoscaler.config.addresses import Listen, Url
 from autoscaler.config.fields import (
     Duration,
     Items,
@@ -19,46 +19,11 @@ from autoscaler.config.fields import (
     Tolerance,
 )
 from autoscaler.config.query_model import QuerySource
+from autoscaler.config.service_model import LeaderElectionModel
+from autoscaler.config.settings import LISTEN, STATE_DIRECTORY
 from autoscaler.config.spec_model import TargetModel
 
-_LABEL = r"[0-9A-Za-z_-]{1,63}"
-_URL = re.compile(
-    rf"https?://(\[(?P<ipv6>[^\]]*)\]|(?P<name>{_LABEL}(\.{_LABEL})*\.?))"
-    r"(:(?P<port>[0-9]{1,5}))?(/[^\s\x00-\x1f\x7f]*)?"
-)
-_URL_PATTERN = (
-    rf"^https?://(\[[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*\]|{_LABEL}(\.{_LABEL})*\.?)"
-    r"(:[0-9]{1,5})?(/[^\s?#]*)?$"
-)
-_LONGEST_NAME = 253
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-
-
-def _url(text: str) -> str:
-    authority = text.partition("://")[2].partition("/")[0]
-    if "@" in authority:
-        raise ValueError(
-            "must not hold credentials; put the user into basicAuth.username and the password "
-            "into a file that basicAuth.passwordFile names (or use bearerTokenFile)"
-        )
-    if "?" in text or "#" in text:
-        raise ValueError(
-            "must end with the path, without ? and #; parameters belong into queryParameters"
-        )
-    form = _URL.fullmatch(text)
-    if form is None or int(form["port"] or 0) > 65535 or not _is_host(form):
-        raise ValueError("must be an address such as http://prometheus:9090 or https://host/path")
-    return text.rstrip("/")
-
-
-def _is_host(form: re.Match[str]) -> bool:
-    if form["ipv6"] is None:
-        return len(form["name"]) <= _LONGEST_NAME
-    try:
-        # Without a zone: it means nothing outside the machine that numbers its interfaces.
-        return ipaddress.IPv6Address(form["ipv6"]).scope_id is None
-    except ValueError:
-        return False
 
 
 def _header_name(name: str) -> str:
@@ -93,11 +58,6 @@ def _parameter(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-Url = Annotated[
-    str,
-    AfterValidator(_url),
-    WithJsonSchema({"type": "string", "pattern": _URL_PATTERN}),
-]
 HeaderName = Annotated[
     str,
     AfterValidator(_header_name),
@@ -200,6 +160,12 @@ class KubernetesModel(Model):
 class DocumentModel(Model):
     """The configuration of autoscaler."""
 
+    model_config = ConfigDict(json_schema_extra={"allOf": schema.TARGETS_OR_INCLUDE})
+    include: Annotated[Items[Text], Field(min_length=1)] | None = Field(
+        default=None,
+        description="Further files of `queries` and `targets`, by name or by pattern such as "
+        "targets.d/*.yaml.",
+    )
     prometheus: PrometheusModel = Field(description="Where the metrics come from.")
     kubernetes: KubernetesModel | None = Field(
         default=None, description="Which cluster the targets are in."
@@ -229,6 +195,29 @@ class DocumentModel(Model):
         description="A pod that went unready within this time of its start was never ready.",
         json_schema_extra={"default": "30s"},
     )
+    state_directory: Text | None = Field(
+        default=STATE_DIRECTORY,
+        description="The folder that keeps histories over a restart; null keeps nothing.",
+    )
+    listen: Listen | None = Field(
+        default=LISTEN,
+        description="Where metrics and health are served, as HOST:PORT or :PORT; null listens "
+        "nowhere.",
+        json_schema_extra={"default": str(LISTEN)},
+    )
+    events: bool | None = Field(
+        default=None,
+        description="Whether what happens to a workload is told as Kubernetes Events on it.",
+        json_schema_extra={"default": True},
+    )
+    per_target_metrics: bool | None = Field(
+        default=None,
+        description="Whether the metrics page has series for each target.",
+        json_schema_extra={"default": True},
+    )
+    leader_election: LeaderElectionModel | None = Field(
+        default=None, description="Which of several daemons writes."
+    )
     queries: dict[Text, QuerySource] | None = Field(
         default=None, description="PromQL by name; each is asked once per sync."
     )
@@ -236,4 +225,13 @@ class DocumentModel(Model):
         default=None,
         description="PromQL by resource: replaces the built-in of cpu or memory, or adds one.",
     )
-    targets: Items[TargetModel] = Field(description="The workloads to scale.")
+    targets: Items[TargetModel] | None = Field(default=None, description="The workloads to scale.")
+
+
+class IncludedModel(Model):
+    """A file that the configuration of autoscaler includes."""
+
+    queries: dict[Text, QuerySource] | None = Field(
+        default=None, description="PromQL by name, for the targets of all files."
+    )
+    targets: Items[TargetModel] | None = Field(default=None, description="The workloads to scale.")

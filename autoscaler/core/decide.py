@@ -97,9 +97,12 @@ class _Reconcile:
         if self.observation.controller is not None:
             return self._controlled(self.observation.controller)
         current = scale.spec_replicas
-        if self.history.recommendations is None:
-            first = (Recommendation(current, self.now, first=True),)
-            self.history = replace(self.history, recommendations=first)
+        if self.history.recommendations is None or self.history.unobserved:
+            # A restart alone never scales down (semantics R5), nor does one with a memory that
+            # ends before what happened last.
+            known = self.history.recommendations or ()
+            found = Recommendation(current, self.now, first=True)
+            self.history = replace(self.history, recommendations=(*known, found), unobserved=False)
         if current > 0 and self.history.zeroed_by_us:
             self.history = replace(self.history, zeroed_by_us=False)
         if current == 0 and self.spec.min_replicas != 0:

@@ -1,5 +1,6 @@
 """What one target's decisions remember of the past."""
 
+import math
 from dataclasses import dataclass, field, replace
 
 from autoscaler.core.observation import ConditionStatus
@@ -87,6 +88,20 @@ class History:
     """Whether the last write that brought the target to zero was ours."""
     pending: PendingWrite | None = None
     rivalry: Rivalry = Rivalry()
+    unobserved: bool = False
+    """Whether nobody looked for a while, so that the window has a hole before the next sync."""
+
+
+def resumed(history: History, now: float, longest_gap: float) -> History:
+    """Go on with a history at the instant ``now``, after nobody may have looked for a while.
+
+    What the metrics asked for in a gap longer than ``longest_gap`` seconds is not known, and it
+    may have been more than there is now.
+    """
+    if history.recommendations is None:
+        return history
+    newest = max((one.time for one in history.recommendations), default=-math.inf)
+    return replace(history, unobserved=now - newest > longest_gap)
 
 
 def shifted(history: History, seconds: float) -> History:

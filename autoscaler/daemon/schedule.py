@@ -82,6 +82,9 @@ class Punctuality:
     def began(self, period: float, lag: float) -> None:
         """Take in that a tick began, ``lag`` seconds after it was due."""
 
+    def failed(self, period: float) -> None:
+        """Take in that a defect ended a tick."""
+
     def left_out(self, period: float) -> None:
         """Take in that a tick was left out, since the one before was still running."""
 
@@ -193,8 +196,10 @@ class Schedule:
         tick = self._ticks.get(event.job_id)
         if event.code == EVENT_JOB_ERROR:
             self._log.error("sync_failed", exc_info=event.exception)
-        elif tick is None:
+        if tick is None:
             return
+        if event.code == EVENT_JOB_ERROR:
+            self._punctuality.failed(tick.period)
         elif event.code == EVENT_JOB_SUBMITTED:
             due = event.scheduled_run_times[-1].timestamp()
             self._punctuality.began(tick.period, max(0.0, clock.wall() - due))

@@ -1,63 +1,238 @@
-"""The daemon: syncs until a signal says stop."""
+"""The daemon: syncs until a signal says stop.  Everything is put together here."""
 
 import gc
-import signal
-import threading
-from types import FrameType
+import math
+from contextlib import ExitStack, closing
+from dataclasses import replace
 
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from autoscaler import __version__, clock
+from autoscaler import clock
+from autoscaler.adapters.store import Store
+from autoscaler.app.ports import Journal, NoJournal, Reporter, World
 from autoscaler.app.slots import Slot, slots_of
 from autoscaler.app.sync import Syncer
-from autoscaler.config import Config
-from autoscaler.daemon.reporting import LogReporter
-from autoscaler.daemon.schedule import Punctuality, Schedule, Tick
-from autoscaler.daemon.world import world_to_run
+from autoscaler.config import Address, Config
+from autoscaler.core.history import History, resumed
+from autoscaler.daemon.announcements import Announcements
+from autoscaler.daemon.events import EventCounts
+from autoscaler.daemon.exposition import Listener, Metrics, RequestsSeen, Site
+from autoscaler.daemon.health import Component, Health
+from autoscaler.daemon.leadership import Leadership, standing_for_election
+from autoscaler.daemon.notify import Notifier
+from autoscaler.daemon.reload import Reload
+from autoscaler.daemon.reporting import LogReporter, Reporters
+from autoscaler.daemon.schedule import Schedule, Tick
+from autoscaler.daemon.signals import Signals
+from autoscaler.daemon.world import Connections, Surroundings
 
 LONGEST_SYNC_SECONDS = 30.0
 """However long the period, a sync takes no longer: what it read would be old by then."""
 
+GAP_PERIODS = 3
+"""A restart that takes no longer than so many periods of a target is no news to it."""
+
+_LOOK_SECONDS = 1.0
+"""How often the main thread looks after the clock, the files and the health."""
+
 
 def serve(config: Config) -> None:
-    """Sync the configuration's targets until SIGTERM or SIGINT.
+    """Sync the configuration's targets until SIGTERM or SIGINT; SIGHUP reads it again.
 
     The write in hand is finished before this returns.  Raises ConnectError when there is no
-    usable way to a cluster.  Must be called on the main thread, which alone gets signals.
+    usable way to a cluster, ListenError when the address cannot be listened on.  Must be called
+    on the main thread, which alone gets signals.
     """
-    log: FilteringBoundLogger = structlog.get_logger()
-    stop = threading.Event()
-    received: list[str] = []
+    signals = Signals()
+    signals.listen()
+    with ExitStack() as stack:
+        daemon = Daemon(config, signals, stack)
+        daemon.run()
+    daemon.announce_end()
 
-    def handle(number: int, _frame: FrameType | None) -> None:
-        # Only flags: a handler may interrupt the main thread anywhere.
-        received.append(signal.Signals(number).name)
-        stop.set()
 
-    def note(sentence: str) -> None:
-        log.warning("not_watched", message=sentence)
+class Daemon:
+    """One run of the daemon; ``stack`` closes its parts, the last opened first."""
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, handle)
-    with (
-        world_to_run(config, LogReporter(log), stop, note) as world,
-        Syncer(config.flags, world, stop, config.kubernetes.max_writes_per_second) as syncer,
-        Schedule(stop, log, Punctuality()) as schedule,
-    ):
-        log.info(
-            "started",
-            version=__version__,
-            targets=len(config.targets),
-            sync_period_seconds=config.sync_period,
+    def __init__(self, config: Config, signals: Signals, stack: ExitStack) -> None:
+        self._signals = signals
+        self._log: FilteringBoundLogger = structlog.get_logger()
+        self._health = Health()
+        self._metrics = Metrics(self._health, per_target=config.per_target_metrics)
+        self._notifier = stack.enter_context(Notifier())
+        self._announcements = Announcements(
+            self._log, self._health, self._metrics.instruments, self._notifier
+        )
+        self._warn(config)
+        if config.listen is not None:
+            self._listen(config.listen, stack)
+        self._leadership = self._stand_for_election(config, stack)
+        self._journal, known = self._open_journal(config, stack)
+        self._connections = Connections(config, self._surroundings())
+        stack.callback(self._close_connections)
+        self._metrics.ask_for_events(self._events_so_far)
+        self._connections.watch()
+        self._syncer = stack.enter_context(
+            Syncer(
+                config.flags,
+                self._world(),
+                signals.stop,
+                config.kubernetes.max_writes_per_second,
+                known=known,
+            )
+        )
+        self._schedule = stack.enter_context(
+            Schedule(signals.stop, self._log, self._metrics.reporter)
+        )
+        self._reload = Reload(config, self._put_in_force, self._announcements, self._log)
+
+    def run(self) -> None:
+        """Sync until a signal says stop."""
+        config = self._reload.config
+        self._begin(config)
+        _keep_garbage_collection_rare()
+        self._announcements.serving(config)
+        while not self._signals.stop.wait(_LOOK_SECONDS):
+            self._schedule.follow_clock()
+            self._look_after_health()
+            self._reload.look(asked=self._signals.take_reload())
+        self._announcements.stopping()
+
+    def announce_end(self) -> None:
+        """Tell that all parts are closed."""
+        self._announcements.stopped(self._signals.received)
+
+    # -- parts ---------------------------------------------------------------------------------
+
+    def _listen(self, address: Address, stack: ExitStack) -> None:
+        site = Site(self._metrics, self._health)
+        listener = Listener(address.host, address.port, site.page, self._announcements.fault)
+        stack.enter_context(listener)
+        self._announcements.listening(replace(address, port=listener.port))
+
+    def _stand_for_election(self, config: Config, stack: ExitStack) -> Leadership | None:
+        if not config.leader_election.enabled:
+            return None
+        return stack.enter_context(
+            standing_for_election(
+                config.leader_election,
+                config.kubernetes,
+                self._announcements.leadership,
+                self._announcements.fault,
+            )
         )
 
-        syncer.register_at_hand(config.targets)
+    def _open_journal(self, config: Config, stack: ExitStack) -> tuple[Journal, dict[str, History]]:
+        if config.state_directory is None:
+            return NoJournal(), {}
+        store = Store(config.state_directory, self._announcements.state)
+        stack.enter_context(closing(store))
+        resumption = store.start()
+        self._announcements.resumed(resumption)
+        now = clock.wall()
+        known = {
+            target.key: resumed(
+                resumption.histories[target.key], now, GAP_PERIODS * target.sync_period
+            )
+            for target in config.targets
+            if target.key in resumption.histories
+        }
+        store.drop(resumption.histories.keys() - known.keys())
+        return store, known
+
+    def _surroundings(self) -> Surroundings:
+        leadership = self._leadership
+        return Surroundings(
+            stop=self._signals.stop,
+            seen=RequestsSeen(self._metrics.instruments, self._health),
+            instruments=self._metrics.instruments,
+            on_note=self._announcements.not_watched,
+            on_event_note=self._announcements.events,
+            may_write_until=_always if leadership is None else leadership.may_write_until,
+            leading=self._leading,
+        )
+
+    def _leading(self) -> bool:
+        return self._leadership is None or self._leadership.leading()
+
+    def _world(self) -> World:
+        prometheus, cluster = self._connections.prometheus, self._connections.cluster
+        reporters: list[Reporter] = [LogReporter(self._log), self._metrics.reporter]
+        if self._connections.events is not None:
+            reporters.append(self._connections.events)
+        return World(
+            metrics=prometheus,
+            at_hand=cluster,
+            scales=cluster,
+            writer=cluster,
+            pods=cluster,
+            reporter=Reporters(reporters, self._log),
+            journal=self._journal,
+            leading=self._leading,
+        )
+
+    def _events_so_far(self) -> EventCounts:
+        events = self._connections.events
+        return EventCounts() if events is None else events.counts
+
+    def _close_connections(self) -> None:
+        """Close those that are in use in the end, which a reload may have opened."""
+        self._connections.close()
+
+    # -- configurations ------------------------------------------------------------------------
+
+    def _warn(self, config: Config) -> None:
+        del config
+
+    def _begin(self, config: Config) -> None:
+        """Put the first configuration in force."""
+        self._schedule.swap(self._ticks(config), lambda: self._change(config))
+
+    def _put_in_force(self, config: Config) -> None:
+        """Put another configuration in force; raises ConnectError where that cannot be."""
+        self._warn(config)
+        old = self._connections
+        if not old.serves(config):
+            self._connections = Connections(config, self._surroundings())
+            self._connections.watch()
+        self._schedule.swap(self._ticks(config), lambda: self._change(config))
+        if old is not self._connections:
+            old.close()
         _keep_garbage_collection_rare()
-        schedule.swap([_tick(syncer, slot) for slot in slots_of(config.targets)])
-        while not stop.wait(1.0):
-            schedule.follow_clock()
-    log.info("stopped", signal=received[0])
+
+    def _change(self, config: Config) -> None:
+        """Change targets and settings while no sync runs."""
+        self._connections.cluster.set_targets(config.targets)
+        self._metrics.per_target = config.per_target_metrics
+        self._metrics.set_targets(config.targets)
+        writes = config.kubernetes.max_writes_per_second
+        self._syncer.change(config.flags, self._world(), config.targets, writes)
+        self._syncer.register_at_hand(config.targets)
+        self._health.expect({tick.name: tick.period for tick in self._ticks(config)})
+
+    def _ticks(self, config: Config) -> list[Tick]:
+        return [self._tick(slot) for slot in slots_of(config.targets)]
+
+    def _tick(self, slot: Slot) -> Tick:
+        def call() -> None:
+            self._syncer.sync(slot.targets, clock.wall(), min(slot.period, LONGEST_SYNC_SECONDS))
+            self._health.turned(tick.name)
+
+        tick = Tick(call, slot.period, slot.offset)
+        return tick
+
+    def _look_after_health(self) -> None:
+        synced = self._connections.synced
+        message = "all that can be watched is at hand" if synced else "watches are not there yet"
+        self._health.tell(Component.CACHES, ok=synced, message=message)
+        if self._health.stalled() is None:
+            self._notifier.watchdog()
+
+
+def _always() -> float:
+    """Let writes end whenever they do, where nobody else may lead."""
+    return math.inf
 
 
 def _keep_garbage_collection_rare() -> None:
@@ -69,10 +244,3 @@ def _keep_garbage_collection_rare() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 50)
-
-
-def _tick(syncer: Syncer, slot: Slot) -> Tick:
-    def call() -> None:
-        syncer.sync(slot.targets, clock.wall(), min(slot.period, LONGEST_SYNC_SECONDS))
-
-    return Tick(call, slot.period, slot.offset)

@@ -1,16 +1,21 @@
 """The outside world as the configuration describes it."""
 
+import math
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Pods, Scales, WatchedCluster, connect
+from autoscaler.adapters.cluster.events import Events
 from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
 from autoscaler.app.plan import NothingAtHand, NoWrites
 from autoscaler.app.ports import Reporter, World
-from autoscaler.config import Config, PrometheusSettings
+from autoscaler.config import Config, KubernetesSettings, PrometheusSettings
+from autoscaler.daemon.events import EventReporter
+from autoscaler.daemon.exposition import Instruments, RequestsSeen
 
 SYNCED_WITHIN_SECONDS = 10.0
 """How long the first sync waits for the watches; what is not there by then is read."""
@@ -26,38 +31,105 @@ def world_to_plan(config: Config, reporter: Reporter) -> Iterator[World]:
     """
     stop = threading.Event()
     with (
-        closing(_api(config, stop)) as api,
+        closing(connect(config.kubernetes.kubeconfig, config.kubernetes.context)) as api,
         closing(PrometheusReader(_prometheus_options(config.prometheus), stop)) as prometheus,
     ):
         yield World(prometheus, NothingAtHand(), Scales(api), NoWrites(), Pods(api), reporter)
 
 
-@contextmanager
-def world_to_run(
-    config: Config, reporter: Reporter, stop: threading.Event, on_note: Callable[[str], None]
-) -> Iterator[World]:
-    """Open the connections that the configuration names, and watch what the targets need.
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What connections need of the daemon.
 
-    ``on_note`` is told what cannot be watched and is read one by one.  Raises ConnectError as
-    `world_to_plan` does.
+    ``may_write_until`` and ``leading`` are the gate before every write and every Event;
+    ``on_note`` is told in sentences what cannot be watched, ``on_event_note`` that Events cannot
+    be written.
     """
-    with (
-        closing(_api(config, stop)) as api,
-        closing(PrometheusReader(_prometheus_options(config.prometheus), stop)) as prometheus,
-        closing(
-            WatchedCluster(api, Scales(api), Pods(api), config.targets, on_note=on_note)
-        ) as cluster,
-    ):
-        cluster.start()
+
+    stop: threading.Event
+    seen: RequestsSeen
+    instruments: Instruments
+    on_note: Callable[[str], None]
+    on_event_note: Callable[[str], None]
+    may_write_until: Callable[[], float] = lambda: math.inf
+    leading: Callable[[], bool] = lambda: True
+
+
+class Connections:
+    """The connections of a running daemon: Prometheus, the watched cluster, and its Events."""
+
+    def __init__(self, config: Config, around: Surroundings) -> None:
+        """Prepare what the configuration names; nothing is asked yet.
+
+        Raises ConnectError when there is no usable way to a cluster.
+        """
+        self._settings = _settings(config)
+        self._stop = around.stop
+        with ExitStack() as opened:
+            api = opened.enter_context(closing(_watching_api(config.kubernetes, around)))
+            self.prometheus = opened.enter_context(closing(_reader(config.prometheus, around)))
+            scales = Scales(api, around.may_write_until)
+            self.cluster = opened.enter_context(
+                closing(
+                    WatchedCluster(api, scales, Pods(api), config.targets, on_note=around.on_note)
+                )
+            )
+            self.events: EventReporter | None = None
+            if config.events:
+                self.events = opened.enter_context(
+                    closing(
+                        EventReporter(
+                            Events(api), leading=around.leading, on_note=around.on_event_note
+                        )
+                    )
+                )
+            self._opened = opened.pop_all()
+
+    def serves(self, config: Config) -> bool:
+        """Tell whether these are the connections that a configuration names."""
+        return _settings(config) == self._settings
+
+    def watch(self) -> None:
+        """Begin the watches, and wait for them a while; what is not there by then is read."""
+        self.cluster.start()
         until = clock.monotonic() + SYNCED_WITHIN_SECONDS
-        while not stop.is_set() and clock.monotonic() < until:
-            if cluster.wait_synced(min(until, clock.monotonic() + _STOP_CHECK_SECONDS)):
+        while not self._stop.is_set() and clock.monotonic() < until:
+            if self.cluster.wait_synced(min(until, clock.monotonic() + _STOP_CHECK_SECONDS)):
                 break
-        yield World(prometheus, cluster, cluster, cluster, cluster, reporter)
+
+    @property
+    def synced(self) -> bool:
+        """Whether all that can be watched is at hand."""
+        return self.cluster.wait_synced(clock.monotonic())
+
+    def close(self) -> None:
+        """Write the Events that are left, end the watches and close the connections."""
+        self._opened.close()
 
 
-def _api(config: Config, stop: threading.Event) -> Api:
-    return connect(config.kubernetes.kubeconfig, config.kubernetes.context, stop=stop)
+def _settings(config: Config) -> tuple[object, ...]:
+    """Return the part of a configuration that connections depend on."""
+    kubernetes = config.kubernetes
+    return (config.prometheus, kubernetes.kubeconfig, kubernetes.context, config.events)
+
+
+def _watching_api(settings: KubernetesSettings, around: Surroundings) -> Api:
+    return connect(
+        settings.kubeconfig,
+        settings.context,
+        stop=around.stop,
+        on_request=around.seen.kubernetes,
+        on_retry=around.instruments.kubernetes_retry,
+    )
+
+
+def _reader(settings: PrometheusSettings, around: Surroundings) -> PrometheusReader:
+    return PrometheusReader(
+        _prometheus_options(settings),
+        around.stop,
+        on_request=around.seen.prometheus,
+        on_retry=around.instruments.prometheus_retry,
+    )
 
 
 def _prometheus_options(settings: PrometheusSettings) -> PrometheusOptions:

@@ -60,6 +60,9 @@ def config(story: Story, prometheus_url: str, access: ClusterAccess) -> dict[str
         "prometheus": {"url": prometheus_url},
         "kubernetes": kubernetes,
         "syncPeriod": f"{story.sync_period}s",
+        # The demo leaves nothing behind, and runs beside whatever else does.
+        "stateDirectory": None,
+        "listen": None,
         "queries": {METRIC: f'{METRIC}{{queue="{QUEUE}"}}'},
         "targets": [target],
     }

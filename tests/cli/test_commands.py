@@ -102,6 +102,22 @@ def test_validate_prints_every_error_of_every_file_and_exits_2(tmp_path: Path) -
     assert "Traceback" not in ran.stderr
 
 
+def test_validate_warns_and_exits_0(tmp_path: Path) -> None:
+    """What others can get at is said on standard error; the file is valid all the same."""
+    token = tmp_path / "token"
+    token.write_text("s3cret")
+    token.chmod(0o644)
+    (tmp_path / "targets.yaml").write_text("targets: []\n")
+    document = queue_config("http://p:9090", "shop", "a") | {"include": ["targets.yaml"]}
+    document["prometheus"] = {"url": "https://p", "bearerTokenFile": "token"}
+    file = write_config(tmp_path / "a.yaml", document)
+    ran = autoscaler("validate", str(file))
+    assert ran.returncode == 0
+    assert ran.stdout == f"{file}: valid, 1 target in 2 files\n"
+    assert ran.stderr.startswith(f"{file}: warning: prometheus.bearerTokenFile: {token} can be")
+    assert "s3cret" not in ran.stderr
+
+
 @pytest.mark.parametrize("command", ["run", "plan"])
 def test_a_bad_configuration_exits_2_with_sentences(command: str, tmp_path: Path) -> None:
     """Neither `run` nor `plan` starts on a file with errors."""
@@ -122,10 +138,13 @@ def test_no_cluster_to_talk_to_exits_1_with_a_sentence(command: str, tmp_path: P
     assert "Traceback" not in ran.stderr
 
 
-def test_schema_prints_the_committed_schema() -> None:
-    """`autoscaler schema` is what config/autoscaler.schema.json holds."""
-    committed = Path(__file__).parents[2] / "config" / "autoscaler.schema.json"
-    ran = autoscaler("schema")
+@pytest.mark.parametrize(
+    ("name", "arguments"), [("autoscaler", ()), ("autoscaler-targets", ("--included",))]
+)
+def test_schema_prints_the_committed_schema(name: str, arguments: tuple[str, ...]) -> None:
+    """`autoscaler schema` is what the files for editors in config/ hold."""
+    committed = Path(__file__).parents[2] / "config" / f"{name}.schema.json"
+    ran = autoscaler("schema", *arguments)
     assert ran.returncode == 0
     assert json.loads(ran.stdout) == json.loads(committed.read_text())
 

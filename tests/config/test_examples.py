@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from autoscaler.config import PrometheusSettings, load
+from autoscaler.config import LeaderElection, PrometheusSettings, load
 from autoscaler.config.document import read
 from autoscaler.config.json_schema import json_schema
 from autoscaler.config.resource_queries import DEFAULTS
@@ -16,7 +16,7 @@ from autoscaler.core.target import Query
 from tests.config.documents import EXTERNAL, loaded, target
 
 ROOT = Path(__file__).parents[2]
-EXAMPLES = sorted((ROOT / "config").glob("*.yaml"))
+EXAMPLES = sorted(path for path in (ROOT / "config").glob("*.yaml") if path.name != "alerts.yaml")
 DOCUMENTATION = ROOT / "docs" / "configuration.md"
 
 
@@ -25,6 +25,7 @@ def test_there_is_one_per_use() -> None:
     assert {path.stem for path in EXAMPLES} >= {
         "autoscaler",
         "cpu",
+        "include",
         "object",
         "queue",
         "requests-per-second",
@@ -42,12 +43,26 @@ def test_example(path: Path) -> None:
     assert list(Draft202012Validator(json_schema()).iter_errors(document)) == []
 
 
+def test_included_example() -> None:
+    """The included file is part of the example that includes it, and fits its own schema."""
+    (path,) = (ROOT / "config" / "targets.d").glob("*")
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith("# yaml-language-server: $schema=../autoscaler-targets.schema.json\n")
+    assert path in load(ROOT / "config" / "include.yaml").sources.digests
+    document = read(text, lambda *_: None)
+    assert list(Draft202012Validator(json_schema(included=True)).iter_errors(document)) == []
+
+
 def test_reference_says_the_defaults() -> None:
     """The values of the annotated reference are the defaults in force."""
     config = load(ROOT / "config" / "autoscaler.yaml")
     assert config.flags == Flags()
     assert config.sync_period == 15.0
     assert config.prometheus == PrometheusSettings(url=config.prometheus.url)
+    assert config.leader_election == LeaderElection()
+    assert str(config.listen) == "127.0.0.1:9191"
+    assert config.state_directory == Path("/var/lib/autoscaler")
+    assert (config.events, config.per_target_metrics) == (True, True)
     (found,) = config.targets
     by_type = {
         metric.type: query for metric, query in zip(found.spec.metrics, found.queries, strict=True)
@@ -73,6 +88,7 @@ def test_reference_uncommented(tmp_path: Path) -> None:
     assert whole.count("#") < text.count("#") - 10
     for name in ("token", "password", "ca.pem", "client.pem", "client-key.pem", "kubeconfig"):
         (tmp_path / name).write_text("x")
+    (tmp_path / "targets.d").mkdir()
     for left_out in ("bearerTokenFile", "basicAuth"):
         config = loaded(tmp_path, re.sub(rf"^ *{left_out}:.*$", "", whole, flags=re.MULTILINE))
         assert config.prometheus.tls.server_name == "prometheus.example"
@@ -82,11 +98,18 @@ def test_reference_uncommented(tmp_path: Path) -> None:
 
 def test_documentation_examples(tmp_path: Path) -> None:
     """Every YAML block of the documentation that is a whole configuration loads."""
+    included = re.compile(r"# [^\n]*autoscaler-targets.schema.json\n(.*?)```", re.DOTALL)
+    found = included.findall(DOCUMENTATION.read_text(encoding="utf-8"))
+    (tmp_path / "targets.d").mkdir()
+    for name, text in zip(("a.yaml", "targets.yaml"), (*found, "targets: []\n"), strict=True):
+        (tmp_path / "targets.d" / name).write_text(text, encoding="utf-8")
     blocks = re.findall(r"```yaml\n(.*?)```", DOCUMENTATION.read_text(encoding="utf-8"), re.DOTALL)
     whole = [block for block in blocks if block.startswith("prometheus:")]
-    assert whole
+    assert len(whole) > 3
     for block in whole:
-        assert loaded(tmp_path, block).targets
+        config = loaded(tmp_path, block.replace("/etc/shop", "targets.d"))
+        assert config.targets
+        assert all(path.exists() for path in config.sources.digests)
 
 
 def test_documentation_names_every_key() -> None:

@@ -10,9 +10,14 @@ from pydantic import JsonValue
 
 from autoscaler.config.document import read
 from autoscaler.config.json_schema import json_schema
-from tests.config import test_document_rules, test_metric_rules, test_target_rules
+from tests.config import (
+    test_document_rules,
+    test_metric_rules,
+    test_service_rules,
+    test_target_rules,
+)
 
-COMMITTED = Path(__file__).parents[2] / "config" / "autoscaler.schema.json"
+FOLDER = Path(__file__).parents[2] / "config"
 SCHEMA = json_schema()
 VALIDATOR = Draft202012Validator(SCHEMA)
 
@@ -28,6 +33,14 @@ BEYOND_A_SCHEMA = {
     "must be a number such as 0.1": ".nan",
     "must be from 1s to 1h": "syncPeriod",  # a number inside a text
     "such as http://": "99999",
+    "such as 127.0.0.1:9191": "99999",
+    'such as 127.0.0.1:9191, "': "[1:2]",
+    "must be from 1s to": "leaseDuration",
+    "which is 1": "",  # one duration compared with another
+    "times retryPeriod": "",
+    "name of a folder": "",
+    "must name a folder": "",
+    "the namespace of the Lease": "enabled: true",
     "such as http://prom": "[1:2]",  # which groups make an IPv6 address
     "such as http://prometheus:": "a.a.a.",  # how long a name of many labels is
     "must be at least 1m": "999u",  # a number with a suffix
@@ -57,11 +70,15 @@ def test_is_a_schema() -> None:
     assert SCHEMA["$schema"] == "https://json-schema.org/draft/2020-12/schema"
 
 
-def test_committed_copy() -> None:
-    """The copy that editors use is the schema of the code."""
-    expected = json.dumps(SCHEMA, indent=2, ensure_ascii=False) + "\n"
-    assert COMMITTED.read_text(encoding="utf-8") == expected, (
-        "write it again: autoscaler schema > config/autoscaler.schema.json"
+@pytest.mark.parametrize(
+    ("name", "flag"), [("autoscaler", ""), ("autoscaler-targets", " --included")]
+)
+def test_committed_copy(name: str, flag: str) -> None:
+    """The copies that editors use are the schemas of the code."""
+    schema = json_schema(included=bool(flag))
+    expected = json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+    assert (FOLDER / f"{name}.schema.json").read_text(encoding="utf-8") == expected, (
+        f"write it again: autoscaler schema{flag} > config/{name}.schema.json"
     )
 
 
@@ -88,7 +105,10 @@ def properties(schema: JsonValue, path: str) -> Iterator[tuple[str, dict[str, Js
 
 @pytest.mark.parametrize(
     ("text", "path", "fragment"),
-    test_target_rules.ROWS + test_metric_rules.ROWS + test_document_rules.ROWS,
+    test_target_rules.ROWS
+    + test_metric_rules.ROWS
+    + test_document_rules.ROWS
+    + test_service_rules.ROWS,
 )
 def test_refuses(text: str, path: str, fragment: str) -> None:
     """Every fault of the tables is one for the schema too, but for those that no schema sees."""
@@ -100,7 +120,9 @@ def test_refuses(text: str, path: str, fragment: str) -> None:
         assert not VALIDATOR.is_valid(value_of(text)), path
 
 
-@pytest.mark.parametrize("text", test_target_rules.FINE + test_metric_rules.FINE)
+@pytest.mark.parametrize(
+    "text", test_target_rules.FINE + test_metric_rules.FINE + test_service_rules.FINE
+)
 def test_accepts(text: str) -> None:
     """What `load` takes, the schema takes."""
     assert [error.message for error in VALIDATOR.iter_errors(value_of(text))] == []

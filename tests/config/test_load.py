@@ -1,9 +1,7 @@
 """What a configuration says reaches the rest of the program in seconds, paths and core types."""
 
 import os
-import tempfile
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -137,14 +135,6 @@ def test_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "kubeconfig").write_text("x")
     config = loaded(tmp_path, top("kubernetes: {kubeconfig: ~/kubeconfig}\n"))
     assert config.kubernetes.kubeconfig == tmp_path / "kubeconfig"
-
-
-@pytest.fixture
-def open_folder() -> Iterator[Path]:
-    """Give a folder that every user may enter, unlike pytest's own."""
-    with tempfile.TemporaryDirectory() as name:
-        Path(name).chmod(0o755)
-        yield Path(name)
 
 
 def test_unreadable_secret(open_folder: Path) -> None:

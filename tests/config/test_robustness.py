@@ -106,6 +106,17 @@ def test_any_text(tmp_path: Path, text: str) -> None:
     assert isinstance(outcome(tmp_path / "a.yaml", text), ConfigError)
 
 
+@settings(
+    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.one_of(VALUES, st.lists(st.text(alphabet="*?[]!-.~a\x00\ud800", max_size=6))))
+@example(["[", "a[", "[!", "*]", "~", "~a", "~\x00", "."])
+def test_any_include(tmp_path: Path, include: JsonValue) -> None:
+    """Whatever `include` holds, what it stands for is found or refused in sentences."""
+    document = {"prometheus": {"url": "http://p"}, "include": include}
+    outcome(tmp_path / "a.yaml", json.dumps(document))
+
+
 HOSTS = st.one_of(
     st.sampled_from(["p", "prometheus.monitoring.svc.", "127.0.0.1", "[::1]", "[::ffff:1.2.3.4]"]),
     st.text(alphabet="a1-_.:%[]\u00fc*~", min_size=1, max_size=8),

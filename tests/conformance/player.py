@@ -102,14 +102,19 @@ def play(scenario: Json) -> Iterator[Mismatch]:
             defaulted(model),
             scenario["spec"],
         )
-    spec, flags = to_core(model), _flags(scenario["flags"])
+    spec, flags = to_core(model), flags_of(scenario["flags"])
     history = History()
     for tick in scenario["ticks"]:
         decision, history = play_tick(spec, flags, tick, history)
-        got = outcome_of(decision, history)
-        for field, expected in tick["expected"].items():
-            if got[field] != expected:
-                yield Mismatch(name, tick["t"], field, expected, got[field], tick["observed"])
+        yield from differences(name, tick, decision, history)
+
+
+def differences(name: str, tick: Json, decision: Decision, history: History) -> Iterator[Mismatch]:
+    """Yield what came out otherwise than was recorded of a scenario's tick."""
+    got = outcome_of(decision, history)
+    for field, expected in tick["expected"].items():
+        if got[field] != expected:
+            yield Mismatch(name, tick["t"], field, expected, got[field], tick["observed"])
 
 
 def play_tick(
@@ -141,7 +146,8 @@ def outcome_of(decision: Decision, history: History) -> Json:
     }
 
 
-def _flags(flags: Json) -> Flags:
+def flags_of(flags: Json) -> Flags:
+    """Read a scenario's flags; holding after reversals is not the HPA's."""
     return Flags(
         tolerance=float(flags["tolerance"]),
         downscale_stabilization=float(flags["downscaleStabilizationSeconds"]),

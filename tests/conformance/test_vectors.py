@@ -8,7 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.player import play_file, scenarios
+from autoscaler.adapters.store import Resumption, Unreadable, last_decisions
+from autoscaler.config import parse_spec, to_core
+from autoscaler.core.decision import Decision
+from autoscaler.core.history import History
+from tests.conformance.player import (
+    Json,
+    Mismatch,
+    differences,
+    flags_of,
+    play_file,
+    play_tick,
+    scenarios,
+)
+from tests.store.opening import assert_tells, running, same
 
 FOLDER = Path(__file__).parent
 
@@ -24,6 +37,69 @@ def test_every_recorded_tick_comes_out_the_same(
     score = play_file(FOLDER / name)
     assert score.mismatches == ()
     assert (score.scenarios, score.ticks) == (scenario_count, tick_count)
+
+
+class _Played:
+    """One scenario that is played tick by tick, whatever keeps its history in between."""
+
+    def __init__(self, scenario: Json) -> None:
+        self.name = scenario["name"]
+        self.ticks = scenario["ticks"]
+        self._spec = to_core(parse_spec(scenario["spec"]))
+        self._flags = flags_of(scenario["flags"])
+
+    def tick(self, number: int, history: History) -> tuple[History, Decision, list[Mismatch]]:
+        """Play one tick on; return what came of it, and what of that is wrong."""
+        tick = self.ticks[number]
+        decision, history = play_tick(self._spec, self._flags, tick, history)
+        return history, decision, list(differences(self.name, tick, decision, history))
+
+
+def test_every_recorded_tick_comes_out_the_same_from_a_store_that_is_reopened(
+    tmp_path: Path,
+) -> None:
+    """Between every two ticks all state is written, dropped and read back, and nothing differs.
+
+    The scenarios are targets of one store, side by side; each is dropped after its last tick.
+    """
+    plays = [
+        _Played(scenario)
+        for name in ("documented.jsonl.gz", "random.jsonl.gz")
+        for scenario in scenarios(FOLDER / name)
+    ]
+    written: dict[str, tuple[History, Decision]] = {}
+    mismatches: list[Mismatch] = []
+    ticks = 0
+    for number in range(1 + max(len(play.ticks) for play in plays)):
+        with running(tmp_path) as (store, resumption):
+            assert_holds(tmp_path, resumption, written)
+            written = {}
+            for play in plays:
+                if number < len(play.ticks):
+                    history = resumption.histories.get(play.name, History())
+                    history, decision, wrong = play.tick(number, history)
+                    written[play.name] = history, decision
+                    mismatches += wrong
+                    ticks += 1
+            store.keep([(name, *both) for name, both in written.items()])
+            store.drop(resumption.histories.keys() - written.keys())
+    with running(tmp_path) as (_, resumption):
+        assert_holds(tmp_path, resumption, {})
+    assert mismatches == []
+    assert (len(plays), ticks) == (630, 10_217)
+
+
+def assert_holds(
+    directory: Path, resumption: Resumption, written: dict[str, tuple[History, Decision]]
+) -> None:
+    """Find exactly what was written, in the histories and in the decisions."""
+    assert resumption.moved == 0.0
+    assert resumption.histories.keys() == written.keys()
+    decisions = last_decisions(directory)
+    assert not isinstance(decisions, Unreadable)
+    for name, (history, decision) in written.items():
+        assert same(resumption.histories[name], history)
+        assert_tells(decisions[name], decision)
 
 
 def test_the_player_reports_a_difference(tmp_path: Path) -> None:

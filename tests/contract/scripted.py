@@ -99,7 +99,7 @@ class _Handler(LocalHandler):
         else:
             self._send(answer)
 
-    do_PUT = do_GET  # noqa: N815 - the base's naming
+    do_PUT = do_POST = do_PATCH = do_GET  # noqa: N815 - the base's naming
 
     def _send(self, answer: Answer) -> None:
         is_text = isinstance(answer.body, bytes)

@@ -10,6 +10,7 @@ from tests.controlplane.api import Api
 from tests.controlplane.kubelet import FakeKubelet
 from tests.controlplane.waiting import wait_until
 from tests.endtoend.daemon import DaemonProcess, write_config
+from tests.endtoend.rights import Rights
 from tests.prometheus.exporter import Exporter
 from tests.prometheus.fixtures import StartPrometheus
 
@@ -52,7 +53,7 @@ def target(namespace: str, name: str, metric: Mapping[str, object]) -> dict[str,
     }
 
 
-@pytest.mark.parametrize("may_watch", [True, False], ids=["watching", "reading"])
+@pytest.mark.parametrize("rights", Rights)
 def test_a_pods_metric_scales_by_the_average_of_the_pods(
     exporter: Exporter,
     start_prometheus: StartPrometheus,
@@ -62,7 +63,7 @@ def test_a_pods_metric_scales_by_the_average_of_the_pods(
     environment: Mapping[str, str],
     tmp_path: Path,
     *,
-    may_watch: bool,
+    rights: Rights,
 ) -> None:
     """Two pods at 150 and 250 requests/s average 200; at a target of 100 that is ceil(2 x 2) = 4.
 
@@ -97,7 +98,7 @@ def test_a_pods_metric_scales_by_the_average_of_the_pods(
         assert daemon.stop() == 0
     assert len(daemon.syncs(f"{namespace}/Deployment/web")) == 1
     notes = [line["message"] for line in daemon.lines if line["event"] == "not_watched"]
-    assert len(notes) == (0 if may_watch else 2), notes
+    assert len(notes) == (2 if rights is Rights.READING else 0), notes
 
 
 def test_cpu_utilization_scales_by_the_built_in_query(

@@ -25,11 +25,11 @@ def prometheus_binary() -> str:
     return required_program("prometheus")
 
 
-def required_program(name: str) -> str:
+def required_program(name: str, package: str | None = None) -> str:
     """Return the path of a program that a test needs; skips without it, in CI fails."""
     path = shutil.which(name)
     if path is None:
-        reason = f"no {name} on the PATH (Debian: apt-get install {name})"
+        reason = f"no {name} on the PATH (Debian: apt-get install {package or name})"
         if os.environ.get("CI") == "true":
             pytest.fail(f"{reason}, and in CI these tests must run")
         pytest.skip(reason)

@@ -77,6 +77,32 @@ def lone_cluster(lone_plane: ControlPlane) -> Iterator[ClusterUnderTest]:
 
 
 @pytest.fixture
+def lone_api(lone_cluster: ClusterUnderTest, tmp_path: Path) -> Iterator[Api]:
+    """Connect as its administrator."""
+    with connect(lone_cluster.write_kubeconfig(tmp_path / "lone-admin")) as api:
+        yield api
+
+
+@pytest.fixture
+def shop(lone_cluster: ClusterUnderTest) -> Iterator[str]:
+    """Make a namespace with the Deployment web of 3 replicas, which nothing acts upon."""
+    with fresh_namespace(lone_cluster, "watches") as namespace:
+        path = manifests.deployments(namespace)
+        lone_cluster.create(path, manifests.deployment("web", 3))
+        yield namespace
+
+
+@pytest.fixture
+def limited(
+    lone_plane: ControlPlane, lone_cluster: ClusterUnderTest, tmp_path: Path
+) -> Iterator[Api]:
+    """Connect as a user who may do nothing yet."""
+    token = lone_plane.token_for("limited")
+    with connect(lone_cluster.write_kubeconfig(tmp_path / "limited", token)) as api:
+        yield api
+
+
+@pytest.fixture
 def script(tmp_path: Path) -> Iterator[Script]:
     """Start a server that plays a script, and a connection to it."""
     with ExitStack() as stack:

@@ -52,26 +52,22 @@ def gone() -> bytes:
     return event("ERROR", status)
 
 
-class WatchScript(LocalServer):
-    """Plays its script: ``lists``, ``heads`` of watches and ``puts`` in turn, the last for good.
+class Collection:
+    """A collection whose requests play a script: lists, heads of watches and steps of watches.
 
-    `send` gives the watch that is open, or else the next one, a step.
+    ``lists`` and ``heads`` are taken in turn, the last list for good.  `send` gives the watch that
+    is open, or else the next one, a step.
     """
 
-    def __init__(self, *lists: Answer, put: Answer | None = None) -> None:
+    def __init__(self, *lists: Answer) -> None:
         self.lists = deque(lists)
         self.heads: deque[Answer] = deque()
-        self.put = put or Answer(500)
         self.asked: list[str] = []
         """list, list CONTINUE, watch VERSION, PUT: the requests so far."""
-        self.authorizations: list[str] = []
-        self.before_put = threading.Event()
         self.page_gate = threading.Event()
-        """While these are not set, a write and a later page of a list wait for them."""
-        self.before_put.set()
+        """While this is not set, a later page of a list waits for it."""
         self.page_gate.set()
         self.steps: queue.Queue[bytes] = queue.Queue()
-        super().__init__(_Handler)
 
     def send(self, *steps: bytes) -> None:
         """Give the watch steps: lines, END or RESET."""
@@ -83,6 +79,24 @@ class WatchScript(LocalServer):
         return sum(note.startswith(what) for note in self.asked)
 
 
+class WatchScript(LocalServer, Collection):
+    """Plays the script of whatever collection it is asked for, and answers writes with ``put``.
+
+    Only the HorizontalPodAutoscalers have a script of their own, `autoscalers`; there are none
+    unless a test says so.
+    """
+
+    def __init__(self, *lists: Answer, put: Answer | None = None) -> None:
+        Collection.__init__(self, *lists)
+        self.autoscalers = Collection(listed("1"))
+        self.put = put or Answer(500)
+        self.authorizations: list[str] = []
+        self.before_put = threading.Event()
+        """While this is not set, a write waits for it."""
+        self.before_put.set()
+        LocalServer.__init__(self, _Handler)
+
+
 Script = Callable[..., tuple[WatchScript, Api]]
 """Starts a server that plays lists and a ``put``, and a connection to it."""
 
@@ -91,19 +105,23 @@ class _Handler(LocalHandler):
     server: WatchScript
 
     def do_GET(self) -> None:  # noqa: N802 - http.server's naming
-        query = {name: values[0] for name, values in parse_qs(urlsplit(self.path).query).items()}
-        self.server.authorizations.append(self.headers.get("Authorization", ""))
+        url = urlsplit(self.path)
+        query = {name: values[0] for name, values in parse_qs(url.query).items()}
+        of_autoscalers = url.path.endswith("/horizontalpodautoscalers")
+        script = self.server.autoscalers if of_autoscalers else self.server
+        if not of_autoscalers:
+            self.server.authorizations.append(self.headers.get("Authorization", ""))
         if "watch" not in query:
-            self.server.asked.append(f"list {query.get('continue', '')}".rstrip())
+            script.asked.append(f"list {query.get('continue', '')}".rstrip())
             if "continue" in query:
-                self.server.page_gate.wait(10)
-            self._answer(_next(self.server.lists))
+                script.page_gate.wait(10)
+            self._answer(_next(script.lists))
             return
-        self.server.asked.append(f"watch {query['resourceVersion']}")
-        if self.server.heads and (head := self.server.heads.popleft()).status != 200:
+        script.asked.append(f"watch {query['resourceVersion']}")
+        if script.heads and (head := script.heads.popleft()).status != 200:
             self._answer(head)
         else:
-            self._stream()
+            self._stream(script)
 
     def do_PUT(self) -> None:  # noqa: N802 - http.server's naming
         self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -124,13 +142,13 @@ class _Handler(LocalHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def _stream(self) -> None:
+    def _stream(self, script: Collection) -> None:
         self.send_response(200)
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         while not self.server.closing.is_set():
             try:
-                step = self.server.steps.get(timeout=0.05)
+                step = script.steps.get(timeout=0.05)
             except queue.Empty:
                 if self._is_left():
                     return

@@ -82,8 +82,9 @@ def watching(
 
 
 def watch_threads() -> list[str]:
-    """Return the names of the threads that watch now."""
-    return sorted(t.name for t in threading.enumerate() if t.name.startswith("watch "))
+    """Return the names of the threads that watch scales and pods now."""
+    threads = [t.name for t in threading.enumerate() if t.name.startswith("watch ")]
+    return sorted(name for name in threads if not name.startswith("watch Horizontal"))
 
 
 def scale_of(watched: WatchedCluster, namespace: str, ref: ScaleTargetRef | str) -> Scale:

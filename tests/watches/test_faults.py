@@ -205,7 +205,7 @@ def test_a_first_list_that_fails_is_tried_again(script: Script, fault: Answer) -
     """Until it is there nothing is at hand."""
     server, api = script(fault, listed("7", deployment("7", 1)))
     with watching(api, [target("shop", "web")], pace=SLOW, synced=False) as watched:
-        assert watched.scale_at_hand("shop", WEB) is None
+        assert not isinstance(watched.scale_at_hand("shop", WEB), Scale)
         assert not watched.wait_synced(clock.monotonic())
         assert watched.wait_synced(clock.monotonic() + 10)
         assert scale_of(watched, "shop", "web").spec_replicas == 1
@@ -220,6 +220,15 @@ def test_retry_after_is_obeyed(script: Script) -> None:
     began = clock.monotonic()
     with watching(api, [target("shop", "web")], pace=SLOW):
         assert clock.monotonic() - began >= 1.0
+
+
+def test_a_429_to_a_list_holds_all_others_back(script: Script) -> None:
+    """Whoever is told to wait tells everybody: writes and reads wait as long."""
+    server, api = script(listed("7", deployment("7", 1)))
+    busy = failure(429, "TooManyRequests", "slow down")
+    server.autoscalers.lists[0] = Answer(busy.status, busy.body, {"Retry-After": "20"})
+    with watching(api, [target("shop", "web")], pace=SLOW, synced=False):
+        eventually(lambda: api.patience.held, bool, 5.0)
 
 
 def test_a_server_that_ends_each_watch_at_once_is_not_hammered(script: Script) -> None:

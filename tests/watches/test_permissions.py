@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,9 +11,9 @@ from autoscaler.adapters.cluster import Api, connect
 from autoscaler.core.observation import Scale
 from autoscaler.core.spec import ScaleTargetRef
 from tests.contract import manifests
-from tests.contract.cluster import ClusterUnderTest, Json, eventually
+from tests.contract.cluster import ClusterUnderTest, eventually
 from tests.contract.clusters import fresh_namespace
-from tests.controlplane.server import ControlPlane
+from tests.watches.rights import AUTOSCALERS, RBAC, READ_SCALES, WATCH, await_granted, grant
 from tests.watches.targets import (
     await_scale,
     deployment_ref,
@@ -25,28 +24,7 @@ from tests.watches.targets import (
     watching,
 )
 
-RBAC = "/apis/rbac.authorization.k8s.io/v1"
 WEB = deployment_ref("web")
-READ_SCALES: Json = {
-    "apiGroups": ["apps"],
-    "resources": ["deployments/scale"],
-    "verbs": ["get", "update"],
-}
-WATCH: Json = {
-    "apiGroups": ["apps", ""],
-    "resources": ["deployments", "pods"],
-    "verbs": ["list", "watch"],
-}
-
-
-@pytest.fixture
-def limited(
-    lone_plane: ControlPlane, lone_cluster: ClusterUnderTest, tmp_path: Path
-) -> Iterator[Api]:
-    """Connect as a user who may do nothing yet."""
-    token = lone_plane.token_for("limited")
-    with connect(lone_cluster.write_kubeconfig(tmp_path / "limited", token)) as api:
-        yield api
 
 
 @pytest.fixture
@@ -65,34 +43,13 @@ def shops(lone_cluster: ClusterUnderTest) -> Iterator[list[str]]:
         yield sorted(found)
 
 
-def _grant(cluster: ClusterUnderTest, namespace: str, name: str, *rules: Json) -> None:
-    """Give the user a role in a namespace."""
-    path = f"{RBAC}/namespaces/{namespace}"
-    cluster.create(f"{path}/roles", {"metadata": {"name": name}, "rules": rules})
-    binding = {
-        "metadata": {"name": name},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "limited"}],
-    }
-    cluster.create(f"{path}/rolebindings", binding)
-
-
-def _await_grant(api: Api, path: str) -> None:
-    """Wait until the authorizer has learnt of a role."""
-    eventually(lambda: api.once("GET", path, clock.monotonic() + 5), partial(_is_granted))
-
-
-def _is_granted(answer: object) -> bool:
-    return isinstance(answer, dict)
-
-
 def test_what_is_forbidden_is_read_directly_until_it_is_allowed(
     lone_cluster: ClusterUnderTest, limited: Api, shops: list[str]
 ) -> None:
     """Nothing is at hand, one note says why; after the role was extended it is, and a note too."""
     shop = shops[0]
-    _grant(lone_cluster, shop, "scales", READ_SCALES)
-    _await_grant(limited, f"{manifests.deployments(shop)}/web/scale")
+    grant(lone_cluster, shop, "scales", READ_SCALES, AUTOSCALERS)
+    await_granted(limited, f"{manifests.deployments(shop)}/web/scale")
     notes: list[str] = []
     with watching(limited, [target(shop, "web")], notes=notes) as watched:
         assert watched.scale_at_hand(shop, WEB) is None
@@ -104,7 +61,7 @@ def test_what_is_forbidden_is_read_directly_until_it_is_allowed(
             "their scales are read one by one"
         )
         assert notes == [note]
-        _grant(lone_cluster, shop, "watch", WATCH)
+        grant(lone_cluster, shop, "watch", WATCH)
         await_scale(watched, shop, WEB, lambda seen: isinstance(seen, Scale))
         eventually(lambda: notes[1:], lambda more: more == [f"{name} can be watched now"])
 
@@ -114,8 +71,8 @@ def test_a_role_in_each_namespace_is_enough(
 ) -> None:
     """Where all namespaces at once are forbidden, each has a watch of its own."""
     for shop in shops:
-        _grant(lone_cluster, shop, "watch", WATCH)
-        _await_grant(limited, manifests.pods(shop))
+        grant(lone_cluster, shop, "watch", WATCH, AUTOSCALERS)
+        await_granted(limited, manifests.pods(shop))
     notes: list[str] = []
     targets = [target(shop, "web", pods=True) for shop in shops]
     with watching(limited, targets, notes=notes) as watched:
@@ -124,17 +81,21 @@ def test_a_role_in_each_namespace_is_enough(
             pods = watched.pods_at_hand(shop, "app=web")
             assert isinstance(pods, tuple)
             assert names(pods) == ["web-1"]
-        assert len([name for name in watch_threads() if "Deployment" in name]) == 2
-    assert [note.split(" cannot")[0] for note in notes] == ["Deployment.apps"]
-    assert notes[0].endswith(": each namespace is watched by itself")
+        # All at once is tried again now and then.
+        assert len([name for name in watch_threads() if "Deployment" in name]) == 3
+    assert sorted(note.split(" cannot")[0] for note in notes) == [
+        "Deployment.apps",
+        "HorizontalPodAutoscaler.autoscaling",
+    ]
+    assert all(note.endswith(": each namespace is watched by itself") for note in notes)
 
 
 def test_one_namespace_may_be_forbidden(
     lone_cluster: ClusterUnderTest, limited: Api, shops: list[str]
 ) -> None:
     """What is allowed is watched, what is not is read directly."""
-    _grant(lone_cluster, shops[0], "watch", WATCH)
-    _await_grant(limited, manifests.pods(shops[0]))
+    grant(lone_cluster, shops[0], "watch", WATCH)
+    await_granted(limited, manifests.pods(shops[0]))
     with watching(limited, [target(shop, "web") for shop in shops]) as watched:
         assert isinstance(watched.scale_at_hand(shops[0], WEB), Scale)
         assert watched.scale_at_hand(shops[1], WEB) is None
@@ -145,8 +106,8 @@ def test_a_role_that_is_taken_back_ends_the_watch(
 ) -> None:
     """What was at hand is read directly once the server refuses to go on."""
     shop = shops[0]
-    _grant(lone_cluster, shop, "watch", WATCH)
-    _await_grant(limited, manifests.pods(shop))
+    grant(lone_cluster, shop, "watch", WATCH)
+    await_granted(limited, manifests.pods(shop))
     with watching(limited, [target(shop, "web")]) as watched:
         assert isinstance(watched.scale_at_hand(shop, WEB), Scale)
         path = f"{RBAC}/namespaces/{shop}/rolebindings/watch"
@@ -164,6 +125,8 @@ def test_a_definition_that_may_not_be_read_leaves_its_kind_unwatched(
     path = f"/apis/{group}/v1/namespaces/{shops[0]}/crews"
     lone_cluster.wait_served(path)
     crew = ScaleTargetRef(f"{group}/v1", "Crew", "alpha")
+    grant(lone_cluster, shops[0], "autoscalers", AUTOSCALERS)
+    await_granted(limited, f"/apis/autoscaling/v2/namespaces/{shops[0]}/horizontalpodautoscalers")
     notes: list[str] = []
     with watching(limited, [target(shops[0], crew)], notes=notes) as watched:
         assert watched.scale_at_hand(shops[0], crew) is None

@@ -7,8 +7,19 @@ they would read at hand.
 from autoscaler.adapters.cluster.api import Api
 from autoscaler.adapters.cluster.connection import ConnectError, connect
 from autoscaler.adapters.cluster.failures import Failure
+from autoscaler.adapters.cluster.leases import Lease, Leases
 from autoscaler.adapters.cluster.pod_lists import Pods
 from autoscaler.adapters.cluster.scales import Scales
 from autoscaler.adapters.cluster.watched import WatchedCluster
 
-__all__ = ["Api", "ConnectError", "Failure", "Pods", "Scales", "WatchedCluster", "connect"]
+__all__ = [
+    "Api",
+    "ConnectError",
+    "Failure",
+    "Lease",
+    "Leases",
+    "Pods",
+    "Scales",
+    "WatchedCluster",
+    "connect",
+]

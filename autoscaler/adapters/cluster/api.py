@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Self, cast
 from urllib.parse import urlencode, urlsplit
 
@@ -18,13 +18,18 @@ from autoscaler.adapters.cluster.patience import Patience
 _SHORTEST_TIMEOUT = 0.001
 """Below this nothing is begun; a timeout of 0 would mean none at all to the client."""
 
+OnRequest = Callable[[str, str, float], None]
+"""Is told of each request its verb (WATCH for one that goes on), the HTTP status of its answer,
+empty where none came, and the seconds it took, those of a watch until it began."""
+
 
 class Api:
     """The API server, for many threads at once.
 
     The official client carries the requests (TLS, proxies, connection pool); bodies stay raw
     JSON, because its typed models cost twenty times as much as reading the JSON does.  Deadlines
-    are instants of `autoscaler.clock.monotonic`.
+    are instants of `autoscaler.clock.monotonic`.  ``on_request`` is told of each request,
+    ``on_retry`` of each call that is tried again, both on the threads that send them.
     """
 
     def __init__(
@@ -35,16 +40,19 @@ class Api:
         origin: str,
         request_timeout: float = 5.0,
         stop: threading.Event | None = None,
+        on_request: OnRequest = lambda *_: None,
+        on_retry: Callable[[], None] = lambda: None,
     ) -> None:
         self._client = ApiClient(configuration)
         self._url = str(configuration.host).rstrip("/")
         self._credentials = credentials
         self._request_timeout = request_timeout
+        self._on_request = on_request
         self.server = _without_credentials(self._url)
         """The server's URL, for messages."""
         self.origin = origin
         """Where the configuration comes from, for messages."""
-        self.patience = Patience(stop or threading.Event())
+        self.patience = Patience(stop or threading.Event(), on_retry=on_retry)
 
     def __enter__(self) -> Self:
         return self
@@ -71,18 +79,25 @@ class Api:
         query: Mapping[str, str] | None = None,
         body: JsonObject | None = None,
         content_type: str = "application/json",
+        may_send: Callable[[], bool] = lambda: True,
     ) -> JsonObject | Failure:
-        """Send one request, once: again only with other credentials, when these are rejected."""
+        """Send one request, once: again only with other credentials, when these are rejected.
+
+        ``may_send`` is asked when all has been sent but the body, which a connection that had to
+        be made, or a process that was stopped, may have delayed: where it says no the request is
+        broken off, and the server does nothing.
+        """
         url = f"{self._url}{path}{f'?{urlencode(query)}' if query else ''}"
         sent = self._credentials.authorization()
         if isinstance(sent, Failure):
             return sent
-        answer = self._exchange(method, url, deadline, sent, body, content_type)
+        content = None if body is None else _Content(body, content_type, may_send)
+        answer = self._exchange(method, url, deadline, sent, content)
         if isinstance(answer, Failure) and answer.status == 401 and self._credentials.renewed(sent):
             other = self._credentials.authorization()
             if isinstance(other, Failure):
                 return other
-            answer = self._exchange(method, url, deadline, other, body, content_type)
+            answer = self._exchange(method, url, deadline, other, content)
         return answer
 
     def stream(
@@ -105,19 +120,17 @@ class Api:
     def _begin(
         self, url: str, timeout: float, authorization: str | None
     ) -> urllib3.HTTPResponse | Failure:
-        until = clock.monotonic() + timeout
+        began = clock.monotonic()
         try:
-            response = cast(
-                "urllib3.HTTPResponse",
-                self._client.call_api(
-                    "GET", url, _headers(authorization), _request_timeout=timeout
-                ).response,
-            )
+            response = self._send("GET", url, _headers(authorization), timeout)
             if 200 <= response.status <= 299:
+                self._tell("WATCH", response.status, began)
                 return response
-            payload = _read(response, until)
+            payload = _read(response, began + timeout)
         except failures.RAISED as error:
+            self._tell("WATCH", None, began)
             return failures.from_exception(error, self.server, timeout)
+        self._tell("WATCH", response.status, began)
         return failures.from_answer(
             response.status, response.headers, payload, server=self.server, origin=self.origin
         )
@@ -128,24 +141,47 @@ class Api:
         url: str,
         deadline: float,
         authorization: str | None,
-        body: JsonObject | None,
-        content_type: str,
+        content: "_Content | None",
     ) -> JsonObject | Failure:
         timeout = min(self._request_timeout, deadline - clock.monotonic())
         if timeout < _SHORTEST_TIMEOUT:
             return failures.no_time(self.server)
-        until = clock.monotonic() + timeout
+        began = clock.monotonic()
         headers = _headers(authorization)
-        if body is not None:
-            headers["Content-Type"] = content_type
+        if content is not None:
+            headers |= content.headers
         try:
-            response = self._client.call_api(
-                method, url, headers, body, _request_timeout=timeout
-            ).response
-            payload = _read(response, until)
+            response = self._send(method, url, headers, timeout, content)
+            payload = _read(response, began + timeout)
         except failures.RAISED as error:
+            if content is not None and content.withheld:
+                return failures.withheld(self.server)
+            self._tell(method, None, began)
             return failures.from_exception(error, self.server, timeout)
+        self._tell(method, response.status, began)
         return self._interpret(response.status, response.headers, payload)
+
+    def _tell(self, verb: str, status: int | None, began: float) -> None:
+        self._on_request(verb, "" if status is None else str(status), clock.monotonic() - began)
+
+    def _send(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        timeout: float,
+        content: "_Content | None" = None,
+    ) -> urllib3.HTTPResponse:
+        # The client's own way to its pool takes no body that is made while it is sent.
+        answer = self._client.rest_client.pool_manager.request(
+            method,
+            url,
+            headers=headers,
+            body=content,
+            timeout=urllib3.Timeout(total=timeout),
+            preload_content=False,
+        )
+        return cast("urllib3.HTTPResponse", answer)
 
     def _interpret(
         self, status: int, headers: Mapping[str, str], payload: bytes
@@ -164,6 +200,25 @@ class Api:
         if not isinstance(document, dict):
             return failures.malformed(self.server, "JSON that is not an object")
         return cast("JsonObject", document)
+
+
+class _Content:
+    """The body of a request, which asks whether it may be sent when its turn has come."""
+
+    def __init__(
+        self, document: JsonObject, content_type: str, may_send: Callable[[], bool]
+    ) -> None:
+        self._payload = json.dumps(document).encode()
+        self._may_send = may_send
+        self.headers = {"Content-Type": content_type, "Content-Length": str(len(self._payload))}
+        self.withheld = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        if not self._may_send():
+            self.withheld = True
+            # The pool closes the connection after it, as after any OSError.
+            raise InterruptedError("the body may not be sent any more")
+        yield self._payload
 
 
 def _headers(authorization: str | None) -> dict[str, str]:

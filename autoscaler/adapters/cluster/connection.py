@@ -4,6 +4,7 @@ Inside a cluster the service account says so, elsewhere a kubeconfig.
 """
 
 import os
+import socket
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,8 +20,9 @@ from kubernetes.config.incluster_config import (
     InClusterConfigLoader,
 )
 from kubernetes.config.kube_config import KubeConfigLoader
+from urllib3.connection import HTTPConnection
 
-from autoscaler.adapters.cluster.api import Api
+from autoscaler.adapters.cluster.api import Api, OnRequest
 from autoscaler.adapters.cluster.client_log import quiet_client
 from autoscaler.adapters.cluster.credentials import Credentials
 from autoscaler.adapters.cluster.kubeconfig import ConnectError, Kubeconfig
@@ -30,6 +32,12 @@ __all__ = ["ConnectError", "connect"]
 SERVICE_ACCOUNT = Path(SERVICE_TOKEN_FILENAME).parent
 
 _POOL_SIZE = 32
+_SOCKET_OPTIONS = (
+    *HTTPConnection.default_socket_options,
+    # By default the kernel sends what was not acknowledged again for a quarter of an hour, also
+    # when we have given it up: a network that heals would then deliver a write long out of date.
+    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 5000),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +56,15 @@ def connect(
     stop: threading.Event | None = None,
     request_timeout: float = 5.0,
     service_account: Path = SERVICE_ACCOUNT,
+    on_request: OnRequest = lambda *_: None,
+    on_retry: Callable[[], None] = lambda: None,
 ) -> Api:
     """Prepare requests to the API server; nothing is sent yet.
 
     Without ``kubeconfig`` and ``context`` the in-cluster configuration is taken where there is
     one, else the kubeconfig of the environment (`KUBECONFIG`, `~/.kube/config`).  Once ``stop``
     is set no request is tried again; ``request_timeout`` is the seconds of one try.
+    ``on_request`` and ``on_retry`` are told of requests, as `Api` says.
 
     Raises ConnectError, a sentence for the operator.
     """
@@ -71,6 +82,8 @@ def connect(
         origin=source.origin,
         request_timeout=request_timeout,
         stop=stop,
+        on_request=on_request,
+        on_retry=on_retry,
     )
 
 
@@ -159,4 +172,5 @@ def _new_configuration() -> Configuration:
     configuration = Configuration()
     configuration.retries = False  # Patience tries again, in sight of the deadline
     configuration.connection_pool_maxsize = _POOL_SIZE
+    configuration.socket_options = _SOCKET_OPTIONS
     return configuration

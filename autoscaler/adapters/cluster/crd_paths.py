@@ -7,6 +7,7 @@ from typing import TypedDict, cast
 from autoscaler.adapters.cluster.api import Api
 from autoscaler.adapters.cluster.failures import Failure, JsonObject, malformed
 from autoscaler.adapters.cluster.kinds import ScalableResource
+from autoscaler.adapters.cluster.workload_scales import make_scale
 from autoscaler.core.observation import Scale
 
 _PATH = re.compile(r"(?:\.[A-Za-z0-9_$-]+)+")
@@ -36,24 +37,19 @@ class ScalePaths:
     selector: tuple[str, ...]
     """Empty where the definition declares none."""
 
-    def read(self, obj: JsonObject) -> Scale:
-        """Read the scale as the API server makes it of the object.
+    def read(self, obj: JsonObject, known: Scale | None) -> Scale:
+        """Read the scale as the API server makes it of the object; it is a `ScaleOf`.
 
         Raises one of `pods.MALFORMED` where the server would answer with an error instead.
         """
-        metadata = cast("dict[str, str]", obj["metadata"])
         spec = _count(obj, self.spec_replicas)
         if spec is None:
             raise ValueError(f"the spec replicas field {self.spec_replicas} does not exist")
         selector = _value(obj, self.selector) if self.selector else None
         if selector is not None and not isinstance(selector, str):
             raise ValueError(f"{selector!r} is no selector in string form")
-        return Scale(
-            spec_replicas=spec,
-            status_replicas=_count(obj, self.status_replicas) or 0,
-            selector=selector or "",
-            resource_version=metadata["resourceVersion"],
-        )
+        counts = (spec, _count(obj, self.status_replicas) or 0)
+        return make_scale(obj, counts, selector or "", known, self.spec_replicas)
 
 
 def read_paths(api: Api, resource: ScalableResource, deadline: float) -> ScalePaths | Failure:

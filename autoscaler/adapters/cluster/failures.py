@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
 import urllib3
-from kubernetes.client.exceptions import ApiException
 
 from autoscaler import clock
 
 JsonObject = dict[str, object]
 """A JSON object as the API server sent it."""
 
-RAISED = (urllib3.exceptions.HTTPError, ApiException, ValueError, OSError)
+RAISED = (urllib3.exceptions.HTTPError, ValueError, OSError)
 """What the client raises for a request that fails, and for one that it cannot make at all."""
 
 _TRANSIENT = frozenset({429, 500, 502, 503, 504})
@@ -42,6 +41,10 @@ class Failure:
     """The seconds that the server asks us to wait."""
     missing: str = ""
     """For a 404, the name of the object that is not there; empty where the path is unknown."""
+    withheld: bool = False
+    """Whether we broke the request off ourselves, before its body, so that nothing came of it."""
+    cause: str = ""
+    """The first of `Status.details.causes`, such as NamespaceTerminating; empty without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,7 @@ class _Status:
     message: str = ""
     reason: str = ""
     name: str = ""
+    cause: str = ""
 
 
 def from_answer(
@@ -66,6 +70,7 @@ def from_answer(
         uncertain=status in _TRANSIENT - _NOT_CARRIED_OUT,
         retry_after=_retry_after(headers.get("Retry-After")) if status in _TRANSIENT else None,
         missing=body.name if status == 404 else "",
+        cause=body.cause,
     )
 
 
@@ -93,8 +98,13 @@ def _status_of(payload: bytes) -> _Status:
         return _Status()
     if not isinstance(body, dict) or body.get("kind") != "Status":
         return _Status()
+    details = body.get("details")
+    causes = details.get("causes") if isinstance(details, dict) else None
     return _Status(
-        _text(body, "message"), _text(body, "reason"), _text(body.get("details"), "name")
+        _text(body, "message"),
+        _text(body, "reason"),
+        _text(details, "name"),
+        _text(causes[0], "reason") if isinstance(causes, list) and causes else "",
     )
 
 
@@ -127,10 +137,15 @@ def no_time(server: str) -> Failure:
     return Failure(f"no time was left to ask the API server {server} before the deadline")
 
 
+def withheld(server: str) -> Failure:
+    """Describe a request that was broken off before its body."""
+    return Failure(f"a request to the API server {server} came too late to be sent", withheld=True)
+
+
 def from_exception(error: Exception, server: str, timeout: float) -> Failure:
     """Describe a request that ended without a complete answer, by one of RAISED."""
     if isinstance(error, urllib3.exceptions.LocationValueError) or not isinstance(
-        error, urllib3.exceptions.HTTPError | ApiException
+        error, urllib3.exceptions.HTTPError
     ):
         # These quote what they choke on: a header with the token in it, the URL.
         return Failure(
@@ -138,7 +153,7 @@ def from_exception(error: Exception, server: str, timeout: float) -> Failure:
             transient=isinstance(error, OSError),
             uncertain=True,
         )
-    if isinstance(error, ApiException | urllib3.exceptions.SSLError):
+    if isinstance(error, urllib3.exceptions.SSLError):
         return _tls(error, server)
     if isinstance(error, urllib3.exceptions.ProxyError):
         return Failure(
@@ -164,10 +179,8 @@ def from_exception(error: Exception, server: str, timeout: float) -> Failure:
     return Failure(message, transient=True, uncertain=True)
 
 
-def _tls(error: ApiException | urllib3.exceptions.SSLError, server: str) -> Failure:
-    # The client turns SSLError into an ApiException of status 0, "SSLError\n<text>".
-    reason = error.reason if isinstance(error, ApiException) else str(error)
-    text = str(reason).removeprefix("SSLError\n")
+def _tls(error: urllib3.exceptions.SSLError, server: str) -> Failure:
+    text = str(error)
     cut = "EOF" in text
     return Failure(f"TLS with the API server {server} failed: {text}", transient=cut, uncertain=cut)
 

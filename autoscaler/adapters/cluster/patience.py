@@ -26,11 +26,18 @@ class Patience:
     The server's Retry-After is obeyed; where it reaches past the deadline nothing more is tried.
     A 429 holds back everybody's requests, not only the one that got it: the server is short of
     room, not that one object; for 30 s at most, whatever it asked for.  Once ``stop`` is set no
-    new try begins.
+    new try begins.  ``on_retry`` is told of each try after the first.
     """
 
-    def __init__(self, stop: threading.Event, tries: int = 5) -> None:
+    def __init__(
+        self,
+        stop: threading.Event,
+        tries: int = 5,
+        *,
+        on_retry: Callable[[], None] = lambda: None,
+    ) -> None:
         self.stop = stop
+        self._on_retry = on_retry
         self._tries = tries
         self._held_until = 0.0
 
@@ -48,7 +55,7 @@ class Patience:
             self._wait_while_held(deadline)
             if not self.stop.is_set():
                 last = once()
-                self._hold_back(last)
+                self.hold_back(last)
             elif isinstance(last, Failure):
                 last = replace(last, transient=False)
             return last
@@ -65,6 +72,7 @@ class Patience:
             wait=_pause,
             stop=give_up,
             sleep=self._sleep,
+            before_sleep=lambda _: self._on_retry(),
             retry_error_callback=_with_tries,
         )
         return retrying(attempt)
@@ -74,7 +82,8 @@ class Patience:
         if held > 0:
             self._sleep(held)
 
-    def _hold_back(self, result: object) -> None:
+    def hold_back(self, result: object) -> None:
+        """Let everybody wait after a 429; any other result changes nothing."""
         if isinstance(result, Failure) and result.status == _TOO_MANY_REQUESTS:
             pause = _HOLD_SECONDS if result.retry_after is None else result.retry_after
             held = clock.monotonic() + min(pause, _LONGEST_HOLD_SECONDS)

@@ -142,7 +142,7 @@ class ScaleMirror:
         for obj in items:
             key = _key(obj)
             if key in self._listing_covers:
-                self._listing[key] = self._read(obj)
+                self._listing[key] = self._read(obj, key)
 
     def commit(self, version: str) -> None:
         """Put the list in force.
@@ -168,7 +168,7 @@ class ScaleMirror:
                 self._version = version
             return
         key = _key(obj)
-        scale = self._read(obj) if kind != "DELETED" and key in self._covered else None
+        scale = self._read(obj, key) if kind != "DELETED" and key in self._covered else None
         with self._lock:
             self._version = version
             if key not in self._covered or self._is_behind(key, version):
@@ -195,11 +195,11 @@ class ScaleMirror:
         # What cannot be compared may be older.
         return is_newer(version, ahead.resource_version) is not True
 
-    def _read(self, obj: JsonObject) -> Scale | None:
+    def _read(self, obj: JsonObject, key: Key) -> Scale | None:
         if self._scale_of is None:
             return None
         try:
-            return self._scale_of(obj)
+            return self._scale_of(obj, self._scales.get(key))
         except MALFORMED:
             return None  # the direct read says what is the matter with it
 

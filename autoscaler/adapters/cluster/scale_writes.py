@@ -7,7 +7,14 @@ from autoscaler import clock
 from autoscaler.adapters.cluster.failures import Failure
 from autoscaler.adapters.cluster.patience import Patience
 from autoscaler.core.observation import Scale
-from autoscaler.core.writes import Superseded, WriteFailed, WriteOutcome, Written
+from autoscaler.core.writes import (
+    NOT_LEADING,
+    NotWritten,
+    Superseded,
+    WriteFailed,
+    WriteOutcome,
+    Written,
+)
 
 _CONFLICT = 409
 _CONFLICT_PAUSE_SECONDS = 0.01
@@ -23,6 +30,9 @@ class ScaleWrite:
     decided on, it is written under the new version, else the other's count stands.  After a
     request whose end is unknown (time-out, cut, 5xx) the scale is read before anything else; the
     resourceVersion sees to it that a late twin of such a request never lands twice.
+
+    ``may_write_until`` is asked before each try: the instant before which it must have ended,
+    and which has passed where this process may not write.
     """
 
     def __init__(
@@ -32,12 +42,14 @@ class ScaleWrite:
         decided_on: Scale,
         replicas: int,
         deadline: float,
+        may_write_until: Callable[[], float],
     ) -> None:
         self._look = look
         self._put = put
         self._decided_on = decided_on
         self._replicas = replicas
         self._deadline = deadline
+        self._may_write_until = may_write_until
         self._version = decided_on.resource_version
         self._must_look = not decided_on.resource_version
         self._uncertain = False
@@ -66,14 +78,28 @@ class ScaleWrite:
                     "the API server sent a scale without a resourceVersion; nothing is written, "
                     "since a write without it could undo somebody else's"
                 )
-        answer = self._put(self._version, self._time_to_put())
+        return self._try()
+
+    def _try(self) -> WriteOutcome | Failure:
+        may_write_until = self._may_write_until()
+        if may_write_until <= clock.monotonic():
+            return self._not_leading()
+        answer = self._put(self._version, min(self._time_to_put(), may_write_until))
         if isinstance(answer, Scale):
             return Written(answer)
         self._uncertain = self._uncertain or answer.uncertain
+        if answer.withheld:
+            return self._not_leading()
         self._must_look = answer.uncertain or answer.status == _CONFLICT
         if answer.status == _CONFLICT:
             return replace(answer, transient=True, retry_after=_CONFLICT_PAUSE_SECONDS)
         return answer
+
+    def _not_leading(self) -> WriteOutcome | Failure:
+        """Say what became of a write that may not be tried, or not again."""
+        if self._uncertain:
+            return Failure("this process does not lead any more")
+        return NotWritten(NOT_LEADING)
 
     def _judge(self, seen: Scale | Failure) -> WriteOutcome | Failure | None:
         """Say what a look means; None when the count may still be written."""

@@ -1,22 +1,31 @@
 """The scale subresource: read it, and write it unless somebody else did meanwhile."""
 
+import math
+from collections.abc import Callable
 from typing import TypedDict, cast
 
+from autoscaler import clock
 from autoscaler.adapters.cluster.api import Api
 from autoscaler.adapters.cluster.failures import Failure, JsonObject, malformed
 from autoscaler.adapters.cluster.kinds import ScalableKinds, ScalableResource
 from autoscaler.adapters.cluster.pods import MALFORMED
 from autoscaler.adapters.cluster.scale_writes import ScaleWrite
 from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.core.rivalry import FIELD_MANAGER
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import WriteFailed, WriteOutcome
 
 
 class Scales:
-    """Fits `app.ports.ScaleReader` and `ScaleWriter`, for every kind that has a scale."""
+    """Fits `app.ports.ScaleReader` and `ScaleWriter`, for every kind that has a scale.
 
-    def __init__(self, api: Api) -> None:
+    ``may_write_until`` returns the instant of `clock.monotonic` before which a write must have
+    ended; it has passed where this process may not write, because another leads.
+    """
+
+    def __init__(self, api: Api, may_write_until: Callable[[], float] = lambda: math.inf) -> None:
         self._api = api
+        self._may_write_until = may_write_until
         self._kinds = ScalableKinds(api)
 
     def read(self, namespace: str, ref: ScaleTargetRef, deadline: float) -> Scale | Unavailable:
@@ -50,13 +59,22 @@ class Scales:
 
         def put(version: str, until: float) -> Scale | Failure:
             body = _body(resource, namespace, ref.name, version, replicas)
-            answer = self._api.once("PUT", path, until, body=body)
+            # What waits in a queue of the server, or in etcd's, ends when we give it up.
+            left = max(0.001, until - clock.monotonic())
+            query = {"fieldManager": FIELD_MANAGER, "timeout": f"{left:.3f}s"}
+            answer = self._api.once(
+                "PUT", path, until, query=query, body=body, may_send=self._may_write
+            )
             return answer if isinstance(answer, Failure) else scale_of(answer, self._api.server)
 
-        outcome = ScaleWrite(look, put, scale, replicas, deadline).carry_out(self._api.patience)
+        write = ScaleWrite(look, put, scale, replicas, deadline, self._may_write_until)
+        outcome = write.carry_out(self._api.patience)
         if isinstance(outcome, Failure):
             return WriteFailed(_in_namespace(outcome, namespace))
         return outcome
+
+    def _may_write(self) -> bool:
+        return self._may_write_until() > clock.monotonic()
 
     def _get(
         self, resource: ScalableResource, namespace: str, name: str, deadline: float
@@ -67,6 +85,7 @@ class Scales:
 
 class _MetadataJson(TypedDict, total=False):
     resourceVersion: str
+    uid: str
 
 
 class _SpecJson(TypedDict, total=False):
@@ -104,6 +123,7 @@ def scale_of(document: JsonObject, server: str) -> Scale | Failure:
             status_replicas=int(status.get("replicas", 0)),
             selector=selector if isinstance(selector, str) else status.get("targetSelector", ""),
             resource_version=metadata.get("resourceVersion", ""),
+            uid=metadata.get("uid", ""),
         )
     except MALFORMED:
         return malformed(server, "something that is not a Scale")

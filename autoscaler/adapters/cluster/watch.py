@@ -48,8 +48,9 @@ class Watch(Generic[M]):
 
     Lists, then watches from the list's resourceVersion.  A watch that ends or breaks is resumed
     where it was; 410 Gone, an event that cannot be read, and a break that lasted longer than
-    the mirror is trusted lead to a new list.  A refusal is tried again after minutes.
-    ``changed`` is called, on the watch's thread, when `state` changes.
+    the mirror is trusted lead to a new list.  A refusal is tried again after minutes, and so is
+    a defect of ours that ended the thread, sooner at first.  ``changed`` is called, on the
+    watch's thread, when `state` changes.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Watch(Generic[M]):
         self.mirror = mirror
         self.state = State.STARTING
         self._requests = WatchRequests(api, mirror, pace)
+        self._patience = api.patience
         self._pace = pace
         self._notes = notes
         self._changed = changed
@@ -67,6 +69,7 @@ class Watch(Generic[M]):
         self._failures = 0
         self._ended = threading.Event()
         self._wanted = threading.Event()
+        self._faults = 0
         self._thread = threading.Thread(target=self._run, name=f"watch {mirror.name}", daemon=True)
 
     def start(self) -> None:
@@ -118,7 +121,23 @@ class Watch(Generic[M]):
         finally:
             if not self._ended.is_set():
                 # A fault of ours ends the thread: without this the mirror would silently grow old.
-                self._give_up("by a fault of the autoscaler")
+                try:
+                    self._give_up("by a fault of the autoscaler")
+                finally:
+                    self._begin_again()
+
+    def _begin_again(self) -> None:
+        """Have another thread go on after a pause; this one ends by the fault, whose hook tells."""
+        longest = self._pace.refused_pause
+        pause = min(longest, self._pace.longest_pause * 2.0**self._faults)
+        self._faults = min(self._faults + 1, _MOST_DOUBLINGS)
+
+        def run_later() -> None:
+            self._ended.wait(pause)
+            self._run()
+
+        self._thread = threading.Thread(target=run_later, name=self._thread.name, daemon=True)
+        self._thread.start()
 
     def _step(self) -> Failure | None:
         # Whoever interrupts sets a flag first: after this either the flag is seen below, or the
@@ -171,7 +190,8 @@ class Watch(Generic[M]):
         self._trouble = None
 
     def _take(self, failure: Failure) -> None:
-        """Note a failure and pause after it."""
+        """Note a failure and pause after it; a 429 lets all others wait as well."""
+        self._patience.hold_back(failure)
         if failure.status in _REFUSALS:
             self._give_up(failure.message)
             self._ended.wait(self._pace.refused_pause)

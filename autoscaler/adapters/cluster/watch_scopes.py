@@ -21,8 +21,9 @@ class WatchScopes(Generic[M]):
     """The watches of one resource.
 
     Each namespace has its own up to ``most_namespaces``; beyond that one watch covers all of
-    them, unless it is refused.  ``create`` makes a watch of a namespace, or of ALL;
-    ``changed`` is called, on some thread, when one becomes ready or is refused.
+    them.  While that is refused, and tried again now and then, each has its own all the same.
+    ``create`` makes a watch of a namespace, or of ALL; ``changed`` is called, on some thread, when
+    one becomes ready or is refused.
     """
 
     def __init__(
@@ -40,7 +41,8 @@ class WatchScopes(Generic[M]):
         self._needed: frozenset[str] = frozenset()
         self._all: Watch[M] | None = None
         self._each: dict[str, Watch[M]] = {}
-        self._all_refused = False
+        self._apart = True
+        """Whether each namespace has its own."""
         self._retired: list[Watch[M]] = []
         self._closed = False
 
@@ -65,7 +67,7 @@ class WatchScopes(Generic[M]):
     def settled(self) -> bool:
         """Whether every namespace is either covered or known to be impossible to cover."""
         with self._lock:
-            if self._all is not None:
+            if self._all is not None and not self._apart:
                 return self._all.state is State.SYNCED
             return all(watch.state is not State.STARTING for watch in self._each.values())
 
@@ -91,13 +93,14 @@ class WatchScopes(Generic[M]):
             watch.join(deadline - clock.monotonic())
 
     def _arrange(self) -> None:
-        if self._all is None and not self._all_refused and len(self._needed) > self._most:
+        if self._all is None and len(self._needed) > self._most:
             self._all = self._begin(ALL)
-        covered = self._all is not None and self._all.state is State.SYNCED
+        every = None if self._all is None else self._all.state
+        self._apart = every in {None, State.REFUSED}
         for namespace in list(self._each):
-            if covered or namespace not in self._needed:
+            if every is State.SYNCED or namespace not in self._needed:
                 self._retire(self._each.pop(namespace))
-        if self._all is None:
+        if self._apart:
             missing = sorted(self._needed - self._each.keys())
             room = max(0, _MOST_WATCHES - len(self._each))
             for namespace in missing[:room]:
@@ -116,16 +119,14 @@ class WatchScopes(Generic[M]):
     def _on_change(self, watch: Watch[M]) -> None:
         with self._lock:
             if watch is self._all and not self._closed:
-                if watch.state is State.REFUSED:
-                    self._all, self._all_refused = None, True
-                    self._retire(watch)
                 self._arrange()
         self._changed()
 
     def _tell_of(self, rest: list[str]) -> None:
-        if rest:
+        if rest and self._all is not None:
+            name, instead = self._all.mirror.name, self._each[min(self._each)].mirror.instead
             self._notes.say(
-                "too many namespaces",
-                f"{_MOST_WATCHES} namespaces are watched one by one, because all at once are "
-                f"refused; {len(rest)} more are read without a watch",
+                f"{name}, too many namespaces",
+                f"{name} in {_MOST_WATCHES} namespaces are watched one by one, because all at once "
+                f"are refused; {len(rest)} more are not watched: {instead}",
             )

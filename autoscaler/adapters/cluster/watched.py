@@ -1,4 +1,4 @@
-"""The cluster as watches show it: scales and pods without a request for each target."""
+"""The cluster as watches show it: scales, pods and other autoscalers without asking for each."""
 
 import threading
 from collections import defaultdict
@@ -7,6 +7,7 @@ from functools import partial
 
 from autoscaler import clock
 from autoscaler.adapters.cluster.api import Api
+from autoscaler.adapters.cluster.autoscalers import AutoscalerMirror, Autoscalers
 from autoscaler.adapters.cluster.kinds import ScalableKinds
 from autoscaler.adapters.cluster.mirrors import Notes, Pace
 from autoscaler.adapters.cluster.pod_lists import Pods
@@ -29,9 +30,11 @@ _MOST_POD_NAMESPACES = 8
 _Kind = tuple[str, str]
 """apiVersion and kind, as a target's reference has them."""
 
+_AnyScopes = WatchScopes[ScaleMirror] | WatchScopes[PodMirror] | WatchScopes[AutoscalerMirror]
+
 
 class WatchedCluster:
-    """Scales and pods of the targets, from watches where there can be any.
+    """Scales and pods of the targets, and who else scales them, from watches where possible.
 
     What is at hand never waits for anything.  ``on_note`` is told, on some thread, a sentence
     for each thing that cannot be watched and is read directly instead.
@@ -60,6 +63,10 @@ class WatchedCluster:
         self._closed = False
         self._wanted: dict[_Kind, frozenset[Key]] = {}
         self._scale_watches: dict[_Kind, WatchScopes[ScaleMirror]] = {}
+        self._autoscalers = Autoscalers()
+        self._autoscaler_watches = WatchScopes(
+            self._autoscaler_watch, 1, self._notes, self._tell_change
+        )
         self._asked: dict[str, frozenset[str]] = {}
         """By namespace, the selectors that were asked for and were not at hand."""
         self._pod_watches = WatchScopes(
@@ -82,6 +89,7 @@ class WatchedCluster:
             if self._closed:
                 return
             self._targets = tuple(targets)
+            self._autoscaler_watches.need({target.namespace for target in targets})
             old, self._wanted = (
                 self._wanted,
                 {kind: frozenset(keys) for kind, keys in wanted.items()},
@@ -97,7 +105,14 @@ class WatchedCluster:
         """Wait until all that can be watched is at hand; False when the deadline comes first."""
         with self._changed:
             return self._changed.wait_for(
-                lambda: self._closed or (self._scales_settled() and self._pod_watches.settled),
+                lambda: (
+                    self._closed
+                    or (
+                        self._scales_settled()
+                        and self._pod_watches.settled
+                        and self._autoscaler_watches.settled
+                    )
+                ),
                 timeout=max(0.0, deadline - clock.monotonic()),
             )
 
@@ -105,8 +120,11 @@ class WatchedCluster:
         """End the watches, within about a second; what is asked of them now must be read."""
         with self._lock:
             self._closed = True
-            scopes: list[WatchScopes[ScaleMirror] | WatchScopes[PodMirror]]
-            scopes = [*self._scale_watches.values(), self._pod_watches]
+            scopes: list[_AnyScopes] = [
+                *self._scale_watches.values(),
+                self._pod_watches,
+                self._autoscaler_watches,
+            ]
         self._tell_change()
         deadline = clock.monotonic() + _CLOSE_SECONDS
         for watches in scopes:
@@ -119,18 +137,33 @@ class WatchedCluster:
     def scale_at_hand(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:
         """Return the scale as the watch shows it; None where it must be read.
 
-        Unavailable says that the object is not there, or that the watch is broken for so long
-        that what it showed cannot be trusted.
+        Unavailable says that the object is not there, that the watch is broken for so long that
+        what it showed cannot be trusted, or that it is not known yet who else scales there.
         """
+        return self._autoscalers_missing(namespace) or self._scale(namespace, ref)
+
+    def _autoscalers_missing(self, namespace: str) -> Unavailable | None:
+        """Say that nothing can be decided before the other autoscalers were listed once."""
+        if self._closed or self._autoscalers.knows(namespace):
+            return None
+        watch = self._autoscaler_watches.find(namespace)
+        if watch is None or watch.state is not State.STARTING:
+            return None
+        return watch.doubt or Unavailable(f"the list of {watch.mirror.name} is not there yet")
+
+    def _scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:
         watches = self._scale_watches.get((ref.api_version, ref.kind))
         watch = watches.find(namespace) if watches is not None else None
         if watch is None or watch.state is not State.SYNCED or self._closed:
             return None
         return watch.doubt or watch.mirror.at_hand(namespace, ref.name)
 
-    def controller_at_hand(self, namespace: str, ref: ScaleTargetRef) -> str | None:  # noqa: ARG002
-        """Return the words for another autoscaler of the object; None where there is none."""
-        return None
+    def controller_at_hand(self, namespace: str, ref: ScaleTargetRef) -> str | None:
+        """Return the words for a HorizontalPodAutoscaler of the object; None without one.
+
+        While the watch of them is broken, those that were there last are taken to be there.
+        """
+        return self._autoscalers.controller(namespace, ref)
 
     def read(self, namespace: str, ref: ScaleTargetRef, deadline: float) -> Scale | Unavailable:
         """Read the scale from the API server."""
@@ -205,6 +238,12 @@ class WatchedCluster:
         mirror = PodMirror(namespace, self._selectors, self._await_scales, self._reader)
         return Watch(self._api, mirror, self._pace, self._notes, changed)
 
+    def _autoscaler_watch(
+        self, namespace: str, changed: Changed[AutoscalerMirror]
+    ) -> Watch[AutoscalerMirror]:
+        mirror = AutoscalerMirror(self._autoscalers, namespace)
+        return Watch(self._api, mirror, self._pace, self._notes, changed)
+
     def _ask(self, namespace: str, selector: str) -> None:
         with self._lock:
             if self._closed:
@@ -227,7 +266,7 @@ class WatchedCluster:
         for target in targets:
             if needs_pods(target.spec):
                 selectors = known.setdefault(target.namespace, set())
-                scale = self.scale_at_hand(target.namespace, target.spec.scale_target_ref)
+                scale = self._scale(target.namespace, target.spec.scale_target_ref)
                 if isinstance(scale, Scale):
                     selectors.add(scale.selector)
         return {namespace: frozenset(selectors) for namespace, selectors in known.items()}

@@ -2,12 +2,13 @@
 
 import dataclasses
 import threading
+from collections.abc import Callable
 
 from autoscaler.adapters.prometheus.answers import answer_of
 from autoscaler.adapters.prometheus.credentials import read_credentials, redact
 from autoscaler.adapters.prometheus.failures import QueryError, too_slow
 from autoscaler.adapters.prometheus.options import PrometheusOptions
-from autoscaler.adapters.prometheus.session import QuerySession, ask
+from autoscaler.adapters.prometheus.session import OnRequest, QuerySession, ask
 from autoscaler.adapters.prometheus.tls import POOL_SIZE, ConnectionPools
 from autoscaler.adapters.prometheus.tries import GRACE_SECONDS, Tries
 from autoscaler.adapters.prometheus.within import Deadline, Expired, Stopped
@@ -21,14 +22,24 @@ class PrometheusReader:
 
     May be used by many threads at once.  ``stop`` ends every wait, that for an answer too; an
     answer with more than ``most_bytes`` is refused.  The time of evaluation is the server's.
+    ``on_request`` is told of each request, ``on_retry`` of each that follows a failed one of the
+    same query, both on the threads that send them.
     """
 
     def __init__(
-        self, options: PrometheusOptions, stop: threading.Event, most_bytes: int = MOST_BYTES
+        self,
+        options: PrometheusOptions,
+        stop: threading.Event,
+        most_bytes: int = MOST_BYTES,
+        *,
+        on_request: OnRequest = lambda *_: None,
+        on_retry: Callable[[], None] = lambda: None,
     ) -> None:
         self._options = options
         self._stop = stop
         self._most_bytes = most_bytes
+        self._on_request = on_request
+        self._on_retry = on_retry
         self._subject = f"Prometheus at {options.shown_url}"
         self._pools = ConnectionPools(options)
         self._deadline = Deadline(4 * POOL_SIZE, stop)
@@ -45,7 +56,10 @@ class PrometheusReader:
             return self._attempt(promql, seconds)
 
         try:
-            return Tries(attempt, self._options.timeout_seconds, deadline, self._stop).run()
+            tries = Tries(
+                attempt, self._options.timeout_seconds, deadline, self._stop, self._on_retry
+            )
+            return tries.run()
         except QueryError as error:
             return QueryFailure(error.message)
 
@@ -66,7 +80,12 @@ class PrometheusReader:
     def _exchange(self, promql: str, seconds: float) -> Answer:
         credentials = read_credentials(self._options)
         session = QuerySession(
-            self._options, self._pools.current(), credentials, seconds, self._most_bytes
+            self._options,
+            self._pools.current(),
+            credentials,
+            seconds,
+            self._most_bytes,
+            self._on_request,
         )
         try:
             answer = answer_of(self._subject, ask(self._options, session, promql))

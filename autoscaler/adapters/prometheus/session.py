@@ -8,6 +8,7 @@ can hold that request's deadline and credentials; the connections are shared and
 """
 
 import ipaddress
+from collections.abc import Callable
 
 import requests
 import urllib3
@@ -26,6 +27,9 @@ from autoscaler.adapters.prometheus.refusals import refusal
 _SUCCESS = b'{"status":"success"'
 _CHUNK_BYTES = 65_536
 _NO_RETRIES = urllib3.Retry(total=0)
+
+OnRequest = Callable[[str, float], None]
+"""Is told the HTTP status of each request, empty where none came, and the seconds it took."""
 
 
 class WholeAnswer(requests.Response):
@@ -58,6 +62,7 @@ class QuerySession(requests.Session):
         credentials: Credentials,
         seconds: float,
         most_bytes: int,
+        on_request: OnRequest,
     ) -> None:
         super().__init__()
         self.trust_env = False
@@ -72,6 +77,7 @@ class QuerySession(requests.Session):
         self._seconds = seconds
         self._expires = clock.monotonic() + seconds
         self._most_bytes = most_bytes
+        self._on_request = on_request
         self._subject = f"Prometheus at {options.shown_url}"
 
     def get_adapter(self, url: str) -> BaseAdapter:  # noqa: ARG002 - the signature of requests
@@ -107,9 +113,11 @@ class QuerySession(requests.Session):
             "allow_redirects": False,
             "timeout": urllib3.Timeout(total=self._seconds),
         }
+        begun, status = clock.monotonic(), ""
         try:
             with super().send(request, **settings) as response:  # type: ignore[arg-type]  # as given
                 body = self._read(response.raw)
+                status = str(response.status_code)
         except (
             requests.RequestException,
             urllib3.exceptions.HTTPError,
@@ -119,6 +127,8 @@ class QuerySession(requests.Session):
             raise connection_failure(
                 error, self._subject, self._options.host, self._seconds
             ) from None
+        finally:
+            self._on_request(status, clock.monotonic() - begun)
         if response.status_code != 200 or not body.startswith(_SUCCESS):
             body = redact_body(body, self._secrets)
         if response.status_code != 200:

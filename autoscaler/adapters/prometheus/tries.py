@@ -22,6 +22,7 @@ class Tries:
 
     ``ask`` is given the seconds that it may take: ``timeout_seconds`` or what is left until
     ``deadline`` (of `clock.monotonic`).  ``stop`` ends a wait, and there is no further try.
+    ``on_retry`` is told of each try after the first.
     """
 
     def __init__(
@@ -30,11 +31,13 @@ class Tries:
         timeout_seconds: float,
         deadline: float,
         stop: threading.Event,
+        on_retry: Callable[[], None] = lambda: None,
     ) -> None:
         self._ask = ask
         self._timeout = timeout_seconds
         self._deadline = deadline
         self._stop = stop
+        self._on_retry = on_retry
         self._count = 0
         self._last: QueryError | None = None
         self._backoff = tenacity.wait_random_exponential(
@@ -67,6 +70,8 @@ class Tries:
         if left <= 0:
             raise QueryError("there was no time left to ask Prometheus")
         self._count += 1
+        if self._count > 1:
+            self._on_retry()
         try:
             return self._ask(min(left, self._timeout))
         except QueryError as error:

@@ -55,6 +55,15 @@ REPLICA_SETS = _scaled("apps", "replicasets", "ReplicaSet", "rs")
 STATEFUL_SETS = _scaled("apps", "statefulsets", "StatefulSet", "sts")
 REPLICATION_CONTROLLERS = _scaled("", "replicationcontrollers", "ReplicationController", "rc")
 PODS = Resource("", "v1", "pods", "Pod", short_names=("po",))
+EVENTS = Resource("", "v1", "events", "Event", short_names=("ev",), status=False)
+AUTOSCALERS = Resource(
+    "autoscaling",
+    "v2",
+    "horizontalpodautoscalers",
+    "HorizontalPodAutoscaler",
+    short_names=("hpa",),
+)
+LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease", status=False)
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False, short_names=("ns",))
 CRDS = Resource(
     "apiextensions.k8s.io",
@@ -65,7 +74,7 @@ CRDS = Resource(
     short_names=("crd", "crds"),
 )
 WORKLOADS = (DEPLOYMENTS, STATEFUL_SETS, REPLICA_SETS, REPLICATION_CONTROLLERS)
-BUILT_IN = (*WORKLOADS, PODS, NAMESPACES, CRDS)
+BUILT_IN = (*WORKLOADS, PODS, EVENTS, AUTOSCALERS, LEASES, NAMESPACES, CRDS)
 
 
 def of_definition(crd: Mapping[str, Any]) -> list[Resource]:

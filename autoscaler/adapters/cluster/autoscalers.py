@@ -1,0 +1,215 @@
+"""Which objects a HorizontalPodAutoscaler controls, be it made by hand or by KEDA."""
+
+import threading
+from collections.abc import Callable, Collection
+from functools import cached_property
+from typing import TypedDict, cast
+from urllib.parse import quote
+
+from autoscaler.adapters.cluster.api import Api
+from autoscaler.adapters.cluster.failures import Failure, JsonObject
+from autoscaler.adapters.cluster.mirrors import EACH_NAMESPACE, Pace
+from autoscaler.adapters.cluster.watch_requests import WatchRequests
+from autoscaler.adapters.cluster.watch_scopes import ALL
+from autoscaler.core.spec import ScaleTargetRef
+
+_FORBIDDEN = 403
+_KEDA_KIND = "ScaledObject"
+_KEDA_LABEL = "scaledobject.keda.sh/name"
+
+_Controlled = tuple[str, str, str, str]
+"""Namespace, group, kind and name of an object; as for the HPA, the version is no matter."""
+
+_Name = tuple[str, str]
+"""Namespace and name of a HorizontalPodAutoscaler."""
+
+_Entry = tuple[_Controlled, str]
+"""What a HorizontalPodAutoscaler controls, and the words for it."""
+
+
+class _OwnerJson(TypedDict, total=False):
+    kind: str
+    name: str
+
+
+class _MetadataJson(TypedDict, total=False):
+    namespace: str
+    name: str
+    labels: dict[str, str] | None
+    ownerReferences: list[_OwnerJson] | None
+
+
+class _TargetJson(TypedDict, total=False):
+    apiVersion: str
+    kind: str
+    name: str
+
+
+class _SpecJson(TypedDict):
+    scaleTargetRef: _TargetJson
+
+
+class _AutoscalerJson(TypedDict):
+    metadata: _MetadataJson
+    spec: _SpecJson
+
+
+class Autoscalers:
+    """The HorizontalPodAutoscalers that are known, by what they control.
+
+    Several mirrors may fill it, each its own namespace, or ALL.  What is known stands until it is
+    known better: whoever may not list them any more goes on with the last list.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._entries: dict[_Name, _Entry] = {}
+        self._words: dict[_Controlled, tuple[str, ...]] = {}
+        self._listed: frozenset[str] = frozenset()
+
+    def controller(self, namespace: str, ref: ScaleTargetRef) -> str | None:
+        """Return the words for the one that controls an object; None where none is known."""
+        with self._lock:
+            words = self._words.get((namespace, ref.group, ref.kind, ref.name))
+        return None if words is None else words[0]
+
+    def knows(self, namespace: str) -> bool:
+        """Tell whether those of a namespace were listed once."""
+        return namespace in self._listed or ALL in self._listed
+
+    def replace(self, scope: str, entries: dict[_Name, _Entry]) -> None:
+        """Put the list of a namespace, or of ALL, in force."""
+        with self._lock:
+            gone = [name for name in self._entries if scope in {ALL, name[0]}]
+            for name in gone:
+                self._put(name, None)
+            for name, entry in entries.items():
+                self._put(name, entry)
+            self._listed |= {scope}
+
+    def put(self, name: _Name, entry: _Entry | None) -> None:
+        """Take in one of them; None says that it is gone."""
+        with self._lock:
+            self._put(name, entry)
+
+    def _put(self, name: _Name, entry: _Entry | None) -> None:
+        old = self._entries.pop(name, None)
+        if old is not None:
+            left = tuple(words for words in self._words.pop(old[0]) if words != old[1])
+            if left:
+                self._words[old[0]] = left
+        if entry is not None:
+            self._entries[name] = entry
+            controlled, words = entry
+            self._words[controlled] = tuple(sorted((*self._words.get(controlled, ()), words)))
+
+
+class AutoscalerMirror:
+    """Fits `mirrors.Mirror` for the HorizontalPodAutoscalers of one namespace, or of ALL."""
+
+    def __init__(self, known: Autoscalers, namespace: str) -> None:
+        name = "HorizontalPodAutoscaler.autoscaling"
+        self.name = name if namespace == ALL else f'{name} in namespace "{namespace}"'
+        self.instead = (
+            EACH_NAMESPACE
+            if namespace == ALL
+            else "a target that one of them controls is not refused there"
+        )
+        self._known = known
+        self._namespace = namespace
+        self._listing: dict[_Name, _Entry] = {}
+
+    def path(self, deadline: float) -> str:  # noqa: ARG002 - every server has them there
+        """Return the path; autoscaling/v2 is served by every version since 1.23."""
+        where = f"/namespaces/{quote(self._namespace, safe='')}" if self._namespace else ""
+        return f"/apis/autoscaling/v2{where}/horizontalpodautoscalers"
+
+    def begin(self) -> None:
+        """Begin a list."""
+        self._listing = {}
+
+    def add(self, items: list[JsonObject]) -> None:
+        """Take in a page.  Raises one of MALFORMED for what names no target."""
+        self._listing.update(map(_read, items))
+
+    def commit(self, version: str) -> None:  # noqa: ARG002 - no event is older than the list
+        """Put the list in force."""
+        self._known.replace(self._namespace, self._listing)
+        self._listing = {}
+
+    def apply(self, kind: str, obj: JsonObject, version: str) -> None:  # noqa: ARG002 - in order
+        """Take in an event.  Raises one of MALFORMED for what names no target."""
+        if kind != "BOOKMARK":
+            name, entry = _read(obj)
+            self._known.put(name, None if kind == "DELETED" else entry)
+
+    def clear(self) -> None:
+        """Leave what is known as it is: not to write is the safe side."""
+
+
+class ListedAutoscalers:
+    """Fits `app.ports.AtHand` where only HorizontalPodAutoscalers are at hand, listed once.
+
+    They are listed when they are asked for first, all at once or else by namespace; ``on_note`` is
+    told why they cannot be.
+    """
+
+    def __init__(
+        self, api: Api, namespaces: Collection[str], on_note: Callable[[str], None]
+    ) -> None:
+        self._api = api
+        self._namespaces = sorted(set(namespaces))
+        self._on_note = on_note
+
+    def controller_at_hand(self, namespace: str, ref: ScaleTargetRef) -> str | None:
+        """Return the words for the one that controls an object; None where none is known."""
+        return self._known.controller(namespace, ref)
+
+    def scale_at_hand(self, namespace: str, ref: ScaleTargetRef) -> None:
+        """Know nothing."""
+
+    def pods_at_hand(self, namespace: str, selector: str) -> None:
+        """Know nothing."""
+
+    @cached_property
+    def _known(self) -> Autoscalers:
+        known = Autoscalers()
+        every = [ALL] if len(self._namespaces) > 1 else []
+        for scope in [*every, *self._namespaces]:
+            failure = self._list(known, scope)
+            if failure is None and scope == ALL:
+                break
+            forbidden = failure is not None and failure.status == _FORBIDDEN
+            if failure is not None and not (forbidden and scope == ALL):
+                self._on_note(
+                    "it is not known whether a HorizontalPodAutoscaler controls a target too: "
+                    f"{failure.message}"
+                )
+                if not forbidden:
+                    break
+        return known
+
+    def _list(self, known: Autoscalers, scope: str) -> Failure | None:
+        mirror = AutoscalerMirror(known, scope)
+        listed = WatchRequests(self._api, mirror, Pace()).list_all(mirror.path(0.0))
+        return listed if isinstance(listed, Failure) else None
+
+
+def _read(obj: JsonObject) -> tuple[_Name, _Entry]:
+    autoscaler = cast("_AutoscalerJson", obj)
+    metadata, target = autoscaler["metadata"], autoscaler["spec"]["scaleTargetRef"]
+    namespace, name = metadata["namespace"], metadata["name"]
+    group = target.get("apiVersion", "").rpartition("/")[0]
+    words = f'HorizontalPodAutoscaler "{name}"'
+    keda = _scaled_object(metadata)
+    if keda:
+        words = f'{words} of {_KEDA_KIND} "{keda}"'
+    return (namespace, name), ((namespace, group, target["kind"], target["name"]), words)
+
+
+def _scaled_object(metadata: _MetadataJson) -> str:
+    """Return the name of the ScaledObject that KEDA made it for; empty for none."""
+    for owner in metadata.get("ownerReferences") or ():
+        if owner.get("kind") == _KEDA_KIND:
+            return owner.get("name", "")
+    return (metadata.get("labels") or {}).get(_KEDA_LABEL, "")

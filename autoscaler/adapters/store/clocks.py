@@ -1,0 +1,72 @@
+"""Time across a restart: by how much instants move that were written by another process.
+
+The running daemon moves its histories when the clock is set (`autoscaler.clock.Steps`).  A
+process that reads them later does the same for what happened in between, as far as it can know.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from autoscaler import clock
+from autoscaler.core.history import History
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """One instant by two clocks: Unix seconds, and steady seconds since the boot ``boot_id``."""
+
+    wall: float
+    steady: float
+    boot_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resumption:
+    """The histories to go on with, by the clock of now.
+
+    ``moved`` are the seconds by which every instant was moved, ``absent`` those that count as
+    passed since the last save.
+    """
+
+    histories: Mapping[str, History] = field(default_factory=dict)
+    moved: float = 0.0
+    absent: float = 0.0
+
+
+def this_boot() -> str:
+    """Return what names the machine's present boot; empty where the system does not tell."""
+    try:
+        return _BOOT_ID.read_text("ascii").strip()
+    except (OSError, ValueError):
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """The clocks that the store reads."""
+
+    wall: Callable[[], float] = clock.wall
+    steady: Callable[[], float] = clock.steady
+    monotonic: Callable[[], float] = clock.monotonic
+    boot_id: Callable[[], str] = this_boot
+
+    def stamp(self) -> Stamp:
+        """Return the present instant."""
+        return Stamp(self.wall(), self.steady(), self.boot_id())
+
+
+def seconds_to_move(saved: Stamp, now: Stamp) -> float:
+    """Return by how many seconds the instants that were saved move.
+
+    Within one boot the steady clock tells how much time has passed, and the rest was somebody
+    who set the clock.  After another boot, or on another machine, nothing tells: a clock that is
+    wrong by minutes would free windows and periods by as much.  No time counts as passed then,
+    and the last saved instant is now.  A limit is thereby kept for too long at worst, and never
+    by more than its own length.
+    """
+    if saved.boot_id and saved.boot_id == now.boot_id and saved.steady <= now.steady:
+        return clock.Steps(saved.wall, saved.steady).take(now.wall, now.steady)
+    return now.wall - saved.wall

@@ -1,0 +1,159 @@
+"""One open database, and what is known to be in it."""
+
+import os
+import sqlite3
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+
+from autoscaler.adapters.store.changes import Changes, put
+from autoscaler.adapters.store.clocks import Stamp
+from autoscaler.adapters.store.contents import Contents, MalformedError, Record, read
+from autoscaler.adapters.store.files import DATABASE, UnusableError, lock, read_only, set_aside
+from autoscaler.adapters.store.schema import SCRIPTS, migrate, version_of
+from autoscaler.core.history import History
+
+_BUSY_SECONDS = 10.0
+"""How long a statement waits for another program that has locked the database."""
+
+_WAL_BYTES = 16 * 1024 * 1024
+"""What a large transaction leaves at most of the write-ahead log, once the database has it."""
+
+_OLDEST_SQLITE = (3, 37)
+"""The first that knows strict tables; an older one takes a good file for a damaged one."""
+
+_NOTHING = Record(History())
+
+
+class Database:
+    """The database of a directory that is locked for this process.
+
+    It belongs to the thread that opened it.  After an error it is only good for `close`.
+    """
+
+    def __init__(
+        self, path: Path, lock: int, connection: sqlite3.Connection, numbers: dict[str, int]
+    ) -> None:
+        self._path = path
+        self._lock = lock
+        self._connection = connection
+        self._file = _identity(path)
+        self._numbers = numbers
+        self._next_number = max(numbers.values(), default=0) + 1
+
+    def save(
+        self, wanted: Mapping[str, Record], unsaved: Mapping[str, Record | None], stamp: Stamp
+    ) -> None:
+        """Make the file hold what is wanted of the unsaved targets, in one transaction.
+
+        ``unsaved`` has what the file holds of them.  Raises UnusableError, OSError or
+        sqlite3.Error, and the file is as it was.
+        """
+        if _identity(self._path) != self._file:
+            raise UnusableError(f"{self._path} was replaced while it was in use")
+        changes = self._changes(wanted, unsaved)
+        connection = self._connection
+        connection.execute("BEGIN IMMEDIATE")
+        changes.apply(connection)
+        put(connection, "clock", [(0, stamp.wall, stamp.steady, stamp.boot_id)])
+        connection.execute("COMMIT")
+
+    def close(self) -> None:
+        """Close the file, and let go of the directory."""
+        try:
+            self._connection.close()
+        finally:
+            os.close(self._lock)
+
+    def _changes(
+        self, wanted: Mapping[str, Record], unsaved: Mapping[str, Record | None]
+    ) -> Changes:
+        changes, numbers = Changes(), self._numbers
+        for key, old in unsaved.items():
+            new = wanted.get(key)
+            if new is None:
+                if old is not None:
+                    changes.drop(numbers.pop(key))
+                continue
+            if old is None:
+                numbers[key] = self._next_number
+                changes.add(self._next_number, key)
+                self._next_number += 1
+            changes.record(numbers[key], old or _NOTHING, new)
+        return changes
+
+
+def open_database(
+    directory: Path, now: float, on_set_aside: Callable[[str], None]
+) -> tuple[Database, Contents]:
+    """Open the database of a directory, or make it, and read it.
+
+    One that cannot be read is set aside under a name with the Unix time ``now``, ``on_set_aside``
+    is told so, and a new one begun.  One of a newer version is left as it is.  Raises
+    UnusableError, OSError or sqlite3.Error.
+    """
+    if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
+        raise UnusableError(f"Python's SQLite is {sqlite3.sqlite_version}; 3.37 is needed")
+    path, descriptor = directory / DATABASE, lock(directory)
+    try:
+        _refuse_newer(path)
+        try:
+            connection, contents = _open(path)
+        except (MalformedError, LookupError, TypeError, ValueError, sqlite3.Error) as error:
+            if isinstance(error, sqlite3.Error) and not _is_damage(error):
+                raise
+            aside = set_aside(path, now)
+            on_set_aside(f"{path} cannot be read ({error}) and is now {aside.name}")
+            connection, contents = _open(path)
+        return Database(path, descriptor, connection, contents.numbers), contents
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def _refuse_newer(path: Path) -> None:
+    if not path.exists():
+        return
+    try:
+        with closing(read_only(path)) as connection:
+            version = version_of(connection)
+    except sqlite3.DatabaseError:
+        return  # opening it for good tells what is wrong
+    if version > len(SCRIPTS):
+        raise UnusableError(
+            f"{path} is of a newer version of autoscaler (its tables have version {version}, "
+            f"this one knows {len(SCRIPTS)}) and is left as it is"
+        )
+
+
+def _open(path: Path) -> tuple[sqlite3.Connection, Contents]:
+    """Open a database, make its tables current, and read it."""
+    connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        # A commit that was promised outlives a loss of power.
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES:d}")
+        _check(connection)
+        migrate(connection)
+        return connection, read(connection)
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _is_damage(error: sqlite3.Error) -> bool:
+    """Tell a file that is damaged, no database, or has other tables, from one out of reach."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    return code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}
+
+
+def _check(connection: sqlite3.Connection) -> None:
+    (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if verdict != "ok":
+        raise MalformedError(verdict)
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_dev, status.st_ino

@@ -1,0 +1,155 @@
+"""What differs between two configurations: for each target, and for everything else."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pydantic.alias_generators import to_camel
+
+from autoscaler.config.durations import format_seconds
+from autoscaler.config.problems import Location, one_line, path_of
+from autoscaler.config.settings import Address, Config
+from autoscaler.config.spec_rules import SOURCES
+from autoscaler.core import quantity
+from autoscaler.core.selectors import LabelSelector
+from autoscaler.core.target import Target
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+AT_RESTART = frozenset({"stateDirectory", "listen", "leaderElection"})
+"""The keys whose changes take effect when the daemon starts again."""
+
+_HIDDEN = "(not shown)"
+_SECRET = {("prometheus", "headers"), ("prometheus", "queryParameters")}
+_NAMES = {"promql": "query"}
+_QUANTITIES = {("target", "value"), ("target", "averageValue")}
+_LONGEST_SHOWN = 200
+
+_Parts = dict[str | int, object]
+"""What a value consists of, by key or position in the YAML."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """A field that differs: where it stands in the YAML, and both values.
+
+    None means absent.  Secrets are not among the values.
+    """
+
+    path: str
+    before: str | None
+    after: str | None
+
+    def __str__(self) -> str:
+        """Write it as ``maxReplicas: 10 -> 20``."""
+        before, after = (
+            "nothing" if value is None else one_line(value, _LONGEST_SHOWN)
+            for value in (self.before, self.after)
+        )
+        return f"{self.path}: {before} -> {after}"
+
+
+@dataclass(frozen=True, slots=True)
+class TargetChange:
+    """A target that both configurations have and describe differently."""
+
+    key: str
+    fields: tuple[FieldChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What a reload changes.  Targets are named by their keys, in the order of the files."""
+
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: tuple[TargetChange, ...] = ()
+    settings: tuple[FieldChange, ...] = ()
+    """Of all but the targets, in force at once."""
+    at_restart: tuple[FieldChange, ...] = ()
+    """Of the keys that are read only when the daemon starts."""
+
+
+def compare(before: Config, after: Config) -> Comparison:
+    """Say what a reload changes: values as they are in force, with defaults filled in.
+
+    Where the targets stand, in which file and in which order, makes no difference.
+    """
+    old = {target.key: target for target in before.targets}
+    new = {target.key: target for target in after.targets}
+    both = (
+        TargetChange(key, tuple(_changes(_of_target(old[key], before), _of_target(target, after))))
+        for key, target in new.items()
+        if key in old and target != old[key]
+    )
+    settings = tuple(_changes(_of_settings(before), _of_settings(after)))
+    late = tuple(change for change in settings if change.path.partition(".")[0] in AT_RESTART)
+    return Comparison(
+        added=tuple(key for key in new if key not in old),
+        removed=tuple(key for key in old if key not in new),
+        changed=tuple(change for change in both if change.fields),
+        settings=tuple(change for change in settings if change not in late),
+        at_restart=late,
+    )
+
+
+def _of_settings(config: Config) -> _Parts:
+    parts = _parts(config) | _parts(config.flags)  # which stand at the top of the YAML
+    left_out = {"path", "sources", "targets", "flags"}
+    return {key: value for key, value in parts.items() if key not in left_out}
+
+
+def _of_target(target: Target, config: Config) -> _Parts:
+    metrics = [
+        {"type": metric.type, SOURCES[metric.type]: metric, "query": query}
+        for metric, query in zip(target.spec.metrics, target.queries, strict=True)
+    ]
+    own_period = None if target.sync_period == config.sync_period else target.sync_period
+    return _parts(target.spec) | {"metrics": metrics, "syncPeriod": own_period}
+
+
+def _changes(before: object, after: object, place: Location = ()) -> Iterator[FieldChange]:
+    """Walk to the values that differ."""
+    if before == after:
+        return
+    old, new = _inside(before), _inside(after)
+    if old is None and new is None:
+        yield FieldChange(path_of(place), _shown(before, place), _shown(after, place))
+        return
+    for key in {**(old or {}), **(new or {})}:
+        yield from _changes((old or {}).get(key), (new or {}).get(key), (*place, key))
+
+
+def _inside(value: object) -> _Parts | None:
+    """Return the parts of a value; None of what has none."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, tuple | list):
+        return dict(enumerate(value))
+    if isinstance(value, LabelSelector):
+        labels = dict(value.match_labels)
+        return {"matchLabels": labels, "matchExpressions": value.match_expressions}
+    if dataclasses.is_dataclass(value) and not isinstance(value, Address | type):
+        return _parts(value)
+    return None
+
+
+def _parts(thing: "DataclassInstance") -> _Parts:
+    names = (each.name for each in dataclasses.fields(thing))
+    return {_NAMES.get(name) or to_camel(name): getattr(thing, name) for name in names}
+
+
+def _shown(value: object, place: Location) -> str | None:
+    if value is None:
+        return None
+    if place[:2] in _SECRET:
+        return _HIDDEN
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and place[-1] != "tolerance":
+        return format_seconds(value)
+    if isinstance(value, int) and place[-2:] in _QUANTITIES:
+        return quantity.format_milli(value)
+    return str(value) or '""'

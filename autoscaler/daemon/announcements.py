@@ -1,0 +1,159 @@
+"""What happens to the daemon itself, told wherever somebody may look.
+
+To the log, the health pages, the metrics and the service manager: each has one method here.
+"""
+
+from structlog.typing import FilteringBoundLogger
+
+from autoscaler import __version__
+from autoscaler.adapters.store import Resumption
+from autoscaler.config import Address, Config, ConfigError
+from autoscaler.daemon.exposition import Instruments
+from autoscaler.daemon.health import Component, Health
+from autoscaler.daemon.leadership import Standing
+from autoscaler.daemon.notify import Notifier
+
+_LEAST_MOVE_SECONDS = 1.0
+
+
+class Announcements:
+    """Tells each thing once, on whatever thread it happens."""
+
+    def __init__(
+        self,
+        log: FilteringBoundLogger,
+        health: Health,
+        instruments: Instruments,
+        notifier: Notifier,
+    ) -> None:
+        self._log = log
+        self._health = health
+        self._instruments = instruments
+        self._notifier = notifier
+        self._standing = ""
+        self._refusal = ""
+        self._targets = 0
+
+    # -- life --------------------------------------------------------------------------------
+
+    def listening(self, address: Address) -> None:
+        """Tell where metrics and health are served."""
+        self._log.info("listening", address=str(address))
+
+    def serving(self, config: Config) -> None:
+        """Tell that the syncs have begun."""
+        self._log.info(
+            "started",
+            version=__version__,
+            targets=len(config.targets),
+            sync_period_seconds=config.sync_period,
+        )
+        self.configured(config)
+
+    def configured(self, config: Config) -> None:
+        """Tell that a configuration is in force."""
+        self._targets = len(config.targets)
+        self._refusal = ""
+        message = f"{config.path} is in force, {self._targets} targets"
+        self._health.tell(Component.CONFIGURATION, ok=True, message=message)
+        self._notifier.ready(self._status())
+
+    def stopping(self) -> None:
+        """Tell that the daemon is about to end."""
+        self._notifier.stopping()
+
+    def stopped(self, signal: str | None) -> None:
+        """Tell that the daemon has ended."""
+        self._log.info("stopped", signal=signal)
+
+    # -- what a part of the daemon says -------------------------------------------------------
+
+    def not_watched(self, sentence: str) -> None:
+        """Tell what cannot be watched, or can be again."""
+        self._log.warning("not_watched", message=sentence)
+        self._instruments.watch_noted()
+
+    def events(self, sentence: str) -> None:
+        """Tell whether Events can be written."""
+        self._log.warning("events", message=sentence)
+
+    def state(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - the shape of the store's call
+        """Tell whether state can be kept."""
+        if ok:
+            self._log.info("state", message=sentence)
+        else:
+            self._log.warning("state", message=sentence)
+            self._instruments.store_error()
+        self._health.tell(Component.STATE, ok=ok, message=sentence)
+
+    def resumed(self, resumption: Resumption) -> None:
+        """Tell what the daemon remembers of an earlier run."""
+        self._log.info(
+            "resumed",
+            message="histories go on where an earlier run left them",
+            targets=len(resumption.histories),
+            absent_seconds=round(resumption.absent, 3),
+            moved_seconds=round(resumption.moved, 3),
+        )
+        if abs(resumption.moved) >= _LEAST_MOVE_SECONDS:
+            self._log.warning(
+                "clock_set",
+                message="the clock cannot be trusted to tell how long the daemon was away; "
+                "windows and periods last as if it had not been set",
+                seconds=round(resumption.moved, 3),
+            )
+
+    def leadership(self, standing: Standing, sentence: str) -> None:
+        """Tell where this process stands in the election."""
+        lost = standing in {Standing.LOST, Standing.UNREADABLE}
+        tell = self._log.warning if lost else self._log.info
+        tell("leadership", message=sentence, standing=standing.value)
+        self._health.tell(Component.LEADERSHIP, ok=not lost, message=sentence)
+        self._instruments.leads(leading=standing is Standing.LEADER)
+        self._standing = standing.value
+        self._notifier.status(self._status())
+
+    def fault(self, error: BaseException) -> None:
+        """Tell of a defect, with its traceback."""
+        self._log.error("fault", exc_info=error)
+        self._instruments.fault()
+
+    # -- reload --------------------------------------------------------------------------------
+
+    def reloading(self) -> None:
+        """Tell that the configuration is read again."""
+        self._notifier.reloading()
+
+    def reload_refused(self, error: ConfigError, config: Config) -> None:
+        """Tell that a new configuration is bad, and that the old ``config`` stays in force."""
+        first, more = error.problems[0], len(error.problems) - 1
+        others = f" (and {more} more)" if more else ""
+        self._log.error(
+            "reload_failed",
+            message="the new configuration is refused; the one before it stays in force",
+            problems=[str(problem) for problem in error.problems],
+        )
+        self.not_reloaded(f"refused: {first}{others}; the last good one is in force", config)
+
+    def reload_impossible(self, error: Exception, config: Config) -> None:
+        """Tell that a valid configuration cannot be put in force."""
+        self._log.error("reload_failed", message=f"the new configuration is refused: {error}")
+        self.not_reloaded(f"refused: {error}; the last good one is in force", config)
+
+    def not_reloaded(self, sentence: str, config: Config) -> None:
+        """Tell health, metrics and service manager of a reload that failed."""
+        self._instruments.reloaded(ok=False)
+        self._health.tell(Component.RELOAD, ok=False, message=sentence)
+        self._targets = len(config.targets)
+        self._refusal = f"; {sentence}"
+        self._notifier.ready(self._status())
+
+    def reloaded(self, config: Config) -> None:
+        """Tell that a new configuration is in force."""
+        self._instruments.reloaded(ok=True)
+        self._health.tell(Component.RELOAD, ok=True, message="the last reload succeeded")
+        self.configured(config)
+
+    def _status(self) -> str:
+        standing = f", {self._standing}" if self._standing else ""
+        return f"{self._targets} targets{standing}{self._refusal}"

@@ -1,0 +1,77 @@
+"""Notices by itself that the files of the configuration say something else than what was loaded.
+
+It looks instead of being told: inotify says nothing of a network's files, needs a watch on every
+folder along a path to see the links of a mounted ConfigMap change, and would still have to be
+followed by this comparison of contents.
+"""
+
+import os
+import stat
+from pathlib import Path
+
+from autoscaler.config.inclusion import included, stat_of
+from autoscaler.config.settings import Sources
+from autoscaler.config.sources import digest
+
+_Stamp = tuple[int, ...]
+"""What tells that a file is not as it was: device, inode, times of change and write, size."""
+_NOT_WATCHED: _Stamp = ()
+
+
+class FileWatch:
+    """Compares the files with what was loaded from them.  All calls come from one thread."""
+
+    def __init__(self, sources: Sources) -> None:
+        self.rearm(sources)
+        self._seen = self._stamps()
+
+    def rearm(self, sources: Sources) -> None:
+        """Compare with these from now on: what the last load read, be it taken or refused."""
+        self._sources = sources
+        self._compared: dict[Path, _Stamp | None] | None = None
+
+    def changed(self) -> bool:
+        """Tell whether there is something else to load; to be asked about once a second.
+
+        A change is told once.  Files count when they stood still from one call to the next, so
+        that one that is being written is not loaded in halves; one that was written anew with
+        the same content is as it was.
+        """
+        stamps = self._stamps()
+        seen, self._seen = self._seen, stamps
+        if stamps != seen or stamps == self._compared:
+            return False
+        self._compared = stamps
+        contents = {path: self._content(path, stamp) for path, stamp in stamps.items()}
+        return contents != self._sources.digests
+
+    def _stamps(self) -> dict[Path, _Stamp | None]:
+        """Look at the main file and at what `include` stands for now; None is what is not there."""
+        main = next(iter(self._sources.digests))
+        found = included(self._sources.include, main)
+        looks = {main: stat_of(main), **found.files}
+        return {path: _stamp(status) for path, status in looks.items()} | dict.fromkeys(
+            found.faults
+        )
+
+    def _content(self, path: Path, stamp: _Stamp | None) -> str | None:
+        if stamp == _NOT_WATCHED:
+            return self._sources.digests.get(path)
+        try:
+            return digest(path.read_bytes())
+        except OSError:
+            return None
+
+
+def _stamp(status: os.stat_result | None) -> _Stamp | None:
+    if status is None:
+        return None
+    if not stat.S_ISREG(status.st_mode):
+        return _NOT_WATCHED  # a pipe gives its content once
+    return (
+        status.st_dev,
+        status.st_ino,
+        status.st_ctime_ns,  # a file that may be read now has no other mtime
+        status.st_mtime_ns,
+        status.st_size,
+    )

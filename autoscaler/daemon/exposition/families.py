@@ -1,0 +1,204 @@
+"""Every metric that the daemon shows: its name, its type, its labels and what it means.
+
+The one table: the metrics are made from it, and docs/metrics.md is held to it.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """The type of a metric, as Prometheus calls it."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+_SYNC_BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 15.0, 30.0)
+_LAG_BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+_REQUEST_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One metric.  The name is that of its samples, so that a counter's ends in `_total`."""
+
+    name: str
+    kind: Kind
+    meaning: str
+    labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = ()
+    """Upper bounds of a histogram's buckets, in seconds."""
+
+
+def _counter(name: str, meaning: str, *labels: str) -> Family:
+    return Family(f"autoscaler_{name}", Kind.COUNTER, meaning, labels)
+
+
+def _gauge(name: str, meaning: str, *labels: str) -> Family:
+    return Family(f"autoscaler_{name}", Kind.GAUGE, meaning, labels)
+
+
+def _histogram(name: str, meaning: str, buckets: tuple[float, ...], *labels: str) -> Family:
+    return Family(f"autoscaler_{name}", Kind.HISTOGRAM, meaning, labels, buckets)
+
+
+# -- the process ---------------------------------------------------------------------------
+
+BUILD_INFO = _gauge("build_info", "Always 1; the version that runs.", "version", "python")
+LIVE = _gauge("live", "Whether every sync ended within three of its periods, as /livez says.")
+READY = _gauge("ready", "Whether all that the daemon needs is there, as /readyz says.")
+COMPONENT_OK = _gauge(
+    "component_ok", "Whether a component is well; /readyz has the sentence to it.", "component"
+)
+FAULTS = _counter("faults_total", "Defects of the autoscaler itself; the log has each.")
+CLOCK_STEPS = _counter("clock_steps_total", "Times that the system's clock was set.")
+
+# -- syncs ---------------------------------------------------------------------------------
+
+TARGETS = _gauge(
+    "targets",
+    "Targets by the outcome of their last sync; none before the first.",
+    "outcome",
+)
+SYNC_DURATION = _histogram(
+    "sync_duration_seconds", "How long a sync of the targets of one turn took.", _SYNC_BUCKETS
+)
+SYNC_LAG = _histogram("sync_lag_seconds", "How late a sync began.", _LAG_BUCKETS)
+SYNCS_SKIPPED = _counter(
+    "syncs_skipped_total", "Syncs left out because the one before was still running."
+)
+SYNCS_FAILED = _counter("syncs_failed_total", "Syncs that a defect ended.")
+DECISIONS = _counter(
+    "decisions_total",
+    "Decisions by outcome: ok, or failed for one with some metric or all of it missing.",
+    "outcome",
+)
+WRITES = _counter(
+    "writes_total",
+    "Changes of scale by what became of them: written, superseded by somebody else's, failed, "
+    "or left out because another process leads.",
+    "outcome",
+    "direction",
+)
+
+# -- requests ------------------------------------------------------------------------------
+
+PROMETHEUS_REQUEST_DURATION = _histogram(
+    "prometheus_request_duration_seconds",
+    "Requests to Prometheus, each try by itself, by HTTP status; error where no answer came.",
+    _REQUEST_BUCKETS,
+    "code",
+)
+PROMETHEUS_RETRIES = _counter(
+    "prometheus_retries_total", "Tries of a query after its first, because of a passing failure."
+)
+KUBERNETES_REQUEST_DURATION = _histogram(
+    "kubernetes_request_duration_seconds",
+    "Requests to the API server, each try by itself, by HTTP status; error where no answer came."
+    " The verb WATCH measures until the watch began.",
+    _REQUEST_BUCKETS,
+    "verb",
+    "code",
+)
+KUBERNETES_RETRIES = _counter(
+    "kubernetes_retries_total", "Tries of a call after its first, a write's conflicts among them."
+)
+WATCH_NOTES = _counter(
+    "watch_notes_total",
+    "Times that something could not be watched, or could again; the log has each.",
+)
+
+# -- the service ---------------------------------------------------------------------------
+
+RELOADS = _counter("reloads_total", "Reloads of the configuration by outcome.", "outcome")
+RELOAD_ATTEMPT = _gauge(
+    "reload_last_attempt_timestamp_seconds", "When the configuration was last read."
+)
+RELOAD_SUCCESS = _gauge(
+    "reload_last_success_timestamp_seconds", "When the configuration in force was read."
+)
+STORE_ERRORS = _counter(
+    "store_errors_total", "Times that the state could not be kept in the state directory."
+)
+LEADER = _gauge("leader", "Whether this process leads; only where leader election is enabled.")
+LEADERSHIP_TRANSITIONS = _counter(
+    "leadership_transitions_total", "Times that this process came to lead or ceased to."
+)
+EVENTS = _counter(
+    "events_total",
+    "Kubernetes Events: written, held back as repetitions of one, or dropped because there were "
+    "too many or they could not be written.",
+    "outcome",
+)
+
+SERVICE = (
+    *(BUILD_INFO, LIVE, READY, COMPONENT_OK, FAULTS, CLOCK_STEPS),
+    *(TARGETS, SYNC_DURATION, SYNC_LAG, SYNCS_SKIPPED, SYNCS_FAILED, DECISIONS, WRITES),
+    *(PROMETHEUS_REQUEST_DURATION, PROMETHEUS_RETRIES),
+    *(KUBERNETES_REQUEST_DURATION, KUBERNETES_RETRIES, WATCH_NOTES),
+    *(RELOADS, RELOAD_ATTEMPT, RELOAD_SUCCESS, STORE_ERRORS),
+    *(LEADER, LEADERSHIP_TRANSITIONS, EVENTS),
+)
+"""Metrics of the daemon as a whole."""
+
+# -- each target ---------------------------------------------------------------------------
+
+TARGET_INFO = _gauge(
+    "target_info",
+    "Always 1; the parts of a target's name.",
+    *("target", "target_namespace", "target_kind", "target_name"),
+)
+TARGET_OUTCOME = _gauge(
+    "target_outcome",
+    "Always 1; the outcome of the last sync (ok, partial, blocked), and the HPA's reason where "
+    "it is not ok.",
+    *("target", "outcome", "reason"),
+)
+TARGET_LAST_SUCCESS = _gauge(
+    "target_last_success_timestamp_seconds",
+    "The last sync that came to a decision and whose write, if it had one, did not fail.",
+    "target",
+)
+TARGET_CURRENT = _gauge("target_current_replicas", "The replicas as they were read.", "target")
+TARGET_PROPOSED = _gauge(
+    "target_proposed_replicas",
+    "What one metric asks for; absent while the metric is missing.",
+    *("target", "metric", "type"),
+)
+TARGET_STABILIZED = _gauge(
+    "target_stabilized_replicas",
+    "What the stabilization windows made of the largest proposal.",
+    "target",
+)
+TARGET_DESIRED = _gauge(
+    "target_desired_replicas", "What was decided, after rate limits and bounds.", "target"
+)
+TARGET_MIN = _gauge("target_min_replicas", "minReplicas.", "target")
+TARGET_MAX = _gauge("target_max_replicas", "maxReplicas.", "target")
+TARGET_LIMITED = _gauge(
+    "target_limited",
+    "1 while a bound or a rate limit holds the target back, with the HPA's reason.",
+    *("target", "reason"),
+)
+TARGET_CONDITION = _gauge(
+    "target_condition",
+    "The HPA's conditions: 1 where the status is True, else 0.",
+    *("target", "condition"),
+)
+TARGET_HELD_UNTIL = _gauge(
+    "target_held_until_timestamp_seconds",
+    "Until when nothing is written because others undid our writes; absent otherwise.",
+    "target",
+)
+TARGET_FOREIGN_CHANGES = _counter(
+    "target_foreign_changes_total", "Times that somebody else set the replicas.", "target"
+)
+
+PER_TARGET = (
+    *(TARGET_INFO, TARGET_OUTCOME, TARGET_LAST_SUCCESS),
+    *(TARGET_CURRENT, TARGET_PROPOSED, TARGET_STABILIZED, TARGET_DESIRED, TARGET_MIN, TARGET_MAX),
+    *(TARGET_LIMITED, TARGET_CONDITION, TARGET_HELD_UNTIL, TARGET_FOREIGN_CHANGES),
+)
+"""Metrics of each target, left out with `perTargetMetrics: false`."""

@@ -1,0 +1,177 @@
+"""The metrics of the daemon as a whole, counted as things happen."""
+
+import platform
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+)
+
+from autoscaler import __version__, clock
+from autoscaler.core.writes import NotWritten, Superseded, WriteFailed, WriteOutcome, Written
+from autoscaler.daemon.exposition import families
+from autoscaler.daemon.exposition.families import Family
+
+NO_ANSWER = "error"
+"""The code of a request that ended without an HTTP status."""
+
+_OK, _SUCCEEDED, _FAILED = "ok", "succeeded", "failed"
+
+_WRITE_WORDS: dict[type, str] = {
+    Written: "written",
+    Superseded: "superseded",
+    WriteFailed: _FAILED,
+    NotWritten: "left_out",
+}
+
+
+class Instruments:
+    """Counts what happens in a registry of its own; any thread may call any method.
+
+    What is known to be countable is there from the start, at zero, so that its first increase
+    is one.
+    """
+
+    def __init__(self) -> None:
+        # A time of creation for each counter doubles their series, and Prometheus needs none.
+        disable_created_metrics()  # type: ignore[no-untyped-call] # the library is half typed
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        self._gauge(families.BUILD_INFO).labels(__version__, platform.python_version()).set(1)
+        self._faults = self._counter(families.FAULTS)
+        self._clock_steps = self._counter(families.CLOCK_STEPS)
+
+        self._durations = self._histogram(families.SYNC_DURATION)
+        self._lags = self._histogram(families.SYNC_LAG)
+        self._skipped = self._counter(families.SYNCS_SKIPPED)
+        self._failed = self._counter(families.SYNCS_FAILED)
+        self._decisions = self._by_outcome(families.DECISIONS, _OK, _FAILED)
+        writes = self._counter(families.WRITES)
+        self._writes = {
+            (kind, up): writes.labels(word, "up" if up else "down")
+            for kind, word in _WRITE_WORDS.items()
+            for up in (True, False)
+        }
+
+        self._prometheus_requests = self._histogram(families.PROMETHEUS_REQUEST_DURATION)
+        self._prometheus_retries = self._counter(families.PROMETHEUS_RETRIES)
+        self._kubernetes_requests = self._histogram(families.KUBERNETES_REQUEST_DURATION)
+        self._kubernetes_retries = self._counter(families.KUBERNETES_RETRIES)
+        for code in ("200", NO_ANSWER):
+            self._prometheus_requests.labels(code)
+            self._kubernetes_requests.labels("GET", code)
+        self._watch_notes = self._counter(families.WATCH_NOTES)
+
+        self._reloads = self._by_outcome(families.RELOADS, _SUCCEEDED, _FAILED)
+        self._reload_attempt = self._gauge(families.RELOAD_ATTEMPT)
+        self._reload_success = self._gauge(families.RELOAD_SUCCESS)
+        self._read_at(clock.wall(), ok=True)
+        self._store_errors = self._counter(families.STORE_ERRORS)
+        self._leader: Gauge | None = None
+        self._leading = False
+        self._transitions = self._counter(families.LEADERSHIP_TRANSITIONS)
+
+    # -- syncs -----------------------------------------------------------------------------
+
+    def sync_began(self, lag: float) -> None:
+        """Take in that a sync began, ``lag`` seconds after it was due."""
+        self._lags.observe(lag)
+
+    def sync_skipped(self) -> None:
+        """Take in that a sync was left out."""
+        self._skipped.inc()
+
+    def sync_failed(self) -> None:
+        """Take in that a defect ended a sync."""
+        self._failed.inc()
+
+    def synced(self, seconds: float, targets: int, failed: int) -> None:
+        """Take in that a sync of so many targets ended, and how many decisions failed in it."""
+        self._durations.observe(seconds)
+        self._decisions[_OK].inc(targets - failed)
+        self._decisions[_FAILED].inc(failed)
+
+    def written(self, outcome: WriteOutcome, *, up: bool) -> None:
+        """Take in what became of a change of scale."""
+        self._writes[type(outcome), up].inc()
+
+    def fault(self) -> None:
+        """Take in that a call raised."""
+        self._faults.inc()
+
+    def clock_set(self) -> None:
+        """Take in that the system's clock was set."""
+        self._clock_steps.inc()
+
+    # -- requests --------------------------------------------------------------------------
+
+    def prometheus_request(self, code: str, seconds: float) -> None:
+        """Take in a request to Prometheus; without an answer the code is NO_ANSWER."""
+        self._prometheus_requests.labels(code).observe(seconds)
+
+    def prometheus_retry(self) -> None:
+        """Take in that a query is tried again."""
+        self._prometheus_retries.inc()
+
+    def kubernetes_request(self, verb: str, code: str, seconds: float) -> None:
+        """Take in a request to the API server; without an answer the code is NO_ANSWER."""
+        self._kubernetes_requests.labels(verb, code).observe(seconds)
+
+    def kubernetes_retry(self) -> None:
+        """Take in that a call of the API server is tried again."""
+        self._kubernetes_retries.inc()
+
+    def watch_noted(self) -> None:
+        """Take in that something cannot be watched, or can again."""
+        self._watch_notes.inc()
+
+    # -- the service -----------------------------------------------------------------------
+
+    def reloaded(self, *, ok: bool) -> None:
+        """Take in that the configuration was read again, and is in force if ``ok``."""
+        self._reloads[_SUCCEEDED if ok else _FAILED].inc()
+        self._read_at(clock.wall(), ok=ok)
+
+    def store_error(self) -> None:
+        """Take in that the state could not be kept."""
+        self._store_errors.inc()
+
+    def leads(self, *, leading: bool) -> None:
+        """Take in whether this process leads; to be called at first as soon as it is a candidate.
+
+        A process that takes part in no election has no series of it.
+        """
+        if self._leader is None:
+            self._leader = self._gauge(families.LEADER)
+        self._leader.set(leading)
+        if leading is not self._leading:
+            self._transitions.inc()
+        self._leading = leading
+
+    def _read_at(self, now: float, *, ok: bool) -> None:
+        self._reload_attempt.set(now)
+        if ok:
+            self._reload_success.set(now)
+
+    def _by_outcome(self, family: Family, *outcomes: str) -> dict[str, Counter]:
+        counter = self._counter(family)
+        return {outcome: counter.labels(outcome) for outcome in outcomes}
+
+    def _counter(self, family: Family) -> Counter:
+        return Counter(family.name, family.meaning, family.labels, registry=self.registry)
+
+    def _gauge(self, family: Family) -> Gauge:
+        return Gauge(family.name, family.meaning, family.labels, registry=self.registry)
+
+    def _histogram(self, family: Family) -> Histogram:
+        return Histogram(
+            family.name,
+            family.meaning,
+            family.labels,
+            buckets=family.buckets,
+            registry=self.registry,
+        )

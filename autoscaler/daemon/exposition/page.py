@@ -1,0 +1,102 @@
+"""The page of metrics: the library's text of the daemon as a whole, our own of each target."""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from autoscaler.core.target import Target
+from autoscaler.daemon.events import EventCounts
+from autoscaler.daemon.exposition import families
+from autoscaler.daemon.exposition.instruments import Instruments
+from autoscaler.daemon.exposition.reporter import MetricsReporter
+from autoscaler.daemon.exposition.target_states import TargetStates
+from autoscaler.daemon.exposition.target_text import target_text
+from autoscaler.daemon.health import Health
+
+_OPENMETRICS = "application/openmetrics-text"
+_END = b"# EOF\n"
+
+
+class Metrics:
+    """All metrics of the daemon, and the page of them.
+
+    ``per_target`` says whether the page shows each target's own; it may be set at any time.
+    """
+
+    def __init__(self, health: Health, *, per_target: bool = True) -> None:
+        self.per_target = per_target
+        self.instruments = Instruments()
+        self._states = TargetStates()
+        self.reporter = MetricsReporter(self.instruments, self._states)
+        self._registry: CollectorRegistry = self.instruments.registry
+        self._standing = _Standing(health, self._states)
+        self._registry.register(self._standing)
+        self._one_page_at_a_time = threading.Lock()
+
+    def set_targets(self, targets: Sequence[Target]) -> None:
+        """Show these targets and no others; to be called while no sync runs."""
+        self._states.set_targets(targets)
+
+    def ask_for_events(self, counts: Callable[[], EventCounts]) -> None:
+        """Ask there for what became of Kubernetes Events; before it, none are counted."""
+        self._standing.event_counts = counts
+
+    def page(self, accept: str = "") -> tuple[str, Iterator[bytes]]:
+        """Return the page's Content-Type and its parts, in the format that ``accept`` prefers.
+
+        ``accept`` is the Accept header.  The parts are made as they are taken, so that the whole,
+        which may be large, need not be held.  Syncs do not wait for a page; another page does, so
+        that several that are asked for at once do not take all of the processor.
+        """
+        try:
+            encode, content_type = choose_encoder(accept)
+        except TypeError:  # of a version that is no number
+            encode, content_type = choose_encoder("")
+        openmetrics = content_type.startswith(_OPENMETRICS)
+        return content_type, self._parts(encode, openmetrics=openmetrics)
+
+    def _parts(
+        self, encode: Callable[[CollectorRegistry], bytes], *, openmetrics: bool
+    ) -> Iterator[bytes]:
+        with self._one_page_at_a_time:
+            yield encode(self._registry).removesuffix(_END)
+            if self.per_target:
+                yield from target_text(self._states.rows(), openmetrics=openmetrics)
+        if openmetrics:
+            yield _END
+
+
+class _Standing(Collector):
+    """What is not counted here as it happens but looked at when the page is asked for."""
+
+    def __init__(self, health: Health, states: TargetStates) -> None:
+        self.event_counts: Callable[[], EventCounts] = EventCounts
+        self._health = health
+        self._states = states
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield how the daemon and its targets are now."""
+        yield _gauge(families.LIVE, {(): self._health.stalled() is None})
+        yield _gauge(families.READY, {(): self._health.ready})
+        components = self._health.components()
+        yield _gauge(families.COMPONENT_OK, {(one.name.value,): one.ok for one in components})
+        outcomes = self._states.outcomes()
+        yield _gauge(families.TARGETS, {(outcome,): count for outcome, count in outcomes.items()})
+        events = CounterMetricFamily(
+            families.EVENTS.name, families.EVENTS.meaning, labels=families.EVENTS.labels
+        )
+        for outcome, count in asdict(self.event_counts()).items():
+            events.add_metric([outcome], count)
+        yield events
+
+
+def _gauge(family: families.Family, values: dict[tuple[str, ...], float]) -> Metric:
+    gauge = GaugeMetricFamily(family.name, family.meaning, labels=family.labels)
+    for labels, value in values.items():
+        gauge.add_metric(labels, value)
+    return gauge

@@ -1,0 +1,78 @@
+"""The pages: /metrics, /livez, /readyz, and one with links to them."""
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from autoscaler.app import wording
+from autoscaler.daemon.exposition.page import Metrics
+from autoscaler.daemon.health import REQUIRED, Health
+
+_TEXT = "text/plain; charset=utf-8"
+_LINKS = """<!doctype html>
+<meta charset="utf-8">
+<title>autoscaler</title>
+<h1>autoscaler</h1>
+<ul>
+<li><a href="/metrics">/metrics</a> for Prometheus
+<li><a href="/livez">/livez</a> whether the syncs turn
+<li><a href="/readyz">/readyz</a> how each part is, as JSON
+</ul>
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """An answer to a request."""
+
+    status: int
+    content_type: str
+    body: Iterable[bytes]
+    """Its parts, perhaps made only as they are taken."""
+    large: bool = False
+    """Whether it is worth to be compressed."""
+
+
+class Site:
+    """Answers requests for pages; any thread may ask."""
+
+    def __init__(self, metrics: Metrics, health: Health) -> None:
+        self._metrics = metrics
+        self._health = health
+        self._pages: dict[str, Callable[[str], Page]] = {
+            "/": lambda _: Page(200, "text/html; charset=utf-8", [_LINKS.encode()]),
+            "/metrics": lambda accept: Page(200, *metrics.page(accept), large=True),
+            "/livez": lambda _: self._livez(),
+            "/readyz": lambda _: self._readyz(),
+        }
+
+    def page(self, path: str, accept: str) -> Page:
+        """Return the page of a path, without its query; ``accept`` is the Accept header."""
+        page = self._pages.get(path)
+        return _text(404, "there is no such page") if page is None else page(accept)
+
+    def _livez(self) -> Page:
+        stalled = self._health.stalled()
+        return _text(200, "ok") if stalled is None else _text(503, stalled)
+
+    def _readyz(self) -> Page:
+        ready, components = self._health.ready, self._health.components()
+        body = {
+            "ready": ready,
+            "components": [
+                {
+                    "name": one.name.value,
+                    "ok": one.ok,
+                    "required": one.name in REQUIRED,
+                    "message": one.message,
+                    "since": wording.instant(one.since),
+                }
+                for one in components
+            ],
+        }
+        text = json.dumps(body, indent=2, ensure_ascii=False) + "\n"
+        return Page(200 if ready else 503, "application/json", [text.encode()])
+
+
+def _text(status: int, sentence: str) -> Page:
+    return Page(status, _TEXT, [f"{sentence}\n".encode()])

@@ -1,0 +1,175 @@
+"""What the page shows of each target: the few numbers of its last sync that it needs."""
+
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from autoscaler.app import wording
+from autoscaler.app.ports import SyncResult
+from autoscaler.core.conditions import ABLE_TO_SCALE, SCALING_ACTIVE, Conditions
+from autoscaler.core.decision import Calculation, Decision, MetricFailure, Outcome
+from autoscaler.core.observation import ConditionStatus
+from autoscaler.core.target import Target
+from autoscaler.core.writes import WriteFailed
+
+NOT_SYNCED = "none"
+"""The outcome of a target before its first sync."""
+
+
+@dataclass(slots=True)
+class TargetState:
+    """One target's last sync.  Never changed once it is made.
+
+    No reading is held, which may be of thousands of pods, and nothing that holds one.
+    ``proposals`` are in the order of the spec's metrics, None for one that failed; empty where
+    metrics were not looked at.
+    """
+
+    outcome: Outcome
+    reason: str
+    succeeded: float | None
+    current: int | None
+    proposals: tuple[int | None, ...]
+    stabilized: int | None
+    desired: int
+    minimum: int
+    maximum: int
+    limited: str | None
+    conditions: Conditions
+    held_until: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class TargetLabels:
+    """A target's labels as the page writes them, without the closing brace."""
+
+    target: str
+    info: str
+    metrics: tuple[str, ...]
+
+
+class Row(NamedTuple):
+    """What the page writes of one target."""
+
+    labels: TargetLabels
+    state: TargetState
+    foreign_changes: int
+
+
+class TargetStates:
+    """The last state of each target of the configuration.
+
+    Syncs note results while a page is made of them: neither waits for the other.  A target is
+    synced by one thread at a time.
+    """
+
+    def __init__(self) -> None:
+        self._labels: dict[str, TargetLabels] = {}
+        self._states: dict[str, TargetState] = {}
+        self._foreign_changes: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def set_targets(self, targets: Sequence[Target]) -> None:
+        """Know these targets and no others; what was known of the others is forgotten.
+
+        To be called while no sync runs.  A target whose metrics are others than before has no
+        state until its next sync: the old proposals are not of the new metrics.
+        """
+        labels = {target.key: _labels(target) for target in targets}
+        with self._lock:
+            known = {key for key, one in labels.items() if one == self._labels.get(key)}
+            for key in self._states.keys() - known:
+                del self._states[key]
+            for key in self._foreign_changes.keys() - labels.keys():
+                del self._foreign_changes[key]
+            self._labels = labels
+
+    def note(self, result: SyncResult) -> None:
+        """Take in a target's result.  This costs every target at every sync: it is kept short."""
+        decision, key = result.decision, result.target.key
+        outcome, limit, stabilization = decision.outcome, decision.limit, decision.stabilization
+        if outcome is Outcome.BLOCKED or type(result.write) is WriteFailed:
+            before = self._states.get(key)
+            succeeded = None if before is None else before.succeeded
+        else:
+            succeeded = decision.time
+        self._states[key] = TargetState(
+            outcome,
+            "" if outcome is Outcome.OK else _reason(decision),
+            succeeded,
+            decision.current,
+            tuple(
+                [
+                    one.outcome.proposal if type(one.outcome) is Calculation else None
+                    for one in decision.metrics
+                ]
+            ),
+            None if stabilization is None else stabilization.after,
+            decision.desired,
+            decision.min_replicas,
+            decision.max_replicas,
+            None if limit is None or limit.after == limit.before else limit.reason,
+            decision.conditions,
+            decision.held_until,
+        )
+        if decision.foreign is not None:
+            with self._lock:
+                self._foreign_changes[key] = self._foreign_changes.get(key, 0) + 1
+
+    def rows(self) -> list[Row]:
+        """Return what there is to show; a target that was not synced yet is left out."""
+        labels, states, changes = self._labels, self._states.copy(), self._foreign_changes.copy()
+        return [
+            Row(labels[key], state, changes.get(key, 0))
+            for key, state in states.items()
+            if key in labels
+        ]
+
+    def outcomes(self) -> Counter[str]:
+        """Count the targets by the outcome of their last sync."""
+        labels = self._labels
+        counts = Counter({outcome.value: 0 for outcome in Outcome})
+        counts.update(
+            state.outcome.value for key, state in self._states.copy().items() if key in labels
+        )
+        counts[NOT_SYNCED] = len(labels) - counts.total()
+        return counts
+
+
+def _reason(decision: Decision) -> str:
+    """Return the HPA's reason why a decision is not ok."""
+    if decision.outcome is Outcome.BLOCKED:
+        for wanted in (ABLE_TO_SCALE, SCALING_ACTIVE):
+            for one in decision.conditions:
+                if one.type == wanted and one.status is not ConditionStatus.TRUE:
+                    return one.reason
+    for result in decision.metrics:
+        if isinstance(result.outcome, MetricFailure):
+            return result.outcome.reason
+    return ""
+
+
+def _labels(target: Target) -> TargetLabels:
+    head = f'{{target="{escaped(target.key)}"'
+    _, kind_and_group, name = target.key.split("/")
+    info = (
+        f'{head},target_namespace="{escaped(target.namespace)}"'
+        f',target_kind="{escaped(kind_and_group)}",target_name="{escaped(name)}"'
+    )
+    metrics: list[str] = []
+    seen: Counter[str] = Counter()
+    for metric in target.spec.metrics:
+        name, kind = wording.metric_name(metric), metric.type
+        seen[kind + name] += 1
+        if seen[kind + name] > 1:
+            # The same metric may be held to several targets; series must differ.
+            name = f"{name} #{seen[kind + name]}"
+        metrics.append(f'{head},metric="{escaped(name)}",type="{kind}"')
+    return TargetLabels(head, info, tuple(metrics))
+
+
+def escaped(value: str) -> str:
+    """Write a label's value as the text formats want it."""
+    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")

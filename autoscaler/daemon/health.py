@@ -1,0 +1,141 @@
+"""How the daemon is: whether its syncs turn, and whether all that it needs is there."""
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from autoscaler import clock
+
+PERIODS_ALLOWED = 3
+"""A sync that did not end within so many of its periods means that its loop hangs."""
+
+ANSWERS_COUNT_SECONDS = 60.0
+"""How long an answer outweighs the failures after it."""
+
+
+class Component(StrEnum):
+    """What the daemon's readiness is made of."""
+
+    CONFIGURATION = "configuration"
+    PROMETHEUS = "prometheus"
+    KUBERNETES = "kubernetes"
+    CACHES = "caches"
+    STATE = "state"
+    RELOAD = "reload"
+    LEADERSHIP = "leadership"
+
+
+REQUIRED = (
+    Component.CONFIGURATION,
+    Component.PROMETHEUS,
+    Component.KUBERNETES,
+    Component.CACHES,
+)
+"""Without one of these the daemon is not ready; the others only inform."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentState:
+    """How one component is; ``since`` is the Unix time at which ``ok`` last changed."""
+
+    name: Component
+    ok: bool
+    message: str
+    since: float
+
+
+class Health:
+    """Gathers what the parts of the daemon say of themselves; any thread may tell and ask.
+
+    Messages are sentences for operators and hold no secret: they are shown to whoever asks.
+    """
+
+    def __init__(
+        self,
+        monotonic: Callable[[], float] = clock.monotonic,
+        wall: Callable[[], float] = clock.wall,
+    ) -> None:
+        self._monotonic = monotonic
+        self._wall = wall
+        self._lock = threading.Lock()
+        self._periods: dict[str, float] = {}
+        self._turned: dict[str, float] = {}
+        self._answered: dict[Component, float] = {}
+        begun = wall()
+        self._states = {
+            name: ComponentState(name, ok=False, message="not heard of yet", since=begun)
+            for name in REQUIRED
+        }
+
+    # -- liveness --------------------------------------------------------------------------
+
+    def expect(self, periods: Mapping[str, float]) -> None:
+        """Take in which syncs turn from now on, by name, and every how many seconds each."""
+        now = self._monotonic()
+        with self._lock:
+            self._turned = {name: self._turned.get(name, now) for name in periods}
+            self._periods = dict(periods)
+
+    def turned(self, name: str) -> None:
+        """Take in that a sync has ended as it should."""
+        now = self._monotonic()
+        with self._lock:
+            if name in self._periods:
+                self._turned[name] = now
+
+    def stalled(self) -> str | None:
+        """Say which sync hangs; None while all of them turn."""
+        now = self._monotonic()
+        with self._lock:
+            waits = [
+                (now - turned, self._periods[name])
+                for name, turned in self._turned.items()
+                if now - turned > PERIODS_ALLOWED * self._periods[name]
+            ]
+        if not waits:
+            return None
+        longest, period = max(waits)
+        others = f", nor did {len(waits) - 1} others in time" if len(waits) > 1 else ""
+        return f"a sync that is due every {period:g} s has not ended for {longest:.0f} s{others}"
+
+    # -- readiness -------------------------------------------------------------------------
+
+    def tell(self, name: Component, *, ok: bool, message: str) -> None:
+        """Take in how a component is."""
+        with self._lock:
+            self._tell(name, ok=ok, message=message)
+
+    def heard(self, name: Component, problem: str | None = None) -> None:
+        """Take in that a server answered, or the ``problem`` because of which it did not.
+
+        A problem counts once there was no answer for a minute: one request that fails among
+        others that succeed says nothing of the server.
+        """
+        now = self._monotonic()
+        with self._lock:
+            if problem is None:
+                self._answered[name] = now
+                self._tell(name, ok=True, message="answers")
+                return
+            answered = self._answered.get(name)
+            if answered is None or now - answered >= ANSWERS_COUNT_SECONDS:
+                self._tell(name, ok=False, message=problem)
+
+    @property
+    def ready(self) -> bool:
+        """Whether all that is required is well."""
+        with self._lock:
+            return all(self._states[name].ok for name in REQUIRED)
+
+    def components(self) -> tuple[ComponentState, ...]:
+        """Return how each component is that was heard of or is required, in a fixed order."""
+        with self._lock:
+            return tuple(self._states[name] for name in Component if name in self._states)
+
+    def _tell(self, name: Component, *, ok: bool, message: str) -> None:
+        known = self._states.get(name)
+        if known is not None and (known.ok, known.message) == (ok, message):
+            return
+        since = known.since if known is not None and known.ok is ok else self._wall()
+        self._states[name] = ComponentState(name, ok, message, since)

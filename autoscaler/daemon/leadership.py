@@ -1,0 +1,261 @@
+"""Which of several daemons writes: the one that holds a Lease, as long as it can renew it.
+
+The official client has a leader election (`kubernetes.leaderelection`), but none that a writer
+can rely on: it measures by the wall clock, which may be set; its requests have no time limit, so
+that a renewal that hangs leaves it leading; what is no HTTP status (a refused or a reset
+connection) raises out of it; a wrong setting is `sys.exit`; it ends when the Lease is lost, never
+gives it back, and leaves leaseTransitions alone.  Above all nobody can ask it whether, and until
+when, a write may go out, which is what each write of ours must know.
+"""
+
+import random
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from enum import Enum
+from typing import Protocol
+
+from autoscaler import clock
+from autoscaler.adapters.cluster import Failure, Lease, Leases, connect
+from autoscaler.config.settings import KubernetesSettings, LeaderElection
+from autoscaler.core.election import Election, ElectionTimes, LeaseRecord
+
+_JITTER = 0.2
+"""How much later than a period followers look at most, as a part of it."""
+_TRIES_WITHIN_DEADLINE = 3
+_RELEASE_SECONDS = 2.0
+_CONFLICT, _NOT_FOUND = 409, 404
+
+
+class Standing(Enum):
+    """Where this process stands in the election."""
+
+    WAITING = "waiting"
+    """Nothing is known yet."""
+    LEADER = "leader"
+    FOLLOWER = "follower"
+    LOST = "lost"
+    """It led, and could not renew the Lease in time."""
+    UNREADABLE = "unreadable"
+    """It does not lead, and the Lease cannot be read or written."""
+    RESIGNED = "resigned"
+    """It was stopped."""
+
+
+class LeaseAccess(Protocol):
+    """One Lease, as `Leases` reads and writes it."""
+
+    def read(self, deadline: float) -> Lease | Failure | None:
+        """Read it; None where there is none."""
+        ...
+
+    def write(self, record: LeaseRecord, over: Lease | None, deadline: float) -> Lease | Failure:
+        """Write it, if it still is what was read."""
+        ...
+
+
+class Leadership:
+    """Holds the Lease whenever it can, on a thread of its own, and tells whether it does.
+
+    ``on_change`` is told, on that thread, where this process stands when that changes, with a
+    sentence for the operator; ``on_fault`` of a defect of ours, after which the election goes on.
+    ``leases`` should have a connection that nobody else uses, so that no queue delays a renewal.
+    """
+
+    def __init__(
+        self,
+        leases: LeaseAccess,
+        identity: str,
+        times: ElectionTimes,
+        *,
+        on_change: Callable[[Standing, str], None] = lambda _standing, _sentence: None,
+        on_fault: Callable[[BaseException], None] = lambda _error: None,
+        steady: Callable[[], float] = clock.steady,
+        wall: Callable[[], float] = clock.wall,
+    ) -> None:
+        self.identity = identity
+        """What the Lease calls this process; no other may be called so."""
+        self.standing = (Standing.WAITING, f"{leases} was not read yet")
+        """Where this process stands, and the sentence for it."""
+        self._leases = leases
+        self._times = times
+        self._request_seconds = times.renew_deadline / _TRIES_WITHIN_DEADLINE
+        self._on_change = on_change
+        self._on_fault = on_fault
+        self._steady = steady
+        self._wall = wall
+        self._election = Election(identity, times)
+        self._lease: Lease | None = None
+        self._sure = False
+        """Whether `_lease` is the Lease as it is now, for all we know."""
+        self._failure: Failure | None = None
+        self._subject = ""
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="leadership", daemon=True)
+
+    def leading(self) -> bool:
+        """Tell whether this process may write now; to be asked before each write."""
+        return self._election.leading(self._steady())
+
+    def may_write_until(self) -> float:
+        """Return the instant of `clock.monotonic` before which a write must have ended.
+
+        It has passed where this process does not lead.
+        """
+        # In this order: who is stopped between the two gets an instant that is too early.
+        now = clock.monotonic()
+        return now + (self._election.until - self._steady())
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Lead no more, and free the Lease for the others; all writes must have ended.
+
+        Returns within seconds, also where the API server does not answer.
+        """
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(self._request_seconds * 2 + _RELEASE_SECONDS)
+
+    # -- on the thread -----------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            begun = clock.monotonic()
+            self._carry_out(self.turn)
+            self._stop.wait(max(0.0, self._next_turn(begun) - clock.monotonic()))
+        self._carry_out(self.resign)
+
+    def _carry_out(self, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except Exception as error:  # noqa: BLE001 - without this thread nobody here would ever lead
+            self._sure = False
+            self._on_fault(error)
+
+    def turn(self) -> None:
+        """Renew the Lease, or try to take it, once."""
+        # The end of what was held is told before a request that may take long.
+        self._tell()
+        self._failure = self._try()
+        self._tell()
+
+    def _try(self) -> Failure | None:
+        refusal: Failure | None = None
+        for _ in range(2):
+            unseen = None if self._sure else self._look()
+            if unseen is not None:
+                return unseen
+            asked = self._steady()
+            bid = self._election.bid(asked, self._wall())
+            self._sure = False
+            if bid is None:
+                return None
+            answer = self._leases.write(bid, self._lease, self._deadline())
+            if isinstance(answer, Lease):
+                self._lease, self._sure = answer, True
+                self._election.won(answer.record, asked)
+                return None
+            refusal = answer
+            if refusal.status not in {_CONFLICT, _NOT_FOUND}:
+                break
+            # Somebody else wrote, or it was deleted: one more look says what that means for us.
+        return refusal
+
+    def _look(self) -> Failure | None:
+        seen = self._leases.read(self._deadline())
+        if isinstance(seen, Failure):
+            return seen
+        self._lease, self._sure = seen, True
+        self._election.see(None if seen is None else seen.record, self._steady())
+        return None
+
+    def resign(self) -> None:
+        """Free the Lease, where it is ours, so that the others need not wait for its end."""
+        if not self._sure and self._election.holder == self.identity:
+            self._look()
+        record = self._election.resign(self._wall())
+        sentence = f"this process stands for {self._leases} no more"
+        if record is not None and self._sure:
+            answer = self._leases.write(record, self._lease, clock.monotonic() + _RELEASE_SECONDS)
+            sentence = f"{self._leases} is free for the others"
+            if isinstance(answer, Failure):
+                sentence = f"{self._leases} could not be freed: {answer.message}"
+        self._say(Standing.RESIGNED, "", sentence)
+
+    def _deadline(self) -> float:
+        """Return until when a request may take: not beyond the end of what is held."""
+        seconds = self._request_seconds
+        left = self._election.until - self._steady()
+        return clock.monotonic() + (min(seconds, left) if left > 0 else seconds)
+
+    def _next_turn(self, begun: float) -> float:
+        """Return the instant of the next turn: after a period, or when something runs out."""
+        now, steady, period = clock.monotonic(), self._steady(), self._times.retry_period
+        if self._election.leading(steady):
+            return min(begun + period, now + (self._election.until - steady))
+        late = begun + period * (1 + random.uniform(0, _JITTER))  # noqa: S311 - no secret
+        free_in = self._election.free_at - steady
+        return min(late, now + free_in) if free_in > 0 else late
+
+    # -- what is told ------------------------------------------------------------------------
+
+    def _tell(self) -> None:
+        leases, holder, failure = self._leases, self._election.holder, self._failure
+        led = self.standing[0] in {Standing.LEADER, Standing.LOST}
+        if self.leading():
+            self._say(Standing.LEADER, "", f"{leases} is held by this process, {self.identity}")
+        elif failure is None and holder not in {"", self.identity}:
+            lost = "; this process has lost it" if led else ""
+            self._say(Standing.FOLLOWER, holder, f"{leases} is held by {holder}{lost}")
+        elif failure is not None and led:
+            sentence = (
+                f"{leases} could not be renewed for {self._times.renew_deadline:g} s, and "
+                f"nothing is written until it is: {failure.message}"
+            )
+            self._say(Standing.LOST, "", sentence)
+        elif failure is not None:
+            sentence = f"{leases} cannot be used, and this process does not lead: {failure.message}"
+            self._say(Standing.UNREADABLE, failure.message, sentence)
+
+    def _say(self, standing: Standing, subject: str, sentence: str) -> None:
+        """Tell where this process stands, once for each holder or failure."""
+        if (self.standing[0], self._subject) != (standing, subject):
+            self._subject = subject
+            self.standing = (standing, sentence)
+            self._on_change(standing, sentence)
+
+
+@contextmanager
+def standing_for_election(
+    settings: LeaderElection,
+    kubernetes: KubernetesSettings,
+    on_change: Callable[[Standing, str], None],
+    on_fault: Callable[[BaseException], None],
+) -> Iterator[Leadership]:
+    """Take part in the election, on a connection of its own, until the block ends.
+
+    All writes must have ended by then.  Raises ConnectError as `connect` does.
+    """
+    with closing(connect(kubernetes.kubeconfig, kubernetes.context)) as api:
+        leadership = Leadership(
+            Leases(api, settings.namespace, settings.name),
+            unique(settings.identity or socket.gethostname()),
+            ElectionTimes(settings.lease_duration, settings.renew_deadline, settings.retry_period),
+            on_change=on_change,
+            on_fault=on_fault,
+        )
+        leadership.start()
+        try:
+            yield leadership
+        finally:
+            leadership.close()
+
+
+def unique(name: str) -> str:
+    """Return the name with a random part: two processes of one identity would both lead."""
+    return f"{name}_{secrets.token_hex(4)}"

@@ -1,0 +1,94 @@
+"""What the service manager is told: sd_notify(3), datagrams to the socket `$NOTIFY_SOCKET`."""
+
+import os
+import socket
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
+
+from autoscaler import clock
+
+_SEND_SECONDS = 1.0
+"""How long a full queue of the service manager may hold us up before a message is dropped."""
+
+
+class Notifier:
+    """Tells systemd how the daemon is.
+
+    Does nothing where the environment names no socket, and never raises: whether anybody listens
+    changes nothing about the scaling.
+    """
+
+    def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
+        self.watchdog_seconds = _watchdog_seconds(environment)
+        """After how many seconds without `watchdog` we are killed; None where nobody watches."""
+        name = environment.get("NOTIFY_SOCKET", "")
+        # A name that begins with "@" is in the abstract namespace, where it begins with NUL.
+        self._address = "\0" + name[1:] if name.startswith("@") else name
+        self._socket: socket.socket | None = None
+        if name.startswith(("/", "@")):
+            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            self._socket.settimeout(_SEND_SECONDS)
+
+    def ready(self, status: str) -> None:
+        """Say that the daemon serves: after its start, and after each reload, good or bad."""
+        self._send("READY=1", _status(status))
+
+    def reloading(self) -> None:
+        """Say that a reload begins; `ready` says that it has ended."""
+        # Type=notify-reload wants the time too, to tell this reload from an earlier one.
+        microseconds = int(clock.monotonic() * 1e6)
+        self._send("RELOADING=1", f"MONOTONIC_USEC={microseconds}", _status("reloading"))
+
+    def stopping(self) -> None:
+        """Say that the daemon is about to end."""
+        self._send("STOPPING=1", _status("stopping"))
+
+    def status(self, text: str) -> None:
+        """Say in one line how the daemon is; `systemctl status` shows it."""
+        self._send(_status(text))
+
+    def watchdog(self) -> None:
+        """Say that the daemon lives.  Call it only while syncs complete."""
+        if self.watchdog_seconds is not None:
+            self._send("WATCHDOG=1")
+
+    def close(self) -> None:
+        """Say nothing any more."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _send(self, *assignments: str) -> None:
+        if self._socket is None:
+            return
+        try:
+            self._socket.sendto("\n".join(assignments).encode(), self._address)
+        except OSError:
+            # Nobody listens (any more).  A watchdog that misses us says so by itself.
+            return
+
+
+def _status(text: str) -> str:
+    """Return the assignment; a second line would be taken for another one."""
+    return f"STATUS={' '.join(text.split())}"
+
+
+def _watchdog_seconds(environment: Mapping[str, str]) -> float | None:
+    """Return the watchdog's period, if it is this process that it watches."""
+    if environment.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
+        return None
+    text = environment.get("WATCHDOG_USEC", "")
+    # "٣".isdigit() is true as well, and int() reads it: no harm.
+    return int(text) / 1e6 if text.isdecimal() and int(text) > 0 else None

@@ -1,0 +1,87 @@
+"""Another configuration for the running daemon: all of it at once between two syncs, or nothing."""
+
+from collections.abc import Callable
+
+from structlog.typing import FilteringBoundLogger
+
+from autoscaler.adapters.cluster import ConnectError
+from autoscaler.config import Config, ConfigError, load
+from autoscaler.config.comparison import Comparison, compare
+from autoscaler.daemon.announcements import Announcements
+from autoscaler.daemon.changes import FileWatch
+
+_MOST_LINES = 100
+
+
+class Reload:
+    """Reads the configuration again when it is asked to, or when a file of it changed.
+
+    ``put_in_force`` raises ConnectError where it cannot; the configuration before stays then.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        put_in_force: Callable[[Config], None],
+        announcements: Announcements,
+        log: FilteringBoundLogger,
+    ) -> None:
+        self.config = config
+        self._put_in_force = put_in_force
+        self._announcements = announcements
+        self._log = log
+        self._files = FileWatch(config.sources)
+
+    def look(self, *, asked: bool) -> None:
+        """Reload if that is ``asked`` for or the files hold something else; once a second."""
+        if self._files.changed() or asked:
+            self._reload()
+
+    def _reload(self) -> None:
+        self._announcements.reloading()
+        try:
+            config = load(self.config.path)
+        except ConfigError as error:
+            self._files.rearm(error.sources)
+            self._announcements.reload_refused(error, self.config)
+            return
+        self._files.rearm(config.sources)
+        comparison = compare(self.config, config)
+        try:
+            self._put_in_force(config)
+        except ConnectError as error:
+            self._announcements.reload_impossible(error, self.config)
+            return
+        self.config = config
+        _tell(self._log, comparison)
+        self._announcements.reloaded(config)
+
+
+def _tell(log: FilteringBoundLogger, comparison: Comparison) -> None:
+    """Log what changed: the sum, then a line for each target, as many as can be read."""
+    log.info(
+        "reloaded",
+        message="nothing has changed"
+        if comparison == Comparison()
+        else "the new configuration is in force",
+        added=len(comparison.added),
+        removed=len(comparison.removed),
+        changed=len(comparison.changed),
+        settings=[str(change) for change in comparison.settings],
+    )
+    for change in comparison.at_restart:
+        log.warning(
+            "needs_restart", message=f"{change}; this takes effect when the daemon starts again"
+        )
+    lines = [
+        *(("target_added", key, "") for key in comparison.added),
+        *(("target_removed", key, "") for key in comparison.removed),
+        *(
+            ("target_changed", change.key, "; ".join(map(str, change.fields)))
+            for change in comparison.changed
+        ),
+    ]
+    for event, key, what in lines[:_MOST_LINES]:
+        log.info(event, target=key, **({"message": what} if what else {}))
+    if len(lines) > _MOST_LINES:
+        log.info("more_targets_changed", targets=len(lines) - _MOST_LINES)

@@ -1,0 +1,216 @@
+"""What it costs to keep state: `python -m benchmarks.store`.
+
+Every target has the history that some minutes of real decisions leave.  Prints what keeping one
+sync of all of them costs, processor time of all threads and time until it is on the disk, beside
+the simplest thing that would keep the same: one file, pickled anew at every sync.
+"""
+
+import argparse
+import gc
+import math
+import os
+import pickle
+import statistics
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from autoscaler.adapters.store import Store
+from autoscaler.core.decide import decide
+from autoscaler.core.decision import Decision
+from autoscaler.core.history import History
+from autoscaler.core.observation import Observation, Scale, Values
+from autoscaler.core.settle import settle
+from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec, ScaleTargetRef
+from benchmarks.core import BEHAVIOR, NOW, QUEUE, SYNC_PERIOD
+
+SPEC = HorizontalPodAutoscalerSpec(
+    ScaleTargetRef("apps/v1", "Deployment", "app"), 1, 100, (QUEUE,), BEHAVIOR
+)
+SYNCS_BEFORE = 25
+"""Enough for every list to have as many slots as it ever gets."""
+
+SYNCS_MEASURED = 20
+SYNCS_IN_ALL = 200
+INTENDED = 3000
+
+KINDS = 100
+"""So many targets are decided about; the others share what comes of it."""
+
+Kept = list[tuple[str, History, Decision]]
+
+
+class Fleet:
+    """Targets that are synced on and on; their load stays, or changes from sync to sync."""
+
+    def __init__(self, count: int) -> None:
+        self.names = [f"namespace-{one % 50}/Deployment/app-{one}" for one in range(count)]
+        self.moving = False
+        self.syncs = 0
+        self._replicas = [10] * KINDS
+        self._histories = [History()] * KINDS
+
+    def sync(self) -> Kept:
+        """Decide about every target once more."""
+        self.syncs += 1
+        decided = [self._decide(kind) for kind in range(KINDS)]
+        return [(name, *decided[number % KINDS]) for number, name in enumerate(self.names)]
+
+    def _decide(self, kind: int) -> tuple[History, Decision]:
+        swing = math.sin(self.syncs / 7 + kind) if self.moving else 0.0
+        replicas = self._replicas[kind]
+        seen = Observation(
+            Scale(replicas, replicas, "app=app"), None, (Values((int(300_000 * (1.5 + swing)),)),)
+        )
+        now = NOW + self.syncs * SYNC_PERIOD
+        decision, history = decide(SPEC, Flags(), seen, self._histories[kind], now)
+        if decision.rescale:
+            decision, history = settle(SPEC, decision, history)
+            self._replicas[kind] = decision.desired
+        self._histories[kind] = history
+        return history, decision
+
+
+class Pickled:
+    """Keeps everything in one file, which is written anew each time."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def keep(self, kept: Kept) -> None:
+        """Write all there is, and wait until it is on the disk."""
+        new = self._directory / "new"
+        with new.open("wb") as file:
+            for name, history, decision in kept:
+                # One by one, lest what targets share in this benchmark is written once.
+                file.write(pickle.dumps((name, history, decision.time, decision.stages)))
+            file.flush()
+            os.fsync(file.fileno())
+        new.rename(self._directory / "state")
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Milliseconds."""
+
+    processor: float
+    wall: float
+
+    def __str__(self) -> str:
+        return f"{self.processor:8.1f} ms of processor {self.wall:8.1f} ms"
+
+
+def cost_of(work: Callable[[], object]) -> Cost:
+    """Do some work, and return what it took."""
+    processor, wall = time.process_time(), time.perf_counter()
+    work()
+    return Cost(1e3 * (time.process_time() - processor), 1e3 * (time.perf_counter() - wall))
+
+
+def usual_cost(fleet: Fleet, keep: Callable[[Kept], object], syncs: int = SYNCS_MEASURED) -> Cost:
+    """Return the median costs of keeping a sync."""
+    costs = []
+    for _ in range(syncs):
+        kept = fleet.sync()
+        costs.append(cost_of(lambda kept=kept: keep(kept)))  # type: ignore[misc]
+    return Cost(
+        statistics.median(one.processor for one in costs),
+        statistics.median(one.wall for one in costs),
+    )
+
+
+def line(what: str, figure: object) -> None:
+    """Print a figure."""
+    print(f"{what:<34}{figure}")
+
+
+def megabytes(directory: Path, name: str) -> float:
+    """Return the size of a directory's files of a name."""
+    return sum(one.stat().st_size for one in directory.glob(name)) / 1e6
+
+
+@contextmanager
+def opened(directory: Path) -> Iterator[Store]:
+    """Open a store, and say so where it cannot keep anything."""
+    store = Store(directory, lambda ok, sentence: None if ok else print(sentence))
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def measure_keeping(fleet: Fleet, directory: Path) -> Cost:
+    """Measure what a running daemon has of it; return the cost of a usual sync."""
+    log = 0.0
+    with opened(directory) as store:
+        store.start()
+
+        def keep(kept: Kept) -> None:
+            nonlocal log
+            store.keep(kept)
+            # It is done with the sync's transaction, or with a small one right after it.
+            store.intend(kept[0][0], kept[0][1]).result()
+            log = max(log, megabytes(directory, "*-wal"))
+
+        line("first sync, all targets new", usual_cost(fleet, keep, 1))
+        usual_cost(fleet, keep, SYNCS_BEFORE)
+        steady = usual_cost(fleet, keep)
+        line("sync, loads as before", steady)
+        fleet.moving = True
+        line("sync, every decision another", usual_cost(fleet, keep))
+        kept = fleet.sync()
+        line("of that, the caller of keep", cost_of(lambda: store.keep(kept)))
+        some = fleet.sync()[:INTENDED]
+        line(
+            f"{len(some)} notes before writes at once",
+            cost_of(lambda: [one.result() for one in [store.intend(*one[:2]) for one in some]]),
+        )
+        while fleet.syncs < SYNCS_IN_ALL:
+            keep(fleet.sync())
+    line(f"file after {SYNCS_IN_ALL} syncs", f"{megabytes(directory, '*.db'):8.1f} MB")
+    line("write-ahead log, at its largest", f"{log:8.1f} MB")
+    return steady
+
+
+def measure_reading(directory: Path) -> None:
+    """Measure what a start has of it."""
+    with opened(directory) as store:
+        line("start", cost_of(store.start))
+    tracemalloc.start()
+    with opened(directory) as store:
+        resumption = store.start()
+        held = tracemalloc.get_traced_memory()[0] / 1e6
+        line("memory, histories included", f"{held:8.1f} MB")
+        del resumption
+    tracemalloc.stop()
+
+
+def run(targets: int, directory: Path) -> None:
+    """Measure everything, and print it."""
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 50)  # as the daemon does
+    kept_in, pickled_in = directory / "kept", directory / "pickled"
+    pickled_in.mkdir()
+    fleet = Fleet(targets)
+    steady = measure_keeping(fleet, kept_in)
+    measure_reading(kept_in)
+    pickled = usual_cost(fleet, Pickled(pickled_in).keep)
+    line("sync, pickled", pickled)
+    line("kept / pickled", f"{steady.processor / pickled.processor:8.2f} of its processor time")
+
+
+def main() -> None:
+    """Measure in a folder of the present directory, whose disk counts."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--targets", type=int, default=10_000)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="benchmark-", dir=Path.cwd()) as folder:
+        run(options.targets, Path(folder))
+
+
+if __name__ == "__main__":
+    main()

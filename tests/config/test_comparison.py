@@ -1,0 +1,217 @@
+"""What a reload changes is told by target and key, in the YAML's names, and without secrets."""
+
+from pathlib import Path
+
+import pytest
+
+from autoscaler.config.comparison import Comparison, FieldChange, compare
+from tests.config.documents import PROMETHEUS, QUERIES, loaded, metric, target, top
+
+SECRET = "hunter2hunter2"  # noqa: S105 - what must not be seen
+
+
+def compared(folder: Path, before: str, after: str) -> Comparison:
+    """Compare two documents."""
+    return compare(loaded(folder, before), loaded(folder, after))
+
+
+def row(name: str, rest: str = "") -> str:
+    """Return one target of this name."""
+    ref = f"{{apiVersion: apps/v1, kind: Deployment, name: {name}}}"
+    return f"- {{namespace: shop, scaleTargetRef: {ref}, maxReplicas: 10{rest}}}\n"
+
+
+def rows(*names: str) -> str:
+    """Return a document of targets of these names."""
+    return f"{PROMETHEUS}{QUERIES}targets:\n" + "".join(row(name) for name in names)
+
+
+def test_nothing(tmp_path: Path) -> None:
+    """The same thing in other words, in another order or in another file is no change."""
+    before = rows("a", "b")
+    after = top("include: [b.yaml]\nsyncPeriod: 15000ms\nevents: true\n").replace(
+        "targets: []\n", "targets:\n" + row("a", ", minReplicas: 1, syncPeriod: 15s")
+    )
+    (tmp_path / "b.yaml").write_text("targets:\n" + row("b"))
+    assert compared(tmp_path, before, after) == Comparison()
+
+
+def test_targets_that_come_and_go(tmp_path: Path) -> None:
+    """They are named by their keys, in the order of the files."""
+    found = compared(tmp_path, rows("a", "z", "b", "c"), rows("y", "c", "x", "a"))
+    assert found == Comparison(
+        added=("shop/Deployment/y", "shop/Deployment/x"),
+        removed=("shop/Deployment/z", "shop/Deployment/b"),
+    )
+
+
+EXTERNAL_METRIC = (
+    "type: External\nexternal:\n"
+    "  metric: {name: queue_length, selector: {matchLabels: {queue: a}}}\n"
+    "  target: {type: AverageValue, averageValue: 1500m}\n"
+)
+
+FIELDS = [
+    (target(""), target("minReplicas: 2\n"), ["minReplicas: 1 -> 2"]),
+    (target(""), target("syncPeriod: 1m\n"), ["syncPeriod: nothing -> 1m"]),
+    (
+        target(""),
+        target("").replace("maxReplicas: 10", "maxReplicas: 20"),
+        ["maxReplicas: 10 -> 20"],
+    ),
+    (
+        target(""),
+        target("").replace("apps/v1", "apps/v1beta2"),
+        ["scaleTargetRef.apiVersion: apps/v1 -> apps/v1beta2"],
+    ),
+    (
+        metric(EXTERNAL_METRIC),
+        metric(EXTERNAL_METRIC.replace("1500m", "2k").replace("queue: a", "queue: b")),
+        [
+            "metrics[0].external.metric.selector.matchLabels.queue: a -> b",
+            "metrics[0].external.target.averageValue: 1500m -> 2k",
+        ],
+    ),
+    (
+        metric(EXTERNAL_METRIC),
+        metric(
+            EXTERNAL_METRIC.replace(
+                "matchLabels: {queue: a}", "matchExpressions: [{key: q, operator: In, values: [a]}]"
+            )
+        ),
+        [
+            "metrics[0].external.metric.selector.matchLabels.queue: a -> nothing",
+            "metrics[0].external.metric.selector.matchExpressions[0].key: nothing -> q",
+            "metrics[0].external.metric.selector.matchExpressions[0].operator: nothing -> In",
+            "metrics[0].external.metric.selector.matchExpressions[0].values[0]: nothing -> a",
+        ],
+    ),
+    (
+        metric(EXTERNAL_METRIC),
+        metric(EXTERNAL_METRIC).replace("sum by (queue) (queue_length)", "{query: up, window: 2m}"),
+        [
+            "metrics[0].query.query: sum by (queue) (queue_length) -> up",
+            "metrics[0].query.window: 1m -> 2m",
+        ],
+    ),
+    (
+        metric(EXTERNAL_METRIC),
+        metric(
+            "type: Resource\n"
+            "resource: {name: cpu, target: {type: Utilization, averageUtilization: 70}}\n"
+        ).replace("queries:", "resourceQueries: {cpu: {query: c, window: 60s}}\nqueries:"),
+        [
+            "metrics[0].type: External -> Resource",
+            "metrics[0].external.metric.name: queue_length -> nothing",
+            "metrics[0].external.metric.selector.matchLabels.queue: a -> nothing",
+            "metrics[0].external.target.type: AverageValue -> nothing",
+            "metrics[0].external.target.averageValue: 1500m -> nothing",
+            "metrics[0].query.query: sum by (queue) (queue_length) -> c",
+            "metrics[0].resource.name: nothing -> cpu",
+            "metrics[0].resource.target.type: nothing -> Utilization",
+            "metrics[0].resource.target.averageUtilization: nothing -> 70",
+        ],
+    ),
+    (
+        target("behavior: {}\n"),
+        target(
+            "behavior: {scaleUp: {policies: [{type: Pods, value: 8, periodSeconds: 15}]}, "
+            "scaleDown: {stabilizationWindowSeconds: 60, tolerance: 50m}}\n"
+        ),
+        [
+            "behavior.scaleUp.policies[0].value: 4 -> 8",
+            "behavior.scaleUp.policies[1].type: Percent -> nothing",
+            "behavior.scaleUp.policies[1].value: 100 -> nothing",
+            "behavior.scaleUp.policies[1].periodSeconds: 15 -> nothing",
+            "behavior.scaleDown.stabilizationWindowSeconds: nothing -> 60",
+            "behavior.scaleDown.tolerance: nothing -> 0.05",
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("before", "after", "fields"), FIELDS)
+def test_fields_of_a_target(tmp_path: Path, before: str, after: str, fields: list[str]) -> None:
+    """Each field that differs is named as in the YAML, with both values as one would write them."""
+    (change,) = compared(tmp_path, before, after).changed
+    assert change.key == "shop/Deployment/web"
+    assert [str(field) for field in change.fields] == fields
+
+
+SETTINGS = [
+    ("syncPeriod: 1m30s\n", ["syncPeriod: 15s -> 1m30s"]),
+    ("tolerance: 0.2\n", ["tolerance: 0.1 -> 0.2"]),
+    ("downscaleStabilization: 0\n", ["downscaleStabilization: 5m -> 0s"]),
+    ("events: false\n", ["events: true -> false"]),
+    ("perTargetMetrics: false\n", ["perTargetMetrics: true -> false"]),
+    (
+        "kubernetes: {context: a, maxWritesPerSecond: 7}\n",
+        ["kubernetes.context: nothing -> a", "kubernetes.maxWritesPerSecond: 100 -> 7"],
+    ),
+]
+LATE = [
+    ("listen: null\n", ["listen: 127.0.0.1:9191 -> nothing"]),
+    ("listen: '[::1]:80'\n", ["listen: 127.0.0.1:9191 -> [::1]:80"]),
+    ("stateDirectory: /x\n", ["stateDirectory: /var/lib/autoscaler -> /x"]),
+    (
+        "leaderElection: {enabled: true, namespace: a, retryPeriod: 1s}\n",
+        [
+            "leaderElection.enabled: false -> true",
+            'leaderElection.namespace: "" -> a',
+            "leaderElection.retryPeriod: 2s -> 1s",
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("snippet", "changes"), SETTINGS)
+def test_settings(tmp_path: Path, snippet: str, changes: list[str]) -> None:
+    """What is in force at once is told by its key; no target is called changed for it."""
+    plain = top("").replace("targets: []\n", "targets:\n" + row("a"))
+    found = compared(tmp_path, plain, plain + snippet)
+    assert [str(change) for change in found.settings] == changes
+    assert (found.at_restart, found.changed) == ((), ())
+
+
+@pytest.mark.parametrize(("snippet", "changes"), LATE)
+def test_settings_of_a_restart(tmp_path: Path, snippet: str, changes: list[str]) -> None:
+    """What takes effect at a restart is told apart."""
+    found = compared(tmp_path, top(""), top(snippet))
+    assert [str(change) for change in found.at_restart] == changes
+    assert found.settings == ()
+
+
+def test_secrets(tmp_path: Path) -> None:
+    """A header or a parameter that changes is named, and its values are neither shown nor kept."""
+    body = "prometheus: {{url: http://p, headers: {{X-Key: {0}}}, queryParameters: {{t: {0}}}}}\n"
+    plain = "prometheus: {url: http://p}\ntargets: []\n"
+    secret = body.format(SECRET) + "targets: []\n"
+    other = body.format("another") + "targets: []\n"
+    for before, after, words in (
+        (plain, secret, "nothing -> (not shown)"),
+        (secret, other, "(not shown) -> (not shown)"),
+        (secret, plain, "(not shown) -> nothing"),
+    ):
+        found = compared(tmp_path, before, after)
+        assert [str(change) for change in found.settings] == [
+            f"prometheus.headers.X-Key: {words}",
+            f"prometheus.queryParameters.t[0]: {words}",
+        ]
+        assert SECRET not in repr(found)
+    assert compared(tmp_path, secret, secret) == Comparison()
+
+
+def test_files_of_secrets(tmp_path: Path) -> None:
+    """Of a secret's file the name is told."""
+    (tmp_path / "token").write_text(SECRET)
+    after = "prometheus: {url: http://prometheus:9090, bearerTokenFile: token}\ntargets: []\n"
+    (change,) = compared(tmp_path, top(""), after).settings
+    assert str(change) == f"prometheus.bearerTokenFile: nothing -> {tmp_path}/token"
+
+
+def test_long_values_are_shortened() -> None:
+    """One line per target stays one line."""
+    change = FieldChange("metrics[0].query", "a\nb", "x" * 1000)
+    assert len(str(change)) < 300
+    assert str(change).startswith("metrics[0].query: a b -> xxx")
+    assert str(change).endswith("x…")

@@ -1,0 +1,347 @@
+"""`include`: which files are taken in, in which order, and how their faults are told."""
+
+import os
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+from pydantic import JsonValue
+
+from autoscaler.config import Config, ConfigError, load
+from autoscaler.config.document import read
+from autoscaler.config.json_schema import json_schema
+from tests.config.documents import EXTERNAL, PROMETHEUS, QUERIES
+
+MAIN = PROMETHEUS + "include: [targets.d/*.yaml]\n"
+
+
+def row(name: str, rest: str = "") -> str:
+    """Return one target of this name."""
+    return (
+        "- namespace: shop\n"
+        f"  scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: {name}}}\n"
+        f"  maxReplicas: 3\n{rest}"
+    )
+
+
+def targets(*names: str) -> str:
+    """Return an included file with one target a name."""
+    return "targets:\n" + "".join(row(name) for name in names)
+
+
+QUEUE = "targets:\n" + row("queue", "  metrics:\n  " + EXTERNAL.replace("\n", "\n  ").rstrip(" "))
+
+
+def write(folder: Path, files: dict[str, str], main: str = MAIN) -> Path:
+    """Write a main file and others in its folder; return the main one."""
+    for name, text in {"autoscaler.yaml": main, **files}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder / "autoscaler.yaml"
+
+
+def names_of(config: Config) -> list[str]:
+    """Return the names of the workloads in order."""
+    return [target.spec.scale_target_ref.name for target in config.targets]
+
+
+def faults_of(main: Path) -> list[tuple[str, int | None, str, str]]:
+    """Load a configuration that is wrong: file name, line, path and message of each fault."""
+    with pytest.raises(ConfigError) as caught:
+        load(main)
+    folder = f"{main.parent}{os.sep}"
+    return [
+        (problem.file.removeprefix(folder), problem.line, problem.path, problem.message)
+        for problem in caught.value.problems
+    ]
+
+
+def test_targets_of_all_files_in_order(tmp_path: Path) -> None:
+    """The main file's come first, then the files' in the order of patterns, sorted within each."""
+    main = PROMETHEUS + "include: [more.yaml, 't?/*.yaml']\n" + targets("main")
+    files = {
+        "t2/a.yaml": targets("t2a"),
+        "t1/b.yaml": targets("t1b"),
+        "t1/a10.yaml": targets("t1a10", "another"),
+        "t1/a9.yaml": targets("t1a9"),
+        "more.yaml": targets("more"),
+        "t3/README": "no YAML: {",
+        "t4": "a file",
+    }
+    config = load(write(tmp_path, files, main))
+    assert names_of(config) == ["main", "more", "t1a10", "another", "t1a9", "t1b", "t2a"]
+
+
+def test_queries_are_shared(tmp_path: Path) -> None:
+    """A target of one file finds the queries of any other, as one object."""
+    main = MAIN + QUERIES + QUEUE.replace("name: queue}", "name: first}")
+    third = QUEUE.replace("queue_length", "visitors").replace("name: queue}", "name: third}")
+    files = {
+        "targets.d/a.yaml": QUEUE,
+        "targets.d/b.yaml": third,
+        "targets.d/c.yaml": "queries: {visitors: sum(visitors)}\n",
+    }
+    first, second, found = load(write(tmp_path, files, main)).targets
+    assert first.queries[0] is second.queries[0]
+    assert found.queries[0].promql == "sum(visitors)"
+
+
+def test_an_empty_folder(tmp_path: Path) -> None:
+    """With `include` there may be no target yet; what is watched for one is known."""
+    (tmp_path / "targets.d").mkdir()
+    config = load(write(tmp_path, {}))
+    assert config.targets == ()
+    assert config.sources.include == (tmp_path / "targets.d" / "*.yaml",)
+    assert list(config.sources.digests) == [tmp_path / "autoscaler.yaml"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        ".#a.yaml",
+        ".a.yaml.swp",
+        ".a.yaml",
+        "a.yaml~",
+        "#a.yaml#",
+        "a.yml",
+        "a.yaml.bak",
+        "a.yaml.rpmsave",
+        "4913",
+        "A.YAML",
+        ".hidden/a.yaml",
+        "deeper/a.yaml",
+    ],
+)
+def test_what_is_left_beside(tmp_path: Path, name: str) -> None:
+    """Locks, copies and backups of editors and packages do not match `*.yaml`."""
+    main = write(tmp_path, {"targets.d/b.yaml": targets("b"), f"targets.d/{name}": "{"})
+    assert names_of(load(main)) == ["b"]
+
+
+def test_a_lock_that_is_a_dangling_link(tmp_path: Path) -> None:
+    """The lock of Emacs, a link to nothing, is passed over as well."""
+    main = write(tmp_path, {"targets.d/a.yaml": targets("a")})
+    (tmp_path / "targets.d" / ".#a.yaml").symlink_to("me@here.123:456")
+    assert names_of(load(main)) == ["a"]
+
+
+def test_a_mounted_config_map(tmp_path: Path) -> None:
+    """Of a mounted ConfigMap each key is read once, not also in the folder of its version."""
+    main = write(tmp_path, {"targets.d/..1/a.yaml": targets("a")})
+    (tmp_path / "targets.d" / "..data").symlink_to("..1")
+    (tmp_path / "targets.d" / "a.yaml").symlink_to("..data/a.yaml")
+    main.write_text(main.read_text().replace("[targets", "['*/*.yaml', targets"))
+    assert names_of(load(main)) == ["a"]
+
+
+def test_each_file_once(tmp_path: Path) -> None:
+    """A file that two patterns match is read once, and the main one never includes itself."""
+    main = PROMETHEUS + "include: ['*.yaml', ./a.yaml, 'x/../[ab].yaml', b.yaml]\n"
+    (tmp_path / "x").mkdir()
+    files = {"a.yaml": targets("a"), "b.yaml": targets("b")}
+    (tmp_path / "c.yaml").symlink_to("a.yaml")
+    assert names_of(load(write(tmp_path, files, main))) == ["a", "b"]
+
+
+def test_a_name_with_brackets(tmp_path: Path) -> None:
+    """A bracket in brackets stands for itself."""
+    main = PROMETHEUS + "include: ['a[[]1].yaml']\n"
+    assert names_of(load(write(tmp_path, {"a[1].yaml": targets("a")}, main))) == ["a"]
+
+
+def test_relative_to_the_including_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Patterns begin at the main file's folder, and messages name files as it was named."""
+    write(tmp_path / "etc", {"targets.d/a.yaml": targets("a", "a")})
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError) as caught:
+        load(Path("etc/autoscaler.yaml"))
+    assert str(caught.value).startswith("etc/targets.d/a.yaml:5: targets[1]: scales Deployment a")
+    assert caught.value.sources.include == (tmp_path / "etc" / "targets.d" / "*.yaml",)
+    assert set(caught.value.sources.digests) == {
+        tmp_path / "etc" / "autoscaler.yaml",
+        tmp_path / "etc" / "targets.d" / "a.yaml",
+    }
+
+
+def test_absolute_and_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pattern may be absolute, or begin at the home folder."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    write(tmp_path, {"a/a.yaml": targets("a"), "b/b.yaml": targets("b")})
+    main = PROMETHEUS + f"include: ['{tmp_path}/a/*.yaml', ~/b/*.yaml]\n"
+    assert names_of(load(write(tmp_path / "etc", {}, main))) == ["a", "b"]
+
+
+def test_every_problem_of_every_file(tmp_path: Path) -> None:
+    """All files are checked at once, and each fault names its own file, line and key."""
+    main = MAIN + "syncPeriod: 2h\n" + targets("x", "y")
+    files = {
+        "targets.d/a.yaml": "targets:\n" + row("a", "  minReplicas: 5\n") + row("y"),
+        "targets.d/b.yaml": "targets: [\n",
+        "targets.d/c.yaml": "",
+        "targets.d/d.yaml": "queries: {a: up, a: up}\ntarget: []\n",
+        "targets.d/e.yaml": "- a\n",
+        "targets.d/f.yaml": "prometheus: {url: http://p}\ninclude: [g]\n" + targets("F_"),
+    }
+    faults = faults_of(write(tmp_path, files, main))
+    assert [fault[:3] for fault in faults] == [
+        ("autoscaler.yaml", 3, "syncPeriod"),
+        ("targets.d/a.yaml", 4, "targets[0].maxReplicas"),
+        ("targets.d/a.yaml", 6, "targets[1]"),
+        ("targets.d/b.yaml", 2, ""),
+        ("targets.d/c.yaml", None, ""),
+        ("targets.d/d.yaml", 1, "queries.a"),
+        ("targets.d/d.yaml", 2, "target"),
+        ("targets.d/e.yaml", 1, ""),
+        ("targets.d/f.yaml", 1, "prometheus"),
+        ("targets.d/f.yaml", 2, "include"),
+    ]
+    messages = {place[2] or place[0]: place[3] for place in faults}
+    assert "as targets[1] of " in messages["targets[1]"]
+    assert f"{tmp_path}/autoscaler.yaml:8 does: a workload has one" in messages["targets[1]"]
+    assert messages["targets.d/c.yaml"].startswith("the file is empty; an included file has")
+    assert messages["targets.d/e.yaml"].startswith("an included file is a mapping")
+    assert messages["prometheus"].startswith("belongs into the main file")
+    assert messages["include"].startswith("belongs into the main file")
+    assert "did you mean `targets`?" in messages["target"]
+
+
+def test_a_query_in_two_files(tmp_path: Path) -> None:
+    """A name that two files give a query is refused, and both places are named."""
+    files = {"targets.d/a.yaml": "\nqueries:\n  rps: up\n  other: up\n"}
+    (fault,) = faults_of(write(tmp_path, files, MAIN + QUERIES))
+    assert fault[:3] == ("targets.d/a.yaml", 3, "queries.rps")
+    assert fault[3] == (
+        f"stands in {tmp_path}/autoscaler.yaml:3 too: all files share their queries; keep one, or "
+        "rename one"
+    )
+
+
+def test_an_unreadable_file_is_the_only_fault(tmp_path: Path) -> None:
+    """Queries that a file might hold are not called unknown while it cannot be read."""
+    files = {"targets.d/a.yaml": QUEUE, "targets.d/b.yaml": "queries: {queue_length: [}\n"}
+    (fault,) = faults_of(write(tmp_path, files))
+    assert fault[0] == "targets.d/b.yaml"
+    (tmp_path / "targets.d" / "b.yaml").write_text("queries: {}\n")
+    (fault,) = faults_of(tmp_path / "autoscaler.yaml")
+    assert fault[2] == "targets[0].metrics[0].external.metric.name"
+
+
+def test_a_pipe(tmp_path: Path) -> None:
+    """What would keep the reader waiting is passed over, and refused where it is named."""
+    main = write(tmp_path, {"targets.d/a.yaml": targets("a")})
+    os.mkfifo(tmp_path / "targets.d" / "b.yaml")
+    assert names_of(load(main)) == ["a"]
+    main.write_text(PROMETHEUS + "include: [targets.d/b.yaml]\n")
+    (fault,) = faults_of(main)
+    assert fault[2:] == (
+        "include[0]",
+        f"must name a file, and {tmp_path}/targets.d/b.yaml is a pipe, a socket or a device",
+    )
+
+
+def test_a_link_to_nothing(tmp_path: Path) -> None:
+    """A file that matches and is gone is a fault: its targets are not silently dropped."""
+    (tmp_path / "targets.d").mkdir()
+    (tmp_path / "targets.d" / "a.yaml").symlink_to("gone")
+    (fault,) = faults_of(write(tmp_path, {}))
+    assert fault == ("targets.d/a.yaml", None, "", "there is no such file")
+
+
+def no_file(name: str) -> str:
+    """Return the end of the sentence about a name without a file."""
+    return f"such as *.yaml, and there is no file {{folder}}/{name}"
+
+
+@pytest.mark.parametrize(
+    ("include", "path", "fragment"),
+    [
+        ("[a.yaml]", "include[0]", no_file("a.yaml")),
+        ("[targets.d/*.yaml, x/a.yaml]", "include[1]", no_file("x/a.yaml")),
+        (
+            "[no/*.yaml]",
+            "include[0]",
+            "must begin with a folder, and there is no folder {folder}/n",
+        ),
+        ("[autoscaler.yaml/*]", "include[0]", "there is no folder {folder}/autoscaler.yaml"),
+        (
+            "[targets.d]",
+            "include[0]",
+            "targets.d is a folder; those in it are {folder}/targets.d/*.yaml",
+        ),
+        (
+            "[targets.d/]",
+            "include[0]",
+            "targets.d is a folder; those in it are {folder}/targets.d/*.yaml",
+        ),
+        ("['**/*.yaml']", "include[0]", "** is not known here: * matches within one name"),
+        ('["a\\0"]', "include[0]", "must be the name of a file, or a pattern"),
+        (f"[{'a' * 300}]", "include[0]", "must be the name of a file, or a pattern"),
+        ("[5]", "include[0]", "must be a text"),
+        ("['']", "include[0]", "must not be empty"),
+        ("targets.d/*.yaml", "include", "must be a list"),
+        ("[]", "include", "needs at least 1 entry"),
+    ],
+)
+def test_refused(tmp_path: Path, include: str, path: str, fragment: str) -> None:
+    """What `include` cannot mean is refused at its place in the main file."""
+    main = write(tmp_path, {"targets.d/a.yaml": targets("a")}, PROMETHEUS + f"include: {include}\n")
+    faults = faults_of(main)
+    (fault,) = (fault for fault in faults if fault[2] == path)
+    assert fault[:2] == ("autoscaler.yaml", 2)
+    assert fragment.format(folder=tmp_path) in fault[3]
+    assert "Traceback" not in str(faults)
+
+
+def test_folder_that_may_not_be_listed(open_folder: Path) -> None:
+    """A folder that this user may not list is a fault, not one without matches."""
+    main = PROMETHEUS + "include: [targets.d/*.yaml, t/*/a.yaml]\n"
+    write(open_folder, {"targets.d/a.yaml": targets("a"), "t/x/a.yaml": targets("b")}, main)
+    (open_folder / "targets.d").chmod(0o311)
+    (open_folder / "t" / "x").chmod(0o600)
+    user = os.geteuid()
+    try:
+        if user == 0:
+            os.seteuid(65534)  # root may list every folder; nobody may not
+        first, second = faults_of(open_folder / "autoscaler.yaml")
+    finally:
+        os.seteuid(user)
+        (open_folder / "t" / "x").chmod(0o700)
+        (open_folder / "targets.d").chmod(0o700)
+    assert first[2:] == ("include[0]", f"this user may not list the folder {open_folder}/targets.d")
+    assert second[2] == "include[1]"
+    assert second[3].startswith("this user may not list the folder")
+
+
+def test_schema_of_an_included_file(tmp_path: Path) -> None:
+    """It is valid, accepts what an included file may hold, and refuses the rest."""
+    schema = json_schema(included=True)
+    Draft202012Validator.check_schema(schema)
+    for text, right in (
+        (QUEUE, True),
+        (QUERIES, True),
+        ("{}\n", True),
+        (MAIN + QUEUE, False),
+        ("targets: {}\n", False),
+    ):
+        main = write(
+            tmp_path, {"targets.d/a.yaml": text}, MAIN + (QUERIES if text == QUEUE else "")
+        )
+        value: JsonValue = read(text, lambda *_: None)
+        assert Draft202012Validator(schema).is_valid(value) is right
+        assert right is not isinstance(outcome(main), ConfigError)
+
+
+def outcome(main: Path) -> Config | ConfigError:
+    """Load what may be right or wrong."""
+    try:
+        return load(main)
+    except ConfigError as error:
+        return error
+
+
+def test_a_thousand_files(tmp_path: Path) -> None:
+    """Many files load whole and in order."""
+    files = {f"targets.d/{i:04}.yaml": targets(f"w{i}") for i in range(1000)}
+    config = load(write(tmp_path, files))
+    assert names_of(config) == [f"w{i}" for i in range(1000)]
+    assert len(config.sources.digests) == 1001

@@ -1,0 +1,86 @@
+"""What a valid configuration leaves open to others is said, without any secret."""
+
+from pathlib import Path
+
+import pytest
+
+from autoscaler.config.security import warnings_of
+from tests.config.documents import loaded, prometheus, top
+
+SECRET = "hunter2hunter2"  # noqa: S105 - what must not be seen
+
+
+def secret(folder: Path, name: str, mode: int) -> None:
+    """Write a file of this mode."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(SECRET)
+    path.chmod(mode)
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("prometheus.bearerTokenFile", prometheus("bearerTokenFile: s\n")),
+        (
+            "prometheus.basicAuth.passwordFile",
+            prometheus("basicAuth: {username: a, passwordFile: s}\n"),
+        ),
+        ("prometheus.tls.keyFile", prometheus("tls: {certFile: s, keyFile: s}\n")),
+        ("kubernetes.kubeconfig", top("kubernetes: {kubeconfig: s}\n")),
+    ],
+)
+def test_every_secret_file(tmp_path: Path, key: str, text: str) -> None:
+    """A secret that every user may read is named by its key and its path."""
+    secret(tmp_path, "s", 0o644)
+    (warning,) = warnings_of(loaded(tmp_path, text))
+    assert warning == (
+        f"{key}: {tmp_path}/s can be read by every user of this machine (its mode is 0644); "
+        "chmod 600 ends that"
+    )
+
+
+@pytest.mark.parametrize(
+    ("mode", "fragments"),
+    [
+        (0o400, []),
+        (0o600, []),
+        (0o640, []),
+        (0o440, []),
+        (0o604, ["read by every user of this machine ("]),
+        (0o660, ["written by others than its owner ("]),
+        (0o602, ["written by others than its owner ("]),
+        (0o666, ["read by every user of this machine and written by others than its owner ("]),
+    ],
+)
+def test_modes(tmp_path: Path, mode: int, fragments: list[str]) -> None:
+    """The owner's and the group's right to read is as it should be; more is not."""
+    secret(tmp_path, "s", mode)
+    warnings = warnings_of(loaded(tmp_path, prometheus("bearerTokenFile: s\n")))
+    assert len(warnings) == len(fragments)
+    assert all(part in warning for part, warning in zip(fragments, warnings, strict=True))
+    assert SECRET not in str(warnings)
+
+
+def test_a_mounted_secret(tmp_path: Path) -> None:
+    """Files of a volume that the kubelet mounts are open to their pod only, whatever their mode."""
+    secret(tmp_path, "volume/..2026_01_01/token", 0o644)
+    (tmp_path / "volume" / "..data").symlink_to("..2026_01_01")
+    (tmp_path / "volume" / "token").symlink_to("..data/token")
+    config = loaded(tmp_path, prometheus("bearerTokenFile: volume/token\n"))
+    assert warnings_of(config) == []
+
+
+def test_a_secret_that_is_gone(tmp_path: Path) -> None:
+    """A file that is removed while the daemon runs is no matter of this."""
+    secret(tmp_path, "s", 0o644)
+    config = loaded(tmp_path, prometheus("bearerTokenFile: s\n"))
+    (tmp_path / "s").unlink()
+    assert warnings_of(config) == []
+
+
+def test_certificates_that_are_not_verified(tmp_path: Path) -> None:
+    """Trusting any certificate is said; so is nothing where all is well."""
+    (warning,) = warnings_of(loaded(tmp_path, prometheus("tls: {insecureSkipVerify: true}\n")))
+    assert warning.startswith("prometheus.tls.insecureSkipVerify: any certificate is trusted")
+    assert warnings_of(loaded(tmp_path, prometheus("tls: {serverName: a}\n"))) == []

@@ -1,0 +1,166 @@
+"""The keys of how the daemon runs: where it listens, what it keeps, which of several acts."""
+
+from pathlib import Path
+
+import pytest
+
+from autoscaler.config import Address, ConfigError, LeaderElection, load
+from autoscaler.config.pod_namespace import pod_namespace
+from tests.config.documents import assert_refused, loaded, top
+
+
+def election(snippet: str) -> str:
+    """Return a document with these keys of `leaderElection`."""
+    return top(f"leaderElection: {{{snippet}}}\n")
+
+
+ROWS = [
+    (top("listen: 9191\n"), "listen", "must be an address and a port, such as 127.0.0.1:9191"),
+    (top("listen: localhost\n"), "listen", "or :9191 for all addresses"),
+    (top("listen: off\n"), "listen", "null listens nowhere (got off)"),
+    (top("listen: '127.0.0.1:'\n"), "listen", "an address and a port"),
+    (top("listen: 127.0.0.1:99999\n"), "listen", "such as 127.0.0.1:9191"),
+    (top("listen: http://127.0.0.1:9191\n"), "listen", "such as 127.0.0.1:9191"),
+    (top("listen: ::1:9191\n"), "listen", 'such as 127.0.0.1:9191, "[::1]:9191"'),
+    (top("listen: '[1:2]:9191'\n"), "listen", 'such as 127.0.0.1:9191, "[::1]:9191"'),
+    (top("listen: a..b:9191\n"), "listen", "such as 127.0.0.1:9191"),
+    (top("stateDirectory: ''\n"), "stateDirectory", "must not be empty"),
+    (top("stateDirectory: false\n"), "stateDirectory", "must be a text"),
+    (top("stateDirectory: autoscaler.yaml\n"), "stateDirectory", "must name a folder, and"),
+    (top('stateDirectory: "a\\0b"\n'), "stateDirectory", "must be the name of a folder"),
+    (top("events: 1\n"), "events", "must be true or false"),
+    (top("perTargetMetrics: 'no'\n"), "perTargetMetrics", "must be true or false"),
+    (top("perTargetMetric: no\n"), "perTargetMetric", "did you mean `perTargetMetrics`?"),
+    (top("leaderElection: true\n"), "leaderElection", "must be a mapping"),
+    (election("enabled: true"), "leaderElection.namespace", "the namespace of the Lease, which"),
+    (election("enabled: 'yes'"), "leaderElection.enabled", "must be true or false"),
+    (election("namespace: A"), "leaderElection.namespace", "must be a DNS label"),
+    (election("name: a_b"), "leaderElection.name", "must be a DNS name"),
+    (election(f"name: {'a' * 254}"), "leaderElection.name", "at most 253"),
+    (election("identity: ' '"), "leaderElection.identity", "must not be empty"),
+    (election("leaseDuration: 15"), "leaderElection.leaseDuration", "write 15s"),
+    (election("leaseDuration: 500ms"), "leaderElection.leaseDuration", "must be from 1s to 1h"),
+    (election("retryPeriod: 0s"), "leaderElection.retryPeriod", "must be longer than 0"),
+    (
+        election("leaseDuration: 10s"),
+        "leaderElection.leaseDuration",
+        "must be longer than renewDeadline, which is 10s: a leader stops before another may start",
+    ),
+    (
+        election("renewDeadline: 20s"),
+        "leaderElection.renewDeadline",
+        "must be shorter than leaseDuration, which is 15s",
+    ),
+    (
+        election("renewDeadline: 1.2s, retryPeriod: 1s"),
+        "leaderElection.retryPeriod",
+        "1.2 times this must be shorter than renewDeadline, which is 1s200ms: else one late try",
+    ),
+    (
+        election("leaseDuration: 2400ms, renewDeadline: 2s"),
+        "leaderElection.renewDeadline",
+        "must be longer than 1.2 times retryPeriod, which is 2s",
+    ),
+]
+
+FINE = [
+    top("listen:\nstateDirectory: null\nevents:\nperTargetMetrics: off\nleaderElection:\n"),
+    top('listen: "[::1]:0"\nstateDirectory: state/of/this\nevents: no\n'),
+    top("listen: :9191\nstateDirectory: ~/state\n"),
+    election("enabled: true, namespace: a, name: a.b-c, identity: me@here"),
+    election("leaseDuration: 1s, renewDeadline: 700ms, retryPeriod: 100ms"),
+]
+
+
+@pytest.mark.parametrize(("text", "path", "fragment"), ROWS)
+def test_refused(tmp_path: Path, text: str, path: str, fragment: str) -> None:
+    """Each fault has the path of its field, a line, and a sentence that says what is right."""
+    assert_refused(tmp_path, text, path, fragment)
+
+
+@pytest.mark.parametrize("text", FINE)
+def test_accepted(tmp_path: Path, text: str) -> None:
+    """What is right is not refused."""
+    assert loaded(tmp_path, text).targets == ()
+
+
+def test_defaults(tmp_path: Path) -> None:
+    """Unless told otherwise, histories are kept, loopback is listened on, and nobody is elected."""
+    config = loaded(tmp_path, top(""))
+    assert config.state_directory == Path("/var/lib/autoscaler")
+    assert config.listen == Address("127.0.0.1", 9191)
+    assert config.events is True
+    assert config.per_target_metrics is True
+    assert config.leader_election == LeaderElection(
+        enabled=False,
+        name="autoscaler",
+        identity=None,
+        lease_duration=15.0,
+        renew_deadline=10.0,
+        retry_period=2.0,
+    )
+
+
+def test_values(tmp_path: Path) -> None:
+    """Everything that is set arrives, in seconds, and the folder begins at the configuration."""
+    config = loaded(
+        tmp_path,
+        top(
+            "stateDirectory: state\nevents: false\nperTargetMetrics: false\n"
+            "leaderElection: {enabled: true, namespace: ops, name: one, identity: me, "
+            "leaseDuration: 1500ms, renewDeadline: 1s, retryPeriod: 200ms}\n"
+        ),
+    )
+    assert config.state_directory == tmp_path / "state"
+    assert (config.events, config.per_target_metrics) == (False, False)
+    assert config.leader_election == LeaderElection(
+        enabled=True,
+        namespace="ops",
+        name="one",
+        identity="me",
+        lease_duration=1.5,
+        renew_deadline=1.0,
+        retry_period=0.2,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("localhost:80", Address("localhost", 80)),
+        (":9191", Address("", 9191)),
+        ("'[::1]:0'", Address("::1", 0)),
+        ("0.0.0.0:65535", Address("0.0.0.0", 65535)),  # noqa: S104 - nothing is bound here
+    ],
+)
+def test_addresses(tmp_path: Path, text: str, address: Address) -> None:
+    """A name, an IPv4, an IPv6 in brackets or nothing stands before the port."""
+    assert loaded(tmp_path, top(f"listen: {text}\n")).listen == address
+    assert str(address) == text.strip("'")
+
+
+def test_nothing_is_kept_and_nowhere_listened(tmp_path: Path) -> None:
+    """Null turns these two off; it is not their default."""
+    config = loaded(tmp_path, top("listen: null\nstateDirectory:\n"))
+    assert (config.listen, config.state_directory) == (None, None)
+
+
+def test_a_pod_knows_its_namespace(tmp_path: Path) -> None:
+    """In a pod the Lease's namespace is the pod's unless set; outside it must be set."""
+    (tmp_path / "namespace").write_text("autoscaling\n")
+    path = tmp_path / "autoscaler.yaml"
+    path.write_text(election("enabled: true"))
+    config = load(path, lambda: pod_namespace(tmp_path / "namespace"))
+    assert config.leader_election.namespace == "autoscaling"
+    with pytest.raises(ConfigError, match="known by itself only in a pod"):
+        load(path, lambda: pod_namespace(tmp_path / "no"))
+    path.write_text(election("enabled: true, namespace: other"))
+    config = load(path, lambda: pod_namespace(tmp_path / "namespace"))
+    assert config.leader_election.namespace == "other"
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"A b\n", b"\xff", b"../etc"])
+def test_namespace_file_without_a_namespace(tmp_path: Path, content: bytes) -> None:
+    """A file that holds no namespace counts as none."""
+    (tmp_path / "namespace").write_bytes(content)
+    assert pod_namespace(tmp_path / "namespace") is None

@@ -1,0 +1,270 @@
+"""Changes of the configuration's files are noticed by their content, once, and when complete."""
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autoscaler.config import ConfigError, load
+from autoscaler.config.settings import Sources
+from autoscaler.daemon.changes import FileWatch
+
+MAIN = "prometheus: {url: http://p:9090}\ninclude: [targets.d/*.yaml]\n"
+
+
+def row(name: str) -> str:
+    """Return an included file with a target of this name.
+
+    Where looks follow each other at once, and not by the second, texts must differ in length: the
+    file system's times have steps of milliseconds.
+    """
+    ref = f"{{apiVersion: apps/v1, kind: Deployment, name: {name}}}"
+    return f"targets:\n- {{namespace: shop, scaleTargetRef: {ref}, maxReplicas: 3}}\n"
+
+
+@pytest.fixture
+def main(tmp_path: Path) -> Path:
+    """Give a configuration that includes one file."""
+    path = tmp_path / "autoscaler.yaml"
+    path.write_text(MAIN)
+    (tmp_path / "targets.d").mkdir()
+    (tmp_path / "targets.d" / "a.yaml").write_text(row("a"))
+    return path
+
+
+def sources_of(main: Path) -> Sources:
+    """Load, and return what was read, whatever was made of it."""
+    try:
+        return load(main).sources
+    except ConfigError as error:
+        return error.sources
+
+
+def armed(main: Path) -> FileWatch:
+    """Load, and return a watch that has looked once and seen nothing new."""
+    watch = FileWatch(sources_of(main))
+    assert not watch.changed()
+    return watch
+
+
+def told(watch: FileWatch, looks: int = 4) -> int:
+    """Look several times, and count how often a change was told."""
+    return sum(watch.changed() for _ in range(looks))
+
+
+def replaced(path: Path, text: str) -> None:
+    """Put a new file in the place of another, as most editors and tools do."""
+    new = path.with_name(".new")
+    new.write_text(text)
+    new.replace(path)
+
+
+def test_nothing_changed(main: Path) -> None:
+    """Files that stay as they were loaded are no news, at the first look or later."""
+    assert told(FileWatch(sources_of(main)), 5) == 0
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "main, in place": lambda main: main.write_text(MAIN + "syncPeriod: 1m\n"),
+    "main, replaced": lambda main: replaced(main, MAIN + "syncPeriod: 1m\n"),
+    "main, gone": lambda main: main.unlink(),
+    "included, in place": lambda main: (main.parent / "targets.d/a.yaml").write_text(row("other")),
+    "included, replaced": lambda main: replaced(main.parent / "targets.d/a.yaml", row("other")),
+    "included, gone": lambda main: (main.parent / "targets.d/a.yaml").unlink(),
+    "included, renamed": lambda main: (main.parent / "targets.d/a.yaml").rename(
+        main.parent / "targets.d/z.yaml"
+    ),
+    "included, new": lambda main: (main.parent / "targets.d/b.yaml").write_text(row("other")),
+    "included, a link to nothing": lambda main: (main.parent / "targets.d/b.yaml").symlink_to("no"),
+    "folder, gone": lambda main: (main.parent / "targets.d").rename(main.parent / "gone"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
+def test_a_change_is_told_once(main: Path, change: Callable[[Path], object]) -> None:
+    """At the second look after it, and not again, whether it was loaded or refused."""
+    watch = armed(main)
+    change(main)
+    assert [watch.changed() for _ in range(4)] == [False, True, False, False]
+    watch.rearm(sources_of(main))
+    assert told(watch) == 0
+
+
+@pytest.mark.parametrize(
+    "name", [".#a.yaml", ".a.yaml.swp", "a.yaml~", "README", "deeper/a.yaml", "4913"]
+)
+def test_files_beside(main: Path, name: str) -> None:
+    """What an editor keeps beside a file is not looked at."""
+    watch = armed(main)
+    (main.parent / "targets.d" / name).parent.mkdir(exist_ok=True)
+    (main.parent / "targets.d" / name).write_text("x")
+    assert told(watch) == 0
+
+
+def test_the_same_content(main: Path) -> None:
+    """A file that was touched, written or replaced with the same content is as it was."""
+    watch = armed(main)
+    os.utime(main, (1, 1))
+    assert told(watch) == 0
+    main.write_text(MAIN)
+    assert told(watch) == 0
+    replaced(main, MAIN)
+    assert told(watch) == 0
+
+
+def test_another_content_of_the_same_size_and_time(main: Path) -> None:
+    """What rsync or cp -p bring may be as long and as old as what was there."""
+    watch = armed(main)
+    was = main.stat()
+    while main.stat().st_ctime_ns == was.st_ctime_ns:  # in steps of milliseconds
+        main.write_text(MAIN.replace("//p:", "//q:"))
+        os.utime(main, ns=(was.st_atime_ns, was.st_mtime_ns))
+    assert told(watch) == 1
+
+
+def test_half_a_file(main: Path) -> None:
+    """A file that grows from look to look is told when it stands still, not before."""
+    watch = armed(main)
+    text = MAIN + "tolerance: 0.2\nsyncPeriod: 1m\n"
+    for end in range(0, len(text), 10):
+        main.write_text(text[:end])
+        assert not watch.changed()
+    main.write_text(text)
+    assert [watch.changed() for _ in range(3)] == [False, True, False]
+
+
+def test_there_and_back(main: Path) -> None:
+    """A change that is taken back before it was told is none; after that it is another."""
+    watch = armed(main)
+    main.write_text("half")
+    assert not watch.changed()
+    main.write_text(MAIN)
+    assert told(watch) == 0
+    main.write_text("broken: [")
+    assert told(watch) == 1
+    watch.rearm(sources_of(main))
+    assert told(watch) == 0
+    main.write_text(MAIN)
+    assert told(watch) == 1
+
+
+def test_a_mounted_config_map(tmp_path: Path) -> None:
+    """The kubelet swaps one link, `..data`; no name in the folder itself changes."""
+    for version, text in (("..1", row("a")), ("..2", row("other"))):
+        (tmp_path / version / "t").mkdir(parents=True)
+        (tmp_path / version / "autoscaler.yaml").write_text(MAIN.replace("targets.d", "."))
+        (tmp_path / version / "a.yaml").write_text(text)
+    (tmp_path / "..data").symlink_to("..1")
+    for name in ("autoscaler.yaml", "a.yaml"):
+        (tmp_path / name).symlink_to(f"..data/{name}")
+    main = tmp_path / "autoscaler.yaml"
+    watch = armed(main)
+    (tmp_path / "..data_tmp").symlink_to("..2")
+    (tmp_path / "..data_tmp").replace(tmp_path / "..data")
+    assert [watch.changed() for _ in range(3)] == [False, True, False]
+    config = load(main)
+    assert config.targets[0].key == "shop/Deployment/other"
+    watch.rearm(config.sources)
+    assert told(watch) == 0
+
+
+def test_a_change_while_it_was_loaded(main: Path) -> None:
+    """What changes after it was read and before it is watched is not missed."""
+    sources = sources_of(main)
+    main.write_text(MAIN + "syncPeriod: 1m\n")
+    assert told(FileWatch(sources)) == 1
+    watch = armed(main)
+    replaced(main, MAIN)
+    assert told(watch) == 1
+    read = sources_of(main)
+    replaced(main, MAIN + "syncPeriod: 2m\n")
+    watch.rearm(read)
+    assert told(watch) == 1
+
+
+def test_files_of_a_refused_configuration(main: Path) -> None:
+    """The remedy may be in a file that only the refused configuration includes."""
+    watch = armed(main)
+    other = main.parent / "other.yaml"
+    other.write_text("targets: [")
+    main.write_text(MAIN.replace("[", "[other.yaml, missing.yaml, "))
+    assert told(watch) == 1
+    with pytest.raises(ConfigError) as caught:
+        load(main)
+    watch.rearm(caught.value.sources)
+    assert told(watch) == 0
+    other.write_text("targets: []\n")
+    assert told(watch) == 1
+    watch.rearm(sources_of(main))
+    (main.parent / "missing.yaml").write_text("targets: []\n")
+    assert told(watch) == 1
+    config = load(main)
+    watch.rearm(config.sources)
+    assert told(watch) == 0
+
+
+def test_a_file_that_may_be_read_at_last(main: Path) -> None:
+    """The right to read a file is given without writing it."""
+    main.chmod(0)
+    watch = FileWatch(Sources({main: None}))
+    main.chmod(0o600)
+    assert told(watch) == 1
+
+
+def test_a_file_that_could_not_be_read_once(main: Path) -> None:
+    """What the last load alone could not read, as without free descriptors, is loaded again."""
+    watch = armed(main)
+    watch.rearm(Sources({**sources_of(main).digests, main: None}, sources_of(main).include))
+    assert told(watch) == 1
+
+
+def test_a_pipe(tmp_path: Path) -> None:
+    """What is no file is read once, at the start; waiting for more would stop everything."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert told(FileWatch(Sources({pipe: "digest"}))) == 0
+
+
+NAMES = st.sampled_from(["autoscaler.yaml", "targets.d/a.yaml", "targets.d/b.yaml", "c.yaml"])
+TEXTS = st.sampled_from([MAIN, row("a"), row("other"), "broken: [", MAIN.replace("[", "[c.yaml, ")])
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["write", "replace", "remove", "link", "look"]), NAMES, TEXTS),
+    max_size=12,
+)
+
+
+def step(kind: str, path: Path, text: str) -> None:
+    """Do one thing to a file."""
+    if kind == "write" and not path.is_symlink():
+        path.write_text(text)
+    elif kind == "replace":
+        replaced(path, text)
+    elif kind == "remove":
+        path.unlink(missing_ok=True)
+    elif kind == "link":
+        path.unlink(missing_ok=True)
+        path.symlink_to("../autoscaler.yaml")
+
+
+@settings(max_examples=200, deadline=None)
+@given(STEPS)
+def test_whatever_happened(steps: list[tuple[str, str, str]]) -> None:
+    """Once all stands still what is there was loaded, and nothing was loaded for nothing."""
+    with tempfile.TemporaryDirectory() as name:
+        main = Path(name) / "autoscaler.yaml"
+        (main.parent / "targets.d").mkdir()
+        main.write_text(MAIN)
+        loaded = sources_of(main)
+        watch = FileWatch(loaded)
+        for kind, file, text in [*steps, *[("look", "", "")] * 3]:
+            if kind == "look" and watch.changed():
+                before, loaded = loaded, sources_of(main)
+                assert loaded.digests != before.digests
+                watch.rearm(loaded)
+            elif kind != "look":
+                step(kind, main.parent / file, text)
+        assert sources_of(main).digests == loaded.digests

@@ -1,0 +1,196 @@
+"""What a run of kills is judged by: a load that is known, and every count that was ever set."""
+
+import random
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import pairwise
+from types import TracebackType
+from typing import Self
+
+import requests
+
+from autoscaler import clock
+from tests.controlplane import workloads
+from tests.controlplane.api import Api
+from tests.prometheus.exporter import Exporter
+
+METRIC = "kill_load"
+LOADS = (1, 12)
+STEP_SECONDS = (8.0, 14.0)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """A target's bounds and policies; a window and periods in seconds, values in pods."""
+
+    minimum: int = 2
+    maximum: int = 10
+    window: int = 15
+    up: tuple[int, int] = (3, 4)
+    down: tuple[int, int] = (2, 5)
+
+    def target(self, namespace: str, name: str) -> Mapping[str, object]:
+        """Return the target of the configuration: one replica for each unit of load."""
+        selector = {"matchLabels": {"app": name}}
+        external = {
+            "metric": {"name": METRIC, "selector": selector},
+            "target": {"type": "AverageValue", "averageValue": 1},
+        }
+        return {
+            "namespace": namespace,
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
+            "minReplicas": self.minimum,
+            "maxReplicas": self.maximum,
+            "metrics": [{"type": "External", "external": external}],
+            "behavior": {
+                "scaleUp": {"policies": [_policy(self.up)]},
+                "scaleDown": {
+                    "stabilizationWindowSeconds": self.window,
+                    "policies": [_policy(self.down)],
+                },
+            },
+        }
+
+
+def _policy(policy: tuple[int, int]) -> Mapping[str, object]:
+    return {"type": "Pods", "value": policy[0], "periodSeconds": policy[1]}
+
+
+class Load:
+    """Sets each target's load to another level every few seconds, and remembers it all."""
+
+    def __init__(self, exporter: Exporter, names: list[str], seed: int) -> None:
+        self.levels: dict[str, list[tuple[float, int]]] = {name: [] for name in names}
+        self._exporter = exporter
+        self._random = random.Random(seed)  # noqa: S311 - a test's
+        self._ended = threading.Event()
+        for name in names:
+            self._set(name)
+        self._threads = [
+            threading.Thread(target=self._run, args=(name,), daemon=True) for name in names
+        ]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._ended.set()
+        for thread in self._threads:
+            thread.join(10)
+
+    def highest(self, name: str, since: float, until: float, least: float) -> int:
+        """Return the highest level that held for ``least`` seconds of a span of time."""
+        levels = self.levels[name]
+        ends = [begin for begin, _ in levels[1:]] + [float("inf")]
+        held = [
+            level
+            for (begin, level), end in zip(levels, ends, strict=True)
+            if min(end, until) - max(begin, since) >= least
+        ]
+        return max(held, default=0)
+
+    def _run(self, name: str) -> None:
+        while not self._ended.wait(self._random.uniform(*STEP_SECONDS)):
+            self._set(name)
+
+    def _set(self, name: str) -> None:
+        level = self._random.randint(*LOADS)
+        self._exporter.set(METRIC, {"app": name}, level)
+        self.levels[name].append((clock.monotonic(), level))
+
+
+class Counts:
+    """Every count of the Deployments of a namespace, as a watch tells them."""
+
+    def __init__(self, api: Api, namespace: str) -> None:
+        path = workloads.collection("Deployment", namespace)
+        listed = api.get(path)
+        self.seen: dict[str, list[tuple[float, int]]] = {}
+        for item in listed["items"]:
+            self._take(item)
+        self._watch = api.watch(path, resourceVersion=listed["metadata"]["resourceVersion"])
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._watch.cancel()
+        self._thread.join(10)
+
+    def changes(self, name: str) -> Iterator[tuple[float, int, int]]:
+        """Yield when a count was set, from what to what."""
+        seen = self.seen[name]
+        for (_, before), (instant, after) in pairwise(seen):
+            yield instant, before, after
+
+    def _run(self) -> None:
+        # The end of the test cuts the watch.
+        with suppress(requests.RequestException):
+            for event in self._watch:
+                self._take(event["object"])
+
+    def _take(self, item: Mapping[str, object]) -> None:
+        metadata, spec = item["metadata"], item["spec"]
+        assert isinstance(metadata, dict)
+        assert isinstance(spec, dict)
+        seen = self.seen.setdefault(metadata["name"], [])
+        if not seen or seen[-1][1] != spec["replicas"]:
+            seen.append((clock.monotonic(), spec["replicas"]))
+
+
+class Judge:
+    """Checks the counts against bounds, policies, and what an uninterrupted run would do.
+
+    ``slack`` are the seconds by which a count may be seen earlier or later, after its decision,
+    than another one.
+    """
+
+    def __init__(self, rules: Rules, load: Load, counts: Counts, slack: float = 1.0) -> None:
+        self._rules = rules
+        self._load = load
+        self._counts = counts
+        self._slack = slack
+
+    def faults(self, name: str) -> Iterator[str]:
+        """Say what went wrong with one target."""
+        rules = self._rules
+        changes = list(self._counts.changes(name))
+        for instant, before, after in changes:
+            if not rules.minimum <= after <= rules.maximum:
+                yield f"{name}: {before} -> {after} is out of bounds"
+            value, period = rules.up if after > before else rules.down
+            sign = 1 if after > before else -1
+            recent = [
+                (one[2] - one[1])
+                for one in changes
+                if instant - period + self._slack < one[0] < instant
+            ]
+            start = before - sum(recent)
+            if (after - start) * sign > value:
+                yield f"{name}: {before} -> {after} exceeds {value} in {period} s from {start}"
+            if after < before:
+                yield from self._needless(name, instant, before, after)
+
+    def _needless(self, name: str, instant: float, before: int, after: int) -> Iterator[str]:
+        """Say that a recommendation of the window forbids a scale-down."""
+        # A level reaches a sync through a scrape and a sync a second later each.
+        since, until = instant - self._rules.window + self._slack, instant - 2 - self._slack
+        wanted = min(self._load.highest(name, since, until, 2 + self._slack), self._rules.maximum)
+        if after < wanted:
+            yield f"{name}: {before} -> {after}, though {wanted} was wanted within the window"

@@ -1,0 +1,163 @@
+"""The page of metrics: its formats, its cost, and that it keeps no sync waiting."""
+
+import gc
+import threading
+import tracemalloc
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.core.selectors import LabelSelector
+from autoscaler.daemon.exposition import Metrics
+from autoscaler.daemon.health import Health
+from tests.core.builders import average, external, values
+from tests.exposition.results import (
+    FORMATS,
+    OPENMETRICS,
+    families_of,
+    many,
+    metrics_of,
+    result_of,
+    series_of,
+    target_of,
+)
+
+ODD = 'a "quoted" \\ back\\nslash\nnew line, {braces} = ütf-8 \U0001f600 #'
+
+
+def samples_of(metrics: Metrics, accept: str) -> set[tuple[str, frozenset[tuple[str, str]], float]]:
+    """Return all samples of ours that do not change from one page to the next."""
+    return {
+        (one.name, frozenset(one.labels.items()), one.value)
+        for family in families_of(metrics, accept).values()
+        if family.name.startswith("autoscaler_")
+        for one in family.samples
+    }
+
+
+def test_both_formats_say_the_same() -> None:
+    """The parsers of either read the same names, labels and values."""
+    metrics = metrics_of(*many(3), result_of(target_of("limited"), values(6000)))
+    text, openmetrics = (samples_of(metrics, accept) for accept in FORMATS)
+    assert text == openmetrics
+    assert len([one for one in text if one[0] == "autoscaler_target_current_replicas"]) == 4
+
+
+@pytest.mark.parametrize("accept", FORMATS)
+def test_every_label_value_gets_through(accept: str) -> None:
+    """Quotes, backslashes, line breaks and any letter are read back as they were."""
+    odd = external(average("30"), ODD, LabelSelector((("queue", 'or"ders\\'),)))
+    metrics = metrics_of(result_of(target_of("web", odd)))
+    (labels,) = series_of(metrics, "autoscaler_target_proposed_replicas", accept)
+    assert dict(labels)["metric"] == f'{ODD}{{queue="or"ders\\"}}'
+
+
+def test_the_format_is_the_one_that_was_asked_for() -> None:
+    """Prometheus' own Accept header gets OpenMetrics; none, or nonsense, the text format."""
+    metrics = Metrics(Health())
+    prometheus = (
+        "application/openmetrics-text;version=1.0.0;q=0.5,"
+        "application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2"
+    )
+    assert metrics.page(prometheus)[0].startswith("application/openmetrics-text; version=1.0.0")
+    for accept in ("", "*/*", "text/html", "application/openmetrics-text; version=x.y", ";;,=,"):
+        assert metrics.page(accept)[0].startswith("text/plain; version=0.0.4")
+
+
+@pytest.mark.parametrize("accept", FORMATS)
+def test_openmetrics_ends_once(accept: str) -> None:
+    """The end mark is the last line of OpenMetrics, with targets and without; text has none."""
+    metrics = metrics_of(result_of(target_of()))
+    for per_target in (True, False):
+        metrics.per_target = per_target
+        text = b"".join(metrics.page(accept)[1])
+        assert text.count(b"# EOF\n") == (1 if accept == OPENMETRICS else 0)
+        assert text.endswith(b"# EOF\n") is (accept == OPENMETRICS)
+
+
+@pytest.mark.parametrize("accept", FORMATS)
+def test_the_page_of_10000_targets_costs_under_half_a_second(accept: str) -> None:
+    """Some 150,000 samples, best of three; a result takes a few microseconds to take in."""
+    results = many(10_000)
+    metrics = metrics_of(*results)
+    took = []
+    for _ in range(3):
+        begun = clock.monotonic()
+        lines = sum(part.count(b"\n") for part in metrics.page(accept)[1])
+        took.append(clock.monotonic() - begun)
+        assert lines > 140_000
+    assert min(took) < 0.5
+    begun = clock.monotonic()
+    for result in results:
+        metrics.reporter.report(result)
+    assert clock.monotonic() - begun < 10e-6 * len(results)
+
+
+def test_a_target_costs_under_two_kilobytes() -> None:
+    """Its label texts and its state, all told."""
+    results = many(1000)
+    metrics = Metrics(Health())
+    gc.collect()
+    tracemalloc.start()
+    try:
+        metrics.set_targets([result.target for result in results])
+        for result in results:
+            metrics.reporter.report(result)
+        used, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert used / len(results) < 2000
+
+
+def test_pages_are_made_while_syncs_run() -> None:
+    """Four threads report without a break: every page is whole, and none of them stops."""
+    results = many(200)
+    metrics = metrics_of(*results)
+    stop = threading.Event()
+    turns = [0] * 4
+
+    def sync(number: int) -> None:
+        while not stop.is_set():
+            for result in results[number::4]:
+                metrics.reporter.report(result)
+            turns[number] += 1
+
+    threads = [threading.Thread(target=sync, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        for accept in FORMATS * 3:
+            shown = series_of(metrics, "autoscaler_target_current_replicas", accept, without=())
+            assert len(shown) == 200
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert min(turns) > 0
+
+
+def test_a_report_does_not_wait_for_a_page() -> None:
+    """While a page is held up in the making, results are taken in and the next page has them."""
+    making, release = threading.Event(), threading.Event()
+    health = Health()
+
+    class Slow(Health):
+        """Holds up whoever asks how it is."""
+
+        def stalled(self) -> str | None:
+            making.set()
+            release.wait(20)
+            return health.stalled()
+
+    metrics = Metrics(Slow())
+    target = target_of()
+    metrics.set_targets([target])
+    page = threading.Thread(target=lambda: list(metrics.page()[1]))
+    page.start()
+    try:
+        assert making.wait(20)
+        metrics.reporter.report(result_of(target))
+    finally:
+        release.set()
+        page.join()
+    assert series_of(metrics, "autoscaler_target_current_replicas") == {(): 3}

@@ -1,0 +1,70 @@
+"""The rows of the table in docs/faults.md: each fault, what is seen of it, and its proof."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from tests.controlplane.waiting import wait_until
+from tests.faults.bed import LONGEST_GAP_SECONDS, Bed, defects, longest_gap, says
+from tests.faults.loads import HIGH, LOW
+
+LONG = 4
+"""Syncs that a fault lasts that takes time, so that it meets itself."""
+
+Begin = Callable[[Bed, str], AbstractContextManager[object]]
+"""Plays a fault on the target that is named, as long as the block lasts."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A fault that strikes one of two targets, or all.
+
+    ``seen`` is a pattern of the warning that the operator reads, ``condition`` what holds no
+    more.  The struck target recovers within ``syncs`` of the fault's end.  It lasts for
+    ``lasting`` syncs of the other target; during it Prometheus shows a load for ``load``
+    replicas, None for no series at all.
+    """
+
+    name: str
+    begin: Begin
+    seen: str
+    condition: str
+    syncs: int = 3
+    strikes_all: bool = False
+    load: float | None = LOW
+    lasting: int = 2
+
+
+def play(bed: Bed, row: Row) -> None:
+    """Prove a row.
+
+    The struck target has too many replicas and the other too few, and both may move at once.
+    While the fault lasts the struck one stays where it is, and says why; the other one goes up
+    in its own time (or stays, where the fault strikes all).  Then both go where they should be,
+    by themselves and in one step.
+    """
+    struck, other = bed.high_and_low()
+    begin, before = bed.mark(), {name: bed.changes(name) for name in (struck, other)}
+    with row.begin(bed, struck):
+        bed.demand(struck, row.load)
+        bed.demand(other, HIGH)
+        for name in (struck, other) if row.strikes_all else (struck,):
+            bed.wait_line(name, f"warns of {row.seen!r}", says(row.seen), begin)
+            bed.wait_condition(name, row.condition, holds=False)
+        if not row.strikes_all:
+            bed.wait_for(other, HIGH)
+        wait_until("it has lasted", lambda: len(bed.syncs(other, begin)) >= row.lasting)
+        moved = {name: bed.changes(name) - before[name] for name in before}
+        assert moved == {struck: 0, other: 0 if row.strikes_all else 1}
+        end = bed.mark()
+    bed.demand(struck, LOW)
+    over = bed.mark()
+    assert longest_gap(bed.syncs(other, begin, end)) < LONGEST_GAP_SECONDS
+    bed.wait_for(struck, LOW)
+    bed.wait_for(other, HIGH)
+    assert {name: bed.changes(name) - before[name] for name in before} == {struck: 1, other: 1}
+    bed.wait_line(struck, "is scaled", lambda line: line.get("write") == "written", end)
+    unwritten = [line for line in bed.syncs(struck, over) if line["desired"] == HIGH]
+    assert len(unwritten) < row.syncs
+    bed.wait_condition(struck, row.condition, holds=True)
+    assert defects(bed.daemon.lines[begin:]) == []

@@ -1,0 +1,202 @@
+"""Faults of the API server: the object that it concerns stays as it is, and the others go on."""
+
+import re
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import pytest
+
+from tests.controlplane.waiting import wait_until
+from tests.faults import plays
+from tests.faults.bed import LEFT, RIGHT, Bed, defects, says
+from tests.faults.loads import HIGH, LOW, MAXIMUM
+from tests.faults.plays import status_of
+from tests.faults.proxy import Concerns, Fault
+from tests.faults.rows import LONG, Begin, Row, play
+from tests.faults.wire import Request
+
+AUTHORIZATION = "Authorization"
+
+
+def scale_of(name: str) -> Concerns:
+    """Concern the reads and writes of one scale."""
+    return lambda request: f"/deployments/{name}/scale" in request.target
+
+
+def on_its_scale(fault: Fault) -> Begin:
+    """Play a fault on the scale of the struck target, which must have met it."""
+
+    @contextmanager
+    def begin(bed: Bed, struck: str) -> Iterator[None]:
+        with bed.to_api.playing(fault, scale_of(struck)) as playing:
+            yield
+            assert playing.met
+
+    return begin
+
+
+def refused(bed: Bed, _struck: str) -> AbstractContextManager[object]:
+    """Nobody listens where the API server was."""
+    return bed.to_api.refusing()
+
+
+def unknown_user(request: Request) -> Request:
+    """Come with a token that nobody knows."""
+    return request.with_header(AUTHORIZATION, "Bearer unknown")
+
+
+@contextmanager
+def not_found(bed: Bed, struck: str) -> Iterator[None]:
+    """Ask for an object that there is not."""
+    old, new = f"{struck}", f"{struck}-is-gone"
+
+    def elsewhere(request: Request) -> Request:
+        body = request.body.replace(f'"{old}"'.encode(), f'"{new}"'.encode())
+        return request.with_target(request.target.replace(old, new)).with_body(body)
+
+    with on_its_scale(plays.instead(elsewhere))(bed, struck):
+        yield
+
+
+@contextmanager
+def as_nobody(bed: Bed, struck: str) -> Iterator[None]:
+    """Be a user who may do nothing."""
+    token = f"Bearer {bed.plane.token_for('nobody')}"
+    fault = plays.instead(lambda request: request.with_header(AUTHORIZATION, token))
+    with on_its_scale(fault)(bed, struck):
+        yield
+
+
+@contextmanager
+def touched(bed: Bed, struck: str) -> Iterator[None]:
+    """Somebody else changes the object between every read and write of its scale."""
+    count = iter(range(1_000_000))
+
+    def touch() -> None:
+        # An annotation would count as a change of the spec.
+        bed.api.patch(bed.path(struck), {"metadata": {"labels": {"touched": str(next(count))}}})
+
+    with on_its_scale(plays.meanwhile(touch))(bed, struck):
+        yield
+
+
+def _row(name: str, begin: Begin, seen: str, **more: Any) -> Row:
+    # The log and the Event say FailedRescale, the condition FailedUpdateScale, as the HPA does.
+    return Row(name, begin, f"FailedRescale: .*{seen}", "AbleToScale", **more)
+
+
+def _fails(status: str, reason: str, message: str, **headers: str) -> Begin:
+    """Answer with a failure of the API server's own form."""
+    body = status_of(int(status.split(maxsplit=1)[0]), reason, message)
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return on_its_scale(plays.answer(status, body, named))
+
+
+ROWS = [
+    _row("refused", refused, "connection refused", strikes_all=True, lasting=LONG),
+    _row("hangs", on_its_scale(plays.hang), "gave no answer within", lasting=LONG),
+    _row(
+        "401",
+        on_its_scale(plays.instead(unknown_user)),
+        "does not accept the credentials of context .*Unauthorized",
+    ),
+    _row("403", as_nobody, "User .*nobody.* cannot update resource"),
+    _row("404", not_found, "not found"),
+    _row("409", touched, "object has been modified"),
+    _row(
+        "429",
+        _fails("429 Too Many Requests", "TooManyRequests", "try again later", Retry_After="1"),
+        "try again later",
+        lasting=LONG,
+    ),
+    _row(
+        "500",
+        _fails("500 Internal Server Error", "InternalError", "etcdserver: leader changed"),
+        "etcdserver: leader changed",
+    ),
+    _row(
+        "503",
+        _fails("503 Service Unavailable", "ServiceUnavailable", "the server is starting"),
+        "the server is starting",
+    ),
+]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
+def test_apiserver(bed: Bed, row: Row) -> None:
+    """The object stays, its target says why and recovers; the other is scaled."""
+    play(bed, row)
+
+
+def is_watch(request: Request) -> bool:
+    """Concern the watches of Deployments."""
+    return "/deployments?" in request.target and "watch=true" in request.target
+
+
+def too_old(request: Request) -> Request:
+    """Watch from a version that the API server has forgotten."""
+    return request.with_target(
+        re.sub("resourceVersion=[0-9]+", "resourceVersion=1", request.target)
+    )
+
+
+def test_410_in_a_watch(bed: Bed) -> None:
+    """Everything is listed anew, nobody waits for it, and what happened meanwhile is seen."""
+    high, low = bed.high_and_low()
+    begin = bed.mark()
+    with bed.to_api.playing(plays.instead(too_old), is_watch) as playing:
+        wait_until("the watch is cut", lambda: bed.to_api.cut(is_watch))
+        wait_until("a watch from a version too old", lambda: playing.met)
+        bed.set_by_hand(high, MAXIMUM - 1)
+        bed.demand(low, HIGH)
+        bed.wait_for(low, HIGH)
+        # The list shows what the watch did not.
+        bed.wait_for(high, HIGH)
+    assert defects(bed.daemon.lines[begin:]) == []
+
+
+def test_a_watch_that_falls_silent(bed: Bed) -> None:
+    """Decisions go on, and what somebody else set is not overwritten unseen.
+
+    The daemon wants 3 instead of the 6 that it knows; there are 8 by now, and a write that was
+    decided on 6 must not land.  It is told of the 8, and decides afresh.
+    """
+    high, low = bed.high_and_low()
+    begin = bed.mark()
+    assert wait_until("the watch is silent", lambda: bed.to_api.silence(is_watch))
+    try:
+        bed.set_by_hand(high, MAXIMUM - 1)
+        bed.demand(low, HIGH)
+        bed.wait_for(low, HIGH)
+        assert bed.replicas(high) == MAXIMUM - 1
+        bed.demand(high, LOW)
+        told = f"somebody else set {MAXIMUM - 1} meanwhile"
+        bed.wait_line(high, f"says: {told}", says(told), begin)
+        bed.wait_for(high, LOW)
+    finally:
+        bed.to_api.cut(is_watch)
+    assert defects(bed.daemon.lines[begin:]) == []
+
+
+def test_the_api_server_restarts_under_load(bed: Bed) -> None:
+    """It is killed amid writes; once it is back they go on, and none was of another count."""
+    bed.high_and_low()
+    begin = bed.mark()
+
+    def written(since: int) -> None:
+        for name in (LEFT, RIGHT):
+            bed.wait_line(name, "is scaled", lambda line: line.get("write") == "written", since)
+
+    with bed.swinging(LEFT, RIGHT):
+        written(begin)
+        bed.plane.stop_apiserver(grace=0)
+        try:
+            bed.wait_line(LEFT, "is not scaled", says("not written"), begin)
+        finally:
+            bed.plane.start_apiserver()
+        written(bed.mark())
+    bed.high_and_low()
+    lines = bed.daemon.lines[begin:]
+    assert {line["desired"] for line in lines if line.get("write") == "written"} == {LOW, HIGH}
+    assert defects(lines) == []

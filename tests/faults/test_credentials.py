@@ -1,0 +1,170 @@
+"""Credentials that are replaced all the time while syncs run: none of them fails, none is told."""
+
+import base64
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.adapters.cluster import Scales, connect
+from autoscaler.core.observation import Scale
+from autoscaler.core.spec import ScaleTargetRef
+from autoscaler.core.writes import Written
+from tests.controlplane.waiting import wait_until
+from tests.endtoend.daemon import DaemonProcess, write_config
+from tests.faults import plays
+from tests.faults.loads import HIGH, LOW, Workloads, configuration, metric_of
+from tests.faults.proxy import Exchange, FaultProxy
+from tests.prometheus.certificates import self_signed
+
+_ROTATIONS = 4
+_SECRET = "s3cret"  # noqa: S105 - what no line may hold
+_USER = "autoscaler"
+
+
+class Gate:
+    """A server's door, and the file of the only secret that opens it.
+
+    ``patient`` says that the secret before is refused only when the new one has come; else it is
+    refused as soon as the file is written.
+    """
+
+    def __init__(self, file: Path, inside: str, *, basic: bool = False, patient: bool) -> None:
+        self.file = file
+        self._inside = inside
+        self._basic = basic
+        self._patient = patient
+        self._valid: frozenset[str] = frozenset()
+        self._came: set[str] = set()
+        self._count = itertools.count(1)
+        self._refuse = plays.answer(
+            "401 Unauthorized", plays.status_of(401, "Unauthorized", "Unauthorized")
+        )
+        self.rotate()
+
+    async def __call__(self, exchange: Exchange) -> None:
+        """Let a request in, or refuse it."""
+        shown = exchange.request.authorization
+        if shown in self._valid:
+            self._came.add(shown)
+            await exchange.forward(exchange.request.with_header("Authorization", self._inside))
+        else:
+            await self._refuse(exchange)
+
+    def rotate(self) -> str:
+        """Replace the secret, as a mounted Secret is, and return what a request shows then."""
+        secret = f"{_SECRET}-{next(self._count)}"
+        pair = base64.b64encode(f"{_USER}:{secret}".encode()).decode()
+        shown = f"Basic {pair}" if self._basic else f"Bearer {secret}"
+        self._valid |= {shown}
+        part = self.file.with_suffix(".part")
+        part.touch(mode=0o600)
+        part.write_text(secret)
+        part.rename(self.file)
+        if not self._patient:
+            self._valid = frozenset({shown})
+        return shown
+
+    def wait_for(self, shown: str) -> None:
+        """Wait until a request has shown it; from then on nothing else is accepted."""
+        wait_until("the new credentials are shown", lambda: shown in self._came)
+        self._valid = frozenset({shown})
+
+
+def exec_plugin(folder: Path, token: Path) -> dict[str, object]:
+    """Return a user whose plugin tells the file's token, good for a minute."""
+    plugin = folder / "plugin"
+    plugin.write_text(
+        f"""#!/bin/sh
+cat <<END
+{{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {{
+  "token": "$(cat {token})",
+  "expirationTimestamp": "$(date -u -d '+60 seconds' +%Y-%m-%dT%H:%M:%SZ)"}}}}
+END
+"""
+    )
+    plugin.chmod(0o700)
+    return {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": str(plugin)}}
+
+
+@pytest.mark.parametrize(
+    ("basic", "plugin"),
+    [(False, False), (True, True)],
+    ids=["a bearer token file and a token file", "a password file and an exec plugin"],
+)
+def test_credentials_rotate_under_load(
+    workloads: Workloads, tmp_path: Path, *, basic: bool, plugin: bool
+) -> None:
+    """Syncs run, writes land, no sync fails, and no secret is told."""
+    names = [f"{kind}-{'basic' if basic else 'bearer'}" for kind in ("one", "two")]
+    for name in names:
+        workloads.create(name, LOW)
+        workloads.demand(name, LOW)
+    workloads.prometheus.wait_for(f"{{__name__=~'{'|'.join(map(metric_of, names))}'}}", count=2)
+    plane = workloads.plane
+    metrics = Gate(tmp_path / "prometheus", "", basic=basic, patient=True)
+    token = f"Bearer {workloads.token}"
+    objects = Gate(tmp_path / "kubernetes", token, patient=False)
+    with (
+        FaultProxy(workloads.prometheus.url) as to_prometheus,
+        FaultProxy(plane.url, ca_file=plane.ca_file) as to_api,
+        to_prometheus.playing(metrics),
+        to_api.playing(objects),
+    ):
+        config = configuration(to_prometheus.url, workloads.namespace, *names)
+        config["prometheus"] = {"url": to_prometheus.url} | (
+            {"basicAuth": {"username": _USER, "passwordFile": str(metrics.file)}}
+            if basic
+            else {"bearerTokenFile": str(metrics.file)}
+        )
+        file = write_config(tmp_path / "autoscaler.yaml", config)
+        user = exec_plugin(tmp_path, objects.file) if plugin else {"tokenFile": str(objects.file)}
+        kubeconfig = to_api.write_kubeconfig(tmp_path / "kubeconfig", **user)
+        with DaemonProcess(file, {"KUBECONFIG": str(kubeconfig)}, "--log-level", "debug") as daemon:
+            daemon.wait_for("the daemon is up", lambda line: line["event"] == "started")
+            with workloads.swinging(*names):
+                for _ in range(_ROTATIONS):
+                    shown = metrics.rotate(), objects.rotate()
+                    metrics.wait_for(shown[0])
+                    objects.wait_for(shown[1])
+            assert daemon.stop() == 0
+            assert [line for line in daemon.lines if line["level"] not in {"debug", "info"}] == []
+            assert _SECRET not in json.dumps(daemon.lines)
+
+
+def test_a_service_account_token_rotates_under_load(
+    workloads: Workloads, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a cluster the token file is read anew, and no read and no write fails."""
+    name = "in-cluster"
+    workloads.create(name, LOW)
+    ref = ScaleTargetRef("apps/v1", "Deployment", name)
+    pair = self_signed(tmp_path, "localhost")
+    pair.certificate.rename(tmp_path / "ca.crt")
+    gate = Gate(
+        tmp_path / "token",
+        f"Bearer {workloads.token}",
+        patient=False,
+    )
+    plane = workloads.plane
+    with (
+        FaultProxy(
+            plane.url, ca_file=plane.ca_file, certificate=(tmp_path / "ca.crt", pair.key)
+        ) as to_api,
+        to_api.playing(gate),
+    ):
+        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "localhost")
+        monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(to_api.port))
+        with connect(service_account=tmp_path) as api:
+            scales = Scales(api)
+            for number in range(5 * _ROTATIONS):
+                if number % 5 == 0:
+                    gate.rotate()
+                deadline = clock.monotonic() + 10
+                scale = scales.read(workloads.namespace, ref, deadline)
+                assert isinstance(scale, Scale)
+                replicas = HIGH if number % 2 else LOW + 1
+                outcome = scales.write(workloads.namespace, ref, scale, replicas, deadline)
+                assert isinstance(outcome, Written)

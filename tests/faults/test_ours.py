@@ -1,0 +1,163 @@
+"""Faults of our own side: a second daemon, a huge file, servers that are away at the start."""
+
+import asyncio
+import resource
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import pytest
+
+from autoscaler.config import ConfigError, load
+from tests.controlplane.waiting import wait_until
+from tests.endtoend.daemon import DaemonProcess, write_config
+from tests.faults.bed import LONGEST_GAP_SECONDS, Bed, defects, longest_gap, says
+from tests.faults.loads import HIGH, LOW, Workloads, configuration
+from tests.faults.proxy import Exchange, FaultProxy
+from tests.faults.wire import Request
+
+_MEETING_SECONDS = 1.3
+"""Within the time that a daemon with a period of 2 s has for a write."""
+
+
+class TwoByTwo:
+    """Lets writes through in pairs, so that both of a pair were decided on the same version."""
+
+    def __init__(self) -> None:
+        self.pairs = 0
+        self._first: asyncio.Event | None = None
+
+    async def __call__(self, exchange: Exchange) -> None:
+        """Play it."""
+        waiting, self._first = self._first, None
+        if waiting is not None:
+            self.pairs += 1
+            waiting.set()
+        else:
+            mine = self._first = asyncio.Event()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(mine.wait(), _MEETING_SECONDS)
+            if self._first is mine:
+                self._first = None
+        await exchange.forward(exchange.request)
+
+
+def is_write(request: Request) -> bool:
+    """Concern writes."""
+    return request.method == "PUT"
+
+
+def test_two_daemons_at_once(workloads: Workloads, tmp_path: Path) -> None:
+    """Both want the same, one writes, the other one sees that it was done; nothing swings."""
+    name, plane, meeting = "twins", workloads.plane, TwoByTwo()
+    workloads.create(name, LOW)
+    workloads.demand(name, LOW)
+    workloads.wait_seen(name, LOW)
+    config = configuration(workloads.prometheus.url, workloads.namespace, name)
+    file = write_config(tmp_path / "autoscaler.yaml", config | {"syncPeriod": "2s"})
+    turns = 4
+    with ExitStack() as stack:
+        to_api = stack.enter_context(FaultProxy(plane.url, ca_file=plane.ca_file))
+        stack.enter_context(to_api.playing(meeting, is_write))
+        kubeconfig = to_api.write_kubeconfig(tmp_path / "kubeconfig", token=workloads.token)
+        daemons = [
+            stack.enter_context(
+                DaemonProcess(file, {"KUBECONFIG": str(kubeconfig)}, "--log-level", "debug")
+            )
+            for _ in range(2)
+        ]
+        for daemon in daemons:
+            daemon.wait_for("the daemon is up", lambda line: line["event"] == "started")
+        for turn in range(turns):
+            replicas = LOW if turn % 2 else HIGH
+            workloads.demand(name, replicas)
+            workloads.wait_for(name, replicas)
+        assert [daemon.stop() for daemon in daemons] == [0, 0]
+        lines = [line for daemon in daemons for line in daemon.lines]
+    assert workloads.changes(name) == 1 + turns
+    words = [line["write"] for line in lines if "write" in line]
+    assert words.count("written") == turns
+    assert words.count("superseded") >= meeting.pairs > 0
+    assert defects(lines) == []
+
+
+def test_a_disk_that_takes_nothing(bed: Bed) -> None:
+    """Syncs go on from memory, and the daemon says so; `bed` sees in the end that it recovers."""
+    high, low = bed.high_and_low()
+    begin, pid = bed.mark(), bed.daemon.pid
+    soft, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        bed.demand(high, LOW)
+        bed.demand(low, HIGH)
+        bed.wait_for(high, LOW)
+        bed.wait_for(low, HIGH)
+        state = bed.daemon.wait_for(
+            "state is not kept",
+            lambda line: line["event"] == "state" and line["level"] != "info",
+        )
+        assert "state is kept in memory only" in state["message"]
+        wait_until(
+            "the page says so", lambda: 'component_ok{component="state"} 0' in bed.page("/metrics")
+        )
+        assert '"ready": true' in bed.page("/readyz")
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (soft, hard))
+    assert longest_gap(bed.syncs(low, begin)) < LONGEST_GAP_SECONDS
+    assert defects(bed.daemon.lines[begin:]) == []
+
+
+def test_a_configuration_of_ten_thousand_lines(workloads: Workloads, tmp_path: Path) -> None:
+    """The target that is there is scaled, the others are missed; a broken line is named."""
+    names = ["one-of-many", *(f"absent-{number}" for number in range(420))]
+    workloads.create(names[0], LOW)
+    workloads.demand(names[0], HIGH)
+    workloads.wait_seen(names[0], HIGH)
+    config = configuration(workloads.prometheus.url, workloads.namespace, *names)
+    file = write_config(tmp_path / "autoscaler.yaml", config | {"syncPeriod": "15s"})
+    lines = file.read_text().splitlines()
+    assert len(lines) > 10_000
+    kubeconfig = workloads.plane.write_kubeconfig(tmp_path / "kubeconfig", workloads.token)
+    with DaemonProcess(file, {"KUBECONFIG": str(kubeconfig)}) as daemon:
+        workloads.wait_for(names[0], HIGH)
+        last = f"{workloads.namespace}/Deployment/{names[-1]}"
+        missed = daemon.wait_for("the last is missed", lambda line: line.get("target") == last)
+        assert daemon.stop() == 0
+    assert "not found" in missed["warnings"][0]
+    assert defects(daemon.lines) == []
+
+    number = max(index for index, line in enumerate(lines, 1) if "maxReplicas:" in line)
+    lines[number - 1] = "  maxReplicas: many"
+    file.write_text("\n".join(lines))
+    with pytest.raises(ConfigError, match="must be a whole number") as refused:
+        load(file)
+    assert str(refused.value).startswith(f"{file}:{number}: targets[420].maxReplicas:")
+
+
+def test_servers_that_are_away_at_the_start(workloads: Workloads, tmp_path: Path) -> None:
+    """The daemon starts, says what it misses, and scales once both are there."""
+    name, plane = "early", workloads.plane
+    workloads.create(name, HIGH)
+    workloads.demand(name, LOW)
+    workloads.wait_seen(name, LOW)
+    with (
+        FaultProxy(plane.url, ca_file=plane.ca_file) as to_api,
+        FaultProxy(workloads.prometheus.url) as to_prometheus,
+        ExitStack() as running,
+    ):
+        config = configuration(to_prometheus.url, workloads.namespace, name)
+        file = write_config(tmp_path / "autoscaler.yaml", config)
+        token = workloads.token
+        kubeconfig = to_api.write_kubeconfig(tmp_path / "kubeconfig", token=token)
+        with to_prometheus.refusing():
+            with to_api.refusing():
+                daemon = running.enter_context(
+                    DaemonProcess(file, {"KUBECONFIG": str(kubeconfig)}, "--log-level", "debug")
+                )
+                daemon.wait_for(
+                    "the API server is missed", says("FailedGetScale: .*(refused|is not there yet)")
+                )
+            daemon.wait_for("Prometheus is missed", says("FailedGetExternalMetric: .*refused"))
+            assert workloads.changes(name) == 1
+        workloads.wait_for(name, LOW)
+        assert daemon.stop() == 0
+        assert defects(daemon.lines) == []

@@ -1,0 +1,119 @@
+"""Faults of Prometheus: the target that needs the answer stays where it is and says why."""
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+import pytest
+
+from tests.faults import plays
+from tests.faults.bed import Bed
+from tests.faults.loads import LOW, metric_of
+from tests.faults.proxy import Concerns, Fault
+from tests.faults.rows import LONG, Begin, Row, play
+from tests.faults.wire import Request
+
+
+def asks_for(name: str) -> Concerns:
+    """Concern the queries of one target."""
+    return lambda request: metric_of(name) in request.text
+
+
+def on_its_query(fault: Fault) -> Begin:
+    """Play a fault on the query of the struck target, which must have met it."""
+
+    @contextmanager
+    def begin(bed: Bed, struck: str) -> Iterator[None]:
+        with bed.to_prometheus.playing(fault, asks_for(struck)) as playing:
+            yield
+            assert playing.met
+
+    return begin
+
+
+def refused(bed: Bed, _struck: str) -> AbstractContextManager[object]:
+    """Nobody listens where Prometheus was."""
+    return bed.to_prometheus.refusing()
+
+
+def undisturbed(_bed: Bed, _struck: str) -> AbstractContextManager[object]:
+    """Leave the servers alone: the load that they show is the fault."""
+    return nullcontext()
+
+
+@contextmanager
+def restarted(bed: Bed, struck: str) -> Iterator[None]:
+    """Stop the server, and start it again with its data; until it scrapes they are old."""
+    bed.prometheus.stop()
+    try:
+        yield
+    finally:
+        bed.prometheus.start([bed.exporter.target])
+    bed.wait_seen(struck, LOW)
+
+
+def bad_query(request: Request) -> Request:
+    """Ask for what Prometheus cannot parse."""
+    return request.with_body(b"query=sum%28")
+
+
+def error(kind: str, text: str) -> dict[str, object]:
+    """Return an error of Prometheus' own format."""
+    return {"status": "error", "errorType": kind, "error": text}
+
+
+def warn(document: dict[str, object]) -> None:
+    """Let an answer say that a part of it is missing."""
+    document["warnings"] = ["a store is out of reach"]
+
+
+def _row(name: str, begin: Begin, seen: str, **more: Any) -> Row:
+    # The log says FailedGetExternalMetric, as the HPA does, with the sentence.
+    return Row(name, begin, f"FailedGetExternalMetric: .*{seen}", "ScalingActive", **more)
+
+
+def _answers(status: str, body: bytes | Mapping[str, object], **headers: str) -> Begin:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return on_its_query(plays.answer(status, body, named))
+
+
+ROWS = [
+    _row("refused", refused, "refused the connection", strikes_all=True, lasting=LONG),
+    _row("hangs", on_its_query(plays.hang), "did not answer within 0[.]", lasting=LONG),
+    _row("slow drip", on_its_query(plays.drip()), "did not answer within 0[.]", lasting=LONG),
+    _row(
+        "reset in the middle",
+        on_its_query(plays.reset),
+        "reset the connection|broke off in the middle",
+    ),
+    _row("400", on_its_query(plays.instead(bad_query)), "refused the query"),
+    _row("401", _answers("401 Unauthorized", b"Unauthorized"), "did not accept the credentials"),
+    _row(
+        "429",
+        _answers("429 Too Many Requests", b"slow down", Retry_After="1"),
+        "answered HTTP 429",
+        lasting=LONG,
+    ),
+    _row(
+        "500",
+        _answers("500 Internal Server Error", error("internal", "the head is gone")),
+        "answered HTTP 500.*the head is gone",
+    ),
+    _row("503", _answers("503 Service Unavailable", b"Service Unavailable"), "answered HTTP 503"),
+    _row("HTML", _answers("200 OK", plays.HTML), "an answer that is no JSON"),
+    _row("truncated JSON", on_its_query(plays.truncate), "JSON that breaks off after"),
+    _row("too short", on_its_query(plays.break_off), "broke off in the middle"),
+    _row("partial", on_its_query(plays.edited(warn)), "incomplete: a store is out of reach"),
+    _row("empty", undisturbed, "the query returned no series", load=None),
+    _row("NaN", undisturbed, "is nan, not a number", load=math.nan),
+    _row("+Inf", undisturbed, "is inf, not a number", load=math.inf),
+    _row("-Inf", undisturbed, "is -inf, not a number", load=-math.inf),
+    _row("restarted", restarted, "closed the connection|reset the connection", strikes_all=True),
+]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
+def test_prometheus(bed: Bed, row: Row) -> None:
+    """The target that needs the answer stays, says why, and recovers; the other is scaled."""
+    play(bed, row)

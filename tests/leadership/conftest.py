@@ -1,0 +1,72 @@
+"""What the tests of the election run against."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from autoscaler.adapters.cluster import Leases, connect
+from autoscaler.core.election import ElectionTimes
+from autoscaler.daemon.leadership import Leadership
+from tests.contract.scripted import Answer, ScriptedServer
+from tests.controlplane.credentials import write_kubeconfig
+from tests.controlplane.server import ControlPlane
+from tests.leadership.proxy import TcpProxy
+from tests.leadership.told import Told
+
+QUICK = ElectionTimes(lease_duration=2.0, renew_deadline=1.2, retry_period=0.2)
+
+
+@pytest.fixture
+def scripted(tmp_path: Path) -> Iterator[Callable[[Answer], Leases]]:
+    """Start a server with one answer to everything, and give a Lease on it."""
+    with ExitStack() as stack:
+
+        def start(answer: Answer) -> Leases:
+            server = stack.enter_context(ScriptedServer(answer))
+            api = stack.enter_context(connect(server.write_kubeconfig(tmp_path / "scripted")))
+            return Leases(api, "shop", "autoscaler")
+
+        yield start
+
+
+@pytest.fixture
+def proxy(control_plane: ControlPlane) -> Iterator[TcpProxy]:
+    """Put a proxy before the API server."""
+    with TcpProxy(control_plane.url) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def stand(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> Iterator[Callable[..., tuple[Leadership, Told]]]:
+    """Have candidates stand for election, each on a connection of its own."""
+    with ExitStack() as stack:
+
+        def stand(
+            identity: str,
+            *,
+            user: str | None = None,
+            url: str = control_plane.url,
+            times: ElectionTimes = QUICK,
+            namespace: str = namespace,
+        ) -> tuple[Leadership, Told]:
+            token = control_plane.admin_token if user is None else control_plane.token_for(user)
+            kubeconfig = tmp_path / f"{identity}.kubeconfig"
+            write_kubeconfig(kubeconfig, url, control_plane.ca_file, token)
+            api = stack.enter_context(connect(kubeconfig))
+            told = Told()
+            leadership = Leadership(
+                Leases(api, namespace, "autoscaler"),
+                identity,
+                times,
+                on_change=told.change,
+                on_fault=told.fault,
+            )
+            leadership.start()
+            stack.callback(leadership.close)
+            return leadership, told
+
+        yield stand

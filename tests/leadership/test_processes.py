@@ -1,0 +1,205 @@
+"""Two processes that write whenever they may: by the API server's log no two ever do at once."""
+
+import secrets
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.core.election import ElectionTimes
+from autoscaler.daemon.leadership import Standing
+from tests.controlplane import workloads
+from tests.controlplane.binaries import ControlPlaneUnavailable
+from tests.controlplane.credentials import write_kubeconfig
+from tests.controlplane.fixtures import unavailable
+from tests.controlplane.server import ControlPlane
+from tests.leadership.audit import POLICY, scales_by_holders
+from tests.leadership.conftest import QUICK
+from tests.leadership.processes import WriterProcess
+from tests.leadership.proxy import TcpProxy
+
+DEPLOYMENTS = 4
+MANY = 20
+
+Start = Callable[..., WriterProcess]
+Scales = Callable[[], Counter[str]]
+
+
+@pytest.fixture(scope="session")
+def audit_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the path of the API server's audit log, beside which its policy is."""
+    folder = tmp_path_factory.mktemp("audit")
+    (folder / "policy.yaml").write_text(POLICY)
+    return folder / "audit.log"
+
+
+@pytest.fixture(scope="session")
+def audited_plane(audit_log: Path) -> Iterator[ControlPlane]:
+    """Start a control plane that writes down who wrote what; no controller acts in it."""
+    flags = (
+        f"--audit-policy-file={audit_log.with_name('policy.yaml')}",
+        f"--audit-log-path={audit_log}",
+    )
+    users = {"left": ("system:masters",), "right": ("system:masters",)}
+    try:
+        plane = ControlPlane(controllers=(), apiserver_flags=flags, users=users)
+    except ControlPlaneUnavailable as reason:
+        unavailable(reason)
+    with plane:
+        yield plane
+
+
+@pytest.fixture
+def shop(audited_plane: ControlPlane) -> str:
+    """Make a namespace with the Deployments of each writer."""
+    name = f"shop-{secrets.token_hex(5)}"
+    with audited_plane.api() as api:
+        api.create("/api/v1/namespaces", {"metadata": {"name": name}})
+        for user in ("left", "right"):
+            for number in range(DEPLOYMENTS):
+                deployment = workloads.deployment(f"{user}-{number}", replicas=1)
+                api.create(workloads.collection("Deployment", name), deployment)
+    return name
+
+
+@pytest.fixture
+def start(audited_plane: ControlPlane, shop: str, tmp_path: Path) -> Iterator[Start]:
+    """Start writers, which are killed after the test."""
+    with ExitStack() as stack:
+
+        def start(
+            user: str,
+            times: ElectionTimes = QUICK,
+            url: str = audited_plane.url,
+            pause: float = 0.0,
+        ) -> WriterProcess:
+            kubeconfig = tmp_path / f"{user}.kubeconfig"
+            token = audited_plane.token_for(user)
+            write_kubeconfig(kubeconfig, url, audited_plane.ca_file, token)
+            names = [f"{user}-{number}" for number in range(DEPLOYMENTS)]
+            return stack.enter_context(WriterProcess(kubeconfig, shop, user, names, times, pause))
+
+        yield start
+
+
+@pytest.fixture
+def scales(audit_log: Path, shop: str) -> Scales:
+    """Return a function that counts the scales so far, of which each was its holder's."""
+    return lambda: scales_by_holders(audit_log, shop)
+
+
+@pytest.fixture
+def proxy(audited_plane: ControlPlane) -> Iterator[TcpProxy]:
+    """Put a proxy before the API server."""
+    with TcpProxy(audited_plane.url) as proxy:
+        yield proxy
+
+
+def led(start: Start, scales: Scales, **leader_: Any) -> tuple[WriterProcess, WriterProcess]:
+    """Start a leader that writes and a follower that does not."""
+    leader = start("left", **leader_)
+    leader.wait_for(Standing.LEADER)
+    follower = start("right")
+    follower.wait_for(Standing.FOLLOWER)
+    assert scales()["right"] == 0
+    return leader, follower
+
+
+def test_who_is_stopped_writes_nothing_after_another_took_over(
+    start: Start, scales: Scales
+) -> None:
+    """SIGSTOP for longer than the lease, in the middle of writes, in turn: three times."""
+    leader, follower = led(start, scales)
+    for _ in range(3):
+        stopped = clock.monotonic()
+        leader.pause()
+        took = follower.wait_for(Standing.LEADER, after=stopped)
+        assert took - stopped < QUICK.lease_duration + 3 * QUICK.retry_period
+        leader.go_on()
+        leader.wait_for(Standing.FOLLOWER, after=took)
+        leader, follower = follower, leader
+    assert leader.stop() == follower.stop() == 0
+    counts = scales()
+    assert counts["left"] > MANY
+    assert counts["right"] > MANY
+
+
+def test_who_is_stopped_while_it_connects_writes_nothing_when_it_goes_on(
+    start: Start, scales: Scales, proxy: TcpProxy
+) -> None:
+    """The gate was open when the connection was begun; it is shut when the body would be sent."""
+    leader, follower = led(start, scales, url=proxy.url, pause=0.1)
+    # Between two writes, so that the next ones begin with a connection.
+    proxy.cut()
+    proxy.hold()
+    proxy.mend()
+    proxy.wait_held(DEPLOYMENTS)
+    leader.pause()
+    took = follower.wait_for(Standing.LEADER)
+    proxy.release()
+    # The handshakes of TLS have their answers then, and are over as soon as it goes on.
+    proxy.wait_answered(DEPLOYMENTS)
+    leader.go_on()
+    leader.wait_for(Standing.FOLLOWER, after=took)
+    assert leader.stop() == follower.stop() == 0
+    assert scales()["right"] > MANY
+
+
+def test_who_is_cut_off_writes_nothing_after_another_took_over(
+    start: Start, scales: Scales, proxy: TcpProxy
+) -> None:
+    """Its packets get lost, also those on their way; connected again, it follows."""
+    leader, follower = led(start, scales, url=proxy.url)
+    lost = clock.monotonic()
+    proxy.hold()
+    took = follower.wait_for(Standing.LEADER)
+    assert took - lost < QUICK.lease_duration + 3 * QUICK.retry_period
+    assert leader.wait_for(Standing.LOST) < took
+    proxy.cut()
+    proxy.release()
+    proxy.mend()
+    leader.wait_for(Standing.FOLLOWER)
+    assert leader.stop() == follower.stop() == 0
+    counts = scales()
+    assert counts["left"] > MANY
+    assert counts["right"] > MANY
+
+
+def test_a_killed_leader_is_followed_after_its_lease_a_stopped_one_at_once(
+    start: Start, scales: Scales
+) -> None:
+    """SIGKILL: about the lease duration; SIGTERM, exit code 0: about the retry period."""
+    leader, follower = led(start, scales)
+    killed = clock.monotonic()
+    leader.kill()
+    took = follower.wait_for(Standing.LEADER) - killed
+    assert took < QUICK.lease_duration + 3 * QUICK.retry_period
+    third = start("left")
+    third.wait_for(Standing.FOLLOWER)
+    stopped = clock.monotonic()
+    assert follower.stop() == 0
+    took = third.wait_for(Standing.LEADER) - stopped
+    assert took < 5 * QUICK.retry_period
+    assert third.stop() == 0
+    scales()
+
+
+def test_by_default_a_dead_leader_is_replaced_within_20_seconds(
+    start: Start, scales: Scales
+) -> None:
+    """15 s of its lease, and less than two and a half until that is seen to have run out."""
+    times = ElectionTimes()
+    leader = start("left", times)
+    leader.wait_for(Standing.LEADER)
+    follower = start("right", times)
+    follower.wait_for(Standing.FOLLOWER)
+    killed = clock.monotonic()
+    leader.kill()
+    took = follower.wait_for(Standing.LEADER, seconds=25) - killed
+    assert 10 < took < 20
+    assert follower.stop() == 0
+    scales()

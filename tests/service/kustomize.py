@@ -1,0 +1,52 @@
+"""What a kustomization comes to: kustomize renders it, and an API server is given it."""
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import yaml
+
+from tests.controlplane.api import Api, Json
+from tests.controlplane.gomodule import GoModule
+
+KUSTOMIZE = "kustomize"
+_PACKAGE = "sigs.k8s.io/kustomize/kustomize/v5"
+_MODULE = GoModule(
+    folder=Path(__file__).parent,
+    title="the manifests' tests",
+    pinned=_PACKAGE,
+    packages={KUSTOMIZE: _PACKAGE},
+)
+_APPLY = "application/apply-patch+yaml"
+
+
+def locate(report: Callable[[str], None] | None = None) -> Path:
+    """Return the program, built where it is not there yet.
+
+    Raises ControlPlaneUnavailable.
+    """
+    return _MODULE.built([KUSTOMIZE], report)[KUSTOMIZE]
+
+
+def render(folder: Path) -> list[Json]:
+    """Return the objects that a kustomization comes to."""
+    done = subprocess.run(
+        [locate(), "build", folder], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return list(yaml.safe_load_all(done.stdout))
+
+
+def apply(api: Api, found: Json) -> Json:
+    """Apply an object on the server's side, as `kubectl apply --server-side` does."""
+    return api.patch(f"{path(found)}?fieldManager=kubectl", found, _APPLY)
+
+
+def path(found: Json) -> str:
+    """Return where an object lives."""
+    group_version, kind = found["apiVersion"], found["kind"]
+    root = f"/apis/{group_version}" if "/" in group_version else f"/api/{group_version}"
+    meta = found["metadata"]
+    if "namespace" in meta:
+        root += f"/namespaces/{meta['namespace']}"
+    return f"{root}/{kind.lower()}s/{meta['name']}"

@@ -1,0 +1,67 @@
+"""The Dockerfile, as far as it can be judged without a registry: what goes in, and as whom it runs.
+
+Its steps are those of an installation (test_install), which is tried for real.
+"""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def instructions() -> list[tuple[str, str]]:
+    """Return the instructions and their arguments, without comments and broken lines."""
+    text = re.sub(r"^#.*\n", "", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE)
+    lines = text.replace("\\\n", " ").splitlines()
+    pairs = [line.split(maxsplit=1) for line in lines if line.strip()]
+    return [(name, " ".join(arguments.split())) for name, arguments in pairs]
+
+
+def last_stage() -> list[tuple[str, str]]:
+    """Return the instructions of the image itself."""
+    found = instructions()
+    begins = max(index for index, (name, _) in enumerate(found) if name == "FROM")
+    return found[begins:]
+
+
+def test_it_gets_what_it_needs_and_nothing_else() -> None:
+    """`.dockerignore` lets in just the files that are copied, and they exist."""
+    copied = {
+        source
+        for name, arguments in instructions()
+        if name == "COPY" and not arguments.startswith("--from")
+        for source in arguments.split()[:-1]
+    }
+    ignored = (ROOT / ".dockerignore").read_text().splitlines()
+    allowed = {line.removeprefix("!") for line in ignored if line.startswith("!")}
+    assert "*" in ignored
+    assert copied == allowed
+    assert all((ROOT / source).exists() for source in copied)
+
+
+def test_every_package_is_locked() -> None:
+    """Each installation is from a lock file with hashes, or without dependencies."""
+    installs = [arguments for _, arguments in instructions() if " pip " in arguments]
+    assert len(installs) == 4
+    for command in installs:
+        locked = re.search(r"--require-hashes -r requirements\S*\.lock", command)
+        assert locked or "--no-deps" in command, command
+
+
+def test_the_daemon_is_nobody_and_no_shell_starts_it() -> None:
+    """Nothing runs in the last stage, the user is a number and not root, the entry is a program."""
+    stage = dict(last_stage())
+    assert "RUN" not in stage
+    assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", stage["USER"])
+    assert json.loads(stage["ENTRYPOINT"]) == ["autoscaler"]
+    assert json.loads(stage["CMD"]) == ["run", "-c", "/etc/autoscaler/autoscaler.yaml"]
+
+
+def test_what_is_compiled_can_be_imported() -> None:
+    """The modules whose import compiles the image's code are those of the commands."""
+    (command,) = [arguments for _, arguments in instructions() if '"-c", "import' in arguments]
+    _, flag, statement = json.loads(command)
+    subprocess.run([sys.executable, flag, statement], cwd=ROOT, check=True, timeout=60)

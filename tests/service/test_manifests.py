@@ -1,0 +1,201 @@
+"""config/kubernetes on a real control plane: it applies, and its pods are allowed to run."""
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from autoscaler import __version__
+from autoscaler.config import Config, load
+from autoscaler.config.settings import STATE_DIRECTORY
+from autoscaler.daemon.service import LONGEST_SYNC_SECONDS
+from tests.controlplane.api import Api, ApiError, Json
+from tests.controlplane.fixtures import unavailable
+from tests.controlplane.gomodule import ControlPlaneUnavailable
+from tests.controlplane.kubelet import FakeKubelet
+from tests.controlplane.waiting import wait_until
+from tests.endtoend.rights import MANIFESTS, manifest
+from tests.service import kustomize
+
+BASE = MANIFESTS / "base"
+DOCKERFILE = Path(__file__).parents[2] / "Dockerfile"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _kustomize() -> None:
+    """Build kustomize once."""
+    try:
+        kustomize.locate()
+    except ControlPlaneUnavailable as reason:
+        unavailable(reason)
+
+
+@pytest.fixture(scope="module")
+def applied(admin_api: Api) -> Iterator[list[Json]]:
+    """Give a list for what the tests apply; it is deleted after them."""
+    objects: list[Json] = []
+    yield objects
+    # A namespace takes along what it holds.
+    for path in {kustomize.path(one) for one in objects if "namespace" not in one["metadata"]}:
+        admin_api.delete(path)
+
+
+def overlay(folder: Path, kustomization: str) -> Path:
+    """Make a kustomization beside a copy of ours, which it names by ../kubernetes."""
+    shutil.copytree(MANIFESTS, folder / "kubernetes")
+    (folder / "mine").mkdir()
+    (folder / "mine" / "kustomization.yaml").write_text(kustomization)
+    return folder / "mine"
+
+
+def only(objects: list[Json], kind: str) -> Json:
+    """Return the one object of a kind."""
+    (found,) = [each for each in objects if each["kind"] == kind]
+    return found
+
+
+def pod_spec() -> Json:
+    """Return the specification of the daemon's pods."""
+    found: Json = manifest("base/deployment")["spec"]["template"]["spec"]
+    return found
+
+
+def base_config() -> Config:
+    """Return the base's example as the daemon reads it in its pod."""
+    return load(BASE / "autoscaler.yaml", lambda: "autoscaler")
+
+
+def define_pod_monitors(api: Api) -> Json:
+    """Let the server know PodMonitors, with whatever they say."""
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "podmonitors.monitoring.coreos.com"},
+        "spec": {
+            "group": "monitoring.coreos.com",
+            "names": {"kind": "PodMonitor", "plural": "podmonitors"},
+            "scope": "Namespaced",
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {
+                        "openAPIV3Schema": {
+                            "type": "object",
+                            "x-kubernetes-preserve-unknown-fields": True,
+                        }
+                    },
+                }
+            ],
+        },
+    }
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    api.create(path, definition)
+    served = "/apis/monitoring.coreos.com/v1/podmonitors"
+    wait_until("PodMonitors are served", lambda: _answers(api, served))
+    return definition
+
+
+def _answers(api: Api, path: str) -> bool:
+    try:
+        api.get(path)
+    except ApiError:
+        return False
+    return True
+
+
+def test_the_base_applies_and_its_pods_run(
+    admin_api: Api,
+    kubelet: FakeKubelet,  # noqa: ARG001 - makes the pods ready
+    applied: list[Json],
+) -> None:
+    """Both replicas are admitted where only Pod Security `restricted` is, and are available.
+
+    A pod that asks for a little more is refused there.
+    """
+    objects = kustomize.render(BASE)
+    applied.extend(kustomize.apply(admin_api, found) for found in objects)
+    deployment = only(objects, "Deployment")
+    path = kustomize.path(deployment)
+    wait_until(
+        "both replicas are available",
+        lambda: admin_api.get(path)["status"].get("availableReplicas") == 2,
+    )
+    template = deployment["spec"]["template"]
+    template["spec"]["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = True
+    pod = {"metadata": {"name": "more"}, "spec": template["spec"]}
+    with pytest.raises(ApiError, match="violates PodSecurity"):
+        admin_api.create("/api/v1/namespaces/autoscaler/pods", pod)
+
+
+def test_the_namespaced_variant_and_the_pod_monitor_apply(
+    admin_api: Api, applied: list[Json], tmp_path: Path
+) -> None:
+    """Without any object of the whole cluster but its namespace; the component adds one object."""
+    applied.append(define_pod_monitors(admin_api))
+    admin_api.create("/api/v1/namespaces", {"metadata": {"name": "shop"}})
+    applied.append({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
+    mine = overlay(
+        tmp_path,
+        "resources: [../kubernetes/namespaced]\n"
+        "components: [../kubernetes/components/podmonitor]\n",
+    )
+    objects = kustomize.render(mine)
+    applied.extend(kustomize.apply(admin_api, found) for found in objects)
+    assert not [found for found in objects if found["kind"].startswith("Cluster")]
+    selector = only(objects, "PodMonitor")["spec"]["selector"]["matchLabels"]
+    labels = only(objects, "Deployment")["spec"]["template"]["metadata"]["labels"]
+    assert selector.items() <= labels.items()
+
+
+def test_another_namespace_and_image_are_one_line_each(tmp_path: Path) -> None:
+    """An overlay moves every object, the subjects of the bindings too, and names the image."""
+    mine = overlay(
+        tmp_path,
+        "resources: [../kubernetes/base]\nnamespace: scaling\n"
+        "images: [{name: autoscaler, newName: registry.example/autoscaler, newTag: v9}]\n",
+    )
+    objects = kustomize.render(mine)
+    names = {found["metadata"].get("namespace") for found in objects}
+    assert names == {None, "scaling"}
+    assert only(objects, "Namespace")["metadata"]["name"] == "scaling"
+    subjects = [subject for found in objects for subject in found.get("subjects", ())]
+    assert {subject["namespace"] for subject in subjects} == {"scaling"}
+    (container,) = only(objects, "Deployment")["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == "registry.example/autoscaler:v9"
+
+
+def test_the_namespaced_rights_are_those_of_the_cluster_role() -> None:
+    """All but the definitions of custom resources, which are in no namespace."""
+    everywhere = manifest("base/clusterrole")["rules"]
+    cluster_wide = [rule for rule in everywhere if "customresourcedefinitions" in rule["resources"]]
+    assert len(cluster_wide) == 1
+    here = manifest("namespaced/shop/role")["rules"]
+    assert here == [rule for rule in everywhere if rule not in cluster_wide]
+
+
+def test_the_configuration_fits_the_pod() -> None:
+    """Its example is valid, one of the pods leads, and the probes find the listener."""
+    config = base_config()
+    assert config.leader_election.enabled
+    (container,) = pod_spec()["containers"]
+    assert config.listen is not None
+    assert (config.listen.host, config.listen.port) == ("", container["ports"][0]["containerPort"])
+    mounts = {mount["mountPath"] for mount in container["volumeMounts"]}
+    assert mounts == {str(Path(container["args"][-1]).parent), STATE_DIRECTORY}
+    (_, named) = manifest("base/role")["rules"]
+    assert named["resourceNames"] == [config.leader_election.name]
+
+
+def test_the_pod_fits_the_daemon() -> None:
+    """Its end waits for the longest sync; image and user are those of the Dockerfile."""
+    spec = pod_spec()
+    assert spec["terminationGracePeriodSeconds"] > LONGEST_SYNC_SECONDS
+    assert spec["containers"][0]["image"] == f"autoscaler:{__version__}"
+    context = spec["securityContext"]
+    user = re.search(r"^USER (\S+)$", DOCKERFILE.read_text(), re.MULTILINE)
+    assert user is not None
+    assert user[1] == f"{context['runAsUser']}:{context['runAsGroup']}"

@@ -1,0 +1,123 @@
+"""What the service manager is told, and that it makes no difference whether it listens."""
+
+import os
+import secrets
+import socket
+from pathlib import Path
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.daemon.notify import Notifier
+from tests.service.notify_socket import NotifySocket
+
+WATCHED = {"WATCHDOG_USEC": "60000000"}
+
+
+@pytest.mark.parametrize("abstract", [False, True], ids=["path", "abstract"])
+def test_each_state_is_one_message(tmp_path: Path, *, abstract: bool) -> None:
+    """READY, RELOADING with the time, STATUS, WATCHDOG and STOPPING arrive in their order."""
+    name = f"@notify-{secrets.token_hex(8)}" if abstract else str(tmp_path / "notify")
+    before = clock.monotonic()
+    with NotifySocket(name) as manager, Notifier({**WATCHED, **manager.environment}) as notifier:
+        notifier.ready("3 targets")
+        notifier.reloading()
+        notifier.ready("4 targets")
+        notifier.status("late")
+        notifier.watchdog()
+        notifier.stopping()
+        manager.wait_for("STOPPING")
+    reloading = manager.messages[1]
+    assert before <= int(reloading.pop("MONOTONIC_USEC")) / 1e6 <= clock.monotonic()
+    assert manager.messages == [
+        {"READY": "1", "STATUS": "3 targets"},
+        {"RELOADING": "1", "STATUS": "reloading"},
+        {"READY": "1", "STATUS": "4 targets"},
+        {"STATUS": "late"},
+        {"WATCHDOG": "1"},
+        {"STOPPING": "1", "STATUS": "stopping"},
+    ]
+
+
+def test_a_status_stays_one_line(tmp_path: Path) -> None:
+    """A line break in a status assigns nothing."""
+    with (
+        NotifySocket(str(tmp_path / "notify")) as manager,
+        Notifier(manager.environment) as notifier,
+    ):
+        notifier.status("refused:\nMAINPID=1\n  at line 3")
+        manager.wait_for("STATUS")
+    assert manager.messages == [{"STATUS": "refused: MAINPID=1 at line 3"}]
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [{}, {"NOTIFY_SOCKET": ""}, {"NOTIFY_SOCKET": "relative"}, {"NOTIFY_SOCKET": "vsock:2:1"}],
+    ids=str,
+)
+def test_without_a_socket_nothing_is_said(environment: dict[str, str]) -> None:
+    """No socket, or one that is of no known kind, is no error."""
+    with Notifier(environment) as notifier:
+        notifier.ready("up")
+        notifier.stopping()
+    notifier.ready("still no error")
+
+
+def test_a_manager_that_is_gone_is_no_error(tmp_path: Path) -> None:
+    """Neither a socket that was never there nor one that went away raises."""
+    path = str(tmp_path / "notify")
+    with Notifier({"NOTIFY_SOCKET": path}) as notifier:
+        notifier.ready("nobody yet")
+        with NotifySocket(path) as manager:
+            notifier.ready("somebody")
+            manager.wait_for("READY")
+        notifier.ready("nobody any more")
+    assert [message["STATUS"] for message in manager.messages] == ["somebody"]
+
+
+def test_a_manager_that_does_not_read_holds_nobody_up(tmp_path: Path) -> None:
+    """A full queue costs at most a second; the message is dropped."""
+    path = str(tmp_path / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as deaf:
+        deaf.bind(path)
+        with pytest.raises(BlockingIOError):
+            _fill(path)
+        with Notifier({"NOTIFY_SOCKET": path}) as notifier:
+            begun = clock.monotonic()
+            notifier.status("unheard")
+            assert clock.monotonic() - begun < 2
+
+
+@pytest.mark.parametrize(
+    ("environment", "seconds"),
+    [
+        ({}, None),
+        ({"WATCHDOG_USEC": "60000000"}, 60.0),
+        ({"WATCHDOG_USEC": "60000000", "WATCHDOG_PID": str(os.getpid())}, 60.0),
+        ({"WATCHDOG_USEC": "60000000", "WATCHDOG_PID": "1"}, None),
+        ({"WATCHDOG_USEC": "0"}, None),
+        ({"WATCHDOG_USEC": "soon"}, None),
+        ({"WATCHDOG_USEC": "-5"}, None),
+    ],
+    ids=str,
+)
+def test_the_watchdog_is_fed_where_it_watches_us(
+    tmp_path: Path, environment: dict[str, str], seconds: float | None
+) -> None:
+    """`WATCHDOG_USEC` counts for the process that `WATCHDOG_PID` names, if it names one."""
+    with (
+        NotifySocket(str(tmp_path / "notify")) as manager,
+        Notifier({**environment, **manager.environment}) as notifier,
+    ):
+        assert notifier.watchdog_seconds == seconds
+        notifier.watchdog()
+        notifier.stopping()
+        manager.wait_for("STOPPING")
+    assert manager.said("WATCHDOG") == (0 if seconds is None else 1)
+
+
+def _fill(path: str) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as filler:
+        filler.settimeout(0)
+        while True:
+            filler.sendto(b"STATUS=full", path)

@@ -1,0 +1,252 @@
+"""Each verb that the manifests allow is needed: without it the daemon says what it cannot do."""
+
+import json
+import os
+import re
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.controlplane import workloads
+from tests.controlplane.api import Api
+from tests.controlplane.server import ControlPlane
+from tests.controlplane.waiting import NotInTimeError, wait_until
+from tests.endtoend.daemon import DaemonProcess, write_config
+from tests.endtoend.rights import Rule, manifest, one_by_one, service_account
+from tests.prometheus.exporter import Exporter
+from tests.prometheus.server import PrometheusServer
+
+AT_ONCE = 4
+SCALED = {"Deployment": "web", "StatefulSet": "db", "Fleet": "ships"}
+FLEETS: list[Rule] = [
+    {"apiGroups": [workloads.FLEET_GROUP], "resources": ["fleets"], "verbs": ["list", "watch"]},
+    {
+        "apiGroups": [workloads.FLEET_GROUP],
+        "resources": ["fleets/scale"],
+        "verbs": ["get", "update"],
+    },
+]
+"""What the custom resource of the tests needs beside the right to read its definition."""
+
+
+class Right(NamedTuple):
+    """One verb of one resource."""
+
+    verb: str
+    resource: str
+
+    def __str__(self) -> str:
+        """Return the words of the API server's refusal."""
+        return f'cannot {self.verb} resource "{self.resource}"'
+
+
+NOTHING = Right("do", "nothing")
+RIGHTS = [
+    Right(*rule["verbs"], *rule["resources"])
+    for role in ("role", "clusterrole")
+    for rule in one_by_one(manifest(f"base/{role}")["rules"])
+]
+
+
+class Bed:
+    """A control plane and a Prometheus, where daemons can be run that lack a right."""
+
+    def __init__(self, plane: ControlPlane, api: Api, prometheus: str, folder: Path) -> None:
+        self._plane = plane
+        self._api = api
+        self._prometheus = prometheus
+        self._folder = folder
+
+    def run_without(self, right: Right) -> str:
+        """Run a daemon, or a plan, until it says that it lacks the right, or has done every job.
+
+        Return what it said.
+        """
+        namespace = f"lacks-{secrets.token_hex(5)}"
+        self._api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
+        try:
+            self._deploy(namespace)
+
+            def change(rules: list[Rule]) -> list[Rule]:
+                rules = [*one_by_one(rules), *FLEETS]
+                return [r for r in rules if Right(r["verbs"][0], r["resources"][0]) != right]
+
+            with service_account(self._api, namespace, change=change) as token:
+                folder = self._folder / namespace
+                folder.mkdir()
+                kubeconfig = self._plane.write_kubeconfig(folder / "kubeconfig", token)
+                file = write_config(folder / "autoscaler.yaml", self._document(namespace))
+                # A daemon that watches asks for single scales when a write meets a conflict.
+                if right.verb == "get" and right.resource.endswith("/scale"):
+                    return _plan(file, kubeconfig)
+                return self._run(file, kubeconfig, namespace, right)
+        finally:
+            self._api.delete(f"/api/v1/namespaces/{namespace}")
+
+    def _run(self, file: Path, kubeconfig: Path, namespace: str, right: Right) -> str:
+        with DaemonProcess(file, {"KUBECONFIG": str(kubeconfig)}) as daemon:
+
+            def said() -> str:
+                return "\n".join(map(_text, list(daemon.lines)))
+
+            def over() -> bool:
+                return str(right) in said() or not self._undone(namespace, said())
+
+            try:
+                wait_until(f"it says that it {right}, or has done every job", over)
+            except NotInTimeError as late:
+                undone = ", ".join(self._undone(namespace, said()))
+                raise AssertionError(
+                    f"{late}; not done: {undone}; it said: {said()[-2000:]}"
+                ) from None
+            assert daemon.stop() == 0
+            return said()
+
+    def _undone(self, namespace: str, said: str) -> list[str]:
+        """Return the jobs that are not done yet."""
+        jobs = {
+            "scale a Deployment": self._scaled("Deployment", namespace),
+            "scale a StatefulSet": self._scaled("StatefulSet", namespace),
+            "scale a custom resource": self._scaled("Fleet", namespace),
+            "tell an Event twice": self._told_twice(namespace),
+            "hold the Lease": self._renewed(namespace),
+            "leave what an HPA controls alone": 'HorizontalPodAutoscaler "rival"' in said,
+        }
+        return [job for job, done in jobs.items() if not done]
+
+    def _deploy(self, namespace: str) -> None:
+        create = self._api.create
+        for name in ("web", "broken", "controlled"):
+            create(workloads.collection("Deployment", namespace), workloads.deployment(name, 1))
+        create(workloads.collection("StatefulSet", namespace), workloads.stateful_set("db", 1))
+        fleets = workloads.collection("Fleet", namespace)
+        create(fleets, workloads.fleet("ships", 1))
+        self._api.patch(f"{fleets}/ships/status", {"status": {"selector": "app=ships"}})
+        rival = {
+            "metadata": {"name": "rival"},
+            "spec": {"scaleTargetRef": _ref("Deployment", "controlled"), "maxReplicas": 2},
+        }
+        path = f"/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers"
+        create(path, rival)
+
+    def _document(self, namespace: str) -> dict[str, object]:
+        """Return a configuration that needs every right; `broken` has pods and no metric."""
+        target = {"type": "AverageValue", "averageValue": 30}
+        load = {"type": "External", "external": {"metric": {"name": "load"}, "target": target}}
+        none = {"type": "Pods", "pods": {"metric": {"name": "none"}, "target": target}}
+        targets = [(ref, load) for ref in (*SCALED.items(), ("Deployment", "controlled"))]
+        return {
+            "prometheus": {"url": self._prometheus},
+            "syncPeriod": "1s",
+            "leaderElection": {
+                "enabled": True,
+                "namespace": namespace,
+                "leaseDuration": "2s",
+                "renewDeadline": "1500ms",
+                "retryPeriod": "500ms",
+            },
+            "queries": {"load": "sum(load)", "none": "sum by (namespace, pod) (none)"},
+            "targets": [
+                {
+                    "namespace": namespace,
+                    "scaleTargetRef": _ref(*ref),
+                    "maxReplicas": 10,
+                    "metrics": [metric],
+                }
+                for ref, metric in (*targets, (("Deployment", "broken"), none))
+            ],
+        }
+
+    def _scaled(self, kind: str, namespace: str) -> bool:
+        found = self._api.get(f"{workloads.collection(kind, namespace)}/{SCALED[kind]}")
+        return bool(found["spec"]["replicas"] == 2)
+
+    def _told_twice(self, namespace: str) -> bool:
+        events = self._api.get(f"/api/v1/namespaces/{namespace}/events")["items"]
+        ours = [one for one in events if one["source"].get("component") == "autoscaler"]
+        return any(one["count"] > 1 for one in ours)
+
+    def _renewed(self, namespace: str) -> bool:
+        path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+        leases = self._api.get(path)["items"]
+        return any(one["spec"]["renewTime"] > one["spec"]["acquireTime"] for one in leases)
+
+
+def _ref(kind: str, name: str) -> dict[str, str]:
+    group = workloads.FLEET_GROUP if kind == "Fleet" else "apps"
+    return {"apiVersion": f"{group}/v1", "kind": kind, "name": name}
+
+
+def _plan(file: Path, kubeconfig: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "autoscaler", "plan", "-c", str(file), "-o", "json"],
+        env=os.environ | {"KUBECONFIG": str(kubeconfig)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    return _text(json.loads(done.stdout)) + done.stderr
+
+
+def _text(value: object) -> str:
+    """Return all texts in a value, as they are and not as JSON quotes them."""
+    if isinstance(value, dict):
+        return "\n".join(map(_text, value.values()))
+    if isinstance(value, list):
+        return "\n".join(map(_text, value))
+    return str(value)
+
+
+@pytest.fixture(scope="module")
+def bed(
+    control_plane: ControlPlane,
+    admin_api: Api,
+    fleet_kind: str,  # noqa: ARG001 - has it served
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Bed]:
+    """Start a Prometheus that knows a load of 60."""
+    folder = tmp_path_factory.mktemp("rights")
+    with Exporter() as exporter, PrometheusServer(folder / "prometheus") as prometheus:
+        exporter.set("load", {}, 60)
+        prometheus.start([exporter.target])
+        prometheus.wait_for("load")
+        yield Bed(control_plane, admin_api, prometheus.url, folder)
+
+
+@pytest.fixture(scope="module")
+def runs(bed: Bed, request: pytest.FixtureRequest) -> Iterator[dict[Right, Future[str]]]:
+    """Begin a run for each right that a test of this session asks for, some at a time."""
+    wanted = {
+        item.callspec.params["right"]
+        for item in request.session.items
+        if isinstance(item, pytest.Function)
+        and item.module is request.module
+        and "right" in getattr(item, "fixturenames", ())
+    }
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        yield {
+            right: pool.submit(bed.run_without, right)
+            for right in [NOTHING, *RIGHTS]
+            if right in wanted
+        }
+
+
+@pytest.mark.parametrize("right", [NOTHING], ids=["nothing"])
+def test_with_all_rights_every_job_is_done(runs: dict[Right, Future[str]], right: Right) -> None:
+    """Scales, Events, the Lease and an HPA: nothing is missing, and nothing is complained of."""
+    said = runs[right].result()
+    assert not re.search("cannot .* resource", said), said
+    assert "not_watched" not in said, said
+
+
+@pytest.mark.parametrize("right", RIGHTS, ids=lambda right: f"{right.verb} {right.resource}")
+def test_each_verb_is_needed(runs: dict[Right, Future[str]], right: Right) -> None:
+    """Without it a job is refused by the API server, whose words are in what the daemon says."""
+    assert str(right) in runs[right].result()

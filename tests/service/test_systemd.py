@@ -1,0 +1,186 @@
+"""The unit under a real systemd: the sandbox lets the daemon do its work, and it is looked after.
+
+The daemon is the one under test, with the tests' interpreter and libraries, in /opt/autoscaler.
+"""
+
+import base64
+import sys
+import sysconfig
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.controlplane import workloads
+from tests.controlplane.api import Api
+from tests.controlplane.server import ControlPlane
+from tests.controlplane.waiting import wait_until
+from tests.prometheus.exporter import Exporter
+from tests.prometheus.fixtures import StartPrometheus
+from tests.service.systemd import Systemd, SystemdUnavailable
+from tests.service.test_unit import ROOT, UNIT
+
+SERVICE = UNIT.name
+DROP_IN = """\
+[Service]
+Environment=LD_LIBRARY_PATH={libraries}
+WatchdogSec={watchdog}
+RestartSec=100ms
+"""
+WATCHDOG_SECONDS = 3
+PROGRAM = "#!/opt/autoscaler/bin/python3\nfrom autoscaler.cli import main\nmain()\n"
+
+
+@pytest.fixture
+def systemd(tmp_path: Path) -> Iterator[Systemd]:
+    """Boot a systemd that has the unit and the daemon installed; its configuration is missing."""
+    folder = tmp_path / "systemd"
+    folder.mkdir()
+    prefix = Path(sys.base_prefix)
+    inside = Path("/usr" if prefix == Path("/usr") else "/opt/python")
+    binds = {
+        Path(sysconfig.get_path("purelib")): "/opt/site-packages",
+        ROOT / "autoscaler": "/opt/source/autoscaler",
+    }
+    if inside != prefix:
+        binds[prefix] = str(inside)
+    try:
+        booting = Systemd(folder, binds)
+        _install(booting, inside)
+        with booting:
+            yield booting
+    except SystemdUnavailable as reason:
+        pytest.skip(f"no systemd of the tests' own: {reason}")
+
+
+def _install(systemd: Systemd, python: Path) -> None:
+    """Make the virtual environment, and put the unit where an administrator puts it."""
+    environment = systemd.root / "opt" / "autoscaler"
+    executable = python / "bin" / f"python{sysconfig.get_python_version()}"
+    packages = environment / Path(sysconfig.get_path("purelib")).relative_to(sys.prefix)
+    packages.mkdir(parents=True)
+    (packages / "parts.pth").write_text("/opt/source\n/opt/site-packages\n")
+    (environment / "pyvenv.cfg").write_text(f"home = {executable.parent}\n")
+    (environment / "bin").mkdir()
+    (environment / "bin" / "python3").symlink_to(executable)
+    program = environment / "bin" / "autoscaler"
+    program.write_text(PROGRAM)
+    program.chmod(0o755)
+    units = systemd.etc / "systemd" / "system"
+    (units / f"{SERVICE}.d").mkdir(parents=True)
+    (units / SERVICE).write_text(UNIT.read_text())
+    drop_in = DROP_IN.format(libraries=python / "lib", watchdog=WATCHDOG_SECONDS)
+    (units / f"{SERVICE}.d" / "test.conf").write_text(drop_in)
+
+
+def _configure(systemd: Systemd, document: Mapping[str, object], kubeconfig: str) -> Path:
+    folder = systemd.etc / "autoscaler"
+    secrets = folder / "secrets"
+    secrets.mkdir(parents=True, mode=0o700)
+    credentials = yaml.safe_load(Path(kubeconfig).read_text())
+    cluster = credentials["clusters"][0]["cluster"]
+    issuer = Path(cluster.pop("certificate-authority")).read_bytes()
+    cluster["certificate-authority-data"] = base64.b64encode(issuer).decode()
+    (secrets / "kubeconfig").write_text(yaml.safe_dump(credentials))
+    (secrets / "kubeconfig").chmod(0o600)
+    file = folder / "autoscaler.yaml"
+    file.write_text(yaml.safe_dump(document))
+    return file
+
+
+def _document(prometheus: str, namespace: str) -> dict[str, object]:
+    metric = {"metric": {"name": "queue"}, "target": {"type": "AverageValue", "averageValue": 30}}
+    return {
+        "prometheus": {"url": prometheus},
+        "listen": None,
+        "syncPeriod": "1s",
+        "queries": {"queue": "sum(queue_messages)"},
+        "targets": [
+            {
+                "namespace": namespace,
+                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+                "maxReplicas": 10,
+                "metrics": [{"type": "External", "external": metric}],
+            }
+        ],
+    }
+
+
+def test_the_unit_works_and_is_looked_after(
+    systemd: Systemd,
+    control_plane: ControlPlane,  # noqa: ARG001 - built before the first test
+    exporter: Exporter,
+    start_prometheus: StartPrometheus,
+    admin_api: Api,
+    namespace: str,
+    environment: Mapping[str, str],
+) -> None:
+    """In its sandbox the daemon scales; a reload is one, a hang ends in a restart, a stop in 0.
+
+    The kubeconfig is a credential that only root can read outside of the service, and the state
+    is in a folder of the service's own.
+    """
+    exporter.set("queue_messages", {}, 60)
+    path = f"{workloads.collection('Deployment', namespace)}/web"
+    admin_api.create(
+        workloads.collection("Deployment", namespace), workloads.deployment("web", replicas=1)
+    )
+    prometheus = start_prometheus([exporter.target])
+    prometheus.wait_for("queue_messages")
+    file = _configure(systemd, _document(prometheus.url, namespace), environment["KUBECONFIG"])
+
+    def replicas() -> int:
+        return int(admin_api.get(path)["spec"]["replicas"])
+
+    started = systemd.run("systemctl", "start", SERVICE)
+    log = systemd.run("journalctl", "--output=cat", f"--unit={SERVICE}").stdout
+    assert started.returncode == 0, started.stderr + log
+    wait_until("two replicas for 60 messages", lambda: replicas() == 2)
+    _assert_confined(systemd)
+
+    assert systemd.run("systemctl", "reload", SERVICE).returncode == 0
+    file.write_text(file.read_text().replace("maxReplicas: 10", "maxReplicas: ten"))
+    assert systemd.run("systemctl", "reload", SERVICE).returncode == 0
+    wait_until("the refusal", lambda: "refused" in systemd.show(SERVICE, "StatusText"))
+    assert systemd.show(SERVICE, "SubState") == "running"
+    file.write_text(file.read_text().replace("maxReplicas: ten", "maxReplicas: 10"))
+    wait_until("a reload by itself", lambda: "refused" not in systemd.show(SERVICE, "StatusText"))
+
+    wait_until("the watchdog was fed", lambda: _fed_for(systemd) > WATCHDOG_SECONDS)
+    assert systemd.show(SERVICE, "NRestarts") == "0"
+    systemd.run("systemctl", "kill", "--signal=STOP", SERVICE)
+    wait_until("a restart", lambda: systemd.show(SERVICE, "NRestarts") == "1")
+    wait_until("it runs again", lambda: systemd.show(SERVICE, "SubState") == "running")
+    log = systemd.run("journalctl", "--output=cat", f"--unit={SERVICE}").stdout
+    assert "Watchdog timeout" in log
+    assert "most recent call first" in log, "the threads are shown"
+    assert "clock_set" not in log, "the restart is known to be of the same boot"
+    exporter.set("queue_messages", {}, 120)
+    wait_until("four replicas for 120 messages", lambda: replicas() == 4)
+
+    assert systemd.run("systemctl", "stop", SERVICE).returncode == 0
+    assert systemd.show(SERVICE, "Result") == "success"
+    assert systemd.show(SERVICE, "ExecMainStatus") == "0"
+    assert systemd.run("ls", "/var/lib/autoscaler/").stdout, "the state is kept"
+
+
+def _fed_for(systemd: Systemd) -> float:
+    """Return how many seconds after the start the watchdog was fed last."""
+    fed, started = (
+        int(systemd.show(SERVICE, f"{name}TimestampMonotonic")) / 1e6
+        for name in ("Watchdog", "ExecMainStart")
+    )
+    return fed - started
+
+
+def _assert_confined(systemd: Systemd) -> None:
+    """Look that the process is nobody, may do nothing special, and has its state to itself."""
+    process = systemd.show(SERVICE, "MainPID")
+    text = systemd.run("cat", f"/proc/{process}/status").stdout
+    status = dict(line.split(":\t", 1) for line in text.splitlines())
+    assert "0" not in status["Uid"].split()
+    assert int(status["CapBnd"], 16) == 0
+    assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
+    state = systemd.run("stat", "--format=%a", "/var/lib/private/autoscaler").stdout
+    assert state == "700\n"

@@ -1,0 +1,74 @@
+"""Histories and decisions to keep: any, or the ones of a count."""
+
+from hypothesis import strategies as st
+
+from autoscaler.core.decide import decide
+from autoscaler.core.decision import Decision
+from autoscaler.core.history import (
+    Condition,
+    History,
+    PendingWrite,
+    Recommendation,
+    Rivalry,
+    ScaleEvent,
+)
+from autoscaler.core.observation import ConditionStatus, Observation, Scale, Values
+from autoscaler.core.spec import Flags
+from tests.app.world import external
+from tests.store.opening import T0
+
+SLOTS = 5
+
+_instants = st.floats(allow_nan=False, allow_infinity=False)
+_counts = st.integers(-(2**31), 2**31 - 1)
+_texts = st.text(max_size=8) | st.just("\ud800")
+"""Any characters, and the half of one that a server might send."""
+
+_scale_events = st.lists(st.builds(ScaleEvent, _counts, _instants, st.booleans()), max_size=4).map(
+    tuple
+)
+histories = st.builds(
+    History,
+    recommendations=st.none()
+    | st.lists(st.builds(Recommendation, _counts, _instants, st.booleans()), max_size=9).map(tuple),
+    scale_ups=_scale_events,
+    scale_downs=_scale_events,
+    conditions=st.lists(
+        st.builds(Condition, _texts, st.sampled_from(ConditionStatus), _texts, _texts, _instants),
+        max_size=3,
+    ).map(tuple),
+    desired_replicas=_counts,
+    last_scale_time=st.none() | _instants,
+    zeroed_by_us=st.booleans(),
+    pending=st.none() | st.builds(PendingWrite, _counts, _counts, _instants, _texts),
+    rivalry=st.builds(
+        Rivalry, st.none() | _counts, _counts, st.lists(_instants, max_size=3).map(tuple)
+    ),
+    unobserved=st.booleans(),
+)
+"""Any history at all."""
+
+
+def nth(number: int, *, pending: bool = False) -> History:
+    """Return the history after so many syncs: all of it tells which, one slot is new each time."""
+    time = T0 + 15.1 * number
+    latest = [number - (number - 1 - slot) % SLOTS for slot in range(min(number, SLOTS))]
+    return History(
+        tuple(Recommendation(one, T0 + 15.1 * one, first=one == 1) for one in latest),
+        (ScaleEvent(1, T0, outdated=True), ScaleEvent(number, time)),
+        (ScaleEvent(number, time, outdated=number % 2 == 0),),
+        (Condition("AbleToScale", ConditionStatus.TRUE, "Ready", f"after {number}", T0),),
+        number,
+        time,
+        number % 3 == 0,
+        PendingWrite(number, number + 1, time, str(number)) if pending else None,
+        Rivalry(number, 1, (time,)),
+        unobserved=number % 4 == 0,
+    )
+
+
+def decision(number: int) -> Decision:
+    """Return the decision of a sync."""
+    spec = external("shop", "web").spec
+    seen = Observation(Scale(3, 3, "app=web"), None, (Values((number * 30_000,)),))
+    return decide(spec, Flags(), seen, History(), T0 + 15.1 * number)[0]

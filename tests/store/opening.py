@@ -1,0 +1,134 @@
+"""Stores of tests: their clocks stand still, and what they say is heard."""
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from autoscaler.adapters.store import (
+    Clocks,
+    KeptDecision,
+    KeptMetric,
+    Patience,
+    Resumption,
+    Store,
+)
+from autoscaler.core.decision import Calculation, Decision
+from autoscaler.core.history import History
+
+DATABASE = "autoscaler.db"
+T0 = 1_800_000_000.0
+LONG = 30.0
+"""More seconds than anything takes here."""
+
+IMPATIENT = Patience(start=0.2, intend=0.2, pause=0.0)
+
+
+@dataclass
+class Time:
+    """Clocks that a test sets."""
+
+    wall: float = T0
+    steady: float = 1000.0
+    boot_id: str = "this boot"
+
+    def pass_(self, seconds: float) -> None:
+        """Let time pass."""
+        self.wall += seconds
+        self.steady += seconds
+
+    @property
+    def clocks(self) -> Clocks:
+        """Return them as the store reads them; deadlines are real."""
+        return Clocks(lambda: self.wall, lambda: self.steady, boot_id=lambda: self.boot_id)
+
+
+class Sayings:
+    """Hears whether state can be kept."""
+
+    def __init__(self) -> None:
+        self.all: list[tuple[bool, str]] = []
+        self._heard = threading.Condition()
+
+    def __call__(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - the store's callback
+        """Take in a sentence."""
+        with self._heard:
+            self.all.append((ok, sentence))
+            self._heard.notify_all()
+
+    @property
+    def states(self) -> list[bool]:
+        """Return what was said in a word each."""
+        return [ok for ok, _ in self.all]
+
+    def wait(self, *, ok: bool) -> str:
+        """Wait until this is what was said last, and return the sentence."""
+        with self._heard:
+            assert self._heard.wait_for(lambda: self.all and self.all[-1][0] is ok, LONG), self.all
+            return self.all[-1][1]
+
+
+@contextmanager
+def running(
+    directory: Path,
+    sayings: Sayings | None = None,
+    time: Time | None = None,
+    patience: Patience | None = None,
+) -> Iterator[tuple[Store, Resumption]]:
+    """Run a store; without ``sayings`` it must be able to keep everything."""
+    heard = Sayings() if sayings is None else sayings
+    store = Store(directory, heard, (time or Time()).clocks, patience)
+    try:
+        yield store, store.start()
+    finally:
+        store.close()
+    if sayings is None:
+        assert heard.states == [True], heard.all
+
+
+@contextmanager
+def stalled(directory: Path, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
+    """Make every transaction wait, by one of another program."""
+    with closing(sqlite3.connect(directory / DATABASE, isolation_level=None)) as other:
+        other.execute(begin)
+        yield
+        other.execute("ROLLBACK")
+
+
+def kept_in(directory: Path, time: Time | None = None) -> dict[str, History]:
+    """Read what a directory holds."""
+    with running(directory, time=time) as (_, resumption):
+        return dict(resumption.histories)
+
+
+def same(one: History, other: History) -> bool:
+    """Tell whether two histories are equal in every field, those that `==` leaves out as well."""
+    firsts = [
+        None
+        if history.recommendations is None
+        else [recommendation.first for recommendation in history.recommendations]
+        for history in (one, other)
+    ]
+    return one == other and firsts[0] == firsts[1]
+
+
+def assert_tells(kept: KeptDecision, decision: Decision) -> None:
+    """Find in what was kept all that a decision tells."""
+    assert kept == KeptDecision(
+        decision.time,
+        decision.zone,
+        decision.outcome,
+        decision.current,
+        decision.desired,
+        decision.reason,
+        decision.written,
+        tuple(
+            KeptMetric(one.name, one.proposal, None)
+            if isinstance(one.outcome, Calculation)
+            else KeptMetric(one.name, None, one.outcome.reason)
+            for one in decision.metrics
+        ),
+        decision.stages,
+    )
