@@ -18,9 +18,16 @@ from autoscaler.core.target import Target
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-AT_RESTART = frozenset({"stateDirectory", "listen", "leaderElection"})
+AT_RESTART = (
+    "stateDirectory",
+    "listen",
+    "leaderElection",
+    "kubernetes.kubeconfig",
+    "kubernetes.context",
+)
 """The keys whose changes take effect when the daemon starts again."""
 
+_LATE = tuple(f"{key}." for key in AT_RESTART)
 _HIDDEN = "(not shown)"
 _SECRET = {("prometheus", "headers"), ("prometheus", "queryParameters")}
 _NAMES = {"promql": "query"}
@@ -85,7 +92,7 @@ def compare(before: Config, after: Config) -> Comparison:
         if key in old and target != old[key]
     )
     settings = tuple(_changes(_of_settings(before), _of_settings(after)))
-    late = tuple(change for change in settings if change.path.partition(".")[0] in AT_RESTART)
+    late = tuple(change for change in settings if f"{change.path}.".startswith(_LATE))
     return Comparison(
         added=tuple(key for key in new if key not in old),
         removed=tuple(key for key in old if key not in new),

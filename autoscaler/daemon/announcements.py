@@ -68,6 +68,10 @@ class Announcements:
 
     # -- what a part of the daemon says -------------------------------------------------------
 
+    def insecure(self, sentence: str) -> None:
+        """Warn of what leaves a secret or a connection open to others."""
+        self._log.warning("insecure", message=sentence)
+
     def not_watched(self, sentence: str) -> None:
         """Tell what cannot be watched, or can be again."""
         self._log.warning("not_watched", message=sentence)

@@ -1,16 +1,17 @@
 """Another configuration for the running daemon: all of it at once between two syncs, or nothing."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from structlog.typing import FilteringBoundLogger
 
 from autoscaler.adapters.cluster import ConnectError
 from autoscaler.config import Config, ConfigError, load
-from autoscaler.config.comparison import Comparison, compare
+from autoscaler.config.comparison import Comparison, FieldChange, compare
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.changes import FileWatch
 
 _MOST_LINES = 100
+_MOST_FIELDS = 10
 
 
 class Reload:
@@ -57,6 +58,12 @@ class Reload:
         self._announcements.reloaded(config)
 
 
+def _some(changes: Sequence[FieldChange]) -> str:
+    shown = "; ".join(str(change) for change in changes[:_MOST_FIELDS])
+    left = len(changes) - _MOST_FIELDS
+    return shown if left <= 0 else f"{shown}; and {left} more"
+
+
 def _tell(log: FilteringBoundLogger, comparison: Comparison) -> None:
     """Log what changed: the sum, then a line for each target, as many as can be read."""
     log.info(
@@ -76,10 +83,7 @@ def _tell(log: FilteringBoundLogger, comparison: Comparison) -> None:
     lines = [
         *(("target_added", key, "") for key in comparison.added),
         *(("target_removed", key, "") for key in comparison.removed),
-        *(
-            ("target_changed", change.key, "; ".join(map(str, change.fields)))
-            for change in comparison.changed
-        ),
+        *(("target_changed", change.key, _some(change.fields)) for change in comparison.changed),
     ]
     for event, key, what in lines[:_MOST_LINES]:
         log.info(event, target=key, **({"message": what} if what else {}))

@@ -14,6 +14,7 @@ from autoscaler.app.ports import Journal, NoJournal, Reporter, World
 from autoscaler.app.slots import Slot, slots_of
 from autoscaler.app.sync import Syncer
 from autoscaler.config import Address, Config
+from autoscaler.config.security import warnings_of
 from autoscaler.core.history import History, resumed
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.events import EventCounts
@@ -70,6 +71,8 @@ class Daemon:
         self._leadership = self._stand_for_election(config, stack)
         self._journal, known = self._open_journal(config, stack)
         self._connections = Connections(config, self._surroundings())
+        if self._connections.insecure is not None:
+            self._announcements.insecure(self._connections.insecure)
         stack.callback(self._close_connections)
         self._metrics.ask_for_events(self._events_so_far)
         self._connections.watch()
@@ -183,7 +186,8 @@ class Daemon:
     # -- configurations ------------------------------------------------------------------------
 
     def _warn(self, config: Config) -> None:
-        del config
+        for sentence in warnings_of(config):
+            self._announcements.insecure(sentence)
 
     def _begin(self, config: Config) -> None:
         """Put the first configuration in force."""

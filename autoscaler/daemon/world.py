@@ -22,6 +22,11 @@ SYNCED_WITHIN_SECONDS = 10.0
 
 _STOP_CHECK_SECONDS = 0.2
 
+_INSECURE = (
+    "{}: insecure-skip-tls-verify is set, so that anyone on the way to the API server can read the "
+    "credentials and answer in its place; name the authority in certificate-authority instead"
+)
+
 
 @contextmanager
 def world_to_plan(config: Config, reporter: Reporter) -> Iterator[World]:
@@ -67,6 +72,8 @@ class Connections:
         self._stop = around.stop
         with ExitStack() as opened:
             api = opened.enter_context(closing(_watching_api(config.kubernetes, around)))
+            self.insecure = None if api.verified else _INSECURE.format(api.origin)
+            """A warning for the operator, if the API server need not prove who it is."""
             self.prometheus = opened.enter_context(closing(_reader(config.prometheus, around)))
             scales = Scales(api, around.may_write_until)
             self.cluster = opened.enter_context(
@@ -108,9 +115,11 @@ class Connections:
 
 
 def _settings(config: Config) -> tuple[object, ...]:
-    """Return the part of a configuration that connections depend on."""
-    kubernetes = config.kubernetes
-    return (config.prometheus, kubernetes.kubeconfig, kubernetes.context, config.events)
+    """Return the part of a configuration that connections depend on.
+
+    Which cluster it is they learn once: the Lease and the histories belong to it.
+    """
+    return (config.prometheus, config.events)
 
 
 def _watching_api(settings: KubernetesSettings, around: Surroundings) -> Api:

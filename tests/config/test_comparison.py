@@ -144,12 +144,10 @@ SETTINGS = [
     ("downscaleStabilization: 0\n", ["downscaleStabilization: 5m -> 0s"]),
     ("events: false\n", ["events: true -> false"]),
     ("perTargetMetrics: false\n", ["perTargetMetrics: true -> false"]),
-    (
-        "kubernetes: {context: a, maxWritesPerSecond: 7}\n",
-        ["kubernetes.context: nothing -> a", "kubernetes.maxWritesPerSecond: 100 -> 7"],
-    ),
+    ("kubernetes: {maxWritesPerSecond: 7}\n", ["kubernetes.maxWritesPerSecond: 100 -> 7"]),
 ]
 LATE = [
+    ("kubernetes: {context: a}\n", ["kubernetes.context: nothing -> a"]),
     ("listen: null\n", ["listen: 127.0.0.1:9191 -> nothing"]),
     ("listen: '[::1]:80'\n", ["listen: 127.0.0.1:9191 -> [::1]:80"]),
     ("stateDirectory: /x\n", ["stateDirectory: /var/lib/autoscaler -> /x"]),

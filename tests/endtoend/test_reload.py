@@ -218,3 +218,20 @@ def test_another_prometheus_is_asked_without_a_restart(
         daemon.write(document)
         daemon.wait_for_write(f"{namespace}/Deployment/a", 4)
         wait_until("readiness", lambda: daemon.component("prometheus")["ok"], timeout=20)
+
+
+def test_an_unverified_api_server_is_warned_of_at_every_start(
+    document: Document, environment: Mapping[str, str], namespace: str, tmp_path: Path
+) -> None:
+    """The line names the kubeconfig; the daemon works all the same."""
+    kubeconfig = yaml.safe_load(Path(environment["KUBECONFIG"]).read_text())
+    cluster = kubeconfig["clusters"][0]["cluster"]
+    for authority in ("certificate-authority", "certificate-authority-data"):
+        cluster.pop(authority, None)
+    cluster["insecure-skip-tls-verify"] = True
+    open_to_all = tmp_path / "unverified"
+    open_to_all.write_text(yaml.safe_dump(kubeconfig))
+    file = write_config(tmp_path / "autoscaler.yaml", document)
+    with running(file, {"KUBECONFIG": str(open_to_all)}) as daemon:
+        assert str(open_to_all) in daemon.wait_for("insecure")["message"]
+        daemon.wait_for_write(f"{namespace}/Deployment/a", 4)

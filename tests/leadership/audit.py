@@ -53,7 +53,7 @@ def writes(log: Path, namespace: str) -> list[Write]:
 def scales_by_holders(log: Path, namespace: str) -> Counter[str]:
     """Count the scales that each user wrote, all of which it wrote while holding the Lease.
 
-    Users and identities have the same names.
+    An identity is the user's name, with or without a random part after it.
     """
     holder = ""
     counts: Counter[str] = Counter()
@@ -63,7 +63,7 @@ def scales_by_holders(log: Path, namespace: str) -> Counter[str]:
             terms += write.holder not in {"", holder}
             holder = write.holder
             continue
-        assert write.user == holder, (
+        assert write.user == holder.partition("_")[0], (
             f"{write.user} wrote a scale at version {write.version} while {holder or 'nobody'} "
             f"held the Lease, in term {terms}, after {counts}"
         )

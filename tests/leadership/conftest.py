@@ -10,12 +10,39 @@ from autoscaler.adapters.cluster import Leases, connect
 from autoscaler.core.election import ElectionTimes
 from autoscaler.daemon.leadership import Leadership
 from tests.contract.scripted import Answer, ScriptedServer
+from tests.controlplane.binaries import ControlPlaneUnavailable
 from tests.controlplane.credentials import write_kubeconfig
+from tests.controlplane.fixtures import unavailable
 from tests.controlplane.server import ControlPlane
+from tests.leadership.audit import POLICY
 from tests.leadership.proxy import TcpProxy
 from tests.leadership.told import Told
 
 QUICK = ElectionTimes(lease_duration=2.0, renew_deadline=1.2, retry_period=0.2)
+
+
+@pytest.fixture(scope="session")
+def audit_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the path of the API server's audit log, beside which its policy is."""
+    folder = tmp_path_factory.mktemp("audit")
+    (folder / "policy.yaml").write_text(POLICY)
+    return folder / "audit.log"
+
+
+@pytest.fixture(scope="session")
+def audited_plane(audit_log: Path) -> Iterator[ControlPlane]:
+    """Start a control plane that writes down who wrote what; no controller acts in it."""
+    flags = (
+        f"--audit-policy-file={audit_log.with_name('policy.yaml')}",
+        f"--audit-log-path={audit_log}",
+    )
+    users = {"left": ("system:masters",), "right": ("system:masters",)}
+    try:
+        plane = ControlPlane(controllers=(), apiserver_flags=flags, users=users)
+    except ControlPlaneUnavailable as reason:
+        unavailable(reason)
+    with plane:
+        yield plane
 
 
 @pytest.fixture

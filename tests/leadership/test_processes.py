@@ -13,11 +13,9 @@ from autoscaler import clock
 from autoscaler.core.election import ElectionTimes
 from autoscaler.daemon.leadership import Standing
 from tests.controlplane import workloads
-from tests.controlplane.binaries import ControlPlaneUnavailable
 from tests.controlplane.credentials import write_kubeconfig
-from tests.controlplane.fixtures import unavailable
 from tests.controlplane.server import ControlPlane
-from tests.leadership.audit import POLICY, scales_by_holders
+from tests.leadership.audit import scales_by_holders
 from tests.leadership.conftest import QUICK
 from tests.leadership.processes import WriterProcess
 from tests.leadership.proxy import TcpProxy
@@ -27,30 +25,6 @@ MANY = 20
 
 Start = Callable[..., WriterProcess]
 Scales = Callable[[], Counter[str]]
-
-
-@pytest.fixture(scope="session")
-def audit_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the path of the API server's audit log, beside which its policy is."""
-    folder = tmp_path_factory.mktemp("audit")
-    (folder / "policy.yaml").write_text(POLICY)
-    return folder / "audit.log"
-
-
-@pytest.fixture(scope="session")
-def audited_plane(audit_log: Path) -> Iterator[ControlPlane]:
-    """Start a control plane that writes down who wrote what; no controller acts in it."""
-    flags = (
-        f"--audit-policy-file={audit_log.with_name('policy.yaml')}",
-        f"--audit-log-path={audit_log}",
-    )
-    users = {"left": ("system:masters",), "right": ("system:masters",)}
-    try:
-        plane = ControlPlane(controllers=(), apiserver_flags=flags, users=users)
-    except ControlPlaneUnavailable as reason:
-        unavailable(reason)
-    with plane:
-        yield plane
 
 
 @pytest.fixture

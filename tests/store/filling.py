@@ -8,7 +8,7 @@ import resource
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from tests.store.histories import decision, nth
@@ -64,12 +64,17 @@ def main(directory: Path) -> None:
 def begin_on_a_full_disk(directory: Path) -> None:
     """Go on from memory until there is room."""
     directory.mkdir()
-    sayings = Sayings()
-    with full(directory), running(directory, sayings, patience=IMPATIENT) as (store, _):
-        store.keep([(str(one), nth(one), decision(1)) for one in range(TARGETS)])
-        store.intend("0", nth(3)).result(LONG)
+    sayings, filled = Sayings(), ExitStack()
+    histories = {str(one): nth(one) for one in range(TARGETS)}
+    filled.enter_context(full(directory))
+    with running(directory, sayings, patience=IMPATIENT) as (store, _):
+        store.keep([(key, one, decision(1)) for key, one in histories.items()])
+        store.intend("more", nth(9)).result(LONG)
         sayings.wait(ok=False)
-    assert kept_in(directory) == {}
+        filled.close()
+        store.intend("more", nth(10)).result(LONG)
+        sayings.wait(ok=True)
+    assert kept_in(directory) == histories | {"more": nth(10)}
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from autoscaler.core.history import (
     Rivalry,
     ScaleEvent,
 )
-from autoscaler.core.observation import ConditionStatus, Observation, Scale, Values
+from autoscaler.core.observation import ConditionStatus, Observation, Reading, Scale, Values
 from autoscaler.core.spec import Flags
 from tests.app.world import external
 from tests.store.opening import T0
@@ -67,8 +67,9 @@ def nth(number: int, *, pending: bool = False) -> History:
     )
 
 
-def decision(number: int) -> Decision:
-    """Return the decision of a sync."""
+def decision(number: int, reading: Reading | None = None) -> Decision:
+    """Return the decision of a sync, whose metric asks for so many replicas or reads otherwise."""
     spec = external("shop", "web").spec
-    seen = Observation(Scale(3, 3, "app=web"), None, (Values((number * 30_000,)),))
+    readings = (reading or Values((number * 30_000,)),)
+    seen = Observation(Scale(3, 3, "app=web"), None, readings)
     return decide(spec, Flags(), seen, History(), T0 + 15.1 * number)[0]

@@ -52,6 +52,8 @@ class Api:
         """The server's URL, for messages."""
         self.origin = origin
         """Where the configuration comes from, for messages."""
+        self.verified = bool(configuration.verify_ssl)
+        """Whether the server has to prove who it is."""
         self.patience = Patience(stop or threading.Event(), on_retry=on_retry)
 
     def __enter__(self) -> Self:

@@ -1,0 +1,90 @@
+"""The daemon's own parts, synced as fast as they can, and measured: a process of its own.
+
+The clock that decisions are made by is ahead of the real one: each sync comes 15 s after the one
+before, as the configuration says, though it takes milliseconds.  Run by `tests.faults.soak`.
+"""
+
+import gc
+import io
+import json
+import resource
+import sys
+import threading
+import time
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TextIO, cast
+
+from autoscaler import clock
+from autoscaler.config import Config, load
+from autoscaler.daemon import logs
+from autoscaler.daemon.log_options import LogFormat, LogLevel
+from autoscaler.daemon.service import Daemon
+from autoscaler.daemon.signals import Signals
+from tests.faults.bed import defects
+
+PERIOD_SECONDS = 15.0
+_BUDGET_SECONDS = 1.0
+"""What a sync may take; its tries and time-outs are cut to fit."""
+_PASSING = "prometheus-query"
+"""The name of threads that live as long as one request."""
+
+
+class Tally(io.TextIOBase):
+    """A log that is counted, and of which only what must not be there is kept."""
+
+    def __init__(self) -> None:
+        self.events: Counter[str] = Counter()
+        self.defects: list[str] = []
+
+    def write(self, text: str) -> int:
+        """Take in a line."""
+        if text.strip():
+            line = json.loads(text)
+            self.events[line["event"]] += 1
+            self.defects += map(json.dumps, defects([line]))
+        return len(text)
+
+
+def main(file: Path, syncs: int, every: int) -> None:
+    """Sync so often, and print a line of JSON ``every`` so many syncs and at the end."""
+    config, tally = load(file), Tally()
+    logs.configure(LogLevel.WARNING, LogFormat.JSON, cast("TextIO", tally))
+    with ExitStack() as stack:
+        daemon = Daemon(config, Signals(), stack)
+        daemon._change(config)
+        _run(daemon, config, syncs, every)
+    print(json.dumps({"events": tally.events, "defects": tally.defects}), flush=True)
+
+
+def _run(daemon: Daemon, config: Config, syncs: int, every: int) -> None:
+    # As the daemon does once it serves.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 50)
+    now, steady = clock.wall(), clock.steady()
+    for number in range(1, syncs + 1):
+        now, steady = now + PERIOD_SECONDS, steady + PERIOD_SECONDS
+        daemon._syncer.sync(config.targets, now, _BUDGET_SECONDS, steady)
+        if number % every == 0:
+            print(json.dumps({"syncs": number, **_measured()}), flush=True)
+
+
+def _measured() -> dict[str, int]:
+    """Measure what is left when nothing is under way."""
+    until = time.monotonic() + 5
+    while any(one.name == _PASSING for one in threading.enumerate()) and time.monotonic() < until:
+        time.sleep(0.01)
+    gc.collect()
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return {
+        "resident": pages * resource.getpagesize(),
+        "objects": len(gc.get_objects()),
+        "files": len(list(Path("/proc/self/fd").iterdir())),
+        "threads": threading.active_count(),
+    }
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

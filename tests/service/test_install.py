@@ -1,0 +1,64 @@
+"""The steps of docs/operations.md, carried out below a temporary folder, and what they install."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.prometheus.exporter import Exporter
+from tests.prometheus.fixtures import StartPrometheus
+from tests.service.notify_socket import NotifySocket
+
+ROOT = Path(__file__).parents[2]
+DOCUMENT = ROOT / "docs" / "operations.md"
+PROGRAM = "opt/autoscaler/bin/autoscaler"
+
+
+def steps(folder: Path, kubeconfig: str) -> list[str]:
+    """Return the commands of the first block, below a folder instead of the root."""
+    block = re.search(r"```console\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    assert block is not None
+    commands = [line.removeprefix("$ sudo ") for line in block[1].splitlines()]
+    assert len(commands) == 7
+    placed = [re.sub(r"(?<= )/(opt|etc)/", rf"{folder}/\1/", f" {command}") for command in commands]
+    return [
+        command.replace(" python3 ", f" {sys.executable} ").replace("~/.kube/config", kubeconfig)
+        for command in placed
+    ]
+
+
+def test_what_the_steps_install_runs(
+    exporter: Exporter,
+    start_prometheus: StartPrometheus,
+    environment: Mapping[str, str],
+    tmp_path: Path,
+) -> None:
+    """The daemon of the new environment serves the example that is installed, and stops with 0."""
+    for command in steps(tmp_path, environment["KUBECONFIG"]):
+        # Compiling all that is installed takes most of the time, and changes nothing else.
+        subprocess.run(
+            ["/bin/sh", "-c", command],
+            cwd=ROOT,
+            check=True,
+            env=os.environ | {"PIP_NO_COMPILE": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"},
+        )
+    file = tmp_path / "etc/autoscaler/autoscaler.yaml"
+    prometheus = start_prometheus([exporter.target])
+    text = file.read_text().replace("http://127.0.0.1:9090", prometheus.url)
+    file.write_text(f"{text}\nlisten: null\nstateDirectory: {tmp_path}/state\n")
+    kubeconfig = tmp_path / "etc/autoscaler/secrets/kubeconfig"
+    assert kubeconfig.stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "etc/systemd/system/autoscaler.service").is_file()
+    with NotifySocket(str(tmp_path / "notify")) as manager:
+        variables = {**os.environ, **manager.environment, "KUBECONFIG": str(kubeconfig)}
+        with subprocess.Popen(
+            [tmp_path / PROGRAM, "run", "-c", file], cwd=tmp_path, env=variables
+        ) as daemon:
+            try:
+                manager.wait_for("READY")
+                daemon.terminate()
+                assert daemon.wait(30) == 0
+            finally:
+                daemon.kill()

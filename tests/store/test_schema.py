@@ -1,0 +1,98 @@
+"""The tables' versions: what an older one kept is read by every later one."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from autoscaler.adapters.store import KeptMetric, Unreadable, last_decisions
+from autoscaler.adapters.store.schema import OF_A_TARGET, SCRIPTS, migrate, version_of
+from autoscaler.core.decision import Stage
+from autoscaler.core.history import History
+from tests.store.histories import nth
+from tests.store.opening import DATABASE, kept_in, same
+
+VERSION_1 = Path(__file__).with_name("version-1.sql")
+NEXT = "ALTER TABLE targets ADD COLUMN note TEXT; UPDATE targets SET note = 'of ' || key"
+
+
+@pytest.fixture
+def old() -> Iterator[sqlite3.Connection]:
+    """Return a database of version 1 with three targets."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.executescript(VERSION_1.read_text())
+        yield connection
+
+
+def test_what_version_1_kept_is_still_read(tmp_path: Path) -> None:
+    """Histories and decisions, exactly."""
+    with closing(sqlite3.connect(tmp_path / DATABASE)) as connection:
+        connection.executescript(VERSION_1.read_text())
+    found = kept_in(tmp_path)
+    expected = {
+        "shop/Deployment/new": History(),
+        "shop/Deployment/web": nth(7),
+        "shop/StatefulSet.example.com/cache": nth(12, pending=True),
+    }
+    assert found.keys() == expected.keys()
+    assert all(same(found[key], one) for key, one in expected.items())
+    decisions = last_decisions(tmp_path)
+    assert not isinstance(decisions, Unreadable)
+    web = decisions["shop/Deployment/web"]
+    assert (web.time, web.current, web.desired, web.written) == (1800000105.7, 3, 6, False)
+    assert web.metrics == (KeptMetric("external metric queue(nil)", 7, None),)
+    assert web.stages[-1] == Stage("limit", 7, 6, "ScaleUpLimit")
+
+
+def test_the_tables_of_a_new_database_are_those_of_a_migrated_one(
+    old: sqlite3.Connection,
+) -> None:
+    """Whichever way it came to its version."""
+    migrate(old)
+    tables = "SELECT name, replace(replace(sql, ' ', ''), char(10), '') FROM sqlite_schema"
+    with closing(sqlite3.connect(":memory:")) as new:
+        migrate(new)
+        assert version_of(new) == version_of(old) == len(SCRIPTS)
+        assert set(new.execute(tables)) == set(old.execute(tables))
+
+
+def test_every_table_of_targets_is_known(old: sqlite3.Connection) -> None:
+    """A table that is new is emptied with its target."""
+    migrate(old)
+    names = {name for (name,) in old.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    of_a_target = {
+        name
+        for name in names
+        if "target" in {row[1] for row in old.execute(f"PRAGMA table_info({name})")}
+    }
+    assert of_a_target == set(OF_A_TARGET)
+
+
+def test_a_later_version_keeps_what_is_there(old: sqlite3.Connection) -> None:
+    """Only the scripts that a database has not seen are run, and each of them once."""
+    scripts = (*SCRIPTS, NEXT)
+    for _ in range(2):
+        migrate(old, scripts)
+        assert version_of(old) == len(scripts)
+    notes = {note for (note,) in old.execute("SELECT note FROM targets")}
+    assert "of shop/Deployment/web" in notes
+    assert old.execute("SELECT count(*) FROM recommendations").fetchone() == (10,)
+
+
+def test_a_script_that_fails_changes_nothing(tmp_path: Path) -> None:
+    """The database is still of the version before."""
+    path = tmp_path / DATABASE
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(VERSION_1.read_text())
+    failing = NEXT + "; UPDATE nowhere SET key = 1"
+    with (
+        closing(sqlite3.connect(path, isolation_level=None)) as connection,
+        pytest.raises(sqlite3.OperationalError, match="no such table: nowhere"),
+    ):
+        migrate(connection, (*SCRIPTS, failing))
+    with closing(sqlite3.connect(path)) as connection:
+        assert version_of(connection) == 1
+        assert "note" not in {row[1] for row in connection.execute("PRAGMA table_info(targets)")}
+    assert len(kept_in(tmp_path)) == 3
