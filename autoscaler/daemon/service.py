@@ -34,6 +34,9 @@ LONGEST_SYNC_SECONDS = 30.0
 GAP_PERIODS = 3
 """A restart that takes no longer than so many periods of a target is no news to it."""
 
+_PART_OF_PERIOD = 0.9
+"""The part of a period that a sync may take."""
+
 _LOOK_SECONDS = 1.0
 """How often the main thread looks after the clock, the files and the health."""
 
@@ -220,7 +223,7 @@ class Daemon:
 
     def _tick(self, slot: Slot) -> Tick:
         def call() -> None:
-            self._syncer.sync(slot.targets, clock.wall(), min(slot.period, LONGEST_SYNC_SECONDS))
+            self._syncer.sync(slot.targets, clock.wall(), _budget(slot.period))
             self._health.turned(tick.name)
 
         tick = Tick(call, slot.period, slot.offset)
@@ -232,6 +235,14 @@ class Daemon:
         self._health.tell(Component.CACHES, ok=synced, message=message)
         if self._health.stalled() is None:
             self._notifier.watchdog()
+
+
+def _budget(period: float) -> float:
+    """Return the seconds that a sync may take: it ends before the next one is due.
+
+    One that took all of its period, as when an object hangs, would have the next one left out.
+    """
+    return min(_PART_OF_PERIOD * period, LONGEST_SYNC_SECONDS)
 
 
 def _always() -> float:

@@ -1,6 +1,7 @@
 """Writes to a server that misbehaves: nothing is written twice, and nobody is overwritten."""
 
 import threading
+from urllib.parse import parse_qsl
 
 import pytest
 
@@ -31,11 +32,18 @@ def _write(api: Api, seconds: float = 10.0, replicas: int = 4) -> WriteOutcome:
 
 
 def test_a_write_carries_the_version_that_was_read(script: Script) -> None:
-    """The PUT holds the count and the guard, under the token of the kubeconfig."""
+    """The PUT holds the count and the guard, under the token of the kubeconfig.
+
+    The server is told our name for managedFields, and to give up when we do.
+    """
     server, api = script(scale(4, "8"))
     assert _write(api) == Written(Scale(4, 1, "app=web", "8"))
     [put] = server.asked
-    assert put.path == "/apis/apps/v1/namespaces/shop/deployments/web/scale"
+    path, _, query = put.path.partition("?")
+    assert path == "/apis/apps/v1/namespaces/shop/deployments/web/scale"
+    asked_for = dict(parse_qsl(query))
+    assert asked_for["fieldManager"] == "autoscaler"
+    assert asked_for["timeout"] == "5.000s"
     assert put.authorization == "Bearer scripted-token"
     assert put.body == {
         "apiVersion": "autoscaling/v1",

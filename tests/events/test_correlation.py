@@ -69,11 +69,13 @@ def test_after_ten_quiet_minutes_it_is_news() -> None:
 
 
 def test_what_waits_is_not_written_twice() -> None:
-    """Repetitions before its turn only raise the count."""
+    """Repetitions before its turn only raise the count, and cost the object nothing."""
     correlator = Correlator()
-    for _ in range(5):
+    for _ in range(50):
         correlator.take(WEB, FAILED, BASE, 0.0)
-    assert [one.count for one in requests(correlator)] == [5]
+    assert [one.count for one in requests(correlator)] == [50]
+    correlator.take(WEB, FAILED, BASE, 1.0)
+    assert [one.count for one in requests(correlator)] == [51]
 
 
 def test_a_warning_of_every_sync_does_not_flood() -> None:

@@ -2,6 +2,7 @@
 
 import threading
 import timeit
+from dataclasses import replace
 
 import pytest
 
@@ -149,7 +150,8 @@ def test_requests_keep_their_distance() -> None:
 
 def test_without_the_right_one_note_says_so_until_it_comes() -> None:
     """It is tried again after the pause; what happens meanwhile is not told."""
-    fates = {"shop": Sent(Fate.FORBIDDEN, "events is forbidden")}
+    forbidden = Sent(Fate.FORBIDDEN, "events is forbidden")
+    fates = {"shop": forbidden, "till": forbidden}
     notebook = Notebook(lambda one: fates.get(one.involved.namespace, Sent(Fate.WRITTEN)))
     notes: list[str] = []
     with reporting(notebook, notes=notes) as reporter:
@@ -161,13 +163,16 @@ def test_without_the_right_one_note_says_so_until_it_comes() -> None:
         assert notes == [
             "Events cannot be written (events is forbidden); it is tried again every 0.3 seconds"
         ]
-        fates.clear()
 
         def told() -> list[str]:
-            reporter.report(result(RESCALED))
-            return notes
+            for namespace in fates:
+                reporter.report(result(RESCALED, namespace=namespace))
+            return [namespace for namespace, _, _ in notebook.written]
 
-        eventually(told, lambda seen: seen[1:] == ["Events can be written now"])
+        eventually(told, lambda seen: seen.count("shop") >= 3 and seen.count("till") >= 2)
+        assert len(notes) == 1
+        notebook.fate = lambda _: Sent(Fate.WRITTEN)
+        eventually(told, lambda _: notes[1:] == ["Events can be written now"])
     assert reporter.counts.dropped >= 5
 
 
@@ -204,7 +209,7 @@ def test_the_end_writes_what_is_left_but_not_for_long() -> None:
     assert len(notebook.written) == 20
     began = clock.monotonic()
     stuck = Notebook(lambda _: Sent(Fate.LATER))
-    with reporting(stuck, pace=QUICK) as reporter:
+    with reporting(stuck, pace=replace(QUICK, first_pause=30.0, longest_pause=30.0)) as reporter:
         reporter.report(result(FAILED))
     assert clock.monotonic() - began < 1.5
     assert reporter.counts == EventCounts(dropped=1)

@@ -55,6 +55,12 @@ async def reset(exchange: Exchange) -> None:
     exchange.reset()
 
 
+async def swallow(exchange: Exchange) -> None:
+    """Have the server carry the request out, and reset the connection instead of its answer."""
+    await exchange.fetch()
+    exchange.reset()
+
+
 async def break_off(exchange: Exchange) -> None:
     """Send half of the body under the Content-Length of all of it, and close."""
     _, body = await exchange.fetch()

@@ -179,6 +179,24 @@ def test_a_watch_that_falls_silent(bed: Bed) -> None:
     assert defects(bed.daemon.lines[begin:]) == []
 
 
+def test_the_answer_to_a_write_is_lost(bed: Bed) -> None:
+    """The write landed; it is found out, counted once, and not repeated."""
+    high, low = bed.high_and_low()
+    begin, changes = bed.mark(), bed.changes(high)
+
+    def is_write(request: Request) -> bool:
+        return request.method == "PUT" and scale_of(high)(request)
+
+    with bed.to_api.playing(plays.swallow, is_write) as playing:
+        bed.demand(high, LOW)
+        bed.demand(low, HIGH)
+        bed.wait_line(high, "is scaled", lambda line: line.get("write") == "written", begin)
+    bed.wait_for(low, HIGH)
+    assert len(playing.met) == 1
+    assert bed.changes(high) == changes + 1
+    assert defects(bed.daemon.lines[begin:]) == []
+
+
 def test_the_api_server_restarts_under_load(bed: Bed) -> None:
     """It is killed amid writes; once it is back they go on, and none was of another count."""
     bed.high_and_low()

@@ -144,7 +144,7 @@ def run(
             kubeconfig = audited_plane.write_kubeconfig(tmp_path / f"{user}.kubeconfig", token)
             document = configuration(prometheus.url, shop.namespace, user)
             file = write_config(tmp_path / f"{user}.yaml", document)
-            daemon = DaemonProcess(file, {"KUBECONFIG": str(kubeconfig)})
+            daemon = DaemonProcess(file, {"KUBECONFIG": str(kubeconfig)}, "--log-level", "debug")
             return stack.enter_context(daemon)
 
         yield run

@@ -24,4 +24,4 @@ def test_no_two_lead_at_one_time_in_long_runs(seed: int) -> None:
     """Chosen by chance, ten thousand events in each; somebody does lead now and then."""
     world = World(Random(seed), TIMES, 2 + seed % 3)  # noqa: S311 - no secret
     world.run(10_000)
-    assert world.terms > 1000
+    assert world.terms > 100

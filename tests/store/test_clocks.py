@@ -82,6 +82,7 @@ def test_time_that_passes_passes(tmp_path: Path) -> None:
     with running(tmp_path, time=time) as (_, resumption):
         assert resumption.histories == {"web": nth(3)}
         assert (resumption.moved, resumption.absent) == (0.0, HOUR)
+        assert resumption.now == Stamp(T0 + HOUR, 1000.0 + HOUR, "this boot")
 
 
 @pytest.mark.parametrize("boot_id", ["this boot", "another boot"])

@@ -123,8 +123,20 @@ def half_a_file(path: Path) -> None:
     path.write_bytes(content[: len(content) // 2])
 
 
+def broken_index(path: Path) -> None:
+    """Write over a page that a start does not read."""
+    with closing(sqlite3.connect(path)) as connection:
+        index = "SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_targets_1'"
+        ((page,),) = connection.execute(index)
+        ((size,),) = connection.execute("PRAGMA page_size")
+    with path.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xff" * size)
+
+
 @pytest.mark.parametrize(
-    "damage", [no_database, other_tables, missing_table, missing_slot, odd_value, half_a_file]
+    "damage",
+    [no_database, other_tables, missing_table, missing_slot, odd_value, half_a_file, broken_index],
 )
 def test_a_damaged_database_is_set_aside(tmp_path: Path, damage: Callable[[Path], None]) -> None:
     """It gets another name, which is said, and a new one is begun, which keeps."""
@@ -142,6 +154,22 @@ def test_a_damaged_database_is_set_aside(tmp_path: Path, damage: Callable[[Path]
     assert "every target begins anew" in sayings.all[0][1]
     assert aside.read_bytes() == damaged
     assert_keeps(tmp_path, Sayings())
+
+
+def test_a_damaged_log_is_set_aside_with_its_database(tmp_path: Path) -> None:
+    """Else what is wrong in it would come back into the new one."""
+    fill(tmp_path / "closed")
+    with closing(sqlite3.connect(tmp_path / "closed" / DATABASE)) as connection:
+        connection.execute("DELETE FROM recommendations WHERE slot = 1 AND target = 9")
+        connection.commit()
+        shutil.copytree(tmp_path / "closed", tmp_path / "killed")
+    log = (tmp_path / "killed" / f"{DATABASE}-wal").read_bytes()
+    sayings = Sayings()
+    with running(tmp_path / "killed", sayings):
+        assert sayings.states == [False, True]
+    (aside,) = (tmp_path / "killed").glob("*.unreadable-*-wal")
+    assert aside.read_bytes() == log
+    assert_keeps(tmp_path / "killed", Sayings())
 
 
 def test_no_damage_stops_the_store(tmp_path: Path) -> None:

@@ -72,8 +72,9 @@ def test_a_promise_waits_no_longer_than_its_time(tmp_path: Path) -> None:
                 store.keep([(TARGETS[1], nth(number), decision(number))])
             assert store.errors == 1
         sayings.wait(ok=True)
-        store.intend(TARGETS[2], nth(3)).result(LONG)
-    assert sayings.states == [True, False, True]
+        with stalled(tmp_path):
+            assert not store.intend(TARGETS[2], nth(3)).done()
+    assert sayings.states[:3] == [True, False, True]
     expected = dict.fromkeys(TARGETS[:10], nth(1)) | {TARGETS[2]: nth(3)}
     assert kept_in(tmp_path) == expected | dict.fromkeys(TARGETS[:2], nth(499))
 
@@ -94,6 +95,16 @@ def test_a_promise_can_be_cancelled(tmp_path: Path) -> None:
     assert kept_in(tmp_path) == {TARGETS[0]: nth(1), TARGETS[1]: nth(2), TARGETS[2]: nth(3)}
 
 
+def test_the_end_keeps_what_was_promised_and_waits_for_no_more(tmp_path: Path) -> None:
+    """However long a promise may take."""
+    with running(tmp_path, patience=Patience(intend=LONG)) as (store, _):
+        promise = store.intend(TARGETS[0], nth(1))
+        begun = time.monotonic()
+    assert promise.done()
+    assert time.monotonic() - begun < LONG / 2
+    assert kept_in(tmp_path) == {TARGETS[0]: nth(1)}
+
+
 def test_the_end_does_not_wait_for_a_disk_that_stalls(tmp_path: Path) -> None:
     """It comes after the time that it has, and says that something is lost."""
     sayings = Sayings()
@@ -109,7 +120,7 @@ def test_the_end_does_not_wait_for_a_disk_that_stalls(tmp_path: Path) -> None:
 
 
 def test_a_start_does_not_wait_for_a_disk_that_stalls(tmp_path: Path) -> None:
-    """It begins with nothing; what the file turns out to hold is then replaced."""
+    """It begins with nothing; what the file turns out to hold stays until there is a later word."""
     with running(tmp_path) as (store, _):
         store.keep([(one, nth(9), decision(1)) for one in TARGETS[:9]])
     with closing(sqlite3.connect(tmp_path / DATABASE)) as other:
@@ -124,4 +135,4 @@ def test_a_start_does_not_wait_for_a_disk_that_stalls(tmp_path: Path) -> None:
         store.keep([(TARGETS[0], nth(2), decision(2))])
     sayings.wait(ok=True)
     store.close()
-    assert kept_in(tmp_path) == {TARGETS[0]: nth(2)}
+    assert kept_in(tmp_path) == dict.fromkeys(TARGETS[1:9], nth(9)) | {TARGETS[0]: nth(2)}

@@ -88,6 +88,11 @@ def test_the_rows_that_differ_lead_from_any_history_to_any_other(
     old: History, new: History
 ) -> None:
     """Lists that grow, shrink, change in the middle, appear and disappear."""
+    assert_leads(old, new)
+
+
+def assert_leads(old: History, new: History) -> None:
+    """Write a history, then what another one differs by, and find the other one."""
     with closing(sqlite3.connect(":memory:")) as connection:
         migrate(connection)
         first = Changes()
@@ -98,6 +103,13 @@ def test_the_rows_that_differ_lead_from_any_history_to_any_other(
         then.record(7, Record(old), Record(new))
         then.apply(connection)
         assert same(read(connection).records["shop/Deployment/a"].history, new)
+
+
+@settings(max_examples=200, deadline=None)
+@given(histories, histories, st.sampled_from([one.name for one in fields(History)]))
+def test_a_field_that_alone_differs_is_written(old: History, other: History, name: str) -> None:
+    """Whichever it is."""
+    assert_leads(old, replace(old, **{name: getattr(other, name)}))
 
 
 def test_no_field_of_a_history_is_left_out() -> None:

@@ -46,7 +46,8 @@ class Api:
         self._client = ApiClient(configuration)
         self._url = str(configuration.host).rstrip("/")
         self._credentials = credentials
-        self._request_timeout = request_timeout
+        self.request_timeout = request_timeout
+        """The seconds after which one try is given up."""
         self._on_request = on_request
         self.server = _without_credentials(self._url)
         """The server's URL, for messages."""
@@ -145,7 +146,7 @@ class Api:
         authorization: str | None,
         content: "_Content | None",
     ) -> JsonObject | Failure:
-        timeout = min(self._request_timeout, deadline - clock.monotonic())
+        timeout = min(self.request_timeout, deadline - clock.monotonic())
         if timeout < _SHORTEST_TIMEOUT:
             return failures.no_time(self.server)
         began = clock.monotonic()

@@ -60,8 +60,8 @@ class Scales:
         def put(version: str, until: float) -> Scale | Failure:
             body = _body(resource, namespace, ref.name, version, replicas)
             # What waits in a queue of the server, or in etcd's, ends when we give it up.
-            left = max(0.001, until - clock.monotonic())
-            query = {"fieldManager": FIELD_MANAGER, "timeout": f"{left:.3f}s"}
+            seconds = min(self._api.request_timeout, max(0.001, until - clock.monotonic()))
+            query = {"fieldManager": FIELD_MANAGER, "timeout": f"{seconds:.3f}s"}
             answer = self._api.once(
                 "PUT", path, until, query=query, body=body, may_send=self._may_write
             )

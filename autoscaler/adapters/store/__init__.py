@@ -4,7 +4,7 @@
 it goes on from memory, says so, and tries again.
 """
 
-from autoscaler.adapters.store.clocks import Clocks, Resumption
+from autoscaler.adapters.store.clocks import Clocks, Resumption, Stamp
 from autoscaler.adapters.store.decisions import KeptDecision, KeptMetric, Unreadable, last_decisions
 from autoscaler.adapters.store.store import Patience, Store
 
@@ -14,6 +14,7 @@ __all__ = [
     "KeptMetric",
     "Patience",
     "Resumption",
+    "Stamp",
     "Store",
     "Unreadable",
     "last_decisions",

@@ -25,12 +25,13 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """The histories to go on with, by the clock of now.
+    """The histories to go on with, by the clock as it was at the instant ``now``.
 
-    ``moved`` are the seconds by which every instant was moved, ``absent`` those that count as
-    passed since the last save.
+    ``moved`` are the seconds by which every instant was moved for that, ``absent`` those that
+    count as passed since the last save.
     """
 
+    now: Stamp
     histories: Mapping[str, History] = field(default_factory=dict)
     moved: float = 0.0
     absent: float = 0.0

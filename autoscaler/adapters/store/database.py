@@ -3,7 +3,7 @@
 import os
 import sqlite3
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 from autoscaler.adapters.store.changes import Changes, put
@@ -32,14 +32,18 @@ class Database:
     """
 
     def __init__(
-        self, path: Path, lock: int, connection: sqlite3.Connection, numbers: dict[str, int]
+        self,
+        path: Path,
+        connection: sqlite3.Connection,
+        numbers: dict[str, int],
+        held: ExitStack,
     ) -> None:
         self._path = path
-        self._lock = lock
-        self._connection = connection
         self._file = _identity(path)
+        self._connection = connection
         self._numbers = numbers
         self._next_number = max(numbers.values(), default=0) + 1
+        self._held = held.pop_all()  # whoever held it until here lets go of it no more
 
     def save(
         self, wanted: Mapping[str, Record], unsaved: Mapping[str, Record | None], stamp: Stamp
@@ -60,10 +64,7 @@ class Database:
 
     def close(self) -> None:
         """Close the file, and let go of the directory."""
-        try:
-            self._connection.close()
-        finally:
-            os.close(self._lock)
+        self._held.close()
 
     def _changes(
         self, wanted: Mapping[str, Record], unsaved: Mapping[str, Record | None]
@@ -94,8 +95,9 @@ def open_database(
     """
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
         raise UnusableError(f"Python's SQLite is {sqlite3.sqlite_version}; 3.37 is needed")
-    path, descriptor = directory / DATABASE, lock(directory)
-    try:
+    path = directory / DATABASE
+    with ExitStack() as held:
+        held.callback(os.close, lock(directory))
         _refuse_newer(path)
         try:
             connection, contents = _open(path)
@@ -105,10 +107,8 @@ def open_database(
             aside = set_aside(path, now)
             on_set_aside(f"{path} cannot be read ({error}) and is now {aside.name}")
             connection, contents = _open(path)
-        return Database(path, descriptor, connection, contents.numbers), contents
-    except BaseException:
-        os.close(descriptor)
-        raise
+        held.callback(connection.close)
+        return Database(path, connection, contents.numbers, held), contents
 
 
 def _refuse_newer(path: Path) -> None:

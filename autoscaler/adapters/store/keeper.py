@@ -36,7 +36,7 @@ class Keeper:
         self._pause = pause
         self._on_set_aside = on_set_aside
         self._boot_id = clocks.boot_id()
-        # Histories tell the time by this clock: one that is set is followed when we are told.
+        # Histories are by the clock of now; one that is set is followed when that is told.
         self._ahead = clocks.wall() - clocks.steady()
         self._wanted: dict[str, Record] = {}
         self._unsaved: dict[str, Record | None] = {}
@@ -44,25 +44,25 @@ class Keeper:
         self._database: Database | None = None
         self._retry_at = 0.0
 
+    @property
+    def now(self) -> Stamp:
+        """The present instant, by the clock that all histories are by."""
+        steady = self._clocks.steady()
+        return Stamp(steady + self._ahead, steady, self._boot_id)
+
     def resume(self) -> Resumption:
         """Open the file, and go on with what it holds, by the clock of now."""
         _, saved = self._open()
+        now = self.now
         if saved is None:
-            return Resumption()
-        now = self._stamp()
+            return Resumption(now)
         self._wanted = {target: record for target, record in self._unsaved.items() if record}
         self._unsaved.clear()
         moved = seconds_to_move(saved, now)
         if moved:
             self._shift(moved)
         histories = {target: record.history for target, record in self._wanted.items()}
-        return Resumption(histories, moved, now.wall - saved.wall - moved)
-
-    def forget(self) -> None:
-        """Go on without what the file held."""
-        for target, record in self._wanted.items():
-            self._unsaved.setdefault(target, record)
-        self._wanted.clear()
+        return Resumption(now, histories, moved, max(0.0, now.wall - saved.wall - moved))
 
     def keep(self, batch: Batch) -> bool:
         """Take in a batch and write it; return False in the pause after an error."""
@@ -103,7 +103,7 @@ class Keeper:
     def _save(self) -> None:
         try:
             database = self._database or self._open()[0]
-            database.save(self._wanted, self._unsaved, self._stamp())
+            database.save(self._wanted, self._unsaved, self.now)
         except BaseException:
             self._close()
             raise
@@ -120,10 +120,6 @@ class Keeper:
         for target, record in self._wanted.items():
             self._unsaved.setdefault(target, record)
             self._wanted[target] = record.shifted(seconds)
-
-    def _stamp(self) -> Stamp:
-        steady = self._clocks.steady()
-        return Stamp(steady + self._ahead, steady, self._boot_id)
 
 
 def _record(before: Record | None, entry: Entry, shifts: Sequence[float]) -> Record:

@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import TypeVar
 
 from autoscaler.adapters.store.clocks import Clocks, Resumption
@@ -30,7 +31,7 @@ class Patience:
     for what is left to be written; ``pause`` lies between an error and the next try.
     """
 
-    start: float = 10.0
+    start: float = 20.0
     intend: float = 2.0
     close: float = 5.0
     pause: float = 30.0
@@ -58,7 +59,7 @@ class Store:
         self._health = Health(on_state)
         self._inbox = Inbox(self._patience.intend, clocks.monotonic)
         self._keeper = Keeper(directory, clocks, self._patience.pause, self._say_set_aside)
-        self._resumed: Future[Resumption] = Future()
+        self._resumed: SimpleQueue[Resumption] = SimpleQueue()
         self._writer = threading.Thread(target=self._write, name="store", daemon=True)
         self._watch = threading.Thread(target=self._watch_promises, name="store-watch", daemon=True)
 
@@ -75,12 +76,10 @@ class Store:
         self._writer.start()
         self._watch.start()
         try:
-            return self._resumed.result(self._patience.start)
-        except TimeoutError:
-            if not self._resumed.cancel():
-                return self._resumed.result()
+            return self._resumed.get(timeout=self._patience.start)
+        except Empty:
             self._health.ill(self._no_answer(self._patience.start))
-            return Resumption()
+            return Resumption(self._keeper.now)
 
     def intend(self, target: str, history: History) -> Future[None]:
         """Keep a history; the future is done once it is on the disk, or cannot be in time."""
@@ -108,12 +107,7 @@ class Store:
 
     def _write(self) -> None:
         """Run the thread that writes: all that waits in one transaction, again and again."""
-        resumption = self._do(self._keeper.resume)
-        if self._resumed.set_running_or_notify_cancel():
-            self._resumed.set_result(resumption or Resumption())
-        else:
-            self._keeper.forget()
-        del resumption
+        self._resumed.put(self._do(self._keeper.resume) or Resumption(self._keeper.now))
         while (batch := self._inbox.take()) is not None:
             self._do(partial(self._keeper.keep, batch), batch.promises)
         self._do(self._keeper.finish)

@@ -1,0 +1,28 @@
+"""The soak, shortened: what grows with every sync shows in some hundreds of them."""
+
+from tests.faults.soak import soak
+
+_SYNCS = 300
+_MOST_OBJECTS_A_SYNC = 60
+"""Each of 200 targets would add 200, were one object of it kept at each sync.
+
+What does grow is bounded, and fills: the Events that are remembered, 11 of a reason and object.
+"""
+_MOST_BYTES_A_SYNC = 40_000
+"""The same of memory: 200 bytes of each target."""
+_MOST_FILES, _MOST_THREADS = 8, 4
+"""By how much they vary: connections wait for the next request, or were just cut."""
+
+
+def test_nothing_piles_up() -> None:
+    """Syncs with random faults leave no memory, files or threads behind, and no traceback."""
+    report = soak(_SYNCS, 200, every=10)
+    assert report.defects == []
+    assert report.measured[-1]["syncs"] == _SYNCS
+    assert report.met > _SYNCS / 10
+    assert report.changes > _SYNCS
+    assert report.slope("objects") < _MOST_OBJECTS_A_SYNC
+    assert report.slope("resident") < _MOST_BYTES_A_SYNC
+    for what, most in (("files", _MOST_FILES), ("threads", _MOST_THREADS)):
+        seen = [one[what] for one in report.warm]
+        assert max(seen) - min(seen) <= most
