@@ -35,7 +35,6 @@ SYNCS_BEFORE = 25
 """Enough for every list to have as many slots as it ever gets."""
 
 SYNCS_MEASURED = 20
-SYNCS_IN_ALL = 200
 INTENDED = 3000
 
 KINDS = 100
@@ -143,8 +142,8 @@ def opened(directory: Path) -> Iterator[Store]:
         store.close()
 
 
-def measure_keeping(fleet: Fleet, directory: Path) -> Cost:
-    """Measure what a running daemon has of it; return the cost of a usual sync."""
+def measure_keeping(fleet: Fleet, syncs: int, directory: Path) -> Cost:
+    """Measure what a daemon has of it that runs on; return the cost of a usual sync."""
     log = 0.0
     with opened(directory) as store:
         store.start()
@@ -169,9 +168,9 @@ def measure_keeping(fleet: Fleet, directory: Path) -> Cost:
             f"{len(some)} notes before writes at once",
             cost_of(lambda: [one.result() for one in [store.intend(*one[:2]) for one in some]]),
         )
-        while fleet.syncs < SYNCS_IN_ALL:
+        while fleet.syncs < syncs:
             keep(fleet.sync())
-    line(f"file after {SYNCS_IN_ALL} syncs", f"{megabytes(directory, '*.db'):8.1f} MB")
+    line(f"file after {fleet.syncs} syncs", f"{megabytes(directory, '*.db'):8.1f} MB")
     line("write-ahead log, at its largest", f"{log:8.1f} MB")
     return steady
 
@@ -189,14 +188,14 @@ def measure_reading(directory: Path) -> None:
     tracemalloc.stop()
 
 
-def run(targets: int, directory: Path) -> None:
+def run(targets: int, syncs: int, directory: Path) -> None:
     """Measure everything, and print it."""
     gc.freeze()
     gc.set_threshold(100_000, 20, 50)  # as the daemon does
     kept_in, pickled_in = directory / "kept", directory / "pickled"
     pickled_in.mkdir()
     fleet = Fleet(targets)
-    steady = measure_keeping(fleet, kept_in)
+    steady = measure_keeping(fleet, syncs, kept_in)
     measure_reading(kept_in)
     pickled = usual_cost(fleet, Pickled(pickled_in).keep)
     line("sync, pickled", pickled)
@@ -204,12 +203,14 @@ def run(targets: int, directory: Path) -> None:
 
 
 def main() -> None:
-    """Measure in a folder of the present directory, whose disk counts."""
+    """Measure in a folder of its own, on a disk that counts."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--targets", type=int, default=10_000)
+    parser.add_argument("--syncs", type=int, default=200, help="how many in all, at least")
+    parser.add_argument("--directory", type=Path, default=Path(), help="where to make the folder")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="benchmark-", dir=Path.cwd()) as folder:
-        run(options.targets, Path(folder))
+    with tempfile.TemporaryDirectory(prefix="benchmark-", dir=options.directory) as folder:
+        run(options.targets, options.syncs, Path(folder))
 
 
 if __name__ == "__main__":

@@ -19,11 +19,17 @@ class Histories:
     with: it reads and writes histories by the clock ``as_of`` its beginning.
     """
 
-    def __init__(self, journal: Journal, known: Mapping[str, History]) -> None:
+    def __init__(
+        self, journal: Journal, known: Mapping[str, History], began: tuple[float, float]
+    ) -> None:
+        """Go on with ``known``, which are by the clock of an instant.
+
+        ``began`` is that instant by `clock.wall` and by `clock.steady`.
+        """
         self._journal = journal
         self._by_target = dict(known)
         self._lock = threading.Lock()
-        self._steps = clock.Steps(clock.wall(), clock.steady())
+        self._steps = clock.Steps(*began)
         self._moved = 0.0
 
     @property

@@ -29,7 +29,8 @@ class Syncer:
     """Syncs targets, and carries each one's history from one sync to the next.
 
     ``stop`` ends syncs early: writes in hand are finished, nothing new is begun.  Syncs of
-    different targets may run at the same time.  ``known`` are the histories to go on with.
+    different targets may run at the same time.  ``known`` are the histories to go on with,
+    as of the instant ``began``, by `clock.wall` and by `clock.steady`.
     """
 
     def __init__(
@@ -40,8 +41,11 @@ class Syncer:
         writes_per_second: float = WRITES_PER_SECOND,
         slow_seconds: float = 2.0,
         known: Mapping[str, History] | None = None,
+        began: tuple[float, float] | None = None,
     ) -> None:
-        self.histories = Histories(world.journal, known or {})
+        self.histories = Histories(
+            world.journal, known or {}, began or (clock.wall(), clock.steady())
+        )
         self._world = world
         self._overlaps = Overlaps()
         self._shared = Shared(

@@ -97,13 +97,17 @@ def _plan(config: Config, targets: tuple[Target, ...]) -> list[SyncResult]:
     namespaces = {target.namespace for target in targets}
     neighbours = [target for target in config.targets if target.namespace in namespaces]
     with (
-        world_to_plan(config, collector) as world,
+        world_to_plan(config, neighbours, collector, _note) as world,
         Syncer(config.flags, world, threading.Event()) as syncer,
     ):
         syncer.sync(neighbours, clock.wall(), _PLAN_SECONDS)
     order = {target.key: index for index, target in enumerate(targets)}
     chosen = [result for result in collector.results if result.target.key in order]
     return sorted(chosen, key=lambda result: order[result.target.key])
+
+
+def _note(sentence: str) -> None:
+    print(f"note: {sentence}", file=sys.stderr)
 
 
 def _print_table(results: Sequence[SyncResult]) -> None:

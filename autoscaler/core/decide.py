@@ -234,7 +234,7 @@ class _Reconcile:
         if desired is not None and desired != current:
             held = held_until(self.history.rivalry, self.flags.hold_after_reversals, self.now)
         if held is not None:
-            outcome, desired = self._hold(held), None
+            outcome, desired = self._hold(), None
         decision = Decision(
             time=self.now,
             zone=zone,
@@ -260,12 +260,11 @@ class _Reconcile:
             history = replace(history, desired_replicas=decision.desired)
         return decision, history
 
-    def _hold(self, until: float) -> Outcome:
+    def _hold(self) -> Outcome:
         """Write nothing while somebody else undoes what we write."""
         message = (
             f"others reversed our writes {self.flags.hold_after_reversals} times within "
-            f"{HOLD_SECONDS:g} seconds; "
-            f"nothing is written for {until - self.now:.0f} seconds"
+            f"{HOLD_SECONDS:g} seconds; nothing is written for as long after the last time"
         )
         self.notes.false(ABLE_TO_SCALE, REPLICAS_CONTESTED, message)
         self.notes.warn(REPLICAS_CONTESTED, message)

@@ -87,7 +87,6 @@ class Announcements:
             self._log.info("state", message=sentence)
         else:
             self._log.warning("state", message=sentence)
-            self._instruments.store_error()
         self._health.tell(Component.STATE, ok=ok, message=sentence)
 
     def resumed(self, resumption: Resumption) -> None:

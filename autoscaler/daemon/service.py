@@ -2,25 +2,24 @@
 
 import gc
 import math
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import replace
 
 import structlog
 from structlog.typing import FilteringBoundLogger
 
 from autoscaler import clock
-from autoscaler.adapters.store import Store
-from autoscaler.app.ports import Journal, NoJournal, Reporter, World
+from autoscaler.app.ports import Reporter, World
 from autoscaler.app.slots import Slot, slots_of
 from autoscaler.app.sync import Syncer
 from autoscaler.config import Address, Config
 from autoscaler.config.security import warnings_of
-from autoscaler.core.history import History, resumed
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.events import EventCounts
 from autoscaler.daemon.exposition import Listener, Metrics, RequestsSeen, Site
 from autoscaler.daemon.health import Component, Health
 from autoscaler.daemon.leadership import Leadership, standing_for_election
+from autoscaler.daemon.memory import open_memory
 from autoscaler.daemon.notify import Notifier
 from autoscaler.daemon.reload import Reload
 from autoscaler.daemon.reporting import LogReporter, Reporters
@@ -31,11 +30,7 @@ from autoscaler.daemon.world import Connections, Surroundings
 LONGEST_SYNC_SECONDS = 30.0
 """However long the period, a sync takes no longer: what it read would be old by then."""
 
-GAP_PERIODS = 3
-"""A restart that takes no longer than so many periods of a target is no news to it."""
-
 _PART_OF_PERIOD = 0.9
-"""The part of a period that a sync may take."""
 
 _LOOK_SECONDS = 1.0
 """How often the main thread looks after the clock, the files and the health."""
@@ -72,7 +67,8 @@ class Daemon:
         if config.listen is not None:
             self._listen(config.listen, stack)
         self._leadership = self._stand_for_election(config, stack)
-        self._journal, known = self._open_journal(config, stack)
+        memory = open_memory(config, self._announcements, self._metrics, stack)
+        self._journal = memory.journal
         self._connections = Connections(config, self._surroundings())
         if self._connections.insecure is not None:
             self._announcements.insecure(self._connections.insecure)
@@ -85,7 +81,8 @@ class Daemon:
                 self._world(),
                 signals.stop,
                 config.kubernetes.max_writes_per_second,
-                known=known,
+                known=memory.known,
+                began=memory.began,
             )
         )
         self._schedule = stack.enter_context(
@@ -128,24 +125,6 @@ class Daemon:
                 self._announcements.fault,
             )
         )
-
-    def _open_journal(self, config: Config, stack: ExitStack) -> tuple[Journal, dict[str, History]]:
-        if config.state_directory is None:
-            return NoJournal(), {}
-        store = Store(config.state_directory, self._announcements.state)
-        stack.enter_context(closing(store))
-        resumption = store.start()
-        self._announcements.resumed(resumption)
-        now = clock.wall()
-        known = {
-            target.key: resumed(
-                resumption.histories[target.key], now, GAP_PERIODS * target.sync_period
-            )
-            for target in config.targets
-            if target.key in resumption.histories
-        }
-        store.drop(resumption.histories.keys() - known.keys())
-        return store, known
 
     def _surroundings(self) -> Surroundings:
         leadership = self._leadership

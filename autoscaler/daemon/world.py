@@ -2,18 +2,20 @@
 
 import math
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Pods, Scales, WatchedCluster, connect
+from autoscaler.adapters.cluster.autoscalers import ListedAutoscalers
 from autoscaler.adapters.cluster.events import Events
 from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
-from autoscaler.app.plan import NothingAtHand, NoWrites
+from autoscaler.app.plan import NoWrites
 from autoscaler.app.ports import Reporter, World
 from autoscaler.config import Config, KubernetesSettings, PrometheusSettings
+from autoscaler.core.target import Target
 from autoscaler.daemon.events import EventReporter
 from autoscaler.daemon.exposition import Instruments, RequestsSeen
 
@@ -29,9 +31,12 @@ _INSECURE = (
 
 
 @contextmanager
-def world_to_plan(config: Config, reporter: Reporter) -> Iterator[World]:
+def world_to_plan(
+    config: Config, targets: Sequence[Target], reporter: Reporter, on_note: Callable[[str], None]
+) -> Iterator[World]:
     """Open the connections that the configuration names: everything is read, nothing written.
 
+    ``on_note`` is told if other autoscalers of the ``targets`` cannot be known.
     Raises ConnectError when there is no usable way to a cluster; nothing is asked yet.
     """
     stop = threading.Event()
@@ -39,7 +44,8 @@ def world_to_plan(config: Config, reporter: Reporter) -> Iterator[World]:
         closing(connect(config.kubernetes.kubeconfig, config.kubernetes.context)) as api,
         closing(PrometheusReader(_prometheus_options(config.prometheus), stop)) as prometheus,
     ):
-        yield World(prometheus, NothingAtHand(), Scales(api), NoWrites(), Pods(api), reporter)
+        others = ListedAutoscalers(api, {target.namespace for target in targets}, on_note)
+        yield World(prometheus, others, Scales(api), NoWrites(), Pods(api), reporter)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.app.explanation import explain
-from autoscaler.app.plan import NothingAtHand, NoWrites
+from autoscaler.app.plan import NoWrites
 from autoscaler.app.ports import World
 from autoscaler.app.sync import Syncer
 from autoscaler.core.decision import Outcome
@@ -15,7 +15,7 @@ from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.series import Answer, QueryFailure, Series
 from autoscaler.core.spec import Flags
 from autoscaler.core.writes import NOT_LEADING, NotWritten, Superseded, WriteFailed, Written
-from tests.app.world import T0, Memory, answer, external, per_pod, pod
+from tests.app.world import T0, Controllers, Memory, answer, external, per_pod, pod
 
 BUDGET = 10.0
 
@@ -225,7 +225,7 @@ def test_stopping_finishes_the_write_in_hand_and_begins_no_other() -> None:
 def test_a_plan_writes_nothing() -> None:
     """With `NoWrites` the decision is made in full, and neither scale nor history moves."""
     world = Memory(answers={"queue": answer(90.0)}, scales={"shop/a": Scale(2, 2, "app=a")})
-    ports = World(world, NothingAtHand(), world, NoWrites(), world, world)
+    ports = World(world, Controllers(world), world, NoWrites(), world, world)
     with Syncer(Flags(), ports, threading.Event()) as syncer:
         syncer.sync([external("shop", "a")], T0, BUDGET)
     result = world.result("shop/a")

@@ -6,7 +6,6 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from autoscaler.app.plan import NothingAtHand
 from autoscaler.app.ports import Kept as KeptState
 from autoscaler.app.ports import NoJournal, SyncResult, SyncSummary, World
 from autoscaler.app.sync import Syncer
@@ -162,6 +161,22 @@ class Memory:
         return World(
             self, Controllers(self), self, self, self, self, Kept(self), lambda: self.leads
         )
+
+
+class NothingAtHand:
+    """Fits `AtHand` where everything is read once, when it is needed."""
+
+    def scale_at_hand(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:  # noqa: ARG002
+        """Know nothing."""
+        return None
+
+    def controller_at_hand(self, namespace: str, ref: ScaleTargetRef) -> str | None:  # noqa: ARG002
+        """Know nothing."""
+        return None
+
+    def pods_at_hand(self, namespace: str, selector: str) -> tuple[Pod, ...] | Unavailable | None:  # noqa: ARG002
+        """Know nothing."""
+        return None
 
 
 class Controllers(NothingAtHand):

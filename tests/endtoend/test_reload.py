@@ -2,115 +2,14 @@
 
 import os
 import signal
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-import pytest
-import requests
 import yaml
 
-from tests.controlplane import workloads
-from tests.controlplane.api import Api
 from tests.controlplane.waiting import wait_until
-from tests.endtoend.daemon import DaemonProcess, Line, write_config
-from tests.prometheus.exporter import Exporter
-from tests.prometheus.fixtures import StartPrometheus
-from tests.prometheus.server import PrometheusServer
-
-Document = dict[str, Any]
-DEMAND = 4
-
-
-@pytest.fixture
-def prometheus(exporter: Exporter, start_prometheus: StartPrometheus) -> PrometheusServer:
-    """Run a Prometheus that asks for four replicas of everything."""
-    exporter.set("demand", {}, DEMAND)
-    server = start_prometheus([exporter.target])
-    server.wait_for("demand")
-    return server
-
-
-@pytest.fixture
-def document(prometheus: PrometheusServer, admin_api: Api, namespace: str) -> Document:
-    """Return a configuration of the target `a`; there are Deployments `a` and `b`."""
-    for name in ("a", "b"):
-        admin_api.create(
-            workloads.collection("Deployment", namespace), workloads.deployment(name, replicas=1)
-        )
-    return {
-        "prometheus": {"url": prometheus.url},
-        "syncPeriod": "1s",
-        "listen": "127.0.0.1:0",
-        "queries": {"demand": "demand"},
-        "targets": [target(namespace, "a")],
-    }
-
-
-def target(namespace: str, name: str, most: int = 10) -> Document:
-    """Return a target of the demand."""
-    external = {"metric": {"name": "demand"}, "target": {"type": "AverageValue", "averageValue": 1}}
-    return {
-        "namespace": namespace,
-        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
-        "maxReplicas": most,
-        "metrics": [{"type": "External", "external": external}],
-    }
-
-
-class Reloading:
-    """A running daemon and its file."""
-
-    def __init__(self, daemon: DaemonProcess, file: Path) -> None:
-        self.daemon = daemon
-        self.file = file
-
-    def write(self, document: Document) -> None:
-        """Write another configuration, and tell nobody."""
-        write_config(self.file, document)
-
-    def events(self, event: str) -> list[Line]:
-        """Return the lines of one kind so far."""
-        return [line for line in self.daemon.lines if line["event"] == event]
-
-    def wait_for(self, event: str, count: int = 1) -> Line:
-        """Wait for so many lines of one kind, and return the last of them."""
-        self.daemon.wait_for(f"{count} {event}", lambda _: len(self.events(event)) >= count)
-        return self.events(event)[count - 1]
-
-    def wait_for_write(self, key: str, replicas: int) -> None:
-        """Wait until a target was scaled to a count."""
-        self.daemon.wait_for(
-            f"{key} at {replicas}",
-            lambda line: (
-                line.get("target") == key
-                and line.get("write") == "written"
-                and line["desired"] == replicas
-            ),
-        )
-
-    def page(self, path: str) -> str:
-        """Get a page of the daemon."""
-        address = self.events("listening")[0]["address"]
-        return requests.get(f"http://{address}{path}", timeout=10).text
-
-    def component(self, name: str) -> Document:
-        """Return a component of the health."""
-        components = yaml.safe_load(self.page("/readyz"))["components"]
-        return next((one for one in components if one["name"] == name), {})
-
-
-@contextmanager
-def running(file: Path, environment: Mapping[str, str]) -> Iterator[Reloading]:
-    """Run the daemon until it serves; in the end it must stop as it should, without a fault."""
-    with DaemonProcess(file, environment) as daemon:
-        reloading = Reloading(daemon, file)
-        reloading.wait_for("started")
-        yield reloading
-        assert daemon.stop() == 0
-    assert not reloading.events("fault")
-    assert not reloading.events("sync_failed")
+from tests.endtoend.daemon import write_config
+from tests.endtoend.demand import Document, running, target
 
 
 def test_a_changed_file_is_taken_up_by_itself(

@@ -89,7 +89,7 @@ def test_the_rest_of_the_service_is_counted_from_zero() -> None:
     metrics = Metrics(Health())
     assert value_of(metrics, "autoscaler_store_errors_total") == 0
     assert set(series_of(metrics, "autoscaler_events_total").values()) == {0}
-    metrics.instruments.store_error()
+    metrics.ask_for_store_errors(lambda: 1)
     metrics.instruments.watch_noted()
     metrics.ask_for_events(lambda: EventCounts(written=3, held_back=2, dropped=1))
     assert value_of(metrics, "autoscaler_store_errors_total") == 1

@@ -48,6 +48,9 @@ _CHANGED_PART = 0.1
 _WARM_UP = 0.25
 """The part of the syncs that is left out of the slopes: pools and windows fill."""
 
+MEASURED = ("resident", "objects", "files", "sockets", "threads", "workers")
+"""Bytes; objects that the garbage collector knows; threads of pools (workers) are not threads."""
+
 Json = dict[str, object]
 
 
@@ -118,7 +121,7 @@ class Report:
     def lines(self) -> Iterator[str]:
         """Yield what there is to say, line by line."""
         yield f"{self.measured[-1]['syncs']} syncs, {self.met} faults, {self.changes} changes"
-        for what in ("resident", "objects", "files", "threads"):
+        for what in MEASURED:
             seen = [one[what] for one in self.warm]
             yield (
                 f"{what:<9} {self.slope(what) * 1000:+.1f} per 1,000 syncs; "

@@ -29,6 +29,8 @@ _BUDGET_SECONDS = 1.0
 """What a sync may take; its tries and time-outs are cut to fit."""
 _PASSING = "prometheus-query"
 """The name of threads that live as long as one request."""
+_POOLED = ("query_", "slow-query_", "urgent_")
+"""How the names of threads begin that pools make when they need one more, up to their size."""
 
 
 class Tally(io.TextIOBase):
@@ -78,12 +80,24 @@ def _measured() -> dict[str, int]:
         time.sleep(0.01)
     gc.collect()
     pages = int(Path("/proc/self/statm").read_text().split()[1])
+    names = [one.name for one in threading.enumerate()]
+    workers = sum(name.startswith(_POOLED) for name in names)
+    open_ = [_kind_of(file) for file in Path("/proc/self/fd").iterdir()]
     return {
         "resident": pages * resource.getpagesize(),
         "objects": len(gc.get_objects()),
-        "files": len(list(Path("/proc/self/fd").iterdir())),
-        "threads": threading.active_count(),
+        "files": len(open_) - open_.count("socket"),
+        "sockets": open_.count("socket"),
+        "threads": len(names) - workers,
+        "workers": workers,
     }
+
+
+def _kind_of(file: Path) -> str:
+    try:
+        return str(file.readlink()).partition(":")[0]
+    except FileNotFoundError:
+        return "gone"  # as the one by which the folder was read
 
 
 if __name__ == "__main__":

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from tests.controlplane.waiting import wait_until
 from tests.faults import plays
 from tests.faults.bed import Bed
-from tests.faults.loads import LOW, metric_of
+from tests.faults.loads import HIGH, LOW, MAXIMUM, metric_of
 from tests.faults.proxy import Concerns, Fault
 from tests.faults.rows import LONG, Begin, Row, play
 from tests.faults.wire import Request
@@ -117,3 +118,12 @@ ROWS = [
 def test_prometheus(bed: Bed, row: Row) -> None:
     """The target that needs the answer stays, says why, and recovers; the other is scaled."""
     play(bed, row)
+
+
+def test_bounds_need_no_metric(bed: Bed) -> None:
+    """While Prometheus is away a count above maxReplicas is brought to it all the same."""
+    high, _ = bed.high_and_low()
+    with refused(bed, high):
+        bed.set_by_hand(high, MAXIMUM + 3)
+        wait_until("it is at its bound", lambda: bed.replicas(high) == MAXIMUM)
+    bed.wait_for(high, HIGH)

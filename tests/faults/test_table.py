@@ -9,6 +9,8 @@ from tests.app import test_faults as test_syncs
 from tests.endtoend import test_reload
 from tests.faults import test_apiserver, test_credentials, test_ours, test_prometheus
 from tests.faults.rows import Row
+from tests.leadership import test_processes
+from tests.store import test_failures as test_state
 
 PAGE = Path(__file__).parents[2] / "docs" / "faults.md"
 
@@ -24,6 +26,16 @@ PROOFS: dict[str, dict[str, object]] = {
     },
     "The daemon's own side": {
         "disk full": test_ours.test_a_disk_that_takes_nothing,
+        "state directory cannot be written": test_state.test_a_directory_that_cannot_be_written,
+        "state damaged": test_state.test_a_damaged_database_is_set_aside,
+        "state of a newer version": (
+            test_state.test_a_database_of_a_newer_version_is_left_as_it_is
+        ),
+        "the leader hangs, is cut off or dies": (
+            test_processes.test_who_is_stopped_writes_nothing_after_another_took_over,
+            test_processes.test_who_is_cut_off_writes_nothing_after_another_took_over,
+            test_processes.test_by_default_a_dead_leader_is_replaced_within_20_seconds,
+        ),
         "clock set": test_syncs.test_a_clock_that_is_set_frees_no_limit_early,
         "10,000-line configuration": test_ours.test_a_configuration_of_ten_thousand_lines,
         "SIGHUP storm": test_reload.test_sighup_reads_again_and_a_storm_of_them_does_no_harm,

@@ -1,6 +1,7 @@
 """Before each try of a write it is asked whether, and until when, this process may write."""
 
 import math
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -116,6 +117,20 @@ def test_a_try_ends_before_the_leadership_may(play: Play) -> None:
         if part.startswith("timeout=")
     ]
     assert 0.4 < float(timeout.removesuffix("s")) <= 0.5
+
+
+def test_the_kernel_gives_up_what_we_have_given_up(play: Play) -> None:
+    """Else it would send a request again for a quarter of an hour, also after it was closed."""
+    server, api = play(scale(4, "8"))
+    assert isinstance(write(api, Gate(FOR_EVER)), Written)
+    pool = api._client.rest_client.pool_manager.connection_from_url(server.url)
+    assert pool.pool is not None
+    idle = pool.pool.get()
+    assert idle is not None
+    assert idle.sock is not None
+    milliseconds = idle.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
+    pool.pool.put(idle)
+    assert milliseconds == 1000 * api.request_timeout
 
 
 def test_what_may_not_be_sent_any_more_is_broken_off(

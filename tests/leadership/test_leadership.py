@@ -1,6 +1,7 @@
 """Candidates on a real API server: who leads, when it ends, and what operators are told."""
 
 import threading
+import time
 from collections.abc import Callable
 
 import pytest
@@ -11,7 +12,7 @@ from autoscaler.core.election import ElectionTimes, LeaseRecord
 from autoscaler.daemon.leadership import Leadership, Standing, unique
 from tests.controlplane.api import Api, Json
 from tests.controlplane.waiting import wait_until
-from tests.leadership.conftest import QUICK
+from tests.leadership.conftest import QUICK, SLACK
 from tests.leadership.proxy import TcpProxy
 from tests.leadership.told import Told
 
@@ -24,6 +25,14 @@ RBAC = "/apis/rbac.authorization.k8s.io/v1/namespaces/{}"
 def lease(namespace: str) -> str:
     """Return the path of the Lease."""
     return f"{LEASES.format(namespace)}/autoscaler"
+
+
+def leads_for(leadership: Leadership, seconds: float) -> None:
+    """Look all the time whether somebody leads."""
+    until = clock.monotonic() + seconds
+    while clock.monotonic() < until:
+        assert leadership.leading()
+        time.sleep(0.005)
 
 
 def test_the_first_leads_and_the_second_follows(
@@ -62,7 +71,7 @@ def test_who_stops_in_good_order_is_followed_at_once(
     first.close()
     assert not first.leading()
     took = others.wait_for(Standing.LEADER) - stopped
-    assert took < 3 * QUICK.retry_period
+    assert took < QUICK.lease_duration * 0.75
     assert second.leading()
     assert told.changes[-1] == (
         Standing.RESIGNED,
@@ -84,7 +93,7 @@ def test_a_dead_holder_is_waited_for(stand: Stand, admin_api: Api, namespace: st
     began = clock.monotonic()
     _, told = stand("a")
     waited = told.wait_for(Standing.LEADER) - began
-    assert 3 <= waited < 3 + 2 * QUICK.retry_period
+    assert 3 <= waited < 3 + 2 * QUICK.retry_period + SLACK
     assert told.standings == [Standing.FOLLOWER, Standing.LEADER]
 
 
@@ -102,9 +111,7 @@ def test_a_lease_that_is_deleted_or_annotated_stays_with_its_holder(
     assert admin_api.get(lease)["metadata"]["annotations"] == {"note": "by hand"}
     uid = admin_api.get(lease)["metadata"]["uid"]
     admin_api.delete(lease)
-    watched = clock.monotonic() + QUICK.lease_duration + 0.5
-    while clock.monotonic() < watched:
-        assert first.leading()
+    leads_for(first, QUICK.lease_duration + 0.5)
     found = admin_api.get(lease)
     assert found["metadata"]["uid"] != uid
     assert found["spec"]["holderIdentity"] == "a"
@@ -140,20 +147,19 @@ def test_who_cannot_renew_stops_before_another_starts(
     ended = wait_until(
         "the gate is shut", lambda: not first.leading() and clock.monotonic(), interval=0.001
     )
-    assert ended - broken <= QUICK.renew_deadline + 0.05
+    assert ended - broken < QUICK.renew_deadline + SLACK / 4
     assert not second.leading()
     lost = told.wait_for(Standing.LOST)
-    assert lost - ended < 0.3
+    assert lost - ended < SLACK
     began = others.wait_for(Standing.LEADER)
-    assert began - ended > 0.5 * (QUICK.lease_duration - QUICK.renew_deadline)
-    assert began - broken < QUICK.lease_duration + 3 * QUICK.retry_period
+    assert began > ended
+    assert began - broken < QUICK.lease_duration + 2 * QUICK.retry_period + SLACK
     (proxy.mend if fault == "cut" else proxy.release)()
     told.wait_for(Standing.FOLLOWER)
     assert told.standings == [Standing.LEADER, Standing.LOST, Standing.FOLLOWER]
-    why = "broke" if fault == "cut" else "gave no answer within"
     sentence = told.changes[1][1]
-    assert "could not be renewed for 1.2 s, and nothing is written until it is: " in sentence
-    assert why in sentence
+    assert "could not be renewed for 1.5 s, and nothing is written until it is: " in sentence
+    assert proxy.url in sentence
 
 
 def test_a_holder_that_nobody_replaced_leads_again(stand: Stand, proxy: TcpProxy) -> None:
@@ -172,13 +178,9 @@ def test_a_short_break_is_none(stand: Stand, proxy: TcpProxy) -> None:
     first, told = stand("a", url=proxy.url)
     told.wait_for(Standing.LEADER)
     proxy.cut()
-    until = clock.monotonic() + QUICK.renew_deadline / 2
-    while clock.monotonic() < until:
-        assert first.leading()
+    leads_for(first, QUICK.renew_deadline / 2)
     proxy.mend()
-    until = clock.monotonic() + QUICK.renew_deadline
-    while clock.monotonic() < until:
-        assert first.leading()
+    leads_for(first, QUICK.renew_deadline)
     assert told.standings == [Standing.LEADER]
 
 

@@ -16,7 +16,7 @@ from tests.controlplane import workloads
 from tests.controlplane.credentials import write_kubeconfig
 from tests.controlplane.server import ControlPlane
 from tests.leadership.audit import scales_by_holders
-from tests.leadership.conftest import QUICK
+from tests.leadership.conftest import QUICK, SLACK
 from tests.leadership.processes import WriterProcess
 from tests.leadership.proxy import TcpProxy
 
@@ -86,13 +86,13 @@ def led(start: Start, scales: Scales, **leader_: Any) -> tuple[WriterProcess, Wr
 def test_who_is_stopped_writes_nothing_after_another_took_over(
     start: Start, scales: Scales
 ) -> None:
-    """SIGSTOP for longer than the lease, in the middle of writes, in turn: three times."""
+    """SIGSTOP for longer than the lease, in the middle of writes, one after the other."""
     leader, follower = led(start, scales)
-    for _ in range(3):
+    for _ in range(2):
         stopped = clock.monotonic()
         leader.pause()
         took = follower.wait_for(Standing.LEADER, after=stopped)
-        assert took - stopped < QUICK.lease_duration + 3 * QUICK.retry_period
+        assert took - stopped < QUICK.lease_duration + 2 * QUICK.retry_period + SLACK
         leader.go_on()
         leader.wait_for(Standing.FOLLOWER, after=took)
         leader, follower = follower, leader
@@ -131,7 +131,7 @@ def test_who_is_cut_off_writes_nothing_after_another_took_over(
     lost = clock.monotonic()
     proxy.hold()
     took = follower.wait_for(Standing.LEADER)
-    assert took - lost < QUICK.lease_duration + 3 * QUICK.retry_period
+    assert took - lost < QUICK.lease_duration + 2 * QUICK.retry_period + SLACK
     assert leader.wait_for(Standing.LOST) < took
     proxy.cut()
     proxy.release()
@@ -143,29 +143,13 @@ def test_who_is_cut_off_writes_nothing_after_another_took_over(
     assert counts["right"] > MANY
 
 
-def test_a_killed_leader_is_followed_after_its_lease_a_stopped_one_at_once(
-    start: Start, scales: Scales
-) -> None:
-    """SIGKILL: about the lease duration; SIGTERM, exit code 0: about the retry period."""
-    leader, follower = led(start, scales)
-    killed = clock.monotonic()
-    leader.kill()
-    took = follower.wait_for(Standing.LEADER) - killed
-    assert took < QUICK.lease_duration + 3 * QUICK.retry_period
-    third = start("left")
-    third.wait_for(Standing.FOLLOWER)
-    stopped = clock.monotonic()
-    assert follower.stop() == 0
-    took = third.wait_for(Standing.LEADER) - stopped
-    assert took < 5 * QUICK.retry_period
-    assert third.stop() == 0
-    scales()
-
-
 def test_by_default_a_dead_leader_is_replaced_within_20_seconds(
     start: Start, scales: Scales
 ) -> None:
-    """15 s of its lease, and less than two and a half until that is seen to have run out."""
+    """SIGKILL: 15 s of its lease, and at most 2.4 s until the last renewal was seen.
+
+    After SIGTERM, exit code 0, it is about the retry period.
+    """
     times = ElectionTimes()
     leader = start("left", times)
     leader.wait_for(Standing.LEADER)
@@ -175,5 +159,10 @@ def test_by_default_a_dead_leader_is_replaced_within_20_seconds(
     leader.kill()
     took = follower.wait_for(Standing.LEADER, seconds=25) - killed
     assert 10 < took < 20
+    third = start("left", times)
+    third.wait_for(Standing.FOLLOWER)
+    stopped = clock.monotonic()
     assert follower.stop() == 0
+    assert third.wait_for(Standing.LEADER) - stopped < 5
+    assert third.stop() == 0
     scales()

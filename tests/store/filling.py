@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from tests.store.histories import decision, nth
-from tests.store.opening import IMPATIENT, LONG, Sayings, kept_in, running
+from tests.store.opening import LONG, RETRYING, Sayings, kept_in, running
 
 SMALL = 64 * 1024 * 1024
 TARGETS = 1500
@@ -44,14 +44,14 @@ def main(directory: Path) -> None:
     """Go through it, while the store runs and while it begins."""
     sayings = Sayings()
     histories = {str(one): nth(one) for one in range(TARGETS)}
-    with running(directory, sayings, patience=IMPATIENT) as (store, _):
+    with running(directory, sayings, patience=RETRYING) as (store, _):
         store.intend("0", nth(7)).result(LONG)
         with full(directory) as words:
             store.keep([(key, one, decision(1)) for key, one in histories.items()])
             sentence = sayings.wait(ok=False)
             assert words in sentence, sentence
             assert "kept in memory only" in sentence
-            for number in range(20):
+            for number in range(5):
                 store.intend("0", nth(number)).result(LONG)
             store.intend("0", nth(0)).result(LONG)
         store.intend("more", nth(9)).result(LONG)
@@ -67,7 +67,7 @@ def begin_on_a_full_disk(directory: Path) -> None:
     sayings, filled = Sayings(), ExitStack()
     histories = {str(one): nth(one) for one in range(TARGETS)}
     filled.enter_context(full(directory))
-    with running(directory, sayings, patience=IMPATIENT) as (store, _):
+    with running(directory, sayings, patience=RETRYING) as (store, _):
         store.keep([(key, one, decision(1)) for key, one in histories.items()])
         store.intend("more", nth(9)).result(LONG)
         sayings.wait(ok=False)

@@ -4,7 +4,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autoscaler.adapters.store import (
@@ -23,7 +23,11 @@ T0 = 1_800_000_000.0
 LONG = 30.0
 """More seconds than anything takes here."""
 
-IMPATIENT = Patience(start=0.2, intend=0.2, pause=0.0)
+PATIENT = Patience(start=LONG, intend=LONG, close=LONG)
+"""However busy the machine is, its disk is never taken for one that stalls."""
+
+RETRYING = replace(PATIENT, pause=0.0)
+IMPATIENT = Patience(start=0.5, intend=0.5, pause=0.0)
 
 
 @dataclass
@@ -75,7 +79,7 @@ def running(
     directory: Path,
     sayings: Sayings | None = None,
     time: Time | None = None,
-    patience: Patience | None = None,
+    patience: Patience = PATIENT,
 ) -> Iterator[tuple[Store, Resumption]]:
     """Run a store; without ``sayings`` it must be able to keep everything."""
     heard = Sayings() if sayings is None else sayings

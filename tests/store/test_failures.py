@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from autoscaler.adapters.store import Store, Unreadable, last_decisions
+from autoscaler.adapters.store.files import set_aside
 from autoscaler.core.history import History
 from tests.store.histories import decision, nth
-from tests.store.opening import DATABASE, IMPATIENT, LONG, Sayings, kept_in, running
+from tests.store.opening import DATABASE, LONG, RETRYING, Sayings, kept_in, running
 
 
 def fill(directory: Path, targets: int = 20) -> dict[str, History]:
@@ -156,20 +157,18 @@ def test_a_damaged_database_is_set_aside(tmp_path: Path, damage: Callable[[Path]
     assert_keeps(tmp_path, Sayings())
 
 
-def test_a_damaged_log_is_set_aside_with_its_database(tmp_path: Path) -> None:
-    """Else what is wrong in it would come back into the new one."""
-    fill(tmp_path / "closed")
-    with closing(sqlite3.connect(tmp_path / "closed" / DATABASE)) as connection:
-        connection.execute("DELETE FROM recommendations WHERE slot = 1 AND target = 9")
-        connection.commit()
-        shutil.copytree(tmp_path / "closed", tmp_path / "killed")
-    log = (tmp_path / "killed" / f"{DATABASE}-wal").read_bytes()
-    sayings = Sayings()
-    with running(tmp_path / "killed", sayings):
-        assert sayings.states == [False, True]
-    (aside,) = (tmp_path / "killed").glob("*.unreadable-*-wal")
-    assert aside.read_bytes() == log
-    assert_keeps(tmp_path / "killed", Sayings())
+def test_a_log_is_set_aside_with_its_database(tmp_path: Path) -> None:
+    """Where SQLite has left one, it belongs to the database that it lies beside."""
+    names = [DATABASE, f"{DATABASE}-shm", f"{DATABASE}-wal"]
+    for name in names:
+        (tmp_path / name).write_text(name)
+    (tmp_path / "autoscaler.lock").touch()
+    aside = set_aside(tmp_path / DATABASE, 0.0)
+    assert aside.name == "autoscaler.db.unreadable-19700101T000000Z"
+    found = {one.name: one.read_text() for one in tmp_path.iterdir()}
+    assert found == {name.replace(DATABASE, aside.name): name for name in names} | {
+        "autoscaler.lock": ""
+    }
 
 
 def test_no_damage_stops_the_store(tmp_path: Path) -> None:
@@ -198,7 +197,7 @@ def test_a_second_process_goes_on_from_memory_until_the_first_has_ended(tmp_path
     sayings = Sayings()
     with running(tmp_path) as (first, _):
         first.keep([("shop/Deployment/a", nth(1), decision(1))])
-        with running(tmp_path, sayings, patience=IMPATIENT) as (second, resumption):
+        with running(tmp_path, sayings, patience=RETRYING) as (second, resumption):
             assert f"another process keeps its state in {tmp_path}" in sayings.wait(ok=False)
             assert resumption.histories == {}
             second.keep([("shop/Deployment/b", nth(2), decision(2))])
@@ -234,7 +233,7 @@ def test_a_file_that_is_lost_while_in_use_is_made_anew(
 ) -> None:
     """Everything is written again, also what nothing is said of any more."""
     sayings, directory = Sayings(), tmp_path / "state"
-    with running(directory, sayings, patience=IMPATIENT) as (store, _):
+    with running(directory, sayings, patience=RETRYING) as (store, _):
         store.keep([(f"t{one}", nth(one), decision(one)) for one in range(1, 50)])
         store.intend("t0", nth(0)).result(LONG)
         damage(directory / DATABASE)
@@ -264,7 +263,7 @@ def test_nothing_is_tried_in_the_pause_after_an_error(tmp_path: Path) -> None:
 def test_a_value_that_cannot_be_kept_stops_nobody(tmp_path: Path) -> None:
     """A defect is told like a failing disk, and is over when the value is gone."""
     sayings = Sayings()
-    with running(tmp_path, sayings, patience=IMPATIENT) as (store, _):
+    with running(tmp_path, sayings, patience=RETRYING) as (store, _):
         store.intend("shop/Deployment/odd", History(desired_replicas=2**70)).result(LONG)
         assert "a fault of the autoscaler, OverflowError" in sayings.wait(ok=False)
         store.intend("shop/Deployment/a", nth(1)).result(LONG)

@@ -11,7 +11,7 @@ from tests.store.histories import nth
 from tests.store.opening import Sayings
 from tests.store.victim import NOTED, TARGETS
 
-KILLS = 12
+KILLS = 10
 
 
 def kill_while_it_keeps(directory: Path, begin: int, delay: float) -> tuple[int, int]:

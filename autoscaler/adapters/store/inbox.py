@@ -123,6 +123,8 @@ class Inbox:
         with self._promised:
             self._stalled = False
             done = self._pop(lambda one: one.number <= promises)
+            if self._closed:
+                self._promised.notify()
         _resolve(done)
 
     def overdue(self) -> bool:

@@ -70,7 +70,6 @@ class Instruments:
         self._reload_attempt = self._gauge(families.RELOAD_ATTEMPT)
         self._reload_success = self._gauge(families.RELOAD_SUCCESS)
         self._read_at(clock.wall(), ok=True)
-        self._store_errors = self._counter(families.STORE_ERRORS)
         self._leader: Gauge | None = None
         self._leading = False
         self._transitions = self._counter(families.LEADERSHIP_TRANSITIONS)
@@ -135,10 +134,6 @@ class Instruments:
         """Take in that the configuration was read again, and is in force if ``ok``."""
         self._reloads[_SUCCEEDED if ok else _FAILED].inc()
         self._read_at(clock.wall(), ok=ok)
-
-    def store_error(self) -> None:
-        """Take in that the state could not be kept."""
-        self._store_errors.inc()
 
     def leads(self, *, leading: bool) -> None:
         """Take in whether this process leads; to be called at first as soon as it is a candidate.

@@ -1,7 +1,7 @@
 """The page of metrics: the library's text of the daemon as a whole, our own of each target."""
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 
 from prometheus_client import CollectorRegistry
@@ -46,6 +46,10 @@ class Metrics:
         """Ask there for what became of Kubernetes Events; before it, none are counted."""
         self._standing.event_counts = counts
 
+    def ask_for_store_errors(self, count: Callable[[], int]) -> None:
+        """Ask there how often state could not be kept; before it, never."""
+        self._standing.store_errors = count
+
     def page(self, accept: str = "") -> tuple[str, Iterator[bytes]]:
         """Return the page's Content-Type and its parts, in the format that ``accept`` prefers.
 
@@ -76,6 +80,7 @@ class _Standing(Collector):
 
     def __init__(self, health: Health, states: TargetStates) -> None:
         self.event_counts: Callable[[], EventCounts] = EventCounts
+        self.store_errors: Callable[[], int] = lambda: 0
         self._health = health
         self._states = states
 
@@ -87,16 +92,23 @@ class _Standing(Collector):
         yield _gauge(families.COMPONENT_OK, {(one.name.value,): one.ok for one in components})
         outcomes = self._states.outcomes()
         yield _gauge(families.TARGETS, {(outcome,): count for outcome, count in outcomes.items()})
-        events = CounterMetricFamily(
-            families.EVENTS.name, families.EVENTS.meaning, labels=families.EVENTS.labels
-        )
-        for outcome, count in asdict(self.event_counts()).items():
-            events.add_metric([outcome], count)
-        yield events
+        yield _counter(families.STORE_ERRORS, {(): self.store_errors()})
+        counts = asdict(self.event_counts())
+        yield _counter(families.EVENTS, {(outcome,): count for outcome, count in counts.items()})
 
 
-def _gauge(family: families.Family, values: dict[tuple[str, ...], float]) -> Metric:
+_Values = Mapping[tuple[str, ...], float]
+
+
+def _gauge(family: families.Family, values: _Values) -> Metric:
     gauge = GaugeMetricFamily(family.name, family.meaning, labels=family.labels)
     for labels, value in values.items():
         gauge.add_metric(labels, value)
     return gauge
+
+
+def _counter(family: families.Family, values: _Values) -> Metric:
+    counter = CounterMetricFamily(family.name, family.meaning, labels=family.labels)
+    for labels, value in values.items():
+        counter.add_metric(labels, value)
+    return counter

@@ -1,0 +1,54 @@
+"""What the daemon remembers of an earlier run, and where it keeps what it learns."""
+
+from collections.abc import Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+
+from autoscaler import clock
+from autoscaler.adapters.store import Store
+from autoscaler.app.ports import Journal, NoJournal
+from autoscaler.config import Config
+from autoscaler.core.history import History, resumed
+from autoscaler.daemon.announcements import Announcements
+from autoscaler.daemon.exposition import Metrics
+
+GAP_PERIODS = 3
+"""A restart that takes no longer than so many periods of a target is no news to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A journal, the histories to go on with, and the instant that they are by.
+
+    ``began`` is that instant by `clock.wall` and by `clock.steady`.
+    """
+
+    journal: Journal
+    known: Mapping[str, History] = field(default_factory=dict)
+    began: tuple[float, float] = field(default_factory=lambda: (clock.wall(), clock.steady()))
+
+
+def open_memory(
+    config: Config, announcements: Announcements, metrics: Metrics, stack: ExitStack
+) -> Memory:
+    """Open the state directory; ``stack`` closes it.
+
+    Histories of targets that the configuration has no more are dropped.
+    """
+    if config.state_directory is None:
+        return Memory(NoJournal())
+    store = Store(config.state_directory, announcements.state)
+    metrics.ask_for_store_errors(lambda: store.errors)
+    stack.enter_context(closing(store))
+    resumption = store.start()
+    announcements.resumed(resumption)
+    now = resumption.now
+    known = {
+        target.key: resumed(
+            resumption.histories[target.key], now.wall, GAP_PERIODS * target.sync_period
+        )
+        for target in config.targets
+        if target.key in resumption.histories
+    }
+    store.drop(resumption.histories.keys() - known.keys())
+    return Memory(store, known, (now.wall, now.steady))

@@ -1,0 +1,35 @@
+"""Two Deployments, `a` and `b`, and a Prometheus that demands four replicas of everything."""
+
+import pytest
+
+from tests.controlplane import workloads
+from tests.controlplane.api import Api
+from tests.endtoend.demand import DEMAND, Document, target
+from tests.prometheus.exporter import Exporter
+from tests.prometheus.fixtures import StartPrometheus
+from tests.prometheus.server import PrometheusServer
+
+
+@pytest.fixture
+def prometheus(exporter: Exporter, start_prometheus: StartPrometheus) -> PrometheusServer:
+    """Run a Prometheus that asks for four replicas of everything."""
+    exporter.set("demand", {}, DEMAND)
+    server = start_prometheus([exporter.target])
+    server.wait_for("demand")
+    return server
+
+
+@pytest.fixture
+def document(prometheus: PrometheusServer, admin_api: Api, namespace: str) -> Document:
+    """Return a configuration of the target `a`; there are Deployments `a` and `b`."""
+    for name in ("a", "b"):
+        admin_api.create(
+            workloads.collection("Deployment", namespace), workloads.deployment(name, replicas=1)
+        )
+    return {
+        "prometheus": {"url": prometheus.url},
+        "syncPeriod": "1s",
+        "listen": "127.0.0.1:0",
+        "queries": {"demand": "demand"},
+        "targets": [target(namespace, "a")],
+    }
