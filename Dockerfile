@@ -31,6 +31,7 @@ LABEL org.opencontainers.image.title="autoscaler" \
       org.opencontainers.image.description="Scales Kubernetes workloads on Prometheus metrics exactly as the HorizontalPodAutoscaler would" \
       org.opencontainers.image.licenses="Apache-2.0"
 COPY --from=environment /opt/autoscaler /opt/autoscaler
+COPY --from=environment --chown=65532:65532 /state /var/lib/autoscaler
 ENV PATH=/opt/autoscaler/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONFAULTHANDLER=1
 USER 65532:65532
 EXPOSE 9191

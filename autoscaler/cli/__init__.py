@@ -70,7 +70,7 @@ def run(
 
     It reads its configuration again on SIGHUP, and when a file of it changes.
 
-    Exit codes: 0 stopped by a signal, 1 cannot reach what it needs to start, 2 bad
+    Exit codes: 0 stopped by a signal, 1 cannot start, 2 bad
     configuration.
     """
     import signal
@@ -121,8 +121,8 @@ def plan(
 ) -> None:
     """Sync once against the live cluster and Prometheus, write nothing, print what would be.
 
-    A plan knows what a daemon knows that has just started: no earlier recommendation and no
-    earlier scaling, so that nothing goes down before one stabilization window has passed. The
+    A plan knows what a daemon knows that has no state: no earlier recommendation and no earlier
+    scaling, so that nothing goes down before one stabilization window has passed. The
     proposals show what the metrics ask for.
 
     Exit codes: 0 every target was decided, 1 some could not be, 2 bad configuration.

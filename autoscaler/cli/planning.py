@@ -19,6 +19,7 @@ from autoscaler.app.ports import SyncResult, SyncSummary
 from autoscaler.app.record import record
 from autoscaler.app.sync import Syncer
 from autoscaler.config import Config, ConfigError, load
+from autoscaler.config.pod_namespace import ANYWHERE, pod_namespace
 from autoscaler.core.decision import MetricResult, Outcome
 from autoscaler.core.target import Target
 from autoscaler.daemon.world import world_to_plan
@@ -50,7 +51,7 @@ class Collector:
 def print_plan(file: Path, names: Sequence[str], *, explain: bool, as_json: bool) -> int:
     """Plan the named targets, or all; return the exit code."""
     try:
-        config = load(file)
+        config = load(file, lambda: pod_namespace() or ANYWHERE)  # a plan needs no Lease
         targets = _chosen(config, names)
         results = _plan(config, targets)
     except ConfigError as error:

@@ -7,6 +7,10 @@ FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 """Where Kubernetes writes it, beside the service account's token."""
 
 
+ANYWHERE = "default"
+"""Stands for the namespace of the pod where a file is only looked at, outside of one."""
+
+
 def pod_namespace(file: Path = FILE) -> str | None:
     """Return the namespace; None outside a pod, and where the file holds none."""
     try:

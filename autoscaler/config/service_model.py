@@ -36,8 +36,8 @@ class LeaderElectionModel(Model):
     )
     identity: Text | None = Field(
         default=None,
-        description="What the Lease calls this process; no two may share it. Default: the host's "
-        "name and a random part.",
+        description="What the Lease calls this process, before a random part that tells it from "
+        "others of the name. Default: the host's name.",
     )
     lease_duration: LeaseDuration | None = Field(
         default=None,

@@ -92,7 +92,7 @@ class _Reconcile:
             return self._finish(Zone.UNKNOWN, Outcome.BLOCKED)
         self.notes.true(ABLE_TO_SCALE, "SucceededGetScale", "the current scale was read")
         self.history, self.foreign = observe(
-            self.spec, resolve(self.spec, self.history, scale), scale, self.now
+            self.spec, self.flags, resolve(self.spec, self.history, scale), scale, self.now
         )
         if self.observation.controller is not None:
             return self._controlled(self.observation.controller)

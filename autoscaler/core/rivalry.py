@@ -10,7 +10,7 @@ from autoscaler.core.decision import ForeignChange
 from autoscaler.core.history import History, Rivalry
 from autoscaler.core.landing import landed
 from autoscaler.core.observation import Scale
-from autoscaler.core.spec import HorizontalPodAutoscalerSpec
+from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec
 
 FIELD_MANAGER = "autoscaler"
 """The name under which our writes stand in an object's managedFields."""
@@ -19,19 +19,19 @@ HOLD_SECONDS = 600.0
 
 
 def observe(
-    spec: HorizontalPodAutoscalerSpec, history: History, scale: Scale, now: float
+    spec: HorizontalPodAutoscalerSpec, flags: Flags, history: History, scale: Scale, now: float
 ) -> tuple[History, ForeignChange | None]:
     """Compare the count with the one that we knew.
 
-    A change under our own name was made by another instance of this autoscaler, such as the
-    leader before us: it counts as our own write, made now.
+    Where other instances of this autoscaler may write, a change under our own name was made by
+    one of them, such as the leader before us: it counts as our own write, made now.
     """
     rivalry, current = history.rivalry, scale.spec_replicas
     if rivalry.known is None or rivalry.known == current:
         if rivalry.known is None:
             history = replace(history, rivalry=replace(rivalry, known=current))
         return history, None
-    if scale.replicas_by == FIELD_MANAGER:
+    if flags.other_instances and scale.replicas_by == FIELD_MANAGER:
         return landed(spec, history, rivalry.known, current, now), None
     change = ForeignChange(
         rivalry.known,

@@ -90,7 +90,9 @@ class Announcements:
         self._health.tell(Component.STATE, ok=ok, message=sentence)
 
     def resumed(self, resumption: Resumption) -> None:
-        """Tell what the daemon remembers of an earlier run."""
+        """Tell what the daemon remembers of an earlier run, if there was one."""
+        if not resumption.histories:
+            return
         self._log.info(
             "resumed",
             message="histories go on where an earlier run left them",

@@ -67,12 +67,12 @@ class Daemon:
         if config.listen is not None:
             self._listen(config.listen, stack)
         self._leadership = self._stand_for_election(config, stack)
-        memory = open_memory(config, self._announcements, self._metrics, stack)
-        self._journal = memory.journal
         self._connections = Connections(config, self._surroundings())
         if self._connections.insecure is not None:
             self._announcements.insecure(self._connections.insecure)
         stack.callback(self._close_connections)
+        memory = open_memory(config, self._announcements, self._metrics, stack)
+        self._journal = memory.journal
         self._metrics.ask_for_events(self._events_so_far)
         self._connections.watch()
         self._syncer = stack.enter_context(
@@ -195,6 +195,9 @@ class Daemon:
         writes = config.kubernetes.max_writes_per_second
         self._syncer.change(config.flags, self._world(), config.targets, writes)
         self._syncer.register_at_hand(config.targets)
+        if not config.targets:
+            for server in (Component.PROMETHEUS, Component.KUBERNETES):
+                self._health.tell(server, ok=True, message="there is no target to ask it for")
         self._health.expect({tick.name: tick.period for tick in self._ticks(config)})
 
     def _ticks(self, config: Config) -> list[Tick]:

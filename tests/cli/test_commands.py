@@ -256,3 +256,12 @@ def test_plan_says_what_holds_a_scale_down(
     text = wait_until("the empty queue is seen", explained)
     assert "stays at 2 replicas" in text
     assert "ScaleDownStabilized: 2 was the count at the first sync" in text
+
+
+def test_a_file_for_a_pod_can_be_checked_outside_of_one(tmp_path: Path) -> None:
+    """The namespace of the Lease is the pod's, which `run` knows there: a warning, no error."""
+    file = tmp_path / "autoscaler.yaml"
+    file.write_text("prometheus: {url: http://p}\nleaderElection: {enabled: true}\ntargets: []\n")
+    done = autoscaler("validate", str(file))
+    assert done.returncode == 0
+    assert "leaderElection.namespace is that of the daemon's pod" in done.stderr

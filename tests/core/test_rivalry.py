@@ -88,12 +88,20 @@ def test_the_hold_can_be_left_out() -> None:
 def test_a_change_by_another_instance_of_ours_counts_as_our_write() -> None:
     """A follower that takes over keeps the rate limits of the leader before it."""
     slow = behavior(up=rules(pods_policy(4, 60)))
-    line = Timeline(spec(QUEUE, maximum=20, behavior=slow), replicas=2)
+    led = Flags(other_instances=True)
+    line = Timeline(spec(QUEUE, maximum=20, behavior=slow), replicas=2, flags=led)
     line.at("0s", queue=20).want(2)
     line.by_hand(6, FIELD_MANAGER).at("15s", queue=200).want(6, limited="ScaleUpLimit")
     line.foreign(None)
     assert line.history.scale_ups == (ScaleEvent(4, BASE + 15),)
     line.at("1m15s", queue=200).want(10)
+
+
+def test_a_second_daemon_without_an_election_is_somebody_else() -> None:
+    """It bears our name, and nobody is to write but this process: it is told, and contested."""
+    line = Timeline(SPEC, replicas=2).at("0s", queue=40).want(4)
+    line.by_hand(2, FIELD_MANAGER).at("15s", queue=40)
+    line.foreign(ForeignChange(4, 2, FIELD_MANAGER, reversal=True))
 
 
 def test_a_target_that_another_autoscaler_controls_is_left_alone() -> None:

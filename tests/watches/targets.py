@@ -30,6 +30,7 @@ QUICK = Pace(
     first_pause=0.05,
     longest_pause=0.5,
     refused_pause=0.5,
+    refusal_believed=0.3,
     trusted=3.0,
     pods_trusted=2.0,
     gather=0.1,

@@ -100,16 +100,19 @@ def test_of_several_the_next_takes_over(script: Script) -> None:
 
 
 def test_nothing_is_decided_before_they_are_known(script: Script) -> None:
-    """Until their first list is there no scale is at hand, nor is one asked for."""
+    """Until their first list is there no scale is at hand, nor is one asked for; it says why."""
     server, api = script(listed("7", deployment("7", 1)))
     broken = failure(500, "InternalError", "no leader")
     server.autoscalers.lists = type(server.lists)([broken])
     with watching(api, [target("shop", "web")], pace=SLOW, synced=False) as watched:
         eventually(lambda: server.count("watch"), bool)
         assert not watched.wait_synced(clock.monotonic() + 0.2)
-        assert watched.scale_at_hand("shop", WEB) == Unavailable(
-            'the list of HorizontalPodAutoscaler.autoscaling in namespace "shop" is not there yet'
+        missing = watched.scale_at_hand("shop", WEB)
+        assert isinstance(missing, Unavailable)
+        assert missing.message.startswith(
+            'the list of HorizontalPodAutoscaler.autoscaling in namespace "shop" is not there yet: '
         )
+        assert missing.message.endswith("answered 500 (InternalError): no leader")
         server.autoscalers.lists = type(server.lists)([listed("9", autoscaler("by-hand"))])
         assert watched.wait_synced(clock.monotonic() + 5)
         assert isinstance(watched.scale_at_hand("shop", WEB), Scale)
@@ -122,7 +125,7 @@ def test_the_last_list_stands_while_the_watch_is_broken(script: Script, fault: A
     server, api = script(listed("7", deployment("7", 1)))
     server.autoscalers.lists[0] = listed("9", autoscaler("by-hand"))
     notes: list[str] = []
-    pace = replace(SLOW, trusted=0.2, longest_pause=0.1, refused_pause=0.3)
+    pace = replace(SLOW, trusted=0.2, longest_pause=0.1, refused_pause=0.3, refusal_believed=0.0)
     with watching(api, [target("shop", "web")], pace=pace, notes=notes) as watched:
         eventually(lambda: server.autoscalers.count("watch"), bool)
         server.autoscalers.lists[0] = fault

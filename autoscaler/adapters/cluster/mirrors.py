@@ -61,7 +61,12 @@ class Pace:
     longest_pause: float = 10.0
     """Bounds of the pauses between tries, which double."""
     refused_pause: float = 300.0
-    """The pause after a refusal (forbidden, not served)."""
+    """The longest pause after a refusal (forbidden, not served); they double from the one above."""
+    refusal_believed: float = 30.0
+    """How long a collection that was watched must be refused until that is believed.
+
+    An API server that has just started refuses what it has not loaded yet: roles, custom resources.
+    """
     trusted: float = 60.0
     """How long a copy is trusted whose watch is broken, or that is being listed anew."""
     pods_trusted: float = 5.0

@@ -48,9 +48,9 @@ class Watch(Generic[M]):
 
     Lists, then watches from the list's resourceVersion.  A watch that ends or breaks is resumed
     where it was; 410 Gone, an event that cannot be read, and a break that lasted longer than
-    the mirror is trusted lead to a new list.  A refusal is tried again after minutes, and so is
-    a defect of ours that ended the thread, sooner at first.  ``changed`` is called, on the
-    watch's thread, when `state` changes.
+    the mirror is trusted lead to a new list.  A refusal that lasts is tried again after minutes,
+    and so is a defect of ours that ended the thread, both sooner at first.  ``changed`` is
+    called, on the watch's thread, when `state` changes.
     """
 
     def __init__(
@@ -70,6 +70,7 @@ class Watch(Generic[M]):
         self._ended = threading.Event()
         self._wanted = threading.Event()
         self._faults = 0
+        self._refusals = 0
         self._thread = threading.Thread(target=self._run, name=f"watch {mirror.name}", daemon=True)
 
     def start(self) -> None:
@@ -102,6 +103,12 @@ class Watch(Generic[M]):
         return trouble is not None and clock.monotonic() - trouble.since > seconds
 
     @property
+    def reason(self) -> str | None:
+        """Why the mirror gets nothing now; None while it does, or while nothing was tried."""
+        trouble = self._trouble
+        return None if trouble is None else trouble.reason
+
+    @property
     def doubt(self) -> Unavailable | None:
         """Why the mirror is too old to trust; None while it is not."""
         trouble = self._trouble
@@ -128,8 +135,7 @@ class Watch(Generic[M]):
 
     def _begin_again(self) -> None:
         """Have another thread go on after a pause; this one ends by the fault, whose hook tells."""
-        longest = self._pace.refused_pause
-        pause = min(longest, self._pace.longest_pause * 2.0**self._faults)
+        pause = self._long_pause(self._faults)
         self._faults = min(self._faults + 1, _MOST_DOUBLINGS)
 
         def run_later() -> None:
@@ -138,6 +144,10 @@ class Watch(Generic[M]):
 
         self._thread = threading.Thread(target=run_later, name=self._thread.name, daemon=True)
         self._thread.start()
+
+    def _long_pause(self, before: int) -> float:
+        """Return how long to wait with what is not over soon, after so many such pauses."""
+        return min(self._pace.refused_pause, self._pace.longest_pause * 2.0**before)
 
     def _step(self) -> Failure | None:
         # Whoever interrupts sets a flag first: after this either the flag is seen below, or the
@@ -167,6 +177,7 @@ class Watch(Generic[M]):
         if isinstance(version, str):
             self._version = version
             self._trouble = None
+            self._refusals = 0
             if self.state is not State.SYNCED:
                 self._notes.over(self.mirror.name, f"{self.mirror.name} can be watched now")
                 self._enter(State.SYNCED)
@@ -192,9 +203,10 @@ class Watch(Generic[M]):
     def _take(self, failure: Failure) -> None:
         """Note a failure and pause after it; a 429 lets all others wait as well."""
         self._patience.hold_back(failure)
-        if failure.status in _REFUSALS:
+        if failure.status in _REFUSALS and self._is_final():
             self._give_up(failure.message)
-            self._ended.wait(self._pace.refused_pause)
+            self._ended.wait(self._long_pause(self._refusals))
+            self._refusals = min(self._refusals + 1, _MOST_DOUBLINGS)
             return
         if failure.status == _GONE:
             self._version = None
@@ -207,6 +219,10 @@ class Watch(Generic[M]):
         self._failures = min(self._failures + 1, _MOST_DOUBLINGS)
         pause = longest * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
         self._ended.wait(max(pause, min(failure.retry_after or 0.0, _LONGEST_RETRY_AFTER)))
+
+    def _is_final(self) -> bool:
+        """Tell whether a refusal is believed: of what could be watched, not at once."""
+        return self.state is not State.SYNCED or self.is_behind(self._pace.refusal_believed)
 
     def _give_up(self, reason: str) -> None:
         """Have everything read directly, for as long as the collection cannot be watched."""

@@ -149,7 +149,8 @@ class WatchedCluster:
         watch = self._autoscaler_watches.find(namespace)
         if watch is None or watch.state is not State.STARTING:
             return None
-        return watch.doubt or Unavailable(f"the list of {watch.mirror.name} is not there yet")
+        why = "" if watch.reason is None else f": {watch.reason}"
+        return watch.doubt or Unavailable(f"the list of {watch.mirror.name} is not there yet{why}")
 
     def _scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:
         watches = self._scale_watches.get((ref.api_version, ref.kind))

@@ -35,6 +35,6 @@ class RequestsSeen:
 
 def _problem(code: str) -> str:
     if not code:
-        return "does not answer; the log says why"
+        return "does not answer"
     phrase = responses.get(int(code), "")
     return f"answers only HTTP {code} {phrase}".strip()
