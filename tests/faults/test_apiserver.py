@@ -184,7 +184,10 @@ def test_the_answer_to_a_write_is_lost(bed: Bed) -> None:
 
 
 def test_the_api_server_restarts_under_load(bed: Bed) -> None:
-    """It is killed amid writes; once it is back they go on, and none was of another count."""
+    """It is killed amid writes; once it is back they go on, and none was of another count.
+
+    At first it knows no roles, and forbids everything: that is not believed.
+    """
     bed.high_and_low()
     begin = bed.mark()
 
@@ -203,6 +206,7 @@ def test_the_api_server_restarts_under_load(bed: Bed) -> None:
     bed.high_and_low()
     lines = bed.daemon.lines[begin:]
     assert {line["desired"] for line in lines if line.get("write") == "written"} == {LOW, HIGH}
+    assert [line for line in lines if line["event"] == "not_watched"] == []
     assert defects(lines) == []
 
 

@@ -153,9 +153,7 @@ def test_servers_that_are_away_at_the_start(workloads: Workloads, tmp_path: Path
                 daemon = running.enter_context(
                     DaemonProcess(file, {"KUBECONFIG": str(kubeconfig)}, "--log-level", "debug")
                 )
-                daemon.wait_for(
-                    "the API server is missed", says("FailedGetScale: .*(refused|is not there yet)")
-                )
+                daemon.wait_for("the API server is missed", says("FailedGetScale: .*refused"))
             daemon.wait_for("Prometheus is missed", says("FailedGetExternalMetric: .*refused"))
             assert workloads.changes(name) == 1
         workloads.wait_for(name, LOW)

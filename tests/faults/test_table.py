@@ -50,13 +50,14 @@ PROOFS: dict[str, dict[str, object]] = {
 
 
 def rows_of(page: str) -> dict[str, dict[str, list[str]]]:
-    """Return the cells of each row of a page's tables, by heading and by first cell."""
+    """Return the cells of each row of a page's tables of faults, by heading and by first cell."""
     found: dict[str, dict[str, list[str]]] = {}
-    heading = ""
+    heading, within = "", False
     for line in page.splitlines():
         if line.startswith("## "):
             heading = line.removeprefix("## ")
-        elif line.startswith("|") and not line.startswith(("|---", "| fault |")):
+        within = line.startswith("| fault |") or (within and line.startswith("|"))
+        if within and not line.startswith(("|---", "| fault |")):
             cells = [cell.strip() for cell in line.strip("|").split("|")]
             found.setdefault(heading, {})[cells[0]] = cells
     return found
