@@ -96,6 +96,8 @@ class Syncer:
             self._overlaps.forget(gone)
         shared.registered.intersection_update(keys)
         shared.slow_promql.intersection_update(asked)
+        for gone in shared.looked.keys() - keys:
+            del shared.looked[gone]
         shared.writes.set_pace(writes_per_second)
         self._world = world
         self._shared = replace(shared, flags=flags, world=world)
@@ -112,4 +114,4 @@ class Syncer:
         step, as_of = self.histories.follow_clock(now, seconds)
         if step:
             self._world.reporter.clock_set(step)
-        SyncRun(self._shared, targets, now, as_of, budget).run()
+        SyncRun(self._shared, targets, now, as_of, seconds, budget).run()

@@ -19,9 +19,9 @@ from autoscaler.app.ports import SyncResult, SyncSummary, World
 from autoscaler.app.urgency import ANY, UrgentFirst, urgency
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import Decision, Outcome
-from autoscaler.core.history import History
+from autoscaler.core.history import History, PendingWrite, unobserved_after
 from autoscaler.core.observation import Observation, Pod, Scale, Unavailable
-from autoscaler.core.pending import intend
+from autoscaler.core.pending import intend, resolve
 from autoscaler.core.readings import read
 from autoscaler.core.series import Answer, QueryFailure
 from autoscaler.core.settle import settle, settle_failure
@@ -51,6 +51,7 @@ _NO_TURN = "no turn came before the end of the sync; the next one tries again"
 class Shared:
     """What all runs share.
 
+    ``looked`` says when, by `clock.steady`, the last sync of each target began;
     ``registered`` are the targets whose selector was read, or could not be, at least once;
     ``slow_promql`` the queries that took more than ``slow_seconds`` last time: they queue by
     themselves, and keep nobody waiting.
@@ -68,6 +69,7 @@ class Shared:
     slow_seconds: float
     registered: set[str] = field(default_factory=set)
     slow_promql: set[str] = field(default_factory=set)
+    looked: dict[str, float] = field(default_factory=dict)
 
 
 _Pods = tuple[Pod, ...] | Unavailable | None
@@ -84,17 +86,35 @@ class _Job:
     ambiguous_with: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Sending:
+    """A write on its way; ``earlier`` is one before it that may still have landed."""
+
+    target: Target
+    scale: Scale
+    decision: Decision
+    previous: History
+    earlier: PendingWrite | None
+
+
 class SyncRun:
     """One run of `Syncer.sync`.  Its methods run on one thread; calls that wait do not."""
 
     def __init__(
-        self, shared: Shared, targets: Sequence[Target], now: float, as_of: float, budget: float
+        self,
+        shared: Shared,
+        targets: Sequence[Target],
+        now: float,
+        as_of: float,
+        steady: float,
+        budget: float,
     ) -> None:
         self.shared = shared
         self.world = shared.world
         self.now = now
         # A clock that is set while this runs concerns only what comes after it.
         self.as_of = as_of
+        self.steady = steady
         self.begun = clock.monotonic()
         self.scale_deadline = self.begun + budget * _SCALE_SHARE
         self.read_deadline = self.begun + budget * _READ_SHARE
@@ -269,7 +289,12 @@ class SyncRun:
         target, shared = job.target, self.shared
         if shared.stop.is_set():
             return
-        previous = shared.histories.get(target.key, self.as_of)
+        previous = unobserved_after(
+            shared.histories.get(target.key, self.as_of),
+            self.steady - shared.looked.get(target.key, self.steady),
+            target.sync_period,
+        )
+        shared.looked[target.key] = self.steady
         decision, history = decide(
             target.spec, shared.flags, self._observation(job), previous, self.now
         )
@@ -286,14 +311,16 @@ class SyncRun:
     def _intend(self, target: Target, scale: Scale, decision: Decision, previous: History) -> None:
         """Note the write before it is sent: a crash between the two must not lose it."""
         histories = self.shared.histories
-        history = intend(decision, histories.get(target.key, self.as_of))
+        history = histories.get(target.key, self.as_of)
+        sending = _Sending(target, scale, decision, previous, history.pending)
         self.completions.follow(
-            histories.intend(target.key, history, self.as_of),
-            lambda _: self._write(target, scale, decision, previous),
+            histories.intend(target.key, intend(decision, history), self.as_of),
+            lambda _: self._write(sending),
             lambda _: None,
         )
 
-    def _write(self, target: Target, scale: Scale, decision: Decision, previous: History) -> None:
+    def _write(self, sending: "_Sending") -> None:
+        target, scale, decision = sending.target, sending.scale, sending.decision
         write = partial(
             self.world.writer.write,
             target.namespace,
@@ -306,7 +333,7 @@ class SyncRun:
             self.shared.writes.submit(
                 urgency(scale.spec_replicas, decision.desired), target.namespace, write
             ),
-            partial(self._take_write, target, decision, previous),
+            partial(self._take_write, sending),
             # What raised may have been sent; what never began was not.
             lambda error: WriteFailed(self._fault(error), unknown=error is not None),
         )
@@ -323,22 +350,23 @@ class SyncRun:
         )
         return Observation(job.scale, job.pods, readings, job.ambiguous_with, controller)
 
-    def _take_write(
-        self, target: Target, decision: Decision, previous: History, write: WriteOutcome
-    ) -> None:
+    def _take_write(self, sending: "_Sending", write: WriteOutcome) -> None:
+        target, decision, previous = sending.target, sending.decision, sending.previous
         history = self.shared.histories.get(target.key, self.as_of)
+        ours = history.pending
         if isinstance(write, Written):
             self.changed += 1
             decision, history = settle(target.spec, decision, history)
         elif isinstance(write, Superseded):
+            pending = sending.earlier or (ours if write.uncertain else None)
             error = f"somebody else set the replicas to {write.scale.spec_replicas} meanwhile"
-            decision, history = settle_failure(decision, history, previous, error)
+            decision, history = settle_failure(decision, history, previous, error, pending)
+            history = resolve(target.spec, history, write.scale)
         elif isinstance(write, WriteFailed):
-            decision, history = settle_failure(
-                decision, history, previous, write.message, unknown=write.unknown
-            )
+            pending = ours if write.unknown else sending.earlier
+            decision, history = settle_failure(decision, history, previous, write.message, pending)
         else:
-            history = replace(history, pending=None)
+            history = replace(history, pending=sending.earlier)
         self.shared.histories.put(target.key, history, self.as_of)
         self._report(SyncResult(target, decision, write))
 

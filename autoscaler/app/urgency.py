@@ -154,13 +154,15 @@ class UrgentFirst:
             self._running[group] -= 1
             if not self._running[group]:
                 del self._running[group]
-            held = self._held.get(group)
+            held = self._held.get(group, [])
+            while held and held[0].future.cancelled():
+                heapq.heappop(held)
+            if held:
+                heapq.heappush(self._waiting, heapq.heappop(held))
+            freed = bool(self._waiting)
             if not held:
-                return False
-            heapq.heappush(self._waiting, heapq.heappop(held))
-            if not held:
-                del self._held[group]
-            return True
+                self._held.pop(group, None)
+            return freed
 
 
 def _carry_out(waiting: _Waiting) -> None:

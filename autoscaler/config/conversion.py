@@ -75,9 +75,8 @@ def _path(name: str | None, folder: Path) -> Path | None:
 
 
 def _flags(document: DocumentModel) -> Flags:
-    usual, election = Flags(), document.leader_election
+    usual = Flags()
     return Flags(
-        other_instances=election is not None and bool(election.enabled),
         tolerance=_or(document.tolerance, usual.tolerance),
         downscale_stabilization=_or(
             document.downscale_stabilization, usual.downscale_stabilization

@@ -45,6 +45,9 @@ from autoscaler.core.spec import (
 ABOVE_MAX = "Current number of replicas above Spec.MaxReplicas"
 BELOW_MIN = "Current number of replicas below Spec.MinReplicas"
 ALL_BELOW = "All metrics below target"
+LONGEST_WINDOW_SECONDS = 3600.0
+"""The API permits no longer stabilizationWindowSeconds."""
+
 CONTROLLED_BY_OTHER = "ControlledByOther"
 REPLICAS_CONTESTED = "ReplicasContested"
 
@@ -100,7 +103,8 @@ class _Reconcile:
         if self.history.recommendations is None or self.history.unobserved:
             # A restart alone never scales down (semantics R5), nor does one with a memory that
             # ends before what happened last.
-            known = self.history.recommendations or ()
+            oldest = self.now - max(LONGEST_WINDOW_SECONDS, self.flags.downscale_stabilization)
+            known = tuple(one for one in self.history.recommendations or () if one.time > oldest)
             found = Recommendation(current, self.now, first=True)
             self.history = replace(self.history, recommendations=(*known, found), unobserved=False)
         if current > 0 and self.history.zeroed_by_us:

@@ -1,6 +1,5 @@
 """What one target's decisions remember of the past."""
 
-import math
 from dataclasses import dataclass, field, replace
 
 from autoscaler.core.observation import ConditionStatus
@@ -92,16 +91,19 @@ class History:
     """Whether nobody looked for a while, so that the window has a hole before the next sync."""
 
 
-def resumed(history: History, now: float, longest_gap: float) -> History:
-    """Go on with a history at the instant ``now``, after nobody may have looked for a while.
+GAP_PERIODS = 3
+"""An absence that is no longer than so many periods of a target is no news to it."""
 
-    What the metrics asked for in a gap longer than ``longest_gap`` seconds is not known, and it
-    may have been more than there is now.
+
+def unobserved_after(history: History, absent: float, period: float) -> History:
+    """Go on with a history after nobody looked for ``absent`` seconds, infinite if unknown.
+
+    What the metrics asked for in a long gap is not known, and it may have been more than there is
+    now.  ``period`` is the target's.
     """
-    if history.recommendations is None:
+    if history.recommendations is None or absent <= GAP_PERIODS * period:
         return history
-    newest = max((one.time for one in history.recommendations), default=-math.inf)
-    return replace(history, unobserved=now - newest > longest_gap)
+    return replace(history, unobserved=True)
 
 
 def shifted(history: History, seconds: float) -> History:

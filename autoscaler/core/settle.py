@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from autoscaler.core.conditions import ABLE_TO_SCALE, with_condition
 from autoscaler.core.decision import Decision, Event
-from autoscaler.core.history import History
+from autoscaler.core.history import History, PendingWrite
 from autoscaler.core.landing import landed
 from autoscaler.core.limits import release_after_write
 from autoscaler.core.observation import ConditionStatus
@@ -42,13 +42,17 @@ def settle(
 
 
 def settle_failure(
-    decision: Decision, history: History, previous: History, error: str, *, unknown: bool = False
+    decision: Decision,
+    history: History,
+    previous: History,
+    error: str,
+    pending: PendingWrite | None = None,
 ) -> tuple[Decision, History]:
-    """Take in that nothing was written (step R13), or that it is ``unknown`` whether.
+    """Take in that nothing was written (step R13), as far as is known.
 
     No scale event is stored, and the desired count stays the ``previous`` one; this sync's
-    recommendation remains.  A write that may have landed stays pending, and the next read of the
-    scale tells.
+    recommendation remains.  ``pending`` is the write that may have landed all the same, this one
+    or one before it: the next read of the scale tells.
     """
     conditions = with_condition(
         decision.conditions,
@@ -68,5 +72,5 @@ def settle_failure(
         history,
         conditions=conditions,
         desired_replicas=previous.desired_replicas,
-        pending=history.pending if unknown else None,
+        pending=pending,
     )

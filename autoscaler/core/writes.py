@@ -19,6 +19,8 @@ class Superseded:
     """Somebody else changed the count between our read and our write; theirs stands."""
 
     scale: Scale
+    uncertain: bool = False
+    """Whether our own request may have landed before it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,8 @@
 To the log, the health pages, the metrics and the service manager: each has one method here.
 """
 
+import math
+
 from structlog.typing import FilteringBoundLogger
 
 from autoscaler import __version__
@@ -97,7 +99,9 @@ class Announcements:
             "resumed",
             message="histories go on where an earlier run left them",
             targets=len(resumption.histories),
-            absent_seconds=round(resumption.absent, 3),
+            absent_seconds=round(resumption.absent, 3)
+            if math.isfinite(resumption.absent)
+            else None,
             moved_seconds=round(resumption.moved, 3),
         )
         if abs(resumption.moved) >= _LEAST_MOVE_SECONDS:

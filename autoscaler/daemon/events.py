@@ -32,7 +32,7 @@ class EventPace:
     first_pause: float = 1.0
     longest_pause: float = 30.0
     """Bounds of the pauses, which double, while the server takes nothing."""
-    forbidden_pause: float = 600.0
+    forbidden_pause: float = 60.0
     """For how long nothing is tried in a namespace after a refusal."""
     flush: float = 2.0
     """The time at the end for what is still to be written."""

@@ -8,12 +8,9 @@ from autoscaler import clock
 from autoscaler.adapters.store import Store
 from autoscaler.app.ports import Journal, NoJournal
 from autoscaler.config import Config
-from autoscaler.core.history import History, resumed
+from autoscaler.core.history import History, unobserved_after
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.exposition import Metrics
-
-GAP_PERIODS = 3
-"""A restart that takes no longer than so many periods of a target is no news to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +41,8 @@ def open_memory(
     announcements.resumed(resumption)
     now = resumption.now
     known = {
-        target.key: resumed(
-            resumption.histories[target.key], now.wall, GAP_PERIODS * target.sync_period
+        target.key: unobserved_after(
+            resumption.histories[target.key], resumption.absent, target.sync_period
         )
         for target in config.targets
         if target.key in resumption.histories

@@ -9,6 +9,7 @@ from autoscaler.config import Config, ConfigError, load
 from autoscaler.config.comparison import Comparison, FieldChange, compare
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.changes import FileWatch
+from autoscaler.daemon.schedule import HangingSyncError
 
 _MOST_LINES = 100
 _MOST_FIELDS = 10
@@ -17,7 +18,7 @@ _MOST_FIELDS = 10
 class Reload:
     """Reads the configuration again when it is asked to, or when a file of it changed.
 
-    ``put_in_force`` raises ConnectError where it cannot; the configuration before stays then.
+    ``put_in_force`` raises where it cannot; the configuration before stays then.
     """
 
     def __init__(
@@ -50,7 +51,11 @@ class Reload:
         comparison = compare(self.config, config)
         try:
             self._put_in_force(config)
-        except ConnectError as error:
+        except (ConnectError, HangingSyncError) as error:
+            self._announcements.reload_impossible(error, self.config)
+            return
+        except Exception as error:  # noqa: BLE001 - what runs goes on, whatever a reload meets
+            self._announcements.fault(error)
             self._announcements.reload_impossible(error, self.config)
             return
         self.config = config

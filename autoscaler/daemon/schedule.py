@@ -23,6 +23,9 @@ from autoscaler import clock
 _MOST_TICKS_AT_ONCE = 512
 """Threads are made only as they are needed; above this number of slots a tick waits for one."""
 
+SWAP_SECONDS = 60.0
+"""How long a swap waits for the syncs in hand, which take at most half of it."""
+
 _STOP_CHECK_SECONDS = 0.2
 
 
@@ -45,25 +48,16 @@ class Tick:
 
 
 class Cadence(BaseTrigger):  # type: ignore[misc] # the library is untyped
-    """At the first time, then at the second, then periodically."""
+    """At the first time, then at ``offset`` seconds into each of the periods since ``origin``.
 
-    def __init__(self, first: datetime, second: datetime, period: float) -> None:
+    A tick that comes out of turn is followed by one in its turn, half to one and a half periods
+    later.
+    """
+
+    def __init__(self, first: datetime, origin: datetime, period: float, offset: float) -> None:
         self._first = first
-        self._second = second
+        self._grid = origin + timedelta(seconds=offset)
         self._period = timedelta(seconds=period)
-
-    @classmethod
-    def beginning(cls, now: datetime, origin: datetime, period: float, offset: float) -> Self:
-        """Begin at once, and go on at ``offset`` seconds into the periods since ``origin``."""
-        length = timedelta(seconds=period)
-        grid = origin + timedelta(seconds=offset)
-        periods = -((grid - now - length / 2) // length)
-        return cls(now, grid + periods * length, period)
-
-    @classmethod
-    def going_on(cls, due: datetime, period: float) -> Self:
-        """Go on from the time at which the next tick is due."""
-        return cls(due, due + timedelta(seconds=period), period)
 
     def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime:
         """Return when the tick is due after the ``previous`` time.
@@ -72,7 +66,8 @@ class Cadence(BaseTrigger):  # type: ignore[misc] # the library is untyped
         """
         if previous is None:
             return self._first
-        due = self._second if previous == self._first else previous + self._period
+        periods = -((self._grid - previous - self._period / 2) // self._period)
+        due = self._grid + periods * self._period
         return due + max(0, (now - due) // self._period) * self._period
 
 
@@ -87,6 +82,10 @@ class Punctuality:
 
     def left_out(self, period: float) -> None:
         """Take in that a tick was left out, since the one before was still running."""
+
+
+class HangingSyncError(Exception):
+    """A swap cannot take place, since a sync goes on and on."""
 
 
 class Schedule:
@@ -131,22 +130,32 @@ class Schedule:
 
         ``meanwhile`` is called when no tick runs, and none begins until it has returned; if it
         raises, the present ticks go on.  A tick of a period and offset that were there before
-        keeps its turn, any other is due at once.  Returns without a swap once ``stop`` is set.
+        keeps its turn, any other is due at once.  Raises HangingSyncError, and the present ticks
+        go on, where one does not end in time or ``stop`` is set.
         """
+        until = clock.monotonic() + SWAP_SECONDS
         self._scheduler.pause()
         try:
             with self._state:
                 self._swapping = True
-                while self._running and not self._stop.is_set():
+                while self._running:
+                    if self._stop.is_set():
+                        raise HangingSyncError("the daemon stops")
+                    if clock.monotonic() > until:
+                        raise HangingSyncError("a sync in hand does not end")
                     self._state.wait(_STOP_CHECK_SECONDS)
-            if not self._stop.is_set():
-                meanwhile()
-                self._put(ticks)
+            meanwhile()
+            self._put(ticks)
         finally:
             with self._state:
                 self._swapping = False
                 self._state.notify_all()
             self._scheduler.resume()
+
+    def hasten(self) -> None:
+        """Have every tick come now, once out of its turn."""
+        for job in self._scheduler.get_jobs():
+            job.modify(next_run_time=datetime.fromtimestamp(clock.wall(), UTC))
 
     def follow_clock(self) -> None:
         """Bring forward what is due, if the clock was set back: nothing waits for the old time.
@@ -163,14 +172,9 @@ class Schedule:
         self._ticks = {tick.name: tick for tick in ticks}
         now = datetime.fromtimestamp(clock.wall(), UTC)
         for name, tick in self._ticks.items():
-            cadence = (
-                Cadence.going_on(due[name], tick.period)
-                if name in due
-                else Cadence.beginning(now, self._origin, tick.period, tick.offset)
-            )
             self._scheduler.add_job(
                 self._run,
-                cadence,
+                Cadence(due.get(name, now), self._origin, tick.period, tick.offset),
                 args=(tick,),
                 id=name,
                 # A late tick still runs: by default one that is a second late is skipped.

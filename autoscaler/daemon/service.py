@@ -2,6 +2,7 @@
 
 import gc
 import math
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ from autoscaler.app.slots import Slot, slots_of
 from autoscaler.app.sync import Syncer
 from autoscaler.config import Address, Config
 from autoscaler.config.security import warnings_of
+from autoscaler.core.spec import Flags
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.events import EventCounts
 from autoscaler.daemon.exposition import Listener, Metrics, RequestsSeen, Site
@@ -77,7 +79,7 @@ class Daemon:
         self._connections.watch()
         self._syncer = stack.enter_context(
             Syncer(
-                config.flags,
+                self._flags(config),
                 self._world(),
                 signals.stop,
                 config.kubernetes.max_writes_per_second,
@@ -96,8 +98,12 @@ class Daemon:
         self._begin(config)
         _keep_garbage_collection_rare()
         self._announcements.serving(config)
+        led = self._leading()
         while not self._signals.stop.wait(_LOOK_SECONDS):
             self._schedule.follow_clock()
+            led, before = self._leading(), led
+            if led and not before:
+                self._schedule.hasten()
             self._look_after_health()
             self._reload.look(asked=self._signals.take_reload())
         self._announcements.stopping()
@@ -171,20 +177,39 @@ class Daemon:
         for sentence in warnings_of(config):
             self._announcements.insecure(sentence)
 
+    def _flags(self, config: Config) -> Flags:
+        return replace(config.flags, other_instances=self._leadership is not None)
+
     def _begin(self, config: Config) -> None:
         """Put the first configuration in force."""
         self._schedule.swap(self._ticks(config), lambda: self._change(config))
 
     def _put_in_force(self, config: Config) -> None:
-        """Put another configuration in force; raises ConnectError where that cannot be."""
+        """Put another configuration in force.
+
+        Raises ConnectError or HangingSyncError where that cannot be; the one before stays then.
+        """
         self._warn(config)
-        old = self._connections
+        old = new = self._connections
         if not old.serves(config):
-            self._connections = Connections(config, self._surroundings())
-            self._connections.watch()
-        self._schedule.swap(self._ticks(config), lambda: self._change(config))
-        if old is not self._connections:
-            old.close()
+            new = Connections(config, self._surroundings())
+            new.watch()
+
+        def change() -> None:
+            self._connections = new
+            self._change(config)
+
+        try:
+            # Syncs that wait for each other are no sign of one that hangs.
+            self._health.expect({})
+            self._schedule.swap(self._ticks(config), change)
+        except BaseException:
+            self._health.expect(_periods(self._ticks(self._reload.config)))
+            self._connections = old
+            raise
+        finally:
+            if old is not new:
+                (old if self._connections is new else new).close()
         _keep_garbage_collection_rare()
 
     def _change(self, config: Config) -> None:
@@ -193,20 +218,23 @@ class Daemon:
         self._metrics.per_target = config.per_target_metrics
         self._metrics.set_targets(config.targets)
         writes = config.kubernetes.max_writes_per_second
-        self._syncer.change(config.flags, self._world(), config.targets, writes)
+        self._syncer.change(self._flags(config), self._world(), config.targets, writes)
         self._syncer.register_at_hand(config.targets)
         if not config.targets:
             for server in (Component.PROMETHEUS, Component.KUBERNETES):
                 self._health.tell(server, ok=True, message="there is no target to ask it for")
-        self._health.expect({tick.name: tick.period for tick in self._ticks(config)})
+        self._health.expect(_periods(self._ticks(config)))
 
     def _ticks(self, config: Config) -> list[Tick]:
         return [self._tick(slot) for slot in slots_of(config.targets)]
 
     def _tick(self, slot: Slot) -> Tick:
         def call() -> None:
-            self._syncer.sync(slot.targets, clock.wall(), _budget(slot.period))
-            self._health.turned(tick.name)
+            try:
+                self._syncer.sync(slot.targets, clock.wall(), _budget(slot.period))
+            finally:
+                # Also where one target has a defect: the others were synced.
+                self._health.turned(tick.name)
 
         tick = Tick(call, slot.period, slot.offset)
         return tick
@@ -217,6 +245,10 @@ class Daemon:
         self._health.tell(Component.CACHES, ok=synced, message=message)
         if self._health.stalled() is None:
             self._notifier.watchdog()
+
+
+def _periods(ticks: Sequence[Tick]) -> dict[str, float]:
+    return {tick.name: tick.period for tick in ticks}
 
 
 def _budget(period: float) -> float:

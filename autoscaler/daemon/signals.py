@@ -2,22 +2,26 @@
 
 import signal
 import threading
+from queue import SimpleQueue
 from types import FrameType
 
 
 class Signals:
     """SIGTERM and SIGINT set ``stop``, SIGHUP asks for a reload.
 
-    Handlers only set flags: they may interrupt the main thread anywhere.
+    Handlers may interrupt the main thread anywhere, also where it holds the lock of ``stop``:
+    they only set flags, and put a word into a queue, which may be done from there.
     """
 
     def __init__(self) -> None:
         self.stop = threading.Event()
+        self._ends: SimpleQueue[None] = SimpleQueue()
         self._received: list[str] = []
         self._reload = False
 
     def listen(self) -> None:
         """Take signals from now on.  Must be called on the main thread, which alone gets them."""
+        threading.Thread(target=self._await_end, name="signals", daemon=True).start()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._end)
         signal.signal(signal.SIGHUP, self._ask_for_reload)
@@ -34,6 +38,10 @@ class Signals:
 
     def _end(self, number: int, _frame: FrameType | None) -> None:
         self._received.append(signal.Signals(number).name)
+        self._ends.put(None)
+
+    def _await_end(self) -> None:
+        self._ends.get()
         self.stop.set()
 
     def _ask_for_reload(self, _number: int, _frame: FrameType | None) -> None:

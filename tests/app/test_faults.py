@@ -107,7 +107,7 @@ def test_a_clock_that_is_set_frees_no_limit_early() -> None:
     with world.syncer() as syncer:
         syncer.sync(targets, T0, BUDGET, steady=100.0)
         steps = len(world.steps)
-        for later in (15.0, 300.0, 301.0):
+        for later in (*(15.0 * sync for sync in range(1, 21)), 301.0):
             now = T0 + 3600 + later
             world.answers["queue"] = answer(0.0, now=now)
             syncer.sync(targets, now, BUDGET, steady=100.0 + later)

@@ -14,7 +14,15 @@ from autoscaler.core.history import History, PendingWrite
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.series import Answer, QueryFailure, Series
 from autoscaler.core.spec import Flags
-from autoscaler.core.writes import NOT_LEADING, NotWritten, Superseded, WriteFailed, Written
+from autoscaler.core.target import Target
+from autoscaler.core.writes import (
+    NOT_LEADING,
+    NotWritten,
+    Superseded,
+    WriteFailed,
+    WriteOutcome,
+    Written,
+)
 from tests.app.world import T0, Controllers, Memory, answer, external, per_pod, pod
 
 BUDGET = 10.0
@@ -329,3 +337,53 @@ def test_an_explanation_names_the_others() -> None:
     text = explain(world.result("shop/a"))
     assert "stays at 2 replicas: another autoscaler controls it" in text
     assert 'ControlledByOther: HorizontalPodAutoscaler "web" controls this target too' in text
+
+
+def lost_answers(*outcomes: WriteOutcome) -> tuple[Memory, Target]:
+    """Return a world in which a write of 2 -> 3 under version 7 is answered as given."""
+    world = Memory(answers={"queue": answer(90.0)}, scales={"shop/a": Scale(2, 2, "app=a", "7")})
+    world.outcomes["shop/a"] = outcomes[0]
+    return world, external("shop", "a")
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        WriteFailed("the connection was refused"),
+        Superseded(Scale(3, 2, "app=a", "8")),
+        WriteFailed("timed out again", unknown=True),
+    ],
+)
+def test_a_write_that_landed_unseen_outlives_the_tries_after_it(second: WriteOutcome) -> None:
+    """Whatever the next try meets, the first one's event is counted once its count is seen."""
+    world, target = lost_answers(WriteFailed("timed out", unknown=True))
+    with world.syncer() as syncer:
+        as_of = syncer.histories.as_of
+        syncer.sync([target], T0, BUDGET, steady=0.0)
+        as_of = syncer.histories.as_of
+        world.outcomes["shop/a"] = second
+        syncer.sync([target], T0 + 15, BUDGET, steady=15.0)
+        world.scales["shop/a"] = Scale(3, 2, "app=a", "8")
+        syncer.sync([target], T0 + 30, BUDGET, steady=30.0)
+        history = syncer.histories.get(target.key, as_of)
+    unknown_again = isinstance(second, WriteFailed) and second.unknown
+    assert history.last_scale_time == (T0 + 15 if unknown_again else T0)
+    assert history.pending is None
+    assert world.result("shop/a").decision.foreign is None
+
+
+def test_a_hole_in_the_syncs_lets_nothing_go_down_before_one_window() -> None:
+    """A process that was stopped for an hour begins its window anew, as after a restart."""
+    world = Memory(answers={"queue": answer(600.0)}, scales={"shop/a": Scale(20, 20, "app=a")})
+    target = external("shop", "a")
+    with world.syncer() as syncer:
+        syncer.sync([target], T0, BUDGET, steady=0.0)
+        for later in (3600.0, 3615.0):
+            world.answers["queue"] = answer(0.0, now=T0 + later)
+            syncer.sync([target], T0 + later, BUDGET, steady=later)
+        assert world.written == []
+        for step in range(1, 22):
+            later = 3600.0 + 15 * step
+            world.answers["queue"] = answer(0.0, now=T0 + later)
+            syncer.sync([target], T0 + later, BUDGET, steady=later)
+    assert world.written == [("shop/a", 1)]

@@ -7,7 +7,8 @@ from functools import partial
 import pytest
 
 from autoscaler import clock
-from autoscaler.app.urgency import UrgentFirst, urgency
+from autoscaler.app.urgency import ANY, UrgentFirst, urgency
+from tests.controlplane.waiting import wait_until
 
 
 def test_scale_ups_come_first_and_larger_relative_changes_before_smaller() -> None:
@@ -107,3 +108,24 @@ def test_a_stop_while_the_pace_holds_back_ends_at_once() -> None:
         waiting.result(10)
     writes.shutdown()
     assert clock.monotonic() - begun < 5.0
+
+
+def test_calls_that_were_dropped_while_they_were_held_cost_nobody_a_turn() -> None:
+    """A namespace that was full at one sync's end writes at full width in the next one."""
+    ran: list[int] = []
+    release = threading.Event()
+    calls = UrgentFirst(3, threading.Event())
+    try:
+        first = [calls.submit(ANY, "shop", lambda: release.wait(20)) for _ in range(50)]
+        wait_until("two calls to run", lambda: sum(one.running() for one in first) == 2)
+        for held in first:
+            held.cancel()
+        second = [calls.submit(ANY, "shop", partial(ran.append, number)) for number in range(30)]
+        release.set()
+        for future in second:
+            future.result(20)
+        assert sorted(ran) == list(range(30))
+        assert calls._held == {}
+    finally:
+        release.set()
+        calls.shutdown()

@@ -76,7 +76,8 @@ def test_only_an_unknown_outcome_leaves_a_write_pending(unknown: bool) -> None: 
     seen = Observation(scale, pods(2), (values(40),))
     decision, decided = decide(SPEC, Flags(), seen, History(), BASE)
     intended = intend(decision, decided)
-    _, history = settle_failure(decision, intended, History(), "timed out", unknown=unknown)
+    pending = intended.pending if unknown else None
+    _, history = settle_failure(decision, intended, History(), "timed out", pending)
     assert (history.pending is not None) is unknown
 
 

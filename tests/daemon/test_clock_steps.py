@@ -44,7 +44,7 @@ def test_a_clock_set_ahead_leads_back_into_the_period(
 ) -> None:
     """Whatever was missed is skipped: what is due lies less than a period back, on the grid."""
     start = datetime(2026, 1, 1, tzinfo=UTC)
-    cadence = Cadence.beginning(start, start, float(period), period * part)
+    cadence = Cadence(start, start, float(period), period * part)
     previous = cadence.get_next_fire_time(start, start)
     now = previous + timedelta(seconds=ahead)
     due = cadence.get_next_fire_time(previous, now)

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import CapturingLogger
 
-from autoscaler.daemon.schedule import Cadence, Punctuality, Schedule, Tick
+from autoscaler.daemon import schedule as schedule_module
+from autoscaler.daemon.schedule import Cadence, HangingSyncError, Punctuality, Schedule, Tick
 from tests.controlplane.waiting import wait_until
 
 PERIOD = 0.2
@@ -190,12 +191,43 @@ def test_a_swap_that_fails_leaves_the_present_ticks() -> None:
         assert set(swapped.ran) == {"old"}
 
 
+def test_a_sync_that_hangs_lets_no_swap_take_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The present ticks go on as if none had been asked for."""
+    monkeypatch.setattr(schedule_module, "SWAP_SECONDS", 2 * PERIOD)
+    with ExitStack() as stack:
+        swapped = Swapped(stack)
+        begun, release = threading.Event(), threading.Event()
+
+        def tick() -> None:
+            begun.set()
+            release.wait(20)
+            swapped.ran.append("old")
+
+        swapped.schedule.swap([Tick(tick, PERIOD)])
+        assert begun.wait(20)
+        with pytest.raises(HangingSyncError):
+            swapped.schedule.swap([swapped.tick("new")])
+        release.set()
+        wait_until("the old tick again", lambda: len(swapped.ran) >= 2, timeout=20)
+        assert set(swapped.ran) == {"old"}
+
+
+def test_a_new_leader_syncs_everything_at_once() -> None:
+    """Hastened, a tick of a long period comes now, and later in its turn."""
+    with ExitStack() as stack:
+        swapped = Swapped(stack)
+        swapped.schedule.swap([swapped.tick("slow")])
+        swapped.wait_for(["slow"])
+        swapped.schedule.hasten()
+        swapped.wait_for(["slow", "slow"])
+
+
 @given(st.floats(0, 1e6), st.integers(1, 3600), st.floats(0, 0.99))
 def test_every_beginning_leads_onto_the_grid(age: float, period: int, part: float) -> None:
     """Whenever a slot begins, its second turn is half to one and a half periods on, on the grid."""
     origin = datetime(2026, 1, 1, tzinfo=UTC)
     now, step = origin + timedelta(seconds=age), timedelta(seconds=period)
-    cadence = Cadence.beginning(now, origin, float(period), period * part)
+    cadence = Cadence(now, origin, float(period), period * part)
     first = cadence.get_next_fire_time(None, now)
     second = cadence.get_next_fire_time(first, first)
     assert first == now

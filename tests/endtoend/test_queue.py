@@ -83,10 +83,11 @@ def test_a_deployment_follows_its_queue_up_and_down(
     target = f"{namespace}/Deployment/{NAME}"
     file = write_config(tmp_path / "autoscaler.yaml", config(prometheus.url, namespace))
 
+    rabbitmq.publish("returns", 50)
+    rabbitmq.publish("orders", 200)
+    # A scrape while the queue fills would see a part of it.
+    prometheus.wait_for('rabbitmq_queue_messages_ready{queue="orders"} == 200')
     with DaemonProcess(file, environment) as daemon:
-        daemon.wait_for("the daemon is up", lambda line: line["event"] == "started")
-        rabbitmq.publish("returns", 50)
-        rabbitmq.publish("orders", 200)
         wait_until(
             "7 replicas are asked for and ready",
             lambda: admin_api.get(path).get("status", {}).get("readyReplicas") == 7,
@@ -107,7 +108,6 @@ def test_a_deployment_follows_its_queue_up_and_down(
     assert ups[-1]["desired"] == 7
     assert ups[-1]["metrics"][0]["proposal"] == 7
     assert all(line["write"] == "written" and line["level"] == "info" for line in ups + downs)
-    # While the queue fills a scrape may see a part of it; the allowance stands all the same.
     assert max(line["desired"] for line in ups[:-1]) == 5
     assert any(line.get("limit", {}).get("reason") == "ScaleUpLimit" for line in ups[:-1])
     assert {line["reason"] for line in downs} == {"All metrics below target"}

@@ -98,3 +98,18 @@ def test_a_failed_query_leaves_nothing_to_the_garbage_collector() -> None:
         wait_until("the answer is freed", lambda: all(one() is None for one in kept), timeout=5)
     finally:
         gc.enable()
+
+
+def test_a_shortage_of_threads_takes_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What could not be begun is over: the places are free once there are threads again."""
+    deadline = Deadline(1, threading.Event())
+
+    def refuse(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as shortage:
+        shortage.setattr(threading.Thread, "start", refuse)
+        for _ in range(3):
+            with pytest.raises(RuntimeError):
+                deadline.run(1, lambda: 42)
+    assert deadline.run(10, lambda: 42) == 42

@@ -27,13 +27,22 @@ class Instance:
     """One instance of the autoscaler: its syncs at instants that the test gives."""
 
     def __init__(
-        self, stack: ExitStack, api: Api, one: Target, memory: Memory, *, leads: bool = True
+        self,
+        stack: ExitStack,
+        api: Api,
+        one: Target,
+        memory: Memory,
+        *,
+        leads: bool | None = None,
     ) -> None:
+        """Take part in an election unless ``leads`` is None."""
         self.target = one
         self.watched = stack.enter_context(watching(api, [one], pace=SLOW))
         at_hand = self.watched
-        world = World(memory, at_hand, at_hand, at_hand, at_hand, memory, leading=lambda: leads)
-        self.syncer = stack.enter_context(Syncer(Flags(), world, threading.Event()))
+        ports = (memory, at_hand, at_hand, at_hand, at_hand, memory)
+        world = World(*ports, leading=lambda: leads is not False)
+        flags = Flags(other_instances=leads is not None)
+        self.syncer = stack.enter_context(Syncer(flags, world, threading.Event()))
         self.memory = memory
 
     def sync(self, count: int, now: float) -> Decision:
@@ -74,9 +83,9 @@ def test_another_instance_of_ours_is_nobody_else(
     path = f"{manifests.deployments(shop)}/web/scale"
     with ExitStack() as stack:
         one = external(shop, "web")
-        leader = Instance(stack, lone_api, one, Memory(answers={"queue": answer(150)}))
-        follower = Instance(
-            stack, lone_api, one, Memory(answers={"queue": answer(150)}), leads=False
+        leader, follower = (
+            Instance(stack, lone_api, one, Memory(answers={"queue": answer(150)}), leads=leads)
+            for leads in (True, False)
         )
         assert follower.sync(3, T0).written is False
         assert leader.sync(3, T0).written is True

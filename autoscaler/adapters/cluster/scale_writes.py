@@ -62,7 +62,8 @@ class ScaleWrite:
         # The write in hand is finished even when we are told to stop: one look, no new try.
         seen = self._judge(self._look(self._deadline))
         if seen is None:
-            return WriteFailed(f"{outcome.message}; the count is still the old one")
+            message = f"{outcome.message}; the count is still the old one"
+            return WriteFailed(message, unknown=True)  # a request in flight may land yet
         if isinstance(seen, Failure):
             message = f"{outcome.message}; it is not known whether the write landed"
             return WriteFailed(message, unknown=True)
@@ -110,7 +111,7 @@ class ScaleWrite:
             return None
         if seen.spec_replicas == self._replicas and self._uncertain:
             return Written(seen)
-        return Superseded(seen)
+        return Superseded(seen, uncertain=self._uncertain)
 
     def _time_to_put(self) -> float:
         """Keep a quarter of the time, at most a second, to learn whether the write landed."""

@@ -71,6 +71,8 @@ class Watch(Generic[M]):
         self._wanted = threading.Event()
         self._faults = 0
         self._refusals = 0
+        self._was_open = False
+        """Whether a watch was open since the last refusal that was believed."""
         self._thread = threading.Thread(target=self._run, name=f"watch {mirror.name}", daemon=True)
 
     def start(self) -> None:
@@ -177,7 +179,6 @@ class Watch(Generic[M]):
         if isinstance(version, str):
             self._version = version
             self._trouble = None
-            self._refusals = 0
             if self.state is not State.SYNCED:
                 self._notes.over(self.mirror.name, f"{self.mirror.name} can be watched now")
                 self._enter(State.SYNCED)
@@ -199,6 +200,8 @@ class Watch(Generic[M]):
 
     def _opened(self) -> None:
         self._trouble = None
+        self._refusals = 0
+        self._was_open = True
 
     def _take(self, failure: Failure) -> None:
         """Note a failure and pause after it; a 429 lets all others wait as well."""
@@ -222,12 +225,13 @@ class Watch(Generic[M]):
 
     def _is_final(self) -> bool:
         """Tell whether a refusal is believed: of what could be watched, not at once."""
-        return self.state is not State.SYNCED or self.is_behind(self._pace.refusal_believed)
+        return not self._was_open or self.is_behind(self._pace.refusal_believed)
 
     def _give_up(self, reason: str) -> None:
         """Have everything read directly, for as long as the collection cannot be watched."""
         mirror = self.mirror
         self._version = self._trouble = None
+        self._was_open = False
         self._failures = 0
         mirror.clear()
         self._notes.say(

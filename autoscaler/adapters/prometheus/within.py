@@ -43,9 +43,13 @@ class Deadline:
             """Every thread is at work."""
         outcome: Future[T] = Future()
 
-        threading.Thread(
-            target=self._carry_out, args=(work, outcome), name="prometheus-query", daemon=True
-        ).start()
+        try:
+            threading.Thread(
+                target=self._carry_out, args=(work, outcome), name="prometheus-query", daemon=True
+            ).start()
+        except BaseException:  # such as a shortage of threads
+            self._free.release()
+            raise
         try:
             while not outcome.done():
                 wait([outcome], timeout=self._slice(until))

@@ -4,6 +4,7 @@ The running daemon moves its histories when the clock is set (`autoscaler.clock.
 process that reads them later does the same for what happened in between, as far as it can know.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +29,7 @@ class Resumption:
     """The histories to go on with, by the clock as it was at the instant ``now``.
 
     ``moved`` are the seconds by which every instant was moved for that, ``absent`` those that
-    count as passed since the last save.
+    have passed since the last save, infinity where nothing tells.
     """
 
     now: Stamp
@@ -68,6 +69,15 @@ def seconds_to_move(saved: Stamp, now: Stamp) -> float:
     and the last saved instant is now.  A limit is thereby kept for too long at worst, and never
     by more than its own length.
     """
-    if saved.boot_id and saved.boot_id == now.boot_id and saved.steady <= now.steady:
+    if _same_boot(saved, now):
         return clock.Steps(saved.wall, saved.steady).take(now.wall, now.steady)
     return now.wall - saved.wall
+
+
+def seconds_between(saved: Stamp, now: Stamp) -> float:
+    """Return how much time has passed; infinity where nothing tells."""
+    return now.steady - saved.steady if _same_boot(saved, now) else math.inf
+
+
+def _same_boot(saved: Stamp, now: Stamp) -> bool:
+    return bool(saved.boot_id) and saved.boot_id == now.boot_id and saved.steady <= now.steady

@@ -5,7 +5,13 @@ from contextlib import suppress
 from pathlib import Path
 from sqlite3 import Error as SqliteError
 
-from autoscaler.adapters.store.clocks import Clocks, Resumption, Stamp, seconds_to_move
+from autoscaler.adapters.store.clocks import (
+    Clocks,
+    Resumption,
+    Stamp,
+    seconds_between,
+    seconds_to_move,
+)
 from autoscaler.adapters.store.contents import Record
 from autoscaler.adapters.store.database import Database, open_database
 from autoscaler.adapters.store.decisions import summary
@@ -62,7 +68,7 @@ class Keeper:
         if moved:
             self._shift(moved)
         histories = {target: record.history for target, record in self._wanted.items()}
-        return Resumption(now, histories, moved, max(0.0, now.wall - saved.wall - moved))
+        return Resumption(now, histories, moved, seconds_between(saved, now))
 
     def keep(self, batch: Batch) -> bool:
         """Take in a batch and write it; return False in the pause after an error."""
