@@ -8,32 +8,31 @@ import threading
 from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 from autoscaler import clock
 from autoscaler.app.completions import Completions
 from autoscaler.app.histories import Histories
 from autoscaler.app.overlaps import Overlaps
+from autoscaler.app.pod_views import Pods, PodView, PodViews
 from autoscaler.app.ports import SyncResult, SyncSummary, World
+from autoscaler.app.sending import Sending
 from autoscaler.app.urgency import ANY, UrgentFirst, urgency
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import Decision, Outcome
-from autoscaler.core.history import History, PendingWrite, unobserved_after
-from autoscaler.core.observation import Observation, Pod, Scale, Unavailable
-from autoscaler.core.pending import intend, resolve
+from autoscaler.core.history import History, unobserved_after
+from autoscaler.core.observation import Observation, Scale, Unavailable
+from autoscaler.core.pending import intend
 from autoscaler.core.readings import read
 from autoscaler.core.series import Answer, QueryFailure
-from autoscaler.core.settle import settle, settle_failure
 from autoscaler.core.spec import Flags, needs_pods
 from autoscaler.core.target import Target
 from autoscaler.core.writes import (
     NOT_LEADING,
     NotWritten,
-    Superseded,
     WriteFailed,
     WriteOutcome,
-    Written,
 )
 
 _SCALE_SHARE, _READ_SHARE = 1 / 3, 2 / 3
@@ -72,9 +71,6 @@ class Shared:
     looked: dict[str, float] = field(default_factory=dict)
 
 
-_Pods = tuple[Pod, ...] | Unavailable | None
-
-
 @dataclass(slots=True)
 class _Job:
     """One target during one sync: what was read so far, and how much is still awaited."""
@@ -82,19 +78,8 @@ class _Job:
     target: Target
     awaited: int
     scale: Scale | Unavailable = field(default_factory=lambda: Unavailable("not read yet"))
-    pods: _Pods = None
+    pods: Pods = None
     ambiguous_with: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Sending:
-    """A write on its way; ``earlier`` is one before it that may still have landed."""
-
-    target: Target
-    scale: Scale
-    decision: Decision
-    previous: History
-    earlier: PendingWrite | None
 
 
 class SyncRun:
@@ -127,7 +112,7 @@ class SyncRun:
         self.asking: dict[str, list[_Job]] = defaultdict(list)
         self.unregistered: dict[str, int] = defaultdict(int)
         self.held: dict[str, list[_Job]] = defaultdict(list)
-        self.pod_names: dict[tuple[str, str], frozenset[str]] = {}
+        self.pod_views = PodViews(self.world, self.read_deadline)
         self.decisions: dict[str, Decision] = {}
         self.changed = 0
         self.failed = 0
@@ -236,47 +221,13 @@ class SyncRun:
             self.shared.reads.submit(
                 ANY,
                 target.namespace,
-                partial(self._read_pods, target.namespace, scale.selector, partners),
+                partial(self.pod_views.read, target.namespace, scale.selector, partners),
             ),
             partial(self._take_pods, job),
             lambda error: (Unavailable(self._fault(error)), ()),
         )
 
-    def _read_pods(
-        self, namespace: str, selector: str, partners: dict[str, str]
-    ) -> tuple[_Pods, tuple[str, ...]]:
-        """Read the target's pods, and find the partners that select one of them too."""
-        pods = self._pods(namespace, selector)
-        if isinstance(pods, Unavailable):
-            return pods, ()
-        names = {pod.name for pod in pods}
-        shared: list[str] = []
-        for partner, other in partners.items():
-            others = self._names(namespace, other)
-            if isinstance(others, Unavailable):
-                return others, ()
-            if not names.isdisjoint(others):
-                shared.append(partner)
-        return pods, tuple(shared)
-
-    def _names(self, namespace: str, selector: str) -> frozenset[str] | Unavailable:
-        """Return the names of a selector's pods; many targets may be compared with them."""
-        known = self.pod_names.get((namespace, selector))
-        if known is None:
-            pods = self._pods(namespace, selector)
-            if isinstance(pods, Unavailable):
-                return pods
-            known = frozenset(pod.name for pod in pods)
-            self.pod_names[namespace, selector] = known
-        return known
-
-    def _pods(self, namespace: str, selector: str) -> tuple[Pod, ...] | Unavailable:
-        pods = self.world.at_hand.pods_at_hand(namespace, selector)
-        if pods is None:
-            pods = self.world.pods.pods(namespace, selector, self.read_deadline)
-        return pods
-
-    def _take_pods(self, job: _Job, view: tuple[_Pods, tuple[str, ...]]) -> None:
+    def _take_pods(self, job: _Job, view: PodView) -> None:
         job.pods, job.ambiguous_with = view
         self._arrived(job)
 
@@ -312,14 +263,14 @@ class SyncRun:
         """Note the write before it is sent: a crash between the two must not lose it."""
         histories = self.shared.histories
         history = histories.get(target.key, self.as_of)
-        sending = _Sending(target, scale, decision, previous, history.pending)
+        sending = Sending(target, scale, decision, previous, history.pending)
         self.completions.follow(
             histories.intend(target.key, intend(decision, history), self.as_of),
             lambda _: self._write(sending),
             lambda _: None,
         )
 
-    def _write(self, sending: "_Sending") -> None:
+    def _write(self, sending: Sending) -> None:
         target, scale, decision = sending.target, sending.scale, sending.decision
         write = partial(
             self.world.writer.write,
@@ -350,23 +301,11 @@ class SyncRun:
         )
         return Observation(job.scale, job.pods, readings, job.ambiguous_with, controller)
 
-    def _take_write(self, sending: "_Sending", write: WriteOutcome) -> None:
-        target, decision, previous = sending.target, sending.decision, sending.previous
+    def _take_write(self, sending: Sending, write: WriteOutcome) -> None:
+        target = sending.target
         history = self.shared.histories.get(target.key, self.as_of)
-        ours = history.pending
-        if isinstance(write, Written):
-            self.changed += 1
-            decision, history = settle(target.spec, decision, history)
-        elif isinstance(write, Superseded):
-            pending = sending.earlier or (ours if write.uncertain else None)
-            error = f"somebody else set the replicas to {write.scale.spec_replicas} meanwhile"
-            decision, history = settle_failure(decision, history, previous, error, pending)
-            history = resolve(target.spec, history, write.scale)
-        elif isinstance(write, WriteFailed):
-            pending = ours if write.unknown else sending.earlier
-            decision, history = settle_failure(decision, history, previous, write.message, pending)
-        else:
-            history = replace(history, pending=sending.earlier)
+        decision, history = sending.settle(history, write)
+        self.changed += decision.written
         self.shared.histories.put(target.key, history, self.as_of)
         self._report(SyncResult(target, decision, write))
 
