@@ -177,13 +177,16 @@ class Judge:
             value, period = rules.up if after > before else rules.down
             sign = 1 if after > before else -1
             recent = [
-                (one[2] - one[1])
-                for one in changes
-                if instant - period + self._slack < one[0] < instant
+                (instant - seen, new - old)
+                for seen, old, new in changes
+                # A change the other way widens the allowance for as long as it may count.
+                if 0
+                < instant - seen
+                < period + (self._slack if (new - old) * sign < 0 else -self._slack)
             ]
-            start = before - sum(recent)
+            start = before - sum(change for _, change in recent)
             if (after - start) * sign > value:
-                yield f"{name}: {before} -> {after} exceeds {value} in {period} s from {start}"
+                yield f"{name}: {before} -> {after} exceeds {value} in {period} s; before: {recent}"
             if after < before:
                 yield from self._needless(name, instant, before, after)
 
