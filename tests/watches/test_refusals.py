@@ -2,6 +2,7 @@
 
 from collections import deque
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -22,6 +23,9 @@ def test_a_refusal_that_passes_is_not_believed(script: Script, refusal: Answer) 
     notes: list[str] = []
     pace = replace(SLOW, refusal_believed=60.0)
     with watching(api, [target("shop", "web")], pace=pace, notes=notes) as watched:
+        # Only a watch that was open has something to believe in.
+        for watched_by in (server, server.autoscalers):
+            eventually(partial(watched_by.count, "watch"), bool)
         server.heads.extend([Answer(), refusal, refusal, refusal])
         server.send(event("MODIFIED", deployment("9", 2)), END)
         eventually(lambda: server.count("watch 9"), lambda count: count >= 4)
