@@ -26,7 +26,7 @@ def test_a_refusal_that_passes_is_not_believed(script: Script, refusal: Answer) 
         # Only a watch that was open has something to believe in.
         for watched_by in (server, server.autoscalers):
             eventually(partial(watched_by.count, "watch"), bool)
-        server.heads.extend([Answer(), refusal, refusal, refusal])
+        server.heads.extend([refusal, refusal, refusal])
         server.send(event("MODIFIED", deployment("9", 2)), END)
         eventually(lambda: server.count("watch 9"), lambda count: count >= 4)
         assert scale_of(watched, "shop", "web").spec_replicas == 2
