@@ -3,7 +3,6 @@
 import os
 import socket
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Self
 
 from autoscaler import clock
@@ -62,12 +61,7 @@ class Notifier:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _send(self, *assignments: str) -> None:

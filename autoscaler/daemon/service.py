@@ -182,7 +182,8 @@ class Daemon:
 
     def _begin(self, config: Config) -> None:
         """Put the first configuration in force."""
-        self._schedule.swap(self._ticks(config), lambda: self._change(config))
+        ticks = self._ticks(config)
+        self._schedule.swap(ticks, lambda: self._change(config, ticks))
 
     def _put_in_force(self, config: Config) -> None:
         """Put another configuration in force.
@@ -195,14 +196,16 @@ class Daemon:
             new = Connections(config, self._surroundings())
             new.watch()
 
+        ticks = self._ticks(config)
+
         def change() -> None:
             self._connections = new
-            self._change(config)
+            self._change(config, ticks)
 
         try:
             # Syncs that wait for each other are no sign of one that hangs.
             self._health.expect({})
-            self._schedule.swap(self._ticks(config), change)
+            self._schedule.swap(ticks, change)
         except BaseException:
             self._health.expect(_periods(self._ticks(self._reload.config)))
             self._connections = old
@@ -212,8 +215,8 @@ class Daemon:
                 (old if self._connections is new else new).close()
         _keep_garbage_collection_rare()
 
-    def _change(self, config: Config) -> None:
-        """Change targets and settings while no sync runs."""
+    def _change(self, config: Config, ticks: Sequence[Tick]) -> None:
+        """Change targets and settings while no sync runs; ``ticks`` are the configuration's."""
         self._connections.cluster.set_targets(config.targets)
         self._metrics.per_target = config.per_target_metrics
         self._metrics.set_targets(config.targets)
@@ -223,7 +226,7 @@ class Daemon:
         if not config.targets:
             for server in (Component.PROMETHEUS, Component.KUBERNETES):
                 self._health.tell(server, ok=True, message="there is no target to ask it for")
-        self._health.expect(_periods(self._ticks(config)))
+        self._health.expect(_periods(ticks))
 
     def _ticks(self, config: Config) -> list[Tick]:
         return [self._tick(slot) for slot in slots_of(config.targets)]

@@ -55,7 +55,7 @@ def main(file: Path, syncs: int, every: int) -> None:
     logs.configure(LogLevel.WARNING, LogFormat.JSON, cast("TextIO", tally))
     with ExitStack() as stack:
         daemon = Daemon(config, Signals(), stack)
-        daemon._change(config)
+        daemon._change(config, daemon._ticks(config))
         _run(daemon, config, syncs, every)
     print(json.dumps({"events": tally.events, "defects": tally.defects}), flush=True)
 

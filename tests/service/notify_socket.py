@@ -3,7 +3,6 @@
 import socket
 import threading
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Self
 
 from tests.controlplane.waiting import wait_until
@@ -42,12 +41,7 @@ class NotifySocket:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         # A shutdown ends the reader's wait; a datagram socket then reads as empty.
         self._socket.shutdown(socket.SHUT_RD)
         self._thread.join()

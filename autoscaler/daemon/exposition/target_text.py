@@ -6,6 +6,7 @@ and one expression per metric, take a tenth of a second.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import attrgetter
 
 from autoscaler.core.observation import ConditionStatus
 from autoscaler.daemon.exposition import families
@@ -29,6 +30,20 @@ def _head(family: Family, *, openmetrics: bool) -> str:
     return f"# HELP {name} {family.meaning}\n# TYPE {name} {family.kind}\n"
 
 
+def _gauge(attribute: str) -> Callable[[str, Sequence[Row]], _Lines]:
+    """Return what writes one number of each state; a target that has none has no line."""
+    value_of = attrgetter(attribute)
+
+    def write(name: str, rows: Sequence[Row]) -> _Lines:
+        return [
+            f"{name}{labels.target}}} {value!r}\n"
+            for labels, state, _ in rows
+            if (value := value_of(state)) is not None
+        ]
+
+    return write
+
+
 def _info(name: str, rows: Sequence[Row]) -> _Lines:
     return [f"{name}{labels.info}}} 1\n" for labels, _, _ in rows]
 
@@ -37,22 +52,6 @@ def _outcome(name: str, rows: Sequence[Row]) -> _Lines:
     return [
         f'{name}{labels.target},outcome="{state.outcome}",reason="{state.reason}"}} 1\n'
         for labels, state, _ in rows
-    ]
-
-
-def _last_success(name: str, rows: Sequence[Row]) -> _Lines:
-    return [
-        f"{name}{labels.target}}} {state.succeeded!r}\n"
-        for labels, state, _ in rows
-        if state.succeeded is not None
-    ]
-
-
-def _current(name: str, rows: Sequence[Row]) -> _Lines:
-    return [
-        f"{name}{labels.target}}} {state.current}\n"
-        for labels, state, _ in rows
-        if state.current is not None
     ]
 
 
@@ -65,28 +64,12 @@ def _proposed(name: str, rows: Sequence[Row]) -> _Lines:
     ]
 
 
-def _stabilized(name: str, rows: Sequence[Row]) -> _Lines:
-    return [
-        f"{name}{labels.target}}} {state.stabilized}\n"
-        for labels, state, _ in rows
-        if state.stabilized is not None
-    ]
-
-
 def _desired(name: str, rows: Sequence[Row]) -> _Lines:
     return [
         f"{name}{labels.target}}} {state.desired}\n"
         for labels, state, _ in rows
         if state.current is not None
     ]
-
-
-def _minimum(name: str, rows: Sequence[Row]) -> _Lines:
-    return [f"{name}{labels.target}}} {state.minimum}\n" for labels, state, _ in rows]
-
-
-def _maximum(name: str, rows: Sequence[Row]) -> _Lines:
-    return [f"{name}{labels.target}}} {state.maximum}\n" for labels, state, _ in rows]
 
 
 def _limited(name: str, rows: Sequence[Row]) -> _Lines:
@@ -106,14 +89,6 @@ def _condition(name: str, rows: Sequence[Row]) -> _Lines:
     ]
 
 
-def _held_until(name: str, rows: Sequence[Row]) -> _Lines:
-    return [
-        f"{name}{labels.target}}} {state.held_until!r}\n"
-        for labels, state, _ in rows
-        if state.held_until is not None
-    ]
-
-
 def _foreign_changes(name: str, rows: Sequence[Row]) -> _Lines:
     return [f"{name}{labels.target}}} {changes}\n" for labels, _, changes in rows]
 
@@ -121,15 +96,15 @@ def _foreign_changes(name: str, rows: Sequence[Row]) -> _Lines:
 _LINES: dict[Family, Callable[[str, Sequence[Row]], _Lines]] = {
     families.TARGET_INFO: _info,
     families.TARGET_OUTCOME: _outcome,
-    families.TARGET_LAST_SUCCESS: _last_success,
-    families.TARGET_CURRENT: _current,
+    families.TARGET_LAST_SUCCESS: _gauge("succeeded"),
+    families.TARGET_CURRENT: _gauge("current"),
     families.TARGET_PROPOSED: _proposed,
-    families.TARGET_STABILIZED: _stabilized,
+    families.TARGET_STABILIZED: _gauge("stabilized"),
     families.TARGET_DESIRED: _desired,
-    families.TARGET_MIN: _minimum,
-    families.TARGET_MAX: _maximum,
+    families.TARGET_MIN: _gauge("minimum"),
+    families.TARGET_MAX: _gauge("maximum"),
     families.TARGET_LIMITED: _limited,
     families.TARGET_CONDITION: _condition,
-    families.TARGET_HELD_UNTIL: _held_until,
+    families.TARGET_HELD_UNTIL: _gauge("held_until"),
     families.TARGET_FOREIGN_CHANGES: _foreign_changes,
 }
