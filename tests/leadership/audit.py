@@ -33,39 +33,53 @@ class Write:
     """Whom a Lease names from then on; None for the write of a scale."""
 
 
-def writes(log: Path, namespace: str) -> list[Write]:
-    """Return the writes in a namespace, in order."""
-    found = []
-    for line in log.read_text().splitlines():
-        event = json.loads(line)
-        if event["objectRef"].get("namespace") != namespace:
-            continue
-        if event["responseStatus"]["code"] not in {200, 201}:
-            continue
-        answer = event["responseObject"]
-        of_lease = event["objectRef"]["resource"] == "leases"
-        holder = answer["spec"].get("holderIdentity", "") if of_lease else None
-        version = int(answer["metadata"]["resourceVersion"])
-        found.append(Write(version, event["user"]["username"], holder))
-    return sorted(found, key=lambda write: write.version)
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What the API server has written down so far of a namespace."""
 
+    log: Path
+    namespace: str
 
-def scales_by_holders(log: Path, namespace: str) -> Counter[str]:
-    """Count the scales that each user wrote, all of which it wrote while holding the Lease.
+    def scales(self) -> Counter[str]:
+        """Count the scales that each user wrote.
 
-    An identity is the user's name, with or without a random part after it.
-    """
-    holder = ""
-    counts: Counter[str] = Counter()
-    terms = 0
-    for write in writes(log, namespace):
-        if write.holder is not None:
-            terms += write.holder not in {"", holder}
-            holder = write.holder
-            continue
-        assert write.user == holder.partition("_")[0], (
-            f"{write.user} wrote a scale at version {write.version} while {holder or 'nobody'} "
-            f"held the Lease, in term {terms}, after {counts}"
-        )
-        counts[write.user] += 1
-    return counts
+        While somebody writes, the log may lack an event that is older than its last one.
+        """
+        return Counter(write.user for write in self._writes() if write.holder is None)
+
+    def scales_by_holders(self) -> Counter[str]:
+        """Count the scales that each user wrote, all of which it wrote while holding the Lease.
+
+        An identity is the user's name, with or without a random part after it.
+        """
+        holder = ""
+        counts: Counter[str] = Counter()
+        terms = 0
+        for write in self._writes():
+            if write.holder is not None:
+                terms += write.holder not in {"", holder}
+                holder = write.holder
+                continue
+            assert write.user == holder.partition("_")[0], (
+                f"{write.user} wrote a scale at version {write.version} while "
+                f"{holder or 'nobody'} held the Lease, in term {terms}, after {counts}"
+            )
+            counts[write.user] += 1
+        return counts
+
+    def _writes(self) -> list[Write]:
+        """Return the writes in their order; the line that the server is at is not one yet."""
+        found = []
+        *lines, _begun = self.log.read_text().split("\n")
+        for line in lines:
+            event = json.loads(line)
+            if event["objectRef"].get("namespace") != self.namespace:
+                continue
+            if event["responseStatus"]["code"] not in {200, 201}:
+                continue
+            answer = event["responseObject"]
+            of_lease = event["objectRef"]["resource"] == "leases"
+            holder = answer["spec"].get("holderIdentity", "") if of_lease else None
+            version = int(answer["metadata"]["resourceVersion"])
+            found.append(Write(version, event["user"]["username"], holder))
+        return sorted(found, key=lambda write: write.version)

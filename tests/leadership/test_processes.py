@@ -1,7 +1,6 @@
 """Two processes that write whenever they may: by the API server's log no two ever do at once."""
 
 import secrets
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,7 +15,7 @@ from tests.controlplane import workloads
 from tests.controlplane.credentials import write_kubeconfig
 from tests.controlplane.server import ControlPlane
 from tests.controlplane.waiting import wait_until
-from tests.leadership.audit import scales_by_holders
+from tests.leadership.audit import Audit
 from tests.leadership.conftest import QUICK, SLACK
 from tests.leadership.processes import WriterProcess
 from tests.leadership.proxy import TcpProxy
@@ -26,7 +25,6 @@ MANY = 20
 """Writes that show that somebody writes."""
 
 Start = Callable[..., WriterProcess]
-Scales = Callable[[], Counter[str]]
 
 
 @pytest.fixture
@@ -63,9 +61,9 @@ def start(audited_plane: ControlPlane, shop: str, tmp_path: Path) -> Iterator[St
 
 
 @pytest.fixture
-def scales(audit_log: Path, shop: str) -> Scales:
-    """Return a function that counts the scales so far, and fails unless all were the holder's."""
-    return lambda: scales_by_holders(audit_log, shop)
+def audit(audit_log: Path, shop: str) -> Audit:
+    """Give the account of who wrote what in the namespace."""
+    return Audit(audit_log, shop)
 
 
 @pytest.fixture
@@ -75,28 +73,26 @@ def proxy(audited_plane: ControlPlane) -> Iterator[TcpProxy]:
         yield proxy
 
 
-def led(start: Start, scales: Scales, **leader_: Any) -> tuple[WriterProcess, WriterProcess]:
+def led(start: Start, audit: Audit, **leader_: Any) -> tuple[WriterProcess, WriterProcess]:
     """Start a leader that writes and a follower that does not."""
     leader = start("left", **leader_)
     leader.wait_for(Standing.LEADER)
     follower = start("right")
     follower.wait_for(Standing.FOLLOWER)
-    await_writes(scales, leader)
-    assert scales()["right"] == 0
+    await_writes(audit, leader)
+    assert audit.scales()["right"] == 0
     return leader, follower
 
 
-def await_writes(scales: Scales, writer: WriterProcess) -> None:
+def await_writes(audit: Audit, writer: WriterProcess) -> None:
     """Wait until somebody has written some scales more."""
-    enough = scales()[writer.identity] + MANY
-    wait_until(f"{writer.identity} writes", lambda: scales()[writer.identity] >= enough)
+    enough = audit.scales()[writer.identity] + MANY
+    wait_until(f"{writer.identity} writes", lambda: audit.scales()[writer.identity] >= enough)
 
 
-def test_who_is_stopped_writes_nothing_after_another_took_over(
-    start: Start, scales: Scales
-) -> None:
+def test_who_is_stopped_writes_nothing_after_another_took_over(start: Start, audit: Audit) -> None:
     """SIGSTOP for longer than the lease, in the middle of writes, one after the other."""
-    leader, follower = led(start, scales)
+    leader, follower = led(start, audit)
     for _ in range(2):
         stopped = clock.monotonic()
         leader.pause()
@@ -105,16 +101,16 @@ def test_who_is_stopped_writes_nothing_after_another_took_over(
         leader.go_on()
         leader.wait_for(Standing.FOLLOWER, after=took)
         leader, follower = follower, leader
-        await_writes(scales, leader)
+        await_writes(audit, leader)
     assert leader.stop() == follower.stop() == 0
-    scales()
+    audit.scales_by_holders()
 
 
 def test_who_is_stopped_while_it_connects_writes_nothing_when_it_goes_on(
-    start: Start, scales: Scales, proxy: TcpProxy
+    start: Start, audit: Audit, proxy: TcpProxy
 ) -> None:
     """The gate was open when the connection was begun; it is shut when the body would be sent."""
-    leader, follower = led(start, scales, url=proxy.url, pause=0.1)
+    leader, follower = led(start, audit, url=proxy.url, pause=0.1)
     # Between two writes, so that the next ones begin with a connection.
     proxy.cut()
     proxy.hold()
@@ -127,16 +123,16 @@ def test_who_is_stopped_while_it_connects_writes_nothing_when_it_goes_on(
     proxy.wait_answered(DEPLOYMENTS)
     leader.go_on()
     leader.wait_for(Standing.FOLLOWER, after=took)
-    await_writes(scales, follower)
+    await_writes(audit, follower)
     assert leader.stop() == follower.stop() == 0
-    scales()
+    audit.scales_by_holders()
 
 
 def test_who_is_cut_off_writes_nothing_after_another_took_over(
-    start: Start, scales: Scales, proxy: TcpProxy
+    start: Start, audit: Audit, proxy: TcpProxy
 ) -> None:
     """Its packets get lost, also those on their way; connected again, it follows."""
-    leader, follower = led(start, scales, url=proxy.url)
+    leader, follower = led(start, audit, url=proxy.url)
     lost = clock.monotonic()
     proxy.hold()
     took = follower.wait_for(Standing.LEADER)
@@ -146,14 +142,12 @@ def test_who_is_cut_off_writes_nothing_after_another_took_over(
     proxy.release()
     proxy.mend()
     leader.wait_for(Standing.FOLLOWER)
-    await_writes(scales, follower)
+    await_writes(audit, follower)
     assert leader.stop() == follower.stop() == 0
-    scales()
+    audit.scales_by_holders()
 
 
-def test_by_default_a_dead_leader_is_replaced_within_20_seconds(
-    start: Start, scales: Scales
-) -> None:
+def test_by_default_a_dead_leader_is_replaced_within_20_seconds(start: Start, audit: Audit) -> None:
     """SIGKILL: 15 s of its lease, and at most 2.4 s until the last renewal was seen.
 
     After SIGTERM, exit code 0, it is about the retry period.
@@ -173,4 +167,4 @@ def test_by_default_a_dead_leader_is_replaced_within_20_seconds(
     assert follower.stop() == 0
     assert third.wait_for(Standing.LEADER) - stopped < 5
     assert third.stop() == 0
-    scales()
+    audit.scales_by_holders()
