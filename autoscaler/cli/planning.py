@@ -65,6 +65,8 @@ def print_plan(file: Path, names: Sequence[str], *, explain: bool, as_json: bool
         return 1
     if as_json:
         print(json.dumps([record(result) for result in results], indent=2))
+    elif not results:
+        print(f"{file} names no targets")
     elif explain:
         print("\n\n".join(explain_result(result) for result in results))
     else:

@@ -4,9 +4,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from autoscaler.config import Config, ConfigError, load
+from autoscaler.adapters.cluster import ConnectError, find_api_server
+from autoscaler.config import Config, ConfigError, KubernetesSettings, load
 from autoscaler.config.pod_namespace import ANYWHERE, pod_namespace
-from autoscaler.config.security import warnings_of
+from autoscaler.config.security import warnings_of, warnings_of_access
 
 
 def validate_files(files: Sequence[Path]) -> int:
@@ -20,7 +21,11 @@ def validate_files(files: Sequence[Path]) -> int:
             print(error, file=sys.stderr)
         else:
             print(f"{file}: valid, {_counted(config)}")
-            for warning in [*_election_warnings(config), *warnings_of(config)]:
+            for warning in (
+                *_election_warnings(config),
+                *warnings_of(config),
+                *_access_warnings(config.kubernetes),
+            ):
                 print(f"{file}: warning: {warning}", file=sys.stderr)
     return 2 if invalid else 0
 
@@ -36,6 +41,15 @@ def _election_warnings(config: Config) -> list[str]:
     if config.leader_election.namespace != ANYWHERE:
         return []
     return ["leaderElection.namespace is that of the daemon's pod; outside of a pod `run` needs it"]
+
+
+def _access_warnings(settings: KubernetesSettings) -> list[str]:
+    """Warn of the kubeconfig that `run` would use; where there is none, nobody asks for it."""
+    try:
+        server = find_api_server(settings.kubeconfig, settings.context)
+    except ConnectError:
+        return []
+    return warnings_of_access(server.origin, server.secrets, verified=server.verified)
 
 
 def _counted(config: Config) -> str:

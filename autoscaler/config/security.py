@@ -1,7 +1,10 @@
-"""What a valid configuration leaves open to others: warnings, said at every start and reload."""
+"""What is left open to others: warnings, said by `validate` and by the daemon.
+
+Those of a configuration come at every start and reload; the way to the cluster is taken once.
+"""
 
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from autoscaler.config.settings import Config
@@ -9,11 +12,7 @@ from autoscaler.config.settings import Config
 
 def warnings_of(config: Config) -> list[str]:
     """Return a sentence for each secret that others can get at, and for each check left out."""
-    warnings = [
-        f"{key}: {fault}"
-        for key, path in _secrets(config)
-        if path is not None and (fault := _fault_of(path)) is not None
-    ]
+    warnings = _open_ones((key, path) for key, path in _secrets(config) if path is not None)
     if config.prometheus.tls.insecure_skip_verify:
         warnings.append(
             "prometheus.tls.insecureSkipVerify: any certificate is trusted, so that anyone on the "
@@ -23,13 +22,34 @@ def warnings_of(config: Config) -> list[str]:
     return warnings
 
 
+def warnings_of_access(
+    origin: str, secrets: Iterable[tuple[str, Path]], *, verified: bool
+) -> list[str]:
+    """Return the same of the way to the API server, which ``origin`` names.
+
+    ``secrets`` are files that hold credentials, each with its name; ``verified`` tells whether
+    the server has to prove who it is.
+    """
+    warnings = _open_ones(secrets)
+    if not verified:
+        warnings.append(
+            f"{origin}: insecure-skip-tls-verify is set, so that anyone on the way to the API "
+            "server can read the credentials and answer in its place; name the authority in "
+            "certificate-authority instead"
+        )
+    return warnings
+
+
+def _open_ones(secrets: Iterable[tuple[str, Path]]) -> list[str]:
+    return [f"{name}: {fault}" for name, path in secrets if (fault := _fault_of(path)) is not None]
+
+
 def _secrets(config: Config) -> Iterator[tuple[str, Path | None]]:
     prometheus = config.prometheus
     basic = prometheus.basic_auth
     yield "prometheus.bearerTokenFile", prometheus.bearer_token_file
     yield "prometheus.basicAuth.passwordFile", None if basic is None else basic.password_file
     yield "prometheus.tls.keyFile", prometheus.tls.key_file
-    yield "kubernetes.kubeconfig", config.kubernetes.kubeconfig
 
 
 def _fault_of(path: Path) -> str | None:

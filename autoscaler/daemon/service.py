@@ -3,19 +3,19 @@
 import gc
 import math
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 
 import structlog
 from structlog.typing import FilteringBoundLogger
 
 from autoscaler import clock
+from autoscaler.adapters.cluster import Api, ApiServer, find_api_server
 from autoscaler.app.ports import Reporter, World
 from autoscaler.app.slots import Slot, slots_of
 from autoscaler.app.sync import Syncer
 from autoscaler.config import Address, Config
-from autoscaler.config.security import warnings_of
-from autoscaler.core.spec import Flags
+from autoscaler.config.security import warnings_of, warnings_of_access
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.events import EventCounts
 from autoscaler.daemon.exposition import Listener, Metrics, RequestsSeen, Site
@@ -27,7 +27,7 @@ from autoscaler.daemon.reload import Reload
 from autoscaler.daemon.reporting import LogReporter, Reporters
 from autoscaler.daemon.schedule import Schedule, Tick
 from autoscaler.daemon.signals import Signals
-from autoscaler.daemon.world import Connections, Surroundings
+from autoscaler.daemon.world import Connections, Surroundings, watch, watched_cluster
 
 LONGEST_SYNC_SECONDS = 30.0
 """However long the period, a sync takes no longer: what it read would be old by then."""
@@ -68,18 +68,23 @@ class Daemon:
         self._warn(config)
         if config.listen is not None:
             self._listen(config.listen, stack)
-        self._leadership = self._stand_for_election(config, stack)
-        self._connections = Connections(config, self._surroundings())
-        if self._connections.insecure is not None:
-            self._announcements.insecure(self._connections.insecure)
+        self._seen = RequestsSeen(self._metrics.instruments, self._health)
+        # Settled once: another cluster has another Lease and other histories.
+        server = find_api_server(config.kubernetes.kubeconfig, config.kubernetes.context)
+        self._leadership = self._stand_for_election(config, server, stack)
+        self._around = self._surroundings()
+        self._api = self._open(server, stack)
+        cluster = watched_cluster(self._api, config.targets, self._around)
+        self._cluster = stack.enter_context(closing(cluster))
+        self._connections = Connections(config, self._api, self._around)
         stack.callback(self._close_connections)
         memory = open_memory(config, self._announcements, self._metrics, stack)
         self._journal = memory.journal
         self._metrics.ask_for_events(self._events_so_far)
-        self._connections.watch()
+        watch(self._cluster, signals.stop)
         self._syncer = stack.enter_context(
             Syncer(
-                self._flags(config),
+                config.flags,
                 self._world(),
                 signals.stop,
                 config.kubernetes.max_writes_per_second,
@@ -95,17 +100,18 @@ class Daemon:
     def run(self) -> None:
         """Sync until a signal says stop."""
         config = self._reload.config
+        led = self._leading()
         self._begin(config)
         _keep_garbage_collection_rare()
         self._announcements.serving(config)
-        led = self._leading()
         while not self._signals.stop.wait(_LOOK_SECONDS):
-            self._schedule.follow_clock()
+            self._schedule.look()
             led, before = self._leading(), led
             if led and not before:
                 self._schedule.hasten()
             self._look_after_health()
-            self._reload.look(asked=self._signals.take_reload())
+            if self._reload.look(clock.monotonic(), asked=self._signals.take_reload()):
+                _keep_garbage_collection_rare()
         self._announcements.stopping()
 
     def announce_end(self) -> None:
@@ -120,13 +126,27 @@ class Daemon:
         stack.enter_context(listener)
         self._announcements.listening(replace(address, port=listener.port))
 
-    def _stand_for_election(self, config: Config, stack: ExitStack) -> Leadership | None:
+    def _open(self, server: ApiServer, stack: ExitStack) -> Api:
+        for sentence in warnings_of_access(server.origin, server.secrets, verified=server.verified):
+            self._announcements.insecure(sentence)
+        return stack.enter_context(self._connect(server))
+
+    def _connect(self, server: ApiServer) -> Api:
+        return server.connect(
+            stop=self._signals.stop,
+            on_request=self._seen.kubernetes,
+            on_retry=self._metrics.instruments.kubernetes_retry,
+        )
+
+    def _stand_for_election(
+        self, config: Config, server: ApiServer, stack: ExitStack
+    ) -> Leadership | None:
         if not config.leader_election.enabled:
             return None
         return stack.enter_context(
             standing_for_election(
                 config.leader_election,
-                config.kubernetes,
+                self._connect(server),
                 self._announcements.leadership,
                 self._announcements.fault,
             )
@@ -136,9 +156,9 @@ class Daemon:
         leadership = self._leadership
         return Surroundings(
             stop=self._signals.stop,
-            seen=RequestsSeen(self._metrics.instruments, self._health),
+            seen=self._seen,
             instruments=self._metrics.instruments,
-            on_note=self._announcements.not_watched,
+            on_note=self._announcements.watched,
             on_event_note=self._announcements.events,
             may_write_until=_always if leadership is None else leadership.may_write_until,
             leading=self._leading,
@@ -147,8 +167,11 @@ class Daemon:
     def _leading(self) -> bool:
         return self._leadership is None or self._leadership.leading()
 
+    def _leads_since(self) -> float | None:
+        return -math.inf if self._leadership is None else self._leadership.leads_since()
+
     def _world(self) -> World:
-        prometheus, cluster = self._connections.prometheus, self._connections.cluster
+        prometheus, cluster = self._connections.prometheus, self._cluster
         reporters: list[Reporter] = [LogReporter(self._log), self._metrics.reporter]
         if self._connections.events is not None:
             reporters.append(self._connections.events)
@@ -160,7 +183,7 @@ class Daemon:
             pods=cluster,
             reporter=Reporters(reporters, self._log),
             journal=self._journal,
-            leading=self._leading,
+            leads_since=self._leads_since,
         )
 
     def _events_so_far(self) -> EventCounts:
@@ -177,51 +200,42 @@ class Daemon:
         for sentence in warnings_of(config):
             self._announcements.insecure(sentence)
 
-    def _flags(self, config: Config) -> Flags:
-        return replace(config.flags, other_instances=self._leadership is not None)
-
     def _begin(self, config: Config) -> None:
         """Put the first configuration in force."""
         ticks = self._ticks(config)
         self._schedule.swap(ticks, lambda: self._change(config, ticks))
 
     def _put_in_force(self, config: Config) -> None:
-        """Put another configuration in force.
-
-        Raises ConnectError or HangingSyncError where that cannot be; the one before stays then.
-        """
-        self._warn(config)
+        """Put another configuration in force; the one before stays where this raises."""
         old = new = self._connections
         if not old.serves(config):
-            new = Connections(config, self._surroundings())
-            new.watch()
-
+            new = Connections(config, self._api, self._around)
         ticks = self._ticks(config)
 
         def change() -> None:
             self._connections = new
             self._change(config, ticks)
 
+        # What follows takes up to `HANGS_AFTER_SECONDS`, and the watchdog is not fed meanwhile.
+        self._look_after_health()
         try:
-            # Syncs that wait for each other are no sign of one that hangs.
-            self._health.expect({})
-            self._schedule.swap(ticks, change)
+            with self._health.suspended():
+                self._schedule.swap(ticks, change)
         except BaseException:
-            self._health.expect(_periods(self._ticks(self._reload.config)))
             self._connections = old
             raise
         finally:
             if old is not new:
                 (old if self._connections is new else new).close()
-        _keep_garbage_collection_rare()
+        self._warn(config)
 
     def _change(self, config: Config, ticks: Sequence[Tick]) -> None:
         """Change targets and settings while no sync runs; ``ticks`` are the configuration's."""
-        self._connections.cluster.set_targets(config.targets)
+        self._cluster.set_targets(config.targets)
         self._metrics.per_target = config.per_target_metrics
         self._metrics.set_targets(config.targets)
         writes = config.kubernetes.max_writes_per_second
-        self._syncer.change(self._flags(config), self._world(), config.targets, writes)
+        self._syncer.change(config.flags, self._world(), config.targets, writes)
         self._syncer.register_at_hand(config.targets)
         if not config.targets:
             for server in (Component.PROMETHEUS, Component.KUBERNETES):
@@ -243,7 +257,7 @@ class Daemon:
         return tick
 
     def _look_after_health(self) -> None:
-        synced = self._connections.synced
+        synced = self._cluster.wait_synced(clock.monotonic())
         message = "all that can be watched is at hand" if synced else "watches are not there yet"
         self._health.tell(Component.CACHES, ok=synced, message=message)
         if self._health.stalled() is None:
@@ -268,11 +282,12 @@ def _always() -> float:
 
 
 def _keep_garbage_collection_rare() -> None:
-    """Leave what lives as long as the process out of collections, and collect less often.
+    """Leave what lives long out of collections, and collect less often.
 
     With thousands of targets a full collection costs as much as a sync; syncs make hardly any
-    cycles.
+    cycles.  What a reload has replaced is freed before.
     """
+    gc.unfreeze()
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 50)

@@ -14,7 +14,7 @@ from autoscaler.adapters.cluster.events import Events
 from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
 from autoscaler.app.plan import NoWrites
 from autoscaler.app.ports import Reporter, World
-from autoscaler.config import Config, KubernetesSettings, PrometheusSettings
+from autoscaler.config import Config, PrometheusSettings
 from autoscaler.core.target import Target
 from autoscaler.daemon.events import EventReporter
 from autoscaler.daemon.exposition import Instruments, RequestsSeen
@@ -23,11 +23,6 @@ SYNCED_WITHIN_SECONDS = 10.0
 """How long the first sync waits for the watches; what is not there by then is read."""
 
 _STOP_CHECK_SECONDS = 0.2
-
-_INSECURE = (
-    "{}: insecure-skip-tls-verify is set, so that anyone on the way to the API server can read the "
-    "credentials and answer in its place; name the authority in certificate-authority instead"
-)
 
 
 @contextmanager
@@ -53,40 +48,45 @@ class Surroundings:
     """What connections need of the daemon.
 
     ``may_write_until`` and ``leading`` are the gate before every write and every Event;
-    ``on_note`` is told in sentences what cannot be watched, ``on_event_note`` that Events cannot
-    be written.
+    ``on_note`` is told whether something can be watched, ``on_event_note`` whether Events can be
+    written, each with a sentence.
     """
 
     stop: threading.Event
     seen: RequestsSeen
     instruments: Instruments
-    on_note: Callable[[str], None]
-    on_event_note: Callable[[str], None]
+    on_note: Callable[[bool, str], None]
+    on_event_note: Callable[[bool, str], None]
     may_write_until: Callable[[], float] = lambda: math.inf
     leading: Callable[[], bool] = lambda: True
 
 
+def watched_cluster(api: Api, targets: Sequence[Target], around: Surroundings) -> WatchedCluster:
+    """Return what is known of the cluster for as long as the daemon runs; nothing is asked yet."""
+    scales = Scales(api, around.may_write_until)
+    return WatchedCluster(api, scales, Pods(api), targets, on_note=around.on_note)
+
+
+def watch(cluster: WatchedCluster, stop: threading.Event) -> None:
+    """Begin the watches, and wait for them a while; what is not there by then is read."""
+    cluster.start()
+    until = clock.monotonic() + SYNCED_WITHIN_SECONDS
+    while not stop.is_set() and clock.monotonic() < until:
+        if cluster.wait_synced(min(until, clock.monotonic() + _STOP_CHECK_SECONDS)):
+            break
+
+
 class Connections:
-    """The connections of a running daemon: Prometheus, the watched cluster, and its Events."""
+    """What another configuration may replace: the way to Prometheus, and who writes Events.
 
-    def __init__(self, config: Config, around: Surroundings) -> None:
-        """Prepare what the configuration names; nothing is asked yet.
+    Which cluster it is stays as it was: the Lease and the histories belong to it.
+    """
 
-        Raises ConnectError when there is no usable way to a cluster.
-        """
+    def __init__(self, config: Config, api: Api, around: Surroundings) -> None:
+        """Prepare what the configuration names; nothing is asked yet."""
         self._settings = _settings(config)
-        self._stop = around.stop
         with ExitStack() as opened:
-            api = opened.enter_context(closing(_watching_api(config.kubernetes, around)))
-            self.insecure = None if api.verified else _INSECURE.format(api.origin)
-            """A warning for the operator, if the API server need not prove who it is."""
             self.prometheus = opened.enter_context(closing(_reader(config.prometheus, around)))
-            scales = Scales(api, around.may_write_until)
-            self.cluster = opened.enter_context(
-                closing(
-                    WatchedCluster(api, scales, Pods(api), config.targets, on_note=around.on_note)
-                )
-            )
             self.events: EventReporter | None = None
             if config.events:
                 self.events = opened.enter_context(
@@ -102,40 +102,14 @@ class Connections:
         """Tell whether these are the connections that a configuration names."""
         return _settings(config) == self._settings
 
-    def watch(self) -> None:
-        """Begin the watches, and wait for them a while; what is not there by then is read."""
-        self.cluster.start()
-        until = clock.monotonic() + SYNCED_WITHIN_SECONDS
-        while not self._stop.is_set() and clock.monotonic() < until:
-            if self.cluster.wait_synced(min(until, clock.monotonic() + _STOP_CHECK_SECONDS)):
-                break
-
-    @property
-    def synced(self) -> bool:
-        """Whether all that can be watched is at hand."""
-        return self.cluster.wait_synced(clock.monotonic())
-
     def close(self) -> None:
-        """Write the Events that are left, end the watches and close the connections."""
+        """Write the Events that are left, for seconds at most, and close the connections."""
         self._opened.close()
 
 
 def _settings(config: Config) -> tuple[object, ...]:
-    """Return the part of a configuration that connections depend on.
-
-    Which cluster it is they learn once: the Lease and the histories belong to it.
-    """
+    """Return the part of a configuration that `Connections` depend on."""
     return (config.prometheus, config.events)
-
-
-def _watching_api(settings: KubernetesSettings, around: Surroundings) -> Api:
-    return connect(
-        settings.kubeconfig,
-        settings.context,
-        stop=around.stop,
-        on_request=around.seen.kubernetes,
-        on_retry=around.instruments.kubernetes_retry,
-    )
 
 
 def _reader(settings: PrometheusSettings, around: Surroundings) -> PrometheusReader:

@@ -226,6 +226,13 @@ def test_plan_of_an_unknown_target_lists_the_known(
     assert f"{namespace}/Deployment/worker" in ran.stderr
 
 
+def test_plan_of_no_targets_says_so(tmp_path: Path, environment: Mapping[str, str]) -> None:
+    """A table of nothing would leave open whether anything was looked at."""
+    file = write_config(tmp_path / "none.yaml", queue_config("http://127.0.0.1:1", "shop"))
+    ran = autoscaler("plan", "-c", str(file), environment=environment)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"{file} names no targets\n", "")
+
+
 def test_plan_of_one_target_knows_its_neighbours(
     plan_file: Path, admin_api: Api, namespace: str, environment: Mapping[str, str]
 ) -> None:

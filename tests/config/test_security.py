@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.config.security import warnings_of
-from tests.config.documents import loaded, prometheus, top
+from autoscaler.config.security import warnings_of, warnings_of_access
+from tests.config.documents import loaded, prometheus
 
 SECRET = "hunter2hunter2"  # noqa: S105 - what must not be seen
 
@@ -27,7 +27,6 @@ def secret(folder: Path, name: str, mode: int) -> None:
             prometheus("basicAuth: {username: a, passwordFile: s}\n"),
         ),
         ("prometheus.tls.keyFile", prometheus("tls: {certFile: s, keyFile: s}\n")),
-        ("kubernetes.kubeconfig", top("kubernetes: {kubeconfig: s}\n")),
     ],
 )
 def test_every_secret_file(tmp_path: Path, key: str, text: str) -> None:
@@ -84,3 +83,14 @@ def test_certificates_that_are_not_verified(tmp_path: Path) -> None:
     (warning,) = warnings_of(loaded(tmp_path, prometheus("tls: {insecureSkipVerify: true}\n")))
     assert warning.startswith("prometheus.tls.insecureSkipVerify: any certificate is trusted")
     assert warnings_of(loaded(tmp_path, prometheus("tls: {serverName: a}\n"))) == []
+
+
+def test_the_way_to_the_cluster(tmp_path: Path) -> None:
+    """The same of what a kubeconfig names, and of an API server that anyone may pretend to be."""
+    for name, mode in (("open", 0o644), ("closed", 0o600)):
+        secret(tmp_path, name, mode)
+    secrets = [("kubeconfig", tmp_path / name) for name in ("closed", "open", "missing")]
+    readable, unverified = warnings_of_access("context a", secrets, verified=False)
+    assert readable.startswith(f"kubeconfig: {tmp_path}/open can be read by every user")
+    assert unverified.startswith("context a: insecure-skip-tls-verify is set, so that anyone")
+    assert warnings_of_access("context a", secrets[:1], verified=True) == []

@@ -135,6 +135,11 @@ def _json(response: requests.Response) -> Json:
     return body
 
 
+def noting(notes: list[str]) -> Callable[[bool, str], None]:
+    """Return what puts a note down, with a word before it where it is good news."""
+    return lambda good, note: notes.append(f"good: {note}" if good else note)
+
+
 def eventually(look: Callable[[], T], wanted: Callable[[T], bool], seconds: float = 30.0) -> T:
     """Look until what is seen is wanted, and return it."""
     deadline = time.monotonic() + seconds

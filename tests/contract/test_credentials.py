@@ -1,13 +1,10 @@
 """Credentials that are no use: a sentence that names where they are, and never what they are."""
 
-import json
-import stat
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Failure, Scales, connect
@@ -68,7 +65,7 @@ def test_a_rotation_to_a_bad_token_is_told_and_mended(tmp_path: Path) -> None:
     ):
         scales = Scales(api)
         assert api.origin
-        api._credentials.authorization()
+        api._credentials.access(clock.monotonic())
         token.write_text("two\nthree")
         answer = scales.read("shop", WEB, clock.monotonic() + 5)
         assert answer == Unavailable(f"the token in the file {token} {FAULT}")
@@ -126,61 +123,35 @@ def test_the_text_of_an_exception_is_not_repeated(error: Exception) -> None:
     assert failed.uncertain
 
 
-@pytest.mark.parametrize(
-    "script",
-    ["echo s3cret-plugin >&2; exit 3", "echo s3cret-plugin", "echo '{\"status\": {}}'"],
-)
-def test_a_failing_exec_plugin_prints_nothing_of_the_clients(tmp_path: Path, script: str) -> None:
-    """The only word of it is our sentence; logging is left as it was."""
-    plugin = tmp_path / "plugin"
-    plugin.write_text(f"#!/bin/sh\n{script}\n")
-    plugin.chmod(plugin.stat().st_mode | stat.S_IXUSR)
-    run = {"apiVersion": "client.authentication.k8s.io/v1", "command": str(plugin)}
-    with ScriptedServer(scale(1)) as server:
-        kubeconfig = server.write_kubeconfig(tmp_path / "k", exec=run)
-    program = (
-        "import logging, pathlib, sys\n"
-        "from autoscaler.adapters.cluster import ConnectError, connect\n"
-        "try:\n"
-        "    connect(pathlib.Path(sys.argv[1]))\n"
-        "except ConnectError as error:\n"
-        "    print(error)\n"
-        "root = logging.getLogger()\n"
-        "print(root.handlers, root.filters)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(kubeconfig)],
-        capture_output=True,
-        text=True,
-        check=True,
-        stdin=subprocess.DEVNULL,
-    )
-    assert done.stderr == ""
-    assert done.stdout == (
-        f'context "main" of {kubeconfig} cannot be used: its exec plugin gave no credentials\n'
-        "[] []\n"
-    )
-
-
-def test_a_plugin_that_fails_later_prints_nothing_either(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
-) -> None:
-    """A plugin that runs again, since its token expired, is as quiet."""
-    plugin, first = tmp_path / "plugin", tmp_path / "first"
-    credential = {
-        "apiVersion": "client.authentication.k8s.io/v1",
-        "kind": "ExecCredential",
-        "status": {"token": "old", "expirationTimestamp": "2020-01-01T00:00:00Z"},
+def write_contexts(path: Path, server: str, current: str, **tokens: str) -> Path:
+    """Write a kubeconfig with a context for each token, all of one server."""
+    config = {
+        "clusters": [{"name": "c", "cluster": {"server": server}}],
+        "users": [{"name": name, "user": {"token": token}} for name, token in tokens.items()],
+        "contexts": [{"name": name, "context": {"cluster": "c", "user": name}} for name in tokens],
+        "current-context": current,
     }
-    first.write_text(json.dumps(credential))
-    plugin.write_text(f"#!/bin/sh\ncat {first} && rm {first}\n")
-    plugin.chmod(plugin.stat().st_mode | stat.S_IXUSR)
-    run = {"apiVersion": "client.authentication.k8s.io/v1", "command": str(plugin)}
-    with (
-        ScriptedServer(scale(1)) as server,
-        connect(server.write_kubeconfig(tmp_path / "k", exec=run)) as api,
-    ):
-        Scales(api).read("shop", WEB, clock.monotonic() + 5)
-    assert not first.exists()
-    assert capfd.readouterr().err == ""
-    assert [record for record in caplog.records if record.name == "root"] == []
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+def test_a_rejected_token_is_replaced_by_that_of_the_same_context(tmp_path: Path) -> None:
+    """Who chooses another current-context meanwhile does not send its token to this server."""
+    rejected = failure(401, "Unauthorized", "Unauthorized")
+    with ScriptedServer(rejected, scale(2)) as server:
+        kubeconfig = write_contexts(tmp_path / "k", server.url, "one", one="first", two="other")
+        with connect(kubeconfig) as api:
+            write_contexts(kubeconfig, server.url, "two", one="second", two="other")
+            assert isinstance(Scales(api).read("shop", WEB, clock.monotonic() + 5), Scale)
+    assert [asked.authorization for asked in server.asked] == ["Bearer first", "Bearer second"]
+
+
+def test_a_token_of_another_server_is_not_sent_to_this_one(tmp_path: Path) -> None:
+    """Which server it is takes a restart."""
+    with ScriptedServer(failure(401, "Unauthorized", "Unauthorized")) as server:
+        kubeconfig = write_contexts(tmp_path / "k", server.url, "one", one="first")
+        with connect(kubeconfig) as api:
+            write_contexts(kubeconfig, "http://127.0.0.1:1", "one", one="second")
+            answer = Scales(api).read("shop", WEB, clock.monotonic() + 5)
+    assert isinstance(answer, Unavailable)
+    assert [asked.authorization for asked in server.asked] == ["Bearer first"]

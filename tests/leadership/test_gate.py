@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Api, Scales, connect
+from autoscaler.adapters.cluster import Api, Failure, Scales, connect
 from autoscaler.core.observation import Scale
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import NOT_LEADING, NotWritten, WriteFailed, WriteOutcome, Written
@@ -123,7 +123,9 @@ def test_the_kernel_gives_up_what_we_have_given_up(play: Play) -> None:
     """Else it would send a request again for a quarter of an hour, also after it was closed."""
     server, api = play(scale(4, "8"))
     assert isinstance(write(api, Gate(FOR_EVER)), Written)
-    pool = api._client.rest_client.pool_manager.connection_from_url(server.url)
+    access = api._credentials.access(clock.monotonic())
+    assert not isinstance(access, Failure)
+    pool = access.client.rest_client.pool_manager.connection_from_url(server.url)
     assert pool.pool is not None
     idle = pool.pool.get()
     assert idle is not None

@@ -27,14 +27,17 @@ class KeyPair:
     key: Path
 
 
-def self_signed(folder: Path, name: str) -> KeyPair:
-    """Make a certificate for a DNS name, for servers and clients, that is its own authority."""
+def self_signed(folder: Path, name: str, group: str = "tests") -> KeyPair:
+    """Make a certificate for a DNS name, for servers and clients, that is its own authority.
+
+    To an API server that trusts it, the name is a user's, in the group.
+    """
     pair = KeyPair(folder / f"{name}.crt", folder / f"{name}.key")
     subprocess.run(
         [
             *(required_program("openssl"), "req", "-x509", "-newkey", "ec"),
             *("-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"),
-            *("-subj", f"/CN={name}", "-addext", f"subjectAltName=DNS:{name}"),
+            *("-subj", f"/O={group}/CN={name}", "-addext", f"subjectAltName=DNS:{name}"),
             *("-keyout", str(pair.key), "-out", str(pair.certificate)),
         ],
         check=True,

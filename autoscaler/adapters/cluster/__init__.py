@@ -5,7 +5,12 @@ they would read at hand.
 """
 
 from autoscaler.adapters.cluster.api import Api
-from autoscaler.adapters.cluster.connection import ConnectError, connect
+from autoscaler.adapters.cluster.connection import (
+    ApiServer,
+    ConnectError,
+    connect,
+    find_api_server,
+)
 from autoscaler.adapters.cluster.failures import Failure
 from autoscaler.adapters.cluster.leases import Lease, Leases
 from autoscaler.adapters.cluster.pod_lists import Pods
@@ -14,6 +19,7 @@ from autoscaler.adapters.cluster.watched import WatchedCluster
 
 __all__ = [
     "Api",
+    "ApiServer",
     "ConnectError",
     "Failure",
     "Lease",
@@ -22,4 +28,5 @@ __all__ = [
     "Scales",
     "WatchedCluster",
     "connect",
+    "find_api_server",
 ]

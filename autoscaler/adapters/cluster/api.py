@@ -3,17 +3,19 @@
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from typing import Self, cast
+from typing import Self, TypeVar, cast
 from urllib.parse import urlencode, urlsplit
 
 import urllib3
-from kubernetes.client import ApiClient, Configuration
+from kubernetes.client import Configuration
 
 from autoscaler import __version__, clock
 from autoscaler.adapters.cluster import failures
-from autoscaler.adapters.cluster.credentials import Credentials
+from autoscaler.adapters.cluster.credentials import Access, Credentials
 from autoscaler.adapters.cluster.failures import Failure, JsonObject
 from autoscaler.adapters.cluster.patience import Patience
+
+T = TypeVar("T")
 
 _SHORTEST_TIMEOUT = 0.001
 """Below this nothing is begun; a timeout of 0 would mean none at all to the client."""
@@ -43,7 +45,6 @@ class Api:
         on_request: OnRequest = lambda *_: None,
         on_retry: Callable[[], None] = lambda: None,
     ) -> None:
-        self._client = ApiClient(configuration)
         self._url = str(configuration.host).rstrip("/")
         self._credentials = credentials
         self.request_timeout = request_timeout
@@ -53,8 +54,6 @@ class Api:
         """The server's URL, for messages."""
         self.origin = origin
         """Where the configuration comes from, for messages."""
-        self.verified = bool(configuration.verify_ssl)
-        """Whether the server has to prove who it is."""
         self.patience = Patience(stop or threading.Event(), on_retry=on_retry)
 
     def __enter__(self) -> Self:
@@ -65,7 +64,7 @@ class Api:
 
     def close(self) -> None:
         """Close the idle connections."""
-        self._client.close()  # type: ignore[no-untyped-call] # the client is half typed
+        self._credentials.close()
 
     def get(
         self, path: str, deadline: float, query: Mapping[str, str] | None = None
@@ -91,17 +90,10 @@ class Api:
         broken off, and the server does nothing.
         """
         url = f"{self._url}{path}{f'?{urlencode(query)}' if query else ''}"
-        sent = self._credentials.authorization()
-        if isinstance(sent, Failure):
-            return sent
         content = None if body is None else _Content(body, content_type, may_send)
-        answer = self._exchange(method, url, deadline, sent, content)
-        if isinstance(answer, Failure) and answer.status == 401 and self._credentials.renewed(sent):
-            other = self._credentials.authorization()
-            if isinstance(other, Failure):
-                return other
-            answer = self._exchange(method, url, deadline, other, content)
-        return answer
+        return self._accepted(
+            lambda access: self._exchange(method, url, deadline, access, content), deadline
+        )
 
     def stream(
         self, path: str, query: Mapping[str, str], timeout: float
@@ -111,21 +103,27 @@ class Api:
         ``timeout`` is the seconds that the server has for the head of its answer.
         """
         url = f"{self._url}{path}?{urlencode(query)}"
-        sent = self._credentials.authorization()
-        if isinstance(sent, Failure):
-            return sent
-        answer = self._begin(url, timeout, sent)
-        if isinstance(answer, Failure) and answer.status == 401 and self._credentials.renewed(sent):
-            other = self._credentials.authorization()
-            answer = other if isinstance(other, Failure) else self._begin(url, timeout, other)
-        return answer
+        return self._accepted(
+            lambda access: self._begin(url, timeout, access), clock.monotonic() + timeout
+        )
 
-    def _begin(
-        self, url: str, timeout: float, authorization: str | None
-    ) -> urllib3.HTTPResponse | Failure:
+    def _accepted(self, send: Callable[[Access], T | Failure], deadline: float) -> T | Failure:
+        """Send a request, and once more if other credentials are there than those rejected."""
+        access = self._credentials.access(deadline)
+        if isinstance(access, Failure):
+            return access
+        answer = send(access)
+        if not isinstance(answer, Failure) or not answer.rejected:
+            return answer
+        other = self._credentials.renewed(access, deadline)
+        if other is None:
+            return answer
+        return other if isinstance(other, Failure) else send(other)
+
+    def _begin(self, url: str, timeout: float, access: Access) -> urllib3.HTTPResponse | Failure:
         began = clock.monotonic()
         try:
-            response = self._send("GET", url, _headers(authorization), timeout)
+            response = self._send("GET", url, access, timeout)
             if 200 <= response.status <= 299:
                 self._tell("WATCH", response.status, began)
                 return response
@@ -143,18 +141,15 @@ class Api:
         method: str,
         url: str,
         deadline: float,
-        authorization: str | None,
+        access: Access,
         content: "_Content | None",
     ) -> JsonObject | Failure:
         timeout = min(self.request_timeout, deadline - clock.monotonic())
         if timeout < _SHORTEST_TIMEOUT:
             return failures.no_time(self.server)
         began = clock.monotonic()
-        headers = _headers(authorization)
-        if content is not None:
-            headers |= content.headers
         try:
-            response = self._send(method, url, headers, timeout, content)
+            response = self._send(method, url, access, timeout, content)
             payload = _read(response, began + timeout)
         except failures.RAISED as error:
             if content is not None and content.withheld:
@@ -171,12 +166,15 @@ class Api:
         self,
         method: str,
         url: str,
-        headers: Mapping[str, str],
+        access: Access,
         timeout: float,
         content: "_Content | None" = None,
     ) -> urllib3.HTTPResponse:
+        headers = _headers(access.authorization)
+        if content is not None:
+            headers |= content.headers
         # The client's own way to its pool takes no body that is made while it is sent.
-        answer = self._client.rest_client.pool_manager.request(
+        answer = access.client.rest_client.pool_manager.request(
             method,
             url,
             headers=headers,

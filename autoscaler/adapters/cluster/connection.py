@@ -22,12 +22,13 @@ from kubernetes.config.incluster_config import (
 from kubernetes.config.kube_config import KubeConfigLoader
 from urllib3.connection import HTTPConnection
 
+from autoscaler.adapters.cluster import exec_plugin
 from autoscaler.adapters.cluster.api import Api, OnRequest
 from autoscaler.adapters.cluster.client_log import quiet_client
 from autoscaler.adapters.cluster.credentials import Credentials
 from autoscaler.adapters.cluster.kubeconfig import ConnectError, Kubeconfig
 
-__all__ = ["ConnectError", "connect"]
+__all__ = ["ApiServer", "ConnectError", "connect", "find_api_server"]
 
 SERVICE_ACCOUNT = Path(SERVICE_TOKEN_FILENAME).parent
 
@@ -41,12 +42,62 @@ _SOCKET_OPTIONS = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
-    """A way to the API server: ``load`` may be called again when credentials were replaced."""
+class ApiServer:
+    """One API server, whatever a kubeconfig's current context comes to be.
+
+    ``load`` may be called again when credentials were replaced.
+    """
 
     origin: str
     load: Callable[[], Configuration]
     token_file: Path | None
+    runs_plugin: bool = False
+    secrets: tuple[tuple[str, Path], ...] = ()
+    """What holds credentials, and where; a pod's own are open to nobody else."""
+    verified: bool = True
+    """Whether the server has to prove who it is."""
+
+    def connect(
+        self,
+        *,
+        stop: threading.Event | None = None,
+        request_timeout: float = 5.0,
+        on_request: OnRequest = lambda *_: None,
+        on_retry: Callable[[], None] = lambda: None,
+    ) -> Api:
+        """Prepare requests to it; nothing is sent yet.
+
+        Once ``stop`` is set no request is tried again; ``request_timeout`` is the seconds of one
+        try.  ``on_request`` and ``on_retry`` are told of requests, as `Api` says.
+
+        Raises ConnectError, a sentence for the operator.
+        """
+        configuration = self.load()
+        if not configuration.verify_ssl:
+            # urllib3 warns at every single request; whoever starts the daemon is told instead.
+            urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
+        credentials = Credentials(
+            configuration,
+            self.token_file,
+            self._load_again,
+            self.origin,
+            takes_long=self.runs_plugin,
+        )
+        return Api(
+            configuration,
+            credentials,
+            origin=self.origin,
+            request_timeout=request_timeout,
+            stop=stop,
+            on_request=on_request,
+            on_retry=on_retry,
+        )
+
+    def _load_again(self) -> Configuration | None:
+        try:
+            return self.load()
+        except ConnectError:
+            return None
 
 
 def connect(
@@ -59,49 +110,29 @@ def connect(
     on_request: OnRequest = lambda *_: None,
     on_retry: Callable[[], None] = lambda: None,
 ) -> Api:
-    """Prepare requests to the API server; nothing is sent yet.
+    """Find the API server, and prepare requests to it; raises ConnectError."""
+    return find_api_server(kubeconfig, context, service_account).connect(
+        stop=stop, request_timeout=request_timeout, on_request=on_request, on_retry=on_retry
+    )
+
+
+def find_api_server(
+    kubeconfig: Path | None, context: str | None, service_account: Path = SERVICE_ACCOUNT
+) -> ApiServer:
+    """Settle which API server it is.
 
     Without ``kubeconfig`` and ``context`` the in-cluster configuration is taken where there is
-    one, else the kubeconfig of the environment (`KUBECONFIG`, `~/.kube/config`).  Once ``stop``
-    is set no request is tried again; ``request_timeout`` is the seconds of one try.
-    ``on_request`` and ``on_retry`` are told of requests, as `Api` says.
+    one, else the kubeconfig of the environment (`KUBECONFIG`, `~/.kube/config`).
 
     Raises ConnectError, a sentence for the operator.
     """
-    source = _source(kubeconfig, context, service_account)
-    configuration = source.load()
-    if not configuration.verify_ssl:
-        # urllib3 warns at every single request; whoever starts the daemon is told once instead.
-        urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
-    credentials = Credentials(
-        configuration, source.token_file, lambda: _reloaded(source), source.origin
-    )
-    return Api(
-        configuration,
-        credentials,
-        origin=source.origin,
-        request_timeout=request_timeout,
-        stop=stop,
-        on_request=on_request,
-        on_retry=on_retry,
-    )
-
-
-def _reloaded(source: _Source) -> Configuration | None:
-    try:
-        return source.load()
-    except ConnectError:
-        return None
-
-
-def _source(kubeconfig: Path | None, context: str | None, service_account: Path) -> _Source:
     if kubeconfig is not None:
         return _from_kubeconfig([kubeconfig.expanduser()], context)
     in_cluster = os.environ.get(SERVICE_HOST_ENV_NAME)
     token = service_account / "token"
     if context is None and in_cluster and token.is_file():
         origin = "the service account of this pod"
-        return _Source(origin, lambda: _in_cluster(service_account), token)
+        return ApiServer(origin, lambda: _in_cluster(service_account), token)
     named = os.environ.get("KUBECONFIG")
     paths = [Path(part).expanduser() for part in (named or "~/.kube/config").split(":") if part]
     if any(path.exists() for path in paths):
@@ -132,12 +163,16 @@ def _in_cluster(service_account: Path) -> Configuration:
     return configuration
 
 
-def _from_kubeconfig(paths: list[Path], context: str | None) -> _Source:
+def _from_kubeconfig(paths: list[Path], context: str | None) -> ApiServer:
     kubeconfig = Kubeconfig.read(paths, context)
-    return _Source(
+    return ApiServer(
         kubeconfig.origin,
-        lambda: _configured(Kubeconfig.read(paths, context)),
+        # Whoever chooses another current-context does not mean a daemon that runs.
+        lambda: _configured(Kubeconfig.read(paths, kubeconfig.context)),
         kubeconfig.token_file,
+        kubeconfig.has_exec_plugin,
+        kubeconfig.secrets,
+        kubeconfig.verified,
     )
 
 
@@ -163,7 +198,8 @@ def _configured(kubeconfig: Kubeconfig) -> Configuration:
         ) from None
     if kubeconfig.has_exec_plugin and not (configuration.api_key or configuration.cert_file):
         raise ConnectError(
-            f"{kubeconfig.origin} cannot be used: its exec plugin gave no credentials"
+            f"{kubeconfig.origin} cannot be used: its exec plugin gave no credentials: "
+            f"it failed, or took more than {exec_plugin.SECONDS:g} s"
         )
     return configuration
 

@@ -1,10 +1,13 @@
-"""The Authorization header, read again as its source rotates."""
+"""Who we are to the API server, read again as its source rotates."""
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from kubernetes.client import Configuration
+from kubernetes.client import ApiClient, Configuration
 from kubernetes.config.config_exception import ConfigException
 
 from autoscaler import clock
@@ -12,17 +15,35 @@ from autoscaler.adapters.cluster.client_log import quiet_client
 from autoscaler.adapters.cluster.failures import Failure
 
 _FRESH_SECONDS = 1.0
+_PLUGIN_FRESH_SECONDS = 10.0
 _RELOAD_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Access:
+    """What a request is sent with.  It holds a credential: it has no repr."""
+
+    authorization: str | None
+    """The header's value; None where the client's certificate or nobody speaks for us."""
+    client: ApiClient
+    """Makes the connections: it holds our certificate and knows whom to trust."""
 
 
 class Credentials:
     """What a request says about who we are.
 
     A token file (in a cluster, or `tokenFile` of a kubeconfig, which the client reads only once)
-    is read again every second.  An exec plugin runs again when its token expires, which the
-    client sees to.  When the server rejects us, ``reload`` reads the whole configuration again,
-    at most every 10 s.  One thread at a time does any of it.  A token that no header can carry
-    is a Failure here, which names its file or ``origin``: the HTTP library would quote it.
+    is read again every second.  When the server rejects us, or we its certificate, ``reload``
+    reads the whole configuration again, at most every 10 s; where certificates have changed,
+    other connections take the place of those that were made with the old ones.  Which server it
+    is, and that it has to prove it, stays as it was.
+
+    An exec plugin ``takes_long``: it runs again when its token expires, five minutes early, and
+    on a thread of its own, while requests go on with the last token.  Nobody waits for anything
+    past the deadline of its request.
+
+    A token that no header can carry is a Failure here, which names its file or ``origin``: the
+    HTTP library would quote it.
     """
 
     def __init__(
@@ -31,53 +52,112 @@ class Credentials:
         token_file: Path | None,
         reload: Callable[[], Configuration | None],
         origin: str,
+        *,
+        takes_long: bool = False,
     ) -> None:
         self._configuration = configuration
         self._token_file = token_file
         self._reload = reload
         self._origin = origin
-        self._lock = threading.Lock()
-        self._value: str | Failure | None = None
-        self._fresh_until = float("-inf")
+        self._takes_long = takes_long
+        self._busy = threading.Lock()
+        self._client = ApiClient(configuration)
+        self._connecting = _connecting(configuration)
         self._reload_from = float("-inf")
+        self._known: Access | Failure = Failure(f"the credentials of {origin} are not read yet")
+        self._fresh_until = float("-inf")
+        if takes_long:
+            # The plugin has just run; a file is read when it is needed.
+            self._take(self._authorization())
 
     def __repr__(self) -> str:
         return "Credentials(...)"
 
-    def authorization(self) -> str | Failure | None:
-        """Return the header's value; None where the client certificate or nobody speaks for us."""
-        with self._lock:
-            if clock.monotonic() >= self._fresh_until:
-                self._refresh()
-            return self._value
+    def close(self) -> None:
+        """Close the idle connections."""
+        self._client.close()  # type: ignore[no-untyped-call] # the client is half typed
 
-    def renewed(self, rejected: str | None) -> bool:
-        """Look for other credentials than those rejected; tell whether there are any."""
-        with self._lock:
-            if self._value == rejected:
-                self._refresh()
-            if self._value == rejected and clock.monotonic() >= self._reload_from:
-                self._reload_from = clock.monotonic() + _RELOAD_SECONDS
-                configuration = self._reload()
-                if configuration is not None:
-                    self._configuration = configuration
-                    self._refresh()
-            return self._value != rejected
+    def access(self, deadline: float) -> Access | Failure:
+        """Return what to send a request with."""
+        if clock.monotonic() >= self._fresh_until:
+            goes_on = self._takes_long and isinstance(self._known, Access)
+            self._do(self._refresh_if_old, clock.monotonic() if goes_on else deadline)
+        return self._known
+
+    def renewed(self, rejected: Access, deadline: float) -> Access | Failure | None:
+        """Look for something else than what was rejected; None where there is nothing by then."""
+        if self._known == rejected:
+            self._do(partial(self._replace, rejected), deadline)
+        return None if self._known == rejected else self._known
+
+    def _do(self, work: Callable[[], None], deadline: float) -> None:
+        """Do what one thread at a time does, and wait for its end until the deadline."""
+        if not self._wait(deadline):
+            return
+        if not self._takes_long:
+            self._work(work)
+            return
+        threading.Thread(target=self._work, args=(work,), name="credentials", daemon=True).start()
+        if self._wait(deadline):
+            self._busy.release()
+
+    def _wait(self, deadline: float) -> bool:
+        return self._busy.acquire(timeout=max(0.0, deadline - clock.monotonic()))
+
+    def _work(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        finally:
+            self._busy.release()
+
+    def _refresh_if_old(self) -> None:
+        if clock.monotonic() >= self._fresh_until:
+            self._refresh()
+
+    def _replace(self, rejected: Access) -> None:
+        if self._known == rejected and not self._takes_long:
+            self._refresh()
+        if self._known == rejected and clock.monotonic() >= self._reload_from:
+            self._reload_from = clock.monotonic() + _RELOAD_SECONDS
+            self._load_again()
+
+    def _load_again(self) -> None:
+        configuration, before = self._reload(), self._configuration
+        if configuration is None or configuration.host != before.host:
+            return
+        if before.verify_ssl and not configuration.verify_ssl:
+            # A restart would do it, and warn.
+            return
+        self._configuration = configuration
+        connecting = _connecting(configuration)
+        if connecting != self._connecting:
+            self._connecting = connecting
+            self.close()
+            self._client = ApiClient(configuration)
+        self._take(self._authorization())
+
+    def _take(self, authorization: str | Failure | None) -> None:
+        if isinstance(authorization, Failure):
+            self._known = authorization
+        else:
+            self._known = Access(authorization, self._client)
+        fresh = _PLUGIN_FRESH_SECONDS if self._takes_long else _FRESH_SECONDS
+        self._fresh_until = clock.monotonic() + fresh
 
     def _refresh(self) -> None:
-        self._fresh_until = clock.monotonic() + _FRESH_SECONDS
+        """Read the token file; or run the plugin, where the client finds its token expired."""
+        hook: Callable[[Configuration], None] | None = self._configuration.refresh_api_key_hook
+        if hook is not None and self._token_file is None:
+            # Where it fails the last token stands; should it be no good, the server's 401 says so.
+            with quiet_client(), suppress(OSError, ValueError, ConfigException):
+                hook(self._configuration)
+        self._take(self._authorization())
+
+    def _authorization(self) -> str | Failure | None:
         if self._token_file is not None:
-            self._value = self._from_file(self._token_file)
-            return
-        try:
-            with quiet_client():
-                key = self._configuration.get_api_key_with_prefix(
-                    "BearerToken", alias="authorization"
-                )
-        except (OSError, ValueError, ConfigException):
-            # The last token stands, and should it be no good, the server's 401 says so.
-            return
-        self._value = None if key is None else _sendable(str(key).strip(), f"of {self._origin}")
+            return self._from_file(self._token_file)
+        key = self._configuration.api_key.get("BearerToken")
+        return None if key is None else _sendable(str(key).strip(), f"of {self._origin}")
 
     def _from_file(self, path: Path) -> str | Failure:
         try:
@@ -95,7 +175,25 @@ class Credentials:
 
         Should it be no good any more, the server's 401 says so.
         """
-        return self._value if isinstance(self._value, str) else Failure(fault)
+        return self._last or Failure(fault)
+
+    @property
+    def _last(self) -> str | None:
+        return self._known.authorization if isinstance(self._known, Access) else None
+
+
+def _connecting(configuration: Configuration) -> tuple[object, ...]:
+    """Return what connections are made with: certificates, by content, and the way to take."""
+    files = (configuration.cert_file, configuration.key_file, configuration.ssl_ca_cert)
+    contents = (_content(Path(file)) if file else b"" for file in files)
+    return (*contents, configuration.tls_server_name, configuration.proxy)
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
 
 
 def _sendable(value: str, where: str) -> str | Failure:

@@ -5,6 +5,7 @@ resource.  No header reaches a message, so no credential does.
 """
 
 import json
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -45,6 +46,8 @@ class Failure:
     """Whether we broke the request off ourselves, before its body, so that nothing came of it."""
     cause: str = ""
     """The first of `Status.details.causes`, such as NamespaceTerminating; empty without one."""
+    rejected: bool = False
+    """Whether the server did not accept our credentials, or we not the server's certificate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,7 @@ def from_answer(
     return Failure(
         message=_sentence(status, body.reason, _words(body, headers, payload), server, origin),
         status=status,
+        rejected=status == 401,
         reason=body.reason,
         transient=status in _TRANSIENT,
         uncertain=status in _TRANSIENT - _NOT_CARRIED_OUT,
@@ -181,8 +185,14 @@ def from_exception(error: Exception, server: str, timeout: float) -> Failure:
 
 def _tls(error: urllib3.exceptions.SSLError, server: str) -> Failure:
     text = str(error)
-    cut = "EOF" in text
-    return Failure(f"TLS with the API server {server} failed: {text}", transient=cut, uncertain=cut)
+    rejected = any(isinstance(part, ssl.SSLCertVerificationError) for part in error.args)
+    return Failure(
+        f"TLS with the API server {server} failed: {text}",
+        transient="EOF" in text,
+        # Anything else may befall a connection that has carried the request already.
+        uncertain=not rejected,
+        rejected=rejected,
+    )
 
 
 def _cause(error: BaseException) -> str:

@@ -7,6 +7,8 @@ from typing import cast
 import yaml
 from kubernetes.config.kube_config import ConfigNode, KubeConfigMerger
 
+from autoscaler.adapters.cluster import exec_plugin
+
 
 class ConnectError(Exception):
     """There is no way to an API server; the message says why and what would be right."""
@@ -22,6 +24,10 @@ class Kubeconfig:
     """A name for messages: the context and the files."""
     token_file: Path | None
     has_exec_plugin: bool
+    secrets: tuple[tuple[str, Path], ...]
+    """Files that hold credentials: the kubeconfigs, and those that the context's user names."""
+    verified: bool
+    """Whether the server has to prove who it is."""
 
     def __repr__(self) -> str:
         return f"Kubeconfig({self.origin})"
@@ -30,6 +36,7 @@ class Kubeconfig:
     def read(cls, paths: list[Path], context: str | None) -> "Kubeconfig":
         """Read and merge the files; those that do not exist are passed over if one does.
 
+        An exec plugin has `exec_plugin.SECONDS` from then on.
         Raises ConnectError.
         """
         names = ":".join(str(path) for path in paths)
@@ -37,17 +44,25 @@ class Kubeconfig:
         chosen = _context(merged, context, names)
         origin = f'context "{chosen}" of {names}'
         entry = _entry(merged, "contexts", chosen, "context", origin)
-        cluster = _text(entry, "cluster")
-        if not _text(_entry(merged, "clusters", cluster, "cluster", origin), "server"):
-            raise ConnectError(f'{origin} cannot be used: cluster "{cluster}" has no server')
+        cluster_name = _text(entry, "cluster")
+        cluster = _entry(merged, "clusters", cluster_name, "cluster", origin)
+        if not _text(cluster, "server"):
+            raise ConnectError(f'{origin} cannot be used: cluster "{cluster_name}" has no server')
         user_name = _text(entry, "user")
         user = _entry(merged, "users", user_name, "user", origin) if user_name else {}
+        plugin = user.get("exec")
+        if isinstance(plugin, dict):
+            user["exec"] = exec_plugin.limited(plugin, exec_plugin.SECONDS)
+        files = {key: _file(merged, user_name, user, key) for key in ("client-key", "tokenFile")}
+        named = [(f"{key} of {origin}", path) for key, path in files.items() if path]
         return cls(
             merged,
             chosen,
             origin,
-            _token_file(merged, user_name, user),
+            files["tokenFile"],  # it wins over `token`, as it does for kubectl
             has_exec_plugin="exec" in user,
+            secrets=(*(("kubeconfig", path) for path in paths), *named),
+            verified=not cluster.get("insecure-skip-tls-verify"),
         )
 
 
@@ -125,9 +140,9 @@ def _text(entry: dict[str, object], key: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _token_file(merged: ConfigNode, user_name: str, user: dict[str, object]) -> Path | None:
-    """Return `tokenFile`, which wins over `token` as it does for kubectl."""
-    name = _text(user, "tokenFile")
+def _file(merged: ConfigNode, user_name: str, user: dict[str, object], key: str) -> Path | None:
+    """Return a file that a user's entry names, by the folder of its kubeconfig."""
+    name = _text(user, key)
     if not name:
         return None
     node = next(node for node in merged.value["users"] if _name(node) == user_name)

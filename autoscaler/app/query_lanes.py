@@ -1,0 +1,52 @@
+"""Where queries wait for their answers."""
+
+from collections.abc import Collection
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from autoscaler import clock
+from autoscaler.app.ports import MetricsReader
+from autoscaler.core.series import Answer, QueryFailure
+
+NO_TURN = "no turn came before the end of the sync; the next one tries again"
+
+_AT_ONCE = 16
+"""Queries in hand, in each of the two lanes."""
+
+
+class QueryLanes:
+    """Asks queries on threads: those that were slow last time queue by themselves.
+
+    So they keep nobody waiting but each other.  Slow is what took more than ``slow_seconds``.
+    """
+
+    def __init__(self, slow_seconds: float) -> None:
+        self._slow_seconds = slow_seconds
+        self._slow: set[str] = set()
+        self._quick_lane = ThreadPoolExecutor(_AT_ONCE, "query")
+        self._slow_lane = ThreadPoolExecutor(_AT_ONCE, "slow-query")
+
+    def ask(
+        self, metrics: MetricsReader, promql: str, deadline: float
+    ) -> Future[Answer | QueryFailure]:
+        """Ask one query when its turn comes, which is a QueryFailure after the deadline."""
+        lane = self._slow_lane if promql in self._slow else self._quick_lane
+        return lane.submit(self._ask, metrics, promql, deadline)
+
+    def retain(self, asked: Collection[str]) -> None:
+        """Forget what is known of queries that are not asked any more."""
+        self._slow.intersection_update(asked)
+
+    def close(self) -> None:
+        """Wait for the queries in hand; those that have not begun are dropped."""
+        for lane in (self._quick_lane, self._slow_lane):
+            lane.shutdown(cancel_futures=True)
+
+    def _ask(self, metrics: MetricsReader, promql: str, deadline: float) -> Answer | QueryFailure:
+        begun = clock.monotonic()
+        if begun >= deadline:
+            # It was not asked, so that nothing is known of how slow it is.
+            return QueryFailure(NO_TURN)
+        answer = metrics.query(promql, deadline)
+        slow = clock.monotonic() - begun > self._slow_seconds
+        (self._slow.add if slow else self._slow.discard)(promql)
+        return answer
