@@ -5,6 +5,7 @@ of its tries included.  Failures are values: none of these methods raises for wh
 or a server does.
 """
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -179,5 +180,8 @@ class World:
     pods: PodLister
     reporter: Reporter
     journal: Journal = field(default_factory=NoJournal)
-    leading: Callable[[], bool] = lambda: True
-    """Whether this process may write, where several run and one leads."""
+    leads_since: Callable[[], float | None] = lambda: -math.inf
+    """Since when, by `clock.steady`, this process leads, where several run and one of them writes.
+
+    None where it does not and may not write; -inf where no other has a part in it.
+    """

@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Self
 
@@ -10,6 +9,7 @@ from autoscaler import clock
 from autoscaler.app.histories import Histories
 from autoscaler.app.overlaps import Overlaps
 from autoscaler.app.ports import World
+from autoscaler.app.query_lanes import QueryLanes
 from autoscaler.app.sync_run import Shared, SyncRun
 from autoscaler.app.urgency import UrgentFirst
 from autoscaler.core.history import History
@@ -19,8 +19,6 @@ from autoscaler.core.target import Target
 
 WRITES_PER_SECOND = 100.0
 
-_QUERIES_AT_ONCE = 16
-_SLOW_QUERIES_AT_ONCE = 16
 _READS_AT_ONCE = 24
 _WRITES_AT_ONCE = 24
 
@@ -54,11 +52,9 @@ class Syncer:
             stop=stop,
             histories=self.histories,
             overlaps=self._overlaps,
-            queries=ThreadPoolExecutor(_QUERIES_AT_ONCE, "query"),
-            slow_queries=ThreadPoolExecutor(_SLOW_QUERIES_AT_ONCE, "slow-query"),
+            queries=QueryLanes(slow_seconds),
             reads=UrgentFirst(_READS_AT_ONCE, stop),
             writes=UrgentFirst(_WRITES_AT_ONCE, stop, writes_per_second),
-            slow_seconds=slow_seconds,
         )
 
     def __enter__(self) -> Self:
@@ -67,8 +63,7 @@ class Syncer:
 
     def __exit__(self, *_: object) -> None:
         """Wait for the calls in hand; those that have not begun are dropped."""
-        for pool in (self._shared.queries, self._shared.slow_queries):
-            pool.shutdown(cancel_futures=True)
+        self._shared.queries.close()
         for calls in (self._shared.reads, self._shared.writes):
             calls.shutdown()
 
@@ -95,9 +90,10 @@ class Syncer:
         for gone in shared.registered - keys:
             self._overlaps.forget(gone)
         shared.registered.intersection_update(keys)
-        shared.slow_promql.intersection_update(asked)
-        for gone in shared.looked.keys() - keys:
-            del shared.looked[gone]
+        shared.queries.retain(asked)
+        for instants in (shared.looked, shared.seen):
+            for gone in instants.keys() - keys:
+                del instants[gone]
         shared.writes.set_pace(writes_per_second)
         self._world = world
         self._shared = replace(shared, flags=flags, world=world)

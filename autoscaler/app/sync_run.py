@@ -4,10 +4,10 @@ A target is decided as soon as its own inputs are there, so that a slow query or
 object delays only the targets that need it.
 """
 
+import math
 import threading
 from collections import defaultdict
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -17,6 +17,7 @@ from autoscaler.app.histories import Histories
 from autoscaler.app.overlaps import Overlaps
 from autoscaler.app.pod_views import Pods, PodView, PodViews
 from autoscaler.app.ports import SyncResult, SyncSummary, World
+from autoscaler.app.query_lanes import NO_TURN, QueryLanes
 from autoscaler.app.sending import Sending
 from autoscaler.app.urgency import ANY, UrgentFirst, urgency
 from autoscaler.core.decide import decide
@@ -28,12 +29,7 @@ from autoscaler.core.readings import read
 from autoscaler.core.series import Answer, QueryFailure
 from autoscaler.core.spec import Flags, needs_pods
 from autoscaler.core.target import Target
-from autoscaler.core.writes import (
-    NOT_LEADING,
-    NotWritten,
-    WriteFailed,
-    WriteOutcome,
-)
+from autoscaler.core.writes import NOT_LEADING, NotWritten, WriteFailed, WriteOutcome
 
 _SCALE_SHARE, _READ_SHARE = 1 / 3, 2 / 3
 """The parts of a sync's time within which scales, and all that is read, must be there.
@@ -41,19 +37,16 @@ _SCALE_SHARE, _READ_SHARE = 1 / 3, 2 / 3
 Pods wait for scales, and writes for everything.
 """
 
-
 _STOPPING = "the daemon stops before its turn came"
-_NO_TURN = "no turn came before the end of the sync; the next one tries again"
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
     """What all runs share.
 
-    ``looked`` says when, by `clock.steady`, the last sync of each target began;
-    ``registered`` are the targets whose selector was read, or could not be, at least once;
-    ``slow_promql`` the queries that took more than ``slow_seconds`` last time: they queue by
-    themselves, and keep nobody waiting.
+    ``looked`` says when, by `clock.steady`, the last sync of each target began, ``seen`` the last
+    that read its scale; ``registered`` are the targets whose selector was read, or could not be,
+    at least once.
     """
 
     flags: Flags
@@ -61,14 +54,17 @@ class Shared:
     stop: threading.Event
     histories: Histories
     overlaps: Overlaps
-    queries: ThreadPoolExecutor
-    slow_queries: ThreadPoolExecutor
+    queries: QueryLanes
     reads: UrgentFirst
     writes: UrgentFirst
-    slow_seconds: float
     registered: set[str] = field(default_factory=set)
-    slow_promql: set[str] = field(default_factory=set)
     looked: dict[str, float] = field(default_factory=dict)
+    seen: dict[str, float] = field(default_factory=dict)
+
+    def alone(self, target: str) -> bool:
+        """Tell whether nobody else with our Lease wrote since a target's scale was read last."""
+        since = self.world.leads_since()
+        return since is not None and since <= self.seen.get(target, -math.inf)
 
 
 @dataclass(slots=True)
@@ -144,28 +140,16 @@ class SyncRun:
         )
 
     def _ask(self, promql: str) -> None:
-        shared = self.shared
-        pool = shared.slow_queries if promql in shared.slow_promql else shared.queries
         self.completions.follow(
-            pool.submit(self._query, promql),
+            self.shared.queries.ask(self.world.metrics, promql, self.read_deadline),
             partial(self._take_answer, promql),
             lambda error: QueryFailure(self._fault(error)),
         )
 
-    def _query(self, promql: str) -> Answer | QueryFailure:
-        begun = clock.monotonic()
-        if begun >= self.read_deadline:
-            # It was not asked, so that nothing is known of how slow it is.
-            return QueryFailure(_NO_TURN)
-        answer = self.world.metrics.query(promql, self.read_deadline)
-        slow = clock.monotonic() - begun > self.shared.slow_seconds
-        (self.shared.slow_promql.add if slow else self.shared.slow_promql.discard)(promql)
-        return answer
-
     def _fault(self, error: BaseException | None) -> str:
         """Say what a call is taken for that raised, which none should, or that never began."""
         if error is None:
-            return _STOPPING if self.shared.stop.is_set() else _NO_TURN
+            return _STOPPING if self.shared.stop.is_set() else NO_TURN
         self.world.reporter.fault(error)
         return f"a fault of the autoscaler, {type(error).__name__}; its log has the details"
 
@@ -246,15 +230,16 @@ class SyncRun:
             target.sync_period,
         )
         shared.looked[target.key] = self.steady
-        decision, history = decide(
-            target.spec, shared.flags, self._observation(job), previous, self.now
-        )
+        seen = self._observation(job)
+        decision, history = decide(target.spec, shared.flags, seen, previous, self.now)
+        if isinstance(job.scale, Scale):
+            shared.seen[target.key] = self.steady
         shared.histories.put(target.key, history, self.as_of)
         if decision.outcome is not Outcome.OK:
             self.failed += 1
         if not decision.rescale or not isinstance(job.scale, Scale):
             self._report(SyncResult(target, decision))
-        elif not self.world.leading():
+        elif self.world.leads_since() is None:
             self._report(SyncResult(target, decision, NotWritten(NOT_LEADING)))
         else:
             self._intend(target, job.scale, decision, previous)
@@ -291,15 +276,14 @@ class SyncRun:
 
     def _observation(self, job: _Job) -> Observation:
         pods = job.pods if isinstance(job.pods, tuple) else ()
-        target = job.target
+        target, ref = job.target, job.target.spec.scale_target_ref
         readings = tuple(
             read(metric, query, self.answers[query.promql], target.namespace, pods, self.now)
             for metric, query in zip(target.spec.metrics, target.queries, strict=True)
         )
-        controller = self.world.at_hand.controller_at_hand(
-            target.namespace, target.spec.scale_target_ref
-        )
-        return Observation(job.scale, job.pods, readings, job.ambiguous_with, controller)
+        controller = self.world.at_hand.controller_at_hand(target.namespace, ref)
+        alone = self.shared.alone(target.key)
+        return Observation(job.scale, job.pods, readings, job.ambiguous_with, controller, alone)
 
     def _take_write(self, sending: Sending, write: WriteOutcome) -> None:
         target = sending.target

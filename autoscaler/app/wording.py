@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 from autoscaler.core.decision import Calculation, ForeignChange, MetricResult
 from autoscaler.core.quantity import format_milli
+from autoscaler.core.rivalry import FIELD_MANAGER
 from autoscaler.core.selectors import LabelSelector
 from autoscaler.core.spec import (
     ContainerResourceMetric,
@@ -76,6 +77,8 @@ def usage(result: MetricResult) -> str:
 def foreign(change: ForeignChange) -> str:
     """Say who else set the replicas."""
     who = f'"{change.manager}"' if change.manager else "somebody else"
+    if change.manager == FIELD_MANAGER:
+        who = "another autoscaler, with another Lease than ours or with none,"
     undoing = ", against our last write" if change.reversal else ""
     return f"{who} set the replicas from {change.before} to {change.after}{undoing}"
 

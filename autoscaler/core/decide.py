@@ -94,8 +94,9 @@ class _Reconcile:
             self.notes.false(ABLE_TO_SCALE, "FailedGetScale", scale.message)
             return self._finish(Zone.UNKNOWN, Outcome.BLOCKED)
         self.notes.true(ABLE_TO_SCALE, "SucceededGetScale", "the current scale was read")
+        history = resolve(self.spec, self.history, scale)
         self.history, self.foreign = observe(
-            self.spec, self.flags, resolve(self.spec, self.history, scale), scale, self.now
+            self.spec, history, scale, self.now, alone=self.observation.alone
         )
         if self.observation.controller is not None:
             return self._controlled(self.observation.controller)

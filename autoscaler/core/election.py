@@ -61,6 +61,7 @@ class Election:
         self._times = times
         self._seen: LeaseRecord | None = None
         self._since = NEVER
+        self._led_from = NEVER
 
     @property
     def holder(self) -> str:
@@ -78,6 +79,11 @@ class Election:
     def leading(self, now: float) -> bool:
         """Tell whether this process may write."""
         return now < self.until
+
+    def leads_since(self, now: float) -> float | None:
+        """Return the instant since which nobody else may have written; None while one may."""
+        # In this order, and `won` in the other: another thread may win meanwhile.
+        return self._led_from if self.leading(now) else None
 
     def see(self, record: LeaseRecord | None, now: float) -> None:
         """Take in what a read showed, at an instant after its answer came; None: no Lease."""
@@ -105,6 +111,8 @@ class Election:
     def won(self, record: LeaseRecord, asked: float) -> None:
         """Take in that the server took a bid, which was sent after the instant ``asked``."""
         self._seen, self._since = record, asked
+        if not self.leading(asked):
+            self._led_from = asked
         self.until = asked + self._times.renew_deadline
 
     def resign(self, wall: float) -> LeaseRecord | None:

@@ -143,7 +143,8 @@ class Observation:
     ``pods`` is None where no metric of the spec looks at pods; ``readings`` are in the order
     of the spec's metrics; ``ambiguous_with`` names other targets whose selector matches one
     of this target's pods; ``controller`` says which other autoscaler controls the target, in
-    words such as ``HorizontalPodAutoscaler "web"``, and is None where there is none.
+    words such as ``HorizontalPodAutoscaler "web"``, and is None where there is none; ``alone``
+    says that since the scale was read before this time no other process with our Lease wrote.
     """
 
     scale: Scale | Unavailable
@@ -151,3 +152,4 @@ class Observation:
     readings: tuple[Reading, ...]
     ambiguous_with: tuple[str, ...] = ()
     controller: str | None = None
+    alone: bool = True

@@ -10,7 +10,7 @@ from autoscaler.core.decision import ForeignChange
 from autoscaler.core.history import History, Rivalry
 from autoscaler.core.landing import landed
 from autoscaler.core.observation import Scale
-from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec
+from autoscaler.core.spec import HorizontalPodAutoscalerSpec
 
 FIELD_MANAGER = "autoscaler"
 """The name under which our writes stand in an object's managedFields."""
@@ -19,19 +19,20 @@ HOLD_SECONDS = 600.0
 
 
 def observe(
-    spec: HorizontalPodAutoscalerSpec, flags: Flags, history: History, scale: Scale, now: float
+    spec: HorizontalPodAutoscalerSpec, history: History, scale: Scale, now: float, *, alone: bool
 ) -> tuple[History, ForeignChange | None]:
     """Compare the count with the one that we knew.
 
-    Where other instances of this autoscaler may write, a change under our own name was made by
-    one of them, such as the leader before us: it counts as our own write, made now.
+    Unless we were ``alone``, a change under our own name was made by whoever leads, or led before
+    us: it counts as our own write, made now.  If we were, it was made by an autoscaler with which
+    we share no Lease, and that is somebody else like any other.
     """
     rivalry, current = history.rivalry, scale.spec_replicas
     if rivalry.known is None or rivalry.known == current:
         if rivalry.known is None:
             history = replace(history, rivalry=replace(rivalry, known=current))
         return history, None
-    if flags.other_instances and scale.replicas_by == FIELD_MANAGER:
+    if not alone and scale.replicas_by == FIELD_MANAGER:
         return landed(spec, history, rivalry.known, current, now), None
     change = ForeignChange(
         rivalry.known,

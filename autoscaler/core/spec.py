@@ -163,8 +163,7 @@ class Flags:
     """The HPA's flags of kube-controller-manager that a decision depends on, in seconds.
 
     ``hold_after_reversals`` is ours: so many reversals of our writes by others within ten minutes
-    make us hold (`autoscaler.core.rivalry`); 0 means never, as the HPA does.  So is
-    ``other_instances``: whether further instances of this autoscaler may write in their turn.
+    make us hold (`autoscaler.core.rivalry`); 0 means never, as the HPA does.
     """
 
     tolerance: float = 0.1
@@ -172,7 +171,6 @@ class Flags:
     cpu_initialization_period: float = 300.0
     initial_readiness_delay: float = 30.0
     hold_after_reversals: int = 3
-    other_instances: bool = False
 
 
 def tolerance_of(spec: HorizontalPodAutoscalerSpec, flags: Flags) -> Tolerance:

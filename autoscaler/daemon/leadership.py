@@ -18,8 +18,8 @@ from enum import Enum
 from typing import Protocol
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Failure, Lease, Leases, connect
-from autoscaler.config.settings import KubernetesSettings, LeaderElection
+from autoscaler.adapters.cluster import Api, Failure, Lease, Leases
+from autoscaler.config.settings import LeaderElection
 from autoscaler.core.election import Election, ElectionTimes, LeaseRecord
 
 _JITTER = 0.2
@@ -98,6 +98,10 @@ class Leadership:
     def leading(self) -> bool:
         """Tell whether this process may write now; to be asked before each write."""
         return self._election.leading(self._steady())
+
+    def leads_since(self) -> float | None:
+        """Return since when, by `clock.steady`, this process leads; None where it does not."""
+        return self._election.leads_since(self._steady())
 
     def may_write_until(self) -> float:
         """Return the instant of `clock.monotonic` before which a write must have ended.
@@ -233,15 +237,15 @@ class Leadership:
 @contextmanager
 def standing_for_election(
     settings: LeaderElection,
-    kubernetes: KubernetesSettings,
+    api: Api,
     on_change: Callable[[Standing, str], None],
     on_fault: Callable[[BaseException], None],
 ) -> Iterator[Leadership]:
-    """Take part in the election, on a connection of its own, until the block ends.
+    """Take part in the election until the block ends; all writes must have ended by then.
 
-    All writes must have ended by then.  Raises ConnectError as `connect` does.
+    Nobody else uses the ``api``, which is closed then.
     """
-    with closing(connect(kubernetes.kubeconfig, kubernetes.context)) as api:
+    with closing(api):
         leadership = Leadership(
             Leases(api, settings.namespace, settings.name),
             unique(settings.identity or socket.gethostname()),

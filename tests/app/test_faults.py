@@ -1,5 +1,6 @@
 """Defects and slowness of one thing leave everything else alone."""
 
+import re
 import threading
 from concurrent.futures import Future
 
@@ -14,6 +15,8 @@ from autoscaler.core.writes import WriteFailed
 from tests.app.world import T0, Memory, answer, external
 
 BUDGET = 10.0
+TOO_OLD = r"was sampled \d+ s ago, and 300 s is too old"
+"""What a target says whose metric is older than the usual maxAge."""
 
 
 def raise_defect(*_: object) -> None:
@@ -113,6 +116,26 @@ def test_a_clock_that_is_set_frees_no_limit_early() -> None:
             syncer.sync(targets, now, BUDGET, steady=100.0 + later)
             assert world.written == ([("shop/a", 1)] if later > 300 else [])
         assert world.steps[steps:] == [3600.0]
+
+
+def test_while_the_clock_is_ahead_of_prometheus_nothing_moves() -> None:
+    """By more than maxAge: every answer is too old, up or down, until the clock is right again."""
+    names, loads = ("up", "down"), {"up": 600.0, "down": 0.0}
+    world = Memory(scales={f"shop/{name}": Scale(5, 5, f"app={name}") for name in names})
+    targets = [external("shop", name, promql=name) for name in names]
+    with world.syncer() as syncer:
+        for sync, ahead in enumerate((301.0, 3600.0, 301.0, 299.0)):
+            passed = 15.0 * sync
+            now, steady = T0 + passed, 100.0 + passed
+            world.answers.update({name: answer(loads[name], now=now) for name in names})
+            syncer.sync(targets, now + ahead, BUDGET, steady=steady)
+            for name in names:
+                decision = world.result(f"shop/{name}").decision
+                if ahead > 300:
+                    assert decision.outcome is Outcome.BLOCKED
+                    assert re.search(TOO_OLD, decision.events[0].message)
+            # That of 0 is held by its window.
+            assert world.written == ([] if ahead > 300 else [("shop/up", 10)])
 
 
 def test_a_clock_that_is_set_back_moves_the_histories_with_it() -> None:

@@ -1,5 +1,6 @@
 """A world in memory that fits the ports: scales, pods and metrics under the test's control."""
 
+import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -90,6 +91,8 @@ class Memory:
     kept: dict[str, History] = field(default_factory=dict)
     transactions: list[int] = field(default_factory=list)
     leads: bool = True
+    led_from: float = -math.inf
+    """Since when, where it leads."""
     controllers: dict[str, str] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -159,7 +162,14 @@ class Memory:
     def world(self) -> World:
         """Return this world's ports."""
         return World(
-            self, Controllers(self), self, self, self, self, Kept(self), lambda: self.leads
+            self,
+            Controllers(self),
+            self,
+            self,
+            self,
+            self,
+            Kept(self),
+            lambda: self.led_from if self.leads else None,
         )
 
 

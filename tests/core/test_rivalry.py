@@ -88,8 +88,7 @@ def test_the_hold_can_be_left_out() -> None:
 def test_a_change_by_another_instance_of_ours_counts_as_our_write() -> None:
     """A follower that takes over keeps the rate limits of the leader before it."""
     slow = behavior(up=rules(pods_policy(4, 60)))
-    led = Flags(other_instances=True)
-    line = Timeline(spec(QUEUE, maximum=20, behavior=slow), replicas=2, flags=led)
+    line = Timeline(spec(QUEUE, maximum=20, behavior=slow), replicas=2).led(by_us=False)
     line.at("0s", queue=20).want(2)
     line.by_hand(6, FIELD_MANAGER).at("15s", queue=200).want(6, limited="ScaleUpLimit")
     line.foreign(None)
@@ -97,11 +96,22 @@ def test_a_change_by_another_instance_of_ours_counts_as_our_write() -> None:
     line.at("1m15s", queue=200).want(10)
 
 
-def test_a_second_daemon_without_an_election_is_somebody_else() -> None:
-    """It bears our name, and nobody is to write but this process: it is told, and contested."""
+def test_an_autoscaler_with_another_lease_is_somebody_else() -> None:
+    """It bears our name, and nobody who shares our Lease can have been it: three times hold us."""
     line = Timeline(SPEC, replicas=2).at("0s", queue=40).want(4)
-    line.by_hand(2, FIELD_MANAGER).at("15s", queue=40)
-    line.foreign(ForeignChange(4, 2, FIELD_MANAGER, reversal=True))
+    for time in ("15s", "30s", "45s"):
+        line.by_hand(2, FIELD_MANAGER).at(time, queue=40)
+        line.foreign(ForeignChange(4, 2, FIELD_MANAGER, reversal=True))
+    line.want(2, outcome="blocked").conditions(AbleToScale="ReplicasContested")
+
+
+def test_others_are_counted_from_the_second_look_of_a_leader_on() -> None:
+    """Its first one may show a write of the leader before; as a follower it holds for none."""
+    line = Timeline(SPEC, replicas=2).led(by_us=False).at("0s", queue=40)
+    for time in ("15s", "30s", "45s", "60s"):
+        line.by_hand(2, FIELD_MANAGER).at(time, queue=40).foreign(None).want(4, outcome="ok")
+    line.led(by_us=True).by_hand(2, FIELD_MANAGER).at("75s", queue=40)
+    line.foreign(ForeignChange(4, 2, FIELD_MANAGER, reversal=True)).want(4)
 
 
 def test_a_target_that_another_autoscaler_controls_is_left_alone() -> None:

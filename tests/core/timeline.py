@@ -54,6 +54,7 @@ class Timeline:
         self.replicas = replicas
         self.set_by = ""
         self.controller: str | None = None
+        self.others_lead = False
         self.history = History()
         self.decision: Decision | None = None
         self._observation: Observation | None = None
@@ -74,6 +75,11 @@ class Timeline:
         self.controller = controller
         return self
 
+    def led(self, *, by_us: bool) -> Self:
+        """Let us lead, or from now on another instance with our Lease."""
+        self.others_lead = not by_us
+        return self
+
     def restart(self) -> Self:
         """Lose the memory."""
         self.history = History()
@@ -85,7 +91,9 @@ class Timeline:
         of = pods(self.replicas)
         observed = tuple(self._reading(metric, readings, now) for metric in self.spec.metrics)
         scale = Scale(self.replicas, self.replicas, "app=web", replicas_by=self.set_by)
-        self._observation = Observation(scale, of, observed, controller=self.controller)
+        self._observation = Observation(
+            scale, of, observed, controller=self.controller, alone=not self.others_lead
+        )
         previous = self.history
         decision, history = decide(self.spec, self.flags, self._observation, previous, now)
         self._remembered = history

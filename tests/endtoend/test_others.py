@@ -2,14 +2,19 @@
 
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from os import environ
 from pathlib import Path
 
+import pytest
+
 from tests.controlplane import workloads
 from tests.controlplane.api import Api
-from tests.endtoend.daemon import write_config
-from tests.endtoend.demand import Document, running, target
+from tests.controlplane.server import ControlPlane
+from tests.controlplane.waiting import wait_until
+from tests.endtoend.daemon import Line, write_config
+from tests.endtoend.demand import Document, RunningDaemon, running, target
+from tests.endtoend.rights import service_account
 
 
 def autoscalers(namespace: str) -> str:
@@ -86,3 +91,60 @@ def test_a_change_by_hand_is_told_with_its_manager_and_three_reversals_hold(
         assert "since others undo our writes" in held["message"]
         assert len([one for one in daemon.daemon.syncs(a) if one.get("write")]) == 3
         assert 'reason="ReplicasContested"' in daemon.page("/metrics")
+
+
+@pytest.fixture
+def elsewhere(
+    control_plane: ControlPlane, admin_api: Api, namespace: str, tmp_path: Path
+) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Make a namespace for a second installation; give its name and its daemon's environment."""
+    name = f"{namespace}-elsewhere"
+    admin_api.create("/api/v1/namespaces", {"metadata": {"name": name}})
+    with service_account(admin_api, name) as token:
+        kubeconfig = control_plane.write_kubeconfig(tmp_path / "elsewhere.kubeconfig", token)
+        yield name, {"KUBECONFIG": str(kubeconfig)}
+    admin_api.delete(f"/api/v1/namespaces/{name}")
+
+
+def installed(document: Document, namespace: str, most: int) -> Document:
+    """Return a configuration of one target with a Lease in a namespace, and another maximum."""
+    election = {"enabled": True, "namespace": namespace}
+    targets = [one | {"maxReplicas": most} for one in document["targets"]]
+    return document | {"leaderElection": election, "targets": targets}
+
+
+def held(daemon: RunningDaemon) -> list[Line]:
+    """Return the lines so far of syncs at which the daemon held."""
+    return [line for line in daemon.events("sync") if "held_until" in line]
+
+
+def test_two_installations_on_one_target_tell_of_each_other_and_one_holds(
+    document: Document,
+    environment: Mapping[str, str],
+    elsewhere: tuple[str, Mapping[str, str]],
+    admin_api: Api,
+    namespace: str,
+    tmp_path: Path,
+) -> None:
+    """Each leads by a Lease in its own namespace; one wants four replicas, one two at most."""
+    a = f"{namespace}/Deployment/a"
+    other, environment_there = elsewhere
+    here = write_config(tmp_path / "here.yaml", installed(document, namespace, 10))
+    there = write_config(tmp_path / "there.yaml", installed(document, other, 2))
+    with running(here, environment) as up, running(there, environment_there) as down:
+        for daemon in (up, down):
+            line = daemon.wait_for("replicas_changed_by_other")
+            assert line["manager"] == "autoscaler"
+            assert line["message"].startswith(
+                "another autoscaler, with another Lease than ours or with none, set the replicas"
+            )
+        wait_until("one holds", lambda: held(up) or held(down), timeout=60)
+        holds = up if held(up) else down
+        path = f"{workloads.collection('Deployment', namespace)}/a"
+        left = admin_api.get(path)["metadata"]["generation"]
+        wait_until("more syncs", lambda: len(held(holds)) >= 5, timeout=60)
+        assert "since others undo our writes" in held(holds)[0]["message"]
+        assert 'reason="ReplicasContested"' in holds.page("/metrics")
+        assert admin_api.get(path)["metadata"]["generation"] == left
+        written = [line for line in holds.daemon.syncs(a) if line.get("write") == "written"]
+        assert len(written) == 3

@@ -18,6 +18,7 @@ CONFLICT = Failure("the object has been modified", status=409)
 MISSING = Failure("not found", status=404, missing="autoscaler")
 STEPS = (0.0, 0.05, 0.5, 2.0, 2.4, 3.3, 4.9, 5.1, 9.9, 10.1, 14.9, 15.1, 40.0)
 _DEEPEST = 3
+_ROUNDING = 1e-6
 
 
 class Server:
@@ -72,6 +73,14 @@ class Candidate:
         leads = self.leadership.leading()
         self.world.watched = False
         return leads
+
+    def leads_since(self) -> float:
+        """Return since when it says that nobody else leads, by the world's time."""
+        self.world.watched = True
+        since = self.leadership.leads_since()
+        self.world.watched = False
+        assert since is not None
+        return (since - self._offset) / self._rate
 
     def steady(self) -> float:
         """Read a clock of its own, before which it may be stopped."""
@@ -130,6 +139,8 @@ class World:
         self.terms = 0
         """How often somebody was seen to lead."""
         self._times = times
+        self._led: dict[str, float] = {}
+        """When each was seen to lead last."""
         self._depth = 0
         self._deleted = False
         self._names = 0
@@ -188,6 +199,14 @@ class World:
         self.server.set(LeaseRecord(holder, duration, None, 5.0, 0))
 
     def _check(self) -> None:
-        leaders = [one.leadership.identity for one in self.candidates if one.leads()]
+        leaders = [one for one in self.candidates if one.leads()]
         self.terms += len(leaders)
-        assert len(leaders) <= 1, f"{leaders} lead at {self.now}"
+        names = [one.leadership.identity for one in leaders]
+        assert len(leaders) <= 1, f"{names} lead at {self.now}"
+        for one, name in zip(leaders, names, strict=True):
+            since = one.leads_since()
+            others = {
+                other for other, at in self._led.items() if other != name and at > since + _ROUNDING
+            }
+            assert not others, f"{name} says that it leads since {since}, as {others} did later"
+            self._led[name] = self.now

@@ -15,7 +15,7 @@ from tests.controlplane.api import Api
 from tests.controlplane.server import ControlPlane
 from tests.controlplane.waiting import wait_until
 from tests.endtoend.daemon import DaemonProcess, write_config
-from tests.leadership.audit import scales_by_holders
+from tests.leadership.audit import Audit
 from tests.prometheus.exporter import Exporter
 from tests.prometheus.fixtures import StartPrometheus
 
@@ -75,7 +75,7 @@ class Shop:
         self._plane = plane
         self._api = api
         self._exporter = exporter
-        self._log = log
+        self._audit = Audit(log, self.namespace)
         api.create("/api/v1/namespaces", {"metadata": {"name": self.namespace}})
         for name in TARGETS:
             api.create(
@@ -113,7 +113,7 @@ class Shop:
 
     def written(self) -> dict[str, int]:
         """Return how many scales each wrote, every one while it held the Lease."""
-        return scales_by_holders(self._log, self.namespace)
+        return self._audit.scales_by_holders()
 
 
 @pytest.fixture
@@ -153,7 +153,8 @@ def run(
 def test_one_writes_and_the_other_takes_over(shop: Shop, run: Run) -> None:
     """The leader is stopped by SIGSTOP, the next one by SIGTERM; the API server's log judges.
 
-    What a follower would have written it reports as not written.
+    What a follower would have written it reports as not written; nobody takes what the other
+    wrote for a change by somebody else.
     """
     left = run("left")
     shop.wait_held("left")
@@ -187,3 +188,5 @@ def test_one_writes_and_the_other_takes_over(shop: Shop, run: Run) -> None:
     written = shop.written()
     assert written["left"] >= 2 * len(TARGETS)
     assert written["right"] >= 2 * len(TARGETS)
+    told = [line["event"] for daemon in (left, right) for line in daemon.lines]
+    assert "replicas_changed_by_other" not in told

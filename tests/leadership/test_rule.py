@@ -59,6 +59,27 @@ def test_a_renewal_keeps_when_it_was_acquired() -> None:
     assert (one.leading(11.9), one.leading(12.0)) == (True, False)
 
 
+def test_who_leads_says_since_when_nobody_else_can_have() -> None:
+    """From the request that took the Lease on; renewals in time keep it, a lapse begins anew."""
+    one = candidate()
+    assert one.leads_since(100.0) is None
+    one = leader(asked=100.0)
+    one.won(OTHERS, 109.0)
+    assert one.leads_since(118.9) == 100.0
+    assert one.leads_since(119.0) is None
+    one.won(OTHERS, 119.5)
+    assert one.leads_since(120.0) == 119.5
+
+
+def test_who_saw_another_lead_begins_anew() -> None:
+    """Also within the time that it had been given before."""
+    one = leader(asked=100.0)
+    one.see(OTHERS, 101.0)
+    assert one.leads_since(101.0) is None
+    one.won(OTHERS, 102.0)
+    assert one.leads_since(103.0) == 102.0
+
+
 @pytest.mark.parametrize(
     ("duration", "waits"), [(15.0, 15.0), (60.0, 60.0), (1.0, 15.0), (0.0, 15.0)]
 )

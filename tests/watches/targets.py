@@ -20,7 +20,7 @@ from autoscaler.core.spec import (
     TargetType,
 )
 from autoscaler.core.target import Query, Target
-from tests.contract.cluster import eventually
+from tests.contract.cluster import eventually, noting
 
 QUICK = Pace(
     shortest_watch=2,
@@ -71,7 +71,12 @@ def watching(
     """Watch what the targets need, from the first list on."""
     said = [] if notes is None else notes
     watched = WatchedCluster(
-        api, Scales(api), Pods(api), tuple(targets), on_note=said.append, pace=pace
+        api,
+        Scales(api),
+        Pods(api),
+        tuple(targets),
+        on_note=noting(said),
+        pace=pace,
     )
     watched.start()
     try:

@@ -155,7 +155,7 @@ def test_where_they_may_not_be_listed_one_note_says_so(script: Script) -> None:
         ]
         server.autoscalers.lists[0] = listed("9", autoscaler("by-hand"))
         await_controller(watched, "shop", WEB, HAND_MADE)
-    assert notes[1:] == [f"{name} can be watched now"]
+    assert notes[1:] == [f"good: {name} can be watched now"]
 
 
 def test_a_note_tells_of_namespaces_beyond_the_most(
@@ -296,5 +296,5 @@ def test_a_watch_that_ends_by_a_defect_begins_again(
         await_controller(watched, "shop", WEB, None)
         name = 'HorizontalPodAutoscaler.autoscaling in namespace "shop"'
         assert notes[0].startswith(f"{name} cannot be watched (by a fault of the autoscaler): ")
-        assert notes[1:] == [f"{name} can be watched now"]
+        assert notes[1:] == [f"good: {name} can be watched now"]
         assert watch.alive

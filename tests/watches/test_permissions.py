@@ -63,7 +63,7 @@ def test_what_is_forbidden_is_read_directly_until_it_is_allowed(
         assert notes == [note]
         grant(lone_cluster, shop, "watch", WATCH)
         await_scale(watched, shop, WEB, lambda seen: isinstance(seen, Scale))
-        eventually(lambda: notes[1:], lambda more: more == [f"{name} can be watched now"])
+        eventually(lambda: notes[1:], lambda more: more == [f"good: {name} can be watched now"])
 
 
 def test_a_role_in_each_namespace_is_enough(

@@ -1,12 +1,16 @@
 """Others who scale the same object, from sync to sync on a real API server."""
 
+import math
 import threading
 from contextlib import ExitStack
+from dataclasses import replace
 
+from autoscaler import clock
 from autoscaler.adapters.cluster import Api
 from autoscaler.app.ports import World
 from autoscaler.app.sync import Syncer
 from autoscaler.core.decision import Decision, ForeignChange, Zone
+from autoscaler.core.rivalry import FIELD_MANAGER
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
 from tests.app.world import T0, Memory, answer, external
@@ -35,14 +39,14 @@ class Instance:
         *,
         leads: bool | None = None,
     ) -> None:
-        """Take part in an election unless ``leads`` is None."""
+        """Take part in an election unless ``leads`` is None, and never win or lose it."""
         self.target = one
         self.watched = stack.enter_context(watching(api, [one], pace=SLOW))
         at_hand = self.watched
         ports = (memory, at_hand, at_hand, at_hand, at_hand, memory)
-        world = World(*ports, leading=lambda: leads is not False)
-        flags = Flags(other_instances=leads is not None)
-        self.syncer = stack.enter_context(Syncer(flags, world, threading.Event()))
+        since = -math.inf if leads is None else clock.steady()
+        world = World(*ports, leads_since=lambda: None if leads is False else since)
+        self.syncer = stack.enter_context(Syncer(Flags(), world, threading.Event()))
         self.memory = memory
 
     def sync(self, count: int, now: float) -> Decision:
@@ -93,6 +97,25 @@ def test_another_instance_of_ours_is_nobody_else(
         set_count(lone_cluster, path, 4, "kubectl")
         seen = follower.sync(4, T0 + 30)
         assert seen.foreign == ForeignChange(5, 4, "kubectl", reversal=True)
+
+
+def test_a_leader_by_another_lease_is_somebody_else(lone_api: Api, shop: str) -> None:
+    """Two lead, each by a Lease of its own: each notices the other, and one holds in the end."""
+    wants_four = external(shop, "web")
+    at_most_two = replace(wants_four, spec=replace(wants_four.spec, max_replicas=2))
+    with ExitStack() as stack:
+        up, down = (
+            Instance(stack, lone_api, one, Memory(answers={"queue": answer(120)}), leads=True)
+            for one in (wants_four, at_most_two)
+        )
+        assert up.sync(3, T0).foreign is None
+        assert down.sync(4, T0).foreign is None
+        for _ in range(2):
+            assert up.sync(2, T0).foreign == ForeignChange(4, 2, FIELD_MANAGER, reversal=True)
+            assert down.sync(4, T0).foreign == ForeignChange(2, 4, FIELD_MANAGER, reversal=True)
+        held = up.sync(2, T0)
+        assert held.foreign == ForeignChange(4, 2, FIELD_MANAGER, reversal=True)
+        assert (held.held_until, held.written) == (T0 + 600, False)
 
 
 def test_a_target_of_an_hpa_is_left_alone_until_that_is_gone(

@@ -54,60 +54,14 @@ class _AutoscalerJson(TypedDict):
     spec: _SpecJson
 
 
-class Autoscalers:
-    """The HorizontalPodAutoscalers that are known, by what they control.
+class AutoscalerMirror:
+    """Fits `mirrors.Mirror` for the HorizontalPodAutoscalers of one namespace, or of ALL.
 
-    Several mirrors may fill it, each its own namespace, or ALL.  What is known stands until it is
-    known better: whoever may not list them any more goes on with the last list.
+    It knows them by what they control.  What is known stands until it is known better: whoever may
+    not list them any more goes on with the last list.
     """
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._entries: dict[_Name, _Entry] = {}
-        self._words: dict[_Controlled, tuple[str, ...]] = {}
-        self._listed: frozenset[str] = frozenset()
-
-    def controller(self, namespace: str, ref: ScaleTargetRef) -> str | None:
-        """Return the words for the one that controls an object; None where none is known."""
-        with self._lock:
-            words = self._words.get((namespace, ref.group, ref.kind, ref.name))
-        return None if words is None else words[0]
-
-    def knows(self, namespace: str) -> bool:
-        """Tell whether those of a namespace were listed once."""
-        return namespace in self._listed or ALL in self._listed
-
-    def replace(self, scope: str, entries: dict[_Name, _Entry]) -> None:
-        """Put the list of a namespace, or of ALL, in force."""
-        with self._lock:
-            gone = [name for name in self._entries if scope in {ALL, name[0]}]
-            for name in gone:
-                self._put(name, None)
-            for name, entry in entries.items():
-                self._put(name, entry)
-            self._listed |= {scope}
-
-    def put(self, name: _Name, entry: _Entry | None) -> None:
-        """Take in one of them; None says that it is gone."""
-        with self._lock:
-            self._put(name, entry)
-
-    def _put(self, name: _Name, entry: _Entry | None) -> None:
-        old = self._entries.pop(name, None)
-        if old is not None:
-            left = tuple(words for words in self._words.pop(old[0]) if words != old[1])
-            if left:
-                self._words[old[0]] = left
-        if entry is not None:
-            self._entries[name] = entry
-            controlled, words = entry
-            self._words[controlled] = tuple(sorted((*self._words.get(controlled, ()), words)))
-
-
-class AutoscalerMirror:
-    """Fits `mirrors.Mirror` for the HorizontalPodAutoscalers of one namespace, or of ALL."""
-
-    def __init__(self, known: Autoscalers, namespace: str) -> None:
+    def __init__(self, namespace: str) -> None:
         name = "HorizontalPodAutoscaler.autoscaling"
         self.name = name if namespace == ALL else f'{name} in namespace "{namespace}"'
         self.instead = (
@@ -115,9 +69,19 @@ class AutoscalerMirror:
             if namespace == ALL
             else "a target that one of them controls is not refused there"
         )
-        self._known = known
+        self.listed = False
+        """Whether there was a list."""
         self._namespace = namespace
         self._listing: dict[_Name, _Entry] = {}
+        self._lock = threading.Lock()
+        self._entries: dict[_Name, _Entry] = {}
+        self._words: dict[_Controlled, tuple[str, ...]] = {}
+
+    def controller(self, namespace: str, ref: ScaleTargetRef) -> str | None:
+        """Return the words for the one that controls an object; None where none is known."""
+        with self._lock:
+            words = self._words.get((namespace, ref.group, ref.kind, ref.name))
+        return None if words is None else words[0]
 
     def path(self, deadline: float) -> str:  # noqa: ARG002 - every server has them there
         """Return the path; autoscaling/v2 is served by every version since 1.23."""
@@ -134,17 +98,33 @@ class AutoscalerMirror:
 
     def commit(self, version: str) -> None:  # noqa: ARG002 - no event is older than the list
         """Put the list in force."""
-        self._known.replace(self._namespace, self._listing)
+        with self._lock:
+            self._entries, self._words = {}, {}
+            for name, entry in self._listing.items():
+                self._put(name, entry)
+            self.listed = True
         self._listing = {}
 
     def apply(self, kind: str, obj: JsonObject, version: str) -> None:  # noqa: ARG002 - in order
         """Take in an event.  Raises one of MALFORMED for what names no target."""
         if kind != "BOOKMARK":
             name, entry = _read(obj)
-            self._known.put(name, None if kind == "DELETED" else entry)
+            with self._lock:
+                self._put(name, None if kind == "DELETED" else entry)
 
     def clear(self) -> None:
         """Leave what is known as it is: not to write is the safe side."""
+
+    def _put(self, name: _Name, entry: _Entry | None) -> None:
+        old = self._entries.pop(name, None)
+        if old is not None:
+            left = tuple(words for words in self._words.pop(old[0]) if words != old[1])
+            if left:
+                self._words[old[0]] = left
+        if entry is not None:
+            self._entries[name] = entry
+            controlled, words = entry
+            self._words[controlled] = tuple(sorted((*self._words.get(controlled, ()), words)))
 
 
 class ListedAutoscalers:
@@ -163,7 +143,8 @@ class ListedAutoscalers:
 
     def controller_at_hand(self, namespace: str, ref: ScaleTargetRef) -> str | None:
         """Return the words for the one that controls an object; None where none is known."""
-        return self._known.controller(namespace, ref)
+        found = (mirror.controller(namespace, ref) for mirror in self._mirrors)
+        return next((words for words in found if words is not None), None)
 
     def scale_at_hand(self, namespace: str, ref: ScaleTargetRef) -> None:
         """Know nothing."""
@@ -172,11 +153,12 @@ class ListedAutoscalers:
         """Know nothing."""
 
     @cached_property
-    def _known(self) -> Autoscalers:
-        known = Autoscalers()
+    def _mirrors(self) -> list[AutoscalerMirror]:
+        mirrors: list[AutoscalerMirror] = []
         every = [ALL] if len(self._namespaces) > 1 else []
         for scope in [*every, *self._namespaces]:
-            failure = self._list(known, scope)
+            mirrors.append(AutoscalerMirror(scope))
+            failure = self._list(mirrors[-1])
             if failure is None and scope == ALL:
                 break
             forbidden = failure is not None and failure.status == _FORBIDDEN
@@ -187,10 +169,9 @@ class ListedAutoscalers:
                 )
                 if not forbidden:
                     break
-        return known
+        return mirrors
 
-    def _list(self, known: Autoscalers, scope: str) -> Failure | None:
-        mirror = AutoscalerMirror(known, scope)
+    def _list(self, mirror: AutoscalerMirror) -> Failure | None:
         listed = WatchRequests(self._api, mirror, Pace()).list_all(mirror.path(0.0))
         return listed if isinstance(listed, Failure) else None
 

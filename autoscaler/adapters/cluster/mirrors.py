@@ -81,9 +81,9 @@ EACH_NAMESPACE = "each namespace is watched by itself"
 
 
 class Notes:
-    """Sentences for the operator, each said once until it is taken back."""
+    """Sentences for the operator, each said once until it is taken back, and whether it is good."""
 
-    def __init__(self, say: Callable[[str], None]) -> None:
+    def __init__(self, say: Callable[[bool, str], None]) -> None:
         self._say = say
         self._said: dict[str, str] = {}
         self._lock = threading.Lock()
@@ -94,11 +94,14 @@ class Notes:
             if self._said.get(topic) == sentence:
                 return
             self._said[topic] = sentence
-        self._say(sentence)
+        self._tell(ok=False, sentence=sentence)
 
     def over(self, topic: str, sentence: str) -> None:
         """Say that what was said of a topic is over, if anything was."""
         with self._lock:
             if self._said.pop(topic, None) is None:
                 return
-        self._say(sentence)
+        self._tell(ok=True, sentence=sentence)
+
+    def _tell(self, *, ok: bool, sentence: str) -> None:
+        self._say(ok, sentence)

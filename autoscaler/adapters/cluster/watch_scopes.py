@@ -48,10 +48,15 @@ class WatchScopes(Generic[M]):
 
     def find(self, namespace: str) -> Watch[M] | None:
         """Return the watch that covers a namespace; None where there is none."""
-        every = self._all
-        if every is not None and every.state is State.SYNCED:
-            return every
-        return self._each.get(namespace) or every
+        with self._lock:
+            every = self._all
+            if every is not None and every.state is State.SYNCED:
+                return every
+            refused = every is not None and every.state is State.REFUSED
+            if refused and not self._apart and not self._closed:
+                # The refusal came just now, and a namespace's own watch may still see it.
+                self._arrange()
+            return self._each.get(namespace) or every
 
     def watches(self) -> list[Watch[M]]:
         """Return the watches that run now."""

@@ -7,7 +7,7 @@ from functools import partial
 
 from autoscaler import clock
 from autoscaler.adapters.cluster.api import Api
-from autoscaler.adapters.cluster.autoscalers import AutoscalerMirror, Autoscalers
+from autoscaler.adapters.cluster.autoscalers import AutoscalerMirror
 from autoscaler.adapters.cluster.kinds import ScalableKinds
 from autoscaler.adapters.cluster.mirrors import Notes, Pace
 from autoscaler.adapters.cluster.pod_lists import Pods
@@ -36,8 +36,8 @@ _AnyScopes = WatchScopes[ScaleMirror] | WatchScopes[PodMirror] | WatchScopes[Aut
 class WatchedCluster:
     """Scales and pods of the targets, and who else scales them, from watches where possible.
 
-    What is at hand never waits for anything.  ``on_note`` is told, on some thread, a sentence
-    for each thing that cannot be watched and is read directly instead.
+    What is at hand never waits for anything.  ``on_note`` is told, on some thread, whether
+    something can be watched, and in a sentence that it cannot and is read directly instead.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class WatchedCluster:
         pods: Pods,
         targets: Sequence[Target],
         *,
-        on_note: Callable[[str], None] = lambda _: None,
+        on_note: Callable[[bool, str], None] = lambda *_: None,
         pace: Pace | None = None,
     ) -> None:
         self._api = api
@@ -63,7 +63,6 @@ class WatchedCluster:
         self._closed = False
         self._wanted: dict[_Kind, frozenset[Key]] = {}
         self._scale_watches: dict[_Kind, WatchScopes[ScaleMirror]] = {}
-        self._autoscalers = Autoscalers()
         self._autoscaler_watches = WatchScopes(
             self._autoscaler_watch, 1, self._notes, self._tell_change
         )
@@ -144,10 +143,8 @@ class WatchedCluster:
 
     def _autoscalers_missing(self, namespace: str) -> Unavailable | None:
         """Say that nothing can be decided before the other autoscalers were listed once."""
-        if self._closed or self._autoscalers.knows(namespace):
-            return None
         watch = self._autoscaler_watches.find(namespace)
-        if watch is None or watch.state is not State.STARTING:
+        if self._closed or watch is None or watch.state is not State.STARTING:
             return None
         why = "" if watch.reason is None else f": {watch.reason}"
         return watch.doubt or Unavailable(f"the list of {watch.mirror.name} is not there yet{why}")
@@ -162,9 +159,14 @@ class WatchedCluster:
     def controller_at_hand(self, namespace: str, ref: ScaleTargetRef) -> str | None:
         """Return the words for a HorizontalPodAutoscaler of the object; None without one.
 
-        While the watch of them is broken, those that were there last are taken to be there.
+        While the watch of them is broken or refused, those that were there last are taken to be
+        there; with the watch of a namespace that is not needed any more they are forgotten.
         """
-        return self._autoscalers.controller(namespace, ref)
+        watches = self._autoscaler_watches
+        for watch in (watches.find(namespace), *watches.covering(namespace)):
+            if watch is not None and watch.mirror.listed:
+                return watch.mirror.controller(namespace, ref)
+        return None
 
     def read(self, namespace: str, ref: ScaleTargetRef, deadline: float) -> Scale | Unavailable:
         """Read the scale from the API server."""
@@ -242,7 +244,7 @@ class WatchedCluster:
     def _autoscaler_watch(
         self, namespace: str, changed: Changed[AutoscalerMirror]
     ) -> Watch[AutoscalerMirror]:
-        mirror = AutoscalerMirror(self._autoscalers, namespace)
+        mirror = AutoscalerMirror(namespace)
         return Watch(self._api, mirror, self._pace, self._notes, changed)
 
     def _ask(self, namespace: str, selector: str) -> None:
