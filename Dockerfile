@@ -25,6 +25,8 @@ COPY --from=wheel /wheel /wheel
 RUN python -m pip --python /opt/autoscaler/bin/python install \
     --no-cache-dir --no-compile --no-deps /wheel/*.whl
 RUN ["/opt/autoscaler/bin/python", "-c", "import autoscaler.cli.running, autoscaler.cli.planning, autoscaler.cli.validating"]
+# What the image keeps state in: empty, and there the daemon's own.
+RUN mkdir -m 700 /state
 
 FROM ${BASE}
 LABEL org.opencontainers.image.title="autoscaler" \

@@ -14,6 +14,7 @@ from autoscaler.daemon.exposition import Instruments
 from autoscaler.daemon.health import Component, Health
 from autoscaler.daemon.leadership import Standing
 from autoscaler.daemon.notify import Notifier
+from autoscaler.daemon.schedule import HangingSyncError
 
 _LEAST_MOVE_SECONDS = 1.0
 
@@ -74,21 +75,18 @@ class Announcements:
         """Warn of what leaves a secret or a connection open to others."""
         self._log.warning("insecure", message=sentence)
 
-    def not_watched(self, sentence: str) -> None:
-        """Tell what cannot be watched, or can be again."""
-        self._log.warning("not_watched", message=sentence)
+    def watched(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - the shape of each part's call
+        """Tell what can be watched again, or cannot."""
+        self._tell("watched" if ok else "not_watched", ok, sentence)
         self._instruments.watch_noted()
 
-    def events(self, sentence: str) -> None:
+    def events(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - as above
         """Tell whether Events can be written."""
-        self._log.warning("events", message=sentence)
+        self._tell("events", ok, sentence)
 
-    def state(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - the shape of the store's call
+    def state(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - as above
         """Tell whether state can be kept."""
-        if ok:
-            self._log.info("state", message=sentence)
-        else:
-            self._log.warning("state", message=sentence)
+        self._tell("state", ok, sentence)
         self._health.tell(Component.STATE, ok=ok, message=sentence)
 
     def resumed(self, resumption: Resumption) -> None:
@@ -111,6 +109,10 @@ class Announcements:
                 "windows and periods last as if it had not been set",
                 seconds=round(resumption.moved, 3),
             )
+
+    def _tell(self, event: str, ok: bool, sentence: str) -> None:  # noqa: FBT001 - as above
+        """Log that something is well again, or a warning that it is not."""
+        (self._log.info if ok else self._log.warning)(event, message=sentence)
 
     def leadership(self, standing: Standing, sentence: str) -> None:
         """Tell where this process stands in the election."""
@@ -145,9 +147,16 @@ class Announcements:
         self.not_reloaded(f"refused: {first}{others}; the last good one is in force", config)
 
     def reload_impossible(self, error: Exception, config: Config) -> None:
-        """Tell that a valid configuration cannot be put in force."""
-        self._log.error("reload_failed", message=f"the new configuration is refused: {error}")
-        self.not_reloaded(f"refused: {error}; the last good one is in force", config)
+        """Tell that a valid configuration cannot be put in force; once, however often it is tried.
+
+        Whatever is no sync that hangs is a defect.
+        """
+        sentence = f"not in force yet: {error}; it is tried again, and the last good one stays"
+        if sentence not in self._refusal:
+            self._log.error("reload_failed", message=f"the new configuration is {sentence}")
+            if not isinstance(error, HangingSyncError):
+                self.fault(error)
+        self.not_reloaded(sentence, config)
 
     def not_reloaded(self, sentence: str, config: Config) -> None:
         """Tell health, metrics and service manager of a reload that failed."""

@@ -64,7 +64,7 @@ class EventReporter:
 
     `report` only puts it down; whatever the API server does, no sync waits for an Event.  Only
     who is ``leading`` reports, so that several instances do not tell the same.  ``on_note`` is
-    told, on that thread, a sentence when Events may not be written, and when they may again.
+    told, on that thread, whether Events may be written, in a sentence, whenever that changes.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class EventReporter:
         events: Events,
         *,
         leading: Callable[[], bool] = lambda: True,
-        on_note: Callable[[str], None] = lambda _: None,
+        on_note: Callable[[bool, str], None] = lambda *_: None,
         pace: EventPace | None = None,
     ) -> None:
         self._events = events
@@ -161,7 +161,8 @@ class EventReporter:
         finally:
             self._refused += self._correlator.waiting
             if self._end is None:
-                self._on_note("Events are not written any more: a fault of the autoscaler")
+                sentence = "Events are not written any more: a fault of the autoscaler"
+                self._tell(ok=False, sentence=sentence)
 
     def _wait_for_work(self) -> bool:
         """Take in what is new until something may be written; return False at the end."""
@@ -221,12 +222,14 @@ class EventReporter:
         self._pauses[namespace] = clock.monotonic() + self._pace.forbidden_pause
         if not self._forbidden:
             self._forbidden = True
-            self._on_note(
-                f"Events cannot be written ({why}); it is tried again every "
-                f"{self._pace.forbidden_pause:g} seconds"
-            )
+            pause = f"{self._pace.forbidden_pause:g} seconds"
+            sentence = f"Events cannot be written ({why}); it is tried again every {pause}"
+            self._tell(ok=False, sentence=sentence)
 
     def _allowed(self, namespace: str) -> None:
         if self._pauses.pop(namespace, None) is not None and self._forbidden:
             self._forbidden = False
-            self._on_note("Events can be written now")
+            self._tell(ok=True, sentence="Events can be written now")
+
+    def _tell(self, *, ok: bool, sentence: str) -> None:
+        self._on_note(ok, sentence)

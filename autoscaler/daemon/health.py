@@ -1,7 +1,8 @@
 """How the daemon is: whether its syncs turn, and whether all that it needs is there."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -61,6 +62,7 @@ class Health:
         self._lock = threading.Lock()
         self._periods: dict[str, float] = {}
         self._turned: dict[str, float] = {}
+        self._suspended = False
         self._answered: dict[Component, float] = {}
         begun = wall()
         self._states = {
@@ -84,10 +86,31 @@ class Health:
             if name in self._periods:
                 self._turned[name] = now
 
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        """Leave out the time of the block, in which syncs wait for each other.
+
+        None of them hangs for that, and one that hung before still does afterwards.
+        """
+        begun = self._monotonic()
+        with self._lock:
+            self._suspended = True
+        try:
+            yield
+        finally:
+            now = self._monotonic()
+            with self._lock:
+                self._suspended = False
+                self._turned = {
+                    name: min(now, turned + now - begun) for name, turned in self._turned.items()
+                }
+
     def stalled(self) -> str | None:
         """Say which sync hangs; None while all of them turn."""
         now = self._monotonic()
         with self._lock:
+            if self._suspended:
+                return None
             waits = [
                 (now - turned, self._periods[name])
                 for name, turned in self._turned.items()

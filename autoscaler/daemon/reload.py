@@ -1,15 +1,17 @@
 """Another configuration for the running daemon: all of it at once between two syncs, or nothing."""
 
+import math
 from collections.abc import Callable, Sequence
 
 from structlog.typing import FilteringBoundLogger
 
-from autoscaler.adapters.cluster import ConnectError
 from autoscaler.config import Config, ConfigError, load
 from autoscaler.config.comparison import Comparison, FieldChange, compare
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.changes import FileWatch
-from autoscaler.daemon.schedule import HangingSyncError
+
+RETRY_SECONDS = 30.0
+"""After how long it is tried again to put a configuration in force."""
 
 _MOST_LINES = 100
 _MOST_FIELDS = 10
@@ -18,7 +20,8 @@ _MOST_FIELDS = 10
 class Reload:
     """Reads the configuration again when it is asked to, or when a file of it changed.
 
-    ``put_in_force`` raises where it cannot; the configuration before stays then.
+    ``put_in_force`` raises where it cannot; the configuration before stays then, and it is tried
+    again.  A file with mistakes is not: they stay until it changes.
     """
 
     def __init__(
@@ -33,34 +36,38 @@ class Reload:
         self._announcements = announcements
         self._log = log
         self._files = FileWatch(config.sources)
+        self._again_at = math.inf
 
-    def look(self, *, asked: bool) -> None:
-        """Reload if that is ``asked`` for or the files hold something else; once a second."""
-        if self._files.changed() or asked:
-            self._reload()
+    def look(self, now: float, *, asked: bool) -> bool:
+        """Reload if that is ``asked`` for, the files hold something else, or it is time to retry.
 
-    def _reload(self) -> None:
+        To be called once a second; ``now`` is of `clock.monotonic`.  Returns whether another
+        configuration came into force.
+        """
+        due = now >= self._again_at
+        return (self._files.changed() or asked or due) and self._reload(now)
+
+    def _reload(self, now: float) -> bool:
+        self._again_at = math.inf
         self._announcements.reloading()
         try:
             config = load(self.config.path)
         except ConfigError as error:
             self._files.rearm(error.sources)
             self._announcements.reload_refused(error, self.config)
-            return
+            return False
         self._files.rearm(config.sources)
         comparison = compare(self.config, config)
         try:
             self._put_in_force(config)
-        except (ConnectError, HangingSyncError) as error:
-            self._announcements.reload_impossible(error, self.config)
-            return
         except Exception as error:  # noqa: BLE001 - what runs goes on, whatever a reload meets
-            self._announcements.fault(error)
+            self._again_at = now + RETRY_SECONDS
             self._announcements.reload_impossible(error, self.config)
-            return
+            return False
         self.config = config
         _tell(self._log, comparison)
         self._announcements.reloaded(config)
+        return True
 
 
 def _some(changes: Sequence[FieldChange]) -> str:

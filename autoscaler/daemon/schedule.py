@@ -23,8 +23,8 @@ from autoscaler import clock
 _MOST_TICKS_AT_ONCE = 512
 """Threads are made only as they are needed; above this number of slots a tick waits for one."""
 
-SWAP_SECONDS = 60.0
-"""How long a swap waits for the syncs in hand, which take at most half of it."""
+HANGS_AFTER_SECONDS = 40.0
+"""A swap waits no longer for a sync that began so long ago; none takes more than 30 s."""
 
 _STOP_CHECK_SECONDS = 0.2
 
@@ -105,7 +105,10 @@ class Schedule:
         self._late = itertools.count(1)
         self._ticks: dict[str, Tick] = {}
         self._state = threading.Condition()
-        self._running = 0
+        self._running: dict[str, float] = {}
+        """By name, when those began that run."""
+        self._hastened: set[str] = set()
+        """Those that have not begun since `hasten`."""
         self._swapping = False
         self._origin = datetime.fromtimestamp(clock.wall(), UTC)
         self._steps = clock.Steps(clock.wall(), clock.steady())
@@ -131,19 +134,14 @@ class Schedule:
         ``meanwhile`` is called when no tick runs, and none begins until it has returned; if it
         raises, the present ticks go on.  A tick of a period and offset that were there before
         keeps its turn, any other is due at once.  Raises HangingSyncError, and the present ticks
-        go on, where one does not end in time or ``stop`` is set.
+        go on, where one does not end in time or ``stop`` is set: at once where one is known to
+        hang, so that whoever tries again holds nothing up.
         """
-        until = clock.monotonic() + SWAP_SECONDS
         self._scheduler.pause()
         try:
             with self._state:
                 self._swapping = True
-                while self._running:
-                    if self._stop.is_set():
-                        raise HangingSyncError("the daemon stops")
-                    if clock.monotonic() > until:
-                        raise HangingSyncError("a sync in hand does not end")
-                    self._state.wait(_STOP_CHECK_SECONDS)
+                self._wait_for_syncs()
             meanwhile()
             self._put(ticks)
         finally:
@@ -152,12 +150,33 @@ class Schedule:
                 self._state.notify_all()
             self._scheduler.resume()
 
-    def hasten(self) -> None:
-        """Have every tick come now, once out of its turn."""
-        for job in self._scheduler.get_jobs():
-            job.modify(next_run_time=datetime.fromtimestamp(clock.wall(), UTC))
+    def _wait_for_syncs(self) -> None:
+        while self._running:
+            if self._stop.is_set():
+                raise HangingSyncError("the daemon stops")
+            if clock.monotonic() > min(self._running.values()) + HANGS_AFTER_SECONDS:
+                raise HangingSyncError("a sync in hand does not end")
+            self._state.wait(_STOP_CHECK_SECONDS)
 
-    def follow_clock(self) -> None:
+    def hasten(self) -> None:
+        """Have every tick begin once out of its turn: now, or once it no longer runs."""
+        with self._state:
+            self._hastened = set(self._ticks)
+        self._bring_hastened()
+
+    def look(self) -> None:
+        """Look after the clock, and after who ran when all were hastened; once a second."""
+        self._follow_clock()
+        self._bring_hastened()
+
+    def _bring_hastened(self) -> None:
+        with self._state:
+            names = self._hastened - self._running.keys()
+        for name in names:
+            now = datetime.fromtimestamp(clock.wall(), UTC)
+            self._scheduler.modify_job(name, next_run_time=now)
+
+    def _follow_clock(self) -> None:
         """Bring forward what is due, if the clock was set back: nothing waits for the old time.
 
         Set ahead, all is due at once, and the trigger finds its way back into the period.
@@ -170,12 +189,13 @@ class Schedule:
         due = {job.id: job.next_run_time for job in self._scheduler.get_jobs()}
         self._scheduler.remove_all_jobs()
         self._ticks = {tick.name: tick for tick in ticks}
+        self._hastened &= self._ticks.keys()
         now = datetime.fromtimestamp(clock.wall(), UTC)
         for name, tick in self._ticks.items():
             self._scheduler.add_job(
                 self._run,
                 Cadence(due.get(name, now), self._origin, tick.period, tick.offset),
-                args=(tick,),
+                args=(name,),
                 id=name,
                 # A late tick still runs: by default one that is a second late is skipped.
                 misfire_grace_time=None,
@@ -183,17 +203,19 @@ class Schedule:
                 max_instances=1,
             )
 
-    def _run(self, tick: Tick) -> None:
+    def _run(self, name: str) -> None:
         with self._state:
             self._state.wait_for(lambda: not self._swapping)
-            if self._ticks.get(tick.name) is not tick or self._stop.is_set():
+            tick = self._ticks.get(name)
+            if tick is None or self._stop.is_set():
                 return  # it was handed over for a turn before the swap
-            self._running += 1
+            self._running[name] = clock.monotonic()
+            self._hastened.discard(name)
         try:
             tick.call()
         finally:
             with self._state:
-                self._running -= 1
+                del self._running[name]
                 self._state.notify_all()
 
     def _listen(self, event: JobEvent) -> None:

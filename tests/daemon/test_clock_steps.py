@@ -2,12 +2,18 @@
 
 from datetime import UTC, datetime, timedelta
 
+import structlog
 from apscheduler.schedulers.background import BackgroundScheduler
 from hypothesis import given
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from autoscaler import clock
+from autoscaler.daemon.reporting import LogReporter
 from autoscaler.daemon.schedule import Cadence, bring_forward
+
+CLOCK_SET = "clock_set"
+"""The event of a step."""
 
 
 def test_a_clock_that_only_runs_was_not_set() -> None:
@@ -22,6 +28,14 @@ def test_a_step_is_told_once(step: float) -> None:
     steps = clock.Steps(1e9, 10.0)
     assert abs(steps.take(1e9 + 5 + step, 15.0) - step) < 1e-3
     assert steps.take(1e9 + 10 + step, 20.0) == 0.0
+
+
+def test_a_step_is_a_warning_in_the_log() -> None:
+    """With its seconds."""
+    with capture_logs() as lines:
+        LogReporter(structlog.get_logger()).clock_set(-3600.0)
+    (line,) = lines
+    assert (line["event"], line["log_level"], line["seconds"]) == (CLOCK_SET, "warning", -3600.0)
 
 
 def test_what_is_due_moves_with_the_clock() -> None:

@@ -67,6 +67,26 @@ def test_a_reload_forgets_syncs_that_are_gone_and_gives_new_ones_their_time() ->
     assert health.stalled() == "a sync that is due every 15 s has not ended for 50 s"
 
 
+def test_the_time_of_a_reload_is_left_out() -> None:
+    """Syncs that wait for each other do not hang, and one that hung before it hangs on after it."""
+    times = Times()
+    health = health_at(times)
+    health.expect({"15+0": 15.0, "5+0": 5.0})
+    times.seconds += 14.0
+    with health.suspended():
+        times.seconds += 40.0
+        assert health.stalled() is None
+    assert health.stalled() is None
+    health.turned("5+0")
+    for _ in range(6):
+        times.seconds += 5.0
+        with health.suspended():
+            health.turned("5+0")
+    assert health.stalled() is None
+    times.seconds += 1.5
+    assert health.stalled() == "a sync that is due every 15 s has not ended for 46 s"
+
+
 def test_before_anything_is_expected_it_lives_and_is_not_ready() -> None:
     """A daemon that starts is not killed for it, and nobody relies on it yet."""
     health = health_at(Times())

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import CapturingLogger
 
+from autoscaler import clock
 from autoscaler.daemon import schedule as schedule_module
 from autoscaler.daemon.schedule import Cadence, HangingSyncError, Punctuality, Schedule, Tick
 from tests.controlplane.waiting import wait_until
@@ -193,7 +194,7 @@ def test_a_swap_that_fails_leaves_the_present_ticks() -> None:
 
 def test_a_sync_that_hangs_lets_no_swap_take_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """The present ticks go on as if none had been asked for."""
-    monkeypatch.setattr(schedule_module, "SWAP_SECONDS", 2 * PERIOD)
+    monkeypatch.setattr(schedule_module, "HANGS_AFTER_SECONDS", 2 * PERIOD)
     with ExitStack() as stack:
         swapped = Swapped(stack)
         begun, release = threading.Event(), threading.Event()
@@ -207,9 +208,28 @@ def test_a_sync_that_hangs_lets_no_swap_take_place(monkeypatch: pytest.MonkeyPat
         assert begun.wait(20)
         with pytest.raises(HangingSyncError):
             swapped.schedule.swap([swapped.tick("new")])
+        tried = clock.monotonic()
+        with pytest.raises(HangingSyncError):
+            swapped.schedule.swap([swapped.tick("new")])
+        assert clock.monotonic() - tried < PERIOD, "a second try holds nothing up"
         release.set()
         wait_until("the old tick again", lambda: len(swapped.ran) >= 2, timeout=20)
         assert set(swapped.ran) == {"old"}
+
+
+def test_a_turn_that_comes_during_a_swap_is_not_lost() -> None:
+    """Handed over before the swap, it is the new tick's: its next one may be an hour away."""
+    with ExitStack() as stack:
+        swapped = Swapped(stack)
+        old = swapped.tick("old")
+        swapped.schedule.swap([old])
+        swapped.wait_for(["old"])
+        swapped.schedule._swapping = True
+        turn = threading.Thread(target=swapped.schedule._run, args=(old.name,))
+        turn.start()
+        swapped.schedule.swap([swapped.tick("new")])
+        turn.join(20)
+        assert swapped.ran == ["old", "new"]
 
 
 def test_a_new_leader_syncs_everything_at_once() -> None:
@@ -220,6 +240,32 @@ def test_a_new_leader_syncs_everything_at_once() -> None:
         swapped.wait_for(["slow"])
         swapped.schedule.hasten()
         swapped.wait_for(["slow", "slow"])
+
+
+def test_a_new_leader_syncs_what_is_in_hand_again() -> None:
+    """A sync that began before is followed by another at once, not by the one of its next turn."""
+    with ExitStack() as stack:
+        log = CapturingLogger()
+        schedule = stack.enter_context(Schedule(threading.Event(), log, Punctuality()))
+        begun, release = threading.Semaphore(0), threading.Event()
+        stack.callback(release.set)
+
+        def tick() -> None:
+            begun.release()
+            release.wait(20)
+
+        schedule.swap([Tick(tick, 3600.0)])
+        assert begun.acquire(timeout=20)
+        schedule.hasten()
+        schedule.look()
+        assert not begun.acquire(timeout=PERIOD), "a tick never overlaps itself"
+        release.set()
+        wait_until("the sync has ended", lambda: not schedule._running)
+        schedule.look()
+        assert begun.acquire(timeout=20)
+        schedule.look()
+        assert not begun.acquire(timeout=PERIOD), "once is enough"
+        assert log.calls == [], "nothing is late"
 
 
 @given(st.floats(0, 1e6), st.integers(1, 3600), st.floats(0, 0.99))

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -19,12 +19,22 @@ Line = dict[str, Any]
 
 
 class DaemonProcess:
-    """`autoscaler run -c FILE`; its log lines gather in `lines`."""
+    """`autoscaler run -c FILE`; its log lines gather in `lines`.
 
-    def __init__(self, config: Path, environment: Mapping[str, str], *arguments: str) -> None:
+    ``within`` is a command that becomes the one that is put behind it.
+    """
+
+    def __init__(
+        self,
+        config: Path,
+        environment: Mapping[str, str],
+        *arguments: str,
+        within: Sequence[str] = (),
+    ) -> None:
         self.lines: list[Line] = []
+        run = (sys.executable, "-m", "autoscaler", "run", "-c", str(config), *arguments)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "autoscaler", "run", "-c", str(config), *arguments],
+            [*within, *run],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -1,12 +1,13 @@
 """A configuration of targets that all want four replicas, and a daemon that runs it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import requests
 import yaml
+from prometheus_client.parser import text_string_to_metric_families
 
 from tests.endtoend.daemon import DaemonProcess, Line, write_config
 
@@ -61,6 +62,13 @@ class RunningDaemon:
         address = self.events("listening")[0]["address"]
         return requests.get(f"http://{address}{path}", timeout=10).text
 
+    def metric(self, name: str, **labels: str) -> float:
+        """Return the value of one series of the metrics page; 0 where there is none."""
+        families = text_string_to_metric_families(self.page("/metrics"))
+        samples = [sample for family in families for sample in family.samples]
+        found = [one.value for one in samples if (one.name, one.labels) == (name, labels)]
+        return found[0] if found else 0.0
+
     def component(self, name: str) -> Document:
         """Return a component of the health."""
         components = yaml.safe_load(self.page("/readyz"))["components"]
@@ -68,9 +76,11 @@ class RunningDaemon:
 
 
 @contextmanager
-def running(file: Path, environment: Mapping[str, str]) -> Iterator[RunningDaemon]:
+def running(
+    file: Path, environment: Mapping[str, str], within: Sequence[str] = ()
+) -> Iterator[RunningDaemon]:
     """Run the daemon until it serves; in the end it must stop as it should, without a fault."""
-    with DaemonProcess(file, environment) as daemon:
+    with DaemonProcess(file, environment, within=within) as daemon:
         running_daemon = RunningDaemon(daemon, file)
         running_daemon.wait_for("started")
         yield running_daemon

@@ -20,10 +20,16 @@ def rights() -> Rights:
 
 
 @pytest.fixture
-def environment(
-    control_plane: ControlPlane, admin_api: Api, namespace: str, tmp_path: Path, rights: Rights
-) -> Iterator[Mapping[str, str]]:
-    """Give the environment of a daemon that may do what the manifests allow it, no more."""
+def service_account_token(admin_api: Api, namespace: str, rights: Rights) -> Iterator[str]:
+    """Give the token of somebody who may do what the manifests allow, no more."""
     with service_account(admin_api, namespace, rights) as token:
-        kubeconfig = control_plane.write_kubeconfig(tmp_path / "kubeconfig", token)
-        yield {"KUBECONFIG": str(kubeconfig)}
+        yield token
+
+
+@pytest.fixture
+def environment(
+    control_plane: ControlPlane, service_account_token: str, tmp_path: Path
+) -> Mapping[str, str]:
+    """Give the environment of a daemon with that token."""
+    kubeconfig = control_plane.write_kubeconfig(tmp_path / "kubeconfig", service_account_token)
+    return {"KUBECONFIG": str(kubeconfig)}

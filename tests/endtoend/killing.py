@@ -2,7 +2,7 @@
 
 import random
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,6 +15,13 @@ from tests.controlplane import workloads
 from tests.controlplane.api import Api
 from tests.prometheus.exporter import Exporter
 
+DELAY_SECONDS = 2.0
+"""A load reaches a sync through a scrape and a sync, each of them a second later at most."""
+
+Seen = tuple[float, int]
+"""Since when there is a load or a count, in seconds of `clock.monotonic`, and which."""
+Change = tuple[float, int, int]
+
 METRIC = "kill_load"
 LOADS = (1, 12)
 STEP_SECONDS = (8.0, 14.0)
@@ -22,12 +29,15 @@ STEP_SECONDS = (8.0, 14.0)
 
 @dataclass(frozen=True)
 class Rules:
-    """A target's bounds and policies; a window and periods in seconds, values in pods."""
+    """A target's bounds and policies; a window and periods in seconds, values in pods.
+
+    The periods are longer than a restart takes, so that it shows when one of them is forgotten.
+    """
 
     minimum: int = 2
     maximum: int = 10
     window: int = 15
-    up: tuple[int, int] = (3, 4)
+    up: tuple[int, int] = (2, 6)
     down: tuple[int, int] = (2, 5)
 
     def target(self, namespace: str, name: str) -> Mapping[str, object]:
@@ -61,7 +71,7 @@ class Load:
     """Sets each target's load to another level every few seconds, and remembers it all."""
 
     def __init__(self, exporter: Exporter, names: list[str], seed: int) -> None:
-        self.levels: dict[str, list[tuple[float, int]]] = {name: [] for name in names}
+        self.levels: dict[str, list[Seen]] = {name: [] for name in names}
         self._exporter = exporter
         self._random = random.Random(seed)  # noqa: S311 - a test's
         self._ended = threading.Event()
@@ -81,17 +91,6 @@ class Load:
         for thread in self._threads:
             thread.join(10)
 
-    def highest(self, name: str, since: float, until: float, least: float) -> int:
-        """Return the highest level that held for ``least`` seconds of a span of time."""
-        levels = self.levels[name]
-        ends = [begin for begin, _ in levels[1:]] + [float("inf")]
-        held = [
-            level
-            for (begin, level), end in zip(levels, ends, strict=True)
-            if min(end, until) - max(begin, since) >= least
-        ]
-        return max(held, default=0)
-
     def _run(self, name: str) -> None:
         while not self._ended.wait(self._random.uniform(*STEP_SECONDS)):
             self._set(name)
@@ -108,7 +107,7 @@ class Counts:
     def __init__(self, api: Api, namespace: str) -> None:
         path = workloads.collection("Deployment", namespace)
         listed = api.get(path)
-        self.seen: dict[str, list[tuple[float, int]]] = {}
+        self.seen: dict[str, list[Seen]] = {}
         for item in listed["items"]:
             self._take(item)
         self._watch = api.watch(path, resourceVersion=listed["metadata"]["resourceVersion"])
@@ -119,14 +118,10 @@ class Counts:
         return self
 
     def __exit__(self, *_: object) -> None:
+        watching = self._thread.is_alive()
         self._watch.cancel()
         self._thread.join(10)
-
-    def changes(self, name: str) -> Iterator[tuple[float, int, int]]:
-        """Yield when a count was set, from what to what."""
-        seen = self.seen[name]
-        for (_, before), (instant, after) in pairwise(seen):
-            yield instant, before, after
+        assert watching, "the watch ended before the run did: what came later was not seen"
 
     def _run(self) -> None:
         # The end of the test cuts the watch.
@@ -143,6 +138,12 @@ class Counts:
             seen.append((clock.monotonic(), spec["replicas"]))
 
 
+def changes(counts: Sequence[Seen]) -> list[Change]:
+    """Return when a count was set, from what to what."""
+    return [(instant, before, after) for (_, before), (instant, after) in pairwise(counts)]
+
+
+@dataclass(frozen=True)
 class Judge:
     """Checks the counts against bounds, policies, and what an uninterrupted run would do.
 
@@ -150,39 +151,53 @@ class Judge:
     than another one.
     """
 
-    def __init__(self, rules: Rules, load: Load, counts: Counts, slack: float = 1.0) -> None:
-        self._rules = rules
-        self._load = load
-        self._counts = counts
-        self._slack = slack
+    rules: Rules
+    slack: float = 1.0
 
-    def faults(self, name: str) -> Iterator[str]:
-        """Say what went wrong with one target."""
-        rules = self._rules
-        changes = list(self._counts.changes(name))
-        for instant, before, after in changes:
+    def faults(self, levels: Sequence[Seen], counts: Sequence[Seen]) -> Iterator[str]:
+        """Say what went wrong with one target, by the loads that it had."""
+        rules, made = self.rules, changes(counts)
+        for change in made:
+            _, before, after = change
             if not rules.minimum <= after <= rules.maximum:
-                yield f"{name}: {before} -> {after} is out of bounds"
-            value, period = rules.up if after > before else rules.down
-            sign = 1 if after > before else -1
-            recent = [
-                (instant - seen, new - old)
-                for seen, old, new in changes
-                # A change the other way widens the allowance for as long as it may count.
-                if 0
-                < instant - seen
-                < period + (self._slack if (new - old) * sign < 0 else -self._slack)
-            ]
-            start = before - sum(change for _, change in recent)
-            if (after - start) * sign > value:
-                yield f"{name}: {before} -> {after} exceeds {value} in {period} s; before: {recent}"
-            if after < before:
-                yield from self._needless(name, instant, before, after)
+                yield f"{before} -> {after} is out of bounds"
+            yield from self._too_fast(change, made)
+            yield from self._unwanted(change, levels)
 
-    def _needless(self, name: str, instant: float, before: int, after: int) -> Iterator[str]:
-        """Say that a recommendation of the window forbids a scale-down."""
-        # A level reaches a sync through a scrape and a sync a second later each.
-        since, until = instant - self._rules.window + self._slack, instant - 2 - self._slack
-        wanted = min(self._load.highest(name, since, until, 2 + self._slack), self._rules.maximum)
-        if after < wanted:
-            yield f"{name}: {before} -> {after}, though {wanted} was wanted within the window"
+    def _too_fast(self, change: Change, made: Sequence[Change]) -> Iterator[str]:
+        """Say that a policy allows no such change so soon after others."""
+        instant, before, after = change
+        sign = 1 if after > before else -1
+        value, period = self.rules.up if after > before else self.rules.down
+        recent = [
+            (instant - seen, new - old)
+            for seen, old, new in made
+            # A change the other way widens the allowance for as long as it may count.
+            if 0 < instant - seen < period + (self.slack if (new - old) * sign < 0 else -self.slack)
+        ]
+        start = before - sum(change for _, change in recent)
+        if (after - start) * sign > value:
+            yield f"{before} -> {after} exceeds {value} in {period} s; before: {recent}"
+
+    def _unwanted(self, change: Change, levels: Sequence[Seen]) -> Iterator[str]:
+        """Say that the window forbids a scale-down, or that no load asked for a scale-up."""
+        instant, before, after = change
+        recent, rules = instant - DELAY_SECONDS - self.slack, self.rules
+        if after < before:
+            least = DELAY_SECONDS + self.slack
+            most = highest(levels, instant - rules.window + self.slack, recent, least)
+            if after < (wanted := min(most, rules.maximum)):
+                yield f"{before} -> {after}, though {wanted} was wanted within the window"
+        elif after > (wanted := max(highest(levels, recent, instant, 0), rules.minimum)):
+            yield f"{before} -> {after}, though no more than {wanted} was wanted"
+
+
+def highest(levels: Sequence[Seen], since: float, until: float, least: float) -> int:
+    """Return the highest level that held for ``least`` seconds of a span of time."""
+    ends = [begin for begin, _ in levels[1:]] + [float("inf")]
+    held = [
+        level
+        for (begin, level), end in zip(levels, ends, strict=True)
+        if min(end, until) - max(begin, since) >= least
+    ]
+    return max(held, default=0)

@@ -5,11 +5,21 @@ import signal
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
 import yaml
 
+from tests.contract.scripted import Answer, ScriptedServer
 from tests.controlplane.waiting import wait_until
 from tests.endtoend.daemon import write_config
-from tests.endtoend.demand import Document, running, target
+from tests.endtoend.demand import Document, RunningDaemon, running, target
+
+LAST = "autoscaler_reload_last"
+
+
+def reloads(daemon: RunningDaemon) -> tuple[float, float]:
+    """Return how many reloads succeeded and failed."""
+    name = "autoscaler_reloads_total"
+    return daemon.metric(name, outcome="succeeded"), daemon.metric(name, outcome="failed")
 
 
 def test_a_changed_file_is_taken_up_by_itself(
@@ -40,6 +50,9 @@ def test_a_broken_file_leaves_the_last_good_one_in_force(
     """Log, health and metrics say what is wrong and where; mended, it is taken up."""
     a, b = (f"{namespace}/Deployment/{name}" for name in "ab")
     with running(write_config(tmp_path / "autoscaler.yaml", document), environment) as daemon:
+        started = daemon.metric(f"{LAST}_success_timestamp_seconds")
+        assert reloads(daemon) == (0, 0)
+        assert daemon.metric(f"{LAST}_attempt_timestamp_seconds") == started > 0
         daemon.write(
             document
             | {"targets": [target(namespace, "a") | {"maxReplicas": 0}, target(namespace, "b")]}
@@ -48,15 +61,23 @@ def test_a_broken_file_leaves_the_last_good_one_in_force(
         assert line["level"] == "error"
         assert str(daemon.file) in line["problems"][0]
         assert "targets[0].maxReplicas" in line["problems"][0]
+        wait_until("the reload failed", lambda: reloads(daemon) == (0, 1))
         refused = daemon.component("reload")
         assert refused["ok"] is False
         assert "targets[0].maxReplicas" in refused["message"]
-        assert "autoscaler_reload_last_success_timestamp_seconds" in daemon.page("/metrics")
+        assert 'component_ok{component="reload"} 0' in daemon.page("/metrics")
+        assert daemon.metric(f"{LAST}_success_timestamp_seconds") == started
+        failed = daemon.metric(f"{LAST}_attempt_timestamp_seconds")
+        assert failed > started
         daemon.wait_for_write(a, 4)
         assert not daemon.daemon.syncs(b)
         daemon.write(document | {"targets": [target(namespace, "a"), target(namespace, "b")]})
         daemon.wait_for("reloaded")
+        wait_until("the reload succeeded", lambda: reloads(daemon) == (1, 1))
         assert daemon.component("reload")["ok"] is True
+        assert 'component_ok{component="reload"} 1' in daemon.page("/metrics")
+        succeeded = daemon.metric(f"{LAST}_success_timestamp_seconds")
+        assert daemon.metric(f"{LAST}_attempt_timestamp_seconds") == succeeded > failed
         daemon.wait_for_write(b, 4)
 
 
@@ -119,6 +140,48 @@ def test_another_prometheus_is_asked_without_a_restart(
         wait_until("readiness", lambda: daemon.component("prometheus")["ok"], timeout=20)
 
 
+@pytest.mark.parametrize("where", ["current-context", "context", "kubeconfig"])
+def test_a_reload_never_leads_to_another_cluster(
+    document: Document,
+    environment: Mapping[str, str],
+    namespace: str,
+    tmp_path: Path,
+    where: str,
+) -> None:
+    """It takes a restart: the Lease and the histories are of the cluster that the daemon found.
+
+    All else of the same reload is in force, and of the other cluster nothing is asked.
+    """
+    kubeconfig = Path(environment["KUBECONFIG"])
+    with ScriptedServer(Answer(404)) as other:
+        elsewhere = other.write_kubeconfig(tmp_path / "elsewhere")
+        both = yaml.safe_load(kubeconfig.read_text())
+        for section, entries in yaml.safe_load(elsewhere.read_text()).items():
+            if isinstance(entries, list):
+                both[section] += entries
+        kubeconfig.write_text(yaml.safe_dump(both))
+        with running(write_config(tmp_path / "autoscaler.yaml", document), environment) as daemon:
+            daemon.wait_for_write(f"{namespace}/Deployment/a", 4)
+            if where == "current-context":
+                kubeconfig.write_text(yaml.safe_dump(both | {"current-context": "main"}))
+            else:
+                value = {"context": "main", "kubeconfig": str(elsewhere)}[where]
+                document = document | {"kubernetes": {where: value}}
+            daemon.write(
+                document
+                | {
+                    "prometheus": document["prometheus"] | {"timeout": "9s"},
+                    "events": False,
+                    "targets": [target(namespace, "a"), target(namespace, "b")],
+                }
+            )
+            daemon.wait_for_write(f"{namespace}/Deployment/b", 4)
+            late = [line["message"] for line in daemon.events("needs_restart")]
+            assert len(late) == (where != "current-context")
+            assert all(f"kubernetes.{where}" in message for message in late)
+        assert other.asked == []
+
+
 def test_an_unverified_api_server_is_warned_of_at_every_start(
     document: Document, environment: Mapping[str, str], namespace: str, tmp_path: Path
 ) -> None:
@@ -129,8 +192,10 @@ def test_an_unverified_api_server_is_warned_of_at_every_start(
         cluster.pop(authority, None)
     cluster["insecure-skip-tls-verify"] = True
     open_to_all = tmp_path / "unverified"
+    open_to_all.touch(mode=0o600)
     open_to_all.write_text(yaml.safe_dump(kubeconfig))
     file = write_config(tmp_path / "autoscaler.yaml", document)
     with running(file, {"KUBECONFIG": str(open_to_all)}) as daemon:
-        assert str(open_to_all) in daemon.wait_for("insecure")["message"]
+        told = f"{open_to_all}: insecure-skip-tls-verify is set"
+        assert told in daemon.wait_for("insecure")["message"]
         daemon.wait_for_write(f"{namespace}/Deployment/a", 4)

@@ -12,6 +12,7 @@ from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.target import Query, Target
 from autoscaler.core.writes import WriteOutcome
 from autoscaler.daemon.events import EventPace, EventReporter
+from tests.contract.cluster import noting
 from tests.core.builders import BASE, average, external, spec, values
 from tests.core.deciding import decided, observe
 
@@ -80,7 +81,7 @@ def reporting(
 ) -> Iterator[EventReporter]:
     """Run a reporter; at the end of the block nothing of it is left."""
     said = [] if notes is None else notes
-    reporter = EventReporter(events, leading=leading, on_note=said.append, pace=pace)
+    reporter = EventReporter(events, leading=leading, on_note=noting(said), pace=pace)
     try:
         yield reporter
     finally:

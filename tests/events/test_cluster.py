@@ -128,7 +128,7 @@ def test_without_the_right_one_note_names_it(
             return described(admin_api, namespace, uid)
 
         eventually(appeared, bool)
-    assert notes[1:] == ["Events can be written now"]
+    assert notes[1:] == ["good: Events can be written now"]
 
 
 def test_a_namespace_that_goes_or_is_gone_is_no_matter(

@@ -172,7 +172,7 @@ def test_without_the_right_one_note_says_so_until_it_comes() -> None:
         eventually(told, lambda seen: seen.count("shop") >= 3 and seen.count("till") >= 2)
         assert len(notes) == 1
         notebook.fate = lambda _: Sent(Fate.WRITTEN)
-        eventually(told, lambda _: notes[1:] == ["Events can be written now"])
+        eventually(told, lambda _: notes[1:] == ["good: Events can be written now"])
     assert reporter.counts.dropped >= 5
 
 

@@ -18,6 +18,9 @@ from tests.faults.rows import LONG, Begin, Row, play
 from tests.faults.wire import Request
 
 AUTHORIZATION = "Authorization"
+SUPERSEDED = "somebody else set {} meanwhile"
+NOT_WRITTEN = "not written: "
+"""What the operator sees, as patterns."""
 
 
 def scale_of(name: str) -> Concerns:
@@ -157,7 +160,7 @@ def test_a_watch_that_falls_silent(bed: Bed) -> None:
         bed.wait_for(low, HIGH)
         assert bed.replicas(high) == MAXIMUM - 1
         bed.demand(high, LOW)
-        told = f"somebody else set {MAXIMUM - 1} meanwhile"
+        told = SUPERSEDED.format(MAXIMUM - 1)
         bed.wait_line(high, f"says: {told}", says(told), begin)
         bed.wait_for(high, LOW)
     finally:
@@ -199,7 +202,7 @@ def test_the_api_server_restarts_under_load(bed: Bed) -> None:
         written(begin)
         bed.plane.stop_apiserver(grace=0)
         try:
-            bed.wait_line(LEFT, "is not scaled", says("not written"), begin)
+            bed.wait_line(LEFT, "is not scaled", says(NOT_WRITTEN), begin)
         finally:
             bed.plane.start_apiserver()
         written(bed.mark())

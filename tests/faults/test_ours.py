@@ -15,6 +15,14 @@ from tests.faults.loads import HIGH, LOW, Workloads, configuration
 from tests.faults.proxy import Exchange, FaultProxy
 from tests.faults.wire import Request
 
+IN_MEMORY = "state is kept in memory only"
+NOT_KEPT = 'autoscaler_component_ok{component="state"}'
+NOT_A_NUMBER = r"autoscaler\.yaml:\d+: targets\[\d+\]\.maxReplicas: must be a whole number \(got "
+SUPERSEDED = "somebody else set {} meanwhile"
+NO_SCALE = "FailedGetScale: .*connection refused"
+NO_METRIC = "FailedGetExternalMetric: .*refused the connection"
+"""What the operator sees, as patterns."""
+
 _MEETING_SECONDS = 1.3
 """Within the time that a daemon with a period of 2 s has for a write."""
 
@@ -77,11 +85,14 @@ def test_two_daemons_at_once(workloads: Workloads, tmp_path: Path) -> None:
     words = [line["write"] for line in lines if "write" in line]
     assert words.count("written") == turns
     assert words.count("superseded") >= meeting.pairs > 0
+    for line in [line for line in lines if line.get("write") == "superseded"]:
+        assert SUPERSEDED.format(line["desired"]) in line["message"]
     assert defects(lines) == []
 
 
 def test_a_disk_that_takes_nothing(bed: Bed) -> None:
     """Syncs go on from memory, and the daemon says so; `bed` sees in the end that it recovers."""
+    assert "it held nothing of an earlier run" in bed.page("/readyz")
     high, low = bed.high_and_low()
     begin, pid = bed.mark(), bed.daemon.pid
     soft, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
@@ -95,10 +106,8 @@ def test_a_disk_that_takes_nothing(bed: Bed) -> None:
             "state is not kept",
             lambda line: line["event"] == "state" and line["level"] != "info",
         )
-        assert "state is kept in memory only" in state["message"]
-        wait_until(
-            "the page says so", lambda: 'component_ok{component="state"} 0' in bed.page("/metrics")
-        )
+        assert IN_MEMORY in state["message"]
+        wait_until("the page says so", lambda: f"\n{NOT_KEPT} 0.0\n" in bed.page("/metrics"))
         assert '"ready": true' in bed.page("/readyz")
     finally:
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (soft, hard))
@@ -128,9 +137,9 @@ def test_a_configuration_of_ten_thousand_lines(workloads: Workloads, tmp_path: P
     number = max(index for index, line in enumerate(lines, 1) if "maxReplicas:" in line)
     lines[number - 1] = "  maxReplicas: many"
     file.write_text("\n".join(lines))
-    with pytest.raises(ConfigError, match="must be a whole number") as refused:
+    with pytest.raises(ConfigError, match=NOT_A_NUMBER) as refused:
         load(file)
-    assert str(refused.value).startswith(f"{file}:{number}: targets[420].maxReplicas:")
+    assert str(refused.value).startswith(f"{file}:{number}: targets[420].")
 
 
 def test_servers_that_are_away_at_the_start(workloads: Workloads, tmp_path: Path) -> None:
@@ -153,8 +162,8 @@ def test_servers_that_are_away_at_the_start(workloads: Workloads, tmp_path: Path
                 daemon = running.enter_context(
                     DaemonProcess(file, {"KUBECONFIG": str(kubeconfig)}, "--log-level", "debug")
                 )
-                daemon.wait_for("the API server is missed", says("FailedGetScale: .*refused"))
-            daemon.wait_for("Prometheus is missed", says("FailedGetExternalMetric: .*refused"))
+                daemon.wait_for("the API server is missed", says(NO_SCALE))
+            daemon.wait_for("Prometheus is missed", says(NO_METRIC))
             assert workloads.changes(name) == 1
         workloads.wait_for(name, LOW)
         assert daemon.stop() == 0

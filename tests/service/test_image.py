@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+MAKING = {"mkdir", "venv", "--wheel-dir"}
+"""What comes before a path in a command that makes it."""
 
 
 def instructions() -> list[tuple[str, str]]:
@@ -20,11 +22,26 @@ def instructions() -> list[tuple[str, str]]:
     return [(name, " ".join(arguments.split())) for name, arguments in pairs]
 
 
-def last_stage() -> list[tuple[str, str]]:
-    """Return the instructions of the image itself."""
-    found = instructions()
-    begins = max(index for index, (name, _) in enumerate(found) if name == "FROM")
-    return found[begins:]
+def stages() -> dict[str, list[tuple[str, str]]]:
+    """Return the instructions of each stage by its name; the image itself is the last, and ""."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    stage: list[tuple[str, str]] = []
+    for name, arguments in instructions():
+        if name == "FROM":
+            found[arguments.partition(" AS ")[2]] = stage = []
+        else:
+            stage.append((name, arguments))
+    return found
+
+
+def is_made(path: str, stage: list[tuple[str, str]]) -> bool:
+    """Tell whether a stage makes a folder, or copies something there."""
+    words = [(name, arguments.split()) for name, arguments in stage]
+    return any(
+        (name == "COPY" and there[-1] == path)
+        or (name == "RUN" and path in there and MAKING & set(there[: there.index(path)]))
+        for name, there in words
+    )
 
 
 def test_it_gets_what_it_needs_and_nothing_else() -> None:
@@ -42,6 +59,29 @@ def test_it_gets_what_it_needs_and_nothing_else() -> None:
     assert all((ROOT / source).exists() for source in copied)
 
 
+def test_what_one_stage_takes_from_another_is_made_there() -> None:
+    """Else the build fails, which a machine without an image builder would not find out."""
+    earlier: dict[str, list[tuple[str, str]]] = {}
+    taken = []
+    for name, stage in stages().items():
+        for argument in [arguments for each, arguments in stage if each == "COPY"]:
+            if source := re.search(r"--from=(\S+)", argument):
+                path = argument.split()[-2]
+                assert is_made(path, earlier[source[1]]), f"{source[1]} makes no {path}"
+                taken.append(path)
+        earlier[name] = stage
+    assert sorted(taken) == ["/opt/autoscaler", "/state", "/wheel"]
+
+
+def test_the_state_folder_belongs_to_the_daemon() -> None:
+    """Whoever the image runs as owns the only folder that it writes to."""
+    image = stages()[""]
+    (copied,) = [
+        arguments for name, arguments in image if arguments.endswith(" /var/lib/autoscaler")
+    ]
+    assert f"--chown={dict(image)['USER']} " in copied
+
+
 def test_every_package_is_locked() -> None:
     """Each installation is from a lock file with hashes, or without dependencies."""
     installs = [arguments for _, arguments in instructions() if " pip " in arguments]
@@ -53,7 +93,7 @@ def test_every_package_is_locked() -> None:
 
 def test_the_daemon_is_nobody_and_no_shell_starts_it() -> None:
     """Nothing runs in the last stage, the user is a number and not root, the entry is a program."""
-    stage = dict(last_stage())
+    stage = dict(stages()[""])
     assert "RUN" not in stage
     assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", stage["USER"])
     assert json.loads(stage["ENTRYPOINT"]) == ["autoscaler"]

@@ -7,11 +7,13 @@ import base64
 import sys
 import sysconfig
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
 import yaml
 
+from tests.contract.scripted import Answer, ScriptedServer
 from tests.controlplane import workloads
 from tests.controlplane.api import Api
 from tests.controlplane.server import ControlPlane
@@ -163,6 +165,33 @@ def test_the_unit_works_and_is_looked_after(
     assert systemd.show(SERVICE, "Result") == "success"
     assert systemd.show(SERVICE, "ExecMainStatus") == "0"
     assert systemd.run("ls", "/var/lib/autoscaler/").stdout, "the state is kept"
+
+
+def test_what_comes_late_at_boot_is_waited_for(systemd: Systemd, tmp_path: Path) -> None:
+    """Neither a kubeconfig nor a token that is missing keeps the service down for good.
+
+    It is tried more often than systemd lets a unit fail by default.
+    """
+    with ScriptedServer(Answer(404)) as server:
+        folder = systemd.etc / "autoscaler"
+        (folder / "secrets").mkdir(parents=True)
+        prometheus = {"url": server.url, "bearerTokenFile": "token"}
+        document: dict[str, object] = {"prometheus": prometheus, "listen": None, "targets": []}
+        (folder / "autoscaler.yaml").write_text(yaml.safe_dump(document))
+        systemd.run("systemctl", "start", "--no-block", SERVICE)
+        for code, late in (("243", folder / "secrets" / "kubeconfig"), ("2", folder / "token")):
+            before = int(systemd.show(SERVICE, "NRestarts"))
+            wait_until(f"it ended with {code}", partial(_ended, systemd, code, before + 6))
+            late.write_text(server.write_kubeconfig(tmp_path / "k").read_text())
+        wait_until("it runs", lambda: systemd.show(SERVICE, "SubState") == "running")
+
+
+def _ended(systemd: Systemd, code: str, restarts: int) -> bool:
+    """Tell whether the service ended with a code when it had been started again so often."""
+    return (
+        int(systemd.show(SERVICE, "NRestarts")) >= restarts
+        and systemd.show(SERVICE, "ExecMainStatus") == code
+    )
 
 
 def _fed_for(systemd: Systemd) -> float:

@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 from autoscaler.config.settings import STATE_DIRECTORY
+from autoscaler.daemon.schedule import HANGS_AFTER_SECONDS
 from autoscaler.daemon.service import LONGEST_SYNC_SECONDS
 from tests.prometheus.server import required_program
 
@@ -42,9 +43,21 @@ def test_it_is_a_sound_unit(tmp_path: Path) -> None:
 
 
 def test_it_fits_the_daemon() -> None:
-    """The state has its folder, a stop waits for the longest sync, a bad file is not retried."""
+    """The state has its folder, and a stop waits for the longest sync."""
     assert settings("StateDirectory") == [STATE_DIRECTORY.removeprefix("/var/lib/")]
     (stop,) = settings("TimeoutStopSec")
     assert float(stop.removesuffix("s")) > LONGEST_SYNC_SECONDS
-    # The exit code of `autoscaler run` for a configuration that is refused.
-    assert settings("RestartPreventExitStatus") == ["2"]
+
+
+def test_a_reload_that_waits_is_not_taken_for_a_hang() -> None:
+    """All syncs end before a reload gives up, and it does long before the watchdog would bite."""
+    (watchdog,) = settings("WatchdogSec")
+    assert LONGEST_SYNC_SECONDS * 1.25 < HANGS_AFTER_SECONDS
+    assert float(watchdog.removesuffix("s")) > HANGS_AFTER_SECONDS * 1.25
+
+
+def test_it_is_started_again_whatever_it_ended_with() -> None:
+    """No exit code and no number of tries keeps it down."""
+    assert settings("Restart") == ["always"]
+    assert settings("StartLimitIntervalSec") == ["0"]
+    assert settings("RestartPreventExitStatus") == []

@@ -2,7 +2,7 @@
 
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +19,7 @@ from autoscaler.core.decision import Calculation, Decision
 from autoscaler.core.history import History
 
 DATABASE = "autoscaler.db"
+ANEW = "every target begins anew, and none goes down before one stabilization window has passed"
 T0 = 1_800_000_000.0
 LONG = 30.0
 """More seconds than anything takes here."""
@@ -77,18 +78,18 @@ class Sayings:
 @contextmanager
 def running(
     directory: Path,
-    sayings: Sayings | None = None,
+    on_state: Callable[[bool, str], None] | None = None,
     time: Time | None = None,
     patience: Patience = PATIENT,
 ) -> Iterator[tuple[Store, Resumption]]:
-    """Run a store; without ``sayings`` it must be able to keep everything."""
-    heard = Sayings() if sayings is None else sayings
-    store = Store(directory, heard, (time or Time()).clocks, patience)
+    """Run a store; without ``on_state`` it must be able to keep everything."""
+    heard = Sayings()
+    store = Store(directory, on_state or heard, (time or Time()).clocks, patience)
     try:
         yield store, store.start()
     finally:
         store.close()
-    if sayings is None:
+    if on_state is None:
         assert heard.states == [True], heard.all
 
 

@@ -1,49 +1,19 @@
 """Bad state, a bad disk, another process: the store goes on from memory, says so, and recovers."""
 
-import random
 import shutil
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from autoscaler.adapters.store import Store, Unreadable, last_decisions
-from autoscaler.adapters.store.files import set_aside
 from autoscaler.core.history import History
+from tests.store.failing import assert_goes_on_from_memory, fill
 from tests.store.histories import decision, nth
 from tests.store.opening import DATABASE, LONG, RETRYING, Sayings, kept_in, running
 
-
-def fill(directory: Path, targets: int = 20) -> dict[str, History]:
-    """Keep some targets, and return their histories."""
-    histories = {f"shop/Deployment/{one}": nth(one) for one in range(targets)}
-    with running(directory) as (store, _):
-        store.keep([(key, one, decision(2)) for key, one in histories.items()])
-    return histories
-
-
-def assert_goes_on_from_memory(directory: Path, words: str) -> None:
-    """Find that a store takes in everything, keeps nothing and says why."""
-    sayings = Sayings()
-    with running(directory, sayings) as (store, resumption):
-        assert resumption.histories == {}
-        store.keep([("shop/Deployment/web", nth(1), decision(1))])
-        assert store.intend("shop/Deployment/web", nth(2)).result(LONG) is None
-        store.shift(3600.0)
-        store.drop(["shop/Deployment/web"])
-    assert words in sayings.wait(ok=False)
-    assert sayings.states == [False]
-    assert store.errors >= 1
-
-
-def assert_keeps(directory: Path, sayings: Sayings) -> None:
-    """Find that what is kept from now on is there after a restart."""
-    with running(directory, sayings) as (store, _):
-        store.intend("shop/Deployment/new", nth(7)).result(LONG)
-        sayings.wait(ok=True)
-    assert kept_in(directory)["shop/Deployment/new"] == nth(7)
+CANNOT_BE_USED = " cannot be used: .*; for now state is kept in memory only"
+"""What the operator sees, as a pattern."""
 
 
 def test_a_directory_that_is_missing_is_made(tmp_path: Path) -> None:
@@ -60,7 +30,7 @@ def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
 
 def test_a_directory_that_cannot_be_written() -> None:
     """Nobody may make files in /proc, not even root."""
-    assert_goes_on_from_memory(Path("/proc/sys"), "/proc/sys cannot be used")
+    assert_goes_on_from_memory(Path("/proc/sys"), f"/proc/sys{CANNOT_BE_USED}")
 
 
 def test_a_database_that_cannot_be_opened(tmp_path: Path) -> None:
@@ -68,128 +38,6 @@ def test_a_database_that_cannot_be_opened(tmp_path: Path) -> None:
     (tmp_path / DATABASE).mkdir()
     assert_goes_on_from_memory(tmp_path, "cannot be used: unable to open database file")
     assert (tmp_path / DATABASE).is_dir()
-
-
-@pytest.mark.parametrize("logged", [False, True], ids=["closed", "killed"])
-def test_a_database_of_a_newer_version_is_left_as_it_is(tmp_path: Path, *, logged: bool) -> None:
-    """Byte for byte, and so is a write-ahead log that its process left behind."""
-    fill(tmp_path)
-    path = tmp_path / DATABASE
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA user_version = 99")
-        if logged:
-            shutil.copytree(tmp_path, tmp_path / "killed")
-    directory = tmp_path / "killed" if logged else tmp_path
-    files = [one for one in directory.glob(f"{DATABASE}*") if not one.name.endswith("-shm")]
-    assert len(files) == 1 + logged
-    before = {one: one.read_bytes() for one in files}
-    assert_goes_on_from_memory(directory, "its tables have version 99, this one knows 1")
-    assert {one: one.read_bytes() for one in files} == before
-
-
-def no_database(path: Path) -> None:
-    """Write something else."""
-    path.write_text("targets:\n" * 1000)
-
-
-def other_tables(path: Path) -> None:
-    """Make a database of another program's."""
-    path.unlink()
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("CREATE TABLE targets (url TEXT)")
-
-
-def missing_table(path: Path) -> None:
-    """Take a table out."""
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("DROP TABLE states")
-
-
-def missing_slot(path: Path) -> None:
-    """Take a row out of the middle of a list."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("DELETE FROM recommendations WHERE slot = 1 AND target = 9")
-
-
-def odd_value(path: Path) -> None:
-    """Write what no condition can be."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("UPDATE conditions SET conditions = '[[1, \"Perhaps\", 2, 3, 4]]'")
-
-
-def half_a_file(path: Path) -> None:
-    """Lose the end."""
-    content = path.read_bytes()
-    path.write_bytes(content[: len(content) // 2])
-
-
-def broken_index(path: Path) -> None:
-    """Write over a page that a start does not read."""
-    with closing(sqlite3.connect(path)) as connection:
-        index = "SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_targets_1'"
-        ((page,),) = connection.execute(index)
-        ((size,),) = connection.execute("PRAGMA page_size")
-    with path.open("r+b") as file:
-        file.seek((page - 1) * size)
-        file.write(b"\xff" * size)
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [no_database, other_tables, missing_table, missing_slot, odd_value, half_a_file, broken_index],
-)
-def test_a_damaged_database_is_set_aside(tmp_path: Path, damage: Callable[[Path], None]) -> None:
-    """It gets another name, which is said, and a new one is begun, which keeps."""
-    fill(tmp_path)
-    path = tmp_path / DATABASE
-    damage(path)
-    damaged = path.read_bytes()
-    sayings = Sayings()
-    with running(tmp_path, sayings) as (store, resumption):
-        assert resumption.histories == {}
-        assert store.errors == 1
-    assert sayings.states == [False, True]
-    (aside,) = tmp_path.glob("autoscaler.db.unreadable-20270115T080000Z")
-    assert f"is now {aside.name}" in sayings.all[0][1]
-    assert "every target begins anew" in sayings.all[0][1]
-    assert aside.read_bytes() == damaged
-    assert_keeps(tmp_path, Sayings())
-
-
-def test_a_log_is_set_aside_with_its_database(tmp_path: Path) -> None:
-    """Where SQLite has left one, it belongs to the database that it lies beside."""
-    names = [DATABASE, f"{DATABASE}-shm", f"{DATABASE}-wal"]
-    for name in names:
-        (tmp_path / name).write_text(name)
-    (tmp_path / "autoscaler.lock").touch()
-    aside = set_aside(tmp_path / DATABASE, 0.0)
-    assert aside.name == "autoscaler.db.unreadable-19700101T000000Z"
-    found = {one.name: one.read_text() for one in tmp_path.iterdir()}
-    assert found == {name.replace(DATABASE, aside.name): name for name in names} | {
-        "autoscaler.lock": ""
-    }
-
-
-def test_no_damage_stops_the_store(tmp_path: Path) -> None:
-    """Bytes changed at random, in the database, its log or both: it says what it makes of it."""
-    chance = random.Random(4)  # noqa: S311 - any damage does
-    fill(tmp_path / "whole")
-    with closing(sqlite3.connect(tmp_path / "whole" / DATABASE)) as connection:
-        connection.execute("UPDATE targets SET key = key || 'x'")
-        connection.commit()
-        shutil.copytree(tmp_path / "whole", tmp_path / "logged")
-    for number in range(40):
-        directory = tmp_path / str(number)
-        shutil.copytree(tmp_path / "logged", directory)
-        for path in directory.glob(f"{DATABASE}*"):
-            content = bytearray(path.read_bytes())
-            for _ in range(chance.choice((0, 1, 30, 1000))):
-                content[chance.randrange(len(content))] = chance.randrange(256)
-            path.write_bytes(content[: chance.choice((None, None, chance.randrange(5000)))])
-        sayings = Sayings()
-        assert_keeps(directory, sayings)
-        assert sayings.states in ([True], [False, True]), sayings.all
 
 
 def test_a_second_process_goes_on_from_memory_until_the_first_has_ended(tmp_path: Path) -> None:
@@ -242,6 +90,8 @@ def test_a_file_that_is_lost_while_in_use_is_made_anew(
             if sayings.states[-2:] == [False, True]:
                 break
         assert store.errors >= 1
+    assert sayings.all[-1] == sayings.all[0]
+    assert all("begins anew" not in sentence for ok, sentence in sayings.all if not ok)
     assert kept_in(directory) == {f"t{one}": nth(one) for one in range(1, 50)} | {"t0": nth(number)}
     kept = last_decisions(directory)
     assert not isinstance(kept, Unreadable)

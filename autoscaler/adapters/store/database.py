@@ -90,8 +90,8 @@ def open_database(
     """Open the database of a directory, or make it, and read it.
 
     One that cannot be read is set aside under a name with the Unix time ``now``, ``on_set_aside``
-    is told so, and a new one begun.  One of a newer version is left as it is.  Raises
-    UnusableError, OSError or sqlite3.Error.
+    is told its fate ("could not be read ..."), and a new one begun.  One of a newer version is
+    left as it is.  Raises UnusableError, OSError or sqlite3.Error.
     """
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
         raise UnusableError(f"Python's SQLite is {sqlite3.sqlite_version}; 3.37 is needed")
@@ -105,7 +105,7 @@ def open_database(
             if isinstance(error, sqlite3.Error) and not _is_damage(error):
                 raise
             aside = set_aside(path, now)
-            on_set_aside(f"{path} cannot be read ({error}) and is now {aside.name}")
+            on_set_aside(f"could not be read ({error}) and is now {aside.name}")
             connection, contents = _open(path)
         held.callback(connection.close)
         return Database(path, connection, contents.numbers, held), contents

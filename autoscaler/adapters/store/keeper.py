@@ -68,7 +68,8 @@ class Keeper:
         if moved:
             self._shift(moved)
         histories = {target: record.history for target, record in self._wanted.items()}
-        return Resumption(now, histories, moved, seconds_between(saved, now))
+        absent = seconds_between(saved, now)
+        return Resumption(now, histories, moved, absent, earlier=True)
 
     def keep(self, batch: Batch) -> bool:
         """Take in a batch and write it; return False in the pause after an error."""

@@ -21,6 +21,8 @@ from autoscaler.core.history import History
 Result = TypeVar("Result")
 
 _IN_MEMORY = "for now state is kept in memory only, and would be lost at a restart"
+_NOT_READ = "it could not be read at the start"
+_ANEW = "every target begins anew, and none goes down before one stabilization window has passed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +44,9 @@ class Store:
 
     It fits the journal's port.  Nothing raises for what a disk does: where nothing can be kept
     everything is taken in all the same, and written once it can be.  ``on_state`` is told by a
-    sentence whether state can be kept, at the start and whenever that changes; it is called on the
-    store's threads.
+    sentence whether state can be kept, at the start and whenever that changes; and where nothing
+    of an earlier run is gone on with, the sentence says so for as long as this one lasts.  It is
+    called on the store's threads.
     """
 
     def __init__(
@@ -60,6 +63,9 @@ class Store:
         self._inbox = Inbox(self._patience.intend, clocks.monotonic)
         self._keeper = Keeper(directory, clocks, self._patience.pause, self._say_set_aside)
         self._resumed: SimpleQueue[Resumption] = SimpleQueue()
+        self._begun = False
+        self._lost = ""
+        """What became of the state of an earlier run, where it is not gone on with."""
         self._writer = threading.Thread(target=self._write, name="store", daemon=True)
         self._watch = threading.Thread(target=self._watch_promises, name="store-watch", daemon=True)
 
@@ -78,6 +84,7 @@ class Store:
         try:
             return self._resumed.get(timeout=self._patience.start)
         except Empty:
+            self._lost = _NOT_READ
             self._health.ill(self._no_answer(self._patience.start))
             return Resumption(self._keeper.now)
 
@@ -107,10 +114,21 @@ class Store:
 
     def _write(self) -> None:
         """Run the thread that writes: all that waits in one transaction, again and again."""
-        self._resumed.put(self._do(self._keeper.resume) or Resumption(self._keeper.now))
+        resumption = self._do(self._resume)
+        if resumption is None:
+            self._lost = _NOT_READ
+        self._begun = True
+        self._resumed.put(resumption or Resumption(self._keeper.now))
         while (batch := self._inbox.take()) is not None:
             self._do(partial(self._keeper.keep, batch), batch.promises)
         self._do(self._keeper.finish)
+
+    def _resume(self) -> Resumption:
+        """Go on with what the file holds, or find out why there is nothing to go on with."""
+        resumption = self._keeper.resume()
+        if not resumption.earlier:
+            self._lost = self._lost or "it held nothing of an earlier run"
+        return resumption
 
     def _do(self, work: Callable[[], Result], promises: int = 0) -> Result | None:
         """Do some work with the file, be done with promises, and tell how it went."""
@@ -126,7 +144,8 @@ class Store:
         if failure:
             self._health.ill(f"{failure}; {_IN_MEMORY}")
         elif result:
-            self._health.well(f"state is kept in {self._path}")
+            lost = f"; {self._lost}: {_ANEW}" if self._lost else ""
+            self._health.well(f"state is kept in {self._path}{lost}")
         return result
 
     def _watch_promises(self) -> None:
@@ -134,8 +153,12 @@ class Store:
         while self._inbox.overdue():
             self._health.ill(self._no_answer(self._patience.intend), lambda: self._inbox.stalled)
 
-    def _say_set_aside(self, sentence: str) -> None:
-        self._health.ill(f"{sentence}; every target begins anew")
+    def _say_set_aside(self, fate: str) -> None:
+        if self._begun:
+            self._health.ill(f"{self._path} {fate}; all of it is written anew")
+        else:
+            self._lost = f"the one before {fate}"
+            self._health.ill(f"{self._path} {fate}: {_ANEW}")
 
     def _no_answer(self, seconds: float) -> str:
         return f"{self._path} has not answered for {seconds:g} s; {_IN_MEMORY}"

@@ -1,0 +1,127 @@
+"""A configuration that cannot be put in force is tried again; one with mistakes is not."""
+
+from pathlib import Path
+
+import pytest
+import structlog
+from structlog.testing import capture_logs
+from structlog.typing import EventDict
+
+from autoscaler.config import Config, load
+from autoscaler.daemon.announcements import Announcements
+from autoscaler.daemon.exposition import Metrics
+from autoscaler.daemon.health import Component, Health
+from autoscaler.daemon.notify import Notifier
+from autoscaler.daemon.reload import RETRY_SECONDS, Reload
+from autoscaler.daemon.schedule import HangingSyncError
+from tests.exposition.results import series_of
+
+GOOD = "prometheus: {{url: http://p:9090}}\nsyncPeriod: {period}\ntargets: []\n"
+
+
+class Reloading:
+    """A reload whose time the test says; ``refusals`` is what putting in force raises in turn."""
+
+    def __init__(self, file: Path, *refusals: Exception) -> None:
+        self.file = file
+        self.tries: list[float] = []
+        self.health = Health()
+        self._refusals = list(refusals)
+        self._metrics = Metrics(self.health)
+        self._now = 1000.0
+        self.write("15s")
+        log = structlog.get_logger()
+        announcements = Announcements(log, self.health, self._metrics.instruments, Notifier({}))
+        self.reload = Reload(load(file), self._put_in_force, announcements, log)
+
+    def write(self, period: str) -> None:
+        """Write another configuration."""
+        self.file.write_text(GOOD.format(period=period))
+
+    def pass_(self, seconds: float, *, asked: bool = False) -> list[EventDict]:
+        """Let so many seconds pass with a look in each, and return what was logged."""
+        with capture_logs() as lines:
+            for number in range(round(seconds)):
+                self._now += 1.0
+                self.reload.look(self._now, asked=asked and number == 0)
+        return lines
+
+    def outcomes(self) -> dict[str, float]:
+        """Return how many reloads had each outcome."""
+        series = series_of(self._metrics, "autoscaler_reloads_total").items()
+        return {labels[0][1]: count for labels, count in series}
+
+    def told(self) -> tuple[bool, str]:
+        """Return what the health says of the last reload."""
+        (state,) = (one for one in self.health.components() if one.name is Component.RELOAD)
+        return state.ok, state.message
+
+    def _put_in_force(self, config: Config) -> None:
+        self.tries.append(config.sync_period)
+        if self._refusals:
+            raise self._refusals.pop(0)
+
+
+HANGS = "a sync in hand does not end; it is tried again"
+
+
+def hanging() -> HangingSyncError:
+    """Return what a swap raises."""
+    return HangingSyncError("a sync in hand does not end")
+
+
+def test_what_cannot_be_put_in_force_now_is_tried_again(tmp_path: Path) -> None:
+    """Every 30 s until it succeeds, told once; the configuration before stays meanwhile."""
+    one = Reloading(tmp_path / "autoscaler.yaml", hanging(), hanging(), hanging())
+    one.write("30s")
+    lines = one.pass_(4)
+    assert [line["event"] for line in lines] == ["reload_failed"]
+    assert HANGS in lines[0]["message"]
+    assert one.tries == [30.0]
+    assert one.reload.config.sync_period == 15.0
+    assert one.told()[0] is False
+    assert "a sync in hand does not end" in one.told()[1]
+    assert one.pass_(2 * RETRY_SECONDS) == []
+    assert one.tries == [30.0] * 3
+    assert one.outcomes() == {"succeeded": 0, "failed": 3}
+    assert [line["event"] for line in one.pass_(RETRY_SECONDS)] == ["reloaded"]
+    assert one.reload.config.sync_period == 30.0
+    assert one.told()[0] is True
+    assert one.outcomes() == {"succeeded": 1, "failed": 3}
+    one.pass_(3 * RETRY_SECONDS)
+    assert len(one.tries) == 4
+
+
+def test_what_the_file_says_by_then_is_tried(tmp_path: Path) -> None:
+    """A change meanwhile, and a signal, do not wait for the next try."""
+    one = Reloading(tmp_path / "autoscaler.yaml", hanging(), hanging())
+    one.write("30s")
+    one.pass_(4)
+    one.pass_(1, asked=True)
+    one.write("120s")
+    one.pass_(4)
+    assert one.tries == [30.0, 30.0, 120.0]
+    assert one.reload.config.sync_period == 120.0
+
+
+def test_a_file_with_mistakes_is_tried_when_it_changes(tmp_path: Path) -> None:
+    """It ends the tries of the one before it, and is read once, since it says the same again."""
+    one = Reloading(tmp_path / "autoscaler.yaml", hanging())
+    one.write("30s")
+    one.pass_(4)
+    one.write("never")
+    assert [line["event"] for line in one.pass_(3 * RETRY_SECONDS)] == ["reload_failed"]
+    assert one.outcomes() == {"succeeded": 0, "failed": 2}
+    assert one.tries == [30.0]
+    one.write("120s")
+    one.pass_(4)
+    assert one.reload.config.sync_period == 120.0
+
+
+@pytest.mark.parametrize("error", [RuntimeError("can't start new thread"), OSError("no room")])
+def test_a_defect_is_told_once_and_tried_again(tmp_path: Path, error: Exception) -> None:
+    """Whatever prevented it may be over, and the daemon goes on in any case."""
+    one = Reloading(tmp_path / "autoscaler.yaml", error, error)
+    one.write("30s")
+    assert [line["event"] for line in one.pass_(4)] == ["reload_failed", "fault"]
+    assert [line["event"] for line in one.pass_(2 * RETRY_SECONDS)] == ["reloaded"]
