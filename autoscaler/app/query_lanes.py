@@ -1,6 +1,8 @@
 """Where queries wait for their answers."""
 
-from collections.abc import Collection
+import math
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from autoscaler import clock
@@ -17,13 +19,19 @@ class QueryLanes:
     """Asks queries on threads: those that were slow last time queue by themselves.
 
     So they keep nobody waiting but each other.  Slow is what took more than ``slow_seconds``.
+    Where there is no time for all, those come first whose last turn is longest ago.
     """
 
     def __init__(self, slow_seconds: float) -> None:
         self._slow_seconds = slow_seconds
         self._slow: set[str] = set()
+        self._last_turns: dict[str, float] = {}
         self._quick_lane = ThreadPoolExecutor(_AT_ONCE, "query")
         self._slow_lane = ThreadPoolExecutor(_AT_ONCE, "slow-query")
+
+    def by_turn(self, queries: Iterable[str]) -> list[str]:
+        """Return the queries in the order in which they should be asked."""
+        return sorted(queries, key=lambda promql: self._last_turns.get(promql, -math.inf))
 
     def ask(
         self, metrics: MetricsReader, promql: str, deadline: float
@@ -32,9 +40,11 @@ class QueryLanes:
         lane = self._slow_lane if promql in self._slow else self._quick_lane
         return lane.submit(self._ask, metrics, promql, deadline)
 
-    def retain(self, asked: Collection[str]) -> None:
+    def retain(self, asked: AbstractSet[str]) -> None:
         """Forget what is known of queries that are not asked any more."""
         self._slow.intersection_update(asked)
+        for gone in self._last_turns.keys() - asked:
+            del self._last_turns[gone]
 
     def close(self) -> None:
         """Wait for the queries in hand; those that have not begun are dropped."""
@@ -46,6 +56,7 @@ class QueryLanes:
         if begun >= deadline:
             # It was not asked, so that nothing is known of how slow it is.
             return QueryFailure(NO_TURN)
+        self._last_turns[promql] = begun
         answer = metrics.query(promql, deadline)
         slow = clock.monotonic() - begun > self._slow_seconds
         (self._slow.add if slow else self._slow.discard)(promql)

@@ -10,10 +10,10 @@ from autoscaler.app.histories import Histories
 from autoscaler.app.overlaps import Overlaps
 from autoscaler.app.ports import World
 from autoscaler.app.query_lanes import QueryLanes
-from autoscaler.app.sync_run import Shared, SyncRun
+from autoscaler.app.shared import Shared
+from autoscaler.app.sync_run import SyncRun
 from autoscaler.app.urgency import UrgentFirst
 from autoscaler.core.history import History
-from autoscaler.core.observation import Scale
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
 
@@ -45,13 +45,12 @@ class Syncer:
             world.journal, known or {}, began or (clock.wall(), clock.steady())
         )
         self._world = world
-        self._overlaps = Overlaps()
         self._shared = Shared(
             flags=flags,
             world=world,
             stop=stop,
             histories=self.histories,
-            overlaps=self._overlaps,
+            overlaps=Overlaps(),
             queries=QueryLanes(slow_seconds),
             reads=UrgentFirst(_READS_AT_ONCE, stop),
             writes=UrgentFirst(_WRITES_AT_ONCE, stop, writes_per_second),
@@ -69,12 +68,7 @@ class Syncer:
 
     def register_at_hand(self, targets: Sequence[Target]) -> None:
         """Take in the selectors that are at hand, before any of the targets is synced."""
-        for target in targets:
-            ref = target.spec.scale_target_ref
-            scale = self._world.at_hand.scale_at_hand(target.namespace, ref)
-            if isinstance(scale, Scale):
-                self._overlaps.register(target.key, target.namespace, scale.selector)
-                self._shared.registered.add(target.key)
+        self._shared.register_at_hand(targets)
 
     def change(
         self, flags: Flags, world: World, targets: Sequence[Target], writes_per_second: float
@@ -83,17 +77,11 @@ class Syncer:
 
         A history follows its target's key: what is no longer there is forgotten, all else stays.
         """
-        keys = {target.key for target in targets}
         asked = {query.promql for target in targets for query in target.queries}
         shared = self._shared
-        self.histories.retain(keys)
-        for gone in shared.registered - keys:
-            self._overlaps.forget(gone)
-        shared.registered.intersection_update(keys)
+        self.histories.retain({target.key for target in targets})
+        shared.retain(targets)
         shared.queries.retain(asked)
-        for instants in (shared.looked, shared.seen):
-            for gone in instants.keys() - keys:
-                del instants[gone]
         shared.writes.set_pace(writes_per_second)
         self._world = world
         self._shared = replace(shared, flags=flags, world=world)

@@ -4,8 +4,6 @@ A target is decided as soon as its own inputs are there, so that a slow query or
 object delays only the targets that need it.
 """
 
-import math
-import threading
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,13 +11,12 @@ from functools import partial
 
 from autoscaler import clock
 from autoscaler.app.completions import Completions
-from autoscaler.app.histories import Histories
-from autoscaler.app.overlaps import Overlaps
 from autoscaler.app.pod_views import Pods, PodView, PodViews
-from autoscaler.app.ports import SyncResult, SyncSummary, World
-from autoscaler.app.query_lanes import NO_TURN, QueryLanes
+from autoscaler.app.ports import SyncResult, SyncSummary
+from autoscaler.app.query_lanes import NO_TURN
 from autoscaler.app.sending import Sending
-from autoscaler.app.urgency import ANY, UrgentFirst, urgency
+from autoscaler.app.shared import Shared
+from autoscaler.app.urgency import ANY, urgency
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import Decision, Outcome
 from autoscaler.core.history import History, unobserved_after
@@ -27,7 +24,7 @@ from autoscaler.core.observation import Observation, Scale, Unavailable
 from autoscaler.core.pending import intend
 from autoscaler.core.readings import read
 from autoscaler.core.series import Answer, QueryFailure
-from autoscaler.core.spec import Flags, needs_pods
+from autoscaler.core.spec import needs_pods
 from autoscaler.core.target import Target
 from autoscaler.core.writes import NOT_LEADING, NotWritten, WriteFailed, WriteOutcome
 
@@ -40,33 +37,6 @@ Pods wait for scales, and writes for everything.
 _STOPPING = "the daemon stops before its turn came"
 
 
-@dataclass(frozen=True, slots=True)
-class Shared:
-    """What all runs share.
-
-    ``looked`` says when, by `clock.steady`, the last sync of each target began, ``seen`` the last
-    that read its scale; ``registered`` are the targets whose selector was read, or could not be,
-    at least once.
-    """
-
-    flags: Flags
-    world: World
-    stop: threading.Event
-    histories: Histories
-    overlaps: Overlaps
-    queries: QueryLanes
-    reads: UrgentFirst
-    writes: UrgentFirst
-    registered: set[str] = field(default_factory=set)
-    looked: dict[str, float] = field(default_factory=dict)
-    seen: dict[str, float] = field(default_factory=dict)
-
-    def alone(self, target: str) -> bool:
-        """Tell whether nobody else with our Lease wrote since a target's scale was read last."""
-        since = self.world.leads_since()
-        return since is not None and since <= self.seen.get(target, -math.inf)
-
-
 @dataclass(slots=True)
 class _Job:
     """One target during one sync: what was read so far, and how much is still awaited."""
@@ -76,6 +46,8 @@ class _Job:
     scale: Scale | Unavailable = field(default_factory=lambda: Unavailable("not read yet"))
     pods: Pods = None
     ambiguous_with: tuple[str, ...] = ()
+    awaited_by_others: bool = False
+    """Whether the pods of its namespace's targets wait for its selector."""
 
 
 class SyncRun:
@@ -115,13 +87,16 @@ class SyncRun:
 
     def run(self) -> None:
         """Ask all queries, read all scales, and see every target through."""
+        shared = self.shared
+        shared.register_at_hand(job.target for job in self.jobs)
         for job in self.jobs:
             target = job.target
             for promql in {query.promql for query in target.queries}:
                 self.asking[promql].append(job)
-            if target.key not in self.shared.registered:
+            if target.key not in shared.registered:
+                job.awaited_by_others = True
                 self.unregistered[target.namespace] += 1
-        for promql in self.asking:
+        for promql in shared.queries.by_turn(self.asking):
             self._ask(promql)
         for job in self.jobs:
             self.completions.soon(partial(self._look_at_scale, job))
@@ -175,13 +150,15 @@ class SyncRun:
         )
 
     def _take_scale(self, job: _Job, scale: Scale | Unavailable) -> None:
-        """Register the selector; a namespace's pods wait until all its selectors are known."""
+        """Register the selector.
+
+        A namespace's pods wait until its selectors are known, or it is known that they cannot be.
+        """
         job.scale = scale
-        target, shared = job.target, self.shared
+        target = job.target
         if isinstance(scale, Scale):
-            shared.overlaps.register(target.key, target.namespace, scale.selector)
-        if target.key not in shared.registered:
-            shared.registered.add(target.key)
+            self.shared.register(target, scale)
+        if job.awaited_by_others:
             self.unregistered[target.namespace] -= 1
         if self.unregistered[target.namespace]:
             self.held[target.namespace].append(job)

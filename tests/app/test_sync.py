@@ -23,7 +23,7 @@ from autoscaler.core.writes import (
     WriteOutcome,
     Written,
 )
-from tests.app.world import T0, Controllers, Memory, answer, external, per_pod, pod
+from tests.app.world import T0, AtHandInMemory, Memory, answer, external, per_pod, pod
 
 BUDGET = 10.0
 
@@ -167,6 +167,25 @@ def test_two_targets_that_select_the_same_pods_are_both_held(*, shared: bool) ->
     assert len(world.written) == (0 if shared else 2)
 
 
+@pytest.mark.parametrize("at_hand", [True, False])
+def test_targets_are_held_from_the_first_sync_that_reads_them(*, at_hand: bool) -> None:
+    """Where no scale could be read before, neither is written before both selectors are known."""
+    world = Memory(
+        answers={"queue": answer(600.0)},
+        scales=dict.fromkeys(("shop/a", "shop/b"), Unavailable("the API server is away")),
+        pod_lists={"shop: app=x": (pod("b-1"),), "shop: app=x,tier=b": (pod("b-1"),)},
+        scales_at_hand=at_hand,
+    )
+    targets = [external("shop", "a"), external("shop", "b")]
+    with world.syncer() as syncer:
+        syncer.sync(targets, T0, BUDGET)
+        world.scales |= {"shop/a": Scale(2, 2, "app=x"), "shop/b": Scale(2, 2, "app=x,tier=b")}
+        syncer.sync(targets, T0 + 15, BUDGET)
+    assert world.written == []
+    reasons = {one.reason for one in world.result("shop/a").decision.conditions}
+    assert "AmbiguousSelector" in reasons
+
+
 def test_selectors_that_cannot_meet_cost_no_request() -> None:
     """Targets that demand different values of one label are never compared on the cluster."""
     world = Memory(
@@ -233,7 +252,7 @@ def test_stopping_finishes_the_write_in_hand_and_begins_no_other() -> None:
 def test_a_plan_writes_nothing() -> None:
     """With `NoWrites` the decision is made in full, and neither scale nor history moves."""
     world = Memory(answers={"queue": answer(90.0)}, scales={"shop/a": Scale(2, 2, "app=a")})
-    ports = World(world, Controllers(world), world, NoWrites(), world, world)
+    ports = World(world, AtHandInMemory(world), world, NoWrites(), world, world)
     with Syncer(Flags(), ports, threading.Event()) as syncer:
         syncer.sync([external("shop", "a")], T0, BUDGET)
     result = world.result("shop/a")

@@ -94,6 +94,7 @@ class Memory:
     led_from: float = -math.inf
     """Since when, where it leads."""
     controllers: dict[str, str] = field(default_factory=dict)
+    scales_at_hand: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def query(self, promql: str, deadline: float) -> Answer | QueryFailure:  # noqa: ARG002 - port
@@ -163,7 +164,7 @@ class Memory:
         """Return this world's ports."""
         return World(
             self,
-            Controllers(self),
+            AtHandInMemory(self),
             self,
             self,
             self,
@@ -189,8 +190,8 @@ class NothingAtHand:
         return None
 
 
-class Controllers(NothingAtHand):
-    """Nothing at hand but the other autoscalers of the targets, by namespace/name."""
+class AtHandInMemory(NothingAtHand):
+    """At hand are the other autoscalers of the targets, and the scales where they shall be."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
@@ -198,6 +199,11 @@ class Controllers(NothingAtHand):
     def controller_at_hand(self, namespace: str, ref: ScaleTargetRef) -> str | None:
         """Fit `AtHand`."""
         return self._memory.controllers.get(f"{namespace}/{ref.name}")
+
+    def scale_at_hand(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:
+        """Fit `AtHand`."""
+        memory = self._memory
+        return memory.scales[f"{namespace}/{ref.name}"] if memory.scales_at_hand else None
 
 
 class Kept(NoJournal):

@@ -51,7 +51,7 @@ class ApiServer:
     origin: str
     load: Callable[[], Configuration]
     token_file: Path | None
-    runs_plugin: bool = False
+    asks_elsewhere: bool = False
     secrets: tuple[tuple[str, Path], ...] = ()
     """What holds credentials, and where; a pod's own are open to nobody else."""
     verified: bool = True
@@ -81,7 +81,7 @@ class ApiServer:
             self.token_file,
             self._load_again,
             self.origin,
-            takes_long=self.runs_plugin,
+            takes_long=self.asks_elsewhere,
         )
         return Api(
             configuration,
@@ -170,7 +170,7 @@ def _from_kubeconfig(paths: list[Path], context: str | None) -> ApiServer:
         # Whoever chooses another current-context does not mean a daemon that runs.
         lambda: _configured(Kubeconfig.read(paths, kubeconfig.context)),
         kubeconfig.token_file,
-        kubeconfig.has_exec_plugin,
+        kubeconfig.asks_elsewhere,
         kubeconfig.secrets,
         kubeconfig.verified,
     )

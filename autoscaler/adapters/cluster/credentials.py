@@ -97,7 +97,12 @@ class Credentials:
         if not self._takes_long:
             self._work(work)
             return
-        threading.Thread(target=self._work, args=(work,), name="credentials", daemon=True).start()
+        thread = threading.Thread(target=self._work, args=(work,), name="credentials", daemon=True)
+        try:
+            thread.start()
+        except BaseException:  # such as a shortage of threads
+            self._busy.release()
+            raise
         if self._wait(deadline):
             self._busy.release()
 

@@ -16,6 +16,9 @@ from typing import BinaryIO
 SECONDS = 30.0
 """How long a plugin may take.  Those of the clouds ask a server, within a few seconds."""
 
+_SECONDS_OF_A_PERSON = 600.0
+"""How long a plugin may take that can ask somebody something."""
+
 _NOT_FOUND, _TOOK_TOO_LONG, _SIGNALLED = 127, 124, 128
 """Exit codes, as shells and timeout(1) have them."""
 
@@ -40,7 +43,6 @@ def main(seconds: float, command: list[str]) -> int:
     When the time is up, or this program is told to end, it is killed, and with it the children
     that are still of its group.  What it leaves running behind it holds nobody up.
     """
-    # A person at a terminal may be asked for something, and takes the time that it takes.
     asks = os.isatty(0)
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda received, _: sys.exit(_SIGNALLED + received))
@@ -55,7 +57,7 @@ def main(seconds: float, command: list[str]) -> int:
         except OSError:
             return _NOT_FOUND
         try:
-            code = plugin.wait(None if asks else seconds)
+            code = plugin.wait(_SECONDS_OF_A_PERSON if asks else seconds)
         except subprocess.TimeoutExpired:
             return _TOOK_TOO_LONG
         finally:

@@ -24,6 +24,8 @@ class Kubeconfig:
     """A name for messages: the context and the files."""
     token_file: Path | None
     has_exec_plugin: bool
+    asks_elsewhere: bool
+    """Whether credentials come from a program or a server, which may take long."""
     secrets: tuple[tuple[str, Path], ...]
     """Files that hold credentials: the kubeconfigs, and those that the context's user names."""
     verified: bool
@@ -61,6 +63,7 @@ class Kubeconfig:
             origin,
             files["tokenFile"],  # it wins over `token`, as it does for kubectl
             has_exec_plugin="exec" in user,
+            asks_elsewhere="exec" in user or "auth-provider" in user,
             secrets=(*(("kubeconfig", path) for path in paths), *named),
             verified=not cluster.get("insecure-skip-tls-verify"),
         )

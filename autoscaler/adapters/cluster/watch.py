@@ -144,8 +144,14 @@ class Watch(Generic[M]):
             self._ended.wait(pause)
             self._run()
 
-        self._thread = threading.Thread(target=run_later, name=self._thread.name, daemon=True)
-        self._thread.start()
+        thread = threading.Thread(target=run_later, name=self._thread.name, daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            # There is a shortage of threads: this one goes on itself, and is told of when it ends.
+            run_later()
+        else:
+            self._thread = thread
 
     def _long_pause(self, before: int) -> float:
         """Return how long to wait with what is not over soon, after so many such pauses."""

@@ -102,15 +102,18 @@ class WatchScopes(Generic[M]):
             self._all = self._begin(ALL)
         every = None if self._all is None else self._all.state
         self._apart = every in {None, State.REFUSED}
-        for namespace in list(self._each):
-            if every is State.SYNCED or namespace not in self._needed:
-                self._retire(self._each.pop(namespace))
+        over = [one for one in self._each if every is State.SYNCED or one not in self._needed]
+        rest: list[str] = []
         if self._apart:
             missing = sorted(self._needed - self._each.keys())
-            room = max(0, _MOST_WATCHES - len(self._each))
+            room = max(0, _MOST_WATCHES - len(self._each) + len(over))
+            rest = missing[room:]
+            # Before any ends: where one cannot begin, all stays as it was.
             for namespace in missing[:room]:
                 self._each[namespace] = self._begin(namespace)
-            self._tell_of(missing[room:])
+        for namespace in over:
+            self._retire(self._each.pop(namespace))
+        self._tell_of(rest)
 
     def _begin(self, namespace: str) -> Watch[M]:
         watch = self._create(namespace, self._on_change)

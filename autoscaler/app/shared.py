@@ -1,0 +1,65 @@
+"""What the syncs of a daemon share."""
+
+import math
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from autoscaler.app.histories import Histories
+from autoscaler.app.overlaps import Overlaps
+from autoscaler.app.ports import World
+from autoscaler.app.query_lanes import QueryLanes
+from autoscaler.app.urgency import UrgentFirst
+from autoscaler.core.observation import Scale
+from autoscaler.core.spec import Flags
+from autoscaler.core.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What all runs share.
+
+    ``looked`` says when, by `clock.steady`, the last sync of each target began, ``seen`` the last
+    that read its scale.  ``registered`` are the targets whose selector is known.
+    """
+
+    flags: Flags
+    world: World
+    stop: threading.Event
+    histories: Histories
+    overlaps: Overlaps
+    queries: QueryLanes
+    reads: UrgentFirst
+    writes: UrgentFirst
+    registered: set[str] = field(default_factory=set)
+    looked: dict[str, float] = field(default_factory=dict)
+    seen: dict[str, float] = field(default_factory=dict)
+
+    def alone(self, target: str) -> bool:
+        """Tell whether nobody else with our Lease wrote since a target's scale was read last."""
+        since = self.world.leads_since()
+        return since is not None and since <= self.seen.get(target, -math.inf)
+
+    def register(self, target: Target, scale: Scale) -> None:
+        """Take in a target's selector."""
+        self.overlaps.register(target.key, target.namespace, scale.selector)
+        self.registered.add(target.key)
+
+    def register_at_hand(self, targets: Iterable[Target]) -> None:
+        """Take in the selectors that are at hand of targets that have none yet."""
+        for target in targets:
+            if target.key not in self.registered:
+                ref = target.spec.scale_target_ref
+                scale = self.world.at_hand.scale_at_hand(target.namespace, ref)
+                if isinstance(scale, Scale):
+                    self.register(target, scale)
+
+    def retain(self, targets: Iterable[Target]) -> None:
+        """Forget all other targets."""
+        keys = {target.key for target in targets}
+        for gone in self.registered - keys:
+            self.overlaps.forget(gone)
+        self.registered.intersection_update(keys)
+        for instants in (self.looked, self.seen):
+            for gone in instants.keys() - keys:
+                del instants[gone]
