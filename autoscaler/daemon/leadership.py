@@ -221,7 +221,8 @@ class Leadership:
                 f"{leases} could not be renewed for {self._times.renew_deadline:g} s, and "
                 f"nothing is written until it is: {failure.message}"
             )
-            self._say(Standing.LOST, "", sentence)
+            # Not each message: the seconds of a time-out differ from try to try.
+            self._say(Standing.LOST, str(failure.status), sentence)
         elif failure is not None:
             sentence = f"{leases} cannot be used, and this process does not lead: {failure.message}"
             self._say(Standing.UNREADABLE, failure.message, sentence)

@@ -223,6 +223,45 @@ def test_a_machine_that_sleeps_does_not_lead_when_it_wakes() -> None:
     assert leadership.leading()
 
 
+class FailingLease(FakeLease):
+    """One whose writes fail, once a test says how, so that it stays as it was."""
+
+    failure: Failure | None = None
+    present: Lease | None = None
+
+    def read(self, deadline: float) -> Lease | Failure | None:  # noqa: ARG002 - the port's
+        """Find what was written last."""
+        return self.present
+
+    def write(self, record: LeaseRecord, over: Lease | None, deadline: float) -> Lease | Failure:  # noqa: ARG002
+        """Take it, or fail."""
+        if self.failure is None:
+            self.present = Lease(record, {})
+            return self.present
+        return self.failure
+
+
+def test_a_lost_lease_is_told_again_when_the_cause_is_another_one() -> None:
+    """Else the operator would look for a slow server where a right is missing."""
+    passed, told, lease = [0.0], Told(), FailingLease()
+    leadership = Leadership(
+        lease,
+        "a",
+        ElectionTimes(),
+        steady=lambda: clock.steady() + passed[0],
+        on_change=told.change,
+    )
+    leadership.turn()
+    failures = [Failure(f"no answer within 0.{n} s") for n in (4, 5)]
+    failures += [Failure("leases is forbidden", status=403)] * 2
+    for lease.failure in failures:
+        passed[0] += 11.0
+        leadership.turn()
+    assert told.standings == [Standing.LEADER, Standing.LOST, Standing.LOST]
+    assert told.changes[1][1].endswith(": no answer within 0.4 s")
+    assert told.changes[2][1].endswith(": leases is forbidden")
+
+
 def test_a_clock_that_is_set_changes_nothing() -> None:
     """What the clock on the wall shows is written down, and that is all."""
     shown = [1e9]
