@@ -2,7 +2,7 @@
 
 import math
 import threading
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from autoscaler.app.histories import Histories
@@ -54,9 +54,11 @@ class Shared:
                 if isinstance(scale, Scale):
                     self.register(target, scale)
 
-    def retain(self, targets: Iterable[Target]) -> None:
-        """Forget all other targets."""
+    def retain(self, targets: Collection[Target]) -> None:
+        """Forget all other targets, and the queries that only they asked."""
         keys = {target.key for target in targets}
+        self.histories.retain(keys)
+        self.queries.retain({query.promql for target in targets for query in target.queries})
         for gone in self.registered - keys:
             self.overlaps.forget(gone)
         self.registered.intersection_update(keys)

@@ -44,7 +44,6 @@ class Syncer:
         self.histories = Histories(
             world.journal, known or {}, began or (clock.wall(), clock.steady())
         )
-        self._world = world
         self._shared = Shared(
             flags=flags,
             world=world,
@@ -77,13 +76,9 @@ class Syncer:
 
         A history follows its target's key: what is no longer there is forgotten, all else stays.
         """
-        asked = {query.promql for target in targets for query in target.queries}
         shared = self._shared
-        self.histories.retain({target.key for target in targets})
         shared.retain(targets)
-        shared.queries.retain(asked)
         shared.writes.set_pace(writes_per_second)
-        self._world = world
         self._shared = replace(shared, flags=flags, world=world)
 
     def sync(
@@ -97,5 +92,5 @@ class Syncer:
         seconds = clock.steady() if steady is None else steady
         step, as_of = self.histories.follow_clock(now, seconds)
         if step:
-            self._world.reporter.clock_set(step)
+            self._shared.world.reporter.clock_set(step)
         SyncRun(self._shared, targets, now, as_of, seconds, budget).run()

@@ -46,8 +46,6 @@ class _Job:
     scale: Scale | Unavailable = field(default_factory=lambda: Unavailable("not read yet"))
     pods: Pods = None
     ambiguous_with: tuple[str, ...] = ()
-    awaited_by_others: bool = False
-    """Whether the pods of its namespace's targets wait for its selector."""
 
 
 class SyncRun:
@@ -94,7 +92,6 @@ class SyncRun:
             for promql in {query.promql for query in target.queries}:
                 self.asking[promql].append(job)
             if target.key not in shared.registered:
-                job.awaited_by_others = True
                 self.unregistered[target.namespace] += 1
         for promql in shared.queries.by_turn(self.asking):
             self._ask(promql)
@@ -156,10 +153,10 @@ class SyncRun:
         """
         job.scale = scale
         target = job.target
+        if target.key not in self.shared.registered:
+            self.unregistered[target.namespace] -= 1
         if isinstance(scale, Scale):
             self.shared.register(target, scale)
-        if job.awaited_by_others:
-            self.unregistered[target.namespace] -= 1
         if self.unregistered[target.namespace]:
             self.held[target.namespace].append(job)
             return

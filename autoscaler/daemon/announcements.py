@@ -110,15 +110,10 @@ class Announcements:
                 seconds=round(resumption.moved, 3),
             )
 
-    def _tell(self, event: str, ok: bool, sentence: str) -> None:  # noqa: FBT001 - as above
-        """Log that something is well again, or a warning that it is not."""
-        (self._log.info if ok else self._log.warning)(event, message=sentence)
-
     def leadership(self, standing: Standing, sentence: str) -> None:
         """Tell where this process stands in the election."""
         lost = standing in {Standing.LOST, Standing.UNREADABLE}
-        tell = self._log.warning if lost else self._log.info
-        tell("leadership", message=sentence, standing=standing.value)
+        self._tell("leadership", not lost, sentence, standing=standing.value)
         self._health.tell(Component.LEADERSHIP, ok=not lost, message=sentence)
         self._instruments.leads(leading=standing is Standing.LEADER)
         self._standing = standing.value
@@ -171,6 +166,10 @@ class Announcements:
         self._instruments.reloaded(ok=True)
         self._health.tell(Component.RELOAD, ok=True, message="the last reload succeeded")
         self.configured(config)
+
+    def _tell(self, event: str, ok: bool, sentence: str, **fields: str) -> None:  # noqa: FBT001 - as above
+        """Log that something is well, or a warning that it is not."""
+        (self._log.info if ok else self._log.warning)(event, message=sentence, **fields)
 
     def _status(self) -> str:
         standing = f", {self._standing}" if self._standing else ""

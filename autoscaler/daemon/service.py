@@ -165,7 +165,7 @@ class Daemon:
         )
 
     def _leading(self) -> bool:
-        return self._leadership is None or self._leadership.leading()
+        return self._leads_since() is not None
 
     def _leads_since(self) -> float | None:
         return -math.inf if self._leadership is None else self._leadership.leads_since()

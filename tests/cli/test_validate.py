@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.cli.test_commands import NOWHERE, autoscaler, queue_config
+from tests.controlplane.credentials import kubeconfig
 from tests.endtoend.daemon import write_config
 
 
@@ -13,14 +13,8 @@ def write_kubeconfig(path: Path, *, verified: bool) -> None:
     """Write one that everybody may read and that names two more files, beside it."""
     cluster = {"server": "https://127.0.0.1:9", "insecure-skip-tls-verify": not verified}
     user = {"client-key": "key", "client-certificate": "certificate", "tokenFile": "token"}
-    document = {
-        "clusters": [{"name": "c", "cluster": cluster}],
-        "users": [{"name": "u", "user": user}],
-        "contexts": [{"name": "main", "context": {"cluster": "c", "user": "u"}}],
-        "current-context": "main",
-    }
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(yaml.safe_dump(document))
+    path.write_text(kubeconfig(cluster, user))
     for name in ("key", "certificate", "token"):
         (path.parent / name).write_text("s3cret")
     for name in (path.name, "key", "certificate", "token"):

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Self
 
-import yaml
+from tests.controlplane.credentials import kubeconfig
 
 GREETING = "scripted-token"
 
@@ -48,13 +48,7 @@ class LocalServer(ThreadingHTTPServer):
 
     def write_kubeconfig(self, path: Path, **user: object) -> Path:
         """Write a kubeconfig for it, whose user has a token unless it is said to have others."""
-        config = {
-            "clusters": [{"name": "c", "cluster": {"server": self.url}}],
-            "users": [{"name": "u", "user": user or {"token": GREETING}}],
-            "contexts": [{"name": "main", "context": {"cluster": "c", "user": "u"}}],
-            "current-context": "main",
-        }
-        path.write_text(yaml.safe_dump(config))
+        path.write_text(kubeconfig({"server": self.url}, user or {"token": GREETING}))
         return path
 
     def opened(self, connection: socket.socket) -> None:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 import requests
-import yaml
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Failure, connect
 from autoscaler.adapters.cluster.failures import JsonObject
 from tests.controlplane.binaries import ControlPlaneUnavailable
+from tests.controlplane.credentials import kubeconfig
 from tests.controlplane.fixtures import unavailable
 from tests.controlplane.server import ControlPlane
 from tests.controlplane.waiting import wait_until
@@ -59,13 +59,7 @@ def trusting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trusting]:
 
 def write(path: Path, server: str, authority: JsonObject, user: Mapping[str, str]) -> None:
     """Write a kubeconfig."""
-    config = {
-        "clusters": [{"name": "c", "cluster": {"server": server, **authority}}],
-        "users": [{"name": "u", "user": user}],
-        "contexts": [{"name": "main", "context": {"cluster": "c", "user": "u"}}],
-        "current-context": "main",
-    }
-    path.write_text(yaml.safe_dump(config))
+    path.write_text(kubeconfig({"server": server, **authority}, user))
 
 
 def data(path: Path) -> str:

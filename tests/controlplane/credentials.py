@@ -44,17 +44,23 @@ def write_token_file(path: Path, users: Mapping[str, Sequence[str]]) -> dict[str
 
 def write_kubeconfig(path: Path, url: str, ca_file: Path, token: str) -> None:
     """Write a kubeconfig with one context, which authenticates with the token."""
+    cluster = {"server": url, "certificate-authority": str(ca_file)}
+    write_private(path, kubeconfig(cluster, {"token": token}, "test"))
+
+
+def kubeconfig(
+    cluster: Mapping[str, object], user: Mapping[str, object], context: str = "main"
+) -> str:
+    """Return the text of a kubeconfig with one context, which is the current one."""
     config = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [
-            {"name": "test", "cluster": {"server": url, "certificate-authority": str(ca_file)}}
-        ],
-        "users": [{"name": "test", "user": {"token": token}}],
-        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
-        "current-context": "test",
+        "clusters": [{"name": context, "cluster": dict(cluster)}],
+        "users": [{"name": context, "user": dict(user)}],
+        "contexts": [{"name": context, "context": {"cluster": context, "user": context}}],
+        "current-context": context,
     }
-    write_private(path, yaml.safe_dump(config, sort_keys=False))
+    return yaml.safe_dump(config, sort_keys=False)
 
 
 def write_issuer(chain: Path, ca_file: Path) -> None:

@@ -11,7 +11,7 @@ from tests.controlplane.waiting import wait_until
 from tests.endtoend.daemon import write_config
 from tests.endtoend.demand import DEMAND, Document, running, target
 from tests.endtoend.rights import ACCOUNT, Rights
-from tests.endtoend.test_others import autoscalers
+from tests.watches import others
 
 MOUNTED = """
 run=$(readlink -f /var/run)
@@ -47,18 +47,7 @@ def test_the_service_account_does_every_job(
         "KUBERNETES_SERVICE_PORT": str(address.port),
         "KUBECONFIG": "/nonexistent",
     }
-    admin_api.create(
-        autoscalers(namespace),
-        {
-            "apiVersion": "autoscaling/v2",
-            "kind": "HorizontalPodAutoscaler",
-            "metadata": {"name": "b"},
-            "spec": {
-                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "b"},
-                "maxReplicas": 1,
-            },
-        },
-    )
+    others.create(admin_api, namespace, others.autoscaler("b", of="b"))
     targets = [target(namespace, "a"), target(namespace, "b")]
     file = write_config(
         tmp_path / "autoscaler.yaml",
@@ -74,7 +63,7 @@ def test_the_service_account_does_every_job(
             "an Event tells it", lambda: "SuccessfulRescale" in reasons(admin_api, namespace)
         )
         assert daemon.daemon.syncs(b)[-1]["outcome"] == "blocked"
-        admin_api.delete(f"{autoscalers(namespace)}/b")
+        admin_api.delete(f"{others.path_of(namespace)}/b")
         daemon.wait_for_write(b, DEMAND)
     assert not daemon.events("not_watched")
     assert not [line for line in daemon.events("events") if line["level"] == "warning"]

@@ -15,11 +15,7 @@ from tests.controlplane.waiting import wait_until
 from tests.endtoend.daemon import Line, write_config
 from tests.endtoend.demand import Document, RunningDaemon, running, target
 from tests.endtoend.rights import service_account
-
-
-def autoscalers(namespace: str) -> str:
-    """Return the path of a namespace's HorizontalPodAutoscalers."""
-    return f"/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers"
+from tests.watches import others
 
 
 def test_a_target_that_an_hpa_controls_is_refused_until_that_is_gone(
@@ -31,17 +27,7 @@ def test_a_target_that_an_hpa_controls_is_refused_until_that_is_gone(
 ) -> None:
     """The reason names the other, the other target is scaled meanwhile, a plan says the same."""
     a, b = (f"{namespace}/Deployment/{name}" for name in "ab")
-    hpa = {
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": "keda-hpa-a"},
-        "spec": {
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"},
-            "minReplicas": 1,
-            "maxReplicas": 1,
-        },
-    }
-    admin_api.create(autoscalers(namespace), hpa)
+    others.create(admin_api, namespace, others.autoscaler("keda-hpa-a", of="a"))
     document = document | {"targets": [target(namespace, "a"), target(namespace, "b")]}
     file = write_config(tmp_path / "autoscaler.yaml", document)
     with running(file, environment) as daemon:
@@ -61,7 +47,7 @@ def test_a_target_that_an_hpa_controls_is_refused_until_that_is_gone(
         )
         assert 'HorizontalPodAutoscaler "keda-hpa-a" controls this target too' in plan.stdout
         assert all(line.get("write") is None for line in daemon.daemon.syncs(a))
-        admin_api.delete(f"{autoscalers(namespace)}/keda-hpa-a")
+        admin_api.delete(f"{others.path_of(namespace)}/keda-hpa-a")
         daemon.wait_for_write(a, 4)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import connect
+from autoscaler.adapters.cluster import find_api_server
 from autoscaler.adapters.cluster.api import Api
 from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
 from autoscaler.daemon.exposition import Metrics, RequestsSeen
@@ -57,8 +57,7 @@ class Seen:
     @contextmanager
     def api(self, kubeconfig: Path, stop: threading.Event | None = None) -> Iterator[Api]:
         """Give an API server that tells us."""
-        api = connect(
-            kubeconfig,
+        api = find_api_server(kubeconfig, None).connect(
             stop=stop,
             request_timeout=1.0,
             on_request=self.requests.kubernetes,

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
-import yaml
-
+from tests.controlplane.credentials import kubeconfig
 from tests.controlplane.process import free_port
 from tests.faults.wire import Request, read_request
 
@@ -106,14 +105,8 @@ class FaultProxy:
 
     def write_kubeconfig(self, path: Path, **user: object) -> Path:
         """Write a kubeconfig that leads through it, for a user with these fields."""
-        config = {
-            "clusters": [{"name": "c", "cluster": {"server": self.url}}],
-            "users": [{"name": "u", "user": user}],
-            "contexts": [{"name": "main", "context": {"cluster": "c", "user": "u"}}],
-            "current-context": "main",
-        }
         path.touch(mode=0o600)
-        path.write_text(yaml.safe_dump(config))
+        path.write_text(kubeconfig({"server": self.url}, user))
         return path
 
     def __enter__(self) -> Self:

@@ -21,6 +21,7 @@ from tests.endtoend.daemon import DaemonProcess, write_config
 from tests.endtoend.rights import Rule, manifest, one_by_one, service_account
 from tests.prometheus.exporter import Exporter
 from tests.prometheus.server import PrometheusServer
+from tests.watches import others
 
 AT_ONCE = 4
 SCALED = {"Deployment": "web", "StatefulSet": "db", "Fleet": "ships"}
@@ -128,12 +129,7 @@ class Bed:
         fleets = workloads.collection("Fleet", namespace)
         create(fleets, workloads.fleet("ships", 1))
         self._api.patch(f"{fleets}/ships/status", {"status": {"selector": "app=ships"}})
-        rival = {
-            "metadata": {"name": "rival"},
-            "spec": {"scaleTargetRef": _ref("Deployment", "controlled"), "maxReplicas": 2},
-        }
-        path = f"/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers"
-        create(path, rival)
+        others.create(self._api, namespace, others.autoscaler("rival", of="controlled"))
 
     def _document(self, namespace: str) -> dict[str, object]:
         """Return a configuration that needs every right; `broken` has pods and no metric."""

@@ -3,6 +3,7 @@
 from autoscaler.adapters.cluster import WatchedCluster
 from autoscaler.core.spec import ScaleTargetRef
 from tests.contract.cluster import MERGE_PATCH, ClusterUnderTest, Json, eventually
+from tests.controlplane.api import Api
 
 HAND_MADE = 'HorizontalPodAutoscaler "by-hand"'
 APPLY = "application/apply-patch+yaml"
@@ -29,7 +30,7 @@ def autoscaler(
     }
 
 
-def create(cluster: ClusterUnderTest, namespace: str, body: Json) -> None:
+def create(cluster: ClusterUnderTest | Api, namespace: str, body: Json) -> None:
     """Create a HorizontalPodAutoscaler in a namespace."""
     metadata = {name: body["metadata"][name] for name in body["metadata"].keys() - {"namespace"}}
     metadata.pop("resourceVersion", None)

@@ -107,12 +107,10 @@ def connect(
     stop: threading.Event | None = None,
     request_timeout: float = 5.0,
     service_account: Path = SERVICE_ACCOUNT,
-    on_request: OnRequest = lambda *_: None,
-    on_retry: Callable[[], None] = lambda: None,
 ) -> Api:
     """Find the API server, and prepare requests to it; raises ConnectError."""
     return find_api_server(kubeconfig, context, service_account).connect(
-        stop=stop, request_timeout=request_timeout, on_request=on_request, on_retry=on_retry
+        stop=stop, request_timeout=request_timeout
     )
 
 

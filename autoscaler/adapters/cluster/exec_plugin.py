@@ -23,8 +23,8 @@ _NOT_FOUND, _TOOK_TOO_LONG, _SIGNALLED = 127, 124, 128
 """Exit codes, as shells and timeout(1) have them."""
 
 
-def limited(plugin: Mapping[str, object], seconds: float) -> dict[str, object]:
-    """Return the `exec` entry of a kubeconfig's user with a limit to the time that it takes.
+def limited(plugin: Mapping[str, object]) -> dict[str, object]:
+    """Return the `exec` entry of a kubeconfig's user with SECONDS as the limit to its time.
 
     Environment and working directory stay the plugin's own, and so do the forms that are wrong,
     which the client sees to.
@@ -33,7 +33,7 @@ def limited(plugin: Mapping[str, object], seconds: float) -> dict[str, object]:
     if not isinstance(command, str) or not isinstance(args, list):
         return dict(plugin)
     # -I: what the plugin's environment says about Python is not meant for this one.
-    ours = ["-I", __file__, str(seconds), command, *args]
+    ours = ["-I", __file__, str(SECONDS), command, *args]
     return {**plugin, "command": sys.executable, "args": ours}
 
 

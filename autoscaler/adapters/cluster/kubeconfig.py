@@ -54,7 +54,7 @@ class Kubeconfig:
         user = _entry(merged, "users", user_name, "user", origin) if user_name else {}
         plugin = user.get("exec")
         if isinstance(plugin, dict):
-            user["exec"] = exec_plugin.limited(plugin, exec_plugin.SECONDS)
+            user["exec"] = exec_plugin.limited(plugin)
         files = {key: _file(merged, user_name, user, key) for key in ("client-key", "tokenFile")}
         named = [(f"{key} of {origin}", path) for key, path in files.items() if path]
         return cls(

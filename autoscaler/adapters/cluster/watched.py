@@ -163,10 +163,11 @@ class WatchedCluster:
         there; with the watch of a namespace that is not needed any more they are forgotten.
         """
         watches = self._autoscaler_watches
-        for watch in (watches.find(namespace), *watches.covering(namespace)):
-            if watch is not None and watch.mirror.listed:
-                return watch.mirror.controller(namespace, ref)
-        return None
+        watch = watches.find(namespace)
+        if watch is None or not watch.mirror.listed:
+            listed = (one for one in watches.covering(namespace) if one.mirror.listed)
+            watch = next(listed, None)
+        return None if watch is None else watch.mirror.controller(namespace, ref)
 
     def read(self, namespace: str, ref: ScaleTargetRef, deadline: float) -> Scale | Unavailable:
         """Read the scale from the API server."""
