@@ -49,7 +49,9 @@ def _access_warnings(settings: KubernetesSettings) -> list[str]:
         server = find_api_server(settings.kubeconfig, settings.context)
     except ConnectError:
         return []
-    return warnings_of_access(server.origin, server.secrets, verified=server.verified)
+    return warnings_of_access(
+        server.origin, server.secrets, url=server.url, verified=server.verified
+    )
 
 
 def _counted(config: Config) -> str:

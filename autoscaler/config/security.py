@@ -3,9 +3,11 @@
 Those of a configuration come at every start and reload; the way to the cluster is taken once.
 """
 
+import ipaddress
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from autoscaler.config.settings import Config
 
@@ -19,19 +21,30 @@ def warnings_of(config: Config) -> list[str]:
             "way to Prometheus can read the credentials and invent the metrics; name the "
             "authority in caFile instead"
         )
+    if _in_the_clear(config.prometheus.url):
+        warnings += [
+            f"prometheus.url: {key} is sent to {config.prometheus.url} without encryption, so that "
+            "anyone on the way to Prometheus can read it; use https://"
+            for key in _credentials(config)
+        ]
     return warnings
 
 
 def warnings_of_access(
-    origin: str, secrets: Iterable[tuple[str, Path]], *, verified: bool
+    origin: str, secrets: Iterable[tuple[str, Path]], *, url: str, verified: bool
 ) -> list[str]:
-    """Return the same of the way to the API server, which ``origin`` names.
+    """Return the same of the way to the API server at ``url``, which ``origin`` names.
 
     ``secrets`` are files that hold credentials, each with its name; ``verified`` tells whether
-    the server has to prove who it is.
+    a server that is reached by TLS has to prove who it is.
     """
     warnings = _open_ones(secrets)
-    if not verified:
+    if _in_the_clear(url):
+        warnings.append(
+            f"{origin}: the server is {url}, so that anyone on the way to it can read the "
+            "credentials and answer in its place; use https://"
+        )
+    elif not verified:
         warnings.append(
             f"{origin}: insecure-skip-tls-verify is set, so that anyone on the way to the API "
             "server can read the credentials and answer in its place; name the authority in "
@@ -50,6 +63,24 @@ def _secrets(config: Config) -> Iterator[tuple[str, Path | None]]:
     yield "prometheus.bearerTokenFile", prometheus.bearer_token_file
     yield "prometheus.basicAuth.passwordFile", None if basic is None else basic.password_file
     yield "prometheus.tls.keyFile", prometheus.tls.key_file
+
+
+def _credentials(config: Config) -> Iterator[str]:
+    if config.prometheus.bearer_token_file is not None:
+        yield "bearerTokenFile"
+    if config.prometheus.basic_auth is not None:
+        yield "basicAuth"
+
+
+def _in_the_clear(url: str) -> bool:
+    """Tell whether requests leave this machine unencrypted."""
+    parts = urlsplit(url)
+    if parts.scheme != "http" or parts.hostname is None:
+        return False
+    try:
+        return not ipaddress.ip_address(parts.hostname).is_loopback
+    except ValueError:
+        return parts.hostname != "localhost"
 
 
 def _fault_of(path: Path) -> str | None:

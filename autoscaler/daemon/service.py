@@ -127,7 +127,9 @@ class Daemon:
         self._announcements.listening(replace(address, port=listener.port))
 
     def _open(self, server: ApiServer, stack: ExitStack) -> Api:
-        for sentence in warnings_of_access(server.origin, server.secrets, verified=server.verified):
+        for sentence in warnings_of_access(
+            server.origin, server.secrets, url=server.url, verified=server.verified
+        ):
             self._announcements.insecure(sentence)
         return stack.enter_context(self._connect(server))
 

@@ -60,3 +60,17 @@ def test_validate_says_nothing_of_a_kubeconfig_that_is_as_it_should_be(tmp_path:
         (tmp_path / name).chmod(0o600)
     for environment in (NOWHERE, NOWHERE | {"KUBECONFIG": str(path)}):
         assert autoscaler("validate", str(file), environment=environment).stderr == ""
+
+
+def test_validate_warns_of_an_api_server_without_tls(tmp_path: Path) -> None:
+    """What the kubeconfig's context sends there can be read and answered by anyone on the way."""
+    file = write_config(tmp_path / "a.yaml", queue_config("http://p:9090", "shop", "a"))
+    path = tmp_path / "kubeconfig"
+    path.touch(mode=0o600)
+    path.write_text(kubeconfig({"server": "http://10.0.0.1:8001"}, {"token": "s3cret"}))
+    ran = autoscaler("validate", str(file), environment=NOWHERE | {"KUBECONFIG": str(path)})
+    said = f'{file}: warning: context "main" of {path}: the server is http://10.0.0.1:8001, so that'
+    assert ran.returncode == 0
+    assert ran.stderr.startswith(said)
+    assert ran.stderr.count("\n") == 1
+    assert "s3cret" not in ran.stderr

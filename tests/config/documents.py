@@ -23,10 +23,10 @@ def top(snippet: str) -> str:
     return PROMETHEUS + "targets: []\n" + textwrap.dedent(snippet)
 
 
-def prometheus(snippet: str) -> str:
+def prometheus(snippet: str, url: str = "https://prometheus:9090") -> str:
     """Return a document whose `prometheus` has these keys beside the url."""
     body = textwrap.indent(textwrap.dedent(snippet), "  ")
-    return f"targets: []\nprometheus:\n  url: http://prometheus:9090\n{body}"
+    return f"targets: []\nprometheus:\n  url: {url}\n{body}"
 
 
 def target(snippet: str, base: str = "namespace: shop\nmaxReplicas: 10\n" + REF) -> str:

@@ -85,12 +85,41 @@ def test_certificates_that_are_not_verified(tmp_path: Path) -> None:
     assert warnings_of(loaded(tmp_path, prometheus("tls: {serverName: a}\n"))) == []
 
 
+@pytest.mark.parametrize(
+    ("url", "open_way"),
+    [
+        ("http://prometheus:9090", True),
+        ("http://10.0.0.7:9090", True),
+        ("http://[2001:db8::1]:9090", True),
+        ("https://prometheus:9090", False),
+        ("http://localhost:9090", False),
+        ("http://127.0.0.9:9090", False),
+        ("http://[::1]:9090", False),
+    ],
+)
+def test_credentials_without_encryption(tmp_path: Path, url: str, *, open_way: bool) -> None:
+    """Credentials that leave the machine as anyone can read them are named; their absence not."""
+    secret(tmp_path, "s", 0o600)
+    for key, field in (
+        ("bearerTokenFile", "bearerTokenFile: s\n"),
+        ("basicAuth", "basicAuth: {username: u, passwordFile: s}\n"),
+    ):
+        said = f"prometheus.url: {key} is sent to {url} without encryption, so that anyone"
+        warnings = warnings_of(loaded(tmp_path, prometheus(field, url)))
+        assert [warning.startswith(said) for warning in warnings] == [True] * open_way
+    assert warnings_of(loaded(tmp_path, prometheus("timeout: 5s\n", url))) == []
+    warnings = warnings_of_access("context a", [], url=url, verified=True)
+    said = f"context a: the server is {url}, so that anyone on the way"
+    assert [warning.startswith(said) for warning in warnings] == [True] * open_way
+
+
 def test_the_way_to_the_cluster(tmp_path: Path) -> None:
     """The same of what a kubeconfig names, and of an API server that anyone may pretend to be."""
     for name, mode in (("open", 0o644), ("closed", 0o600)):
         secret(tmp_path, name, mode)
     secrets = [("kubeconfig", tmp_path / name) for name in ("closed", "open", "missing")]
-    readable, unverified = warnings_of_access("context a", secrets, verified=False)
+    url = "https://10.0.0.1"
+    readable, unverified = warnings_of_access("context a", secrets, url=url, verified=False)
     assert readable.startswith(f"kubeconfig: {tmp_path}/open can be read by every user")
     assert unverified.startswith("context a: insecure-skip-tls-verify is set, so that anyone")
-    assert warnings_of_access("context a", secrets[:1], verified=True) == []
+    assert warnings_of_access("context a", secrets[:1], url=url, verified=True) == []

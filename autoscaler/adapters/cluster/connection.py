@@ -54,8 +54,10 @@ class ApiServer:
     asks_elsewhere: bool = False
     secrets: tuple[tuple[str, Path], ...] = ()
     """What holds credentials, and where; a pod's own are open to nobody else."""
+    url: str = ""
+    """Where it is, if a kubeconfig says so."""
     verified: bool = True
-    """Whether the server has to prove who it is."""
+    """Whether it has to prove who it is."""
 
     def connect(
         self,
@@ -170,6 +172,7 @@ def _from_kubeconfig(paths: list[Path], context: str | None) -> ApiServer:
         kubeconfig.token_file,
         kubeconfig.asks_elsewhere,
         kubeconfig.secrets,
+        kubeconfig.url,
         kubeconfig.verified,
     )
 

@@ -28,8 +28,10 @@ class Kubeconfig:
     """Whether credentials come from a program or a server, which may take long."""
     secrets: tuple[tuple[str, Path], ...]
     """Files that hold credentials: the kubeconfigs, and those that the context's user names."""
+    url: str
+    """Where the server is."""
     verified: bool
-    """Whether the server has to prove who it is."""
+    """Whether it has to prove who it is."""
 
     def __repr__(self) -> str:
         return f"Kubeconfig({self.origin})"
@@ -48,7 +50,8 @@ class Kubeconfig:
         entry = _entry(merged, "contexts", chosen, "context", origin)
         cluster_name = _text(entry, "cluster")
         cluster = _entry(merged, "clusters", cluster_name, "cluster", origin)
-        if not _text(cluster, "server"):
+        url = _text(cluster, "server")
+        if not url:
             raise ConnectError(f'{origin} cannot be used: cluster "{cluster_name}" has no server')
         user_name = _text(entry, "user")
         user = _entry(merged, "users", user_name, "user", origin) if user_name else {}
@@ -65,6 +68,7 @@ class Kubeconfig:
             has_exec_plugin="exec" in user,
             asks_elsewhere="exec" in user or "auth-provider" in user,
             secrets=(*(("kubeconfig", path) for path in paths), *named),
+            url=url,
             verified=not cluster.get("insecure-skip-tls-verify"),
         )
 
