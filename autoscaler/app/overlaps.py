@@ -47,7 +47,10 @@ class Overlaps:
         with self._lock:
             namespace, selector = self._selectors.pop(target, ("", ""))
             if selector:
-                self._namespaces[namespace].remove(target, parse(selector))
+                in_namespace = self._namespaces[namespace]
+                in_namespace.remove(target, parse(selector))
+                if in_namespace.empty:
+                    del self._namespaces[namespace]
             for partner in self._partners.pop(target, set()):
                 self._partners[partner].discard(target)
 
@@ -85,4 +88,14 @@ class _Namespace:
 
     def remove(self, target: str, selector: LabelSelector) -> None:
         demanded = dict(sorted(selector.match_labels))
-        self._by_shape[tuple(demanded)][tuple(demanded.values())].discard(target)
+        shape, values = tuple(demanded), tuple(demanded.values())
+        targets = self._by_shape[shape][values]
+        targets.discard(target)
+        if not targets:
+            del self._by_shape[shape][values]
+        if not self._by_shape[shape]:
+            del self._by_shape[shape]
+
+    @property
+    def empty(self) -> bool:
+        return not self._by_shape

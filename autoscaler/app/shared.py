@@ -2,17 +2,23 @@
 
 import math
 import threading
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
+from typing import TypeVar
 
+from autoscaler import clock
 from autoscaler.app.histories import Histories
 from autoscaler.app.overlaps import Overlaps
 from autoscaler.app.ports import World
 from autoscaler.app.query_lanes import QueryLanes
-from autoscaler.app.urgency import UrgentFirst
+from autoscaler.app.turns import Turns
+from autoscaler.app.urgency import Urgency, UrgentFirst
 from autoscaler.core.observation import Scale
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +26,8 @@ class Shared:
     """What all runs share.
 
     ``looked`` says when, by `clock.steady`, the last sync of each target began, ``seen`` the last
-    that read its scale.  ``registered`` are the targets whose selector is known.
+    that read its scale.  ``registered`` are the targets whose selector is known.  ``scale_turns``
+    and ``pod_turns`` are those of reads that are a target's own.
     """
 
     flags: Flags
@@ -34,6 +41,24 @@ class Shared:
     registered: set[str] = field(default_factory=set)
     looked: dict[str, float] = field(default_factory=dict)
     seen: dict[str, float] = field(default_factory=dict)
+    scale_turns: Turns = field(default_factory=Turns)
+    pod_turns: Turns = field(default_factory=Turns)
+
+    def turn(self, target: Target) -> tuple[Urgency, Urgency]:
+        """Return what sorts targets by their turns, should they have to be read one by one."""
+        return self.scale_turns.urgency(target.key), self.pod_turns.urgency(target.key)
+
+    def read(
+        self, target: Target, turns: Turns, deadline: float, call: Callable[[], R]
+    ) -> Future[R]:
+        """Read something of a target's own when its turn comes; later it is no turn."""
+
+        def begin() -> R:
+            if clock.monotonic() < deadline:
+                turns.take(target.key)
+            return call()
+
+        return self.reads.submit(turns.urgency(target.key), target.namespace, begin)
 
     def alone(self, target: str) -> bool:
         """Tell whether nobody else with our Lease wrote since a target's scale was read last."""
@@ -65,3 +90,5 @@ class Shared:
         for instants in (self.looked, self.seen):
             for gone in instants.keys() - keys:
                 del instants[gone]
+        for turns in (self.scale_turns, self.pod_turns):
+            turns.retain(keys)

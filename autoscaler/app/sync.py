@@ -51,8 +51,8 @@ class Syncer:
             histories=self.histories,
             overlaps=Overlaps(),
             queries=QueryLanes(slow_seconds),
-            reads=UrgentFirst(_READS_AT_ONCE, stop),
-            writes=UrgentFirst(_WRITES_AT_ONCE, stop, writes_per_second),
+            reads=UrgentFirst("read", _READS_AT_ONCE, stop),
+            writes=UrgentFirst("write", _WRITES_AT_ONCE, stop, writes_per_second),
         )
 
     def __enter__(self) -> Self:

@@ -16,7 +16,7 @@ from autoscaler.app.ports import SyncResult, SyncSummary
 from autoscaler.app.query_lanes import NO_TURN
 from autoscaler.app.sending import Sending
 from autoscaler.app.shared import Shared
-from autoscaler.app.urgency import ANY, urgency
+from autoscaler.app.urgency import urgency
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import Decision, Outcome
 from autoscaler.core.history import History, unobserved_after
@@ -95,7 +95,7 @@ class SyncRun:
                 self.unregistered[target.namespace] += 1
         for promql in shared.queries.by_turn(self.asking):
             self._ask(promql)
-        for job in self.jobs:
+        for job in sorted(self.jobs, key=lambda job: shared.turn(job.target)):
             self.completions.soon(partial(self._look_at_scale, job))
         try:
             self.completions.run(self.shared.stop, self.write_deadline)
@@ -137,9 +137,10 @@ class SyncRun:
             self._take_scale(job, scale)
             return
         self.completions.follow(
-            self.shared.reads.submit(
-                ANY,
-                namespace,
+            self.shared.read(
+                job.target,
+                self.shared.scale_turns,
+                self.scale_deadline,
                 partial(self.world.scales.read, namespace, ref, self.scale_deadline),
             ),
             partial(self._take_scale, job),
@@ -176,9 +177,10 @@ class SyncRun:
             self._take_pods(job, (pods, ()))
             return
         self.completions.follow(
-            self.shared.reads.submit(
-                ANY,
-                target.namespace,
+            self.shared.read(
+                target,
+                self.shared.pod_turns,
+                self.read_deadline,
                 partial(self.pod_views.read, target.namespace, scale.selector, partners),
             ),
             partial(self._take_pods, job),

@@ -19,8 +19,6 @@ R = TypeVar("R")
 Urgency = tuple[int, float]
 """Sorts: what is smaller comes first."""
 
-ANY: Urgency = (0, 0.0)
-
 _BURST_SECONDS = 10.0
 
 
@@ -70,13 +68,13 @@ class UrgentFirst:
 
     Which call runs is chosen when its turn has come, not when it was handed in.  One ``group``
     (a namespace) has at most two thirds of the threads, so that a slow one leaves room for the
-    others.  Once ``stop`` is set no other call begins.
+    others.  Once ``stop`` is set no other call begins.  Threads bear the ``name``.
     """
 
     def __init__(
-        self, at_once: int, stop: threading.Event, per_second: float | None = None
+        self, name: str, at_once: int, stop: threading.Event, per_second: float | None = None
     ) -> None:
-        self._threads = ThreadPoolExecutor(at_once, "urgent")
+        self._threads = ThreadPoolExecutor(at_once, name)
         self._most_of_a_group = max(1, at_once * 2 // 3)
         self._pace = None if per_second is None else Pace(per_second)
         self._stop = stop

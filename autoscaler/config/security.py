@@ -41,8 +41,8 @@ def warnings_of_access(
     warnings = _open_ones(secrets)
     if _in_the_clear(url):
         warnings.append(
-            f"{origin}: the server is {url}, so that anyone on the way to it can read the "
-            "credentials and answer in its place; use https://"
+            f"{origin}: the server is {_without_user(url)}, so that anyone on the way to it can "
+            "read the credentials and answer in its place; use https://"
         )
     elif not verified:
         warnings.append(
@@ -51,6 +51,12 @@ def warnings_of_access(
             "certificate-authority instead"
         )
     return warnings
+
+
+def _without_user(url: str) -> str:
+    """Return the URL without the name and the password that it may hold."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 def _open_ones(secrets: Iterable[tuple[str, Path]]) -> list[str]:

@@ -64,7 +64,8 @@ class EventReporter:
 
     `report` only puts it down; whatever the API server does, no sync waits for an Event.  Only
     who is ``leading`` reports, so that several instances do not tell the same.  ``on_note`` is
-    told, on that thread, whether Events may be written, in a sentence, whenever that changes.
+    told, on that thread, whether Events may be written, in a sentence, whenever that changes, and
+    ``on_fault`` of a defect of ours, by which one Event is lost.
     """
 
     def __init__(
@@ -73,11 +74,13 @@ class EventReporter:
         *,
         leading: Callable[[], bool] = lambda: True,
         on_note: Callable[[bool, str], None] = lambda *_: None,
+        on_fault: Callable[[BaseException], None] = lambda _: None,
         pace: EventPace | None = None,
     ) -> None:
         self._events = events
         self._leading = leading
         self._on_note = on_note
+        self._on_fault = on_fault
         self._pace = pace or EventPace()
         self._queue: SimpleQueue[_News | None] = SimpleQueue()
         self._uids: dict[str, str] = {}
@@ -154,15 +157,18 @@ class EventReporter:
         self._thread.join(max(0.0, self._end - clock.monotonic()) + _JOIN_SECONDS)
 
     def _run(self) -> None:
-        try:
-            while self._wait_for_work():
-                if self._correlator.waiting and clock.monotonic() >= self._next_request:
+        going_on = True
+        while going_on:
+            try:
+                going_on = self._wait_for_work()
+                due = clock.monotonic() >= self._next_request
+                if going_on and due and self._correlator.waiting:
                     self._write_one()
-        finally:
-            self._refused += self._correlator.waiting
-            if self._end is None:
-                sentence = "Events are not written any more: a fault of the autoscaler"
-                self._tell(ok=False, sentence=sentence)
+            except Exception as error:  # noqa: BLE001 - without this thread no Event is written
+                self._refused += 1
+                self._next_request = clock.monotonic() + self._pace.first_pause
+                self._on_fault(error)
+        self._refused += self._correlator.waiting
 
     def _wait_for_work(self) -> bool:
         """Take in what is new until something may be written; return False at the end."""

@@ -42,7 +42,9 @@ def open_memory(
     now = resumption.now
     known = {
         target.key: unobserved_after(
-            resumption.histories[target.key], resumption.absent, target.sync_period
+            resumption.histories[target.key],
+            resumption.absent + resumption.overlooked.get(target.key, 0.0),
+            target.sync_period,
         )
         for target in config.targets
         if target.key in resumption.histories

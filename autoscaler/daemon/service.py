@@ -164,6 +164,7 @@ class Daemon:
             on_event_note=self._announcements.events,
             may_write_until=_always if leadership is None else leadership.may_write_until,
             leading=self._leading,
+            on_fault=self._announcements.fault,
         )
 
     def _leading(self) -> bool:

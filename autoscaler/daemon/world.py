@@ -59,6 +59,7 @@ class Surroundings:
     on_event_note: Callable[[bool, str], None]
     may_write_until: Callable[[], float] = lambda: math.inf
     leading: Callable[[], bool] = lambda: True
+    on_fault: Callable[[BaseException], None] = lambda _: None
 
 
 def watched_cluster(api: Api, targets: Sequence[Target], around: Surroundings) -> WatchedCluster:
@@ -92,7 +93,10 @@ class Connections:
                 self.events = opened.enter_context(
                     closing(
                         EventReporter(
-                            Events(api), leading=around.leading, on_note=around.on_event_note
+                            Events(api),
+                            leading=around.leading,
+                            on_note=around.on_event_note,
+                            on_fault=around.on_fault,
                         )
                     )
                 )

@@ -1,28 +1,34 @@
 """Whose turn it is where there is no time for all queries."""
 
 import threading
-from contextlib import closing
+from collections.abc import Callable
+from concurrent.futures import wait
+from contextlib import ExitStack, closing
 
 from autoscaler import clock
 from autoscaler.app.query_lanes import NO_TURN, QueryLanes
 from autoscaler.core.series import Answer, QueryFailure
 from tests.app.world import answer
+from tests.contract.cluster import eventually
 
 QUERIES = [f"q{number}" for number in range(60)]
 FOR_EVER = float("inf")
+AT_ONCE = 16
 
 
 class Server:
-    """Answers at once, and remembers what it was asked."""
+    """Answers at once unless it is to wait, and remembers what it was asked."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.asked: set[str] = set()
+        self.wait: Callable[[], object] = lambda: None
 
     def query(self, promql: str, deadline: float) -> Answer | QueryFailure:  # noqa: ARG002 - port
         """Fit `MetricsReader`."""
         with self.lock:
             self.asked.add(promql)
+        self.wait()
         return answer(1.0)
 
 
@@ -50,3 +56,38 @@ def test_who_is_asked_no_more_is_forgotten() -> None:
         assert lanes.by_turn(["b", "a", "new"]) == ["new", "a", "b"]
         lanes.retain({"a"})
         assert lanes.by_turn(["a", "b"]) == ["b", "a"]
+
+
+def test_turns_hold_across_syncs() -> None:
+    """While a sync has many queries waiting, one of another sync that had no turn comes next."""
+    server, release = Server(), threading.Semaphore(0)
+    with closing(QueryLanes(2.0)) as lanes, ExitStack() as stack:
+        stack.callback(release.release, 2 * len(QUERIES))
+        for promql in QUERIES:
+            lanes.ask(server, promql, FOR_EVER).result()
+        server.asked.clear()
+        server.wait = release.acquire
+        waiting = [lanes.ask(server, promql, FOR_EVER) for promql in lanes.by_turn(QUERIES)]
+        begun = eventually(lambda: len(server.asked), lambda count: count == AT_ONCE)
+        new = lanes.ask(server, "new", FOR_EVER)
+        release.release()
+        eventually(lambda: len(server.asked), lambda count: count == begun + 1)
+        assert "new" in server.asked
+        release.release(len(QUERIES))
+        assert all(future.result() == answer(1.0) for future in (*waiting, new))
+
+
+def test_the_end_drops_what_has_not_begun() -> None:
+    """It waits for the queries in hand, and asks no other."""
+    server, release = Server(), threading.Event()
+    server.wait = lambda: release.wait(30)
+    lanes = QueryLanes(2.0)
+    futures = [lanes.ask(server, promql, FOR_EVER) for promql in QUERIES]
+    eventually(lambda: len(server.asked), lambda count: count == AT_ONCE)
+    end = threading.Thread(target=lanes.close)
+    end.start()
+    assert wait(futures, timeout=0.2).done == set()
+    release.set()
+    end.join(30)
+    assert len(server.asked) == AT_ONCE
+    assert sum(future.cancelled() for future in futures) == len(QUERIES) - AT_ONCE

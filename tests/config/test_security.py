@@ -113,6 +113,14 @@ def test_credentials_without_encryption(tmp_path: Path, url: str, *, open_way: b
     assert [warning.startswith(said) for warning in warnings] == [True] * open_way
 
 
+def test_a_password_in_the_servers_url_is_not_told() -> None:
+    """The rest of the URL is."""
+    url = f"http://bot:{SECRET}@10.0.0.1:8080"
+    (warning,) = warnings_of_access("context a", (), url=url, verified=True)
+    assert SECRET not in warning
+    assert "the server is http://10.0.0.1:8080, so" in warning
+
+
 def test_the_way_to_the_cluster(tmp_path: Path) -> None:
     """The same of what a kubeconfig names, and of an API server that anyone may pretend to be."""
     for name, mode in (("open", 0o644), ("closed", 0o600)):

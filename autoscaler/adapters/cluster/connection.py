@@ -197,6 +197,14 @@ def _configured(kubeconfig: Kubeconfig) -> Configuration:
         raise ConnectError(
             f"{kubeconfig.origin} cannot be used: a field of its cluster or user has the wrong form"
         ) from None
+    except Exception as error:
+        if not kubeconfig.asks_elsewhere:
+            raise
+        # An auth provider raises whatever its library does, and quotes what it was sent.
+        raise ConnectError(
+            f"{kubeconfig.origin} cannot be used: its auth provider gave no credentials "
+            f"({type(error).__name__})"
+        ) from None
     if kubeconfig.has_exec_plugin and not (configuration.api_key or configuration.cert_file):
         raise ConnectError(
             f"{kubeconfig.origin} cannot be used: its exec plugin gave no credentials: "

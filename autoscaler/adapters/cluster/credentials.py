@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 
 from kubernetes.client import ApiClient, Configuration
-from kubernetes.config.config_exception import ConfigException
 
 from autoscaler import clock
 from autoscaler.adapters.cluster.client_log import quiet_client
@@ -154,7 +153,8 @@ class Credentials:
         hook: Callable[[Configuration], None] | None = self._configuration.refresh_api_key_hook
         if hook is not None and self._token_file is None:
             # Where it fails the last token stands; should it be no good, the server's 401 says so.
-            with quiet_client(), suppress(OSError, ValueError, ConfigException):
+            # An auth provider raises whatever its library does.
+            with quiet_client(), suppress(Exception):
                 hook(self._configuration)
         self._take(self._authorization())
 
@@ -188,10 +188,10 @@ class Credentials:
 
 
 def _connecting(configuration: Configuration) -> tuple[object, ...]:
-    """Return what connections are made with: certificates, by content, and the way to take."""
+    """Return what connections are made with: certificates, by name and content, and the way."""
     files = (configuration.cert_file, configuration.key_file, configuration.ssl_ca_cert)
     contents = (_content(Path(file)) if file else b"" for file in files)
-    return (*contents, configuration.tls_server_name, configuration.proxy)
+    return (*files, *contents, configuration.tls_server_name, configuration.proxy)
 
 
 def _content(path: Path) -> bytes:

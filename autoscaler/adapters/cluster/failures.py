@@ -47,7 +47,8 @@ class Failure:
     cause: str = ""
     """The first of `Status.details.causes`, such as NamespaceTerminating; empty without one."""
     rejected: bool = False
-    """Whether the server did not accept our credentials, or we not the server's certificate."""
+    """Whether credentials or certificates, ours or the server's, were not accepted or are gone,
+    so that reading them anew may help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +158,13 @@ def from_exception(error: Exception, server: str, timeout: float) -> Failure:
             transient=isinstance(error, OSError),
             uncertain=True,
         )
+    if any(isinstance(part, FileNotFoundError) for part in error.args):
+        # A kubeconfig may name other files by now; and what it holds itself the client keeps in
+        # the system's folder of temporary files, where somebody may tidy up.
+        return Failure(
+            f"a certificate or key for the API server {server} is not there any more",
+            rejected=True,
+        )
     if isinstance(error, urllib3.exceptions.SSLError):
         return _tls(error, server)
     if isinstance(error, urllib3.exceptions.ProxyError):
@@ -164,18 +172,13 @@ def from_exception(error: Exception, server: str, timeout: float) -> Failure:
             f"the API server {server} cannot be reached through the proxy: {_cause(error)}",
             transient=True,
         )
-    if isinstance(error, urllib3.exceptions.ConnectTimeoutError):
-        # NewConnectionError is one of these too: refused, no route, unknown name.
-        why = (
-            _cause(error)
-            if isinstance(error, urllib3.exceptions.NewConnectionError)
-            else f"no connection within {timeout:.3g} s"
-        )
-        return Failure(f"the API server {server} cannot be reached: {why}", transient=True)
+    unreached: str | None = None
     if isinstance(error, urllib3.exceptions.NewConnectionError):
-        return Failure(
-            f"the API server {server} cannot be reached: {_cause(error)}", transient=True
-        )
+        unreached = _cause(error)  # refused, no route, unknown name
+    elif isinstance(error, urllib3.exceptions.ConnectTimeoutError):
+        unreached = f"no connection within {timeout:.3g} s"
+    if unreached is not None:
+        return Failure(f"the API server {server} cannot be reached: {unreached}", transient=True)
     if isinstance(error, urllib3.exceptions.TimeoutError):
         message = f"the API server {server} gave no answer within {timeout:.3g} s"
     else:
@@ -186,12 +189,14 @@ def from_exception(error: Exception, server: str, timeout: float) -> Failure:
 def _tls(error: urllib3.exceptions.SSLError, server: str) -> Failure:
     text = str(error)
     rejected = any(isinstance(part, ssl.SSLCertVerificationError) for part in error.args)
+    # A proxy in front of the server may refuse our certificate before HTTP begins.
+    alerted = any("_ALERT_" in (getattr(part, "reason", None) or "") for part in error.args)
     return Failure(
         f"TLS with the API server {server} failed: {text}",
         transient="EOF" in text,
         # Anything else may befall a connection that has carried the request already.
         uncertain=not rejected,
-        rejected=rejected,
+        rejected=rejected or alerted,
     )
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import cast
 
 import yaml
+from kubernetes.config.config_exception import ConfigException
 from kubernetes.config.kube_config import ConfigNode, KubeConfigMerger
 
 from autoscaler.adapters.cluster import exec_plugin
@@ -80,8 +81,15 @@ def _merge(paths: list[Path], names: str) -> ConfigNode:
     for path in existing:
         _check_form(path)
     joined = ":".join(str(path) for path in existing)
-    merger = KubeConfigMerger(joined)  # type: ignore[no-untyped-call] # the client is half typed
-    return cast("ConfigNode", merger.config)
+    try:
+        # It reads them once more, and they may have changed meanwhile.
+        merger = KubeConfigMerger(joined)  # type: ignore[no-untyped-call] # the client is half typed
+        merged: ConfigNode | None = merger.config
+    except (OSError, ValueError, TypeError, yaml.YAMLError, ConfigException):
+        merged = None
+    if merged is None:
+        raise ConnectError(f"the kubeconfig {names} changed while it was read")
+    return merged
 
 
 def _check_form(path: Path) -> None:
@@ -95,7 +103,7 @@ def _check_form(path: Path) -> None:
     except yaml.MarkedYAMLError as error:
         line = f" in line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise ConnectError(f"the kubeconfig {path} is not YAML: {error.problem}{line}") from None
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError):  # a ValueError for a date that there is not
         raise ConnectError(f"the kubeconfig {path} is not YAML") from None
     except RecursionError:
         raise ConnectError(f"the kubeconfig {path} is nested too deeply") from None

@@ -103,5 +103,10 @@ class Notes:
                 return
         self._tell(ok=True, sentence=sentence)
 
+    def forget(self, topic: str) -> None:
+        """Forget what was said of a topic: nobody asks about it any more."""
+        with self._lock:
+            self._said.pop(topic, None)
+
     def _tell(self, *, ok: bool, sentence: str) -> None:
         self._say(ok, sentence)

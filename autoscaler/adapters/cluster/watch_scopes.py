@@ -122,6 +122,8 @@ class WatchScopes(Generic[M]):
 
     def _retire(self, watch: Watch[M]) -> None:
         watch.end()
+        # Should it be needed again, and refused again, that is news.
+        self._notes.forget(watch.mirror.name)
         self._retired = [*(old for old in self._retired if old.alive), watch]
 
     def _on_change(self, watch: Watch[M]) -> None:

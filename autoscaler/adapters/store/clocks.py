@@ -29,14 +29,16 @@ class Resumption:
     """The histories to go on with, by the clock as it was at the instant ``now``.
 
     ``moved`` are the seconds by which every instant was moved for that, ``absent`` those that
-    have passed since the last save, infinity where nothing tells.  ``earlier`` tells whether an
-    earlier run saved anything at all.
+    have passed since the last save, infinity where nothing tells; ``overlooked`` are, by target,
+    those that had passed then since its last decision.  ``earlier`` tells whether an earlier run
+    saved anything at all.
     """
 
     now: Stamp
     histories: Mapping[str, History] = field(default_factory=dict)
     moved: float = 0.0
     absent: float = 0.0
+    overlooked: Mapping[str, float] = field(default_factory=dict)
     earlier: bool = False
 
 

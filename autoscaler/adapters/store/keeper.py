@@ -64,12 +64,17 @@ class Keeper:
             return Resumption(now)
         self._wanted = {target: record for target, record in self._unsaved.items() if record}
         self._unsaved.clear()
+        overlooked = {
+            target: saved.wall - record.decided
+            for target, record in self._wanted.items()
+            if record.decided is not None
+        }
         moved = seconds_to_move(saved, now)
         if moved:
             self._shift(moved)
         histories = {target: record.history for target, record in self._wanted.items()}
         absent = seconds_between(saved, now)
-        return Resumption(now, histories, moved, absent, earlier=True)
+        return Resumption(now, histories, moved, absent, overlooked, earlier=True)
 
     def keep(self, batch: Batch) -> bool:
         """Take in a batch and write it; return False in the pause after an error."""

@@ -1,0 +1,61 @@
+"""A target that nothing was decided about for a while before a restart, though others went on."""
+
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from autoscaler.adapters.store import Store
+from autoscaler.daemon import memory
+from autoscaler.daemon.memory import open_memory
+from tests.app.world import external
+from tests.store.histories import decision, nth
+from tests.store.opening import LONG, PATIENT, Time, running
+
+PERIOD = 15.0
+HUNG, WELL = external("shop", "hung"), external("shop", "well")
+RESTART = 5.0
+
+
+def test_when_each_was_decided_last_is_known(tmp_path: Path) -> None:
+    """In seconds before the last save; nothing is said of what was never decided."""
+    time = Time()
+    with running(tmp_path, time=time) as (store, _):
+        store.keep([("hung", nth(1), replace(decision(1), time=time.wall))])
+        store.intend("new", nth(2)).result(LONG)
+        time.pass_(60.0)
+        store.keep([("well", nth(3), replace(decision(3), time=time.wall))])
+    time.pass_(RESTART)
+    with running(tmp_path, time=time) as (_, resumption):
+        assert resumption.absent == RESTART
+        assert resumption.overlooked == {"hung": 60.0, "well": 0.0}
+
+
+@pytest.mark.parametrize(("periods", "unobserved"), [(1, False), (2, False), (3, True), (99, True)])
+def test_it_goes_on_as_if_it_had_been_absent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, periods: int, *, unobserved: bool
+) -> None:
+    """What its metrics asked for meanwhile is not known, so that it does not go down at once."""
+    time = Time()
+    with running(tmp_path, time=time) as (store, _):
+        store.keep([(HUNG.key, nth(1), replace(decision(1), time=time.wall))])
+        time.pass_(periods * PERIOD)
+        store.keep([(WELL.key, nth(3), replace(decision(3), time=time.wall))])
+    time.pass_(RESTART)
+    monkeypatch.setattr(
+        memory, "Store", lambda folder, say: Store(folder, say, time.clocks, PATIENT)
+    )
+    config: Any = SimpleNamespace(state_directory=tmp_path, targets=(HUNG, WELL))
+    nobody: Any = SimpleNamespace(
+        state=lambda *_: None, resumed=lambda _: None, ask_for_store_errors=lambda _: None
+    )
+    with ExitStack() as stack:
+        known = open_memory(config, nobody, nobody, stack).known
+    assert HUNG.sync_period == WELL.sync_period == PERIOD
+    assert {key: history.unobserved for key, history in known.items()} == {
+        HUNG.key: unobserved,
+        WELL.key: False,
+    }
