@@ -71,9 +71,7 @@ def outcome(path: Path, text: str) -> Config | ConfigError:
     return result
 
 
-@settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=st.sampled_from(PLACES), value=VALUES)
 def test_any_value_anywhere(tmp_path: Path, place: Location, value: JsonValue) -> None:
     """A value of any shape at any place of the reference is taken, or refused in sentences."""
@@ -86,9 +84,7 @@ def test_any_value_anywhere(tmp_path: Path, place: Location, value: JsonValue) -
     outcome(tmp_path / "a.yaml", json.dumps(document))
 
 
-@settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(alphabet="ab:-{}[]#&*!|>'\"%@`,?~<= \n\t0.1\\\u2028\x85", max_size=40))
 @example("? a\n: b")
 @example("%YAML 9.9\n---\na: b")
@@ -106,9 +102,7 @@ def test_any_text(tmp_path: Path, text: str) -> None:
     assert isinstance(outcome(tmp_path / "a.yaml", text), ConfigError)
 
 
-@settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.one_of(VALUES, st.lists(st.text(alphabet="*?[]!-.~a\x00\ud800", max_size=6))))
 @example(["[", "a[", "[!", "*]", "~", "~a", "~\x00", "."])
 def test_any_include(tmp_path: Path, include: JsonValue) -> None:
@@ -124,9 +118,7 @@ HOSTS = st.one_of(
 )
 
 
-@settings(
-    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(HOSTS, st.sampled_from(["", ":0", ":9090", ":65535", ":7x"]), st.text(max_size=5), st.text())
 @example("p", "", "%zz", "\xa0\xff")
 @example("p", "", "//[", "\t")
@@ -147,7 +139,7 @@ def test_what_is_accepted_can_be_sent(
         headers["X-A"].encode("latin-1")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.dictionaries(st.sampled_from(["metrics", "behavior", "minReplicas"]), VALUES))
 def test_any_spec(fields: dict[str, JsonValue]) -> None:
     """A spec given as data is refused in sentences, or can be defaulted and converted."""

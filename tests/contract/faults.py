@@ -37,7 +37,11 @@ class Script(Protocol):
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Fail the test when its part takes longer."""
+    """Fail the test when its part takes longer.
+
+    Choose a bound between what is right, on a machine that stands still for some seconds, and
+    what would be wrong.
+    """
     began = clock.monotonic()
     yield
     assert clock.monotonic() - began < seconds

@@ -150,7 +150,7 @@ def test_a_plugin_that_hangs_is_ended_with_its_children(
     tmp_path: Path, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A child that holds the plugin's output open would keep the client waiting too."""
-    monkeypatch.setattr(exec_plugin, "SECONDS", 2.0)
+    monkeypatch.setattr(exec_plugin, "SECONDS", 4.0)
     run = plugin(f"sleep 300 & echo $! > {tmp_path}/child; echo $$ > {tmp_path}/self; wait")
     with ScriptedServer(scale(1)) as server:
         kubeconfig = server.write_kubeconfig(tmp_path / "k", exec=run)
@@ -160,7 +160,7 @@ def test_a_plugin_that_hangs_is_ended_with_its_children(
     assert clock.monotonic() - began < 30
     assert str(raised.value) == (
         f'context "main" of {kubeconfig} cannot be used: '
-        "its exec plugin gave no credentials: it failed, or took more than 2 s"
+        "its exec plugin gave no credentials: it failed, or took more than 4 s"
     )
     for name in ("self", "child"):
         pid = int((tmp_path / name).read_text())
@@ -185,7 +185,7 @@ def test_a_plugin_that_hangs_later_delays_nobody(
         def read() -> object:
             began = clock.monotonic()
             outcome = scales.read("shop", WEB, began + 20)
-            assert clock.monotonic() - began < 2.5
+            assert clock.monotonic() - began < 4.5
             return outcome
 
         assert isinstance(read(), Scale)
@@ -215,8 +215,8 @@ def test_while_a_plugin_hangs_a_rejected_request_keeps_its_deadline(
     ):
         answer.unlink()
         began = clock.monotonic()
-        outcome = Scales(api).read("shop", WEB, began + 1)
-        assert clock.monotonic() - began < 5
+        outcome = Scales(api).read("shop", WEB, began + 4)
+        assert clock.monotonic() - began < 15
         assert isinstance(outcome, Unavailable)
         assert REFUSED in outcome.message
         answer.write_text(credential("new"))

@@ -1,5 +1,6 @@
 """Reads from a server that misbehaves: how often we try, how long, and what we say."""
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -119,7 +120,7 @@ def test_a_server_that_asks_for_patience_gets_it(script: Script) -> None:
     server, api = script(slow, scale(3))
     began = clock.monotonic()
     assert isinstance(_read(api), Scale)
-    assert 1.0 <= clock.monotonic() - began < 3.0
+    assert 1.0 <= clock.monotonic() - began < 8.0
     assert len(server.asked) == 2
 
 
@@ -127,8 +128,8 @@ def test_patience_ends_at_the_deadline(script: Script) -> None:
     """A Retry-After that reaches past the deadline ends the call at once."""
     slow = Answer(SLOW_DOWN.status, SLOW_DOWN.body, {"Retry-After": "60"})
     server, api = script(slow)
-    with within(1.0):
-        answer = _read(api, seconds=5.0)
+    with within(8.0):
+        answer = _read(api, seconds=20.0)
     assert isinstance(answer, Unavailable)
     assert len(server.asked) == 1
 
@@ -136,17 +137,18 @@ def test_patience_ends_at_the_deadline(script: Script) -> None:
 @pytest.mark.parametrize("fault", [HANG, Answer(body=scale(3).body, fault="drip")])
 def test_no_answer_takes_longer_than_the_deadline(script: Script, fault: Answer) -> None:
     """Neither silence nor an answer that drips holds a sync up."""
-    server, api = script(fault)
-    with within(1.5):
-        answer = _read(api, seconds=0.6)
+    server, api = script(fault, timeout=30.0)
+    with within(9.0):
+        answer = _read(api, seconds=3.0)
     assert isinstance(answer, Unavailable)
-    assert answer.message.startswith(f"the API server {server.url} gave no answer within 0.")
+    words = re.escape(f"the API server {server.url} gave no answer within ")
+    assert re.match(rf"{words}[0-3](\.\d+)? s", answer.message)
 
 
 def test_a_slow_try_leaves_time_for_another(script: Script) -> None:
     """The time-out of one request is shorter than the deadline."""
-    server, api = script(HANG, scale(3), timeout=0.3)
-    assert _read(api) == Scale(3, 1, "app=web", "7")
+    server, api = script(HANG, scale(3), timeout=2.5)
+    assert _read(api, 20.0) == Scale(3, 1, "app=web", "7")
     assert len(server.asked) == 2
 
 
@@ -222,18 +224,18 @@ def test_a_path_that_went_is_looked_for_again(script: Script) -> None:
 
 
 def test_a_429_holds_back_everybody(script: Script) -> None:
-    """While one read waits out its Retry-After of a second, another one waits with it."""
-    asked_to_wait = Answer(429, SLOW_DOWN.body, {"Retry-After": "1"})
+    """While one read waits out its Retry-After of 3 s, another one waits with it."""
+    asked_to_wait = Answer(429, SLOW_DOWN.body, {"Retry-After": "3"})
     server, api = script(asked_to_wait, scale(3), scale(3))
     with ThreadPoolExecutor(1) as pool:
         begun = clock.monotonic()
-        first = pool.submit(_read, api)
+        first = pool.submit(_read, api, 30.0)
         wait_until("the first read was refused", lambda: server.methods == ["GET"])
         # The answer may still be on its way to the client.
         wait_until("the refusal has arrived", lambda: api.patience.held)
-        assert isinstance(_read(api), Scale)
-        assert clock.monotonic() - begun >= 1.0
-        assert isinstance(first.result(10), Scale)
+        assert isinstance(_read(api, 30.0), Scale)
+        assert clock.monotonic() - begun >= 3.0
+        assert isinstance(first.result(30), Scale)
     assert server.methods == ["GET"] * 3
 
 
@@ -241,18 +243,18 @@ def test_a_deadline_inside_a_429s_pause_is_kept(script: Script) -> None:
     """A read that has no time to wait gives up at its deadline, and says so."""
     asked_to_wait = Answer(429, SLOW_DOWN.body, {"Retry-After": "30"})
     _, api = script(asked_to_wait, scale(3))
-    assert isinstance(_read(api, 0.5), Unavailable)
-    with within(2.0):
+    assert isinstance(_read(api, 5.0), Unavailable)
+    with within(10.0):
         assert isinstance(_read(api, 0.5), Unavailable)
 
 
 def test_a_429_does_not_hold_everybody_for_long(script: Script) -> None:
     """A Retry-After of a day ends the read that got it; the others are held 30 s at most."""
     _, api = script(Answer(429, SLOW_DOWN.body, {"Retry-After": "86400"}))
-    with within(2.0):
-        answer = _read(api, 5.0)
+    with within(8.0):
+        answer = _read(api, 20.0)
     assert isinstance(answer, Unavailable)
-    assert 25.0 < api.patience._held_until - clock.monotonic() <= 30.0
+    assert 20.0 < api.patience._held_until - clock.monotonic() <= 30.0
 
 
 @pytest.mark.parametrize("retry_after", ["\xb2", "9" * 400, "Thu, 01 Jan 0001 00:00:00 -2359", "?"])

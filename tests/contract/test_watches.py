@@ -3,7 +3,7 @@
 import pytest
 
 from tests.contract import manifests
-from tests.contract.cluster import ClusterUnderTest, Json
+from tests.contract.cluster import ClusterUnderTest, Json, eventually
 
 
 def test_a_watch_tells_what_happens_to_pods(cluster: ClusterUnderTest, namespace: str) -> None:
@@ -79,10 +79,13 @@ def test_bookmarks_tell_how_far_a_watch_is(cluster: ClusterUnderTest, namespace:
     version = cluster.get(path).version
     cluster.create(f"{manifests.NAMESPACES}/{namespace}/pods", manifests.pod("p", {"n": "0"}))
     query = {"resourceVersion": version, "allowWatchBookmarks": "true", "timeoutSeconds": "4"}
-    bookmarks: list[Json] = []
-    with cluster.watch(path, **query) as events:
-        bookmarks = [event["object"] for event in events if event["type"] == "BOOKMARK"]
-    assert bookmarks
+
+    def told() -> list[Json]:
+        with cluster.watch(path, **query) as events:
+            return [event["object"] for event in events if event["type"] == "BOOKMARK"]
+
+    # The server tells some time before the end of the watch, unless it is late.
+    bookmarks = eventually(told, bool)
     assert bookmarks[-1]["kind"] == "Pod"
     assert int(bookmarks[-1]["metadata"]["resourceVersion"]) > int(version)
 

@@ -1,5 +1,6 @@
 """Wait for a condition instead of for a time."""
 
+import threading
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -9,6 +10,15 @@ T = TypeVar("T")
 
 class NotInTimeError(AssertionError):
     """A condition did not come true before its deadline."""
+
+
+class SetByTheFirstWait(threading.Event):
+    """A stop that comes just when somebody begins to wait for one."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Set it."""
+        self.set()
+        return super().wait(timeout)
 
 
 def wait_until(

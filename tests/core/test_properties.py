@@ -21,7 +21,7 @@ from tests.core import strategies
 from tests.core.builders import BASE, behavior, percent_policy, pods, rules
 
 # A busy machine is no failure: neither a deadline nor a complaint about slow drawing.
-modest = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+modest = settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 
 
 def drawn(

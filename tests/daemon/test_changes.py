@@ -250,7 +250,7 @@ def step(kind: str, path: Path, text: str) -> None:
         path.symlink_to("../autoscaler.yaml")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(STEPS)
 def test_whatever_happened(steps: list[tuple[str, str, str]]) -> None:
     """Once all stands still what is there was loaded, and nothing was loaded for nothing."""

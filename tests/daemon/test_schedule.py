@@ -34,7 +34,8 @@ def test_the_first_tick_comes_at_once_and_others_follow() -> None:
     """Three ticks happen without anybody waiting a period for the first."""
     ticks: list[int] = []
     log = run(lambda: ticks.append(1), lambda _log: len(ticks) >= 3)
-    assert log.calls == []
+    # A machine that pauses makes a tick late, and that is said.
+    assert {call.args for call in log.calls} <= {("sync_late",)}
 
 
 def test_a_tick_never_overlaps_itself_and_a_late_loop_says_so() -> None:
@@ -181,20 +182,22 @@ def test_a_swap_that_fails_leaves_the_present_ticks() -> None:
     with ExitStack() as stack:
         swapped = Swapped(stack)
         swapped.schedule.swap([swapped.tick("old", PERIOD)])
-        swapped.wait_for(["old"])
+        wait_until("the old tick", lambda: swapped.ran, timeout=20)
 
         def fail() -> None:
             raise RuntimeError("the change is a defect")
 
         with pytest.raises(RuntimeError):
             swapped.schedule.swap([swapped.tick("new")], fail)
-        wait_until("the old tick again", lambda: len(swapped.ran) >= 2, timeout=20)
+        before = len(swapped.ran)
+        wait_until("the old tick again", lambda: len(swapped.ran) > before, timeout=20)
         assert set(swapped.ran) == {"old"}
 
 
 def test_a_sync_that_hangs_lets_no_swap_take_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """The present ticks go on as if none had been asked for."""
-    monkeypatch.setattr(schedule_module, "HANGS_AFTER_SECONDS", 2 * PERIOD)
+    hangs_after = 3.0
+    monkeypatch.setattr(schedule_module, "HANGS_AFTER_SECONDS", hangs_after)
     with ExitStack() as stack:
         swapped = Swapped(stack)
         begun, release = threading.Event(), threading.Event()
@@ -211,7 +214,7 @@ def test_a_sync_that_hangs_lets_no_swap_take_place(monkeypatch: pytest.MonkeyPat
         tried = clock.monotonic()
         with pytest.raises(HangingSyncError):
             swapped.schedule.swap([swapped.tick("new")])
-        assert clock.monotonic() - tried < PERIOD, "a second try holds nothing up"
+        assert clock.monotonic() - tried < hangs_after, "a second try holds nothing up"
         release.set()
         wait_until("the old tick again", lambda: len(swapped.ran) >= 2, timeout=20)
         assert set(swapped.ran) == {"old"}

@@ -45,6 +45,15 @@ def watch_events(
             yield json.loads(line)
 
 
+def create_at_rest(cluster: StandInCluster, name: str) -> None:
+    """Create a Deployment without pods, and wait for the controllers' own write, of its status."""
+    cluster.create_deployment(name, 0)
+    wait_until(
+        "the status is written",
+        lambda: "status" in cluster.store.get(DEPLOYMENTS, "default", name),
+    )
+
+
 def test_nothing_is_left_after_the_end(session: requests.Session) -> None:
     """Threads end with the `with` statement, also those of open watches, and the port is free."""
     before = set(threading.enumerate())
@@ -67,7 +76,7 @@ def test_nothing_is_left_after_the_end(session: requests.Session) -> None:
 
 def test_an_old_watch_expires(cluster: StandInCluster, session: requests.Session) -> None:
     """Beyond the changes that are kept, a watch gets one ERROR event: 410, reason Expired."""
-    cluster.create_deployment("web", 0)
+    create_at_rest(cluster, "web")
     for _ in range(30):
         cluster.store.update(DEPLOYMENTS, "default", "web", _bump)
     (event,) = watch_events(session, cluster, resourceVersion="2")
@@ -117,7 +126,7 @@ def test_a_bookmark_comes_before_the_end(
     cluster: StandInCluster, session: requests.Session
 ) -> None:
     """Two seconds before a watch ends, its client learns how far it has come."""
-    cluster.create_deployment("web", 0)
+    create_at_rest(cluster, "web")
     events = list(watch_events(session, cluster, timeoutSeconds="3", allowWatchBookmarks="true"))
     added, *_, bookmark = events
     assert (added["type"], bookmark["type"]) == ("ADDED", "BOOKMARK")
@@ -129,12 +138,7 @@ def test_many_writers_one_wins_each_round(
     cluster: StandInCluster, session: requests.Session
 ) -> None:
     """Of eight writes of the same scale as it was read exactly one is carried out."""
-    cluster.create_deployment("web", 0)
-    # The controller's own write of the status would come between.
-    wait_until(
-        "the status is written",
-        lambda: "status" in cluster.store.get(DEPLOYMENTS, "default", "web"),
-    )
+    create_at_rest(cluster, "web")
     url = f"{cluster.url}{DEPLOYMENTS_PATH}/web/scale"
     scale = session.get(url, timeout=5).json()
     codes: list[int] = []

@@ -37,7 +37,8 @@ def test_the_story_is_told_in_about_a_minute(tmp_path: Path) -> None:
         assert workers > 5
         assert 40 <= seconds <= 90
         for expected in (
-            "scaled 1 -> 2 replicas",
+            # To how many depends on how full the queue is when a sync reads it.
+            "scaled 1 -> ",
             "above target",
             "ScaleUpLimit",
             "ScaleDownStabilized",
@@ -54,7 +55,7 @@ def test_a_signal_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) 
     with DemoProcess(tmp_path) as demo:
         demo.wait_for("burst")
         demo.signal(number)
-        assert demo.wait(30) == 128 + number
+        assert demo.wait(60) == 128 + number
         assert "Stopped." in demo.output
         demo.assert_nothing_left()
 
@@ -65,7 +66,7 @@ def test_a_signal_while_it_starts_leaves_nothing_behind(tmp_path: Path, words: s
     with DemoProcess(tmp_path) as demo:
         demo.wait_for(words)
         demo.signal(signal.SIGINT)
-        assert demo.wait(30) == 130, demo.output
+        assert demo.wait(60) == 130, demo.output
         demo.assert_nothing_left()
 
 
@@ -77,7 +78,7 @@ def test_the_death_of_a_part_is_told(tmp_path: Path, word: str, name: str) -> No
     with DemoProcess(tmp_path) as demo:
         demo.wait_for("burst")
         os.kill(demo.child(word), signal.SIGKILL)
-        assert demo.wait(30) == 1
+        assert demo.wait(60) == 1
         assert f"{name} was killed by signal 9. The last lines of its log:\n  " in demo.output
         demo.assert_nothing_left()
 
@@ -94,7 +95,7 @@ def test_without_prometheus_it_says_what_to_do(
 ) -> None:
     """No Prometheus: exit code 1, and a sentence that names the package."""
     with DemoProcess(tmp_path, SHORT, environment) as demo:
-        assert demo.wait(30) == 1
+        assert demo.wait(60) == 1
         assert expected in demo.output
         assert "sudo apt-get install prometheus" in demo.output
         demo.assert_nothing_left()
@@ -105,7 +106,7 @@ def test_an_unknown_context_is_a_sentence(tmp_path: Path) -> None:
     config = tmp_path / "kubeconfig"
     config.write_text("{apiVersion: v1, kind: Config, contexts: [], clusters: [], users: []}")
     with DemoProcess(tmp_path, (*SHORT, "nowhere"), {"KUBECONFIG": str(config)}) as demo:
-        assert demo.wait(30) == 1
+        assert demo.wait(60) == 1
         assert "nowhere" in demo.output
         demo.assert_nothing_left()
 
@@ -168,7 +169,7 @@ class TestRealCluster:
         admin_api.create("/api/v1/namespaces", {"metadata": {"name": "demo-under-test"}})
         try:
             with DemoProcess(tmp_path, argv, environment) as demo:
-                assert demo.wait(30) == 1
+                assert demo.wait(60) == 1
                 assert "demo-under-test is there already" in demo.output
                 demo.assert_nothing_left()
             assert "demo-under-test" in namespaces(admin_api)

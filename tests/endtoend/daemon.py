@@ -56,8 +56,10 @@ class DaemonProcess:
         """Wait for a line; a daemon that ends meanwhile fails the test at once."""
 
         def look() -> Line | None:
+            # It ends with the last line, which a daemon that has ended may have left unread.
+            reading = self._reader.is_alive()
             found = next((line for line in self.lines if wanted(line)), None)
-            if found is None and self._process.poll() is not None:
+            if found is None and not reading:
                 raise AssertionError(f"the daemon ended: {self.lines}")
             return found
 

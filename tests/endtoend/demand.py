@@ -46,6 +46,11 @@ class RunningDaemon:
         self.daemon.wait_for(f"{count} {event}", lambda _: len(self.events(event)) >= count)
         return self.events(event)[count - 1]
 
+    def first_sync(self, key: str) -> Line:
+        """Wait for the first line of a target; those of one sync come in no order."""
+        self.daemon.wait_for(f"a sync of {key}", lambda _: bool(self.daemon.syncs(key)))
+        return self.daemon.syncs(key)[0]
+
     def wait_for_write(self, key: str, replicas: int) -> None:
         """Wait until a target was scaled to a count."""
         self.daemon.wait_for(

@@ -62,6 +62,7 @@ def test_the_service_account_does_every_job(
         wait_until(
             "an Event tells it", lambda: "SuccessfulRescale" in reasons(admin_api, namespace)
         )
+        assert daemon.first_sync(b)["outcome"] == "blocked"
         assert daemon.daemon.syncs(b)[-1]["outcome"] == "blocked"
         admin_api.delete(f"{others.path_of(namespace)}/b")
         daemon.wait_for_write(b, DEMAND)

@@ -36,7 +36,7 @@ def test_kill_9_at_random_moments_under_load(
     The judge knows the load that was set and every count that was written, over all lives of
     the daemon together: what it allows is what one that was never interrupted would do.
     """
-    rules, moments = Rules(), random.Random(7)  # noqa: S311 - a test's
+    rules, moments = Rules(window=18, up=(2, 8), down=(2, 7)), random.Random(7)  # noqa: S311 - a test's
     for name in NAMES:
         admin_api.create(
             workloads.collection("Deployment", namespace), workloads.deployment(name, replicas=4)
@@ -77,7 +77,8 @@ def test_kill_9_at_random_moments_under_load(
             )
             assert daemon.stop() == 0
             lives.append(daemon)
-    judge = Judge(rules)
+    # A busy machine may see a load, or a count, two seconds late.
+    judge = Judge(rules, slack=2.0)
     faults = {name: list(judge.faults(load.levels[name], counts.seen[name])) for name in NAMES}
     assert not any(faults.values()), faults
     lines = [line for life in lives for line in life.lines]

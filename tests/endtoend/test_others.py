@@ -32,7 +32,7 @@ def test_a_target_that_an_hpa_controls_is_refused_until_that_is_gone(
     file = write_config(tmp_path / "autoscaler.yaml", document)
     with running(file, environment) as daemon:
         daemon.wait_for_write(b, 4)
-        refused = daemon.daemon.syncs(a)[0]
+        refused = daemon.first_sync(a)
         assert (refused["outcome"], refused["message"]) == (
             "blocked",
             "stays at 1 replicas: another autoscaler controls it",
@@ -76,7 +76,8 @@ def test_a_change_by_hand_is_told_with_its_manager_and_three_reversals_hold(
         held = daemon.daemon.wait_for("the hold", lambda line: "held_until" in line)
         assert "since others undo our writes" in held["message"]
         assert len([one for one in daemon.daemon.syncs(a) if one.get("write")]) == 3
-        assert 'reason="ReplicasContested"' in daemon.page("/metrics")
+        # The page takes a sync in after the log.
+        wait_until("the page", lambda: 'reason="ReplicasContested"' in daemon.page("/metrics"))
 
 
 @pytest.fixture

@@ -85,7 +85,8 @@ def test_a_pods_metric_scales_by_the_average_of_the_pods(
     }
     document = {
         "prometheus": {"url": prometheus.url},
-        "syncPeriod": "1s",
+        # The first sync comes at once; a shorter period leaves a query less time than it may need.
+        "syncPeriod": "5s",
         "queries": {"requests": "sum by (namespace, pod) (http_requests_per_second)"},
         "targets": [target(namespace, "web", metric)],
     }
@@ -127,7 +128,8 @@ def test_cpu_utilization_scales_by_the_built_in_query(
     exporter.set("container_cpu_usage_seconds_total", pause, 1000.0)
     # With few samples rate() extrapolates further than the docstring says.
     prometheus.wait_for(
-        'count_over_time(container_cpu_usage_seconds_total{container="app"}[2m]) > 12'
+        'count_over_time(container_cpu_usage_seconds_total{container="app"}[2m]) > 12',
+        timeout=60,
     )
     metric = {
         "type": "Resource",

@@ -37,7 +37,8 @@ def test_a_changed_file_is_taken_up_by_itself(
         assert daemon.wait_for("target_added")["target"] == b
         assert daemon.wait_for("target_changed")["message"] == "maxReplicas: 10 -> 20"
         daemon.wait_for_write(b, 4)
-        assert b in daemon.page("/metrics")
+        # The page takes a sync in after the log.
+        wait_until("b is on the page", lambda: b in daemon.page("/metrics"))
         daemon.write(document | {"targets": [target(namespace, "a", most=20)]})
         assert daemon.wait_for("target_removed")["target"] == b
         daemon.wait_for("reloaded", 2)
@@ -137,7 +138,7 @@ def test_another_prometheus_is_asked_without_a_restart(
         assert daemon.component("prometheus")["ok"] is False
         daemon.write(document)
         daemon.wait_for_write(f"{namespace}/Deployment/a", 4)
-        wait_until("readiness", lambda: daemon.component("prometheus")["ok"], timeout=20)
+        wait_until("readiness", lambda: daemon.component("prometheus")["ok"])
 
 
 @pytest.mark.parametrize("where", ["current-context", "context", "kubeconfig"])

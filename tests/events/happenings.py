@@ -21,8 +21,8 @@ FAILED = Event("Warning", "FailedGetExternalMetric", "no answer")
 BY_KUBECTL = ForeignChange(3, 7, "kubectl")
 UID = "11111111-2222-3333-4444-555555555555"
 
-QUICK = EventPace(0.0, first_pause=0.05, longest_pause=0.2, forbidden_pause=0.3, flush=1.0)
-"""A pace at which no test has to wait."""
+QUICK = EventPace(0.0, first_pause=0.05, longest_pause=0.2, forbidden_pause=0.3, flush=20.0)
+"""A pace at which no test has to wait, unless a server takes nothing until the end."""
 
 _CALM = decided(spec(external(average("10"))), observe(3, values(30)))[0]
 
@@ -66,7 +66,7 @@ class Notebook(Events):
     def write(self, happened: Occurrences, deadline: float) -> Sent:  # noqa: ARG002 - the shape
         """Take one down."""
         self.reached.set()
-        self.gate.wait(10)
+        self.gate.wait(30)
         self.written.append((happened.involved.namespace, happened.message, happened.count))
         return self.fate(happened)
 
@@ -86,4 +86,5 @@ def reporting(
         yield reporter
     finally:
         reporter.close()
+        reporter._thread.join(10)
         assert not reporter._thread.is_alive()

@@ -1,6 +1,7 @@
 """Events on a real API server, as `kubectl describe` would find them."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -169,7 +170,7 @@ def test_no_secret_appears(
     assert RESCALED.message in page
     assert token not in page
     with connect(control_plane.write_kubeconfig(tmp_path / "bad", WRONG)) as api:
-        with reporting(Events(api), pace=QUICK, notes=notes) as reporter:
+        with reporting(Events(api), pace=replace(QUICK, flush=1.0), notes=notes) as reporter:
             reporter.report(told(namespace, uid, RESCALED))
         assert reporter.counts.written == 0
     assert WRONG not in str(notes)

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -39,7 +40,7 @@ def listening(
         yield listener
     if faults is None:
         assert seen == []
-    wait_until("the threads have ended", lambda: not threads(), timeout=5)
+    wait_until("the threads have ended", lambda: not threads())
 
 
 def threads() -> list[threading.Thread]:
@@ -81,7 +82,7 @@ def test_livez_says_which_sync_hangs() -> None:
         health.expect({"hung": -1.0})
         response, body = get(listener, "/livez")
         assert response.status == 503
-        assert body == b"a sync that is due every -1 s has not ended for 0 s\n"
+        assert re.fullmatch(rb"a sync that is due every -1 s has not ended for \d+ s\n", body)
 
 
 def test_readyz_is_json_with_one_entry_for_each_component() -> None:
@@ -156,11 +157,11 @@ def test_what_is_no_http_is_refused_and_harms_nothing() -> None:
 @pytest.mark.parametrize("sent", [b"", b"GET /livez HTTP/1.1\r\nX: "])
 def test_a_client_that_sends_nothing_more_is_cut_while_others_are_answered(sent: bytes) -> None:
     """A connection lasts so long and no longer, however it drips."""
+    begun = clock.monotonic()
     with (
-        listening(most_seconds=0.5) as listener,
+        listening(most_seconds=2.5) as listener,
         socket.create_connection((HOST, listener.port), timeout=20) as slow,
     ):
-        begun = clock.monotonic()
         slow.sendall(sent)
         ended = threading.Event()
 
@@ -179,33 +180,38 @@ def test_a_client_that_sends_nothing_more_is_cut_while_others_are_answered(sent:
         ended.set()
         if sent:
             dripping.join()
-        assert 0.4 < took < 3
+        assert 2.4 < took < 15
 
 
 def test_a_client_that_does_not_read_is_cut() -> None:
     """A page that does not fit into the buffers of the sockets is not waited for."""
-    huge = Page(200, "text/plain", [b"x" * (32 << 20)])
+    answering = threading.Event()
+
+    def huge(*_: str) -> Page:
+        answering.set()
+        return Page(200, "text/plain", [b"x" * (32 << 20)])
+
     with (
-        listening(lambda *_: huge, most_seconds=0.5) as listener,
+        listening(huge, most_seconds=0.5) as listener,
         socket.create_connection((HOST, listener.port), timeout=20) as deaf,
     ):
         deaf.sendall(b"GET / HTTP/1.1\r\n\r\n")
-        wait_until("it is being answered", lambda: len(threads()) == 2, timeout=5)
-        wait_until("it is cut", lambda: len(threads()) == 1, timeout=5)
+        assert answering.wait(20)
+        wait_until("it is cut", lambda: len(threads()) == 1)
 
 
 def test_connections_are_bounded_and_come_free_again() -> None:
     """A third one is closed without an answer; when the first two are cut there is room."""
     with (
-        listening(most_connections=2, most_seconds=1.0) as listener,
+        listening(most_connections=2, most_seconds=5.0) as listener,
         ExitStack() as held,
     ):
         for _ in range(2):
             held.enter_context(socket.create_connection((HOST, listener.port), timeout=20))
-        wait_until("both are held", lambda: len(threads()) == 3, timeout=5)
+        wait_until("both are held", lambda: len(threads()) == 3)
         with pytest.raises((ConnectionError, OSError)):
             get(listener, "/livez")
-        wait_until("both are cut", lambda: len(threads()) == 1, timeout=5)
+        wait_until("both are cut", lambda: len(threads()) == 1)
         assert get(listener, "/livez")[0].status == 200
 
 
@@ -227,17 +233,17 @@ def test_it_closes_at_once_whoever_is_connected() -> None:
         ]
         clients[0].sendall(b"GET /slow HTTP/1.1\r\n\r\n")
         assert answering.wait(20)
-        wait_until("all are accepted", lambda: len(threads()) == 6, timeout=5)
+        wait_until("all are accepted", lambda: len(threads()) == 6)
         begun = clock.monotonic()
         closing_ = threading.Thread(target=listener.close)
         closing_.start()
         assert clients[1].recv(1) == b""
         release.set()
         closing_.join()
-        assert clock.monotonic() - begun < 2
+        assert clock.monotonic() - begun < 6
     with Listener(HOST, port, answer, lambda _: None) as again:
         assert get(again, "/")[1] == b"late"
-    assert not threads()
+    wait_until("the threads have ended", lambda: not threads())
 
 
 def test_a_page_that_fails_is_a_500_and_is_told_of() -> None:

@@ -2,14 +2,15 @@
 
 import gc
 import threading
+import time
 import tracemalloc
 
 import pytest
 
-from autoscaler import clock
 from autoscaler.core.selectors import LabelSelector
 from autoscaler.daemon.exposition import Metrics
 from autoscaler.daemon.health import Health
+from tests.controlplane.waiting import wait_until
 from tests.core.builders import average, external, values
 from tests.exposition.results import (
     FORMATS,
@@ -77,20 +78,24 @@ def test_openmetrics_ends_once(accept: str) -> None:
 
 @pytest.mark.parametrize("accept", FORMATS)
 def test_the_page_of_10000_targets_costs_under_half_a_second(accept: str) -> None:
-    """Some 150,000 samples, best of three; a result takes a few microseconds to take in."""
+    """Some 150,000 samples, best of three; a result takes a few microseconds to take in.
+
+    All of it is time of the CPU, since other processes may want theirs.
+    """
     results = many(10_000)
     metrics = metrics_of(*results)
-    took = []
+    took: list[tuple[float, float]] = []
     for _ in range(3):
-        begun = clock.monotonic()
+        begun = time.thread_time()
         lines = sum(part.count(b"\n") for part in metrics.page(accept)[1])
-        took.append(clock.monotonic() - begun)
+        made = time.thread_time()
+        for result in results:
+            metrics.reporter.report(result)
+        took.append((made - begun, time.thread_time() - made))
         assert lines > 140_000
-    assert min(took) < 0.5
-    begun = clock.monotonic()
-    for result in results:
-        metrics.reporter.report(result)
-    assert clock.monotonic() - begun < 10e-6 * len(results)
+    pages, reports = zip(*took, strict=True)
+    assert min(pages) < 0.5
+    assert min(reports) < 20e-6 * len(results)
 
 
 def test_a_target_costs_under_two_kilobytes() -> None:
@@ -129,11 +134,12 @@ def test_pages_are_made_while_syncs_run() -> None:
         for accept in FORMATS * 3:
             shown = series_of(metrics, "autoscaler_target_current_replicas", accept, without=())
             assert len(shown) == 200
+        before = tuple(turns)
+        wait_until("all go on", lambda: all(map(int.__gt__, turns, before)))
     finally:
         stop.set()
         for thread in threads:
             thread.join()
-    assert min(turns) > 0
 
 
 def test_a_report_does_not_wait_for_a_page() -> None:

@@ -8,14 +8,16 @@ from itertools import pairwise
 
 import urllib3
 
+from autoscaler import clock
 from tests.controlplane.waiting import wait_until
 from tests.endtoend.daemon import DaemonProcess, Line
 from tests.faults.loads import HIGH, LOW, Workloads
+from tests.faults.metronome import Metronome
 from tests.faults.proxy import FaultProxy
 
 LEFT, RIGHT = "left", "right"
 LONGEST_GAP_SECONDS = 1.9
-"""Between two syncs of a target with a period of 1 s, on a machine that does other things."""
+"""Between two syncs of a target with a period of 1 s, on a machine that does not pause."""
 _DEFECTS = frozenset({"fault", "sync_failed"})
 """The events of lines that carry a traceback."""
 
@@ -30,18 +32,23 @@ class Bed(Workloads):
         to_api: FaultProxy,
         daemon: DaemonProcess,
         pages: str,
+        metronome: Metronome,
     ) -> None:
         super().__init__(**vars(workloads))
         self.to_prometheus = to_prometheus
         self.to_api = to_api
         self.daemon = daemon
         self._pages = pages
+        self._metronome = metronome
 
     def high_and_low(self) -> tuple[str, str]:
         """Have one target high and one low, and name them."""
         low, high = sorted((LEFT, RIGHT), key=self.replicas)
         self.demand(high, HIGH)
         self.demand(low, LOW)
+        # Else what they are now may be what an older load is about to change.
+        self.wait_seen(high, HIGH)
+        self.wait_seen(low, LOW)
         self.wait_for(high, HIGH)
         self.wait_for(low, LOW)
         return high, low
@@ -65,7 +72,7 @@ class Bed(Workloads):
             return [line for line in self.syncs(name, begin) if wanted(line)]
 
         try:
-            return wait_until(f"{name} {what}", look, timeout=20)[0]
+            return wait_until(f"{name} {what}", look, timeout=60)[0]
         except AssertionError as error:
             raise AssertionError(f"{error}: {self.syncs(name, begin)[-3:]}") from None
 
@@ -79,6 +86,14 @@ class Bed(Workloads):
         """Wait until the daemon says that it has all that it needs."""
         wait_until("it is ready", lambda: '"ready": true' in self.page("/readyz"))
 
+    def check_punctual(self, name: str, begin: int, end: int | None = None) -> None:
+        """Check that nothing kept the syncs of a target waiting but the machine itself."""
+        lines = self.syncs(name, begin, end)
+        if lines:
+            since = clock.monotonic() - (clock.wall() - time_of(lines[0]).timestamp())
+            allowed = LONGEST_GAP_SECONDS + self._metronome.latest_since(since)
+            assert longest_gap(lines) < allowed
+
     def page(self, path: str) -> str:
         """Return a page of the daemon."""
         return urllib3.request("GET", self._pages + path, timeout=10).data.decode()
@@ -88,7 +103,7 @@ class Bed(Workloads):
         self.wait_ready()
         # After an error the state directory is tried again half a minute later.
         kept = 'autoscaler_component_ok{component="state"} 1'
-        wait_until("state is kept", lambda: kept in self.page("/metrics"), timeout=45)
+        wait_until("state is kept", lambda: kept in self.page("/metrics"), timeout=90)
         page = self.page("/metrics")
         for name in ("faults", "syncs_failed"):
             assert f"\nautoscaler_{name}_total 0.0\n" in page
@@ -104,9 +119,14 @@ def says(pattern: str) -> Callable[[Line], bool]:
     return wanted
 
 
+def time_of(line: Line) -> datetime:
+    """Return when a line was written."""
+    return datetime.fromisoformat(line["time"])
+
+
 def longest_gap(lines: list[Line]) -> float:
     """Return the longest time between two lines, in seconds."""
-    times = [datetime.fromisoformat(line["time"]) for line in lines]
+    times = [time_of(line) for line in lines]
     return max(((later - one).total_seconds() for one, later in pairwise(times)), default=0.0)
 
 

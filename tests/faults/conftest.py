@@ -13,6 +13,7 @@ from tests.endtoend.daemon import DaemonProcess, write_config
 from tests.endtoend.rights import service_account
 from tests.faults.bed import LEFT, RIGHT, Bed
 from tests.faults.loads import HIGH, LOW, Workloads, configuration
+from tests.faults.metronome import Metronome
 from tests.faults.proxy import FaultProxy
 from tests.prometheus.exporter import Exporter
 from tests.prometheus.server import PrometheusServer
@@ -58,7 +59,8 @@ def bed(workloads: Workloads, tmp_path_factory: pytest.TempPathFactory) -> Itera
             DaemonProcess(file, {"KUBECONFIG": str(kubeconfig)}, "--log-level", "debug")
         )
         daemon.wait_for("the daemon is up", lambda line: line["event"] == "started")
-        bed = Bed(workloads, to_prometheus, to_api, daemon, f"http://{page}")
+        metronome = stack.enter_context(Metronome())
+        bed = Bed(workloads, to_prometheus, to_api, daemon, f"http://{page}", metronome)
         bed.wait_ready()
         yield bed
         bed.check_unharmed()

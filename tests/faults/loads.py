@@ -106,7 +106,7 @@ class Workloads:
             self.exporter.set(metric_of(name), value=replicas * _PER_REPLICA)
 
     @contextmanager
-    def swinging(self, *names: str) -> Iterator[None]:
+    def swinging(self, *names: str, every: float = _SWING_SECONDS) -> Iterator[None]:
         """Let loads go up and down all the time, neighbours against each other."""
         stop = threading.Event()
 
@@ -114,7 +114,7 @@ class Workloads:
             for counts in itertools.cycle([(HIGH, LOW), (LOW, HIGH)]):
                 for name, replicas in zip(names, itertools.cycle(counts), strict=False):
                     self.demand(name, replicas)
-                if stop.wait(_SWING_SECONDS):
+                if stop.wait(every):
                     return
 
         thread = threading.Thread(target=swing)
@@ -129,7 +129,7 @@ class Workloads:
         """Wait until Prometheus shows the load of so many replicas."""
         self.prometheus.wait_for(f"{metric_of(name)} == {replicas * _PER_REPLICA}")
 
-    def wait_for(self, name: str, replicas: int) -> None:
+    def wait_for(self, name: str, replicas: int, timeout: float = 60.0) -> None:
         """Wait until so many replicas are asked for."""
 
         def there() -> bool:
@@ -137,7 +137,7 @@ class Workloads:
             assert MINIMUM <= seen <= MAXIMUM
             return seen == replicas
 
-        wait_until(f"{name} at {replicas}", there)
+        wait_until(f"{name} at {replicas}", there, timeout=timeout)
 
     def _deployment(self, name: str) -> Json:
         return self.api.get(self.path(name))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tests.controlplane.waiting import wait_until
 from tests.endtoend.daemon import Line
-from tests.faults.bed import LONGEST_GAP_SECONDS, Bed, defects, longest_gap, says
+from tests.faults.bed import Bed, defects, says
 from tests.faults.loads import HIGH, LOW
 
 LONG = 4
@@ -64,8 +64,9 @@ def play(bed: Bed, row: Row) -> None:
         assert moved == {struck: 0, other: 0 if row.strikes_all else 1}
         end = bed.mark()
     bed.demand(struck, LOW)
+    bed.wait_seen(struck, LOW)
     over = bed.mark()
-    assert longest_gap(bed.syncs(other, begin, end)) < LONGEST_GAP_SECONDS
+    bed.check_punctual(other, begin, end)
     bed.wait_for(struck, LOW)
     bed.wait_for(other, HIGH)
     assert {name: bed.changes(name) - before[name] for name in before} == {struck: 1, other: 1}

@@ -20,6 +20,9 @@ from tests.faults.proxy import Exchange, FaultProxy
 from tests.prometheus.certificates import self_signed
 
 _ROTATIONS = 4
+_PERIOD_SECONDS = 3
+_SWING_SECONDS = 2.8
+"""Nearly the period, so that nearly every sync finds another load."""
 _SECRET = "s3cret"  # noqa: S105 - what no line may hold
 _USER = "autoscaler"
 
@@ -89,6 +92,18 @@ END
     return {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": str(plugin)}}
 
 
+def wait_at_rest(daemon: DaemonProcess, *targets: str) -> None:
+    """Wait until syncs that began from now on wrote nothing: a stop cuts no try of a request."""
+    before = {target: len(daemon.syncs(target)) for target in targets}
+    for target in targets:
+        wait_until(
+            f"{target} is at rest",
+            lambda target=target: any(  # type: ignore[misc] # bound now
+                "write" not in line for line in daemon.syncs(target)[before[target] + 1 :]
+            ),
+        )
+
+
 @pytest.mark.parametrize(
     ("basic", "plugin"),
     [(False, False), (True, True)],
@@ -115,6 +130,11 @@ def test_credentials_rotate_under_load(
         to_api.playing(objects),
     ):
         config = configuration(to_prometheus.url, workloads.namespace, *names)
+        # Else a machine that pauses is warned of: a sync has no time for it, a scrape has failed.
+        config["syncPeriod"] = f"{_PERIOD_SECONDS}s"
+        config["queries"] = {
+            metric_of(name): f"sum(last_over_time({metric_of(name)}[1m]))" for name in names
+        }
         config["prometheus"] = {"url": to_prometheus.url} | (
             {"basicAuth": {"username": _USER, "passwordFile": str(metrics.file)}}
             if basic
@@ -125,11 +145,12 @@ def test_credentials_rotate_under_load(
         kubeconfig = to_api.write_kubeconfig(tmp_path / "kubeconfig", **user)
         with DaemonProcess(file, {"KUBECONFIG": str(kubeconfig)}, "--log-level", "debug") as daemon:
             daemon.wait_for("the daemon is up", lambda line: line["event"] == "started")
-            with workloads.swinging(*names):
+            with workloads.swinging(*names, every=_SWING_SECONDS):
                 for _ in range(_ROTATIONS):
                     shown = metrics.rotate(), objects.rotate()
                     metrics.wait_for(shown[0])
                     objects.wait_for(shown[1])
+            wait_at_rest(daemon, *map(workloads.key, names))
             assert daemon.stop() == 0
             assert [line for line in daemon.lines if line["level"] not in {"debug", "info"}] == []
             assert _SECRET not in json.dumps(daemon.lines)

@@ -48,7 +48,7 @@ class WriterProcess:
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
 
-    def wait_for(self, standing: Standing, after: float = 0.0, seconds: float = 20.0) -> float:
+    def wait_for(self, standing: Standing, after: float = 0.0, seconds: float = 30.0) -> float:
         """Return when it said where it stands, since an instant of the monotonic clock."""
 
         def look() -> float | None:

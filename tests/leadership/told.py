@@ -34,7 +34,7 @@ class Told:
         """Where the candidate stood, one after the other."""
         return [standing for standing, _ in self.changes]
 
-    def wait_for(self, standing: Standing, after: float = 0.0, seconds: float = 10.0) -> float:
+    def wait_for(self, standing: Standing, after: float = 0.0, seconds: float = 30.0) -> float:
         """Return when a standing was told, since an instant."""
         found: list[float] = []
 

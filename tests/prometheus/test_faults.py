@@ -9,12 +9,13 @@ import pytest
 
 from autoscaler import clock
 from tests.controlplane.process import free_port
+from tests.controlplane.waiting import SetByTheFirstWait, wait_until
 from tests.prometheus import faults
 from tests.prometheus.faults import ORDERS, ScriptedServer, Step, answer, error
 from tests.prometheus.reading import ask, failed, reading
 
 # A deadline is met if the call returns this much after it, on a machine that does other things.
-SLACK_SECONDS = 1.0
+SLACK_SECONDS = 3.0
 HTML = "<html><head><title>502 Bad\nGateway</title></head><body>" + "<p>sorry</p>" * 999
 
 
@@ -72,13 +73,15 @@ def test_deadline(step: Step, sentence: str) -> None:
     """What does not pass ends at the deadline, with the reason and the number of tries."""
     with ScriptedServer(step) as server:
         begin = time.monotonic()
-        message = failed(ask(server.url, "x", within=1.5, timeout_seconds=timeout_of(sentence)))
-        assert time.monotonic() - begin < 1.5 + SLACK_SECONDS
+        message = failed(ask(server.url, "x", within=3.0, timeout_seconds=timeout_of(sentence)))
+        assert time.monotonic() - begin < 3.0 + SLACK_SECONDS
         told = re.fullmatch(r"(.*) \((\d+) tries\)", message)
         assert told, message
         assert told[1] == sentence.format(f"Prometheus at {server.url}")
-        # The last request may be given up before it is read.
-        assert 2 <= len(server.received) <= int(told[2]) <= len(server.received) + 1
+        tries = int(told[2])
+        # A request may be read after it was given up, and the last one not at all.
+        wait_until("the requests are read", lambda: len(server.received) >= tries - 1)
+        assert 2 <= tries <= len(server.received) + 1 <= tries + 1
 
 
 def test_slow_body_leaves_nothing_behind() -> None:
@@ -94,7 +97,7 @@ def test_slow_body_leaves_nothing_behind() -> None:
 def test_refused() -> None:
     """A port where nobody listens is tried again and named."""
     url = f"http://127.0.0.1:{free_port()}"
-    message = failed(ask(url, "x", within=1.0))
+    message = failed(ask(url, "x", within=3.0))
     assert message.startswith(f"Prometheus at {url} refused the connection (")
 
 
@@ -117,7 +120,7 @@ def test_no_connection_accepted() -> None:
         for one in waiting:
             one.settimeout(0)
             one.connect_ex(("127.0.0.1", port))
-        message = failed(ask(f"http://127.0.0.1:{port}", "x", within=1.0, timeout_seconds=0.3))
+        message = failed(ask(f"http://127.0.0.1:{port}", "x", within=3.0, timeout_seconds=0.3))
         for one in waiting:
             one.close()
     assert "did not accept a connection within 0." in message
@@ -156,7 +159,7 @@ def test_last_try_cut_short() -> None:
     """A last try that only the deadline ends does not hide the reason that came before."""
     busy = answer("busy", "503 Service Unavailable")
     with ScriptedServer(busy, faults.hang) as server:
-        message = failed(ask(server.url, "x", within=1.5, timeout_seconds=10))
+        message = failed(ask(server.url, "x", within=3.0, timeout_seconds=10))
         assert message == (
             f"Prometheus at {server.url} answered HTTP 503 Service Unavailable: busy (2 tries)"
         )
@@ -164,14 +167,9 @@ def test_last_try_cut_short() -> None:
 
 def test_stop_ends_the_wait() -> None:
     """A stop of the daemon ends the wait before the next try."""
-    stop = threading.Event()
+    stop = SetByTheFirstWait()
     busy = answer("busy", "503 Service Unavailable", {"Retry-After": "30"})
-
-    def stop_and_answer(peer: faults.Peer) -> None:
-        threading.Timer(0.2, stop.set).start()
-        busy(peer)
-
-    with ScriptedServer(stop_and_answer) as server, reading(server.url, stop=stop) as reader:
+    with ScriptedServer(busy) as server, reading(server.url, stop=stop) as reader:
         begin = time.monotonic()
         message = failed(reader.query("x", clock.monotonic() + 60))
         assert time.monotonic() - begin < 10.0

@@ -100,7 +100,7 @@ class Bed:
                 return str(right) in said() or not self._undone(namespace, said())
 
             try:
-                wait_until(f"it says that it {right}, or has done every job", over, timeout=60)
+                wait_until(f"it says that it {right}, or has done every job", over, timeout=120)
             except NotInTimeError as late:
                 undone = ", ".join(self._undone(namespace, said()))
                 raise AssertionError(

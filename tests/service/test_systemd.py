@@ -4,6 +4,7 @@ The daemon is the one under test, with the tests' interpreter and libraries, in 
 """
 
 import base64
+import re
 import sys
 import sysconfig
 from collections.abc import Iterator, Mapping
@@ -30,7 +31,9 @@ Environment=LD_LIBRARY_PATH={libraries}
 WatchdogSec={watchdog}
 RestartSec=100ms
 """
-WATCHDOG_SECONDS = 3
+WATCHDOG_SECONDS = 6
+"""Within it a busy machine lets some syncs end."""
+PATIENCE_SECONDS = 120.0
 PROGRAM = "#!/opt/autoscaler/bin/python3\nfrom autoscaler.cli import main\nmain()\n"
 
 
@@ -136,9 +139,8 @@ def test_the_unit_works_and_is_looked_after(
         return int(admin_api.get(path)["spec"]["replicas"])
 
     started = systemd.run("systemctl", "start", SERVICE)
-    log = systemd.run("journalctl", "--output=cat", f"--unit={SERVICE}").stdout
-    assert started.returncode == 0, started.stderr + log
-    wait_until("two replicas for 60 messages", lambda: replicas() == 2)
+    assert started.returncode == 0, started.stderr + _log(systemd)
+    wait_until("two replicas for 60 messages", lambda: replicas() == 2, timeout=PATIENCE_SECONDS)
     _assert_confined(systemd)
 
     assert systemd.run("systemctl", "reload", SERVICE).returncode == 0
@@ -152,14 +154,16 @@ def test_the_unit_works_and_is_looked_after(
     wait_until("the watchdog was fed", lambda: _fed_for(systemd) > WATCHDOG_SECONDS)
     assert systemd.show(SERVICE, "NRestarts") == "0"
     systemd.run("systemctl", "kill", "--signal=STOP", SERVICE)
-    wait_until("a restart", lambda: systemd.show(SERVICE, "NRestarts") == "1")
-    wait_until("it runs again", lambda: systemd.show(SERVICE, "SubState") == "running")
-    log = systemd.run("journalctl", "--output=cat", f"--unit={SERVICE}").stdout
-    assert "Watchdog timeout" in log
-    assert "most recent call first" in log, "the threads are shown"
-    assert "clock_set" not in log, "the restart is known to be of the same boot"
+    wait_until(
+        "a restart", lambda: systemd.show(SERVICE, "NRestarts") == "1", timeout=PATIENCE_SECONDS
+    )
+    wait_until("it runs again", partial(_runs, systemd), timeout=PATIENCE_SECONDS)
+    # The journal has what was said to it a little later.
+    wait_until("the journal tells of the watchdog", lambda: "Watchdog timeout" in _log(systemd))
+    wait_until("the threads are shown", lambda: "most recent call first" in _log(systemd))
     exporter.set("queue_messages", {}, 120)
-    wait_until("four replicas for 120 messages", lambda: replicas() == 4)
+    wait_until("four replicas for 120 messages", lambda: replicas() == 4, timeout=PATIENCE_SECONDS)
+    assert "clock_set" not in _log(systemd), "the restart is known to be of the same boot"
 
     assert systemd.run("systemctl", "stop", SERVICE).returncode == 0
     assert systemd.show(SERVICE, "Result") == "success"
@@ -180,18 +184,30 @@ def test_what_comes_late_at_boot_is_waited_for(systemd: Systemd, tmp_path: Path)
         (folder / "autoscaler.yaml").write_text(yaml.safe_dump(document))
         systemd.run("systemctl", "start", "--no-block", SERVICE)
         for code, late in (("243", folder / "secrets" / "kubeconfig"), ("2", folder / "token")):
-            before = int(systemd.show(SERVICE, "NRestarts"))
-            wait_until(f"it ended with {code}", partial(_ended, systemd, code, before + 6))
+            wait_until(
+                f"it ended with {code} again and again",
+                lambda code=code: _endings(systemd, code) > 6,  # type: ignore[misc] # bound now
+                timeout=PATIENCE_SECONDS,
+            )
             late.write_text(server.write_kubeconfig(tmp_path / "k").read_text())
-        wait_until("it runs", lambda: systemd.show(SERVICE, "SubState") == "running")
+        wait_until("it runs", partial(_runs, systemd), timeout=PATIENCE_SECONDS)
 
 
-def _ended(systemd: Systemd, code: str, restarts: int) -> bool:
-    """Tell whether the service ended with a code when it had been started again so often."""
-    return (
-        int(systemd.show(SERVICE, "NRestarts")) >= restarts
-        and systemd.show(SERVICE, "ExecMainStatus") == code
-    )
+def _runs(systemd: Systemd) -> bool:
+    return systemd.show(SERVICE, "SubState") == "running"
+
+
+def _log(systemd: Systemd) -> str:
+    """Return what the journal holds of the service so far."""
+    return systemd.run("journalctl", "--output=cat", f"--unit={SERVICE}").stdout
+
+
+def _endings(systemd: Systemd, code: str) -> int:
+    """Return how often the service ended with a code so far.
+
+    The unit's own ExecMainStatus is that for the moment between an end and the next start.
+    """
+    return len(re.findall(rf"code=exited, status={code}/", _log(systemd)))
 
 
 def _fed_for(systemd: Systemd) -> float:

@@ -28,7 +28,8 @@ PATIENT = Patience(start=LONG, intend=LONG, close=LONG)
 """However busy the machine is, its disk is never taken for one that stalls."""
 
 RETRYING = replace(PATIENT, pause=0.0)
-IMPATIENT = Patience(start=0.5, intend=0.5, pause=0.0)
+IMPATIENT = Patience(start=2.5, intend=2.5, pause=0.0)
+"""So that only a disk that stalls on purpose is taken for one."""
 
 
 @dataclass

@@ -38,7 +38,9 @@ def test_thousands_of_notes_share_transactions(tmp_path: Path) -> None:
     with running(tmp_path) as (store, _):
         store.intend(TARGETS[0], nth(1)).result(LONG)
         before = commits(tmp_path)
-        for promise in [store.intend(one, nth(2)) for one in TARGETS]:
+        with stalled(tmp_path):
+            promises = [store.intend(one, nth(2)) for one in TARGETS]
+        for promise in promises:
             promise.result(LONG)
         assert commits(tmp_path) - before < 40
     assert kept_in(tmp_path) == dict.fromkeys(TARGETS, nth(2))
@@ -65,8 +67,8 @@ def test_a_promise_waits_no_longer_than_its_time(tmp_path: Path) -> None:
             begun = time.monotonic()
             first = [store.intend(one, nth(1)) for one in TARGETS[:10]]
             assert [one.result(LONG) for one in first] == [None] * 10
-            assert 0.5 <= time.monotonic() - begun < 5.0
-            assert "autoscaler.db has not answered for 0.5 s" in sayings.wait(ok=False)
+            assert 2.5 <= time.monotonic() - begun < 15.0
+            assert "autoscaler.db has not answered for 2.5 s" in sayings.wait(ok=False)
             for number in range(2, 500):
                 assert store.intend(TARGETS[0], nth(number)).done()
                 store.keep([(TARGETS[1], nth(number), decision(number))])
@@ -113,7 +115,7 @@ def test_the_end_does_not_wait_for_a_disk_that_stalls(tmp_path: Path) -> None:
         store.keep([(TARGETS[0], nth(1), decision(1))])
         begun = time.monotonic()
         store.close()
-        assert time.monotonic() - begun < 5.0
+        assert time.monotonic() - begun < 15.0
         assert "has not answered for 0.3 s" in sayings.wait(ok=False)
     sayings.wait(ok=True)
 
@@ -129,8 +131,8 @@ def test_a_start_does_not_wait_for_a_disk_that_stalls(tmp_path: Path) -> None:
     with stalled(tmp_path, "BEGIN EXCLUSIVE"):
         begun = time.monotonic()
         assert store.start().histories == {}
-        assert time.monotonic() - begun < 5.0
-        assert "has not answered for 0.5 s" in sayings.wait(ok=False)
+        assert time.monotonic() - begun < 15.0
+        assert "has not answered for 2.5 s" in sayings.wait(ok=False)
         store.keep([(TARGETS[0], nth(2), decision(2))])
     assert "could not be read at the start: every target begins anew" in sayings.wait(ok=True)
     store.close()

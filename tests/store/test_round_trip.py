@@ -67,7 +67,7 @@ steps: st.SearchStrategy[Step] = st.one_of(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.lists(steps, max_size=6), min_size=1, max_size=3))
 def test_whatever_is_done_is_there_after_a_restart(runs: list[list[Step]]) -> None:
     """Every field of every history, lists in their order, over several runs of the store."""
@@ -82,7 +82,7 @@ def test_whatever_is_done_is_there_after_a_restart(runs: list[list[Step]]) -> No
             assert all(same(found[key], one) for key, one in model.histories.items())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(histories, histories)
 def test_the_rows_that_differ_lead_from_any_history_to_any_other(
     old: History, new: History
@@ -105,7 +105,7 @@ def assert_leads(old: History, new: History) -> None:
         assert same(read(connection).records["shop/Deployment/a"].history, new)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(histories, histories, st.sampled_from([one.name for one in fields(History)]))
 def test_a_field_that_alone_differs_is_written(old: History, other: History, name: str) -> None:
     """Whichever it is."""

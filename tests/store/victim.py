@@ -10,6 +10,7 @@ from pathlib import Path
 
 from autoscaler.adapters.store import Store
 from tests.store.histories import decision, nth
+from tests.store.opening import PATIENT
 
 TARGETS = 40
 NOTED = 5
@@ -24,7 +25,7 @@ def main(directory: Path, begin: int) -> None:
             print(sentence, file=sys.stderr, flush=True)
             os._exit(1)
 
-    store = Store(directory, give_up)
+    store = Store(directory, give_up, patience=PATIENT)
     store.start()
     made = decision(1)
     for number in count(begin):

@@ -110,6 +110,6 @@ def script(tmp_path: Path) -> Iterator[Script]:
         def start(*lists: Answer, put: Answer | None = None) -> tuple[WatchScript, Api]:
             server = stack.enter_context(WatchScript(*lists, put=put))
             kubeconfig = server.write_kubeconfig(tmp_path / "kubeconfig")
-            return server, stack.enter_context(connect(kubeconfig, request_timeout=2.0))
+            return server, stack.enter_context(connect(kubeconfig, request_timeout=5.0))
 
         yield start

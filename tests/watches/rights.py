@@ -1,7 +1,7 @@
 """What the user "limited" may do, as roles give it."""
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Api
+from autoscaler.adapters.cluster import Api, Failure
 from tests.contract.cluster import ClusterUnderTest, Json, eventually
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -35,11 +35,11 @@ def grant(cluster: ClusterUnderTest, namespace: str, name: str, *rules: Json) ->
     cluster.create(f"{path}rolebindings", binding)
 
 
-def revoke(cluster: ClusterUnderTest, namespace: str, name: str) -> None:
-    """Take a role back."""
-    path = f"{RBAC}/namespaces/{namespace}/" if namespace else f"{RBAC}/cluster"
-    for plural in ("rolebindings", "roles"):
-        assert cluster.request("DELETE", f"{path}{plural}/{name}").status == 200
+def revoke(cluster: ClusterUnderTest, name: str, api: Api, path: str) -> None:
+    """Take a cluster role back, and wait until the user has lost a path by it."""
+    for plural in ("clusterrolebindings", "clusterroles"):
+        assert cluster.request("DELETE", f"{RBAC}/{plural}/{name}").status == 200
+    eventually(lambda: isinstance(api.once("GET", path, clock.monotonic() + 5), Failure), bool)
 
 
 def await_granted(api: Api, path: str) -> None:

@@ -1,7 +1,6 @@
 """An API server of one collection, whose lists, watches and scale writes a test scripts."""
 
 import json
-import queue
 import socket
 import threading
 from collections import deque
@@ -67,12 +66,21 @@ class Collection:
         self.page_gate = threading.Event()
         """While this is not set, a later page of a list waits for it."""
         self.page_gate.set()
-        self.steps: queue.Queue[bytes] = queue.Queue()
+        self._steps: deque[bytes] = deque()
+        self._given = threading.Condition()
 
     def send(self, *steps: bytes) -> None:
         """Give the watch steps: lines, END or RESET."""
-        for step in steps:
-            self.steps.put(step)
+        with self._given:
+            self._steps.extend(steps)
+            self._given.notify_all()
+
+    def next_step(self, is_left: Callable[[], bool]) -> bytes | None:
+        """Take the next step, soon or not at all; a watch whose client went away takes none."""
+        with self._given:
+            if not self._given.wait_for(lambda: self._steps, 0.05) or is_left():
+                return None
+            return self._steps.popleft()
 
     def count(self, what: str) -> int:
         """Count the requests whose note begins so."""
@@ -114,7 +122,7 @@ class _Handler(LocalHandler):
         if "watch" not in query:
             script.asked.append(f"list {query.get('continue', '')}".rstrip())
             if "continue" in query:
-                script.page_gate.wait(10)
+                script.page_gate.wait(30)
             self._answer(_next(script.lists))
             return
         script.asked.append(f"watch {query['resourceVersion']}")
@@ -126,7 +134,7 @@ class _Handler(LocalHandler):
     def do_PUT(self) -> None:  # noqa: N802 - http.server's naming
         self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.server.asked.append("PUT")
-        self.server.before_put.wait(10)
+        self.server.before_put.wait(30)
         self._answer(self.server.put)
 
     def _answer(self, answer: Answer) -> None:
@@ -147,9 +155,8 @@ class _Handler(LocalHandler):
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         while not self.server.closing.is_set():
-            try:
-                step = script.steps.get(timeout=0.05)
-            except queue.Empty:
+            step = script.next_step(self._is_left)
+            if step is None:
                 if self._is_left():
                     return
                 continue

@@ -26,13 +26,13 @@ QUICK = Pace(
     shortest_watch=2,
     longest_watch=2,
     grace=1.0,
-    head=2.0,
+    head=5.0,
     first_pause=0.05,
     longest_pause=0.5,
     refused_pause=0.5,
     refusal_believed=0.3,
-    trusted=3.0,
-    pods_trusted=2.0,
+    trusted=6.0,
+    pods_trusted=5.0,
     gather=0.1,
     page=3,
 )
@@ -70,6 +70,7 @@ def watching(
 ) -> Iterator[WatchedCluster]:
     """Watch what the targets need, from the first list on."""
     said = [] if notes is None else notes
+    before = set(threading.enumerate())
     watched = WatchedCluster(
         api,
         Scales(api),
@@ -85,11 +86,17 @@ def watching(
         yield watched
     finally:
         watched.close()
+        # Where one is held up the end does not wait for it, but the next test counts threads.
+        eventually(lambda: set(_all_of_watches()) - before, lambda left: not left)
+
+
+def _all_of_watches() -> list[threading.Thread]:
+    return [one for one in threading.enumerate() if one.name.startswith("watch ")]
 
 
 def watch_threads() -> list[str]:
     """Return the names of the threads that watch scales and pods now."""
-    threads = [t.name for t in threading.enumerate() if t.name.startswith("watch ")]
+    threads = [one.name for one in _all_of_watches()]
     return sorted(name for name in threads if not name.startswith("watch Horizontal"))
 
 

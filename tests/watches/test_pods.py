@@ -1,5 +1,6 @@
 """Pods at hand: those of known selectors, as a list would answer, in step with every change."""
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -10,6 +11,7 @@ from autoscaler.core.observation import ConditionStatus, Pod
 from tests.contract import manifests
 from tests.contract.cluster import ClusterUnderTest, eventually
 from tests.watches.targets import (
+    QUICK,
     await_pods,
     deployment_ref,
     names,
@@ -81,7 +83,8 @@ def test_a_namespace_is_watched_when_it_is_asked_for(
     """Nothing is watched for targets that need no pods; the first question begins a watch."""
     path = manifests.pods(namespace)
     cluster.create(path, manifests.pod("a", {"app": "web", "tier": "x"}))
-    with watching(api, [target(namespace, "web")]) as watched:
+    pace = replace(QUICK, pods_trusted=60.0)
+    with watching(api, [target(namespace, "web")], pace=pace) as watched:
         assert len(watch_threads()) == 1
         assert watched.pods_at_hand(namespace, "app=web,tier=x") is None
         await_pods(watched, namespace, "app=web,tier=x", lambda pods: names(pods) == ["a"])
@@ -90,7 +93,7 @@ def test_a_namespace_is_watched_when_it_is_asked_for(
         assert watched.pods_at_hand(namespace, "tier") is None
         while watched.pods_at_hand(namespace, "tier") is None:
             assert isinstance(watched.pods_at_hand(namespace, "app=web,tier=x"), tuple)
-        assert watched.pods(namespace, "tier", _soon()) == watched.pods_at_hand(namespace, "tier")
+        _await_equality(watched, Pods(api), namespace, "tier")
 
 
 @pytest.mark.parametrize("selector", ["", "a in b", "size>3"])

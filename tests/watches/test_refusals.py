@@ -40,7 +40,7 @@ def test_a_refusal_that_lasts_is_believed(script: Script) -> None:
     """The scale is then to be read, and one note says so."""
     server, api = script(listed("7", deployment("7", 1)))
     notes: list[str] = []
-    pace = replace(SLOW, refusal_believed=0.3)
+    pace = replace(SLOW, refusal_believed=0.3, longest_pause=60, refused_pause=60)
     with watching(api, [target("shop", "web")], pace=pace, notes=notes) as watched:
         eventually(lambda: server.count("watch"), bool)
         began = clock.monotonic()
