@@ -4,6 +4,7 @@ import threading
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Future
+from dataclasses import replace
 
 from autoscaler import clock
 from autoscaler.app.ports import Journal
@@ -64,11 +65,19 @@ class Histories:
         with self._lock:
             return self._journal.intend(target, self._put(target, history, as_of))
 
-    def keep(self, decisions: Mapping[str, Decision]) -> None:
+    def keep(self, decisions: Mapping[str, Decision], as_of: float) -> None:
         """Hand the journal what a sync came to."""
         with self._lock:
+            step = self._moved - as_of
             self._journal.keep(
-                [(target, self._by_target[target], one) for target, one in decisions.items()]
+                [
+                    (
+                        target,
+                        self._by_target[target],
+                        replace(one, time=one.time + step) if step else one,
+                    )
+                    for target, one in decisions.items()
+                ]
             )
 
     def retain(self, targets: AbstractSet[str]) -> None:

@@ -43,7 +43,7 @@ class QueryLanes:
     ) -> Future[Answer | QueryFailure]:
         """Ask one query when its turn comes, which is a QueryFailure after the deadline."""
         lane = self._slow_lane if promql in self._slow else self._quick_lane
-        call = partial(self._ask, metrics, promql, deadline)
+        call = partial(self._ask, metrics, promql, clock.monotonic(), deadline)
         return lane.submit(self._turns.urgency(promql), promql, call)
 
     def retain(self, asked: AbstractSet[str]) -> None:
@@ -57,13 +57,15 @@ class QueryLanes:
         for lane in (self._quick_lane, self._slow_lane):
             lane.shutdown()
 
-    def _ask(self, metrics: MetricsReader, promql: str, deadline: float) -> Answer | QueryFailure:
+    def _ask(
+        self, metrics: MetricsReader, promql: str, asked: float, deadline: float
+    ) -> Answer | QueryFailure:
         begun = clock.monotonic()
         if begun >= deadline:
             # It was not asked, so that nothing is known of how slow it is.
             return QueryFailure(NO_TURN)
-        self._turns.take(promql)
-        answer = metrics.query(promql, deadline)
+        with self._turns.take(promql, asked, deadline):
+            answer = metrics.query(promql, deadline)
         slow = clock.monotonic() - begun > self._slow_seconds
         (self._slow.add if slow else self._slow.discard)(promql)
         return answer

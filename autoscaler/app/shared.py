@@ -52,11 +52,13 @@ class Shared:
         self, target: Target, turns: Turns, deadline: float, call: Callable[[], R]
     ) -> Future[R]:
         """Read something of a target's own when its turn comes; later it is no turn."""
+        asked = clock.monotonic()
 
         def begin() -> R:
-            if clock.monotonic() < deadline:
-                turns.take(target.key)
-            return call()
+            if clock.monotonic() >= deadline:
+                return call()
+            with turns.take(target.key, asked, deadline):
+                return call()
 
         return self.reads.submit(turns.urgency(target.key), target.namespace, begin)
 

@@ -100,7 +100,7 @@ class SyncRun:
         try:
             self.completions.run(self.shared.stop, self.write_deadline)
         finally:
-            self.shared.histories.keep(self.decisions)
+            self.shared.histories.keep(self.decisions, self.as_of)
         self.world.reporter.synced(
             SyncSummary(
                 targets=len(self.jobs),

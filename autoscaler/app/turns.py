@@ -1,8 +1,9 @@
 """Whose turn it is where there is no time for all."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 
 from autoscaler import clock
 from autoscaler.app.urgency import Urgency
@@ -11,15 +12,21 @@ from autoscaler.app.urgency import Urgency
 class Turns:
     """Remembers when each of many last had a turn, so that nobody is passed over for ever.
 
-    Threads may use it at once.
+    What began in the second half of its time, and was cut short by the end of it, was no turn:
+    else the same ones might come last, and be cut short, each time.  Threads may use it at once.
     """
 
     def __init__(self) -> None:
         self._last: dict[str, float] = {}
 
-    def take(self, who: str) -> None:
-        """Note that somebody's turn is now."""
-        self._last[who] = clock.monotonic()
+    @contextmanager
+    def take(self, who: str, asked: float, deadline: float) -> Iterator[None]:
+        """Note that somebody's turn is now, who has waited for it since an instant."""
+        begun, before = clock.monotonic(), self._last.get(who, -math.inf)
+        self._last[who] = begun
+        yield
+        if clock.monotonic() >= deadline and begun - asked > deadline - begun:
+            self._last[who] = before
 
     def urgency(self, who: str) -> Urgency:
         """Return how urgent somebody's next turn is: the more so the longer ago the last was."""

@@ -50,4 +50,8 @@ def open_memory(
         if target.key in resumption.histories
     }
     store.drop(resumption.histories.keys() - known.keys())
+    for key, history in known.items():
+        if history is not resumption.histories[key]:
+            # Another restart may come before its first sync.
+            store.intend(key, history)
     return Memory(store, known, (now.wall, now.steady))

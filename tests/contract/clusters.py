@@ -19,7 +19,7 @@ STAND_IN = "stand-in"
 @contextmanager
 def stand_in_cluster() -> Iterator[ClusterUnderTest]:
     """Run the demo's stand-in for a cluster."""
-    with StandInCluster(ready_after=0.5, stop_after=0.2) as stand_in, requests.Session() as session:
+    with StandInCluster(ready_after=1.5, stop_after=0.2) as stand_in, requests.Session() as session:
         session.trust_env = False
         yield ClusterUnderTest(
             url=stand_in.url,

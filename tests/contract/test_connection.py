@@ -111,6 +111,22 @@ def test_no_configuration_says_where_it_was_looked_for(monkeypatch: pytest.Monke
             'context "a" of {} cannot be used: cluster "c" has no server',
         ),
         (
+            re.sub("server: [^},]+", "server: 'https://[::1:6443'", WHOLE),
+            None,
+            (
+                'context "a" of {} cannot be used: the server of cluster "c" is no URL; '
+                "right is https://, a host and maybe a port"
+            ),
+        ),
+        (
+            re.sub("server: [^},]+", "server: 10.0.0.1:8080", WHOLE),
+            None,
+            (
+                'context "a" of {} cannot be used: the server of cluster "c" is no URL; '
+                "right is https://, a host and maybe a port"
+            ),
+        ),
+        (
             WHOLE.replace("{token:", "{client-certificate: /nowhere/crt, token:"),
             None,
             'context "a" of {} cannot be used: File does not exist: /nowhere/crt',

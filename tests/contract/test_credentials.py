@@ -106,8 +106,8 @@ def test_what_the_client_cannot_send_is_a_sentence(tmp_path: Path) -> None:
     """A request that the libraries refuse to make is told, by both ways of asking."""
     with ScriptedServer(scale(1)) as server:
         kubeconfig = server.write_kubeconfig(tmp_path / "k")
-    kubeconfig.write_text(kubeconfig.read_text().replace(server.url, "http://h:99999"))
-    message = "the request to the API server http://h:99999 cannot be made (LocationParseError)"
+    kubeconfig.write_text(kubeconfig.read_text().replace(server.url, "http://h..h"))
+    message = "the request to the API server http://h..h cannot be made (LocationParseError)"
     with connect(kubeconfig) as api:
         for answer in (_read(api), _begin_watch(api)):
             assert isinstance(answer, Failure)

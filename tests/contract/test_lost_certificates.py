@@ -2,6 +2,7 @@
 
 import ssl
 import tempfile
+import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -81,8 +82,26 @@ def test_a_certificate_that_is_gone_is_told(control_plane: ControlPlane, tmp_pat
         answer = ask(api)
     where = f"the API server {control_plane.url}"
     assert answer == Failure(
-        f"a certificate or key for {where} is not there any more", rejected=True
+        f"a certificate or key for {where} is not there any more", transient=True, rejected=True
     )
+
+
+def test_a_certificate_that_is_gone_for_a_moment(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    """Somebody removes the old one before the new one is written: it is tried again."""
+    path, authority = tmp_path / "kubeconfig", tmp_path / "authority.crt"
+    content = control_plane.ca_file.read_bytes()
+    authority.write_bytes(content)
+    user = {"token": control_plane.admin_token}
+    write(path, control_plane.url, {"certificate-authority": str(authority)}, user)
+    with connect(path) as api:
+        authority.unlink()
+        back = threading.Timer(0.3, authority.write_bytes, (content,))
+        back.start()
+        answer = api.get("/api", clock.monotonic() + 20)
+        back.join()
+    assert not isinstance(answer, Failure)
 
 
 class Front(LocalServer):

@@ -65,7 +65,7 @@ def test_two_daemons_at_once(workloads: Workloads, tmp_path: Path) -> None:
     workloads.wait_seen(name, LOW)
     config = configuration(workloads.prometheus.url, workloads.namespace, name)
     file = write_config(tmp_path / "autoscaler.yaml", config | {"syncPeriod": "4s"})
-    turns = 4
+    turns = 2
     with ExitStack() as stack:
         to_api = stack.enter_context(FaultProxy(plane.url, ca_file=plane.ca_file))
         stack.enter_context(to_api.playing(meeting, is_write))

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from autoscaler.adapters.store import Store
+from autoscaler.app.histories import Histories
 from autoscaler.daemon import memory
 from autoscaler.daemon.memory import open_memory
 from tests.app.world import external
@@ -59,3 +60,44 @@ def test_it_goes_on_as_if_it_had_been_absent(
         HUNG.key: unobserved,
         WELL.key: False,
     }
+
+
+@pytest.mark.parametrize("step", [3600.0, -3600.0])
+def test_a_clock_that_is_set_during_a_sync(tmp_path: Path, step: float) -> None:
+    """A sync goes on by the clock that it began with; its decisions are kept by the new one."""
+    time = Time()
+    with running(tmp_path, time=time) as (store, _):
+        histories = Histories(store, {}, (time.wall, time.steady))
+        began, as_of = time.wall, histories.as_of
+        histories.put("hung", nth(1), as_of)
+        time.pass_(5.0)
+        time.wall += step
+        histories.follow_clock(time.wall, time.steady)
+        histories.keep({"hung": replace(decision(1), time=began)}, as_of)
+    with running(tmp_path, time=time) as (_, resumption):
+        assert resumption.overlooked == {"hung": 5.0}
+
+
+def test_a_second_restart_before_its_first_sync_frees_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a boot nobody knows how long it was; that is still so at the restart after it."""
+    time = Time()
+    with running(tmp_path, time=time) as (store, _):
+        both = [(one.key, nth(1), replace(decision(1), time=time.wall)) for one in (HUNG, WELL)]
+        store.keep(both)
+    monkeypatch.setattr(
+        memory, "Store", lambda folder, say: Store(folder, say, time.clocks, PATIENT)
+    )
+    config: Any = SimpleNamespace(state_directory=tmp_path, targets=(HUNG, WELL))
+    nobody: Any = SimpleNamespace(
+        state=lambda *_: None, resumed=lambda _: None, ask_for_store_errors=lambda _: None
+    )
+    time.boot_id = "another boot"
+    for _ in range(2):
+        time.pass_(RESTART)
+        with ExitStack() as stack:
+            opened = open_memory(config, nobody, nobody, stack)
+            assert opened.known[HUNG.key].unobserved
+            journal: Any = opened.journal
+            journal.keep([(WELL.key, nth(3), replace(decision(3), time=time.wall))])

@@ -163,6 +163,8 @@ def from_exception(error: Exception, server: str, timeout: float) -> Failure:
         # the system's folder of temporary files, where somebody may tidy up.
         return Failure(
             f"a certificate or key for the API server {server} is not there any more",
+            # Half-way through a rotation it is back a moment later.
+            transient=True,
             rejected=True,
         )
     if isinstance(error, urllib3.exceptions.SSLError):

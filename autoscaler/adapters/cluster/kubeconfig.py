@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
+from urllib.parse import urlsplit
 
 import yaml
 from kubernetes.config.config_exception import ConfigException
@@ -54,6 +55,12 @@ class Kubeconfig:
         url = _text(cluster, "server")
         if not url:
             raise ConnectError(f'{origin} cannot be used: cluster "{cluster_name}" has no server')
+        if not _is_url(url):
+            # Not quoted: it may hold a password.
+            raise ConnectError(
+                f'{origin} cannot be used: the server of cluster "{cluster_name}" is no URL; '
+                "right is https://, a host and maybe a port"
+            )
         user_name = _text(entry, "user")
         user = _entry(merged, "users", user_name, "user", origin) if user_name else {}
         plugin = user.get("exec")
@@ -148,6 +155,14 @@ def _entry(merged: ConfigNode, section: str, name: str, key: str, origin: str) -
 
 def _name(entry: ConfigNode) -> str:
     return cast("str", entry.value["name"])
+
+
+def _is_url(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def _text(entry: dict[str, object], key: str) -> str:
