@@ -135,10 +135,11 @@ def _print_table(results: Sequence[SyncResult]) -> None:
             "-" if decision.current is None else str(decision.desired),
             _reason(result),
         )
-    console = Console()
+    # What servers say is text: their brackets are no markup, and `:car:` is no picture.
+    console = Console(markup=False, emoji=False)
     if not console.is_terminal:
         # A pipe has no width of its own; narrow columns would cut words that grep looks for.
-        console = Console(width=_PLAIN_WIDTH)
+        console = Console(width=_PLAIN_WIDTH, markup=False, emoji=False)
     console.print(table)
 
 

@@ -75,6 +75,15 @@ def _files(document: object, folder: Path) -> Iterator[Finding]:
                 yield Finding(keys, fault, show_value=False)
 
 
+def unusable_files(document: object, folder: Path) -> list[Path]:
+    """Return the files that the document names and that cannot be used, as they may be later."""
+    named = (child(document, *keys) for keys in _FILES)
+    paths = (
+        (name, absolute(name, folder)) for name in named if isinstance(name, str) and name.strip()
+    )
+    return [path for name, path in paths if _fault_of(name, path) is not None]
+
+
 def _fault_of(name: str, path: Path) -> str | None:
     # A secret that was written where its file's name belongs must not reach the error text.
     shown = str(path) if _reads_as_path(name, path) else f"of that name in {path.parent}"

@@ -9,7 +9,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from autoscaler.config.conversion import config_of
-from autoscaler.config.document_rules import document_findings
+from autoscaler.config.document_rules import document_findings, unusable_files
 from autoscaler.config.inclusion import included, patterns_of
 from autoscaler.config.locating import located, one_per_place, problems_of
 from autoscaler.config.pod_namespace import pod_namespace
@@ -58,9 +58,13 @@ def load(path: Path, namespace: Callable[[], str | None] = pod_namespace) -> Con
     files = list(inclusion.files)
     read = [reading.source(file, "an included file has `targets` or `queries`") for file in files]
     others = [source for source in read if source is not None]
+    unusable = tuple(unusable_files(main.value, path.absolute().parent))
     sources = Sources(
-        reading.digests | {pattern.absolute(): None for pattern in inclusion.faults},
+        reading.digests
+        | {pattern.absolute(): None for pattern in inclusion.faults}
+        | dict.fromkeys(unusable),
         tuple(pattern.absolute() for pattern in patterns.values()),
+        unusable,
     )
     own_namespace = namespace()
     found: _Found = [

@@ -95,6 +95,8 @@ class Sources:
     """Of each file's content, the main file first; None for what could not be read."""
     include: tuple[Path, ...] = ()
     """The names and patterns of `include`, which may come to match other files."""
+    unusable: tuple[Path, ...] = ()
+    """Among the files: what the configuration names, as for a secret, and was refused for."""
 
 
 LISTEN = Address("127.0.0.1", 9191)

@@ -7,6 +7,7 @@ followed by this comparison of contents.
 
 import os
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 
 from autoscaler.config.inclusion import included, stat_of
@@ -42,14 +43,28 @@ class FileWatch:
         if stamps != seen or stamps == self._compared:
             return False
         self._compared = stamps
+        return self._differ(stamps)
+
+    def differ(self) -> bool:
+        """Tell whether the files say something else by now: they were written while they were read.
+
+        What was read may then be of two moments, and fit together in none.
+        """
+        return self._differ(self._stamps())
+
+    def _differ(self, stamps: Mapping[Path, _Stamp | None]) -> bool:
         contents = {path: self._content(path, stamp) for path, stamp in stamps.items()}
         return contents != self._sources.digests
 
     def _stamps(self) -> dict[Path, _Stamp | None]:
-        """Look at the main file and at what `include` stands for now; None is what is not there."""
+        """Look at the main file, what `include` stands for now, and what was missing of the rest.
+
+        None is what is not there.
+        """
         main = next(iter(self._sources.digests))
         found = included(self._sources.include, main)
-        looks = {main: stat_of(main), **found.files}
+        named = {path: stat_of(path) for path in self._sources.unusable}
+        looks = {main: stat_of(main), **found.files, **named}
         return {path: _stamp(status) for path, status in looks.items()} | dict.fromkeys(
             found.faults
         )

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from structlog.typing import FilteringBoundLogger
 
@@ -13,6 +14,7 @@ from autoscaler.daemon.changes import FileWatch
 RETRY_SECONDS = 30.0
 """After how long it is tried again to put a configuration in force."""
 
+_MOST_READS = 3
 _MOST_LINES = 100
 _MOST_FIELDS = 10
 
@@ -32,6 +34,7 @@ class Reload:
         log: FilteringBoundLogger,
     ) -> None:
         self.config = config
+        self._at_start = _without_targets(config)
         self._put_in_force = put_in_force
         self._announcements = announcements
         self._log = log
@@ -51,13 +54,13 @@ class Reload:
         self._again_at = math.inf
         self._announcements.reloading()
         try:
-            config = load(self.config.path)
+            config = self._read()
         except ConfigError as error:
-            self._files.rearm(error.sources)
             self._announcements.reload_refused(error, self.config)
             return False
-        self._files.rearm(config.sources)
-        comparison = compare(self.config, config)
+        # What waits for a restart differs from what the daemon was started with.
+        waiting = compare(self._at_start, _without_targets(config)).at_restart
+        comparison = replace(compare(self.config, config), at_restart=waiting)
         try:
             self._put_in_force(config)
         except Exception as error:  # noqa: BLE001 - what runs goes on, whatever a reload meets
@@ -68,6 +71,29 @@ class Reload:
         _tell(self._log, comparison)
         self._announcements.reloaded(config)
         return True
+
+    def _read(self) -> Config:
+        """Read the files, again if they were written meanwhile: all must be of one moment."""
+        read = self._try()
+        for _ in range(_MOST_READS - 1):
+            if not self._files.differ():
+                break
+            read = self._try()
+        if isinstance(read, ConfigError):
+            raise read
+        return read
+
+    def _try(self) -> Config | ConfigError:
+        try:
+            read: Config | ConfigError = load(self.config.path)
+        except ConfigError as error:
+            read = error
+        self._files.rearm(read.sources)
+        return read
+
+
+def _without_targets(config: Config) -> Config:
+    return replace(config, targets=())
 
 
 def _some(changes: Sequence[FieldChange]) -> str:

@@ -59,11 +59,10 @@ class LogReporter:
 
 
 class Reporters:
-    """Several reporters as one; a defect of one keeps nothing from the others."""
+    """Several reporters as one; a defect of one keeps nothing from the others, and is told."""
 
-    def __init__(self, reporters: Sequence[Reporter], log: FilteringBoundLogger) -> None:
+    def __init__(self, reporters: Sequence[Reporter]) -> None:
         self._reporters = tuple(reporters)
-        self._log = log
 
     def report(self, result: SyncResult) -> None:
         """Tell each of a target's result."""
@@ -71,7 +70,7 @@ class Reporters:
             try:
                 one.report(result)
             except Exception as error:  # noqa: BLE001 - scaling goes on, whoever cannot tell of it
-                self._log.error("fault", exc_info=error)
+                self.fault(error)
 
     def fault(self, error: BaseException) -> None:
         """Tell each of a defect."""

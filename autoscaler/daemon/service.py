@@ -184,7 +184,7 @@ class Daemon:
             scales=cluster,
             writer=cluster,
             pods=cluster,
-            reporter=Reporters(reporters, self._log),
+            reporter=Reporters(reporters),
             journal=self._journal,
             leads_since=self._leads_since,
         )

@@ -125,3 +125,59 @@ def test_a_defect_is_told_once_and_tried_again(tmp_path: Path, error: Exception)
     one.write("30s")
     assert [line["event"] for line in one.pass_(4)] == ["reload_failed", "fault"]
     assert [line["event"] for line in one.pass_(2 * RETRY_SECONDS)] == ["reloaded"]
+
+
+def test_files_that_are_written_while_they_are_read_are_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a main file of before and an included one of after nothing ever comes into force."""
+    one = Reloading(tmp_path / "autoscaler.yaml")
+    included = tmp_path / "more.yaml"
+
+    def deploy(period: str) -> None:
+        one.file.write_text(GOOD.format(period=period) + "include: [more.yaml]\n")
+        included.write_text(f"queries: {{q: period {period}}}\n")
+
+    read_bytes, deployed = Path.read_bytes, ["120s"]
+
+    def read(file: Path) -> bytes:
+        content = read_bytes(file)
+        if file == one.file and deployed:
+            deploy(deployed.pop())
+        return content
+
+    deploy("30s")
+    monkeypatch.setattr(Path, "read_bytes", read)
+    one.pass_(1, asked=True)
+    assert one.tries == [120.0]
+    one.pass_(5)
+    assert one.tries == [120.0]
+
+
+@pytest.mark.parametrize("late", ["token", "folder/token"])
+def test_a_file_that_comes_late_needs_nobody(tmp_path: Path, late: str) -> None:
+    """A configuration is refused for a secret that is not there yet, and read again once it is."""
+    one = Reloading(tmp_path / "autoscaler.yaml")
+    named = GOOD.replace("http://p:9090", f"http://p:9090, bearerTokenFile: {late}")
+    one.file.write_text(named.format(period="30s"))
+    assert [line["event"] for line in one.pass_(60)] == ["reload_failed"]
+    (tmp_path / late).parent.mkdir(exist_ok=True)
+    (tmp_path / late).write_text("secret")
+    assert [line["event"] for line in one.pass_(5)] == ["reloaded"]
+    assert one.told()[0] is True
+    (tmp_path / late).write_text("another")
+    assert one.pass_(5) == []
+
+
+def test_what_waits_for_a_restart_is_told_until_it_is_taken_back(tmp_path: Path) -> None:
+    """It is compared with what the daemon was started with, which runs on."""
+    one = Reloading(tmp_path / "autoscaler.yaml")
+
+    def told(period: str, more: str) -> list[str]:
+        one.file.write_text(GOOD.format(period=period) + more)
+        return [line["message"] for line in one.pass_(4) if line["event"] == "needs_restart"]
+
+    late = "listen: 127.0.0.1:9191 -> :9999; this takes effect when the daemon starts again"
+    assert told("15s", "listen: :9999\n") == [late]
+    assert told("30s", "listen: :9999\n") == [late]
+    assert told("30s", "") == []

@@ -11,6 +11,9 @@ from autoscaler.app.ports import SyncResult
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.series import QueryFailure
 from autoscaler.core.writes import Superseded
+from autoscaler.daemon.exposition import Instruments
+from autoscaler.daemon.exposition.reporter import MetricsReporter
+from autoscaler.daemon.exposition.target_states import TargetStates
 from autoscaler.daemon.log_options import LogFormat, LogLevel
 from autoscaler.daemon.logs import configure
 from autoscaler.daemon.reporting import LogReporter, Reporters
@@ -175,17 +178,19 @@ def test_what_the_leader_will_write_is_a_line_at_debug_only() -> None:
 
 
 def test_a_defect_of_one_reporter_keeps_nothing_from_the_others() -> None:
-    """The other is told all the same, and the log has the defect."""
+    """The others are told all the same; the log has the defect, and it is counted."""
     told = Memory(answers={"queue": answer(90.0)}, scales={"shop/a": Scale(2, 2, "app=a")})
     with told.syncer() as syncer:
         syncer.sync([external("shop", "a")], T0, 10.0)
     (result,) = told.results
 
-    class Broken(Memory):
+    class Broken(MetricsReporter):
         def report(self, result: SyncResult) -> None:  # noqa: ARG002
             raise ValueError("a defect")
 
-    log = CapturingLogger()
-    Reporters([Broken(), told], log).report(result)
+    log, instruments = CapturingLogger(), Instruments()
+    broken = Broken(instruments, TargetStates())
+    Reporters([broken, LogReporter(log), told]).report(result)
     assert len(told.results) == 2
-    assert [call.args[0] for call in log.calls] == ["fault"]
+    assert [call.args[0] for call in log.calls if call.method_name == "error"] == ["fault"]
+    assert instruments.registry.get_sample_value("autoscaler_faults_total") == 1

@@ -35,6 +35,7 @@ PROCESS = {
     "process_cpu_seconds_total",
     "process_resident_memory_bytes",
     "process_open_fds",
+    "process_start_time_seconds",
 }
 
 EXPRESSIONS = alert_expressions() | dashboard_expressions()

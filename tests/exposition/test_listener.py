@@ -13,6 +13,7 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.daemon.exposition import Listener, ListenError, Metrics, Site
+from autoscaler.daemon.exposition.listener import MOST_CONNECTIONS
 from autoscaler.daemon.exposition.site import Page
 from autoscaler.daemon.health import REQUIRED, Component, Health
 from tests.controlplane.waiting import wait_until
@@ -109,6 +110,16 @@ def test_readyz_is_json_with_one_entry_for_each_component() -> None:
         "required": False,
         "message": "runs from memory: the disk is full",
     }
+
+
+def test_readyz_takes_a_name_of_whatever_bytes() -> None:
+    """The file of the configuration may be called so; the page stays JSON."""
+    health = Health()
+    health.tell(Component.CONFIGURATION, ok=True, message="caf\udce9.yaml is in force, 0 targets")
+    with listening(site_of(health)) as listener:
+        response, body = get(listener, "/readyz")
+    assert response.status == 503
+    assert json.loads(body)["components"][0]["message"].startswith("caf\udce9.yaml")
 
 
 def test_the_format_and_the_compression_are_those_that_were_asked_for() -> None:
@@ -213,6 +224,19 @@ def test_connections_are_bounded_and_come_free_again() -> None:
             get(listener, "/livez")
         wait_until("both are cut", lambda: len(threads()) == 1)
         assert get(listener, "/livez")[0].status == 200
+
+
+def test_one_client_does_not_keep_the_others_out() -> None:
+    """However many connections it opens and says nothing on, the probe of another is answered."""
+    with listening() as listener, ExitStack() as held:
+        for _ in range(2 * MOST_CONNECTIONS):
+            one = socket.create_connection(
+                (HOST, listener.port), timeout=20, source_address=("127.0.0.2", 0)
+            )
+            held.enter_context(one)
+        wait_until("it has all that it gets", lambda: len(threads()) > 1)
+        for _ in range(3):
+            assert get(listener, "/livez")[0].status == 200
 
 
 def test_it_closes_at_once_whoever_is_connected() -> None:

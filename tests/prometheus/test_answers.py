@@ -1,10 +1,12 @@
 """Answers: what is read of them, and what is no answer, told in a sentence and asked once."""
 
 import math
+import threading
 
 import pytest
 
 from autoscaler import clock
+from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
 from tests.prometheus import faults
 from tests.prometheus.faults import ORDERS, VECTOR, ScriptedServer, Step, answer, error, vector
 from tests.prometheus.reading import answered, ask, failed, reading
@@ -46,6 +48,11 @@ FINAL: list[tuple[str, Step, str]] = [
         "redirect",
         answer("", "302 Found", {"Location": "https://u:p@login.test/start?state=s3cret"}),
         f"{{}} redirects to https://login.test/start (HTTP 302): {FOLLOWED_NOT}",
+    ),
+    (
+        "redirect on the same server",
+        answer("", "302 Found", {"Location": "/login?state=s3cret"}),
+        f"{{}} redirects to /login (HTTP 302): {FOLLOWED_NOT}",
     ),
     (
         "odd redirect",
@@ -199,6 +206,26 @@ def test_partial_answer() -> None:
         outcome = answered(ask(server.url, "x"))
     assert outcome.series == ORDERS.series
     assert outcome.warnings == ("store 2: gone",)
+
+
+def test_partial_answer_of_victoriametrics() -> None:
+    """Its cluster says in a field of its own that a store is out of reach, without a warning."""
+    for flag, warnings in ((True, ("isPartial is true",)), (False, ())):
+        with ScriptedServer(answer({**VECTOR, "isPartial": flag})) as server:
+            outcome = answered(ask(server.url, "x"))
+        assert (outcome.series, outcome.warnings) == (ORDERS.series, warnings)
+
+
+@pytest.mark.parametrize("body", ["<p>Log in", '{"status":"success","da', ""])
+def test_what_is_no_prometheus_does_not_count_as_one(body: str) -> None:
+    """A login page, or half an answer, with status 200 leaves the server unheard."""
+    codes: list[str] = []
+    with ScriptedServer(answer(body)) as server:
+        options, stop = PrometheusOptions(server.url), threading.Event()
+        reader = PrometheusReader(options, stop, on_request=lambda code, _: codes.append(code))
+        failed(reader.query("x", clock.monotonic() + 1))
+        reader.close()
+    assert set(codes) == {""}
 
 
 def test_too_large() -> None:

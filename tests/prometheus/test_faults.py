@@ -197,3 +197,14 @@ def test_stop_ends_the_wait_for_an_answer() -> None:
     for thread in threading.enumerate():
         if thread.name == "prometheus-query":
             thread.join(timeout=5)
+
+
+def test_headers_that_drip_leave_no_thread_behind() -> None:
+    """Who waits no longer ends the request, so that later ones find a thread."""
+    with ScriptedServer(faults.drip("head", 0.05)) as server, reading(server.url) as reader:
+        failed(reader.query("x", clock.monotonic() + 0.5))
+        wait_until("its thread has ended", lambda: not _query_threads())
+
+
+def _query_threads() -> list[threading.Thread]:
+    return [one for one in threading.enumerate() if one.name == "prometheus-query"]

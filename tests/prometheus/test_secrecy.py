@@ -67,6 +67,20 @@ def test_no_half_secret(tmp_path: Path, status: str, before: int) -> None:
     assert "from" not in message
 
 
+@pytest.mark.parametrize("status", ["404 Not Found", "503 Service Unavailable", "200 OK"])
+def test_no_secret_in_the_form_that_a_url_has(status: str) -> None:
+    """A page that repeats the address it was asked for holds the parameters as they were sent."""
+    token = "k+y/pass=word secret"  # noqa: S105 - made up
+
+    def page(peer: faults.Peer) -> None:
+        answer(f"no route for {peer.received.target}", status)(peer)
+
+    with ScriptedServer(page) as server:
+        message = failed(ask(server.url, "x", within=1.0, query_parameters={"key": (token,)}))
+    assert "key=" in message or status == "200 OK"  # whose page is cut before
+    assert "word" not in message
+
+
 def test_no_secret_when_nobody_listens(tmp_path: Path) -> None:
     """The texts of the HTTP libraries, which quote the whole URL, are not repeated."""
     secretive = options(f"http://127.0.0.1:{free_port()}", tmp_path, basic=False)

@@ -86,6 +86,27 @@ def test_client_certificate_rotates(start_prometheus: StartPrometheus, tmp_path:
         assert message == f"the key file {key} cannot be read: No such file or directory"
 
 
+def test_the_systems_authorities_rotate(
+    start_prometheus: StartPrometheus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no CA file is named, the bundle of the environment is read again when it changes."""
+    old, new = (self_signed(tmp_path / name, SERVER_NAME) for name in _folders(tmp_path))
+    bundle = tmp_path / "bundle.crt"
+    shutil.copy(old.certificate, bundle)
+    monkeypatch.setenv("SSL_CERT_FILE", str(bundle))
+    server = start_prometheus(web_config=write_web_config(tmp_path / "web.yml", server=new))
+    with reading(server.url, server_name=SERVER_NAME) as reader:
+        assert "is not trusted" in failed(reader.query("vector(1)", clock.monotonic() + 10))
+        shutil.copy(new.certificate, bundle)
+        answered(reader.query("vector(1)", clock.monotonic() + 10))
+
+
+def _folders(parent: Path) -> list[str]:
+    for name in ("old", "new"):
+        (parent / name).mkdir()
+    return ["old", "new"]
+
+
 def test_token_rotates(tmp_path: Path) -> None:
     """The bearer token is read for every request; what is in no state to be sent is named."""
     file = tmp_path / "token"

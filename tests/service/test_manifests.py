@@ -199,3 +199,9 @@ def test_the_pod_fits_the_daemon() -> None:
     user = re.search(r"^USER (\S+)$", DOCKERFILE.read_text(), re.MULTILINE)
     assert user is not None
     assert user[1] == f"{context['runAsUser']}:{context['runAsGroup']}"
+
+
+def test_a_node_can_be_drained_of_a_single_replica() -> None:
+    """One pod may go at a time, be it one of several, of which the others lead, or the only one."""
+    assert manifest("base/poddisruptionbudget")["spec"]["maxUnavailable"] == 1
+    assert "minAvailable" not in manifest("base/poddisruptionbudget")["spec"]

@@ -63,7 +63,11 @@ def answer_of(subject: str, document: dict[str, object]) -> Answer:
             series = [_series(element) for element in cast("list[_Element]", result)]
     except (TypeError, ValueError, KeyError, AttributeError, OverflowError):
         raise _misshapen(subject, f"the result is no {kind} of floats") from None
-    return Answer(series, _warnings(subject, document.get("warnings")))
+    warnings = _warnings(subject, document.get("warnings"))
+    if document.get("isPartial") is True:
+        # VictoriaMetrics' cluster warns so, and by default answers although a store is away.
+        warnings += ("isPartial is true",)
+    return Answer(series, warnings)
 
 
 def _series(element: _Element) -> Series:

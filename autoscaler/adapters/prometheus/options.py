@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
+from urllib.parse import quote_plus, urlsplit
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _FIELD_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
@@ -70,7 +70,9 @@ class PrometheusOptions:
         """Values that no message may repeat, apart from what the secret files hold."""
         parts = urlsplit(self.url)
         values = [parts.username or "", parts.password or "", *self.headers.values()]
-        values += [value for several in self.query_parameters.values() for value in several]
+        parameters = [value for several in self.query_parameters.values() for value in several]
+        # A page may repeat the URL.
+        values += [*parameters, *(quote_plus(value, errors="replace") for value in parameters)]
         return tuple(value for value in values if len(value) >= _SHORTEST_SECRET)
 
 

@@ -9,12 +9,14 @@ from autoscaler.adapters.prometheus.credentials import read_credentials, redact
 from autoscaler.adapters.prometheus.failures import QueryError, too_slow
 from autoscaler.adapters.prometheus.options import PrometheusOptions
 from autoscaler.adapters.prometheus.session import OnRequest, QuerySession, ask
+from autoscaler.adapters.prometheus.sockets import InHand
 from autoscaler.adapters.prometheus.tls import POOL_SIZE, ConnectionPools
 from autoscaler.adapters.prometheus.tries import GRACE_SECONDS, Tries
 from autoscaler.adapters.prometheus.within import Deadline, Expired, Stopped
 from autoscaler.core.series import Answer, QueryFailure
 
-MOST_BYTES = 256 << 20
+MOST_BYTES = 64 << 20
+"""More, once parsed, takes six times as much: the pod of config/kubernetes has 512 MiB."""
 
 
 class PrometheusReader:
@@ -68,11 +70,16 @@ class PrometheusReader:
         self._pools.close()
 
     def _attempt(self, promql: str, seconds: float) -> Answer:
+        in_hand = InHand()
+
+        def work() -> Answer:
+            in_hand.begin()
+            return self._exchange(promql, seconds)
+
         try:
-            return self._deadline.run(
-                seconds + GRACE_SECONDS, lambda: self._exchange(promql, seconds)
-            )
+            return self._deadline.run(seconds + GRACE_SECONDS, work)
         except Expired:
+            in_hand.cut()  # else its thread would be left behind for as long as a header drips
             raise too_slow(self._subject, seconds) from None
         except Stopped:
             raise QueryError(f"stopping: {self._subject} is not waited for") from None

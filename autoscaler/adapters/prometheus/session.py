@@ -8,6 +8,7 @@ can hold that request's deadline and credentials; the connections are shared and
 """
 
 import ipaddress
+import math
 from collections.abc import Callable
 
 import requests
@@ -113,11 +114,16 @@ class QuerySession(requests.Session):
             "allow_redirects": False,
             "timeout": urllib3.Timeout(total=self._seconds),
         }
-        begun, status = clock.monotonic(), ""
+        begun, ended, status = clock.monotonic(), math.inf, ""
         try:
             with super().send(request, **settings) as response:  # type: ignore[arg-type]  # as given
                 body = self._read(response.raw)
-                status = str(response.status_code)
+            ended = clock.monotonic()
+            if response.status_code != 200 or not body.startswith(_SUCCESS):
+                body = redact_body(body, self._secrets)
+            # A login page with status 200 is no answer of Prometheus, and does not count as one.
+            document = document_of(self._subject, body) if response.status_code == 200 else {}
+            status = str(response.status_code)
         except (
             requests.RequestException,
             urllib3.exceptions.HTTPError,
@@ -128,12 +134,10 @@ class QuerySession(requests.Session):
                 error, self._subject, self._options.host, self._seconds
             ) from None
         finally:
-            self._on_request(status, clock.monotonic() - begun)
-        if response.status_code != 200 or not body.startswith(_SUCCESS):
-            body = redact_body(body, self._secrets)
+            self._on_request(status, min(ended, clock.monotonic()) - begun)
         if response.status_code != 200:
             raise refusal(self._subject, response.status_code, response.headers, body)
-        return WholeAnswer(document_of(self._subject, body))
+        return WholeAnswer(document)
 
     def _read(self, raw: urllib3.BaseHTTPResponse) -> bytes:
         # read1 returns with what has come; read would wait for a whole chunk of a slow drip.

@@ -13,6 +13,7 @@ from requests.adapters import HTTPAdapter
 
 from autoscaler.adapters.prometheus.failures import QueryError
 from autoscaler.adapters.prometheus.options import PrometheusOptions
+from autoscaler.adapters.prometheus.sockets import POOLS
 
 # As many as ask at once: a sync asks from up to 16 threads.
 POOL_SIZE = 16
@@ -42,6 +43,7 @@ class ConnectionPool(HTTPAdapter):
     ) -> None:
         """Make direct connections with our TLS."""
         super().init_poolmanager(connections, maxsize, block, **pool_kwargs, **self._tls)
+        self.poolmanager.pool_classes_by_scheme = POOLS
 
     def proxy_manager_for(
         self,
@@ -49,7 +51,9 @@ class ConnectionPool(HTTPAdapter):
         **proxy_kwargs: Any,
     ) -> Any:
         """Make connections through a proxy with our TLS."""
-        return super().proxy_manager_for(proxy, **proxy_kwargs, **self._tls)
+        manager = super().proxy_manager_for(proxy, **proxy_kwargs, **self._tls)
+        manager.pool_classes_by_scheme = POOLS
+        return manager
 
     def cert_verify(self, conn: object, url: object, verify: object, cert: object) -> None:
         """Leave the context as it is."""
@@ -80,7 +84,8 @@ class ConnectionPools:
         """Return the pool; raises QueryError that names a TLS file which is no use."""
         if not self._options.uses_tls:
             return self._pool_for(None)
-        return self._pool_for({name: _stamp(name, path) for name, path in self._files.items()})
+        stamps = {name: _stamp(name, path) for name, path in self._files.items()}
+        return self._pool_for(stamps | {"system": _system_stamp()})
 
     def close(self) -> None:
         """Close the connections that nobody uses now."""
@@ -135,6 +140,18 @@ def _load(what: str, name: str, load: Callable[[], None]) -> None:
         raise QueryError(f"the {what} {name} cannot be used: {reason.lower()}") from None
     except OSError as error:
         raise QueryError(f"the {what} {name} cannot be read: {error.strerror}") from None
+
+
+def _system_stamp() -> tuple[int, int, int] | None:
+    """Stamp the file of the system's authorities, which a context holds as it was when it was made.
+
+    A folder of them is looked into at each handshake.
+    """
+    path = ssl.get_default_verify_paths().cafile  # nothing where there is no such file
+    try:
+        return _stamp("file of authorities", path) if path else None
+    except QueryError:
+        return None  # gone since
 
 
 def _stamp(what: str, path: str | None) -> tuple[int, int, int] | None:

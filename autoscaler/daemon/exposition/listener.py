@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
 from socketserver import TCPServer
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from prometheus_client.exposition import gzip_accepted
 
@@ -16,6 +16,8 @@ from autoscaler import clock
 from autoscaler.daemon.exposition.site import Page
 
 MOST_CONNECTIONS = 32
+MOST_OF_ONE_CLIENT = 8
+"""So many connections may come from one address, so that no client keeps the probes out."""
 MOST_SECONDS = 10.0
 """How long one connection may last, its request and its answer together."""
 
@@ -38,10 +40,10 @@ class ListenError(Exception):
 class Listener:
     """Answers GET and HEAD, one thread for each connection and one request on each.
 
-    At most ``most_connections`` are open at once, further ones are closed without an answer; none
-    lasts longer than ``most_seconds``.  ``on_fault`` is told what a page raised.  Raises
-    ListenError where the address cannot be listened on; an empty host means all addresses, port 0
-    any free port.
+    At most ``most_connections`` are open at once, `MOST_OF_ONE_CLIENT` of one address; further ones
+    are closed without an answer.  None lasts longer than ``most_seconds``.  ``on_fault`` is told
+    what a page raised.  Raises ListenError where the address cannot be listened on; an empty host
+    means all addresses, port 0 any free port.
     """
 
     def __init__(
@@ -97,6 +99,14 @@ def _listening(host: str, port: int) -> socket.socket:
         raise ListenError(f"cannot listen on {shown} (listen): {_reason(error)}") from None
 
 
+class _Visit(NamedTuple):
+    """A connection that is open: of which address, until when at most, and who answers."""
+
+    client: str
+    until: float
+    thread: threading.Thread
+
+
 class _Server(TCPServer):
     """Accepts connections, gives each a thread, and cuts those that last too long."""
 
@@ -113,7 +123,7 @@ class _Server(TCPServer):
         self._most_connections = most_connections
         self._most_seconds = most_seconds
         self._lock = threading.Lock()
-        self._open: dict[socket.socket, tuple[float, threading.Thread]] = {}
+        self._open: dict[socket.socket, _Visit] = {}
         super().__init__(listening.getsockname(), _Handler, bind_and_activate=False)
         self.socket.close()
         self.socket = listening
@@ -145,9 +155,10 @@ class _Server(TCPServer):
             raise
 
     def verify_request(self, request: Any, client_address: Any) -> bool:  # noqa: ARG002
-        """Take a connection unless there are too many."""
+        """Take a connection unless there are too many, of all clients or of this one."""
         with self._lock:
-            return len(self._open) < self._most_connections
+            of_it = sum(one.client == client_address[0] for one in self._open.values())
+            return len(self._open) < self._most_connections and of_it < MOST_OF_ONE_CLIENT
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Answer on a thread of its own."""
@@ -155,7 +166,8 @@ class _Server(TCPServer):
             target=self._carry_out, args=(request, client_address), name="http-answer", daemon=True
         )
         with self._lock:
-            self._open[request] = (clock.monotonic() + self._most_seconds, thread)
+            until = clock.monotonic() + self._most_seconds
+            self._open[request] = _Visit(client_address[0], until, thread)
         try:
             thread.start()
         except RuntimeError:  # the system has no thread to spare
@@ -165,7 +177,7 @@ class _Server(TCPServer):
         """Cut the connections that lasted too long; called several times a second."""
         now = clock.monotonic()
         with self._lock:
-            late = [one for one, (until, _) in self._open.items() if until <= now]
+            late = [one for one, visit in self._open.items() if visit.until <= now]
         for one in late:
             _cut(one)
 
@@ -176,8 +188,8 @@ class _Server(TCPServer):
         for one in connections:
             _cut(one)
         until = clock.monotonic() + _CLOSE_SECONDS
-        for _, thread in connections.values():
-            thread.join(max(0.0, until - clock.monotonic()))
+        for visit in connections.values():
+            visit.thread.join(max(0.0, until - clock.monotonic()))
 
     def _carry_out(self, request: socket.socket, client_address: object) -> None:
         try:

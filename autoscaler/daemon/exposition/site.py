@@ -70,7 +70,7 @@ class Site:
                 for one in components
             ],
         }
-        text = json.dumps(body, indent=2, ensure_ascii=False) + "\n"
+        text = json.dumps(body, indent=2) + "\n"
         return Page(200 if ready else 503, "application/json", [text.encode()])
 
 
