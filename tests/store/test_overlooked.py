@@ -1,6 +1,7 @@
 """A target that nothing was decided about for a while before a restart, though others went on."""
 
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +12,6 @@ import pytest
 from autoscaler.adapters.store import Store
 from autoscaler.app.histories import Histories
 from autoscaler.daemon import memory
-from autoscaler.daemon.memory import open_memory
 from tests.app.world import external
 from tests.store.histories import decision, nth
 from tests.store.opening import LONG, PATIENT, Time, running
@@ -19,6 +19,22 @@ from tests.store.opening import LONG, PATIENT, Time, running
 PERIOD = 15.0
 HUNG, WELL = external("shop", "hung"), external("shop", "well")
 RESTART = 5.0
+
+
+@contextmanager
+def restarted(
+    directory: Path, time: Time, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[memory.Memory]:
+    """Open what an earlier run kept, as the daemon does."""
+    monkeypatch.setattr(
+        memory, "Store", lambda folder, say: Store(folder, say, time.clocks, PATIENT)
+    )
+    config: Any = SimpleNamespace(state_directory=directory, targets=(HUNG, WELL))
+    nobody: Any = SimpleNamespace(
+        state=lambda *_: None, resumed=lambda _: None, ask_for_store_errors=lambda _: None
+    )
+    with ExitStack() as stack:
+        yield memory.open_memory(config, nobody, nobody, stack)
 
 
 def test_when_each_was_decided_last_is_known(tmp_path: Path) -> None:
@@ -46,15 +62,8 @@ def test_it_goes_on_as_if_it_had_been_absent(
         time.pass_(periods * PERIOD)
         store.keep([(WELL.key, nth(3), replace(decision(3), time=time.wall))])
     time.pass_(RESTART)
-    monkeypatch.setattr(
-        memory, "Store", lambda folder, say: Store(folder, say, time.clocks, PATIENT)
-    )
-    config: Any = SimpleNamespace(state_directory=tmp_path, targets=(HUNG, WELL))
-    nobody: Any = SimpleNamespace(
-        state=lambda *_: None, resumed=lambda _: None, ask_for_store_errors=lambda _: None
-    )
-    with ExitStack() as stack:
-        known = open_memory(config, nobody, nobody, stack).known
+    with restarted(tmp_path, time, monkeypatch) as opened:
+        known = opened.known
     assert HUNG.sync_period == WELL.sync_period == PERIOD
     assert {key: history.unobserved for key, history in known.items()} == {
         HUNG.key: unobserved,
@@ -86,18 +95,10 @@ def test_a_second_restart_before_its_first_sync_frees_nothing(
     with running(tmp_path, time=time) as (store, _):
         both = [(one.key, nth(1), replace(decision(1), time=time.wall)) for one in (HUNG, WELL)]
         store.keep(both)
-    monkeypatch.setattr(
-        memory, "Store", lambda folder, say: Store(folder, say, time.clocks, PATIENT)
-    )
-    config: Any = SimpleNamespace(state_directory=tmp_path, targets=(HUNG, WELL))
-    nobody: Any = SimpleNamespace(
-        state=lambda *_: None, resumed=lambda _: None, ask_for_store_errors=lambda _: None
-    )
     time.boot_id = "another boot"
     for _ in range(2):
         time.pass_(RESTART)
-        with ExitStack() as stack:
-            opened = open_memory(config, nobody, nobody, stack)
+        with restarted(tmp_path, time, monkeypatch) as opened:
             assert opened.known[HUNG.key].unobserved
             journal: Any = opened.journal
             journal.keep([(WELL.key, nth(3), replace(decision(3), time=time.wall))])
