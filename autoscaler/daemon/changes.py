@@ -74,7 +74,7 @@ class FileWatch:
             return self._sources.digests.get(path)
         try:
             return digest(path.read_bytes())
-        except OSError:
+        except (OSError, ValueError):  # of a name that no file can have
             return None
 
 

@@ -107,7 +107,7 @@ def _tell(log: FilteringBoundLogger, comparison: Comparison) -> None:
     log.info(
         "reloaded",
         message="nothing has changed"
-        if comparison == Comparison()
+        if replace(comparison, at_restart=()) == Comparison()
         else "the new configuration is in force",
         added=len(comparison.added),
         removed=len(comparison.removed),

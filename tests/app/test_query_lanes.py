@@ -1,5 +1,6 @@
 """Whose turn it is where there is no time for all queries."""
 
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -7,6 +8,7 @@ from concurrent.futures import wait
 from contextlib import ExitStack, closing
 
 from autoscaler import clock
+from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
 from autoscaler.app.query_lanes import NO_TURN, QueryLanes
 from autoscaler.core.series import Answer, QueryFailure
 from tests.app.world import answer
@@ -113,3 +115,16 @@ def test_who_was_cut_short_late_comes_first_the_next_time() -> None:
             if answered == set(queries):
                 break
     assert answered == set(queries)
+
+
+def test_who_gave_up_just_before_the_end_was_cut_short_too() -> None:
+    """The reader of metrics is back a moment before the end, with what it knows of the delay."""
+    silent = socket.create_server(("127.0.0.1", 0))
+    with silent, closing(QueryLanes(0.0)) as lanes:
+        options = PrometheusOptions(f"http://127.0.0.1:{silent.getsockname()[1]}")
+        reader = PrometheusReader(options, threading.Event())
+        now = clock.monotonic()
+        outcome = lanes._ask(reader, "late", now - 5.0, now + 1.0)
+        assert isinstance(outcome, QueryFailure)
+        assert lanes.by_turn(["late", "new"]) == ["late", "new"]
+        assert lanes._turns.urgency("late") == lanes._turns.urgency("new")

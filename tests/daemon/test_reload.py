@@ -177,7 +177,22 @@ def test_what_waits_for_a_restart_is_told_until_it_is_taken_back(tmp_path: Path)
         one.file.write_text(GOOD.format(period=period) + more)
         return [line["message"] for line in one.pass_(4) if line["event"] == "needs_restart"]
 
+    def reloaded() -> str:
+        (line,) = (line for line in one.pass_(1, asked=True) if line["event"] == "reloaded")
+        return str(line["message"])
+
     late = "listen: 127.0.0.1:9191 -> :9999; this takes effect when the daemon starts again"
     assert told("15s", "listen: :9999\n") == [late]
     assert told("30s", "listen: :9999\n") == [late]
+    assert reloaded() == "nothing has changed"
     assert told("30s", "") == []
+
+
+def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path) -> None:
+    """The daemon goes on with the configuration before."""
+    one = Reloading(tmp_path / "autoscaler.yaml")
+    named = GOOD.replace("http://p:9090", 'http://p:9090, bearerTokenFile: "a\\0b"')
+    one.file.write_text(named.format(period="30s"))
+    assert [line["event"] for line in one.pass_(5)] == ["reload_failed"]
+    one.write("30s")
+    assert [line["event"] for line in one.pass_(4)] == ["reloaded"]

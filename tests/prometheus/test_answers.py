@@ -55,6 +55,16 @@ FINAL: list[tuple[str, Step, str]] = [
         f"{{}} redirects to /login (HTTP 302): {FOLLOWED_NOT}",
     ),
     (
+        "redirect to the start",
+        answer("", "302 Found", {"Location": "/"}),
+        f"{{}} redirects to / (HTTP 302): {FOLLOWED_NOT}",
+    ),
+    (
+        "redirect without a location",
+        answer("", "302 Found"),
+        f"{{}} redirects to nowhere (HTTP 302): {FOLLOWED_NOT}",
+    ),
+    (
         "odd redirect",
         answer("", "301 Moved Permanently", {"Location": "http://[bad"}),
         f"{{}} redirects to nowhere (HTTP 301): {FOLLOWED_NOT}",

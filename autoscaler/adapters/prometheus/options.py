@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import quote_plus, urlsplit
+from urllib.parse import quote_plus, urlsplit, urlunsplit
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _FIELD_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
@@ -79,7 +79,7 @@ class PrometheusOptions:
 def without_secrets(url: str) -> str:
     """Return a URL's scheme, host, port and path: no user, password, parameters or fragment.
 
-    Empty for what is no URL.
+    One without a host may be a path.  Empty for what is no URL.
     """
     try:
         parts = urlsplit(url)
@@ -87,4 +87,5 @@ def without_secrets(url: str) -> str:
     except ValueError:
         # The text of the error quotes the URL.
         return ""
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}".rstrip("/")
+    shown = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    return shown.rstrip("/") if parts.netloc else shown

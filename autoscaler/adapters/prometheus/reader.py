@@ -15,8 +15,8 @@ from autoscaler.adapters.prometheus.tries import GRACE_SECONDS, Tries
 from autoscaler.adapters.prometheus.within import Deadline, Expired, Stopped
 from autoscaler.core.series import Answer, QueryFailure
 
-MOST_BYTES = 64 << 20
-"""More, once parsed, takes six times as much: the pod of config/kubernetes has 512 MiB."""
+MOST_BYTES = 16 << 20
+"""Once parsed that takes up to thirteen times as much: the pod of config/kubernetes has 512 MiB."""
 
 
 class PrometheusReader:

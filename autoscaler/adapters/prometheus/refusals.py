@@ -72,8 +72,7 @@ def _sentence(subject: str, status: int, error_type: str, text: str) -> str:
 def _redirect(subject: str, status: int, headers: Mapping[str, str]) -> QueryError:
     # Not followed: a client would turn the POST into a GET without the query, or carry the
     # credentials to another host; behind it there is mostly a login page.
-    # One without a host is a path on the same server.
-    location = without_secrets(headers.get("Location", "")).removeprefix("://") or "nowhere"
+    location = without_secrets(headers.get("Location", "")) or "nowhere"
     return QueryError(
         f"{subject} redirects to {one_line(location, _LONGEST_FOREIGN_TEXT)} (HTTP {status}):"
         " redirects are not followed; the URL should name the final address"

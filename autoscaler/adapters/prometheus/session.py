@@ -22,7 +22,7 @@ from autoscaler.adapters.prometheus.answers import document_of
 from autoscaler.adapters.prometheus.credentials import Credentials, redact_body
 from autoscaler.adapters.prometheus.failures import QueryError, connection_failure, too_slow
 from autoscaler.adapters.prometheus.options import PrometheusOptions
-from autoscaler.adapters.prometheus.refusals import refusal
+from autoscaler.adapters.prometheus.refusals import prometheus_error, refusal
 
 # How every answer of Prometheus starts whose text no failure will quote.
 _SUCCESS = b'{"status":"success"'
@@ -30,7 +30,10 @@ _CHUNK_BYTES = 65_536
 _NO_RETRIES = urllib3.Retry(total=0)
 
 OnRequest = Callable[[str, float], None]
-"""Is told the HTTP status of each request, empty where none came, and the seconds it took."""
+"""Is told the HTTP status of each request, and the seconds it took.
+
+The status is empty where no answer came, or none that can be read.
+"""
 
 
 class WholeAnswer(requests.Response):
@@ -122,7 +125,12 @@ class QuerySession(requests.Session):
             if response.status_code != 200 or not body.startswith(_SUCCESS):
                 body = redact_body(body, self._secrets)
             # A login page with status 200 is no answer of Prometheus, and does not count as one.
-            document = document_of(self._subject, body) if response.status_code == 200 else {}
+            try:
+                document = document_of(self._subject, body) if response.status_code == 200 else {}
+            except QueryError:
+                # Refused for what the query says, it was answered all the same.
+                status = "200" if prometheus_error(body)[0] else ""
+                raise
             status = str(response.status_code)
         except (
             requests.RequestException,

@@ -3,6 +3,7 @@
 import socket
 import threading
 from contextlib import suppress
+from typing import Any
 
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
@@ -12,9 +13,10 @@ _current = threading.local()
 
 
 class InHand:
-    """One request's socket, from when its answer is awaited."""
+    """One request's socket, from when its answer is awaited until others may use it."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._socket: socket.socket | None = None
 
     def begin(self) -> None:
@@ -22,15 +24,18 @@ class InHand:
         _current.request = self
 
     def takes(self, sock: socket.socket | None) -> None:
-        """Take in the socket on which an answer is awaited."""
-        self._socket = sock
+        """Take in the socket on which an answer is awaited; None once it is not ours any more."""
+        with self._lock:
+            self._socket = sock
 
     def cut(self) -> None:
         """End the request: its thread notices at once, however its header drips."""
-        if self._socket is not None:
-            with suppress(OSError):
+        with self._lock, suppress(OSError):
+            # TLS within the TLS of a proxy is no socket, but has one.
+            sock = getattr(self._socket, "socket", self._socket)
+            if sock is not None:
                 # Not by the TLS layer, which the other thread is in.
-                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+                socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 
 def _awaited(sock: socket.socket | None) -> None:
@@ -46,6 +51,10 @@ class _Connection(HTTPConnection):
 
 
 class _TlsConnection(HTTPSConnection):
+    def _tunnel(self) -> None:
+        _awaited(self.sock)  # a proxy answers first
+        super()._tunnel()
+
     def getresponse(self) -> HTTPResponse:  # type: ignore[override] # as urllib3's own
         _awaited(self.sock)
         return super().getresponse()
@@ -54,9 +63,17 @@ class _TlsConnection(HTTPSConnection):
 class _Pool(HTTPConnectionPool):
     ConnectionCls = _Connection
 
+    def _put_conn(self, conn: Any) -> None:
+        _awaited(None)  # from now on another request may use it
+        super()._put_conn(conn)
+
 
 class _TlsPool(HTTPSConnectionPool):
     ConnectionCls = _TlsConnection
+
+    def _put_conn(self, conn: Any) -> None:
+        _awaited(None)  # from now on another request may use it
+        super()._put_conn(conn)
 
 
 POOLS = {"http": _Pool, "https": _TlsPool}

@@ -87,7 +87,8 @@ WRITES = _counter(
 
 PROMETHEUS_REQUEST_DURATION = _histogram(
     "prometheus_request_duration_seconds",
-    "Requests to Prometheus, each try by itself, by HTTP status; error where no answer came.",
+    "Requests to Prometheus, each try by itself, by HTTP status; error where no answer came"
+    " that can be read.",
     _REQUEST_BUCKETS,
     "code",
 )

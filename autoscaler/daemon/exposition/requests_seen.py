@@ -17,7 +17,7 @@ class RequestsSeen:
         self._health = health
 
     def prometheus(self, code: str, seconds: float) -> None:
-        """Take in a request to Prometheus; an empty code means that no answer came."""
+        """Take in a request to Prometheus; an empty code: no answer came that can be read."""
         self._instruments.prometheus_request(code or NO_ANSWER, seconds)
         answered = code in _PROMETHEUS_ANSWERS
         self._health.heard(Component.PROMETHEUS, None if answered else _problem(code))
