@@ -139,7 +139,7 @@ def _print_table(results: Sequence[SyncResult]) -> None:
     console = Console(markup=False, emoji=False)
     if not console.is_terminal:
         # A pipe has no width of its own; narrow columns would cut words that grep looks for.
-        console = Console(width=_PLAIN_WIDTH, markup=False, emoji=False)
+        console.width = _PLAIN_WIDTH
     console.print(table)
 
 

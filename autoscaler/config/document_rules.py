@@ -67,21 +67,24 @@ def _credentials(prometheus: object) -> Iterator[Finding]:
 
 
 def _files(document: object, folder: Path) -> Iterator[Finding]:
-    for keys in _FILES:
-        name = child(document, *keys)
-        if isinstance(name, str) and name.strip():
-            fault = _fault_of(name, absolute(name, folder))
-            if fault is not None:
-                yield Finding(keys, fault, show_value=False)
+    for keys, _, fault in _faulty(document, folder):
+        yield Finding(keys, fault, show_value=False)
 
 
 def unusable_files(document: object, folder: Path) -> list[Path]:
     """Return the files that the document names and that cannot be used, as they may be later."""
-    named = (child(document, *keys) for keys in _FILES)
-    paths = (
-        (name, absolute(name, folder)) for name in named if isinstance(name, str) and name.strip()
-    )
-    return [path for name, path in paths if _fault_of(name, path) is not None]
+    return [path for _, path, _ in _faulty(document, folder)]
+
+
+def _faulty(document: object, folder: Path) -> Iterator[tuple[tuple[str, ...], Path, str]]:
+    """Yield the place, the path and the fault of each."""
+    for keys in _FILES:
+        name = child(document, *keys)
+        if isinstance(name, str) and name.strip():
+            path = absolute(name, folder)
+            fault = _fault_of(name, path)
+            if fault is not None:
+                yield keys, path, fault
 
 
 def _fault_of(name: str, path: Path) -> str | None:

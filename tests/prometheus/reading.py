@@ -47,3 +47,8 @@ def failed(outcome: Answer | QueryFailure) -> str:
     """Return the failure's message; an answer fails the test."""
     assert isinstance(outcome, QueryFailure), outcome
     return outcome.message
+
+
+def query_threads() -> list[threading.Thread]:
+    """Return the threads that wait for answers now."""
+    return [one for one in threading.enumerate() if one.name == "prometheus-query"]

@@ -12,7 +12,7 @@ from tests.controlplane.process import free_port
 from tests.controlplane.waiting import SetByTheFirstWait, wait_until
 from tests.prometheus import faults
 from tests.prometheus.faults import ORDERS, ScriptedServer, Step, answer, error
-from tests.prometheus.reading import ask, failed, reading
+from tests.prometheus.reading import ask, failed, query_threads, reading
 
 # A deadline is met if the call returns this much after it, on a machine that does other things.
 SLACK_SECONDS = 3.0
@@ -194,17 +194,12 @@ def test_stop_ends_the_wait_for_an_answer() -> None:
         message = failed(reader.query("x", clock.monotonic() + 60))
         assert time.monotonic() - begin < SLACK_SECONDS
         assert message == f"stopping: Prometheus at {server.url} is not waited for"
-    for thread in threading.enumerate():
-        if thread.name == "prometheus-query":
-            thread.join(timeout=5)
+    for thread in query_threads():
+        thread.join(timeout=5)
 
 
 def test_headers_that_drip_leave_no_thread_behind() -> None:
     """Who waits no longer ends the request, so that later ones find a thread."""
     with ScriptedServer(faults.drip("head", 0.05)) as server, reading(server.url) as reader:
         failed(reader.query("x", clock.monotonic() + 0.5))
-        wait_until("its thread has ended", lambda: not _query_threads())
-
-
-def _query_threads() -> list[threading.Thread]:
-    return [one for one in threading.enumerate() if one.name == "prometheus-query"]
+        wait_until("its thread has ended", lambda: not query_threads())

@@ -15,7 +15,7 @@ from autoscaler.core.series import Answer
 from tests.controlplane.waiting import wait_until
 from tests.prometheus import faults
 from tests.prometheus.faults import ScriptedServer
-from tests.prometheus.reading import failed, reading
+from tests.prometheus.reading import failed, query_threads, reading
 
 BODY = b'{"status":"success","data":{"resultType":"scalar","result":[1,"1"]}}'
 
@@ -75,15 +75,11 @@ def test_a_proxy_whose_answer_drips_leaves_no_thread_behind(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It is asked for a tunnel first, and answers with a header, too."""
-
-    def threads() -> list[threading.Thread]:
-        return [one for one in threading.enumerate() if one.name == "prometheus-query"]
-
     with ScriptedServer(faults.drip("head", 0.05)) as proxy:
         monkeypatch.setenv("https_proxy", proxy.url)
         with reading("https://prometheus.test") as reader:
             failed(reader.query("x", clock.monotonic() + 0.5))
-            wait_until("its thread has ended", lambda: not threads())
+            wait_until("its thread has ended", lambda: not query_threads())
 
 
 def test_tls_within_the_tls_of_a_proxy_is_cut() -> None:

@@ -13,6 +13,7 @@ from autoscaler.adapters.prometheus.tries import Tries
 from autoscaler.adapters.prometheus.within import Deadline, Expired, Stopped
 from autoscaler.core.series import Answer
 from tests.controlplane.waiting import wait_until
+from tests.prometheus.reading import query_threads
 
 
 def test_outcome() -> None:
@@ -63,9 +64,8 @@ def test_stop(*, busy: bool) -> None:
     assert time.monotonic() - begin < 20.0
     timer.join()
     release.set()
-    for thread in threading.enumerate():
-        if thread.name == "prometheus-query":
-            thread.join(timeout=10)
+    for thread in query_threads():
+        thread.join(timeout=10)
 
 
 class _Body(bytearray):

@@ -50,14 +50,10 @@ class _Connection(HTTPConnection):
         return super().getresponse()
 
 
-class _TlsConnection(HTTPSConnection):
+class _TlsConnection(_Connection, HTTPSConnection):
     def _tunnel(self) -> None:
         _awaited(self.sock)  # a proxy answers first
         super()._tunnel()
-
-    def getresponse(self) -> HTTPResponse:  # type: ignore[override] # as urllib3's own
-        _awaited(self.sock)
-        return super().getresponse()
 
 
 class _Pool(HTTPConnectionPool):
@@ -68,12 +64,8 @@ class _Pool(HTTPConnectionPool):
         super()._put_conn(conn)
 
 
-class _TlsPool(HTTPSConnectionPool):
+class _TlsPool(_Pool, HTTPSConnectionPool):
     ConnectionCls = _TlsConnection
-
-    def _put_conn(self, conn: Any) -> None:
-        _awaited(None)  # from now on another request may use it
-        super()._put_conn(conn)
 
 
 POOLS = {"http": _Pool, "https": _TlsPool}
