@@ -25,17 +25,22 @@ def steady() -> float:
 
 
 class Steps:
-    """Notices that the Unix time was set: it moved otherwise than the steady seconds did."""
+    """Notices that the Unix time was set: it moved otherwise than the steady seconds did.
+
+    Whoever moves with the clock moves by the same seconds, so that instants of different parts of
+    the program keep their distance.
+    """
 
     def __init__(self, wall_now: float, steady_now: float) -> None:
         self._offset = wall_now - steady_now
+        self._total = 0.0
         self._lock = threading.Lock()
 
-    def take(self, wall_now: float, steady_now: float) -> float:
-        """Return by how many seconds the clock was set since the last call; 0 for less than 1."""
+    def total(self, wall_now: float, steady_now: float) -> float:
+        """Return by how many seconds the clock was set so far; less than 1 is drift."""
         with self._lock:
             step = wall_now - steady_now - self._offset
-            if abs(step) < _SMALLEST_STEP_SECONDS:
-                return 0.0
-            self._offset += step
-            return step
+            if abs(step) >= _SMALLEST_STEP_SECONDS:
+                self._offset += step
+                self._total += step
+            return self._total

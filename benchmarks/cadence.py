@@ -17,7 +17,7 @@ import structlog
 
 from autoscaler import clock
 from autoscaler.app.ports import SyncResult, World
-from autoscaler.app.slots import slots_of
+from autoscaler.app.slots import Slot, slots_of
 from autoscaler.app.sync import Syncer
 from autoscaler.core.observation import Pod, Scale, Unavailable
 from autoscaler.core.spec import Flags, ScaleTargetRef
@@ -74,14 +74,14 @@ def measure(targets: int, seconds: float) -> dict[float, list[float]]:
     ports = World(world, world, world, world, world, world)
     threading.Timer(seconds, stop.set).start()
     with Syncer(Flags(), ports, stop) as syncer:
-        ticks = [
-            Tick(
-                lambda slot=slot: syncer.sync(slot.targets, clock.wall(), slot.period),  # type: ignore[misc] # bound now
-                slot.period,
-                slot.offset,
-            )
-            for slot in slots_of(fleet)
-        ]
+
+        def tick(slot: Slot) -> Tick:
+            def call(due: float) -> None:
+                syncer.sync(slot.targets, clock.wall(), slot.period, due=due)
+
+            return Tick(call, slot.period, slot.offset)
+
+        ticks = [tick(slot) for slot in slots_of(fleet)]
         with Schedule(stop, structlog.get_logger(), Punctuality()) as schedule:
             schedule.swap(ticks)
             stop.wait()

@@ -20,17 +20,12 @@ class Histories:
     with: it reads and writes histories by the clock ``as_of`` its beginning.
     """
 
-    def __init__(
-        self, journal: Journal, known: Mapping[str, History], began: tuple[float, float]
-    ) -> None:
-        """Go on with ``known``, which are by the clock of an instant.
-
-        ``began`` is that instant by `clock.wall` and by `clock.steady`.
-        """
+    def __init__(self, journal: Journal, known: Mapping[str, History], steps: clock.Steps) -> None:
+        """Go on with ``known``, which are by the clock at the beginning of ``steps``."""
         self._journal = journal
         self._by_target = dict(known)
         self._lock = threading.Lock()
-        self._steps = clock.Steps(*began)
+        self._steps = steps
         self._moved = 0.0
 
     @property
@@ -41,9 +36,10 @@ class Histories:
     def follow_clock(self, wall: float, steady: float) -> tuple[float, float]:
         """Move with the clock if it was set; return by how many seconds it was, and `as_of`."""
         with self._lock:
-            step = self._steps.take(wall, steady)
+            total = self._steps.total(wall, steady)
+            step = total - self._moved
             if step:
-                self._moved += step
+                self._moved = total
                 for key, history in self._by_target.items():
                     self._by_target[key] = shifted(history, step)
                 self._journal.shift(step)

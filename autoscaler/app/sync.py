@@ -11,7 +11,7 @@ from autoscaler.app.overlaps import Overlaps
 from autoscaler.app.ports import World
 from autoscaler.app.query_lanes import QueryLanes
 from autoscaler.app.shared import Shared
-from autoscaler.app.sync_run import SyncRun
+from autoscaler.app.sync_run import SyncRun, SyncTimes
 from autoscaler.app.urgency import UrgentFirst
 from autoscaler.core.history import History
 from autoscaler.core.spec import Flags
@@ -27,8 +27,8 @@ class Syncer:
     """Syncs targets, and carries each one's history from one sync to the next.
 
     ``stop`` ends syncs early: writes in hand are finished, nothing new is begun.  Syncs of
-    different targets may run at the same time.  ``known`` are the histories to go on with,
-    as of the instant ``began``, by `clock.wall` and by `clock.steady`.
+    different targets may run at the same time.  ``known`` are the histories to go on with, by
+    the clock at the beginning of ``steps``.
     """
 
     def __init__(
@@ -39,10 +39,10 @@ class Syncer:
         writes_per_second: float = WRITES_PER_SECOND,
         slow_seconds: float = 2.0,
         known: Mapping[str, History] | None = None,
-        began: tuple[float, float] | None = None,
+        steps: clock.Steps | None = None,
     ) -> None:
         self.histories = Histories(
-            world.journal, known or {}, began or (clock.wall(), clock.steady())
+            world.journal, known or {}, steps or clock.Steps(clock.wall(), clock.steady())
         )
         self._shared = Shared(
             flags=flags,
@@ -82,15 +82,23 @@ class Syncer:
         self._shared = replace(shared, flags=flags, world=world)
 
     def sync(
-        self, targets: Sequence[Target], now: float, budget: float, steady: float | None = None
+        self,
+        targets: Sequence[Target],
+        now: float,
+        budget: float,
+        *,
+        steady: float | None = None,
+        due: float | None = None,
     ) -> None:
-        """Sync every target once, as of the Unix time ``now``, within ``budget`` seconds.
+        """Sync every target once, from the Unix time ``now`` on, within ``budget`` seconds.
 
-        If the clock was set since the last sync, which ``steady`` (of `clock.steady`, at ``now``)
-        shows, windows and periods move with it.
+        ``due`` is when the sync ought to have begun, by default ``now``.  If the clock was set
+        since the last sync, which ``steady`` (of `clock.steady`, at ``now``) shows, windows and
+        periods move with it.
         """
         seconds = clock.steady() if steady is None else steady
         step, as_of = self.histories.follow_clock(now, seconds)
         if step:
             self._shared.world.reporter.clock_set(step)
-        SyncRun(self._shared, targets, now, as_of, seconds, budget).run()
+        times = SyncTimes(now, now if due is None else due, as_of, seconds, budget)
+        SyncRun(self._shared, targets, times).run()

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 
 from autoscaler import clock
 from autoscaler.app.completions import Completions
@@ -20,6 +21,7 @@ from autoscaler.app.urgency import urgency
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import Decision, Outcome
 from autoscaler.core.history import History, unobserved_after
+from autoscaler.core.instants import instants_of
 from autoscaler.core.observation import Observation, Scale, Unavailable
 from autoscaler.core.pending import intend
 from autoscaler.core.readings import read
@@ -48,28 +50,32 @@ class _Job:
     ambiguous_with: tuple[str, ...] = ()
 
 
+class SyncTimes(NamedTuple):
+    """When a sync begins and was due (Unix seconds), and how many seconds it may take.
+
+    ``steady`` is when it begins by `clock.steady`, ``as_of`` names the clock as it is set then
+    (`Histories.as_of`): one that is set later concerns only the syncs after this.
+    """
+
+    now: float
+    due: float
+    as_of: float
+    steady: float
+    budget: float
+
+
 class SyncRun:
     """One run of `Syncer.sync`.  Its methods run on one thread; calls that wait do not."""
 
-    def __init__(
-        self,
-        shared: Shared,
-        targets: Sequence[Target],
-        now: float,
-        as_of: float,
-        steady: float,
-        budget: float,
-    ) -> None:
+    def __init__(self, shared: Shared, targets: Sequence[Target], times: SyncTimes) -> None:
         self.shared = shared
         self.world = shared.world
-        self.now = now
-        # A clock that is set while this runs concerns only what comes after it.
-        self.as_of = as_of
-        self.steady = steady
+        self.times = times
+        self.as_of = times.as_of
         self.begun = clock.monotonic()
-        self.scale_deadline = self.begun + budget * _SCALE_SHARE
-        self.read_deadline = self.begun + budget * _READ_SHARE
-        self.write_deadline = self.begun + budget
+        self.scale_deadline = self.begun + times.budget * _SCALE_SHARE
+        self.read_deadline = self.begun + times.budget * _READ_SHARE
+        self.write_deadline = self.begun + times.budget
         self.completions = Completions()
         self.jobs = [
             _Job(target, len({query.promql for query in target.queries}) + 1) for target in targets
@@ -200,16 +206,19 @@ class SyncRun:
         target, shared = job.target, self.shared
         if shared.stop.is_set():
             return
+        steady = self.times.steady
         previous = unobserved_after(
             shared.histories.get(target.key, self.as_of),
-            self.steady - shared.looked.get(target.key, self.steady),
+            steady - shared.looked.get(target.key, steady),
             target.sync_period,
         )
-        shared.looked[target.key] = self.steady
-        seen = self._observation(job)
-        decision, history = decide(target.spec, shared.flags, seen, previous, self.now)
+        shared.looked[target.key] = steady
+        now = self.times.now + (clock.monotonic() - self.begun)
+        stamp, now = instants_of(self.times.due, now, target.sync_period)
+        seen = self._observation(job, now)
+        decision, history = decide(target.spec, shared.flags, seen, previous, now, stamp)
         if isinstance(job.scale, Scale):
-            shared.seen[target.key] = self.steady
+            shared.seen[target.key] = steady
         shared.histories.put(target.key, history, self.as_of)
         if decision.outcome is not Outcome.OK:
             self.failed += 1
@@ -250,11 +259,11 @@ class SyncRun:
             lambda error: WriteFailed(self._fault(error), unknown=error is not None),
         )
 
-    def _observation(self, job: _Job) -> Observation:
+    def _observation(self, job: _Job, now: float) -> Observation:
         pods = job.pods if isinstance(job.pods, tuple) else ()
         target, ref = job.target, job.target.spec.scale_target_ref
         readings = tuple(
-            read(metric, query, self.answers[query.promql], target.namespace, pods, self.now)
+            read(metric, query, self.answers[query.promql], target.namespace, pods, now)
             for metric, query in zip(target.spec.metrics, target.queries, strict=True)
         )
         controller = self.world.at_hand.controller_at_hand(target.namespace, ref)

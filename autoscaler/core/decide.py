@@ -58,13 +58,15 @@ def decide(
     observation: Observation,
     history: History,
     now: float,
+    stamp: float | None = None,
 ) -> tuple[Decision, History]:
     """Decide what one target's replicas ought to be at the instant ``now`` (Unix seconds).
 
-    Returns the decision and the history to carry on with.  Nothing is written yet: where the
-    decision says ``rescale``, the write's outcome goes to `settle` or `settle_failure`.
+    What is remembered of this sync is remembered as of ``stamp`` (`instants_of`), by default as
+    of ``now``.  Returns the decision and the history to carry on with.  Nothing is written yet:
+    where the decision says ``rescale``, the write's outcome goes to `settle` or `settle_failure`.
     """
-    return _Reconcile(spec, flags, observation, history, now).run()
+    return _Reconcile(spec, flags, observation, history, now, stamp).run()
 
 
 class _Reconcile:
@@ -77,12 +79,14 @@ class _Reconcile:
         observation: Observation,
         history: History,
         now: float,
+        stamp: float | None,
     ) -> None:
         self.spec = spec
         self.flags = flags
         self.observation = observation
         self.history = history
         self.now = now
+        self.stamp = now if stamp is None else stamp
         self.notes = Notes(history.conditions, now)
         self.tolerance = tolerance_of(spec, flags)
         self.foreign: ForeignChange | None = None
@@ -106,7 +110,7 @@ class _Reconcile:
             # ends before what happened last.
             oldest = self.now - max(LONGEST_WINDOW_SECONDS, self.flags.downscale_stabilization)
             known = tuple(one for one in self.history.recommendations or () if one.time > oldest)
-            found = Recommendation(current, self.now, first=True)
+            found = Recommendation(current, self.stamp, first=True)
             self.history = replace(self.history, recommendations=(*known, found), unobserved=False)
         if current > 0 and self.history.zeroed_by_us:
             self.history = replace(self.history, zeroed_by_us=False)
@@ -212,7 +216,7 @@ class _Reconcile:
             reason = f"{combined.winner} above target"
         elif desired < current:
             reason = ALL_BELOW
-        rules = Normalizer(self.spec, self.flags, self.now)
+        rules = Normalizer(self.spec, self.flags, self.now, self.stamp)
         stabilized, self.history = rules.stabilize(current, desired, self.history, self.notes)
         limited = rules.limit(current, stabilized.after, self.history, self.notes)
         return self._finish(
@@ -242,6 +246,7 @@ class _Reconcile:
             outcome, desired = self._hold(), None
         decision = Decision(
             time=self.now,
+            stamp=self.stamp,
             zone=zone,
             outcome=outcome,
             scale=scale,

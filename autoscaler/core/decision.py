@@ -183,12 +183,14 @@ class Event:
 class Decision:
     """All of one decision.  Every log line, table, event and page is rendered from it.
 
+    ``time`` is the instant of the decision, and ``stamp`` the one as of which it is remembered.
     ``desired`` is the count to be written if ``rescale``, else the count as it stands (0 and
     without meaning while the scale cannot be read);
     ``written`` tells after `settle` whether the API server took it.
     """
 
     time: float
+    stamp: float
     zone: Zone
     outcome: Outcome
     scale: Scale | Unavailable

@@ -16,11 +16,12 @@ from autoscaler.core.stabilization import READY, stabilize, stabilize_legacy
 
 @dataclass(frozen=True, slots=True)
 class Normalizer:
-    """The rules of one target at the instant ``now``."""
+    """The rules of one target at the instant ``now`` of a sync that is remembered as ``stamp``."""
 
     spec: HorizontalPodAutoscalerSpec
     flags: Flags
     now: float
+    stamp: float
 
     def stabilize(
         self, current: int, desired: int, history: History, notes: Notes
@@ -29,10 +30,10 @@ class Normalizer:
         recommendations, behavior = history.recommendations or (), self.spec.behavior
         if behavior is None:
             window = self.flags.downscale_stabilization
-            result, kept = stabilize_legacy(desired, recommendations, window, self.now)
+            result, kept = stabilize_legacy(desired, recommendations, window, self.now, self.stamp)
         else:
             result, kept = stabilize(
-                current, desired, recommendations, behavior, self.flags, self.now
+                current, desired, recommendations, behavior, self.flags, self.now, self.stamp
             )
         message = (
             "the recommended size stands"

@@ -19,7 +19,7 @@ def intend(decision: Decision, history: History) -> History:
     if not isinstance(scale, Scale):
         return history
     pending = PendingWrite(
-        scale.spec_replicas, decision.desired, decision.time, scale.resource_version
+        scale.spec_replicas, decision.desired, decision.stamp, scale.resource_version
     )
     return replace(history, pending=pending)
 

@@ -14,7 +14,7 @@ from autoscaler.core.spec import HorizontalPodAutoscalerSpec
 def settle(
     spec: HorizontalPodAutoscalerSpec, decision: Decision, history: History
 ) -> tuple[Decision, History]:
-    """Take in that the API server accepted the write; it counts from the decision's instant."""
+    """Take in that the API server accepted the write; it counts as of the decision's stamp."""
     current, desired, now = decision.current or 0, decision.desired, decision.time
     conditions = with_condition(
         decision.conditions,
@@ -25,7 +25,7 @@ def settle(
         now,
     )
     event = Event("Normal", "SuccessfulRescale", f"New size: {desired}; reason: {decision.reason}")
-    history = landed(spec, history, current, desired, now)
+    history = landed(spec, history, current, desired, decision.stamp)
     limited = decision.limit
     if spec.behavior is not None and limited is not None:
         limited = release_after_write(

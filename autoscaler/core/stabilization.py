@@ -15,11 +15,16 @@ Recommendations = tuple[Recommendation, ...]
 
 
 def stabilize_legacy(
-    desired: int, recommendations: Recommendations, window: float, now: float
+    desired: int,
+    recommendations: Recommendations,
+    window: float,
+    now: float,
+    stamp: float | None = None,
 ) -> tuple[Stabilization, Recommendations]:
     """Take the largest recommendation of the window, and remember this one.
 
-    The path of a spec without behavior.  An entry exactly as old as the window counts.
+    The path of a spec without behavior.  An entry exactly as old as the window counts.  This one
+    is remembered as of ``stamp``, by default as of ``now``.
     """
     cutoff = now - window
     largest = desired
@@ -29,7 +34,7 @@ def stabilize_legacy(
             old_slot = slot
         elif entry.replicas > largest:
             largest = entry.replicas
-    remembered = _remember(recommendations, old_slot, Recommendation(desired, now))
+    remembered = _remember(recommendations, old_slot, desired, now if stamp is None else stamp)
     if largest == desired:
         return Stabilization(desired, desired, READY), remembered
     counting = [entry for entry in recommendations if entry.time >= cutoff]
@@ -46,10 +51,12 @@ def stabilize(
     behavior: Behavior,
     flags: Flags,
     now: float,
+    stamp: float | None = None,
 ) -> tuple[Stabilization, Recommendations]:
     """Move from the current count toward the desired one only as far as both windows allow.
 
-    The path of a spec with behavior.  An entry exactly as old as a window does not count.
+    The path of a spec with behavior.  An entry exactly as old as a window does not count.  This
+    one is remembered as of ``stamp``, by default as of ``now``.
     """
     up_window = float(behavior.scale_up.stabilization_window_seconds or 0)
     down_seconds = behavior.scale_down.stabilization_window_seconds
@@ -67,7 +74,7 @@ def stabilize(
         if entry.time < up_cutoff and entry.time < down_cutoff:
             old_slot = slot
     stabilized = min(max(current, low), high)
-    remembered = _remember(recommendations, old_slot, Recommendation(desired, now))
+    remembered = _remember(recommendations, old_slot, desired, now if stamp is None else stamp)
     if stabilized == desired:
         return Stabilization(desired, desired, READY), remembered
     if desired >= current:
@@ -86,8 +93,9 @@ def _latest(entries: Sequence[Recommendation]) -> Recommendation:
 
 
 def _remember(
-    recommendations: Recommendations, slot: int | None, entry: Recommendation
+    recommendations: Recommendations, slot: int | None, desired: int, stamp: float
 ) -> Recommendations:
+    entry = Recommendation(desired, stamp)
     if slot is None:
         return (*recommendations, entry)
     return (*recommendations[:slot], entry, *recommendations[slot + 1 :])

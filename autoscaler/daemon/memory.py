@@ -15,14 +15,11 @@ from autoscaler.daemon.exposition import Metrics
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A journal, the histories to go on with, and the instant that they are by.
-
-    ``began`` is that instant by `clock.wall` and by `clock.steady`.
-    """
+    """A journal, the histories to go on with, and the clock that they are by."""
 
     journal: Journal
     known: Mapping[str, History] = field(default_factory=dict)
-    began: tuple[float, float] = field(default_factory=lambda: (clock.wall(), clock.steady()))
+    steps: clock.Steps = field(default_factory=lambda: clock.Steps(clock.wall(), clock.steady()))
 
 
 def open_memory(
@@ -54,4 +51,4 @@ def open_memory(
         if history is not resumption.histories[key]:
             # Another restart may come before its first sync.
             store.intend(key, history)
-    return Memory(store, known, (now.wall, now.steady))
+    return Memory(store, known, clock.Steps(now.wall, now.steady))

@@ -31,13 +31,13 @@ _STOP_CHECK_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A call that is due at once, and then every ``period`` seconds.
+    """A call that is due at once, and then every ``period`` seconds; it is given when it was due.
 
     The later calls come ``offset`` seconds into each period, so that ticks of one period can
     be spread over it; between the first two lie half a period to one and a half.
     """
 
-    call: Callable[[], None]
+    call: Callable[[float], None]
     period: float
     offset: float = 0.0
 
@@ -55,9 +55,15 @@ class Cadence(BaseTrigger):  # type: ignore[misc] # the library is untyped
     """
 
     def __init__(self, first: datetime, origin: datetime, period: float, offset: float) -> None:
+        self.due = first
+        """The time that was due last."""
         self._first = first
         self._grid = origin + timedelta(seconds=offset)
         self._period = timedelta(seconds=period)
+
+    def shift(self, seconds: float) -> None:
+        """Move the grid with a clock that was set."""
+        self._grid += timedelta(seconds=seconds)
 
     def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime:
         """Return when the tick is due after the ``previous`` time.
@@ -66,6 +72,7 @@ class Cadence(BaseTrigger):  # type: ignore[misc] # the library is untyped
         """
         if previous is None:
             return self._first
+        self.due = previous
         periods = -((self._grid - previous - self._period / 2) // self._period)
         due = self._grid + periods * self._period
         return due + max(0, (now - due) // self._period) * self._period
@@ -97,13 +104,18 @@ class Schedule:
     """
 
     def __init__(
-        self, stop: threading.Event, log: FilteringBoundLogger, punctuality: Punctuality
+        self,
+        stop: threading.Event,
+        log: FilteringBoundLogger,
+        punctuality: Punctuality,
+        steps: clock.Steps | None = None,
     ) -> None:
         self._stop = stop
         self._log = log
         self._punctuality = punctuality
         self._late = itertools.count(1)
         self._ticks: dict[str, Tick] = {}
+        self._cadences: dict[str, Cadence] = {}
         self._state = threading.Condition()
         self._running: dict[str, float] = {}
         """By name, when those began that run."""
@@ -111,7 +123,8 @@ class Schedule:
         """Those that have not begun since `hasten`."""
         self._swapping = False
         self._origin = datetime.fromtimestamp(clock.wall(), UTC)
-        self._steps = clock.Steps(clock.wall(), clock.steady())
+        self._steps = steps or clock.Steps(clock.wall(), clock.steady())
+        self._moved = self._steps.total(clock.wall(), clock.steady())
         self._scheduler = BackgroundScheduler(
             timezone=UTC, executors={"default": ThreadPoolExecutor(_MOST_TICKS_AT_ONCE)}
         )
@@ -181,8 +194,11 @@ class Schedule:
 
         Set ahead, all is due at once, and the trigger finds its way back into the period.
         """
-        seconds = self._steps.take(clock.wall(), clock.steady())
+        total = self._steps.total(clock.wall(), clock.steady())
+        seconds, self._moved = total - self._moved, total
         self._origin += timedelta(seconds=seconds)
+        for cadence in self._cadences.values():
+            cadence.shift(seconds)
         bring_forward(self._scheduler, seconds)
 
     def _put(self, ticks: Sequence[Tick]) -> None:
@@ -191,10 +207,14 @@ class Schedule:
         self._ticks = {tick.name: tick for tick in ticks}
         self._hastened &= self._ticks.keys()
         now = datetime.fromtimestamp(clock.wall(), UTC)
-        for name, tick in self._ticks.items():
+        self._cadences = {
+            name: Cadence(due.get(name, now), self._origin, tick.period, tick.offset)
+            for name, tick in self._ticks.items()
+        }
+        for name, cadence in self._cadences.items():
             self._scheduler.add_job(
                 self._run,
-                Cadence(due.get(name, now), self._origin, tick.period, tick.offset),
+                cadence,
                 args=(name,),
                 id=name,
                 # A late tick still runs: by default one that is a second late is skipped.
@@ -211,8 +231,9 @@ class Schedule:
                 return  # it was handed over for a turn before the swap
             self._running[name] = clock.monotonic()
             self._hastened.discard(name)
+            due = self._cadences[name].due.timestamp()
         try:
-            tick.call()
+            tick.call(due)
         finally:
             with self._state:
                 del self._running[name]

@@ -89,11 +89,11 @@ class Daemon:
                 signals.stop,
                 config.kubernetes.max_writes_per_second,
                 known=memory.known,
-                began=memory.began,
+                steps=memory.steps,
             )
         )
         self._schedule = stack.enter_context(
-            Schedule(signals.stop, self._log, self._metrics.reporter)
+            Schedule(signals.stop, self._log, self._metrics.reporter, memory.steps)
         )
         self._reload = Reload(config, self._put_in_force, self._announcements, self._log)
 
@@ -249,9 +249,9 @@ class Daemon:
         return [self._tick(slot) for slot in slots_of(config.targets)]
 
     def _tick(self, slot: Slot) -> Tick:
-        def call() -> None:
+        def call(due: float) -> None:
             try:
-                self._syncer.sync(slot.targets, clock.wall(), _budget(slot.period))
+                self._syncer.sync(slot.targets, clock.wall(), _budget(slot.period), due=due)
             finally:
                 # Also where one target has a defect: the others were synced.
                 self._health.turned(tick.name)

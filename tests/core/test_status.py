@@ -36,6 +36,7 @@ def rendered(metric: MetricSpec, outcome: Calculation | MetricFailure) -> dict[s
     result = MetricResult(metric, winner_name(metric), Values(()), outcome)
     decision = Decision(
         BASE,
+        BASE,
         Zone.METRICS,
         Outcome.OK,
         Scale(1, 1, "app=web"),

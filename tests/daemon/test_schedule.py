@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -25,7 +26,7 @@ def run(tick: Callable[[], None], until: Callable[[CapturingLogger], bool]) -> C
     """Run ticks until the condition holds, then stop; return what was logged."""
     log = CapturingLogger()
     with Schedule(threading.Event(), log, Punctuality()) as schedule:
-        schedule.swap([Tick(tick, PERIOD)])
+        schedule.swap([Tick(lambda _due: tick(), PERIOD)])
         wait_until("the condition of the test", lambda: until(log), timeout=20)
     return log
 
@@ -100,7 +101,7 @@ def test_stopping_waits_for_the_tick_in_hand() -> None:
         ended.set()
 
     with Schedule(stop, CapturingLogger(), Punctuality()) as schedule:
-        schedule.swap([Tick(tick, 60.0)])
+        schedule.swap([Tick(lambda _due: tick(), 60.0)])
         assert begun.wait(20)
     assert ended.is_set()
 
@@ -123,7 +124,7 @@ def test_lateness_is_told() -> None:
         release.wait(20)
 
     with Schedule(threading.Event(), CapturingLogger(), Listener()) as schedule:
-        schedule.swap([Tick(tick, PERIOD)])
+        schedule.swap([Tick(lambda _due: tick(), PERIOD)])
         wait_until("a tick that is left out", lambda: ("left out", PERIOD) in told, timeout=20)
         release.set()
     assert told[0] == ("began", PERIOD)
@@ -140,7 +141,7 @@ class Swapped:
 
     def tick(self, name: str, period: float = 60.0) -> Tick:
         """Return a tick that notes its name."""
-        return Tick(lambda: self.ran.append(name), period)
+        return Tick(lambda _due: self.ran.append(name), period)
 
     def wait_for(self, names: Sequence[str]) -> None:
         """Wait until exactly these have run."""
@@ -159,7 +160,7 @@ def test_a_swap_waits_for_the_tick_in_hand_and_nothing_runs_meanwhile() -> None:
             release.wait(20)
             order.append("tick ended")
 
-        swapped.schedule.swap([Tick(tick, PERIOD)])
+        swapped.schedule.swap([Tick(lambda _due: tick(), PERIOD)])
         assert begun.wait(20)
         threading.Timer(2 * PERIOD, release.set).start()
         swapped.schedule.swap([swapped.tick("new")], lambda: order.append("changed"))
@@ -207,7 +208,7 @@ def test_a_sync_that_hangs_lets_no_swap_take_place(monkeypatch: pytest.MonkeyPat
             release.wait(20)
             swapped.ran.append("old")
 
-        swapped.schedule.swap([Tick(tick, PERIOD)])
+        swapped.schedule.swap([Tick(lambda _due: tick(), PERIOD)])
         assert begun.wait(20)
         with pytest.raises(HangingSyncError):
             swapped.schedule.swap([swapped.tick("new")])
@@ -257,7 +258,7 @@ def test_a_new_leader_syncs_what_is_in_hand_again() -> None:
             begun.release()
             release.wait(20)
 
-        schedule.swap([Tick(tick, 3600.0)])
+        schedule.swap([Tick(lambda _due: tick(), 3600.0)])
         assert begun.acquire(timeout=20)
         schedule.hasten()
         schedule.look()
@@ -282,3 +283,35 @@ def test_every_beginning_leads_onto_the_grid(age: float, period: int, part: floa
     assert first == now
     assert step / 2 <= second - first < step * 3 / 2
     assert (second - origin - timedelta(seconds=period * part)) % step == timedelta(0)
+
+
+def test_a_tick_is_told_when_it_was_due() -> None:
+    """However late it begins, the instants lie whole periods apart; one out of turn is due now."""
+    with ExitStack() as stack:
+        due: list[float] = []
+        schedule = stack.enter_context(
+            Schedule(threading.Event(), CapturingLogger(), Punctuality())
+        )
+        schedule.swap([Tick(due.append, PERIOD)])
+        wait_until("five ticks", lambda: len(due) >= 5, timeout=20)
+        for earlier, later in pairwise(due[1:5]):
+            periods = (later - earlier) / PERIOD
+            assert periods >= 1 - 1e-5
+            assert abs(periods - round(periods)) < 1e-5
+        assert all(at <= clock.wall() for at in due)
+        schedule.swap([Tick(due.append, 3600.0)])
+        wait_until("the first tick", lambda: due[-1] > due[-2] + PERIOD / 2, timeout=20)
+        before = clock.wall()
+        schedule.hasten()
+        wait_until("the tick out of turn", lambda: due[-1] >= before - 1e-3, timeout=20)
+
+
+def test_the_grid_moves_with_a_clock_that_is_set() -> None:
+    """By the very seconds by which the histories move, so that ages stay whole periods."""
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    cadence = Cadence(start, start, 15.0, 4.0)
+    before = cadence.get_next_fire_time(start, start)
+    cadence.shift(3600.004)
+    after = cadence.get_next_fire_time(before, before + timedelta(hours=1))
+    assert (after - before - timedelta(seconds=3600.004)) % timedelta(seconds=15) == timedelta(0)
+    assert cadence.due == before

@@ -68,7 +68,7 @@ def _run(daemon: Daemon, config: Config, syncs: int, every: int) -> None:
     now, steady = clock.wall(), clock.steady()
     for number in range(1, syncs + 1):
         now, steady = now + PERIOD_SECONDS, steady + PERIOD_SECONDS
-        daemon._syncer.sync(config.targets, now, _BUDGET_SECONDS, steady)
+        daemon._syncer.sync(config.targets, now, _BUDGET_SECONDS, steady=steady)
         if number % every == 0:
             print(json.dumps({"syncs": number, **_measured()}), flush=True)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from autoscaler import clock
 from autoscaler.adapters.store import Store
 from autoscaler.app.histories import Histories
 from autoscaler.daemon import memory
@@ -76,7 +77,7 @@ def test_a_clock_that_is_set_during_a_sync(tmp_path: Path, step: float) -> None:
     """A sync goes on by the clock that it began with; its decisions are kept by the new one."""
     time = Time()
     with running(tmp_path, time=time) as (store, _):
-        histories = Histories(store, {}, (time.wall, time.steady))
+        histories = Histories(store, {}, clock.Steps(time.wall, time.steady))
         began, as_of = time.wall, histories.as_of
         histories.put("hung", nth(1), as_of)
         time.pass_(5.0)

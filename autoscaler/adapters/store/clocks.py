@@ -74,7 +74,7 @@ def seconds_to_move(saved: Stamp, now: Stamp) -> float:
     by more than its own length.
     """
     if _same_boot(saved, now):
-        return clock.Steps(saved.wall, saved.steady).take(now.wall, now.steady)
+        return clock.Steps(saved.wall, saved.steady).total(now.wall, now.steady)
     return now.wall - saved.wall
 
 
