@@ -267,8 +267,20 @@ class SyncRun:
             for metric, query in zip(target.spec.metrics, target.queries, strict=True)
         )
         controller = self.world.at_hand.controller_at_hand(target.namespace, ref)
-        alone = self.shared.alone(target.key)
-        return Observation(job.scale, job.pods, readings, job.ambiguous_with, controller, alone)
+        return Observation(
+            job.scale,
+            job.pods,
+            readings,
+            job.ambiguous_with,
+            controller,
+            self.shared.alone(target.key),
+            self._looked(target),
+        )
+
+    def _looked(self, target: Target) -> float | None:
+        """Return when the scale was read before, by the clock of this sync."""
+        seen = self.shared.seen.get(target.key)
+        return None if seen is None else self.times.now - (self.times.steady - seen)
 
     def _take_write(self, sending: Sending, write: WriteOutcome) -> None:
         target = sending.target

@@ -99,8 +99,9 @@ class _Reconcile:
             return self._finish(Zone.UNKNOWN, Outcome.BLOCKED)
         self.notes.true(ABLE_TO_SCALE, "SucceededGetScale", "the current scale was read")
         history = resolve(self.spec, self.history, scale)
+        seen = self.observation
         self.history, self.foreign = observe(
-            self.spec, history, scale, self.now, alone=self.observation.alone
+            self.spec, history, scale, self.now, alone=seen.alone, looked=seen.looked
         )
         if self.observation.controller is not None:
             return self._controlled(self.observation.controller)

@@ -135,7 +135,9 @@ class Limit:
     """What rate limits and bounds made of the stabilized count (semantics 4.1, 4.3).
 
     ``allowed`` is the furthest count that was permitted, ``policy`` the rate limit that set
-    it (None for a bound), ``until`` the instant from which the policies permit more.
+    it (None for a bound), ``until`` the instant from which the policies permit more.  ``unseen``
+    is set where the policy permits nothing, since another instance of ours may have used its
+    allowance up to that instant.
     """
 
     before: int
@@ -144,6 +146,7 @@ class Limit:
     allowed: int | None = None
     policy: ScalingPolicy | None = None
     until: float | None = None
+    unseen: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,12 +22,22 @@ class Recommendation:
 class ScaleEvent:
     """A change of scale by us: by how many replicas, and when.
 
-    ``outdated`` marks an entry whose slot the next event may take over.
+    ``outdated`` marks an entry whose slot the next event may take over.  A change by another
+    instance of ours is known to lie between ``earliest`` and ``time``; None: it was at ``time``.
     """
 
     change: int
     time: float
     outdated: bool = False
+    earliest: float | None = None
+
+    def may_be_after(self, instant: float) -> bool:
+        """Tell whether it may have been after an instant."""
+        return self.time > instant
+
+    def is_after(self, instant: float) -> bool:
+        """Tell whether it certainly was after an instant."""
+        return (self.time if self.earliest is None else self.earliest) > instant
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +72,13 @@ class Rivalry:
 
     ``known`` is the count as it was last read or written, ``our_step`` the change of our last
     write until somebody reverses it, ``reversals`` the instants at which somebody did.
+    ``generation`` is the object's as of ``known``, 0 where it is not known.
     """
 
     known: int | None = None
     our_step: int = 0
     reversals: tuple[float, ...] = ()
+    generation: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +101,8 @@ class History:
     rivalry: Rivalry = Rivalry()
     unobserved: bool = False
     """Whether nobody looked for a while, so that the window has a hole before the next sync."""
+    unseen: float | None = None
+    """The last instant up to which another instance of ours may have written unseen."""
 
 
 GAP_PERIODS = 3
@@ -116,8 +130,9 @@ def shifted(history: History, seconds: float) -> History:
         recommendations=None
         if history.recommendations is None
         else tuple(replace(one, time=one.time + seconds) for one in history.recommendations),
-        scale_ups=tuple(replace(one, time=one.time + seconds) for one in history.scale_ups),
-        scale_downs=tuple(replace(one, time=one.time + seconds) for one in history.scale_downs),
+        scale_ups=tuple(_shifted(one, seconds) for one in history.scale_ups),
+        scale_downs=tuple(_shifted(one, seconds) for one in history.scale_downs),
+        unseen=None if history.unseen is None else history.unseen + seconds,
         conditions=tuple(
             replace(one, last_transition=one.last_transition + seconds)
             for one in history.conditions
@@ -132,3 +147,8 @@ def shifted(history: History, seconds: float) -> History:
             history.rivalry, reversals=tuple(one + seconds for one in history.rivalry.reversals)
         ),
     )
+
+
+def _shifted(event: ScaleEvent, seconds: float) -> ScaleEvent:
+    earliest = None if event.earliest is None else event.earliest + seconds
+    return replace(event, time=event.time + seconds, earliest=earliest)

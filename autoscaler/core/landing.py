@@ -2,21 +2,31 @@
 
 from dataclasses import replace
 
-from autoscaler.core.history import History, Rivalry
+from autoscaler.core.history import History, Rivalry, ScaleEvent
 from autoscaler.core.limits import record_event
 from autoscaler.core.spec import HorizontalPodAutoscalerSpec
 
 
 def landed(
-    spec: HorizontalPodAutoscalerSpec, history: History, before: int, after: int, time: float
+    spec: HorizontalPodAutoscalerSpec,
+    history: History,
+    before: int,
+    after: int,
+    time: float,
+    earliest: float | None = None,
 ) -> History:
-    """Take in that the replicas went from one count to another by our write at an instant."""
+    """Take in that the replicas went from one count to another by our write at an instant.
+
+    A write by another instance of ours was between ``earliest`` and ``time``.
+    """
     ups, downs = history.scale_ups, history.scale_downs
+    event = ScaleEvent(abs(after - before), time, earliest=earliest)
     if spec.behavior is not None:
         if after > before:
-            ups = record_event(ups, spec.behavior.scale_up, after - before, time)
+            ups = record_event(ups, spec.behavior.scale_up, event)
         else:
-            downs = record_event(downs, spec.behavior.scale_down, before - after, time)
+            downs = record_event(downs, spec.behavior.scale_down, event)
+    generation = history.rivalry.generation
     return replace(
         history,
         scale_ups=ups,
@@ -25,5 +35,11 @@ def landed(
         last_scale_time=time,
         zeroed_by_us=after == 0,
         pending=None,
-        rivalry=Rivalry(after, after - before, history.rivalry.reversals),
+        rivalry=Rivalry(
+            after,
+            after - before,
+            history.rivalry.reversals,
+            # The API server counts each change of a spec.
+            generation + 1 if generation else 0,
+        ),
     )

@@ -30,13 +30,25 @@ def limit_legacy(current: int, stabilized: int, minimum: int, maximum: int) -> L
     return Limit(stabilized, stabilized, WITHIN_RANGE)
 
 
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Our changes of the scale so far.
+
+    ``unseen`` is the last instant up to which another instance of ours may have made more of them
+    that are not among these, None where there is none.
+    """
+
+    ups: Events = ()
+    downs: Events = ()
+    unseen: float | None = None
+
+
 def limit(
     current: int,
     stabilized: int,
     bounds: tuple[int, int],
     behavior: Behavior,
-    ups: Events,
-    downs: Events,
+    changes: Changes,
     now: float,
 ) -> Limit:
     """Apply the direction's policies and its bound.  The path with behavior.
@@ -45,10 +57,10 @@ def limit(
     """
     minimum, maximum = bounds
     if stabilized > current:
-        rates = _Rates(current, behavior.scale_up, ups, downs, _permitted_up)
+        rates = _Rates(current, behavior.scale_up, changes, _permitted_up)
         return _limit_up(stabilized, maximum, rates, now)
     if stabilized < current:
-        rates = _Rates(current, behavior.scale_down, ups, downs, _permitted_down)
+        rates = _Rates(current, behavior.scale_down, changes, _permitted_down)
         return _limit_down(stabilized, minimum, rates, now)
     return Limit(stabilized, stabilized, WITHIN_RANGE)
 
@@ -59,22 +71,30 @@ class _Rates:
 
     current: int
     rules: ScalingRules
-    ups: Events
-    downs: Events
-    permitted: Callable[[int, ScalingRules, Events, Events, float], Allowance]
+    changes: Changes
+    permitted: Callable[[int, ScalingRules, Changes, float], Allowance]
 
     def at(self, time: float) -> Allowance:
-        return self.permitted(self.current, self.rules, self.ups, self.downs, time)
+        return self.permitted(self.current, self.rules, self.changes, time)
+
+    def unseen_at(self, policy: ScalingPolicy | None, now: float) -> float | None:
+        """Return until when unseen changes may have been that leave a policy no allowance."""
+        if policy is None or not _unseen_within(policy, self.changes, now):
+            return None
+        return self.changes.unseen
 
     def first(self, permits_more: Callable[[int], bool], now: float) -> float | None:
         """Find the first instant at which an event leaves a period and more is permitted."""
         if self.rules.select_policy is SelectPolicy.DISABLED:
             return None
+        times = {event.time for event in (*self.changes.ups, *self.changes.downs)}
+        if self.changes.unseen is not None:
+            times.add(self.changes.unseen)
         instants = {
-            event.time + policy.period_seconds
+            time + policy.period_seconds
             for policy in self.rules.policies
-            for event in (*self.ups, *self.downs)
-            if event.time > now - policy.period_seconds
+            for time in times
+            if time > now - policy.period_seconds
         }
         return next((at for at in sorted(instants) if permits_more(self.at(at)[0])), None)
 
@@ -86,7 +106,8 @@ def _limit_up(stabilized: int, maximum: int, rates: _Rates, now: float) -> Limit
     if maximum <= allowed:
         return Limit(stabilized, maximum, TOO_MANY, maximum)
     until = rates.first(lambda then: then > allowed, now)
-    return Limit(stabilized, allowed, SCALE_UP_LIMIT, allowed, policy, until)
+    unseen = rates.unseen_at(policy, now)
+    return Limit(stabilized, allowed, SCALE_UP_LIMIT, allowed, policy, until, unseen)
 
 
 def _limit_down(stabilized: int, minimum: int, rates: _Rates, now: float) -> Limit:
@@ -96,35 +117,37 @@ def _limit_down(stabilized: int, minimum: int, rates: _Rates, now: float) -> Lim
     if minimum >= allowed:
         return Limit(stabilized, minimum, TOO_FEW, minimum)
     until = rates.first(lambda then: then < allowed, now)
-    return Limit(stabilized, allowed, SCALE_DOWN_LIMIT, allowed, policy, until)
+    unseen = rates.unseen_at(policy, now)
+    return Limit(stabilized, allowed, SCALE_DOWN_LIMIT, allowed, policy, until, unseen)
 
 
-def release_after_write(
-    limited: Limit, behavior: Behavior, ups: Events, downs: Events, now: float
-) -> Limit:
+def release_after_write(limited: Limit, behavior: Behavior, changes: Changes, now: float) -> Limit:
     """Name the instant at which more is permitted than a rate limit has just let through.
 
-    ``ups`` and ``downs`` hold the write's own event, which is what binds from now on.
+    ``changes`` hold the write's own event, which is what binds from now on.
     """
     replicas = limited.after
     if limited.reason == SCALE_UP_LIMIT:
-        rates = _Rates(replicas, behavior.scale_up, ups, downs, _permitted_up)
+        rates = _Rates(replicas, behavior.scale_up, changes, _permitted_up)
         return replace(limited, until=rates.first(lambda then: then > replicas, now))
     if limited.reason == SCALE_DOWN_LIMIT:
-        rates = _Rates(replicas, behavior.scale_down, ups, downs, _permitted_down)
+        rates = _Rates(replicas, behavior.scale_down, changes, _permitted_down)
         return replace(limited, until=rates.first(lambda then: then < replicas, now))
     return limited
 
 
-def _permitted_up(
-    current: int, rules: ScalingRules, ups: Events, downs: Events, now: float
-) -> Allowance:
+def _permitted_up(current: int, rules: ScalingRules, changes: Changes, now: float) -> Allowance:
     if rules.select_policy is SelectPolicy.DISABLED:
         return current, None
     proposals: list[Allowance] = []
     for policy in rules.policies:
-        start = _period_start(current, policy, ups, downs, now)
-        if policy.type is PolicyType.PODS:
+        cutoff = now - policy.period_seconds
+        added = sum(event.change for event in changes.ups if event.may_be_after(cutoff))
+        removed = sum(event.change for event in changes.downs if event.is_after(cutoff))
+        start = saturate32(current - added + removed)
+        if _unseen_within(policy, changes, now):
+            proposals.append((current, policy))
+        elif policy.type is PolicyType.PODS:
             proposals.append((saturate32(start + policy.value), policy))
         else:
             factor = 1 + float(policy.value) / 100
@@ -134,15 +157,18 @@ def _permitted_up(
     return max(replicas, current), chosen
 
 
-def _permitted_down(
-    current: int, rules: ScalingRules, ups: Events, downs: Events, now: float
-) -> Allowance:
+def _permitted_down(current: int, rules: ScalingRules, changes: Changes, now: float) -> Allowance:
     if rules.select_policy is SelectPolicy.DISABLED:
         return current, None
     proposals: list[Allowance] = []
     for policy in rules.policies:
-        start = _period_start(current, policy, ups, downs, now)
-        if policy.type is PolicyType.PODS:
+        cutoff = now - policy.period_seconds
+        added = sum(event.change for event in changes.ups if event.is_after(cutoff))
+        removed = sum(event.change for event in changes.downs if event.may_be_after(cutoff))
+        start = saturate32(current - added + removed)
+        if _unseen_within(policy, changes, now):
+            proposals.append((current, policy))
+        elif policy.type is PolicyType.PODS:
             proposals.append((saturate32(start - policy.value), policy))
         else:
             factor = 1 - float(policy.value) / 100
@@ -156,27 +182,21 @@ def _replicas(allowance: Allowance) -> int:
     return allowance[0]
 
 
-def _period_start(
-    current: int, policy: ScalingPolicy, ups: Events, downs: Events, now: float
-) -> int:
-    """Return the count at the start of the policy's period: today's, less our changes since."""
-    cutoff = now - policy.period_seconds
-    added = sum(event.change for event in ups if event.time > cutoff)
-    removed = sum(event.change for event in downs if event.time > cutoff)
-    return saturate32(current - added + removed)
+def _unseen_within(policy: ScalingPolicy, changes: Changes, now: float) -> bool:
+    """Tell whether changes that are not known may have used up a policy's allowance."""
+    return changes.unseen is not None and changes.unseen > now - policy.period_seconds
 
 
-def record_event(events: Events, rules: ScalingRules, change: int, now: float) -> Events:
+def record_event(events: Events, rules: ScalingRules, entry: ScaleEvent) -> Events:
     """Store a scale event in the last outdated slot, else append it (semantics 4.4)."""
     longest = max(policy.period_seconds for policy in rules.policies)
     slot = None
     marked: list[ScaleEvent] = []
     for index, event in enumerate(events):
-        outdated = event.outdated or event.time < now - longest
-        marked.append(ScaleEvent(event.change, event.time, outdated))
+        outdated = event.outdated or event.time < entry.time - longest
+        marked.append(replace(event, outdated=outdated))
         if outdated:
             slot = index
-    entry = ScaleEvent(change, now)
     if slot is None:
         marked.append(entry)
     else:

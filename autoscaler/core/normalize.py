@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from autoscaler.core.conditions import ABLE_TO_SCALE, SCALING_LIMITED
 from autoscaler.core.decision import Limit, Stabilization
 from autoscaler.core.history import History
-from autoscaler.core.limits import limit, limit_legacy
+from autoscaler.core.limits import Changes, limit, limit_legacy
 from autoscaler.core.notes import Notes
 from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec
 from autoscaler.core.stabilization import READY, stabilize, stabilize_legacy
@@ -54,8 +54,7 @@ class Normalizer:
                 stabilized,
                 (spec.min_replicas, spec.max_replicas),
                 spec.behavior,
-                history.scale_ups,
-                history.scale_downs,
+                Changes(history.scale_ups, history.scale_downs, history.unseen),
                 self.now,
             )
         if result.after != stabilized:

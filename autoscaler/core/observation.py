@@ -127,6 +127,8 @@ class Scale:
     """The UID of the object that is scaled; empty where it is not known."""
     replicas_by: str = ""
     """The field manager that last set the replicas; empty where it is not known."""
+    generation: int = 0
+    """How often the object's spec was changed, itself included; 0 where it is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +146,8 @@ class Observation:
     of the spec's metrics; ``ambiguous_with`` names other targets whose selector matches one
     of this target's pods; ``controller`` says which other autoscaler controls the target, in
     words such as ``HorizontalPodAutoscaler "web"``, and is None where there is none; ``alone``
-    says that since the scale was read before this time no other process with our Lease wrote.
+    says that since the scale was read before this time no other process with our Lease wrote;
+    ``looked`` is that time (Unix seconds), None where this process reads it for the first time.
     """
 
     scale: Scale | Unavailable
@@ -153,3 +156,4 @@ class Observation:
     ambiguous_with: tuple[str, ...] = ()
     controller: str | None = None
     alone: bool = True
+    looked: float | None = None

@@ -18,31 +18,70 @@ FIELD_MANAGER = "autoscaler"
 HOLD_SECONDS = 600.0
 
 
-def observe(
-    spec: HorizontalPodAutoscalerSpec, history: History, scale: Scale, now: float, *, alone: bool
-) -> tuple[History, ForeignChange | None]:
-    """Compare the count with the one that we knew.
+MOST_LAG_SECONDS = 60.0
+"""How much older than the cluster what is watched may be, without anybody knowing."""
 
-    Unless we were ``alone``, a change under our own name was made by whoever leads, or led before
-    us: it counts as our own write, made now.  If we were, it was made by an autoscaler with which
-    we share no Lease, and that is somebody else like any other.
+
+def observe(
+    spec: HorizontalPodAutoscalerSpec,
+    history: History,
+    scale: Scale,
+    now: float,
+    *,
+    alone: bool,
+    looked: float | None = None,
+) -> tuple[History, ForeignChange | None]:
+    """Compare the scale with the one that we knew; ``alone`` and ``looked`` as in `Observation`.
+
+    A change under our own name by whoever leads, or led before us, counts as our own write if it
+    was the only change of the object since the last look.  Of several changes only the sum is
+    known, which may be anybody's: none of it counts as ours, and writes of ours may be among them.
+    If we were ``alone``, a change under our name was made by an autoscaler with which we share no
+    Lease, and that is somebody else like any other.
     """
     rivalry, current = history.rivalry, scale.spec_replicas
-    if rivalry.known is None or rivalry.known == current:
-        if rivalry.known is None:
-            history = replace(history, rivalry=replace(rivalry, known=current))
-        return history, None
-    if not alone and scale.replicas_by == FIELD_MANAGER:
-        return landed(spec, history, rivalry.known, current, now), None
-    change = ForeignChange(
-        rivalry.known,
-        current,
-        scale.replicas_by,
-        reversal=rivalry.our_step * (current - rivalry.known) < 0,
-    )
+    before, ours = rivalry.known, scale.replicas_by == FIELD_MANAGER
+    changes = _changes_between(rivalry.generation, scale.generation)
+    foreign = None
+    if before is None:
+        unseen = ours or not alone
+    elif alone:
+        # Under our name: the leader before us may have written it, if our copy was behind.
+        unseen = ours and current != before
+    else:
+        unseen = changes is None or changes > 1
+    if before is not None and current != before:
+        if alone or not ours:
+            history, foreign = _changed_by_other(history, scale, before, now)
+        elif changes == 1:
+            earliest = 0.0 if looked is None else looked - MOST_LAG_SECONDS
+            history = landed(spec, history, before, current, now, earliest)
+        else:
+            history = replace(
+                history, rivalry=replace(rivalry, our_step=0), zeroed_by_us=current == 0
+            )
+    if unseen:
+        history = replace(history, unseen=now)
+    rivalry = replace(history.rivalry, known=current, generation=scale.generation)
+    return history if rivalry == history.rivalry else replace(history, rivalry=rivalry), foreign
+
+
+def _changes_between(before: int, after: int) -> int | None:
+    """Return how often an object's spec was changed; None where its generations do not tell."""
+    if not before or not after or after < before:
+        return None
+    return after - before
+
+
+def _changed_by_other(
+    history: History, scale: Scale, before: int, now: float
+) -> tuple[History, ForeignChange]:
+    current, rivalry = scale.spec_replicas, history.rivalry
+    reversal = rivalry.our_step * (current - before) < 0
     recent = tuple(one for one in rivalry.reversals if one > now - HOLD_SECONDS)
-    reversals = (*recent, now) if change.reversal else recent
-    return replace(history, rivalry=Rivalry(current, 0, reversals)), change
+    reversals = (*recent, now) if reversal else recent
+    history = replace(history, rivalry=replace(rivalry, our_step=0, reversals=reversals))
+    return history, ForeignChange(before, current, scale.replicas_by, reversal=reversal)
 
 
 def held_until(rivalry: Rivalry, most: int, now: float) -> float | None:

@@ -6,7 +6,7 @@ from autoscaler.core.conditions import ABLE_TO_SCALE, with_condition
 from autoscaler.core.decision import Decision, Event
 from autoscaler.core.history import History, PendingWrite
 from autoscaler.core.landing import landed
-from autoscaler.core.limits import release_after_write
+from autoscaler.core.limits import Changes, release_after_write
 from autoscaler.core.observation import ConditionStatus
 from autoscaler.core.spec import HorizontalPodAutoscalerSpec
 
@@ -28,9 +28,8 @@ def settle(
     history = landed(spec, history, current, desired, decision.stamp)
     limited = decision.limit
     if spec.behavior is not None and limited is not None:
-        limited = release_after_write(
-            limited, spec.behavior, history.scale_ups, history.scale_downs, now
-        )
+        changes = Changes(history.scale_ups, history.scale_downs, history.unseen)
+        limited = release_after_write(limited, spec.behavior, changes, now)
     settled = replace(
         decision,
         limit=limited,

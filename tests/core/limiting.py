@@ -2,7 +2,7 @@
 
 from autoscaler.core.decision import Limit
 from autoscaler.core.history import ScaleEvent
-from autoscaler.core.limits import Events, limit
+from autoscaler.core.limits import Changes, Events, limit
 from autoscaler.core.numbers import INT32_MAX
 from autoscaler.core.spec import Behavior, ScalingPolicy, SelectPolicy
 from tests.core.builders import BASE, behavior, rules
@@ -25,7 +25,7 @@ def limited(
     downs: Events = (),
 ) -> Limit:
     """Limit at `BASE`."""
-    return limit(current, wanted, bounds, rules, ups, downs, BASE)
+    return limit(current, wanted, bounds, rules, Changes(ups, downs), BASE)
 
 
 def up(*policies: ScalingPolicy, select: SelectPolicy = MAX) -> Behavior:

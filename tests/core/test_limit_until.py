@@ -3,7 +3,7 @@
 import pytest
 
 from autoscaler.core.history import ScaleEvent
-from autoscaler.core.limits import Events, limit, record_event
+from autoscaler.core.limits import Changes, Events, limit, record_event
 from tests.core.builders import (
     BASE,
     average,
@@ -33,8 +33,8 @@ def test_until_is_the_first_instant_that_permits_more(ups: Events, until: float 
     result = limited(10, 99, rules, FREE, ups)
     assert result.until == (None if until is None else BASE + until)
     if result.until is not None:
-        before = limit(10, 99, FREE, rules, ups, (), result.until - 0.25)
-        after = limit(10, 99, FREE, rules, ups, (), result.until)
+        before = limit(10, 99, FREE, rules, Changes(ups), result.until - 0.25)
+        after = limit(10, 99, FREE, rules, Changes(ups), result.until)
         assert before.after == result.after < after.after
 
 
@@ -52,7 +52,7 @@ def test_until_downwards() -> None:
     downs = events((1, 5), (2, 30))
     result = limited(10, 0, rules, FREE, (), downs)
     assert (result.after, result.until) == (10, BASE + 5)
-    at = limit(10, 0, FREE, rules, (), downs, BASE + 5)
+    at = limit(10, 0, FREE, rules, Changes(downs=downs), BASE + 5)
     assert at.after == 9
 
 
@@ -62,7 +62,7 @@ def test_until_sees_the_events_of_both_directions() -> None:
     ups, downs = events((2, 5)), events((1, 20))
     result = limited(1, 0, rules, (0, 9), ups, downs)
     assert (result.after, result.until) == (1, BASE + 5)
-    assert limit(1, 0, (0, 9), rules, ups, downs, BASE + 5).after == 0
+    assert limit(1, 0, (0, 9), rules, Changes(ups, downs), BASE + 5).after == 0
 
 
 def test_a_bound_has_no_until() -> None:
@@ -77,14 +77,14 @@ FIFTEEN = rules(pods_policy(1, 15), pods_policy(1, 60))
 def test_an_event_is_appended_while_none_is_outdated() -> None:
     """The longest period of the rules decides; exactly as old is not outdated."""
     before = events((1, 60), (2, 10))
-    after = record_event(before, FIFTEEN, 5, BASE)
+    after = record_event(before, FIFTEEN, ScaleEvent(5, BASE))
     assert after == (*before, ScaleEvent(5, BASE))
 
 
 def test_the_last_outdated_slot_is_taken_over() -> None:
     """The other outdated entries are marked and stay."""
     before = events((1, 90), (2, 60.25), (3, 10))
-    assert record_event(before, FIFTEEN, 5, BASE) == (
+    assert record_event(before, FIFTEEN, ScaleEvent(5, BASE)) == (
         ScaleEvent(1, BASE - 90, outdated=True),
         ScaleEvent(5, BASE),
         ScaleEvent(3, BASE - 10),
@@ -94,14 +94,14 @@ def test_the_last_outdated_slot_is_taken_over() -> None:
 def test_outdated_stays_outdated() -> None:
     """A longer period later does not unmark an entry; its slot is still the one to take."""
     marked = (ScaleEvent(1, BASE - 20, outdated=True), ScaleEvent(2, BASE - 10))
-    assert record_event(marked, FIFTEEN, 5, BASE) == (ScaleEvent(5, BASE), marked[1])
+    assert record_event(marked, FIFTEEN, ScaleEvent(5, BASE)) == (ScaleEvent(5, BASE), marked[1])
 
 
 def test_a_full_list_does_not_grow() -> None:
     """One event every 15 s for an hour: as many slots as the longest period holds."""
     kept: Events = ()
     for tick in range(240):
-        kept = record_event(kept, FIFTEEN, 1, BASE + 15 * tick)
+        kept = record_event(kept, FIFTEEN, ScaleEvent(1, BASE + 15 * tick))
     assert len(kept) == 5
 
 

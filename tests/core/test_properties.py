@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import Calculation, Decision, Outcome, Zone
 from autoscaler.core.history import History
-from autoscaler.core.limits import Events, limit
+from autoscaler.core.limits import Changes, Events, limit
 from autoscaler.core.numbers import INT32_MAX
 from autoscaler.core.observation import Gap, Observation, Scale, Values
 from autoscaler.core.settle import settle, settle_failure
@@ -224,11 +224,12 @@ def test_a_rate_limit_permits_more_exactly_from_until_on(
     current: int, wanted: int, rules: Behavior, ups: Events, downs: Events, part: float
 ) -> None:
     """Not sooner: on the way there a limit may only become tighter."""
+    changes = Changes(ups, downs)
 
     def gone(at: float) -> int:
-        return abs(limit(current, wanted, (0, INT32_MAX), rules, ups, downs, at).after - current)
+        return abs(limit(current, wanted, (0, INT32_MAX), rules, changes, at).after - current)
 
-    until = limit(current, wanted, (0, INT32_MAX), rules, ups, downs, BASE).until
+    until = limit(current, wanted, (0, INT32_MAX), rules, changes, BASE).until
     if until is not None:
         last = math.nextafter(until, 0)
         assert gone(min(BASE + (until - BASE) * part, last)) <= gone(BASE)

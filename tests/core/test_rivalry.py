@@ -92,7 +92,7 @@ def test_a_change_by_another_instance_of_ours_counts_as_our_write() -> None:
     line.at("0s", queue=20).want(2)
     line.by_hand(6, FIELD_MANAGER).at("15s", queue=200).want(6, limited="ScaleUpLimit")
     line.foreign(None)
-    assert line.history.scale_ups == (ScaleEvent(4, BASE + 15),)
+    assert line.history.scale_ups == (ScaleEvent(4, BASE + 15, earliest=BASE - 60),)
     line.at("1m15s", queue=200).want(10)
 
 

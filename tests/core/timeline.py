@@ -53,6 +53,8 @@ class Timeline:
         self.flags = flags or Flags()
         self.replicas = replicas
         self.set_by = ""
+        self.generation = 1
+        self.looked: float | None = None
         self.controller: str | None = None
         self.others_lead = False
         self.history = History()
@@ -68,6 +70,7 @@ class Timeline:
     def by_hand(self, replicas: int, manager: str = "") -> Self:
         """Let somebody else set the count, under a field manager's name."""
         self.replicas, self.set_by = replicas, manager
+        self.generation += 1
         return self
 
     def controlled_by(self, controller: str | None) -> Self:
@@ -90,16 +93,29 @@ class Timeline:
         now = BASE + seconds(time)
         of = pods(self.replicas)
         observed = tuple(self._reading(metric, readings, now) for metric in self.spec.metrics)
-        scale = Scale(self.replicas, self.replicas, "app=web", replicas_by=self.set_by)
-        self._observation = Observation(
-            scale, of, observed, controller=self.controller, alone=not self.others_lead
+        scale = Scale(
+            self.replicas,
+            self.replicas,
+            "app=web",
+            replicas_by=self.set_by,
+            generation=self.generation,
         )
+        self._observation = Observation(
+            scale,
+            of,
+            observed,
+            controller=self.controller,
+            alone=not self.others_lead,
+            looked=self.looked,
+        )
+        self.looked = now
         previous = self.history
         decision, history = decide(self.spec, self.flags, self._observation, previous, now)
         self._remembered = history
         if decision.rescale and write_fails is None:
             decision, history = settle(self.spec, decision, history)
             self.replicas, self.set_by = decision.desired, FIELD_MANAGER
+            self.generation += 1
         elif decision.rescale and write_fails is not None:
             decision, history = settle_failure(decision, history, previous, write_fails)
         self.decision, self.history = decision, history

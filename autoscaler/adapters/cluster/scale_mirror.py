@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from sys import intern
 from typing import TypedDict, cast
 from urllib.parse import quote
@@ -15,6 +16,7 @@ from autoscaler.adapters.cluster.pods import MALFORMED
 from autoscaler.adapters.cluster.watch_scopes import ALL
 from autoscaler.adapters.cluster.workload_scales import ScaleOf, built_in
 from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.core.rivalry import FIELD_MANAGER
 from autoscaler.core.spec import ScaleTargetRef
 
 Key = tuple[str, str]
@@ -106,6 +108,9 @@ class ScaleMirror:
         ahead = self._ahead.get(key)
         if ahead is not None and is_newer(version, ahead.resource_version) is False:
             return
+        if known is not None and known.generation:
+            # An answer to a write does not tell it; what else was changed, the watch will.
+            scale = replace(scale, generation=known.generation + 1, replicas_by=FIELD_MANAGER)
         self._ahead[key] = scale
         self._scales[key] = scale if newer else None
 

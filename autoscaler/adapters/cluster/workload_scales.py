@@ -23,6 +23,7 @@ _REPLICAS = ("spec", "replicas")
 class _MetadataJson(TypedDict, total=False):
     resourceVersion: str
     uid: str
+    generation: int
 
 
 class _SpecJson(TypedDict, total=False):
@@ -68,6 +69,7 @@ def make_scale(
         metadata["resourceVersion"],
         uid,
         manager or manager_of(obj, replicas_path),
+        int(metadata.get("generation", 0)),
     )
 
 
