@@ -117,6 +117,8 @@ def _metric(result: MetricResult, decision: Decision) -> list[str]:
     else:
         lines.append("no ratio, since there are no replicas to divide by")
     lines.append(_proposal(result, outcome, decision.scale))
+    if result.refill is not None:
+        lines.append(wording.refill(result.refill, decision.time))
     return lines
 
 
@@ -203,6 +205,16 @@ def _combination(decision: Decision) -> list[str]:
 def _stabilization(stage: Stabilization | None) -> list[str]:
     if stage is None:
         return []
+    if stage.refill is not None and stage.until is not None:
+        back = wording.instant(stage.refill.returned)
+        why = (
+            f"the first reading was at {back}"
+            if stage.refill.first
+            else f"a reading returned at {back}"
+        )
+        until = wording.instant(stage.until)
+        why = f"{why}, and nothing goes down before {until}"
+        return [f"{stage.before} -> {stage.after}, {stage.reason}: {why}"]
     if stage.held_by is None:
         return [f"{stage.after}: no recent recommendation holds it"]
     until = "" if stage.until is None else f" until {wording.instant(stage.until)}"
@@ -222,6 +234,11 @@ def _limit(stage: Limit | None) -> list[str]:
         SCALE_UP_LIMIT: f"up to {stage.allowed} are permitted at once",
         SCALE_DOWN_LIMIT: f"down to {stage.allowed} are permitted at once",
     }[stage.reason]
+    if stage.unseen is not None:
+        cause = (
+            f"what other instances of this autoscaler wrote until {wording.instant(stage.unseen)} "
+            "was not seen, and counts as all that is permitted"
+        )
     if stage.policy is not None:
         policy = stage.policy
         cause += f" by the policy {policy.type} {policy.value} per {policy.period_seconds}s"

@@ -105,6 +105,9 @@ def _metric(result: MetricResult) -> Json:
         body["pods"] = _groups(outcome.groups)
     if outcome.negative_sum:
         body["negativeSum"] = True
+    if result.refill is not None:
+        body["returned"] = wording.instant(result.refill.returned)
+        body["nothingDownBefore"] = wording.instant(result.refill.until)
     return body
 
 
@@ -137,11 +140,12 @@ def _stages(decision: Decision) -> list[Json]:
     ]
     stabilization, limit = decision.stabilization, decision.limit
     for stage in stages:
-        if stage["name"] == "stabilize" and stabilization and stabilization.held_by:
-            stage["heldBy"] = {
-                "replicas": stabilization.held_by.replicas,
-                "time": wording.instant(stabilization.held_by.time),
-            }
+        if stage["name"] == "stabilize" and stabilization:
+            if stabilization.held_by:
+                stage["heldBy"] = {
+                    "replicas": stabilization.held_by.replicas,
+                    "time": wording.instant(stabilization.held_by.time),
+                }
             _add_until(stage, stabilization.until)
         if stage["name"] == "limit" and limit and limit.policy:
             stage["policy"] = {
@@ -149,6 +153,8 @@ def _stages(decision: Decision) -> list[Json]:
                 "value": limit.policy.value,
                 "periodSeconds": limit.policy.period_seconds,
             }
+            if limit.unseen is not None:
+                stage["unseenUntil"] = wording.instant(limit.unseen)
             _add_until(stage, limit.until)
     return stages
 

@@ -275,6 +275,7 @@ class SyncRun:
             controller,
             self.shared.alone(target.key),
             self._looked(target),
+            tuple(query.range_seconds for query in target.queries),
         )
 
     def _looked(self, target: Target) -> float | None:

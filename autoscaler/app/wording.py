@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from autoscaler.core.decision import Calculation, ForeignChange, MetricResult
+from autoscaler.core.decision import Calculation, ForeignChange, MetricResult, Refill
 from autoscaler.core.quantity import format_milli
 from autoscaler.core.rivalry import FIELD_MANAGER
 from autoscaler.core.selectors import LabelSelector
@@ -81,6 +81,13 @@ def foreign(change: ForeignChange) -> str:
         who = "another autoscaler, with another Lease than ours or with none,"
     undoing = ", against our last write" if change.reversal else ""
     return f"{who} set the replicas from {change.before} to {change.after}{undoing}"
+
+
+def refill(back: Refill, now: float) -> str:
+    """Say that a reading has just returned, and until when it takes nothing down."""
+    ago = f"{max(0, round(now - back.returned))} s ago"
+    what = f"the first reading was {ago}" if back.first else f"the reading returned {ago}"
+    return f"{what} and may be too low; nothing goes down before {instant(back.until)}"
 
 
 def instant(time: float) -> str:

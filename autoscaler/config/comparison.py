@@ -13,7 +13,7 @@ from autoscaler.config.settings import Address, Config
 from autoscaler.config.spec_rules import SOURCES
 from autoscaler.core import quantity
 from autoscaler.core.selectors import LabelSelector
-from autoscaler.core.target import Target
+from autoscaler.core.target import Query, Target
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -110,11 +110,16 @@ def _of_settings(config: Config) -> _Parts:
 
 def _of_target(target: Target, config: Config) -> _Parts:
     metrics = [
-        {"type": metric.type, SOURCES[metric.type]: metric, "query": query}
+        {"type": metric.type, SOURCES[metric.type]: metric, "query": _of_query(query)}
         for metric, query in zip(target.spec.metrics, target.queries, strict=True)
     ]
     own_period = None if target.sync_period == config.sync_period else target.sync_period
     return _parts(target.spec) | {"metrics": metrics, "syncPeriod": own_period}
+
+
+def _of_query(query: Query) -> _Parts:
+    """Leave out what follows from the PromQL and the window."""
+    return {key: value for key, value in _parts(query).items() if key != "rangeSeconds"}
 
 
 def _changes(before: object, after: object, place: Location = ()) -> Iterator[FieldChange]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from autoscaler.config.promql_range import range_of
 from autoscaler.config.query_model import QueryModel
 from autoscaler.config.resource_queries import DEFAULTS
 from autoscaler.config.spec_model import MetricSpec
@@ -45,8 +46,12 @@ class Queries:
 
 
 def query_of(model: QueryModel, usual: Query = _USUAL) -> Query:
-    """Convert a query; what it leaves out is as in ``usual``."""
+    """Convert a query; what it leaves out is as in ``usual``.
+
+    A ``window`` tells of a range that the PromQL does not show, as where it names a recording rule.
+    """
     labels = model.labels
+    said = usual.range_seconds if model.window is None else model.window
     return Query(
         promql=model.query,
         window=usual.window if model.window is None else model.window,
@@ -58,4 +63,5 @@ def query_of(model: QueryModel, usual: Query = _USUAL) -> Query:
             pod=labels.pod or usual.labels.pod,
             container=labels.container or usual.labels.container,
         ),
+        range_seconds=max(said, range_of(model.query)),
     )

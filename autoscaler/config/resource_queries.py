@@ -9,6 +9,7 @@ DEFAULTS: dict[str, Query] = {
             '(rate(container_cpu_usage_seconds_total{container!="", container!="POD"}[2m]))'
         ),
         window=120.0,
+        range_seconds=120.0,
     ),
     "memory": Query(
         promql=(

@@ -21,7 +21,8 @@ from autoscaler.core.decision import (
     Stabilization,
     Zone,
 )
-from autoscaler.core.history import History, Recommendation
+from autoscaler.core.gaps import GapRules, follow_pods, follow_readings, refill_of, without
+from autoscaler.core.history import UNKNOWN, History, Recommendation
 from autoscaler.core.names import winner_name
 from autoscaler.core.normalize import Normalizer
 from autoscaler.core.notes import Notes
@@ -41,6 +42,7 @@ from autoscaler.core.spec import (
     MetricSpec,
     tolerance_of,
 )
+from autoscaler.core.stabilization import down_window
 
 ABOVE_MAX = "Current number of replicas above Spec.MaxReplicas"
 BELOW_MIN = "Current number of replicas below Spec.MinReplicas"
@@ -90,9 +92,20 @@ class _Reconcile:
         self.notes = Notes(history.conditions, now)
         self.tolerance = tolerance_of(spec, flags)
         self.foreign: ForeignChange | None = None
+        looked = observation.looked
+        self.gap_rules = GapRules(
+            self.stamp, UNKNOWN if looked is None else looked, self.tolerance.down
+        )
 
     def run(self) -> tuple[Decision, History]:
         scale = self.observation.scale
+        self.history = follow_readings(
+            self.history,
+            self.spec.metrics,
+            self.observation,
+            self.gap_rules,
+            down_window(self.spec.behavior, self.flags),
+        )
         if isinstance(scale, Unavailable):
             self.notes.warn("FailedGetScale", scale.message)
             self.notes.false(ABLE_TO_SCALE, "FailedGetScale", scale.message)
@@ -157,9 +170,12 @@ class _Reconcile:
         if pods is None:
             return self._finish(Zone.METRICS, Outcome.BLOCKED)
         situation = Situation(scale, pods, self.tolerance, self.flags, self.now)
+        ranges = self.observation.ranges or (None,) * len(self.spec.metrics)
         results = tuple(
-            self._propose(metric, reading, situation)
-            for metric, reading in zip(self.spec.metrics, self.observation.readings, strict=True)
+            self._propose(metric, reading, seconds, situation)
+            for metric, reading, seconds in zip(
+                self.spec.metrics, self.observation.readings, ranges, strict=True
+            )
         )
         combined = self._combine(results, scale.spec_replicas)
         if combined is None:
@@ -187,11 +203,36 @@ class _Reconcile:
         self.notes.warn("FailedComputeMetricsReplicas", f"no metric was computed: {message}")
         return None
 
-    def _propose(self, metric: MetricSpec, reading: Reading, situation: Situation) -> MetricResult:
+    def _propose(
+        self,
+        metric: MetricSpec,
+        reading: Reading,
+        range_seconds: float | None,
+        situation: Situation,
+    ) -> MetricResult:
         outcome = propose(metric, reading, situation)
-        if isinstance(outcome, MetricFailure):
-            self.notes.warn(outcome.reason, outcome.message)
-        return MetricResult(metric, winner_name(metric), reading, outcome)
+        result = MetricResult(metric, winner_name(metric), reading, outcome)
+        if range_seconds is not None:
+            result = self._after_gaps(result, range_seconds, situation)
+        if isinstance(result.outcome, MetricFailure):
+            self.notes.warn(result.outcome.reason, result.outcome.message)
+        return result
+
+    def _after_gaps(
+        self, result: MetricResult, range_seconds: float, situation: Situation
+    ) -> MetricResult:
+        """Charge pods whose samples have just returned as missing, where all of them say less."""
+        self.history, back = follow_pods(
+            self.history, result, situation.pods, range_seconds, self.gap_rules
+        )
+        proposal = result.proposal
+        if back and proposal is not None and proposal < situation.scale.spec_replicas:
+            reading = without(result.reading, back)
+            outcome = propose(result.metric, reading, situation)
+            if isinstance(outcome, MetricFailure) or outcome.proposal > proposal:
+                result = replace(result, reading=reading, outcome=outcome)
+        refill = refill_of(self.history, result.metric, range_seconds, self.now)
+        return result if refill is None else replace(result, refill=refill)
 
     def _combine(self, results: Sequence[MetricResult], current: int) -> Combination | None:
         """Take the largest proposal; None where failures forbid a decision."""
@@ -218,7 +259,12 @@ class _Reconcile:
         elif desired < current:
             reason = ALL_BELOW
         rules = Normalizer(self.spec, self.flags, self.now, self.stamp)
-        stabilized, self.history = rules.stabilize(current, desired, self.history, self.notes)
+        refills = [one.refill for one in results if one.refill is not None]
+        if desired < current and refills:
+            last = max(refills, key=lambda one: one.until)
+            stabilized = rules.hold(current, desired, last, self.history, self.notes)
+        else:
+            stabilized, self.history = rules.stabilize(current, desired, self.history, self.notes)
         limited = rules.limit(current, stabilized.after, self.history, self.notes)
         return self._finish(
             Zone.METRICS,

@@ -65,16 +65,30 @@ class MetricFailure:
 
 
 @dataclass(frozen=True, slots=True)
+class Refill:
+    """A reading returned after a gap, and until its range is whole again it may understate.
+
+    ``first`` says that it is the first one, and that whether there was a gap is not known.
+    """
+
+    returned: float
+    until: float
+    first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class MetricResult:
     """One metric of the spec: its reading, and what came of it.
 
-    ``name`` is the one that the HPA's reasons use (semantics 1.7).
+    ``name`` is the one that the HPA's reasons use (semantics 1.7).  ``refill`` is set while the
+    metric may take nothing down, since it has just returned.
     """
 
     metric: MetricSpec
     name: str
     reading: Reading
     outcome: Calculation | MetricFailure
+    refill: Refill | None = None
 
     @property
     def proposal(self) -> int | None:
@@ -119,8 +133,9 @@ class Combination:
 class Stabilization:
     """What recent recommendations made of the proposal (semantics 4.1, 4.2).
 
-    ``held_by`` is the recommendation that holds the result away from the proposal, and
-    ``until`` the instant from which it no longer does.
+    ``held_by`` is the recommendation that holds the result away from the proposal, or ``refill``
+    the reading that has just returned (`autoscaler.core.gaps`), and ``until`` the instant from
+    which it no longer does.
     """
 
     before: int
@@ -128,6 +143,7 @@ class Stabilization:
     reason: str
     held_by: Recommendation | None = None
     until: float | None = None
+    refill: Refill | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +249,12 @@ class Decision:
             if stage is not None:
                 stages.append(Stage(name, stage.before, stage.after, stage.reason))
         return tuple(stages)
+
+    @property
+    def refill(self) -> Refill | None:
+        """The reading that returned last, where one may still understate."""
+        refills = [one.refill for one in self.metrics if one.refill is not None]
+        return max(refills, key=lambda one: one.until, default=None)
 
     @property
     def releases_at(self) -> float | None:

@@ -66,6 +66,32 @@ class PendingWrite:
     """The version that the write was to replace."""
 
 
+UNKNOWN = 0.0
+"""Stands for an instant of which only is known that it was long ago, if ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingGap:
+    """A metric without a good reading now, or that had none lately (`autoscaler.core.gaps`).
+
+    ``pod`` names the one pod that had no sample, and is empty where the whole metric had none.
+    ``since`` is the last good reading before a gap that still lasts, None where it is over;
+    before ``until`` the reading may understate.  ``first`` says that nobody looked before: whether
+    there was a gap is not known.
+    """
+
+    metric: str
+    pod: str = ""
+    since: float | None = None
+    until: float = UNKNOWN
+    first: bool = False
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What it is about: the metric and the pod."""
+        return self.metric, self.pod
+
+
 @dataclass(frozen=True, slots=True)
 class Rivalry:
     """What others did to the count that we last knew (`autoscaler.core.rivalry`).
@@ -101,6 +127,8 @@ class History:
     rivalry: Rivalry = Rivalry()
     unobserved: bool = False
     """Whether nobody looked for a while, so that the window has a hole before the next sync."""
+    gaps: tuple[ReadingGap, ...] = ()
+    """Metrics that have no good reading, or had none lately."""
     unseen: float | None = None
     """The last instant up to which another instance of ours may have written unseen."""
 
@@ -133,6 +161,14 @@ def shifted(history: History, seconds: float) -> History:
         scale_ups=tuple(_shifted(one, seconds) for one in history.scale_ups),
         scale_downs=tuple(_shifted(one, seconds) for one in history.scale_downs),
         unseen=None if history.unseen is None else history.unseen + seconds,
+        gaps=tuple(
+            replace(
+                one,
+                since=None if one.since is None else one.since + seconds,
+                until=one.until + seconds,
+            )
+            for one in history.gaps
+        ),
         conditions=tuple(
             replace(one, last_transition=one.last_transition + seconds)
             for one in history.conditions

@@ -6,12 +6,12 @@ The behavior normalizer of the HPA (semantics section 4), with its conditions.
 from dataclasses import dataclass, replace
 
 from autoscaler.core.conditions import ABLE_TO_SCALE, SCALING_LIMITED
-from autoscaler.core.decision import Limit, Stabilization
+from autoscaler.core.decision import Limit, Refill, Stabilization
 from autoscaler.core.history import History
 from autoscaler.core.limits import Changes, limit, limit_legacy
 from autoscaler.core.notes import Notes
 from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec
-from autoscaler.core.stabilization import READY, stabilize, stabilize_legacy
+from autoscaler.core.stabilization import READY, SCALE_DOWN_STABILIZED, stabilize, stabilize_legacy
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,22 @@ class Normalizer:
         )
         notes.true(ABLE_TO_SCALE, result.reason, message)
         return result, replace(history, recommendations=kept)
+
+    def hold(
+        self, current: int, desired: int, refill: Refill, history: History, notes: Notes
+    ) -> Stabilization:
+        """Keep the count until a reading that has just returned is whole again.
+
+        What the reading asks for is no recommendation; earlier ones hold as they would otherwise.
+        """
+        result, _ = self.stabilize(current, current, history, notes)
+        if result.after != current:
+            return result
+        message = "a reading returned after a gap; nothing goes down until its range is whole again"
+        notes.true(ABLE_TO_SCALE, SCALE_DOWN_STABILIZED, message)
+        return Stabilization(
+            desired, current, SCALE_DOWN_STABILIZED, until=refill.until, refill=refill
+        )
 
     def limit(self, current: int, stabilized: int, history: History, notes: Notes) -> Limit:
         """Go only as far as rate limits and bounds permit now."""

@@ -148,6 +148,8 @@ class Observation:
     words such as ``HorizontalPodAutoscaler "web"``, and is None where there is none; ``alone``
     says that since the scale was read before this time no other process with our Lease wrote;
     ``looked`` is that time (Unix seconds), None where this process reads it for the first time.
+    ``ranges`` says how many seconds each metric's query looks back over (0: it looks at an
+    instant); None has gaps in the readings not followed.
     """
 
     scale: Scale | Unavailable
@@ -157,3 +159,4 @@ class Observation:
     controller: str | None = None
     alone: bool = True
     looked: float | None = None
+    ranges: tuple[float, ...] | None = None

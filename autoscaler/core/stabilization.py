@@ -14,6 +14,14 @@ SCALE_UP_STABILIZED = "ScaleUpStabilized"
 Recommendations = tuple[Recommendation, ...]
 
 
+def down_window(behavior: Behavior | None, flags: Flags) -> float:
+    """Return how long recommendations hold a scale-down, in seconds (semantics 4.1, 4.2)."""
+    if behavior is None:
+        return flags.downscale_stabilization
+    seconds = behavior.scale_down.stabilization_window_seconds
+    return float(int(flags.downscale_stabilization) if seconds is None else seconds)
+
+
 def stabilize_legacy(
     desired: int,
     recommendations: Recommendations,
@@ -59,11 +67,8 @@ def stabilize(
     one is remembered as of ``stamp``, by default as of ``now``.
     """
     up_window = float(behavior.scale_up.stabilization_window_seconds or 0)
-    down_seconds = behavior.scale_down.stabilization_window_seconds
-    down_window = float(
-        int(flags.downscale_stabilization) if down_seconds is None else down_seconds
-    )
-    up_cutoff, down_cutoff = now - up_window, now - down_window
+    held_down = down_window(behavior, flags)
+    up_cutoff, down_cutoff = now - up_window, now - held_down
     low = high = desired
     old_slot = None
     for slot, entry in enumerate(recommendations):
@@ -82,7 +87,7 @@ def stabilize(
         reason, window = SCALE_UP_STABILIZED, up_window
     else:
         holders = [e for e in recommendations if e.time > down_cutoff and e.replicas >= stabilized]
-        reason, window = SCALE_DOWN_STABILIZED, down_window
+        reason, window = SCALE_DOWN_STABILIZED, held_down
     holder = _latest(holders)
     return Stabilization(desired, stabilized, reason, holder, holder.time + window), remembered
 

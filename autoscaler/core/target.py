@@ -24,6 +24,8 @@ class Query:
     max_age: float = 300.0
     """The seconds after which a sample is too old to count."""
     labels: SeriesLabels = SeriesLabels()
+    range_seconds: float = 0.0
+    """How far the PromQL looks back, in seconds; 0 where it looks at an instant."""
 
 
 @dataclass(frozen=True, slots=True)

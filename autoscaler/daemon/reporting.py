@@ -13,6 +13,8 @@ from autoscaler.app.record import write_word
 from autoscaler.core.decision import Calculation, MetricResult, Outcome
 from autoscaler.core.writes import NotWritten, Written
 
+_ROUNDING = 1e-3
+
 
 class LogReporter:
     """Logs what each target's sync came to.
@@ -38,8 +40,22 @@ class LogReporter:
                 after=foreign.after,
                 manager=foreign.manager or None,
             )
+        self._tell_of_returned(result)
         if self._log.is_enabled_for(level):
             self._log.log(level, "sync", **_fields(result))
+
+    def _tell_of_returned(self, result: SyncResult) -> None:
+        """Log once that a reading is back: at the sync that reads it first."""
+        decision = result.decision
+        for metric in decision.metrics:
+            back = metric.refill
+            if back is not None and not back.first and back.returned >= decision.stamp - _ROUNDING:
+                self._log.info(
+                    "reading_returned",
+                    target=result.target.key,
+                    metric=wording.metric_name(metric.metric),
+                    message=wording.refill(back, decision.time),
+                )
 
     def fault(self, error: BaseException) -> None:
         """Log a defect with its traceback."""

@@ -69,7 +69,8 @@ def test_reference_says_the_defaults() -> None:
     }
     assert by_type["Resource"] == DEFAULTS["cpu"]
     assert by_type["ContainerResource"] == DEFAULTS["memory"]
-    assert dataclasses.replace(by_type["Pods"], promql="", window=60.0) == Query("")
+    pods = dataclasses.replace(by_type["Pods"], promql="", window=60.0, range_seconds=0.0)
+    assert pods == Query("")
 
 
 def test_reference_behavior_is_the_default(tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ def test_named_queries_are_shared(tmp_path: Path) -> None:
 
 
 def test_object_form_of_a_query(tmp_path: Path) -> None:
-    """Window, age and labels of a metric's own query reach the core."""
+    """Window, age and labels of a metric's own query reach the core; a window is also its range."""
     text = metric(
         "type: Pods\n"
         "pods:\n"
@@ -179,7 +179,7 @@ def test_object_form_of_a_query(tmp_path: Path) -> None:
         "  target: {type: AverageValue, averageValue: 1}\n"
     )
     (found,) = loaded(tmp_path, text).targets
-    assert found.queries == (Query("up", 120.0, 60.0, SeriesLabels(pod="pod_name")),)
+    assert found.queries == (Query("up", 120.0, 60.0, SeriesLabels(pod="pod_name"), 120.0),)
 
 
 def test_an_own_query_wins_over_the_name(tmp_path: Path) -> None:
@@ -203,9 +203,9 @@ def test_resource_queries(tmp_path: Path) -> None:
     assert unsaid.queries == (DEFAULTS["cpu"],)
     override = "resourceQueries: {cpu: my_cpu, gpu: {query: my_gpu, window: 30s}}\n"
     (cpu,) = loaded(tmp_path, override + metric(CPU % "cpu")).targets
-    assert cpu.queries == (Query("my_cpu", window=120.0),)
+    assert cpu.queries == (Query("my_cpu", window=120.0, range_seconds=120.0),)
     (gpu,) = loaded(tmp_path, override + metric(CPU % "gpu")).targets
-    assert gpu.queries == (Query("my_gpu", window=30.0),)
+    assert gpu.queries == (Query("my_gpu", window=30.0, range_seconds=30.0),)
 
 
 def test_yaml_of_everyday(tmp_path: Path) -> None:

@@ -55,6 +55,7 @@ def result_of(
     controller: str | None = None,
     write: WriteOutcome | None = None,
     now: float = NOW,
+    ranges: tuple[float, ...] | None = None,
 ) -> SyncResult:
     """Decide a target as a sync would: from 3 replicas and 90 of each metric unless told."""
     observation = Observation(
@@ -62,6 +63,7 @@ def result_of(
         None,
         readings or (values(90),) * len(target.spec.metrics),
         controller=controller,
+        ranges=ranges,
     )
     decision, _ = decide(target.spec, Flags(), observation, history or History(), now)
     return SyncResult(target, decision, write)

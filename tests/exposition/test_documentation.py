@@ -60,6 +60,7 @@ def test_the_page_is_what_the_table_says(accept: str) -> None:
     metrics = metrics_of(
         result_of(target_of("limited"), values(6000)),
         result_of(target_of("held"), values(600), history=held),
+        result_of(target_of("returned"), ranges=(120.0,)),
     )
     metrics.instruments.leads(leading=True)
     metrics.instruments.prometheus_request("200", 0.1)

@@ -8,6 +8,7 @@ from autoscaler.core.history import (
     Condition,
     History,
     PendingWrite,
+    ReadingGap,
     Recommendation,
     Rivalry,
     ScaleEvent,
@@ -24,9 +25,10 @@ _counts = st.integers(-(2**31), 2**31 - 1)
 _texts = st.text(max_size=8) | st.just("\ud800")
 """Any characters, and the half of one that a server might send."""
 
-_scale_events = st.lists(st.builds(ScaleEvent, _counts, _instants, st.booleans()), max_size=4).map(
-    tuple
-)
+_scale_events = st.lists(
+    st.builds(ScaleEvent, _counts, _instants, st.booleans(), st.none() | _instants), max_size=4
+).map(tuple)
+_gaps = st.builds(ReadingGap, _texts, _texts, st.none() | _instants, _instants, st.booleans())
 histories = st.builds(
     History,
     recommendations=st.none()
@@ -42,9 +44,15 @@ histories = st.builds(
     zeroed_by_us=st.booleans(),
     pending=st.none() | st.builds(PendingWrite, _counts, _counts, _instants, _texts),
     rivalry=st.builds(
-        Rivalry, st.none() | _counts, _counts, st.lists(_instants, max_size=3).map(tuple)
+        Rivalry,
+        st.none() | _counts,
+        _counts,
+        st.lists(_instants, max_size=3).map(tuple),
+        st.integers(0, 2**62),
     ),
     unobserved=st.booleans(),
+    gaps=st.lists(_gaps, max_size=3).map(tuple),
+    unseen=st.none() | _instants,
 )
 """Any history at all."""
 

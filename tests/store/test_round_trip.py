@@ -18,6 +18,7 @@ from autoscaler.core.history import (
     Condition,
     History,
     PendingWrite,
+    ReadingGap,
     Recommendation,
     Rivalry,
     ScaleEvent,
@@ -115,12 +116,13 @@ def test_a_field_that_alone_differs_is_written(old: History, other: History, nam
 def test_no_field_of_a_history_is_left_out() -> None:
     """A field that is new has to be drawn here, and to get its column."""
     drawn = {
-        History: 10,
+        History: 12,
         Recommendation: 3,
-        ScaleEvent: 3,
+        ScaleEvent: 4,
         Condition: 5,
         PendingWrite: 4,
-        Rivalry: 3,
+        ReadingGap: 5,
+        Rivalry: 4,
     }
     assert {kind: len(fields(kind)) for kind in drawn} == drawn
 

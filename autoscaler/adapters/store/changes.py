@@ -73,6 +73,8 @@ class Changes:
             or new.pending != old.pending
             or (new.rivalry is not old.rivalry and new.rivalry != old.rivalry)
             or new.unobserved is not old.unobserved
+            or (new.gaps is not old.gaps and new.gaps != old.gaps)
+            or new.unseen != old.unseen
             or (new.recommendations is None) is not (old.recommendations is None)
         ):
             self._rows["states"].append(_state(target, new))
@@ -98,7 +100,9 @@ class Changes:
         for slot in _differing(old, new):
             one = new[slot]
             if slot >= len(old) or one != old[slot]:
-                self._rows[table].append((slot, target, one.change, one.time, int(one.outdated)))
+                self._rows[table].append(
+                    (slot, target, one.change, one.time, int(one.outdated), one.earliest)
+                )
 
 
 def _differing(old: Sequence[object], new: Sequence[object]) -> chain[int]:
@@ -126,6 +130,9 @@ def _state(target: int, history: History) -> Row:
         else _encode((pending.before, pending.after, pending.time, pending.resource_version)),
         _encode((rivalry.known, rivalry.our_step, rivalry.reversals)),
         int(history.unobserved),
+        _encode([(one.metric, one.pod, one.since, one.until, one.first) for one in history.gaps]),
+        history.unseen,
+        rivalry.generation,
     )
 
 

@@ -13,6 +13,7 @@ from autoscaler.core.history import (
     Condition,
     History,
     PendingWrite,
+    ReadingGap,
     Recommendation,
     Rivalry,
     ScaleEvent,
@@ -54,9 +55,9 @@ def read(connection: sqlite3.Connection) -> Contents:
     ValueError).
     """
     contents = Contents(_stamp(connection))
-    recommendations = _slots(connection, "recommendations", Recommendation)
-    ups = _slots(connection, "scale_ups", ScaleEvent)
-    downs = _slots(connection, "scale_downs", ScaleEvent)
+    recommendations = _slots(connection, "recommendations", _recommendation)
+    ups = _slots(connection, "scale_ups", _scale_event)
+    downs = _slots(connection, "scale_downs", _scale_event)
     conditions = dict(connection.execute("SELECT target, conditions FROM conditions"))
     decisions = dict(connection.execute("SELECT target, decision FROM decisions"))
     decided = dict(connection.execute("SELECT target, time FROM decided"))
@@ -86,18 +87,26 @@ Slot = TypeVar("Slot")
 
 
 def _slots(
-    connection: sqlite3.Connection, table: str, make: Callable[[int, float, bool], Slot]
+    connection: sqlite3.Connection, table: str, make: Callable[..., Slot]
 ) -> dict[int, list[Slot]]:
-    """Read lists by target; their rows have one form, and slots that follow one another."""
+    """Read lists by target, made of what follows a row's slot, which follow one another."""
     found: dict[int, list[Slot]] = defaultdict(list)
-    for slot, target, replicas, time, flag in connection.execute(
+    for slot, target, *values in connection.execute(
         f"SELECT * FROM {table} ORDER BY slot, target"  # noqa: S608 - a table's name
     ):
         slots = found[target]
         if len(slots) != slot:
             raise MalformedError(f"{table}: slot {len(slots)} of a target is missing")
-        slots.append(make(replicas, time, bool(flag)))
+        slots.append(make(*values))
     return found
+
+
+def _recommendation(replicas: int, time: float, first: int) -> Recommendation:
+    return Recommendation(replicas, time, bool(first))
+
+
+def _scale_event(change: int, time: float, outdated: int, earliest: float | None) -> ScaleEvent:
+    return ScaleEvent(change, time, bool(outdated), earliest)
 
 
 def _history(
@@ -109,9 +118,8 @@ def _history(
 ) -> History:
     if state is None:
         return History(recommendations or None, ups, downs, conditions)
-    has_recommendations, desired, last_scale_time, zeroed_by_us, pending, rivalry, unobserved = (
-        state
-    )
+    has_recommendations, desired, last_scale_time, zeroed_by_us, *rest = state
+    pending, rivalry, unobserved, gaps, unseen, generation = rest
     known, our_step, reversals = json.loads(rivalry)
     return History(
         recommendations if has_recommendations else None,
@@ -122,8 +130,10 @@ def _history(
         last_scale_time,
         bool(zeroed_by_us),
         None if pending is None else PendingWrite(*json.loads(pending)),
-        Rivalry(known, our_step, tuple(reversals)),
+        Rivalry(known, our_step, tuple(reversals), generation),
         bool(unobserved),
+        tuple(ReadingGap(*one) for one in json.loads(gaps)),
+        unseen,
     )
 
 

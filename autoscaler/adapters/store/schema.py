@@ -4,8 +4,8 @@
 change is a further script.
 
 Slots lead the keys of the lists, so that what one sync changes lies close together in the file.
-Nested values (conditions, a pending write, a rivalry, a decision) are JSON arrays of their fields
-in order.
+Nested values (conditions, a pending write, a rivalry, gaps, a decision) are JSON arrays of their
+fields in order.
 """
 
 import sqlite3
@@ -57,6 +57,13 @@ SCRIPTS: Sequence[str] = (
         steady REAL NOT NULL,
         boot_id TEXT NOT NULL
     ) STRICT;
+    """,
+    """
+    ALTER TABLE scale_ups ADD COLUMN earliest REAL;
+    ALTER TABLE scale_downs ADD COLUMN earliest REAL;
+    ALTER TABLE states ADD COLUMN gaps TEXT NOT NULL DEFAULT '[]';
+    ALTER TABLE states ADD COLUMN unseen REAL;
+    ALTER TABLE states ADD COLUMN generation INTEGER NOT NULL DEFAULT 0;
     """,
 )
 

@@ -193,6 +193,12 @@ TARGET_HELD_UNTIL = _gauge(
     "Until when nothing is written because others undid our writes; absent otherwise.",
     "target",
 )
+TARGET_NO_SCALE_DOWN_UNTIL = _gauge(
+    "target_no_scale_down_until_timestamp_seconds",
+    "Until when nothing goes down because a reading has just returned after a gap; absent "
+    "otherwise.",
+    "target",
+)
 TARGET_FOREIGN_CHANGES = _counter(
     "target_foreign_changes_total", "Times that somebody else set the replicas.", "target"
 )
@@ -200,6 +206,7 @@ TARGET_FOREIGN_CHANGES = _counter(
 PER_TARGET = (
     *(TARGET_INFO, TARGET_OUTCOME, TARGET_LAST_SUCCESS),
     *(TARGET_CURRENT, TARGET_PROPOSED, TARGET_STABILIZED, TARGET_DESIRED, TARGET_MIN, TARGET_MAX),
-    *(TARGET_LIMITED, TARGET_CONDITION, TARGET_HELD_UNTIL, TARGET_FOREIGN_CHANGES),
+    *(TARGET_LIMITED, TARGET_CONDITION, TARGET_HELD_UNTIL, TARGET_NO_SCALE_DOWN_UNTIL),
+    TARGET_FOREIGN_CHANGES,
 )
 """Metrics of each target, left out with `perTargetMetrics: false`."""

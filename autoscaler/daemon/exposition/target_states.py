@@ -39,6 +39,7 @@ class TargetState:
     limited: str | None
     conditions: Conditions
     held_until: float | None
+    no_scale_down_until: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,7 @@ class TargetStates:
         """Take in a target's result.  This costs every target at every sync: it is kept short."""
         decision, key = result.decision, result.target.key
         outcome, limit, stabilization = decision.outcome, decision.limit, decision.stabilization
+        refill = decision.refill
         if outcome is Outcome.BLOCKED or type(result.write) is WriteFailed:
             before = self._states.get(key)
             succeeded = None if before is None else before.succeeded
@@ -113,6 +115,7 @@ class TargetStates:
             None if limit is None or limit.after == limit.before else limit.reason,
             decision.conditions,
             decision.held_until,
+            None if refill is None else refill.until,
         )
         if decision.foreign is not None:
             with self._lock:

@@ -106,5 +106,6 @@ _LINES: dict[Family, Callable[[str, Sequence[Row]], _Lines]] = {
     families.TARGET_LIMITED: _limited,
     families.TARGET_CONDITION: _condition,
     families.TARGET_HELD_UNTIL: _gauge("held_until"),
+    families.TARGET_NO_SCALE_DOWN_UNTIL: _gauge("no_scale_down_until"),
     families.TARGET_FOREIGN_CHANGES: _foreign_changes,
 }

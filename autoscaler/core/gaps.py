@@ -1,0 +1,175 @@
+"""Readings that return after a gap: until their range is whole again they may understate.
+
+A query looks back over a range, as ``rate(x[2m])`` does over two minutes.  A range that lost its
+samples for D seconds reads low by up to D seconds' worth, not only while it fills again, but until
+the gap has left it.  Whoever believes such a reading scales down under full load.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from autoscaler.core.decision import Calculation, MetricResult, Refill
+from autoscaler.core.history import UNKNOWN, History, ReadingGap
+from autoscaler.core.names import winner_name
+from autoscaler.core.observation import Gap, GapKind, Observation, Pod, PodSamples, Reading
+from autoscaler.core.spec import ContainerResourceMetric, MetricSpec
+
+GapKey = tuple[str, str]
+"""A metric, and a pod of which it has samples; empty for the metric as a whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class GapRules:
+    """When a gap matters, at one sync.
+
+    ``stamp`` is the sync's; ``last`` that of the last one which may have had a good reading, or
+    UNKNOWN; ``tolerance`` the part by which a reading may be low without moving anything.
+    """
+
+    stamp: float
+    last: float
+    tolerance: float
+
+    def failed(self, gap: ReadingGap | None, key: GapKey) -> ReadingGap:
+        """Begin a gap, or let it go on."""
+        if gap is None:
+            return ReadingGap(*key, since=self.last)
+        if gap.since is not None and not gap.first:
+            return gap
+        return replace(gap, since=self.last if gap.since is None else gap.since, first=False)
+
+    def read(self, gap: ReadingGap, range_seconds: float) -> ReadingGap | None:
+        """End a gap; None once the range lies wholly behind it."""
+        until = gap.until
+        if gap.since is not None and self.matters(gap.since, range_seconds):
+            until = self.stamp + range_seconds
+        if until <= self.stamp:
+            return None
+        return (
+            gap
+            if (gap.since, gap.until) == (None, until)
+            else replace(gap, since=None, until=until)
+        )
+
+    def matters(self, since: float, range_seconds: float) -> bool:
+        """Tell whether a range that may have no samples since an instant may read too low."""
+        return range_seconds > 0 and self.stamp - since > self.tolerance * range_seconds
+
+
+def follow_readings(
+    history: History,
+    spec_metrics: Sequence[MetricSpec],
+    observation: Observation,
+    rules: GapRules,
+    window: float,
+) -> History:
+    """Take in which metrics fail and which are back.
+
+    Where nobody looked before, or for a while, any reading may be one that has just returned.
+    Where a gap outlasted the stabilization ``window`` the recommendations before it have left it,
+    and the target goes on as after a restart.
+    """
+    ranges = observation.ranges
+    if ranges is None:
+        return history
+    unknown = history.recommendations is None or history.unobserved
+    failing = any(isinstance(reading, Gap) for reading in observation.readings)
+    if not (history.gaps or failing or unknown):
+        return history
+    gaps = {gap.key: gap for gap in history.gaps}
+    outlasted = False
+    for metric, reading, seconds in zip(spec_metrics, observation.readings, ranges, strict=True):
+        key = (_name(metric), "")
+        known = gaps.pop(key, ReadingGap(*key, since=UNKNOWN, first=True) if unknown else None)
+        if isinstance(reading, Gap):
+            gaps[key] = rules.failed(known, key)
+            continue
+        if known is not None:
+            outlasted |= known.since is not None and rules.stamp - known.since > window
+            left = rules.read(known, seconds)
+            if left is not None:
+                gaps[key] = left
+    kept = tuple(gaps.values())
+    return replace(
+        history,
+        gaps=history.gaps if kept == history.gaps else kept,
+        unobserved=history.unobserved or (outlasted and history.recommendations is not None),
+    )
+
+
+def refill_of(
+    history: History, metric: MetricSpec, range_seconds: float, now: float
+) -> Refill | None:
+    """Return since when a metric's range fills again; None where it is whole."""
+    if not history.gaps:
+        return None
+    name = _name(metric)
+    for gap in history.gaps:
+        if gap.key == (name, "") and gap.since is None and gap.until > now:
+            return Refill(gap.until - range_seconds, gap.until, gap.first)
+    return None
+
+
+def follow_pods(
+    history: History,
+    result: MetricResult,
+    pods: Sequence[Pod],
+    range_seconds: float,
+    rules: GapRules,
+) -> tuple[History, frozenset[str]]:
+    """Take in which pods lack a sample; return those whose samples are back and may understate.
+
+    A pod that has not run for a whole range yet never had a whole one: it is new, and not back.
+    """
+    outcome, name = result.outcome, _name(result.metric)
+    groups = outcome.groups if isinstance(outcome, Calculation) else None
+    known = {gap.pod: gap for gap in history.gaps if gap.metric == name and gap.pod}
+    if groups is None or not (groups.missing or known):
+        return history, frozenset()
+    followed = _follow(known, groups.missing, pods, (name, range_seconds), rules)
+    others = [gap for gap in history.gaps if gap.metric != name or not gap.pod]
+    kept = (*others, *followed)
+    if kept != history.gaps:
+        history = replace(history, gaps=kept)
+    return history, frozenset(gap.pod for gap in followed if gap.since is None)
+
+
+def _follow(
+    known: Mapping[str, ReadingGap],
+    missing: Iterable[str],
+    pods: Sequence[Pod],
+    of: tuple[str, float],
+    rules: GapRules,
+) -> list[ReadingGap]:
+    name, range_seconds = of
+    missing = frozenset(missing)
+    followed: list[ReadingGap] = []
+    for pod in pods:
+        gap = known.get(pod.name)
+        if pod.name in missing:
+            new = pod.start_time is None or pod.start_time + range_seconds > rules.stamp
+            if gap is not None or not new:
+                followed.append(rules.failed(gap, (name, pod.name)))
+        elif gap is not None:
+            left = rules.read(gap, range_seconds)
+            if left is not None:
+                followed.append(left)
+    return followed
+
+
+def without(reading: Reading, pods: frozenset[str]) -> Reading:
+    """Return a reading without the samples of some pods, which are then missing."""
+    if not isinstance(reading, PodSamples):
+        return reading
+    samples = {name: one for name, one in reading.samples.items() if name not in pods}
+    back = {
+        name: Gap(GapKind.PARTIAL, f"pod {name} had no sample until lately: its range has a gap")
+        for name in reading.samples
+        if name in pods
+    }
+    return replace(reading, samples=samples, dropped={**reading.dropped, **back})
+
+
+def _name(metric: MetricSpec) -> str:
+    container = metric.container if isinstance(metric, ContainerResourceMetric) else ""
+    return f"{metric.type} {winner_name(metric)} {container}".rstrip()

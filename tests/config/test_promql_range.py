@@ -1,0 +1,42 @@
+"""How far a query looks back, read from its PromQL."""
+
+import pytest
+
+from autoscaler.config.promql_range import range_of
+from autoscaler.config.resource_queries import DEFAULTS
+
+
+@pytest.mark.parametrize(
+    ("promql", "seconds"),
+    [
+        ("rabbitmq_queue_messages_ready", 0),
+        ("sum by (queue) (rabbitmq_queue_messages_ready)", 0),
+        ("sum by (queue) (rate(published_total[2m]))", 120),
+        ("rate(a[90s]) / rate(b[5m])", 300),
+        ("rate(a[1h30m])", 5400),
+        ("rate(a[ 500ms ])", 0.5),
+        ("rate(a[120])", 120),
+        ("max_over_time(rate(a[5m])[10m:1m])", 900),
+        ("max_over_time((rate(a[5m]) + b)[10m:])", 900),
+        ("avg_over_time(max_over_time(rate(a[1m])[2m:])[4m:])", 420),
+        ("rate(a[5m] offset 1h)", 3900),
+        ("a offset 10m", 600),
+        ("rate(a[2m]) and on() (b offset 1m)", 120),
+        ('rate(a{path="[5m]"}[2m])', 120),
+        ("rate(a{path=~'x]\\'[9m]'}[2m]) # over [8m]", 120),
+        ('sum(a{x="{", y=`[7m]`})', 0),
+        ("sum(rate(a[2m])) by (offset_of)", 120),
+        ("a[", 0),
+        (")[5m]", 300),
+        ("", 0),
+    ],
+)
+def test_the_longest_way_back(promql: str, seconds: float) -> None:
+    """Ranges that follow one another add up, others do not; quoted text and comments are none."""
+    assert range_of(promql) == seconds
+
+
+def test_the_built_in_queries_say_how_far_they_look_back() -> None:
+    """The figures beside them are those of their PromQL."""
+    for query in DEFAULTS.values():
+        assert query.range_seconds == range_of(query.promql)

@@ -1,0 +1,386 @@
+"""After a gap nothing goes down before what is read is worth as much as before."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autoscaler.core.decide import decide
+from autoscaler.core.decision import Decision, Refill
+from autoscaler.core.history import History, ReadingGap, shifted
+from autoscaler.core.observation import (
+    Gap,
+    GapKind,
+    Observation,
+    PodSamples,
+    Reading,
+    Scale,
+    Unavailable,
+    Values,
+)
+from autoscaler.core.settle import settle
+from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec
+from tests.core.builders import (
+    BASE,
+    average,
+    behavior,
+    cpu,
+    external,
+    per_pod,
+    pod,
+    pods,
+    rules,
+    samples,
+    spec,
+    utilization,
+    values,
+)
+
+PERIOD = 15.0
+RANGE = 120.0
+LOST = Gap(GapKind.ERROR, "Prometheus is away")
+AWAY = Unavailable("the API server is away")
+QUEUE = external(average("10"))
+"""150 messages are 15 replicas."""
+
+
+def short(window: int) -> HorizontalPodAutoscalerSpec:
+    """Return a spec with a stabilization window of so many seconds."""
+    return spec(
+        QUEUE, behavior=behavior(down=rules(*behavior().scale_down.policies, window=window))
+    )
+
+
+class Line:
+    """One target, synced every 15 seconds; every write is accepted."""
+
+    def __init__(
+        self,
+        of: HorizontalPodAutoscalerSpec | None = None,
+        range_seconds: float = RANGE,
+        replicas: int = 15,
+    ) -> None:
+        self.spec = of or spec(QUEUE)
+        self.ranges = (range_seconds,) * len(self.spec.metrics)
+        self.replicas = replicas
+        self.history = History()
+        self.now = BASE
+        self.looked: float | None = None
+        self.decision: Decision | None = None
+
+    def sync(self, *readings: Reading, scale: Scale | None = None, api: bool = True) -> Decision:
+        """Sync once; ``api`` says whether the scale can be read."""
+        found = scale or Scale(self.replicas, self.replicas, "app=web")
+        seen = Observation(
+            found if api else AWAY,
+            pods(self.replicas),
+            readings,
+            looked=self.looked,
+            ranges=self.ranges,
+        )
+        decision, history = decide(self.spec, Flags(), seen, self.history, self.now)
+        if decision.rescale:
+            _, history = settle(self.spec, decision, history)
+            self.replicas = decision.desired
+        self.history = history
+        self.looked = self.now if api else self.looked
+        self.now += PERIOD
+        return decision
+
+    def run(self, seconds: float, *readings: Reading, api: bool = True) -> "Line":
+        """Sync for some time with the same readings."""
+        for _ in range(round(seconds / PERIOD)):
+            self.decision = self.sync(*readings, api=api)
+        return self
+
+    def restart(self) -> "Line":
+        """Begin anew with the history that was kept."""
+        self.looked = None
+        return self
+
+
+def steady(of: HorizontalPodAutoscalerSpec | None = None, range_seconds: float = RANGE) -> Line:
+    """Return a target of 15 replicas that has been read for ten minutes."""
+    return Line(of, range_seconds).run(600, values(150))
+
+
+def test_an_outage_longer_than_the_window_takes_nothing_down() -> None:
+    """Six minutes away: the recommendations are gone, and the range reads 18 % when it returns."""
+    line = steady().run(360, LOST)
+    back = line.now
+    for low in (27, 45, 60, 80, 100, 120, 135, 150):
+        line.sync(values(low))
+        assert line.replicas == 15
+    line.run(300, values(150))
+    assert line.replicas == 15
+    decision = line.sync(values(40))
+    assert decision.metrics[0].refill is None
+    line.run(330, values(40))
+    assert line.replicas == 4, "what is read is believed again"
+    assert back + RANGE < line.now
+
+
+def test_an_outage_longer_than_a_short_window_takes_nothing_down() -> None:
+    """Two and a half minutes away with a window of 60 s: held until the range is whole again."""
+    line = steady(short(60)).run(150, LOST)
+    returned = line.now
+    decision = line.sync(values(27))
+    assert decision.outcome == "ok"
+    assert decision.metrics[0].refill == Refill(returned, returned + RANGE)
+    line.run(RANGE - PERIOD, values(60))
+    assert line.decision is not None
+    held = line.decision.stabilization
+    assert held is not None
+    assert (held.before, held.after, held.reason) == (6, 15, "ScaleDownStabilized")
+    assert (held.until, held.refill) == (returned + RANGE, Refill(returned, returned + RANGE))
+    line.sync(values(60))
+    assert line.replicas == 6, "at the instant at which the range is whole"
+
+
+def test_the_road_without_failures_costs_nothing() -> None:
+    """Where nothing failed there is nothing to remember, and no gap in the history."""
+    line = steady()
+    assert line.history.gaps == ()
+    before = line.history.gaps
+    line.run(60, values(40))
+    assert line.history.gaps is before
+
+
+def test_scaling_up_stays_free() -> None:
+    """A reading that has just returned may ask for more at once."""
+    line = steady(short(0)).run(360, LOST)
+    line.sync(values(290))
+    assert line.replicas == 29
+    line.sync(values(100))
+    assert line.replicas == 29
+
+
+def test_an_instant_selector_needs_no_more_than_a_good_reading() -> None:
+    """A gauge is as good as ever at once; only what the window has forgotten holds it."""
+    line = steady(short(60), range_seconds=0.0).run(45, LOST).run(PERIOD, values(40))
+    line.run(60, values(40))
+    assert line.replicas == 4
+    line = steady(short(60), range_seconds=0.0).run(150, LOST)
+    line.run(60, values(40))
+    assert line.replicas == 15, "the count is a recommendation where the gap outlasted the window"
+    line.sync(values(40))
+    assert line.replicas == 4
+
+
+@pytest.mark.parametrize(
+    ("range_seconds", "syncs", "matters"),
+    [(30.0, 1, True), (120.0, 1, True), (300.0, 1, False), (300.0, 2, True), (600.0, 3, False)],
+)
+def test_a_gap_matters_from_a_part_of_the_range_on(
+    range_seconds: float,
+    syncs: int,
+    matters: bool,  # noqa: FBT001
+) -> None:
+    """By the tolerance of a tenth: so much may be lost without a different count."""
+    line = steady(short(0), range_seconds).run(syncs * PERIOD, LOST)
+    decision = line.sync(values(40))
+    assert (decision.metrics[0].refill is not None) is matters
+    assert line.replicas == (15 if matters else 4)
+
+
+def test_one_failure_in_fifty_lets_a_target_scale_down() -> None:
+    """A server that fails now and then holds a target for two minutes of twelve, not for ever."""
+    line = Line(short(60)).run(600, values(150))
+    replicas = []
+    for number in range(100):
+        line.sync(LOST if number % 50 == 0 else values(40))
+        replicas.append(line.replicas)
+    assert replicas[12] == 4
+    assert set(replicas[12:]) == {4}
+
+
+def test_a_second_gap_within_the_refill_begins_it_anew() -> None:
+    """What was lost in the second one leaves the range later."""
+    line = steady(short(0)).run(60, LOST).run(60, values(40)).run(30, LOST)
+    line.run(RANGE, values(40))
+    assert line.replicas == 15
+    line.sync(values(40))
+    assert line.replicas == 4
+
+
+def test_a_gap_that_does_not_matter_leaves_a_refill_as_it_is() -> None:
+    """A failure of a second in a range of minutes neither ends nor prolongs what was before."""
+    line = steady(short(0), range_seconds=300.0).run(45, LOST)
+    line.run(30, values(40)).run(PERIOD, LOST).run(300 - 45, values(40))
+    assert line.replicas == 15
+    line.sync(values(40))
+    assert line.replicas == 4
+
+
+@pytest.mark.parametrize("during", ["the gap", "the refill"])
+def test_a_restart_during(during: str) -> None:
+    """What is kept of the gap holds on: the state is all that a new process has."""
+    line = steady(short(0)).run(60, LOST)
+    if during == "the gap":
+        line.restart().run(60, LOST)
+    line.sync(values(40))
+    if during == "the refill":
+        line.restart()
+    line.run(RANGE - PERIOD, values(40))
+    assert line.replicas == 15
+    line.sync(values(40))
+    assert line.replicas == 4
+
+
+def test_who_did_not_look_knows_nothing_of_gaps() -> None:
+    """A process without a memory, or one that was away: any reading may have just returned."""
+    for history in (
+        History(),
+        History(recommendations=steady(short(0)).history.recommendations, unobserved=True),
+    ):
+        line = Line(short(0))
+        line.history, line.now = history, BASE + 3600
+        line.run(RANGE, values(40))
+        assert line.replicas == 15
+        line.sync(values(40))
+        assert line.replicas == 4
+
+
+def test_a_gap_is_followed_while_the_scale_cannot_be_read() -> None:
+    """Both servers away at the same time: the first decision knows of it."""
+    line = steady(short(0)).run(90, LOST, api=False)
+    line.run(RANGE, values(40))
+    assert line.replicas == 15
+    line.sync(values(40))
+    assert line.replicas == 4
+
+
+def test_another_metric_takes_nothing_down_meanwhile() -> None:
+    """The one that returns may ask for more once it is whole; one that is whole may take it up."""
+    both = spec(QUEUE, external(average("10"), "other"), behavior=short(0).behavior)
+    line = Line(both).run(600, values(150), values(20))
+    line.run(60, LOST, values(20))
+    line.run(RANGE, values(27), values(60))
+    assert line.replicas == 15
+    line.sync(values(27), values(200))
+    assert line.replicas == 20
+
+
+def test_a_clock_that_is_set_moves_the_refill() -> None:
+    """Every instant of a gap moves with the history."""
+    gap = ReadingGap("External queue", "p0", BASE, BASE + 5)
+    moved = shifted(History(gaps=(gap, ReadingGap("External queue"))), 3600.0).gaps
+    assert moved[0] == ReadingGap("External queue", "p0", BASE + 3600, BASE + 3605)
+    assert moved[1].since is None
+
+
+CPU = spec(
+    cpu(utilization(50)),
+    behavior=behavior(down=rules(*behavior().scale_down.policies, window=0)),
+)
+
+
+def usage(*milli: int | None) -> PodSamples:
+    """Return samples of cpu of `p0`, `p1`, ...; None is a pod without one."""
+    found = samples(*(one or 0 for one in milli), at=0.0)
+    return PodSamples({f"p{n}": found[f"p{n}"] for n, one in enumerate(milli) if one is not None})
+
+
+def test_pods_whose_samples_return_are_charged_as_missing_until_they_are_whole() -> None:
+    """Half of the pods had none for a minute, and read a fifth when they return."""
+    line = Line(CPU, replicas=4).run(600, usage(500, 500, 500, 500))
+    line.run(60, usage(500, 500, None, None))
+    returned = line.now
+    line.run(RANGE, usage(500, 500, 100, 100))
+    assert line.replicas == 4
+    assert line.history.gaps[0].until == returned + RANGE
+    line.sync(usage(500, 500, 100, 100))
+    assert line.replicas == 3, "whole again, and really less"
+    assert line.history.gaps == ()
+
+
+def test_a_pod_that_is_new_is_not_one_that_returned() -> None:
+    """It never had a whole range: the HPA's own rules for new pods hold, and no others."""
+    line = Line(CPU, replicas=2).run(600, usage(400, 400))
+    young = pod("p1", start=line.now - BASE - 60)
+    seen = Observation(
+        Scale(2, 2, "app=web"),
+        (pod(), young),
+        (usage(400, None),),
+        looked=line.looked,
+        ranges=(RANGE,),
+    )
+    _, history = decide(CPU, Flags(), seen, line.history, line.now)
+    assert history.gaps == ()
+
+
+def test_pods_that_return_do_not_hold_a_scale_up() -> None:
+    """Their samples count as they are where they say that more is needed."""
+    line = Line(CPU, replicas=4).run(600, usage(500, 500, 500, 500))
+    line.run(60, usage(500, 500, None, None))
+    line.sync(usage(900, 900, 900, 900))
+    assert line.replicas > 4
+
+
+def test_a_pod_that_is_gone_is_forgotten() -> None:
+    """Nothing is kept of pods that are not listed."""
+    line = Line(CPU, replicas=4).run(600, usage(500, 500, 500, 500))
+    line.run(60, usage(500, 500, 500, None))
+    assert [gap.pod for gap in line.history.gaps] == ["p3"]
+    line.replicas = 3
+    line.sync(usage(500, 500, 500))
+    assert line.history.gaps == ()
+
+
+def test_a_rolling_restart_of_all_exporters_takes_nothing_down() -> None:
+    """Each of them is away for a minute, one after another, and its pods read low for two."""
+    line = Line(CPU, replicas=8).run(600, *[usage(*[480] * 8)])
+    for second in range(0, 8 * 60 + 180, int(PERIOD)):
+        read: list[int | None] = []
+        for number in range(8):
+            away = second - 60 * number
+            if 0 <= away < 60:
+                read.append(None)
+            elif 60 <= away < 180:
+                read.append(480 * (away - 45) // 135)
+            else:
+                read.append(480)
+        line.sync(usage(*read))
+        assert line.replicas == 8
+
+
+def test_a_metric_of_pods_whose_charge_is_the_target_goes_no_lower() -> None:
+    """The same for averages, where a missing pod counts with its target."""
+    rate = spec(per_pod("10"), behavior=CPU.behavior)
+    whole = PodSamples(samples(*[10_000] * 4))
+    half = PodSamples(samples(*[10_000] * 2))
+    back = PodSamples(samples(10_000, 10_000, 2_000, 2_000))
+    line = Line(rate, replicas=4).run(600, whole).run(60, half).run(RANGE, back)
+    assert line.replicas == 4
+    line.sync(back)
+    assert line.replicas == 3
+
+
+@given(
+    st.lists(st.booleans(), min_size=1, max_size=60),
+    st.sampled_from([30.0, 120.0, 300.0]),
+    st.sampled_from([0, 15, 60, 300]),
+    st.data(),
+)
+def test_no_outage_takes_a_steady_load_down(
+    away: list[bool], range_seconds: float, window: int, data: st.DataObject
+) -> None:
+    """Whenever the server is away, and however low the range reads then: 15 stay 15.
+
+    The range reads low by what it lost, as `rate()` does; the process starts again at times.
+    """
+    line = steady(short(window), range_seconds)
+    lost: list[tuple[float, float]] = []
+    for gone in away:
+        if data.draw(st.integers(0, 9)) == 0:
+            line.restart()
+        now = line.now
+        if gone:
+            lost.append((now - PERIOD, now))
+            line.sync(LOST)
+        else:
+            missing = sum(
+                max(0.0, min(end, now) - max(begin, now - range_seconds)) for begin, end in lost
+            )
+            part = max(0.0, 1 - missing / range_seconds)
+            line.sync(Values((round(150_000 * part),)))
+        assert line.replicas == 15
