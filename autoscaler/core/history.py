@@ -89,6 +89,8 @@ class History:
     rivalry: Rivalry = Rivalry()
     unobserved: bool = False
     """Whether nobody looked for a while, so that the window has a hole before the next sync."""
+    controller: str = ""
+    """Which other autoscaler controlled the target when that was last known; empty for none."""
 
 
 GAP_PERIODS = 3

@@ -137,6 +137,18 @@ class Unavailable:
 
 
 @dataclass(frozen=True, slots=True)
+class Unchecked:
+    """It cannot be checked now which other autoscaler controls a target; the message says why.
+
+    ``known`` is who did when that could be checked last, in words, empty for nobody, and None
+    where it never could since the process began.
+    """
+
+    message: str
+    known: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Observation:
     """All that one decision may look at.
 
@@ -151,5 +163,5 @@ class Observation:
     pods: tuple[Pod, ...] | Unavailable | None
     readings: tuple[Reading, ...]
     ambiguous_with: tuple[str, ...] = ()
-    controller: str | None = None
+    controller: str | Unchecked | None = None
     alone: bool = True

@@ -45,6 +45,7 @@ histories = st.builds(
         Rivalry, st.none() | _counts, _counts, st.lists(_instants, max_size=3).map(tuple)
     ),
     unobserved=st.booleans(),
+    controller=_texts,
 )
 """Any history at all."""
 

@@ -115,7 +115,7 @@ def test_a_field_that_alone_differs_is_written(old: History, other: History, nam
 def test_no_field_of_a_history_is_left_out() -> None:
     """A field that is new has to be drawn here, and to get its column."""
     drawn = {
-        History: 10,
+        History: 11,
         Recommendation: 3,
         ScaleEvent: 3,
         Condition: 5,

@@ -73,6 +73,7 @@ class Changes:
             or new.pending != old.pending
             or (new.rivalry is not old.rivalry and new.rivalry != old.rivalry)
             or new.unobserved is not old.unobserved
+            or new.controller != old.controller
             or (new.recommendations is None) is not (old.recommendations is None)
         ):
             self._rows["states"].append(_state(target, new))
@@ -126,6 +127,7 @@ def _state(target: int, history: History) -> Row:
         else _encode((pending.before, pending.after, pending.time, pending.resource_version)),
         _encode((rivalry.known, rivalry.our_step, rivalry.reversals)),
         int(history.unobserved),
+        _encode(history.controller),
     )
 
 

@@ -109,9 +109,16 @@ def _history(
 ) -> History:
     if state is None:
         return History(recommendations or None, ups, downs, conditions)
-    has_recommendations, desired, last_scale_time, zeroed_by_us, pending, rivalry, unobserved = (
-        state
-    )
+    (
+        has_recommendations,
+        desired,
+        last_scale_time,
+        zeroed_by_us,
+        pending,
+        rivalry,
+        unobserved,
+        controller,
+    ) = state
     known, our_step, reversals = json.loads(rivalry)
     return History(
         recommendations if has_recommendations else None,
@@ -124,6 +131,7 @@ def _history(
         None if pending is None else PendingWrite(*json.loads(pending)),
         Rivalry(known, our_step, tuple(reversals)),
         bool(unobserved),
+        json.loads(controller),
     )
 
 

@@ -5,7 +5,7 @@ change is a further script.
 
 Slots lead the keys of the lists, so that what one sync changes lies close together in the file.
 Nested values (conditions, a pending write, a rivalry, a decision) are JSON arrays of their fields
-in order.
+in order; a controller's words are a JSON string, since a server may send what is no UTF-8.
 """
 
 import sqlite3
@@ -57,6 +57,9 @@ SCRIPTS: Sequence[str] = (
         steady REAL NOT NULL,
         boot_id TEXT NOT NULL
     ) STRICT;
+    """,
+    """
+    ALTER TABLE states ADD COLUMN controller TEXT NOT NULL DEFAULT '""'
     """,
 )
 
