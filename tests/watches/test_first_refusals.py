@@ -22,7 +22,7 @@ SHOP, TILL = target("shop", "web"), target("till", "web")
 FORBIDDEN = failure(403, "Forbidden", "horizontalpodautoscalers is forbidden")
 UNKNOWN = failure(404, "NotFound", "the server could not find the requested resource")
 BROKEN = failure(500, "InternalError", "no leader")
-INSTEAD = "a target that one of them controls is not refused there"
+INSTEAD = "a target that one of them controls is refused there only if that was seen before"
 NAME = 'HorizontalPodAutoscaler.autoscaling in namespace "shop"'
 GRACE = 0.6
 DOUBTFUL = replace(SLOW, longest_pause=0.1, refused_pause=300.0, first_refusal_believed=GRACE)

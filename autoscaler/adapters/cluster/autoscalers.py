@@ -67,7 +67,7 @@ class AutoscalerMirror:
         self.instead = (
             EACH_NAMESPACE
             if namespace == ALL
-            else "a target that one of them controls is not refused there"
+            else "a target that one of them controls is refused there only if that was seen before"
         )
         self.listed = False
         """Whether there was a list."""
