@@ -58,7 +58,10 @@ class AtHand(Protocol):
         ...
 
     def controller_at_hand(self, namespace: str, ref: ScaleTargetRef) -> str | Unchecked | None:
-        """Return the words for another autoscaler that controls the object; None without one."""
+        """Return the words for another autoscaler that controls the object; None without one.
+
+        Unchecked says that this cannot be known now.
+        """
         ...
 
 

@@ -70,8 +70,8 @@ def test_the_reason_names_the_refusal_and_when_it_is_believed(script: Script) ->
         sentence, at = seen.message.rsplit(" ", 1)
         assert sentence == (
             f"the list of {NAME} is not there yet: horizontalpodautoscalers is forbidden; an API "
-            "server that has just started may refuse it for a moment, so nothing is decided here "
-            "before"
+            "server that has just started may refuse it for a moment, so unless it is listed "
+            "nothing is decided here before"
         )
         assert (
             abs(datetime.fromisoformat(at).timestamp() - began - LASTING.first_refusal_believed) < 3

@@ -113,7 +113,10 @@ class AutoscalerMirror:
                 self._put(name, None if kind == "DELETED" else entry)
 
     def clear(self) -> None:
-        """Leave what is known as it is: not to write is the safe side."""
+        """Leave what is known as it is, as a restart does (`History.controller`).
+
+        Not to write is the safe side.
+        """
 
     def _put(self, name: _Name, entry: _Entry | None) -> None:
         old = self._entries.pop(name, None)

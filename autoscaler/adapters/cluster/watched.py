@@ -152,8 +152,8 @@ class WatchedCluster:
         why = "" if watch.reason is None else f": {watch.reason}"
         if believed_at is not None:
             why += (
-                "; an API server that has just started may refuse it for a moment, so nothing is "
-                f"decided here before {believed_at}"
+                "; an API server that has just started may refuse it for a moment, so unless it "
+                f"is listed nothing is decided here before {believed_at}"
             )
         return Unavailable(f"the list of {watch.mirror.name} is not there yet{why}")
 
