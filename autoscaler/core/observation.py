@@ -155,9 +155,9 @@ class Observation:
     ``pods`` is None where no metric of the spec looks at pods; ``readings`` are in the order
     of the spec's metrics; ``ambiguous_with`` names other targets whose selector matches one
     of this target's pods; ``controller`` says which other autoscaler controls the target, in
-    words such as ``HorizontalPodAutoscaler "web"``, and is None where there is none, Unchecked where
-    nobody can tell; ``alone`` says that since the scale was read before this time no other process
-    with our Lease wrote.
+    words such as ``HorizontalPodAutoscaler "web"``, and is None where there is none, Unchecked
+    where nobody can tell; ``alone`` says that since the scale was read before this time no other
+    process with our Lease wrote.
     """
 
     scale: Scale | Unavailable
