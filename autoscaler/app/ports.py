@@ -13,7 +13,7 @@ from typing import Protocol
 
 from autoscaler.core.decision import Decision
 from autoscaler.core.history import History
-from autoscaler.core.observation import Pod, Scale, Unavailable
+from autoscaler.core.observation import Pod, Scale, Unavailable, Unchecked
 from autoscaler.core.series import Answer, QueryFailure
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.target import Target
@@ -57,8 +57,11 @@ class AtHand(Protocol):
         """Return the pods of a namespace that match a selector in string form."""
         ...
 
-    def controller_at_hand(self, namespace: str, ref: ScaleTargetRef) -> str | None:
-        """Return the words for another autoscaler that controls the object; None without one."""
+    def controller_at_hand(self, namespace: str, ref: ScaleTargetRef) -> str | Unchecked | None:
+        """Return the words for another autoscaler that controls the object; None without one.
+
+        Unchecked says that this cannot be known now.
+        """
         ...
 
 

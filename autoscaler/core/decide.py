@@ -32,6 +32,7 @@ from autoscaler.core.observation import (
     Reading,
     Scale,
     Unavailable,
+    Unchecked,
 )
 from autoscaler.core.pending import resolve
 from autoscaler.core.rivalry import HOLD_SECONDS, held_until, observe
@@ -116,8 +117,9 @@ class _Reconcile:
         self.history, self.foreign = observe(
             self.spec, history, scale, self.now, alone=seen.alone, looked=seen.looked
         )
-        if self.observation.controller is not None:
-            return self._controlled(self.observation.controller)
+        controller, why = self._other_autoscaler()
+        if controller:
+            return self._controlled(controller, why)
         current = scale.spec_replicas
         if self.history.recommendations is None or self.history.unobserved:
             # A restart alone never scales down (semantics R5), nor does one with a memory that
@@ -136,13 +138,31 @@ class _Reconcile:
             return self._to_bound(Zone.BELOW_MIN, self.spec.min_replicas, BELOW_MIN)
         return self._by_metrics(scale)
 
-    def _controlled(self, controller: str) -> tuple[Decision, History]:
+    def _other_autoscaler(self) -> tuple[str, str]:
+        """Return which one controls the target, empty for none, and why that is not certain.
+
+        Where it cannot be checked, what was known last stands: a restart is no reason to write.
+        """
+        seen, why = self.observation.controller or "", ""
+        if isinstance(seen, Unchecked):
+            why = seen.message
+            seen = self.history.controller if seen.known is None else seen.known
+        if seen != self.history.controller:
+            self.history = replace(self.history, controller=seen)
+        return seen, why
+
+    def _controlled(self, controller: str, why: str) -> tuple[Decision, History]:
         """Leave the target to the other autoscaler.
 
         What the metrics asked for meanwhile is not known: once the other is gone, the count that
         it leaves is the first recommendation.
         """
         message = f"{controller} controls this target too; nothing is done until that is gone"
+        if why:
+            message = (
+                f"{controller} controlled this target too when that was last known, and it cannot "
+                f"be checked now ({why}); nothing is done until it is known to be gone"
+            )
         self.notes.false(ABLE_TO_SCALE, CONTROLLED_BY_OTHER, message)
         self.notes.warn(CONTROLLED_BY_OTHER, message)
         self.history = replace(self.history, recommendations=None)

@@ -131,6 +131,8 @@ class History:
     """Metrics that have no good reading, or had none lately."""
     unseen: float | None = None
     """The last instant up to which another instance of ours may have written unseen."""
+    controller: str = ""
+    """Which other autoscaler controlled the target when that was last known; empty for none."""
 
 
 GAP_PERIODS = 3

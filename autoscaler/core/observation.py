@@ -139,24 +139,36 @@ class Unavailable:
 
 
 @dataclass(frozen=True, slots=True)
+class Unchecked:
+    """It cannot be checked now which other autoscaler controls a target; the message says why.
+
+    ``known`` is who did when that could be checked last, in words, empty for nobody, and None
+    where it never could since the process began.
+    """
+
+    message: str
+    known: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Observation:
     """All that one decision may look at.
 
     ``pods`` is None where no metric of the spec looks at pods; ``readings`` are in the order
     of the spec's metrics; ``ambiguous_with`` names other targets whose selector matches one
     of this target's pods; ``controller`` says which other autoscaler controls the target, in
-    words such as ``HorizontalPodAutoscaler "web"``, and is None where there is none; ``alone``
-    says that since the scale was read before this time no other process with our Lease wrote;
-    ``looked`` is that time (Unix seconds), None where this process reads it for the first time.
-    ``ranges`` says how many seconds each metric's query looks back over (0: it looks at an
-    instant); None has gaps in the readings not followed.
+    words such as ``HorizontalPodAutoscaler "web"``, and is None where there is none, Unchecked
+    where nobody can tell; ``alone`` says that since the scale was read before this time no other
+    process with our Lease wrote; ``looked`` is that time (Unix seconds), None where this process
+    reads it for the first time.  ``ranges`` says how many seconds each metric's query looks back
+    over (0: it looks at an instant); None has gaps in the readings not followed.
     """
 
     scale: Scale | Unavailable
     pods: tuple[Pod, ...] | Unavailable | None
     readings: tuple[Reading, ...]
     ambiguous_with: tuple[str, ...] = ()
-    controller: str | None = None
+    controller: str | Unchecked | None = None
     alone: bool = True
     looked: float | None = None
     ranges: tuple[float, ...] | None = None

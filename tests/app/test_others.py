@@ -5,7 +5,7 @@ import pytest
 from autoscaler.app import wording
 from autoscaler.core.decision import ForeignChange
 from autoscaler.core.history import History, Rivalry
-from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.core.observation import Scale, Unavailable, Unchecked
 from autoscaler.core.rivalry import FIELD_MANAGER
 from tests.app.world import T0, Memory, answer, external
 
@@ -70,6 +70,24 @@ def test_a_target_that_was_gone_for_a_while_is_new() -> None:
             syncer.sync(targets, T0 + 15 * number, 10.0, steady=15.0 * number)
             assert syncer._shared.seen.keys() == {one.key for one in targets}
     assert world.result("shop/a").decision.foreign is None
+
+
+def test_after_a_restart_a_target_stays_refused_until_the_others_can_be_listed() -> None:
+    """What was kept says that an HPA controlled it; that it cannot be checked frees nothing."""
+    world = Memory(answers={"queue": answer(90.0)}, scales={"shop/a": Scale(1, 1, "app=a")})
+    world.controllers["shop/a"] = 'HorizontalPodAutoscaler "web"'
+    with world.syncer() as syncer:
+        syncer.sync([TARGET], T0, 10.0)
+    world.controllers["shop/a"] = Unchecked("the list is forbidden")
+    with world.syncer(known=dict(world.kept)) as syncer:
+        syncer.sync([TARGET], T0 + 15, 10.0)
+        assert world.written == []
+        (event,) = world.result("shop/a").decision.events
+        assert event.message.startswith('HorizontalPodAutoscaler "web" controlled this target too')
+        del world.controllers["shop/a"]
+        syncer.sync([TARGET], T0 + 30, 10.0)
+    assert world.written == [("shop/a", 3)]
+    assert world.kept[TARGET.key].controller == ""
 
 
 def test_words_tell_another_installation_from_other_managers() -> None:

@@ -18,6 +18,7 @@ from autoscaler.core.observation import (
     PodRequests,
     Scale,
     Unavailable,
+    Unchecked,
 )
 from autoscaler.core.selectors import LabelSelector
 from autoscaler.core.series import Answer, QueryFailure, Series
@@ -93,7 +94,7 @@ class Memory:
     leads: bool = True
     led_from: float = -math.inf
     """Since when, where it leads."""
-    controllers: dict[str, str] = field(default_factory=dict)
+    controllers: dict[str, str | Unchecked] = field(default_factory=dict)
     scales_at_hand: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -181,7 +182,7 @@ class NothingAtHand:
         """Know nothing."""
         return None
 
-    def controller_at_hand(self, namespace: str, ref: ScaleTargetRef) -> str | None:  # noqa: ARG002
+    def controller_at_hand(self, namespace: str, ref: ScaleTargetRef) -> str | Unchecked | None:  # noqa: ARG002
         """Know nothing."""
         return None
 
@@ -196,7 +197,7 @@ class AtHandInMemory(NothingAtHand):
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
 
-    def controller_at_hand(self, namespace: str, ref: ScaleTargetRef) -> str | None:
+    def controller_at_hand(self, namespace: str, ref: ScaleTargetRef) -> str | Unchecked | None:
         """Fit `AtHand`."""
         return self._memory.controllers.get(f"{namespace}/{ref.name}")
 

@@ -2,6 +2,7 @@
 
 from autoscaler.core.decision import ForeignChange, Zone
 from autoscaler.core.history import ScaleEvent
+from autoscaler.core.observation import Unchecked
 from autoscaler.core.rivalry import FIELD_MANAGER
 from autoscaler.core.spec import Flags
 from tests.core.builders import (
@@ -123,6 +124,40 @@ def test_a_target_that_another_autoscaler_controls_is_left_alone() -> None:
     assert line.decision.zone is Zone.CONTROLLED
     assert 'HorizontalPodAutoscaler "a" controls' in line.decision.events[0].message
     line.controlled_by(None).at("15s", queue=90).want(3, outcome="ok")
+
+
+REFUSED = "horizontalpodautoscalers is forbidden"
+
+
+def test_what_cannot_be_checked_is_as_it_was_when_it_could() -> None:
+    """A target that another controlled stays refused until that is known to be gone."""
+    line = Timeline(SPEC, replicas=5).controlled_by('HorizontalPodAutoscaler "a"')
+    line.at("0s", queue=90).want(5, outcome="blocked")
+    for seconds in (15, 30):
+        line.controlled_by(Unchecked(REFUSED)).at(f"{seconds}s", queue=90)
+        line.want(5, outcome="blocked").conditions(AbleToScale="ControlledByOther")
+    assert line.decision is not None
+    assert line.decision.events[0].message == (
+        'HorizontalPodAutoscaler "a" controlled this target too when that was last known, and it '
+        f"cannot be checked now ({REFUSED}); nothing is done until it is known to be gone"
+    )
+    line.controlled_by(None).at("45s", queue=90).want(9, outcome="ok")
+    line.controlled_by(Unchecked(REFUSED)).at("60s", queue=100).want(10, outcome="ok")
+
+
+def test_what_this_process_saw_last_outweighs_what_an_earlier_one_kept() -> None:
+    """Whether it saw that the other is gone, or that another one is there."""
+    line = Timeline(SPEC, replicas=5).controlled_by("another").at("0s", queue=90)
+    line.controlled_by(Unchecked(REFUSED, known="")).at("15s", queue=90).want(9, outcome="ok")
+    line.controlled_by(Unchecked(REFUSED, known="a third")).at("30s", queue=50)
+    line.want(9, outcome="blocked")
+    line.controlled_by(Unchecked(REFUSED)).at("45s", queue=50).want(9, outcome="blocked")
+
+
+def test_where_it_was_never_known_the_metrics_decide() -> None:
+    """Whoever may not list the other autoscalers is scaled all the same."""
+    line = Timeline(SPEC, replicas=5).controlled_by(Unchecked(REFUSED))
+    line.at("0s", queue=90).want(9, outcome="ok")
 
 
 def test_a_target_that_is_taken_up_again_begins_from_the_count_it_has() -> None:

@@ -19,6 +19,7 @@ from autoscaler.core.observation import (
     Reading,
     Sample,
     Scale,
+    Unchecked,
     Values,
 )
 from autoscaler.core.rivalry import FIELD_MANAGER
@@ -55,7 +56,7 @@ class Timeline:
         self.set_by = ""
         self.generation = 1
         self.looked: float | None = None
-        self.controller: str | None = None
+        self.controller: str | Unchecked | None = None
         self.others_lead = False
         self.history = History()
         self.decision: Decision | None = None
@@ -73,8 +74,8 @@ class Timeline:
         self.generation += 1
         return self
 
-    def controlled_by(self, controller: str | None) -> Self:
-        """Let another autoscaler control the target from now on, or no more."""
+    def controlled_by(self, controller: str | Unchecked | None) -> Self:
+        """Let another autoscaler control the target from now on, or no more, or nobody know."""
         self.controller = controller
         return self
 

@@ -11,10 +11,12 @@ import pytest
 from autoscaler.config import ConfigError, load
 from tests.controlplane.waiting import wait_until
 from tests.endtoend.daemon import DaemonProcess, write_config
+from tests.faults import plays
 from tests.faults.bed import Bed, defects, says
 from tests.faults.loads import HIGH, LOW, Workloads, configuration
 from tests.faults.proxy import Exchange, FaultProxy
 from tests.faults.wire import Request
+from tests.watches import others
 
 IN_MEMORY = "state is kept in memory only"
 NOT_KEPT = 'autoscaler_component_ok{component="state"}'
@@ -22,6 +24,8 @@ NOT_A_NUMBER = r"autoscaler\.yaml:\d+: targets\[\d+\]\.maxReplicas: must be a wh
 SUPERSEDED = "somebody else set {} meanwhile"
 NO_SCALE = "FailedGetScale: .*connection refused"
 NO_METRIC = "FailedGetExternalMetric: .*refused the connection"
+NOT_YET = "FailedGetScale: the list of .* is not there yet: .*; an API server that has just started"
+CONTROLLED = "ControlledByOther: HorizontalPodAutoscaler .* controls this target too"
 """What the operator sees, as patterns."""
 
 _MEETING_SECONDS = 2.3
@@ -182,3 +186,37 @@ def test_servers_that_are_away_at_the_start(workloads: Workloads, tmp_path: Path
         workloads.wait_for(name, LOW)
         assert daemon.stop() == 0
         assert defects(daemon.lines) == []
+
+
+def test_other_autoscalers_that_are_forbidden_at_the_start(
+    workloads: Workloads, tmp_path: Path
+) -> None:
+    """As an API server does until it has its roles: no target that an HPA controls is written."""
+    names = lone, *controlled = ["lone", *(f"others-{number}" for number in range(4))]
+    for name in names:
+        workloads.create(name, LOW)
+        workloads.demand(name, HIGH)
+    for name in controlled:
+        others.create(workloads.api, workloads.namespace, others.autoscaler(name, of=name))
+    for name in names:
+        workloads.wait_seen(name, HIGH)
+    config = configuration(workloads.prometheus.url, workloads.namespace, *names)
+    file = write_config(tmp_path / "autoscaler.yaml", config)
+    forbidden = plays.answer("403 Forbidden", plays.status_of(403, "Forbidden", "no RBAC policy"))
+    plane = workloads.plane
+    with FaultProxy(plane.url, ca_file=plane.ca_file) as to_api, ExitStack() as running:
+        kubeconfig = to_api.write_kubeconfig(tmp_path / "kubeconfig", token=workloads.token)
+        with to_api.playing(forbidden, lambda one: "/horizontalpodautoscalers" in one.target):
+            daemon = running.enter_context(
+                DaemonProcess(file, {"KUBECONFIG": str(kubeconfig)}, "--log-level", "debug")
+            )
+            keys = [workloads.key(name) for name in names]
+            wait_until("a sync of each", lambda: all(daemon.syncs(key) for key in keys))
+            assert {workloads.changes(name) for name in names} == {1}
+            daemon.wait_for("it says why", says(NOT_YET))
+        workloads.wait_for(lone, HIGH)
+        daemon.wait_for("the others are known", says(CONTROLLED))
+        assert {workloads.changes(name) for name in controlled} == {1}
+        assert daemon.stop() == 0
+    assert {workloads.changes(name) for name in controlled} == {1}
+    assert defects(daemon.lines) == []

@@ -8,6 +8,7 @@ import pytest
 
 from autoscaler.adapters.cluster.mirrors import Pace
 from tests.app import test_faults as test_syncs
+from tests.app import test_others
 from tests.contract import test_certificates, test_exec_plugins, test_lost_certificates
 from tests.daemon import test_clock_steps, test_schedule
 from tests.daemon import test_reload as test_reload_again
@@ -16,7 +17,7 @@ from tests.faults import test_apiserver, test_credentials, test_ours, test_prome
 from tests.faults.rows import Row
 from tests.leadership import test_daemons, test_processes
 from tests.store import test_earlier_state, test_failures
-from tests.watches import test_trust
+from tests.watches import test_first_refusals, test_trust
 
 PAGE = Path(__file__).parents[2] / "docs" / "faults.md"
 
@@ -43,6 +44,12 @@ PROOFS: dict[str, dict[str, Row | Proof]] = {
         "restarted under load": Proof(
             test_apiserver.test_the_api_server_restarts_under_load,
             seen=[test_apiserver.NOT_WRITTEN],
+        ),
+        "other autoscalers forbidden at the start": Proof(
+            test_ours.test_other_autoscalers_that_are_forbidden_at_the_start,
+            test_first_refusals.test_a_refusal_that_lasts_is_believed_and_told,
+            test_others.test_after_a_restart_a_target_stays_refused_until_the_others_can_be_listed,
+            seen=[test_ours.NOT_YET, test_ours.CONTROLLED],
         ),
         "both servers away at the start": Proof(
             test_ours.test_servers_that_are_away_at_the_start,
@@ -149,6 +156,11 @@ def test_the_words_are_those_that_are_found(row: str) -> None:
         assert re.search(pattern, told), (pattern, told)
     for sentence in [quoted for quoted in re.findall("`([^`]+)`", told) if " " in quoted]:
         assert any(re.search(pattern, sentence) for pattern in SEEN[row]), sentence
+
+
+def test_a_first_refusal_is_believed_after_a_minute_of_tries() -> None:
+    """The page says how long it takes, and how often it is tried meanwhile."""
+    assert (Pace().first_refusal_believed, Pace().longest_pause) == (60.0, 10.0)
 
 
 def test_a_silent_watch_is_noticed_within_a_minute() -> None:

@@ -53,6 +53,7 @@ histories = st.builds(
     unobserved=st.booleans(),
     gaps=st.lists(_gaps, max_size=3).map(tuple),
     unseen=st.none() | _instants,
+    controller=_texts,
 )
 """Any history at all."""
 

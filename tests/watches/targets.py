@@ -31,6 +31,7 @@ QUICK = Pace(
     longest_pause=0.5,
     refused_pause=0.5,
     refusal_believed=0.3,
+    first_refusal_believed=0.0,
     trusted=6.0,
     pods_trusted=5.0,
     gather=0.1,

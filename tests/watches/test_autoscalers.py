@@ -12,7 +12,7 @@ from autoscaler import clock
 from autoscaler.adapters.cluster import Api, connect, watch_scopes
 from autoscaler.adapters.cluster.autoscalers import ListedAutoscalers
 from autoscaler.app.ports import AtHand
-from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.core.observation import Scale, Unavailable, Unchecked
 from tests.contract import manifests
 from tests.contract.cluster import ClusterUnderTest, Json, eventually
 from tests.contract.clusters import fresh_namespace
@@ -24,7 +24,7 @@ from tests.watches.targets import QUICK, SLOW, await_scale, deployment_ref, targ
 
 WEB = deployment_ref("web")
 KEDA_MADE = 'HorizontalPodAutoscaler "keda-hpa-web" of ScaledObject "web"'
-INSTEAD = "a target that one of them controls is not refused there"
+INSTEAD = "a target that one of them controls is refused there only if that was seen before"
 FORBIDDEN = failure(403, "Forbidden", "horizontalpodautoscalers is forbidden")
 
 
@@ -130,7 +130,9 @@ def test_the_last_list_stands_while_the_watch_is_broken(script: Script, fault: A
         server.autoscalers.lists[0] = fault
         server.autoscalers.send(gone())
         eventually(lambda: server.autoscalers.count("list"), lambda count: count >= 4)
-        assert watched.controller_at_hand("shop", WEB) == HAND_MADE
+        refused = Unchecked("horizontalpodautoscalers is forbidden", known=HAND_MADE)
+        seen = watched.controller_at_hand("shop", WEB)
+        assert seen == (refused if fault is FORBIDDEN else HAND_MADE)
         assert isinstance(watched.scale_at_hand("shop", WEB), Scale)
         server.autoscalers.lists[0] = listed("11")
         await_controller(watched, "shop", WEB, None)
@@ -148,7 +150,8 @@ def test_where_they_may_not_be_listed_one_note_says_so(script: Script) -> None:
     with watching(api, [target("shop", "web")], pace=pace, notes=notes) as watched:
         assert isinstance(watched.scale_at_hand("shop", WEB), Scale)
         eventually(lambda: server.autoscalers.count("list"), lambda count: count >= 3)
-        assert watched.controller_at_hand("shop", WEB) is None
+        seen = watched.controller_at_hand("shop", WEB)
+        assert seen == Unchecked("horizontalpodautoscalers is forbidden")
         name = 'HorizontalPodAutoscaler.autoscaling in namespace "shop"'
         assert notes == [
             f"{name} cannot be watched (horizontalpodautoscalers is forbidden): {INSTEAD}"
@@ -208,7 +211,10 @@ def test_each_namespace_has_its_own_rights(
     notes: list[str] = []
     with watching(limited, [target(shop, "web") for shop in shops], notes=notes) as watched:
         assert watched.controller_at_hand(shops[0], WEB) == HAND_MADE
-        assert watched.controller_at_hand(shops[1], WEB) is None
+        seen = watched.controller_at_hand(shops[1], WEB)
+        assert isinstance(seen, Unchecked)
+        assert f'in the namespace "{shops[1]}"' in seen.message
+        assert seen.known is None
         # Nobody waits for what may not be known.
         assert 'not found in namespace "' in str(watched.scale_at_hand(shops[1], WEB))
     told = [note for note in notes if "Autoscaler" in note]
@@ -224,7 +230,7 @@ def test_all_at_once_is_tried_again_after_a_refusal(
     """When the role comes, one watch takes the place of those of each namespace."""
     pace = replace(QUICK, refused_pause=0.3)
     with watching(limited, [target(shop, "web") for shop in shops], pace=pace) as watched:
-        assert watched.controller_at_hand(shops[0], WEB) is None
+        assert isinstance(watched.controller_at_hand(shops[0], WEB), Unchecked)
         grant(lone_cluster, "", "late", AUTOSCALERS, WATCH)
         try:
             for shop in shops:
@@ -235,7 +241,7 @@ def test_all_at_once_is_tried_again_after_a_refusal(
             revoke(lone_cluster, "late", limited, manifests.pods(shops[0]))
 
 
-def _plan(api: Api, namespaces: list[str]) -> tuple[list[str | None], list[str]]:
+def _plan(api: Api, namespaces: list[str]) -> tuple[list[str | Unchecked | None], list[str]]:
     notes: list[str] = []
     at_hand: AtHand = ListedAutoscalers(api, namespaces, notes.append)
     return [at_hand.controller_at_hand(one, WEB) for one in namespaces], notes
@@ -289,7 +295,8 @@ def test_a_watch_that_ends_by_a_defect_begins_again(
         server.autoscalers.lists[0] = listed("11", autoscaler("by-hand"))
         server.autoscalers.send(event("DELETED", autoscaler("other")))
         eventually(lambda: notes, bool)
-        assert watched.controller_at_hand("shop", WEB) == HAND_MADE
+        faulty = Unchecked("by a fault of the autoscaler", known=HAND_MADE)
+        assert watched.controller_at_hand("shop", WEB) == faulty
         eventually(lambda: server.autoscalers.count("list"), lambda count: count == 2)
         server.autoscalers.send(event("DELETED", autoscaler("by-hand")))
         await_controller(watched, "shop", WEB, None)

@@ -67,7 +67,7 @@ class AutoscalerMirror:
         self.instead = (
             EACH_NAMESPACE
             if namespace == ALL
-            else "a target that one of them controls is not refused there"
+            else "a target that one of them controls is refused there only if that was seen before"
         )
         self.listed = False
         """Whether there was a list."""
@@ -113,7 +113,10 @@ class AutoscalerMirror:
                 self._put(name, None if kind == "DELETED" else entry)
 
     def clear(self) -> None:
-        """Leave what is known as it is: not to write is the safe side."""
+        """Leave what is known as it is, as a restart does (`History.controller`).
+
+        Not to write is the safe side.
+        """
 
     def _put(self, name: _Name, entry: _Entry | None) -> None:
         old = self._entries.pop(name, None)

@@ -67,6 +67,11 @@ class Pace:
 
     An API server that has just started refuses what it has not loaded yet: roles, custom resources.
     """
+    first_refusal_believed: float = 60.0
+    """The same of HorizontalPodAutoscalers that were not listed yet, in each namespace.
+
+    Nothing is decided there until then: who else scales is not known, and there may be somebody.
+    """
     trusted: float = 60.0
     """How long a copy is trusted whose watch is broken, or that is being listed anew."""
     pods_trusted: float = 5.0

@@ -1,5 +1,6 @@
 """List and watch: keeps a mirror of a collection up to date, on a thread of its own."""
 
+import math
 import random
 import threading
 from collections.abc import Callable
@@ -31,12 +32,12 @@ class State(Enum):
 
     STARTING = "the first list is not there yet"
     SYNCED = "the mirror is, or was, complete"
-    REFUSED = "the collection cannot be watched"
+    REFUSED = "the collection cannot be watched, and that is believed"
 
 
 @dataclass(frozen=True, slots=True)
 class _Trouble:
-    """Since when (monotonic and Unix seconds) a watch is broken, and why."""
+    """Since when (monotonic and Unix seconds) a watch is broken or refused, and why."""
 
     since: float
     wall: float
@@ -50,11 +51,19 @@ class Watch(Generic[M]):
     where it was; 410 Gone, an event that cannot be read, and a break that lasted longer than
     the mirror is trusted lead to a new list.  A refusal that lasts is tried again after minutes,
     and so is a defect of ours that ended the thread, both sooner at first.  ``changed`` is
-    called, on the watch's thread, when `state` changes.
+    called, on the watch's thread, when `state` changes or `refused` becomes true.  A refusal before
+    the first list is believed after ``first_refusal_believed`` seconds without another answer.
     """
 
     def __init__(
-        self, api: Api, mirror: M, pace: Pace, notes: Notes, changed: Callable[["Watch[M]"], None]
+        self,
+        api: Api,
+        mirror: M,
+        pace: Pace,
+        notes: Notes,
+        changed: Callable[["Watch[M]"], None],
+        *,
+        first_refusal_believed: float = 0.0,
     ) -> None:
         self.mirror = mirror
         self.state = State.STARTING
@@ -73,6 +82,11 @@ class Watch(Generic[M]):
         self._refusals = 0
         self._was_open = False
         """Whether a watch was open since the last refusal that was believed."""
+        self._first_refusal_believed = first_refusal_believed
+        self._first_refusal: _Trouble | None = None
+        """The first of the refusals that go on before the first list and are not believed yet."""
+        self._given_up: str | None = None
+        """Why the collection cannot be watched, in the state REFUSED."""
         self._thread = threading.Thread(target=self._run, name=f"watch {mirror.name}", daemon=True)
 
     def start(self) -> None:
@@ -108,7 +122,18 @@ class Watch(Generic[M]):
     def reason(self) -> str | None:
         """Why the mirror gets nothing now; None while it does, or while nothing was tried."""
         trouble = self._trouble
-        return None if trouble is None else trouble.reason
+        return self._given_up if trouble is None else trouble.reason
+
+    @property
+    def refused(self) -> bool:
+        """Whether the server refuses the collection, be it believed or not."""
+        return self.state is State.REFUSED or self._first_refusal is not None
+
+    @property
+    def believed_at(self) -> str | None:
+        """When a refusal will be believed that is not yet, if it lasts; None without one."""
+        first = self._first_refusal
+        return None if first is None else _instant(first.wall + self._first_refusal_believed)
 
     @property
     def doubt(self) -> Unavailable | None:
@@ -116,9 +141,9 @@ class Watch(Generic[M]):
         trouble = self._trouble
         if trouble is None or not self.is_behind(self._pace.trusted):
             return None
-        since = datetime.fromtimestamp(int(trouble.wall), UTC).isoformat().replace("+00:00", "Z")
         return Unavailable(
-            f"the watch of {self.mirror.name} is broken since {since}: {trouble.reason}"
+            f"the watch of {self.mirror.name} is broken since {_instant(trouble.wall)}: "
+            f"{trouble.reason}"
         )
 
     def _run(self) -> None:
@@ -184,7 +209,7 @@ class Watch(Generic[M]):
         version = self._requests.list_all(path)
         if isinstance(version, str):
             self._version = version
-            self._trouble = None
+            self._trouble = self._first_refusal = self._given_up = None
             if self.state is not State.SYNCED:
                 self._notes.over(self.mirror.name, f"{self.mirror.name} can be watched now")
                 self._enter(State.SYNCED)
@@ -212,11 +237,17 @@ class Watch(Generic[M]):
     def _take(self, failure: Failure) -> None:
         """Note a failure and pause after it; a 429 lets all others wait as well."""
         self._patience.hold_back(failure)
-        if failure.status in _REFUSALS and self._is_final():
+        if failure.status not in _REFUSALS:
+            # A server that is not there may be a new one when it is back.
+            self._first_refusal = None
+        elif self._is_final():
             self._give_up(failure.message)
             self._ended.wait(self._long_pause(self._refusals))
             self._refusals = min(self._refusals + 1, _MOST_DOUBLINGS)
             return
+        elif self.state is State.STARTING and self._first_refusal is None:
+            self._first_refusal = _trouble_since(clock.monotonic(), failure.message)
+            self._changed(self)
         if failure.status == _GONE:
             self._version = None
         if failure.status == _MALFORMED:
@@ -227,16 +258,29 @@ class Watch(Generic[M]):
         longest = min(self._pace.longest_pause, self._pace.first_pause * 2.0**self._failures)
         self._failures = min(self._failures + 1, _MOST_DOUBLINGS)
         pause = longest * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
-        self._ended.wait(max(pause, min(failure.retry_after or 0.0, _LONGEST_RETRY_AFTER)))
+        pause = max(pause, min(failure.retry_after or 0.0, _LONGEST_RETRY_AFTER))
+        self._ended.wait(min(pause, self._until_first_is_final()))
 
     def _is_final(self) -> bool:
         """Tell whether a refusal is believed: of what could be watched, not at once."""
-        return not self._was_open or self.is_behind(self._pace.refusal_believed)
+        if self._was_open:
+            return self.is_behind(self._pace.refusal_believed)
+        if self.state is not State.STARTING or not self._first_refusal_believed:
+            return True
+        return self._first_refusal is not None and self._until_first_is_final() <= 0.0
+
+    def _until_first_is_final(self) -> float:
+        """Return the seconds until a refusal before the first list is believed, if there is one."""
+        first = self._first_refusal
+        if first is None:
+            return math.inf
+        return first.since + self._first_refusal_believed - clock.monotonic()
 
     def _give_up(self, reason: str) -> None:
         """Have everything read directly, for as long as the collection cannot be watched."""
         mirror = self.mirror
-        self._version = self._trouble = None
+        self._version = self._trouble = self._first_refusal = None
+        self._given_up = reason
         self._was_open = False
         self._failures = 0
         mirror.clear()
@@ -248,6 +292,10 @@ class Watch(Generic[M]):
     def _enter(self, state: State) -> None:
         self.state = state
         self._changed(self)
+
+
+def _instant(wall: float) -> str:
+    return datetime.fromtimestamp(int(wall), UTC).isoformat().replace("+00:00", "Z")
 
 
 def _trouble_since(instant: float, reason: str) -> _Trouble:

@@ -21,9 +21,9 @@ class WatchScopes(Generic[M]):
     """The watches of one resource.
 
     Each namespace has its own up to ``most_namespaces``; beyond that one watch covers all of
-    them.  While that is refused, and tried again now and then, each has its own all the same.
-    ``create`` makes a watch of a namespace, or of ALL; ``changed`` is called, on some thread, when
-    one becomes ready or is refused.
+    them.  While that is refused, believed or not, and tried again now and then, each has its own
+    all the same.  ``create`` makes a watch of a namespace, or of ALL; ``changed`` is called, on
+    some thread, when one becomes ready or is refused.
     """
 
     def __init__(
@@ -52,8 +52,7 @@ class WatchScopes(Generic[M]):
             every = self._all
             if every is not None and every.state is State.SYNCED:
                 return every
-            refused = every is not None and every.state is State.REFUSED
-            if refused and not self._apart and not self._closed:
+            if every is not None and every.refused and not self._apart and not self._closed:
                 # The refusal came just now, and a namespace's own watch may still see it.
                 self._arrange()
             return self._each.get(namespace) or every
@@ -70,11 +69,12 @@ class WatchScopes(Generic[M]):
 
     @property
     def settled(self) -> bool:
-        """Whether every namespace is either covered or known to be impossible to cover."""
+        """Whether every namespace is either covered or refused, be that believed or not."""
         with self._lock:
             if self._all is not None and not self._apart:
                 return self._all.state is State.SYNCED
-            return all(watch.state is not State.STARTING for watch in self._each.values())
+            each = self._each.values()
+            return all(watch.refused or watch.state is not State.STARTING for watch in each)
 
     def need(self, namespaces: Collection[str]) -> None:
         """Cover these namespaces and no others."""
@@ -101,19 +101,21 @@ class WatchScopes(Generic[M]):
         if self._all is None and len(self._needed) > self._most:
             self._all = self._begin(ALL)
         every = None if self._all is None else self._all.state
-        self._apart = every in {None, State.REFUSED}
+        self._apart = self._all is None or self._all.refused
         over = [one for one in self._each if every is State.SYNCED or one not in self._needed]
-        rest: list[str] = []
         if self._apart:
-            missing = sorted(self._needed - self._each.keys())
             room = max(0, _MOST_WATCHES - len(self._each) + len(over))
-            rest = missing[room:]
             # Before any ends: where one cannot begin, all stays as it was.
-            for namespace in missing[:room]:
+            for namespace in self._rest()[:room]:
                 self._each[namespace] = self._begin(namespace)
         for namespace in over:
             self._retire(self._each.pop(namespace))
-        self._tell_of(rest)
+        if self._apart and every is State.REFUSED:
+            self._tell_of(self._rest())
+
+    def _rest(self) -> list[str]:
+        """Return the namespaces without a watch of their own."""
+        return sorted(self._needed - self._each.keys())
 
     def _begin(self, namespace: str) -> Watch[M]:
         watch = self._create(namespace, self._on_change)

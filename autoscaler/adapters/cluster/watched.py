@@ -18,7 +18,7 @@ from autoscaler.adapters.cluster.scales import Scales
 from autoscaler.adapters.cluster.selector_index import is_indexable
 from autoscaler.adapters.cluster.watch import State, Watch
 from autoscaler.adapters.cluster.watch_scopes import Changed, WatchScopes
-from autoscaler.core.observation import Pod, Scale, Unavailable
+from autoscaler.core.observation import Pod, Scale, Unavailable, Unchecked
 from autoscaler.core.spec import ScaleTargetRef, needs_pods
 from autoscaler.core.target import Target
 from autoscaler.core.writes import Superseded, WriteOutcome, Written
@@ -146,8 +146,16 @@ class WatchedCluster:
         watch = self._autoscaler_watches.find(namespace)
         if self._closed or watch is None or watch.state is not State.STARTING:
             return None
+        believed_at = watch.believed_at
+        if believed_at is None and watch.doubt is not None:
+            return watch.doubt
         why = "" if watch.reason is None else f": {watch.reason}"
-        return watch.doubt or Unavailable(f"the list of {watch.mirror.name} is not there yet{why}")
+        if believed_at is not None:
+            why += (
+                "; an API server that has just started may refuse it for a moment, so unless it "
+                f"is listed nothing is decided here before {believed_at}"
+            )
+        return Unavailable(f"the list of {watch.mirror.name} is not there yet{why}")
 
     def _scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:
         watches = self._scale_watches.get((ref.api_version, ref.kind))
@@ -156,18 +164,22 @@ class WatchedCluster:
             return None
         return watch.doubt or watch.mirror.at_hand(namespace, ref.name)
 
-    def controller_at_hand(self, namespace: str, ref: ScaleTargetRef) -> str | None:
+    def controller_at_hand(self, namespace: str, ref: ScaleTargetRef) -> str | Unchecked | None:
         """Return the words for a HorizontalPodAutoscaler of the object; None without one.
 
-        While the watch of them is broken or refused, those that were there last are taken to be
-        there; with the watch of a namespace that is not needed any more they are forgotten.
+        While the watch of them is broken, those that were there last are taken to be there; while
+        it is refused, or not there yet, this is told as what it is.  With the watch of a namespace
+        that is not needed any more they are forgotten.
         """
         watches = self._autoscaler_watches
         watch = watches.find(namespace)
-        if watch is None or not watch.mirror.listed:
-            listed = (one for one in watches.covering(namespace) if one.mirror.listed)
-            watch = next(listed, None)
-        return None if watch is None else watch.mirror.controller(namespace, ref)
+        if watch is None or watch.state is State.SYNCED:
+            return None if watch is None else watch.mirror.controller(namespace, ref)
+        why = watch.reason or f"the list of {watch.mirror.name} is not there yet"
+        listed = [watch, *watches.covering(namespace)]
+        last = next((one.mirror for one in listed if one.mirror.listed), None)
+        known = None if last is None else last.controller(namespace, ref) or ""
+        return Unchecked(why, known)
 
     def read(self, namespace: str, ref: ScaleTargetRef, deadline: float) -> Scale | Unavailable:
         """Read the scale from the API server."""
@@ -245,8 +257,14 @@ class WatchedCluster:
     def _autoscaler_watch(
         self, namespace: str, changed: Changed[AutoscalerMirror]
     ) -> Watch[AutoscalerMirror]:
-        mirror = AutoscalerMirror(namespace)
-        return Watch(self._api, mirror, self._pace, self._notes, changed)
+        return Watch(
+            self._api,
+            AutoscalerMirror(namespace),
+            self._pace,
+            self._notes,
+            changed,
+            first_refusal_believed=self._pace.first_refusal_believed,
+        )
 
     def _ask(self, namespace: str, selector: str) -> None:
         with self._lock:

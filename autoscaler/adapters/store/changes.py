@@ -75,6 +75,7 @@ class Changes:
             or new.unobserved is not old.unobserved
             or (new.gaps is not old.gaps and new.gaps != old.gaps)
             or new.unseen != old.unseen
+            or new.controller != old.controller
             or (new.recommendations is None) is not (old.recommendations is None)
         ):
             self._rows["states"].append(_state(target, new))
@@ -133,6 +134,7 @@ def _state(target: int, history: History) -> Row:
         _encode([(one.metric, one.pod, one.since, one.until, one.first) for one in history.gaps]),
         history.unseen,
         rivalry.generation,
+        _encode(history.controller),
     )
 
 

@@ -119,7 +119,7 @@ def _history(
     if state is None:
         return History(recommendations or None, ups, downs, conditions)
     has_recommendations, desired, last_scale_time, zeroed_by_us, *rest = state
-    pending, rivalry, unobserved, gaps, unseen, generation = rest
+    pending, rivalry, unobserved, gaps, unseen, generation, controller = rest
     known, our_step, reversals = json.loads(rivalry)
     return History(
         recommendations if has_recommendations else None,
@@ -134,6 +134,7 @@ def _history(
         bool(unobserved),
         tuple(ReadingGap(*one) for one in json.loads(gaps)),
         unseen,
+        json.loads(controller),
     )
 
 

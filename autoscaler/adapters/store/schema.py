@@ -5,7 +5,7 @@ change is a further script.
 
 Slots lead the keys of the lists, so that what one sync changes lies close together in the file.
 Nested values (conditions, a pending write, a rivalry, gaps, a decision) are JSON arrays of their
-fields in order.
+fields in order; a controller's words are a JSON string, since a server may send what is no UTF-8.
 """
 
 import sqlite3
@@ -64,6 +64,7 @@ SCRIPTS: Sequence[str] = (
     ALTER TABLE states ADD COLUMN gaps TEXT NOT NULL DEFAULT '[]';
     ALTER TABLE states ADD COLUMN unseen REAL;
     ALTER TABLE states ADD COLUMN generation INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE states ADD COLUMN controller TEXT NOT NULL DEFAULT '""';
     """,
 )
 
