@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from autoscaler.core.selectors import parse
+from autoscaler.core.printable import printable
+from autoscaler.core.selectors import LONGEST_SHOWN, parse
 
 
 def selector_problem(selector: str, ambiguous_with: Sequence[str]) -> tuple[str, str, str] | None:
@@ -18,6 +19,7 @@ def selector_problem(selector: str, ambiguous_with: Sequence[str]) -> tuple[str,
         return "InvalidSelector", "InvalidSelector", str(error)
     if ambiguous_with:
         others = ", ".join(ambiguous_with)
-        message = f"pods of the selector {selector!r} are also those of {others}"
+        shown = printable(selector, LONGEST_SHOWN)
+        message = f"pods of the selector {shown!r} are also those of {others}"
         return "AmbiguousSelector", "AmbiguousSelector", message
     return None
