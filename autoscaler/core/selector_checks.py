@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from autoscaler.core.printable import printable
-from autoscaler.core.selectors import LONGEST_SHOWN, parse
+from autoscaler.core.selectors import parse, shown
 
 
 def selector_problem(selector: str, ambiguous_with: Sequence[str]) -> tuple[str, str, str] | None:
@@ -19,7 +18,6 @@ def selector_problem(selector: str, ambiguous_with: Sequence[str]) -> tuple[str,
         return "InvalidSelector", "InvalidSelector", str(error)
     if ambiguous_with:
         others = ", ".join(ambiguous_with)
-        shown = printable(selector, LONGEST_SHOWN)
-        message = f"pods of the selector {shown!r} are also those of {others}"
+        message = f"pods of the selector {shown(selector)} are also those of {others}"
         return "AmbiguousSelector", "AmbiguousSelector", message
     return None
