@@ -20,7 +20,7 @@ def connect(stack: ExitStack, port: int, address: str) -> socket.socket:
 
 def test_large_heads_take_no_memory() -> None:
     """Clients that send megabytes of headers, on all connections that they get, change little."""
-    head = b"GET /livez HTTP/1.1\r\n" + (b"X: " + b"x" * 65_000 + b"\r\n") * 99
+    head = b"GET /livez HTTP/1.1\r\n" + (b"X: " + b"x" * 65_000 + b"\r\n") * 99 + b"\r\n"
 
     def flood(client: socket.socket) -> None:
         with suppress(OSError):
