@@ -15,7 +15,15 @@ from autoscaler.core.decision import (
     Zone,
 )
 from autoscaler.core.limits import SCALE_DOWN_LIMIT, SCALE_UP_LIMIT, TOO_FEW, TOO_MANY
-from autoscaler.core.observation import Gap, PodSamples, Scale, Unavailable, Values
+from autoscaler.core.observation import (
+    LONGEST_SENTENCE,
+    Gap,
+    PodSamples,
+    Scale,
+    Unavailable,
+    Values,
+)
+from autoscaler.core.printable import printable
 from autoscaler.core.writes import (
     NOT_LEADING,
     NotWritten,
@@ -30,9 +38,9 @@ _LABEL_WIDTH = 12
 
 def explain(result: SyncResult) -> str:
     """Tell the whole decision of one target."""
-    decision = result.decision
+    decision, target = result.decision, wording.target_key(result.target)
     lines = [
-        f"{result.target.key} at {wording.instant(decision.time)}: {verdict(result)}",
+        f"{target} at {wording.instant(decision.time)}: {verdict(result)}",
         *_lines("scale", _scale(decision)),
     ]
     for number, metric in enumerate(decision.metrics, 1):
@@ -66,7 +74,7 @@ def _written(write: WriteOutcome | None, move: str, why: str) -> str:
     if isinstance(write, Superseded):
         return f"{move} not written: somebody else set {write.scale.spec_replicas} meanwhile"
     if isinstance(write, WriteFailed):
-        return f"{move} not written: {write.message}"
+        return f"{move} not written: {printable(write.message, LONGEST_SENTENCE)}"
     if isinstance(write, NotWritten) and write.word == NOT_LEADING:
         return f"{move} is left to the process that leads{why}"
     return f"{'scaled' if isinstance(write, Written) else 'would scale'} {move}{why}"
@@ -87,7 +95,8 @@ def _unchanged(decision: Decision, current: int) -> str:
 
 def _lines(label: str, texts: list[str]) -> Iterator[str]:
     for index, text in enumerate(texts):
-        yield f"  {(label if index == 0 else ''):<{_LABEL_WIDTH}}{text}"
+        shown = printable(text, LONGEST_SENTENCE)
+        yield f"  {(label if index == 0 else ''):<{_LABEL_WIDTH}}{shown}"
 
 
 def _scale(decision: Decision) -> list[str]:

@@ -4,7 +4,16 @@ from autoscaler.app import wording
 from autoscaler.app.ports import SyncResult
 from autoscaler.core.decision import Calculation, Decision, MetricResult
 from autoscaler.core.grouping import PodGroups
-from autoscaler.core.observation import Gap, PodSamples, Reading, Scale, Unavailable, Values
+from autoscaler.core.observation import (
+    LONGEST_SENTENCE,
+    Gap,
+    PodSamples,
+    Reading,
+    Scale,
+    Unavailable,
+    Values,
+)
+from autoscaler.core.printable import printable
 from autoscaler.core.status import current_metrics
 from autoscaler.core.writes import NotWritten, Superseded, WriteFailed, Written
 
@@ -69,11 +78,11 @@ def write_word(result: SyncResult) -> str | None:
 
 def _scale(scale: Scale | Unavailable) -> Json:
     if isinstance(scale, Unavailable):
-        return {"error": scale.message}
+        return {"error": printable(scale.message, LONGEST_SENTENCE)}
     return {
         "specReplicas": scale.spec_replicas,
         "statusReplicas": scale.status_replicas,
-        "selector": scale.selector,
+        "selector": printable(scale.selector, LONGEST_SENTENCE),
     }
 
 

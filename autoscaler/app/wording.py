@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 from autoscaler.core.decision import Calculation, ForeignChange, MetricResult, Refill
+from autoscaler.core.printable import printable
 from autoscaler.core.quantity import format_milli
 from autoscaler.core.rivalry import FIELD_MANAGER
 from autoscaler.core.selectors import LabelSelector
@@ -14,10 +15,22 @@ from autoscaler.core.spec import (
     PodsMetric,
     ResourceMetric,
 )
+from autoscaler.core.target import Target
+
+_LONGEST_NAME, _LONGEST_KEY = 500, 1000
+
+
+def target_key(target: Target) -> str:
+    """Name a target, whatever characters its file holds."""
+    return printable(target.key, _LONGEST_KEY)
 
 
 def metric_name(metric: MetricSpec) -> str:
     """Name a metric as its author would: its kind of thing, its name, its selector."""
+    return printable(_metric_name(metric), _LONGEST_NAME)
+
+
+def _metric_name(metric: MetricSpec) -> str:
     if isinstance(metric, ResourceMetric):
         return metric.name
     if isinstance(metric, ContainerResourceMetric):

@@ -3,7 +3,7 @@
 import json
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from rich import box
@@ -21,6 +21,8 @@ from autoscaler.app.sync import Syncer
 from autoscaler.config import Config, ConfigError, load
 from autoscaler.config.pod_namespace import ANYWHERE, pod_namespace
 from autoscaler.core.decision import MetricResult, Outcome
+from autoscaler.core.observation import LONGEST_SENTENCE
+from autoscaler.core.printable import printable
 from autoscaler.core.target import Target
 from autoscaler.daemon.world import world_to_plan
 
@@ -128,9 +130,9 @@ def _print_table(results: Sequence[SyncResult]) -> None:
         decision = result.decision
         stabilized = decision.stabilization
         table.add_row(
-            result.target.key,
+            wording.target_key(result.target),
             "-" if decision.current is None else str(decision.current),
-            "\n".join(_metric(one) for one in decision.metrics) or "-",
+            _cell(_metric(one) for one in decision.metrics) or "-",
             "-" if stabilized is None else str(stabilized.after),
             "-" if decision.current is None else str(decision.desired),
             _reason(result),
@@ -164,4 +166,8 @@ def _reason(result: SyncResult) -> str:
         for event in result.decision.events
         if event.type == "Warning"
     ]
-    return "\n".join(lines)
+    return _cell(lines)
+
+
+def _cell(lines: Iterable[str]) -> str:
+    return "\n".join(printable(line, LONGEST_SENTENCE) for line in lines)

@@ -7,6 +7,7 @@ from autoscaler.core.decision import Calculation, MetricFailure, MetricValueStat
 from autoscaler.core.names import failure_reason
 from autoscaler.core.numbers import Tolerance, ceil32, ceil64, divide, ratio_of, saturate64
 from autoscaler.core.observation import (
+    LONGEST_SENTENCE,
     ConditionStatus,
     Gap,
     Pod,
@@ -16,6 +17,7 @@ from autoscaler.core.observation import (
     Values,
 )
 from autoscaler.core.per_pod import propose_per_pod
+from autoscaler.core.printable import printable
 from autoscaler.core.spec import ExternalMetric, Flags, MetricSpec, ObjectMetric, TargetType
 
 
@@ -41,7 +43,8 @@ def propose(
         return MetricFailure(failure_reason(metric), reading.detail)
     result = _compute(metric, reading, situation)
     if isinstance(result, str):
-        return MetricFailure(failure_reason(metric), result)
+        # It may name pods and containers.
+        return MetricFailure(failure_reason(metric), printable(result, LONGEST_SENTENCE))
     if reading.gaps and result.proposal < situation.scale.spec_replicas:
         return MetricFailure(
             failure_reason(metric),

@@ -2,6 +2,7 @@
 
 from functools import lru_cache
 
+from autoscaler.core.printable import printable
 from autoscaler.core.selectors import dump
 from autoscaler.core.spec import (
     ContainerResourceMetric,
@@ -12,10 +13,16 @@ from autoscaler.core.spec import (
     TargetType,
 )
 
+_LONGEST_NAME = 1000
+
 
 @lru_cache(maxsize=65536)
 def winner_name(metric: MetricSpec) -> str:
     """Return the name under which a metric appears in a rescale's reason."""
+    return printable(_winner_name(metric), _LONGEST_NAME)
+
+
+def _winner_name(metric: MetricSpec) -> str:
     if isinstance(metric, ResourceMetric | ContainerResourceMetric):
         if metric.target.average_value is not None:
             return f"{metric.name} resource"

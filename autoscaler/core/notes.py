@@ -2,7 +2,8 @@
 
 from autoscaler.core.conditions import Conditions, with_condition
 from autoscaler.core.decision import Event
-from autoscaler.core.observation import ConditionStatus
+from autoscaler.core.observation import LONGEST_SENTENCE, ConditionStatus
+from autoscaler.core.printable import printable
 
 
 class Notes:
@@ -23,7 +24,8 @@ class Notes:
 
     def warn(self, reason: str, message: str) -> None:
         """Add a Warning event."""
-        self.events.append(Event("Warning", reason, message))
+        self.events.append(Event("Warning", reason, printable(message, LONGEST_SENTENCE)))
 
     def _set(self, type_: str, status: ConditionStatus, reason: str, message: str) -> None:
+        message = printable(message, LONGEST_SENTENCE)
         self.conditions = with_condition(self.conditions, type_, status, reason, message, self._now)

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+LONGEST_SENTENCE = 2000
+"""How many characters a sentence may have that repeats what others say."""
+
 
 class GapKind(StrEnum):
     """Why data is missing.  Each is a different thing and none of them is zero."""

@@ -1,8 +1,19 @@
 """From a Prometheus answer to a metric's reading: which series belong, and what is missing."""
 
 from collections.abc import Mapping, Sequence
+from heapq import nsmallest
 
-from autoscaler.core.observation import Gap, GapKind, Pod, PodSamples, Reading, Sample, Values
+from autoscaler.core.observation import (
+    LONGEST_SENTENCE,
+    Gap,
+    GapKind,
+    Pod,
+    PodSamples,
+    Reading,
+    Sample,
+    Values,
+)
+from autoscaler.core.printable import printable
 from autoscaler.core.series import Answer, QueryFailure, Series, milli_of
 from autoscaler.core.spec import (
     ContainerResourceMetric,
@@ -13,6 +24,11 @@ from autoscaler.core.spec import (
     ResourceMetric,
 )
 from autoscaler.core.target import Query
+
+_MOST_GAPS = 10
+"""So many series without a value are told of one by one."""
+_MOST_LABELS, _LONGEST_NAME, _LONGEST_LABELS = 20, 100, 600
+"""So many labels of a series are shown, of names and in all so long."""
 
 
 def read(
@@ -28,7 +44,7 @@ def read(
     Series of pods that are not among ``pods`` belong to other workloads and are left out.
     """
     if isinstance(answer, QueryFailure):
-        return Gap(GapKind.ERROR, answer.message)
+        return _gap(GapKind.ERROR, answer.message)
     reading: Reading
     if isinstance(metric, ExternalMetric):
         reading = _external(metric, query, answer, now)
@@ -38,50 +54,71 @@ def read(
         reading = _PodReader(metric, query, answer, namespace, now).read(pods)
     if isinstance(reading, Gap) and reading.kind is GapKind.EMPTY and answer.warnings:
         # What is not there may be in the part that is missing.
-        return Gap(GapKind.PARTIAL, f"{reading.detail}; {_warnings(answer)[0].detail}")
+        return _gap(GapKind.PARTIAL, f"{reading.detail}; {_warnings(answer)[0].detail}")
     return reading
 
 
 def _warnings(answer: Answer) -> tuple[Gap, ...]:
     return tuple(
-        Gap(GapKind.PARTIAL, f"Prometheus warned that its answer is incomplete: {warning}")
-        for warning in answer.warnings
+        _gap(GapKind.PARTIAL, f"Prometheus warned that its answer is incomplete: {warning}")
+        for warning in answer.warnings[:_MOST_GAPS]
     )
+
+
+def _gap(kind: GapKind, detail: str) -> Gap:
+    """Return a gap, in a sentence that may quote whatever labels and servers say."""
+    return Gap(kind, printable(detail, LONGEST_SENTENCE))
 
 
 def _value_of(series: Series, query: Query, now: float) -> int | Gap:
     """Return the series' value in milli-units, or why it has none that counts."""
-    if not series.timestamp >= now - query.max_age:
-        age = now - series.timestamp
-        return Gap(
-            GapKind.STALE,
-            f"{_labels(series)} was sampled {age:.0f} s ago, and {query.max_age:g} s is too old",
-        )
-    milli = milli_of(series.value)
-    if milli is None:
-        return Gap(GapKind.NOT_A_NUMBER, f"{_labels(series)} is {series.value}, not a number")
-    return milli
+    milli = _counted(series, query, now)
+    return _why_none(series, query, now) if milli is None else milli
+
+
+def _counted(series: Series, query: Query, now: float) -> int | None:
+    return milli_of(series.value) if series.timestamp >= now - query.max_age else None
+
+
+def _why_none(series: Series, query: Query, now: float) -> Gap:
+    if series.timestamp >= now - query.max_age:
+        return _gap(GapKind.NOT_A_NUMBER, f"{_labels(series)} is {series.value}, not a number")
+    age = now - series.timestamp
+    return _gap(
+        GapKind.STALE,
+        f"{_labels(series)} was sampled {age:.0f} s ago, and {query.max_age:g} s is too old",
+    )
 
 
 def _labels(series: Series) -> str:
-    pairs = ", ".join(f'{key}="{value}"' for key, value in sorted(series.labels.items()))
-    return f"{{{pairs}}}"
+    """Write the labels of a series, which may be many and of any length and characters."""
+    first = nsmallest(_MOST_LABELS, series.labels.items())
+    pairs = [f'{printable(key, _LONGEST_NAME)}="{printable(value)}"' for key, value in first]
+    if len(first) < len(series.labels):
+        pairs.append(f"and {len(series.labels) - len(first)} more")
+    return printable(f"{{{', '.join(pairs)}}}", _LONGEST_LABELS)
 
 
 def _external(metric: ExternalMetric, query: Query, answer: Answer, now: float) -> Reading:
     selected = answer.select(metric.metric.selector)
-    gaps = list(_warnings(answer))
     if not selected:
         of = f"none of the {len(answer.series)} series matches the selector"
-        return Gap(GapKind.EMPTY, of if answer.series else "the query returned no series")
+        return _gap(GapKind.EMPTY, of if answer.series else "the query returned no series")
     values: list[int] = []
+    missing: list[Series] = []
     for series in selected:
-        value = _value_of(series, query, now)
-        if isinstance(value, Gap):
-            gaps.append(value)
+        milli = _counted(series, query, now)
+        if milli is None:
+            missing.append(series)
         else:
-            values.append(value)
-    return Values(tuple(values), tuple(gaps)) if values else gaps[-1]
+            values.append(milli)
+    gaps = [_why_none(series, query, now) for series in missing[:_MOST_GAPS]]
+    if not values:
+        return gaps[-1]
+    if len(missing) > _MOST_GAPS:
+        more = f"nor do {len(missing) - _MOST_GAPS} more series have a value that counts"
+        gaps.append(_gap(gaps[-1].kind, more))
+    return Values(tuple(values), (*_warnings(answer), *gaps))
 
 
 def _object(
@@ -92,20 +129,23 @@ def _object(
     if described.kind == "Namespace" and not described.group:
         # The API answers for the autoscaler's own namespace, whatever name is given.
         label, name = query.labels.namespace, namespace
+    # A query that aggregates namespaces away leaves none; one that keeps them says by their label
+    # whose a series is, and one without it is nobody's.
+    without = "" if answer.has_label(query.labels.namespace) else namespace
     series = [
         one
         for one in answer.with_label(label, name)
-        if one.labels.get(query.labels.namespace, namespace) == namespace
+        if one.labels.get(query.labels.namespace, without) == namespace
         and (metric.metric.selector is None or metric.metric.selector.matches(one.labels))
     ]
     if not series:
-        return Gap(
+        return _gap(
             GapKind.EMPTY,
             f'none of the {len(answer.series)} series is labelled {label}="{name}" '
             f"in namespace {namespace}",
         )
     if len(series) > 1:
-        return Gap(
+        return _gap(
             GapKind.AMBIGUOUS,
             f'{len(series)} series are labelled {label}="{name}", and exactly one is needed: '
             f"{_labels(series[0])} and {_labels(series[1])}",
@@ -170,7 +210,7 @@ class _PodReader:
         if isinstance(self._metric, ContainerResourceMetric):
             one = by_container.get(self._metric.container)
             if one is None:
-                return Gap(
+                return _gap(
                     GapKind.EMPTY,
                     f"pod {pod.name} has no series of container {self._metric.container}",
                 )
@@ -191,7 +231,7 @@ class _PodReader:
             sidecars = (one for one in pod.requests.init_containers if one.restartable)
             for container in (*pod.requests.containers, *sidecars):
                 if container.name not in by_container:
-                    return Gap(
+                    return _gap(
                         GapKind.PARTIAL,
                         f"container {container.name} of pod {pod.name} has no series",
                     )
@@ -213,7 +253,7 @@ class _PodReader:
         return Sample(value, series[0].timestamp, self._query.window)
 
     def _ambiguous(self, pod: str, series: list[Series], by: str) -> Gap:
-        return Gap(
+        return _gap(
             GapKind.AMBIGUOUS,
             f"{len(series)} series are about pod {pod}, {_labels(series[0])} and "
             f"{_labels(series[1])} among them; aggregate the query by {by}",
@@ -222,8 +262,8 @@ class _PodReader:
     def _nothing(self, pods: int) -> Gap:
         labels, series = self._query.labels, self._answer.series
         if not series:
-            return Gap(GapKind.EMPTY, "the query returned no series")
-        return Gap(
+            return _gap(GapKind.EMPTY, "the query returned no series")
+        return _gap(
             GapKind.EMPTY,
             f"none of the {len(series)} series is labelled "
             f'{labels.namespace}="{self._namespace}" and {labels.pod}=<one of the {pods} pods>',

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from autoscaler.core.selectors import parse
+from autoscaler.core.selectors import parse, shown
 
 
 def selector_problem(selector: str, ambiguous_with: Sequence[str]) -> tuple[str, str, str] | None:
@@ -18,6 +18,6 @@ def selector_problem(selector: str, ambiguous_with: Sequence[str]) -> tuple[str,
         return "InvalidSelector", "InvalidSelector", str(error)
     if ambiguous_with:
         others = ", ".join(ambiguous_with)
-        message = f"pods of the selector {selector!r} are also those of {others}"
+        message = f"pods of the selector {shown(selector)} are also those of {others}"
         return "AmbiguousSelector", "AmbiguousSelector", message
     return None

@@ -6,6 +6,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
+from autoscaler.core.printable import printable
+
+_LONGEST_SHOWN = 500
+
 
 class Operator(StrEnum):
     """`LabelSelectorRequirement.operator`."""
@@ -95,7 +99,7 @@ def parse(text: str) -> LabelSelector:
         term = _TERM.match(text, position)
         if term is None:
             raise ValueError(
-                f"{text!r} is not a label selector: it cannot be read from character "
+                f"{shown(text)} is not a label selector: it cannot be read from character "
                 f"{position + 1} on; right is, for example, app=web,tier in (a, b),!canary"
             )
         if term["key"] and term["operator"] in {"=", "=="}:
@@ -104,8 +108,13 @@ def parse(text: str) -> LabelSelector:
             requirements.append(_requirement(term))
         position = term.end()
     if text.rstrip().endswith(","):
-        raise ValueError(f"{text!r} is not a label selector: nothing follows the last comma")
+        raise ValueError(f"{shown(text)} is not a label selector: nothing follows the last comma")
     return LabelSelector(tuple(labels), tuple(requirements))
+
+
+def shown(text: str) -> str:
+    """Quote a selector for a message, whatever it is and however long."""
+    return f"'{printable(text, _LONGEST_SHOWN)}'"
 
 
 def _requirement(term: re.Match[str]) -> Requirement:

@@ -32,13 +32,20 @@ class Answer:
 
     def with_label(self, name: str, value: str) -> Sequence[Series]:
         """Return the series whose label ``name`` equals ``value``."""
+        return self._by_value(name).get(value, ())
+
+    def has_label(self, name: str) -> bool:
+        """Tell whether any series has the label."""
+        return any(value is not None for value in self._by_value(name))
+
+    def _by_value(self, name: str) -> Mapping[str | None, Sequence[Series]]:
         by_value = self._index.get(name)
         if by_value is None:
             by_value = {}
             for series in self.series:
                 by_value.setdefault(series.labels.get(name), []).append(series)
             self._index[name] = by_value
-        return by_value.get(value, ())
+        return by_value
 
     def select(self, selector: LabelSelector | None) -> Sequence[Series]:
         """Return the series that a metric's selector leaves; no selector leaves all."""

@@ -7,7 +7,8 @@ from autoscaler.core.decision import Decision, Event
 from autoscaler.core.history import History, PendingWrite
 from autoscaler.core.landing import landed
 from autoscaler.core.limits import Changes, release_after_write
-from autoscaler.core.observation import ConditionStatus
+from autoscaler.core.observation import LONGEST_SENTENCE, ConditionStatus
+from autoscaler.core.printable import printable
 from autoscaler.core.spec import HorizontalPodAutoscalerSpec
 
 
@@ -53,6 +54,7 @@ def settle_failure(
     recommendation remains.  ``pending`` is the write that may have landed all the same, this one
     or one before it: the next read of the scale tells.
     """
+    error = printable(error, LONGEST_SENTENCE)
     conditions = with_condition(
         decision.conditions,
         ABLE_TO_SCALE,

@@ -21,12 +21,14 @@ from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Failure, Lease, Leases
 from autoscaler.config.settings import LeaderElection
 from autoscaler.core.election import Election, ElectionTimes, LeaseRecord
+from autoscaler.core.printable import printable
 
 _JITTER = 0.2
 """How much later than a period followers look at most, as a part of it."""
 _TRIES_WITHIN_DEADLINE = 3
 _RELEASE_SECONDS = 2.0
 _CONFLICT, _NOT_FOUND = 409, 404
+_LONGEST_NAME = 253
 
 
 class Standing(Enum):
@@ -215,7 +217,8 @@ class Leadership:
             self._say(Standing.LEADER, "", f"{leases} is held by this process, {self.identity}")
         elif failure is None and holder not in {"", self.identity}:
             lost = "; this process has lost it" if led else ""
-            self._say(Standing.FOLLOWER, holder, f"{leases} is held by {holder}{lost}")
+            sentence = f"{leases} is held by {printable(holder, _LONGEST_NAME)}{lost}"
+            self._say(Standing.FOLLOWER, holder, sentence)
         elif failure is not None and led:
             sentence = (
                 f"{leases} could not be renewed for {self._times.renew_deadline:g} s, and "

@@ -3,17 +3,46 @@
 import logging
 import sys
 from contextlib import suppress
+from io import StringIO
 from typing import TextIO, cast
 
 import structlog
-from structlog.typing import Processor
+from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
 
+from autoscaler.core.printable import printable
 from autoscaler.daemon.log_options import LogFormat, LogLevel
 
 # The values of variables may be secrets.
 _traceback_without_values = structlog.processors.ExceptionRenderer(
     structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
 )
+
+_LONGEST_TEXT = 8192
+
+
+def _all_printable(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Let no text of a line act on a terminal, begin another line or fill the disk."""
+    return {key: value if key == "exc_info" else _printable(value) for key, value in event.items()}
+
+
+def _printable(value: object) -> object:
+    if isinstance(value, str):
+        return printable(value, _LONGEST_TEXT)
+    if isinstance(value, list | tuple):
+        return [_printable(one) for one in value]
+    if isinstance(value, dict):
+        return {key: _printable(one) for key, one in value.items()}
+    return value
+
+
+def _plain_traceback(stream: TextIO, exc_info: ExcInfo) -> None:
+    """Write a traceback, the text of whose exception may be of others."""
+    whole = StringIO()
+    structlog.dev.plain_traceback(whole, exc_info)
+    for line in whole.getvalue().splitlines():
+        text = line.lstrip(" ")
+        indent = line[: len(line) - len(text)]
+        stream.write(f"\n{indent}{printable(text, _LONGEST_TEXT)}" if text else "")
 
 
 class _Lossy:
@@ -43,12 +72,13 @@ def configure(level: LogLevel, format_: LogFormat, stream: TextIO = sys.stdout) 
         structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
     ]
     final: list[Processor] = (
-        [_traceback_without_values, structlog.processors.JSONRenderer()]
+        [_traceback_without_values, _all_printable, structlog.processors.JSONRenderer()]
         if as_json
         else [
+            _all_printable,
             structlog.dev.ConsoleRenderer(
-                colors=stream.isatty(), exception_formatter=structlog.dev.plain_traceback
-            )
+                colors=stream.isatty(), exception_formatter=_plain_traceback
+            ),
         ]
     )
     structlog.configure(

@@ -11,7 +11,7 @@ from autoscaler.config import LeaderElection, PrometheusSettings, load
 from autoscaler.config.document import read
 from autoscaler.config.json_schema import json_schema
 from autoscaler.config.resource_queries import DEFAULTS
-from autoscaler.core.spec import Flags
+from autoscaler.core.spec import ExternalMetric, Flags
 from autoscaler.core.target import Query
 from tests.config.documents import EXTERNAL, loaded, target
 
@@ -51,6 +51,21 @@ def test_included_example() -> None:
     assert path in load(ROOT / "config" / "include.yaml").sources.digests
     document = read(text, lambda *_: None)
     assert list(Draft202012Validator(json_schema(included=True)).iter_errors(document)) == []
+
+
+def test_examples_say_whose_series_they_sum() -> None:
+    """By a matcher of the query or of the selector: nobody else's series count."""
+    found = [
+        (query.promql, metric.metric.selector)
+        for path in (*EXAMPLES, ROOT / "config" / "kubernetes" / "base" / "autoscaler.yaml")
+        for target_ in load(path, lambda: "autoscaler").targets
+        for metric, query in zip(target_.spec.metrics, target_.queries, strict=True)
+        if isinstance(metric, ExternalMetric)
+    ]
+    assert len(found) > 5
+    for promql, selector in found:
+        selected = () if selector is None else dict(selector.match_labels)
+        assert re.search(r'\b(namespace|job)="', promql) or "namespace" in selected, promql
 
 
 def test_reference_says_the_defaults() -> None:

@@ -109,6 +109,33 @@ def test_external_leaves_out_what_is_too_old_and_remembers_it() -> None:
     assert (mixed.values, [one.kind for one in mixed.gaps]) == ((6_000,), [GapKind.STALE])
 
 
+def test_external_tells_of_a_few_series_without_a_value_and_counts_the_others() -> None:
+    """Whoever writes series does not choose how much is told and kept of them."""
+    odd = [series(math.nan, queue=f"q{number:02}") for number in range(100)]
+    mixed = reading(QUEUE, series(5), *odd)
+    assert isinstance(mixed, Values)
+    assert [one.detail for one in mixed.gaps[-2:]] == [
+        '{queue="q09"} is nan, not a number',
+        "nor do 90 more series have a value that counts",
+    ]
+    assert len(mixed.gaps) == 11
+
+
+def test_the_labels_of_a_series_are_short_and_printable() -> None:
+    """Twenty labels, names of 100 and values of 200 characters, and 600 of all of them."""
+
+    def told(labels: dict[str, str]) -> str:
+        return gap(QUEUE, Series(labels, math.nan, BASE)).detail.removesuffix(
+            " is nan, not a number"
+        )
+
+    many = told({f"l{number:02}": "\x1b" for number in range(25)})
+    assert many.startswith('{l00="\\x1b", l01=')
+    assert many.endswith('l19="\\x1b", and 5 more}')
+    assert told({"n" * 1000: "v" * 1000}) == f'{{{"n" * 99}…="{"v" * 199}…"}}'
+    assert len(told({f"l{number}": "v" * 200 for number in range(9)})) == 600
+
+
 @pytest.mark.parametrize(
     "metric", [QUEUE, of_object(value("1")), per_pod("1"), cpu(utilization(50))]
 )
@@ -149,6 +176,16 @@ def test_object_matches_by_lower_case_kind_and_namespace() -> None:
 def test_object_takes_a_series_without_a_namespace() -> None:
     """Where the series has no namespace label the name alone tells."""
     assert reading(INGRESS, series(3, ingress="front")) == Values((3_000,))
+
+
+def test_object_takes_no_series_without_a_namespace_beside_those_that_have_one() -> None:
+    """An answer that says whose its series are says so of each: one without it is nobody's."""
+    other, stray = series(7, ingress="back", namespace="shop"), series(1, ingress="front")
+    assert gap(INGRESS, stray, other).kind is GapKind.EMPTY
+    own = series(2, ingress="front", namespace="shop")
+    assert reading(INGRESS, stray, own) == Values((2_000,))
+    renamed = Query("q", labels=SeriesLabels(namespace="exported_namespace"))
+    assert reading(INGRESS, stray, other, query=renamed) == Values((1_000,))
 
 
 def test_object_obeys_the_metrics_selector() -> None:

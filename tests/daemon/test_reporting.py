@@ -2,6 +2,7 @@
 
 import io
 import json
+import logging
 from typing import Any
 
 import structlog
@@ -144,6 +145,30 @@ def test_a_traceback_shows_no_values() -> None:
     assert (line["event"], line["level"]) == ("fault", "error")
     assert line["exception"][0]["exc_type"] == "ValueError"
     assert "hunter2" not in stream.getvalue()
+
+
+def test_no_text_of_a_line_acts_on_a_terminal() -> None:
+    """Neither a field, be it of our own line or a library's, nor the text of an exception."""
+    stream = io.StringIO()
+    configure(LogLevel.INFO, LogFormat.CONSOLE, stream)
+    odd = "a\x1b[2J\u202e\nb" + "x" * 1_000_000
+
+    def fail() -> None:
+        raise OSError(odd)
+
+    log = structlog.get_logger()
+    log.warning("one", message=odd, problems=[odd], more={"of": odd})
+    logging.getLogger("library").warning(odd)
+    try:
+        fail()
+    except OSError:
+        log.exception("fault")
+    structlog.reset_defaults()
+    lines = stream.getvalue().split("\n")
+    assert [line for line in lines if not line.isprintable()] == []
+    assert sum("x1b[2J" in line for line in lines) == 3
+    assert "    raise OSError(odd)" in lines
+    assert max(map(len, lines)) < 40_000
 
 
 def rivals(manager: str) -> list[dict[str, Any]]:

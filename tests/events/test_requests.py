@@ -185,6 +185,15 @@ def test_a_long_message_is_cut(script: Script) -> None:
     assert (len(message), message[-2:]) == (1024, "x…")
 
 
+def test_a_message_is_one_printable_line(script: Script) -> None:
+    """`kubectl describe` shows what others made of it as it is, in a terminal."""
+    server, api = script(CREATED, CREATED)
+    events, one = Events(api), replace(happened(), message="a\n\x1b[31mred\u202e")
+    for _ in range(2):
+        events.write(one, math.inf)
+    assert {asked.body["message"] for asked in server.asked} == {r"a \x1b[31mred\u202e"}
+
+
 def test_a_server_that_hangs_keeps_nobody_waiting(script: Script) -> None:
     """Reports return at once, and the end comes within the two seconds of a request."""
     server, api = script(Answer(fault="hang"), timeout=60.0)

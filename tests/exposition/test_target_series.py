@@ -235,6 +235,22 @@ def test_two_metrics_that_are_named_alike_are_told_apart() -> None:
     }
 
 
+@pytest.mark.parametrize("accept", FORMATS)
+def test_names_of_odd_characters_leave_the_page_whole(accept: str) -> None:
+    """A YAML file can hold any of them, which a page may not; what is shown is printable."""
+    target = target_of("a\x1b\r\n\ud800", external(average("30"), name="m\u202e\ud800" * 500))
+    metrics = metrics_of(result_of(target))
+    families = families_of(metrics, accept)
+    shown = [
+        value
+        for family in families.values()
+        for sample in family.samples
+        for value in sample.labels.values()
+    ]
+    assert r"a\x1b \ud800" in shown
+    assert all(value.isprintable() and len(value) <= 1000 for value in shown)
+
+
 def test_the_name_of_a_target_is_also_there_in_parts() -> None:
     """One series joins a target to its namespace, kind and name."""
     metrics = metrics_of(result_of(target_of("web")))

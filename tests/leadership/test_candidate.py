@@ -40,6 +40,26 @@ def test_a_machine_that_sleeps_does_not_lead_when_it_wakes() -> None:
     assert leadership.leading()
 
 
+class ForeignLease(FakeLease):
+    """One that somebody holds whose name is no name."""
+
+    def read(self, deadline: float) -> Lease | Failure | None:  # noqa: ARG002 - the port's
+        """Find it."""
+        return Lease(LeaseRecord("b\n\x1b[2J" + "x" * 1_000_000, 15.0, version="1"), {})
+
+
+def test_the_name_of_the_holder_is_short_and_printable() -> None:
+    """Whoever may write the Lease may write anything into it."""
+    told = Told()
+    leadership = Leadership(ForeignLease(), "a", ElectionTimes(), on_change=told.change)
+    leadership.turn()
+    ((standing, sentence),) = told.changes
+    assert standing is Standing.FOLLOWER
+    assert r" is held by b \x1b[2Jxxx" in sentence
+    assert sentence.isprintable()
+    assert len(sentence) < 400
+
+
 class FailingLease(FakeLease):
     """One whose writes fail, once a test says how, so that it stays as it was."""
 

@@ -1,5 +1,6 @@
 """What a kustomization comes to: kustomize renders it, and an API server is given it."""
 
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -49,4 +50,5 @@ def path(found: Json) -> str:
     meta = found["metadata"]
     if "namespace" in meta:
         root += f"/namespaces/{meta['namespace']}"
-    return f"{root}/{kind.lower()}s/{meta['name']}"
+    plural = re.sub("ys$", "ies", f"{kind.lower()}s")
+    return f"{root}/{plural}/{meta['name']}"

@@ -21,6 +21,7 @@ from tests.service import kustomize
 
 BASE = MANIFESTS / "base"
 DOCKERFILE = Path(__file__).parents[2] / "Dockerfile"
+OPERATIONS = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -131,24 +132,47 @@ def test_the_base_applies_and_its_pods_run(
         admin_api.create("/api/v1/namespaces/autoscaler/pods", pod)
 
 
-def test_the_namespaced_variant_and_the_pod_monitor_apply(
+def test_the_namespaced_variant_and_the_components_apply(
     admin_api: Api, applied: list[Json], tmp_path: Path
 ) -> None:
-    """Without any object of the whole cluster but its namespace; the component adds one object."""
+    """Without any object of the whole cluster but its namespace; each component adds one object."""
     applied.append(define_pod_monitors(admin_api))
     admin_api.create("/api/v1/namespaces", {"metadata": {"name": "shop"}})
     applied.append({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
     mine = overlay(
         tmp_path,
         "resources: [../kubernetes/namespaced]\n"
-        "components: [../kubernetes/components/podmonitor]\n",
+        "components: [../kubernetes/components/podmonitor, "
+        "../kubernetes/components/networkpolicy]\n",
     )
     objects = kustomize.render(mine)
     applied.extend(kustomize.apply(admin_api, found) for found in objects)
     assert not [found for found in objects if found["kind"].startswith("Cluster")]
-    selector = only(objects, "PodMonitor")["spec"]["selector"]["matchLabels"]
+    monitored = only(objects, "PodMonitor")["spec"]["selector"]["matchLabels"]
+    shielded = only(objects, "NetworkPolicy")["spec"]["podSelector"]["matchLabels"]
     labels = only(objects, "Deployment")["spec"]["template"]["metadata"]["labels"]
-    assert selector.items() <= labels.items()
+    assert monitored.items() <= labels.items()
+    assert shielded.items() <= labels.items()
+
+
+def test_the_network_policy_admits_the_namespace_of_prometheus_only(tmp_path: Path) -> None:
+    """To the port of the pages; the patch that docs/operations.md shows names another namespace."""
+    shown = re.search(r"(?ms)^```yaml\n(# networkpolicy.*?)^```", OPERATIONS)
+    assert shown is not None
+    mine = overlay(
+        tmp_path,
+        "resources: [../kubernetes/base]\n"
+        "components: [../kubernetes/components/networkpolicy]\n" + shown[1],
+    )
+    objects = kustomize.render(mine)
+    spec = only(objects, "NetworkPolicy")["spec"]
+    assert spec["policyTypes"] == ["Ingress"]
+    (rule,) = spec["ingress"]
+    (source,) = rule["from"]
+    labels = {"kubernetes.io/metadata.name": "observability"}
+    assert source == {"namespaceSelector": {"matchLabels": labels}}
+    (container,) = only(objects, "Deployment")["spec"]["template"]["spec"]["containers"]
+    assert [port["port"] for port in rule["ports"]] == [container["ports"][0]["name"]]
 
 
 def test_another_namespace_and_image_are_one_line_each(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, connect, watch_scopes
-from autoscaler.adapters.cluster.autoscalers import ListedAutoscalers
+from autoscaler.adapters.cluster.autoscalers import AutoscalerMirror, ListedAutoscalers
 from autoscaler.app.ports import AtHand
 from autoscaler.core.observation import Scale, Unavailable, Unchecked
 from tests.contract import manifests
@@ -37,6 +37,21 @@ def keda_made(*, by: str) -> Json:
     owner = {"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "name": "web", "uid": "1-2"}
     made["metadata"]["ownerReferences"] = [owner]
     return made
+
+
+def test_names_of_others_are_short_and_printable() -> None:
+    """The label by which KEDA's are known is anybody's to write."""
+    mirror = AutoscalerMirror("shop")
+    made = autoscaler("web")
+    made["metadata"] |= {
+        "namespace": "shop",
+        "labels": {"scaledobject.keda.sh/name": "a\x1b\n" * 500},
+    }
+    mirror.apply("ADDED", made, "1")
+    words = mirror.controller("shop", WEB) or ""
+    assert words.startswith(r'HorizontalPodAutoscaler "web" of ScaledObject "a\x1b a\x1b')
+    assert words.isprintable()
+    assert len(words) < 320
 
 
 def test_one_that_comes_and_goes_is_followed(

@@ -23,6 +23,14 @@ from tests.watches.targets import (
 WEB = deployment_ref("web")
 
 
+def test_a_name_that_is_no_name_is_short_and_printable() -> None:
+    """An API server refuses such names, and one that does not must not reach a terminal."""
+    entry = {"manager": "a\n\x1b[2J" + "x" * 1_000_000, "fieldsV1": {"f:spec": {"f:replicas": {}}}}
+    found = manager_of({"metadata": {"managedFields": [entry]}}, ("spec", "replicas"))
+    assert found.startswith(r"a \x1b[2Jxx")
+    assert len(found) == 128
+
+
 @pytest.mark.parametrize(
     ("part", "kind", "manager"),
     [

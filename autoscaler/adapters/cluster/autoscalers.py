@@ -11,11 +11,13 @@ from autoscaler.adapters.cluster.failures import Failure, JsonObject
 from autoscaler.adapters.cluster.mirrors import EACH_NAMESPACE, Pace
 from autoscaler.adapters.cluster.watch_requests import WatchRequests
 from autoscaler.adapters.cluster.watch_scopes import ALL
+from autoscaler.core.printable import printable
 from autoscaler.core.spec import ScaleTargetRef
 
 _FORBIDDEN = 403
 _KEDA_KIND = "ScaledObject"
 _KEDA_LABEL = "scaledobject.keda.sh/name"
+_LONGEST_NAME = 253
 
 _Controlled = tuple[str, str, str, str]
 """Namespace, group, kind and name of an object; as for the HPA, the version is no matter."""
@@ -184,8 +186,8 @@ def _read(obj: JsonObject) -> tuple[_Name, _Entry]:
     metadata, target = autoscaler["metadata"], autoscaler["spec"]["scaleTargetRef"]
     namespace, name = metadata["namespace"], metadata["name"]
     group = target.get("apiVersion", "").rpartition("/")[0]
-    words = f'HorizontalPodAutoscaler "{name}"'
-    keda = _scaled_object(metadata)
+    words = f'HorizontalPodAutoscaler "{printable(name, _LONGEST_NAME)}"'
+    keda = printable(_scaled_object(metadata), _LONGEST_NAME)
     if keda:
         words = f'{words} of {_KEDA_KIND} "{keda}"'
     return (namespace, name), ((namespace, group, target["kind"], target["name"]), words)

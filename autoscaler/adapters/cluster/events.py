@@ -8,6 +8,7 @@ from urllib.parse import quote
 from autoscaler import clock
 from autoscaler.adapters.cluster.api import Api
 from autoscaler.adapters.cluster.failures import Failure, JsonObject
+from autoscaler.core.printable import printable
 
 COMPONENT = "autoscaler"
 """`source.component` of our Events."""
@@ -102,7 +103,7 @@ class Events:
             f"{_path(happened.involved)}/{quote(happened.name, safe='')}",
             until,
             body={
-                "message": _short(happened.message),
+                "message": printable(happened.message, _LONGEST_MESSAGE),
                 "count": happened.count,
                 "lastTimestamp": _timestamp(happened.last),
             },
@@ -148,7 +149,7 @@ def _event(happened: Occurrences, name: str) -> JsonObject:
         "involvedObject": about,
         "type": happened.type,
         "reason": happened.reason,
-        "message": _short(happened.message),
+        "message": printable(happened.message, _LONGEST_MESSAGE),
         "firstTimestamp": _timestamp(happened.first),
         "lastTimestamp": _timestamp(happened.last),
         "count": happened.count,
@@ -156,12 +157,6 @@ def _event(happened: Occurrences, name: str) -> JsonObject:
         "reportingComponent": COMPONENT,
         "reportingInstance": "",
     }
-
-
-def _short(message: str) -> str:
-    if len(message) <= _LONGEST_MESSAGE:
-        return message
-    return f"{message[: _LONGEST_MESSAGE - 1]}…"
 
 
 def _timestamp(instant: float) -> str:

@@ -5,6 +5,10 @@ from typing import TypedDict, cast
 
 from autoscaler.adapters.cluster.failures import JsonObject
 from autoscaler.adapters.cluster.pods import MALFORMED
+from autoscaler.core.printable import printable
+
+_LONGEST_NAME = 128
+"""As the API server allows."""
 
 FieldPath = tuple[str, ...]
 """The steps to a field, such as ``("spec", "replicas")``."""
@@ -36,7 +40,7 @@ def manager_of(obj: JsonObject, path: FieldPath) -> str:
         for entry in cast("_ObjectJson", obj)["metadata"].get("managedFields") or ():
             if entry.get("time", "") >= latest and _holds(entry.get("fieldsV1"), path):
                 owner, latest = entry.get("manager", ""), entry.get("time", "")
-        return intern(owner)
+        return intern(printable(owner, _LONGEST_NAME))
     except MALFORMED:
         return ""
 

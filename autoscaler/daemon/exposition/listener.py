@@ -5,25 +5,31 @@ import socket
 import threading
 import zlib
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import ExitStack
+from http import HTTPStatus
+from http.client import HTTPException
 from http.server import BaseHTTPRequestHandler
+from io import BufferedIOBase
 from socketserver import TCPServer
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from prometheus_client.exposition import gzip_accepted
 
-from autoscaler import clock
+from autoscaler.daemon.exposition.connections import (
+    MOST_CONNECTIONS,
+    MOST_HEAD_SECONDS,
+    MOST_SECONDS,
+    Connections,
+)
 from autoscaler.daemon.exposition.site import Page
 
-MOST_CONNECTIONS = 32
-MOST_OF_ONE_CLIENT = 8
-"""So many connections may come from one address, so that no client keeps the probes out."""
-MOST_SECONDS = 10.0
-"""How long one connection may last, its request and its answer together."""
+MOST_HEAD_BYTES = 16 << 10
+"""How long the request line and the headers may be together."""
+MOST_LARGE_PAGES = 3
+"""So many are made or sent at once: one that its client does not read stays in memory."""
 
 _CHECK_SECONDS = 0.1
 """How often it is looked for connections that lasted too long, and for the order to close."""
-_CLOSE_SECONDS = 1.0
 # The quickest level: it makes the page of 10,000 targets twenty times smaller as well.
 _LEVEL, _GZIP = 1, 31
 
@@ -40,10 +46,11 @@ class ListenError(Exception):
 class Listener:
     """Answers GET and HEAD, one thread for each connection and one request on each.
 
-    At most ``most_connections`` are open at once, `MOST_OF_ONE_CLIENT` of one address; further ones
-    are closed without an answer.  None lasts longer than ``most_seconds``.  ``on_fault`` is told
-    what a page raised.  Raises ListenError where the address cannot be listened on; an empty host
-    means all addresses, port 0 any free port.
+    At most ``most_connections`` are open at once, `MOST_OF_ONE_CLIENT` of one address.  For one
+    more another gives way that has not sent its head; where all have, it is closed without an
+    answer.  None lasts longer than ``most_seconds``, nor takes longer than ``most_head_seconds`` to
+    send its head.  ``on_fault`` is told what a page raised.  Raises ListenError where the address
+    cannot be listened on; an empty host means all addresses, port 0 any free port.
     """
 
     def __init__(
@@ -55,10 +62,10 @@ class Listener:
         *,
         most_connections: int = MOST_CONNECTIONS,
         most_seconds: float = MOST_SECONDS,
+        most_head_seconds: float = MOST_HEAD_SECONDS,
     ) -> None:
-        self._server = _Server(
-            _listening(host, port), answer, on_fault, most_connections, most_seconds
-        )
+        connections = Connections(most_connections, most_seconds, most_head_seconds)
+        self._server = _Server(_listening(host, port), answer, on_fault, connections)
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(_CHECK_SECONDS,), name="http", daemon=True
         )
@@ -75,7 +82,7 @@ class Listener:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
-        self._server.end_connections()
+        self._server.connections.end()
 
     def __enter__(self) -> Self:
         return self
@@ -99,14 +106,6 @@ def _listening(host: str, port: int) -> socket.socket:
         raise ListenError(f"cannot listen on {shown} (listen): {_reason(error)}") from None
 
 
-class _Visit(NamedTuple):
-    """A connection that is open: of which address, until when at most, and who answers."""
-
-    client: str
-    until: float
-    thread: threading.Thread
-
-
 class _Server(TCPServer):
     """Accepts connections, gives each a thread, and cuts those that last too long."""
 
@@ -115,15 +114,12 @@ class _Server(TCPServer):
         listening: socket.socket,
         answer: Answer,
         on_fault: Callable[[BaseException], None],
-        most_connections: int,
-        most_seconds: float,
+        connections: Connections,
     ) -> None:
+        self.connections = connections
         self._answer = answer
         self._on_fault = on_fault
-        self._most_connections = most_connections
-        self._most_seconds = most_seconds
-        self._lock = threading.Lock()
-        self._open: dict[socket.socket, _Visit] = {}
+        self._large_pages = threading.BoundedSemaphore(MOST_LARGE_PAGES)
         super().__init__(listening.getsockname(), _Handler, bind_and_activate=False)
         self.socket.close()
         self.socket = listening
@@ -131,19 +127,30 @@ class _Server(TCPServer):
         self.socket.settimeout(_CHECK_SECONDS)
         self._pause = threading.Event()
 
-    def page(self, path: str, accept: str, *, compress: bool) -> tuple[Page, list[bytes]]:
+    def page(
+        self, path: str, accept: str, sending: ExitStack, *, compress: bool
+    ) -> tuple[Page, list[bytes]]:
         """Return the page of a path, and its whole body; a defect of it ends nothing else.
 
-        A large one is compressed while it is made, if the client takes it so.
+        A large one is compressed while it is made, if the client takes it so.  It counts until the
+        end of ``sending``, and is a 503 while there are too many of them.
         """
         try:
             page = self._answer(path, accept)
+            if page.large and not self._has_room(sending):
+                page = _text(503, "too many clients are being sent this page")
             body = _compressed(page.body) if compress and page.large else list(page.body)
         except Exception as error:  # noqa: BLE001 - as the docstring says
             self._on_fault(error)
-            body = [b"a fault; the log has it\n"]
-            page = Page(500, "text/plain; charset=utf-8", body)
+            page = _text(500, "a fault; the log has it")
+            body = list(page.body)
         return page, body
+
+    def _has_room(self, sending: ExitStack) -> bool:
+        if not self._large_pages.acquire(blocking=False):
+            return False
+        sending.callback(self._large_pages.release)
+        return True
 
     def get_request(self) -> tuple[socket.socket, Any]:
         """Accept a connection; without a file descriptor to spare, try again in a while."""
@@ -155,19 +162,15 @@ class _Server(TCPServer):
             raise
 
     def verify_request(self, request: Any, client_address: Any) -> bool:  # noqa: ARG002
-        """Take a connection unless there are too many, of all clients or of this one."""
-        with self._lock:
-            of_it = sum(one.client == client_address[0] for one in self._open.values())
-            return len(self._open) < self._most_connections and of_it < MOST_OF_ONE_CLIENT
+        """Take a connection unless there are too many."""
+        return self.connections.admit(client_address[0])
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Answer on a thread of its own."""
         thread = threading.Thread(
             target=self._carry_out, args=(request, client_address), name="http-answer", daemon=True
         )
-        with self._lock:
-            until = clock.monotonic() + self._most_seconds
-            self._open[request] = _Visit(client_address[0], until, thread)
+        self.connections.add(request, client_address[0], thread)
         try:
             thread.start()
         except RuntimeError:  # the system has no thread to spare
@@ -175,21 +178,7 @@ class _Server(TCPServer):
 
     def service_actions(self) -> None:
         """Cut the connections that lasted too long; called several times a second."""
-        now = clock.monotonic()
-        with self._lock:
-            late = [one for one, visit in self._open.items() if visit.until <= now]
-        for one in late:
-            _cut(one)
-
-    def end_connections(self) -> None:
-        """Cut all connections, and wait a moment for their threads."""
-        with self._lock:
-            connections = dict(self._open)
-        for one in connections:
-            _cut(one)
-        until = clock.monotonic() + _CLOSE_SECONDS
-        for visit in connections.values():
-            visit.thread.join(max(0.0, until - clock.monotonic()))
+        self.connections.cut_late()
 
     def _carry_out(self, request: socket.socket, client_address: object) -> None:
         try:
@@ -201,20 +190,43 @@ class _Server(TCPServer):
 
     def _forget(self, request: socket.socket) -> None:
         self.shutdown_request(request)
-        with self._lock:
-            del self._open[request]
+        self.connections.remove(request)
 
 
-def _cut(connection: socket.socket) -> None:
-    """End a connection under the thread that serves it, which notices at once."""
-    with suppress(OSError):
-        connection.shutdown(socket.SHUT_RDWR)
+class _Head:
+    """The request line and the headers as they are read; readline raises HTTPException beyond."""
+
+    def __init__(self, file: BufferedIOBase) -> None:
+        self._file = file
+        self._left = MOST_HEAD_BYTES
+        self.close = file.close
+
+    def readline(self, limit: int) -> bytes:
+        """Return the next line, or so many bytes of it."""
+        line = self._file.readline(min(limit, self._left + 1))
+        self._left -= len(line)
+        if self._left < 0:
+            raise HTTPException(f"the request line and the headers exceed {MOST_HEAD_BYTES} bytes")
+        return line
 
 
 class _Handler(BaseHTTPRequestHandler):
     """One request: HTTP/1.0 closes the connection after it."""
 
     server: _Server
+
+    def setup(self) -> None:
+        """Read no more than a head."""
+        super().setup()
+        self.rfile = _Head(self.rfile)  # type: ignore[assignment] # all of it that is used
+
+    def handle_one_request(self) -> None:
+        """Answer; of the headers the library says by itself that they are too long."""
+        try:
+            super().handle_one_request()
+        except HTTPException as error:
+            self.requestline = self.request_version = self.command = ""
+            self.send_error(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, explain=str(error))
 
     def do_GET(self) -> None:
         """Answer with the page."""
@@ -232,20 +244,27 @@ class _Handler(BaseHTTPRequestHandler):
         """Log no requests."""
 
     def _answer(self, *, with_body: bool) -> None:
+        if not self.server.connections.asked(self.connection):
+            return
         path = self.path.partition("?")[0]
         # A header may be folded over several lines.
         accept = " ".join(self.headers.get("Accept", "").split())
         compress = gzip_accepted(self.headers.get("Accept-Encoding", ""))
-        page, body = self.server.page(path, accept, compress=compress)
-        self.send_response(page.status)
-        self.send_header("Content-Type", page.content_type)
-        self.send_header("Content-Length", str(sum(map(len, body))))
-        self.send_header("Cache-Control", "no-store")
-        if compress and page.large:
-            self.send_header("Content-Encoding", "gzip")
-        self.end_headers()
-        for part in body if with_body else ():
-            self.wfile.write(part)
+        with ExitStack() as sending:
+            page, body = self.server.page(path, accept, sending, compress=compress)
+            self.send_response(page.status)
+            self.send_header("Content-Type", page.content_type)
+            self.send_header("Content-Length", str(sum(map(len, body))))
+            self.send_header("Cache-Control", "no-store")
+            if compress and page.large:
+                self.send_header("Content-Encoding", "gzip")
+            self.end_headers()
+            for part in body if with_body else ():
+                self.wfile.write(part)
+
+
+def _text(status: int, sentence: str) -> Page:
+    return Page(status, "text/plain; charset=utf-8", [f"{sentence}\n".encode()])
 
 
 def _compressed(parts: Iterable[bytes]) -> list[bytes]:

@@ -11,9 +11,11 @@ from autoscaler.app.ports import SyncResult
 from autoscaler.core.conditions import ABLE_TO_SCALE, SCALING_ACTIVE, Conditions
 from autoscaler.core.decision import Calculation, Decision, MetricFailure, Outcome
 from autoscaler.core.observation import ConditionStatus
+from autoscaler.core.printable import printable
 from autoscaler.core.target import Target
 from autoscaler.core.writes import WriteFailed
 
+_LONGEST_PART = 500
 NOT_SYNCED = "none"
 """The outcome of a target before its first sync."""
 
@@ -155,8 +157,9 @@ def _reason(decision: Decision) -> str:
 
 
 def _labels(target: Target) -> TargetLabels:
-    head = f'{{target="{escaped(target.key)}"'
-    _, kind_and_group, name = target.key.split("/")
+    key = wording.target_key(target)
+    head = f'{{target="{escaped(key)}"'
+    _, kind_and_group, name = (printable(part, _LONGEST_PART) for part in target.key.split("/"))
     info = (
         f'{head},target_namespace="{escaped(target.namespace)}"'
         f',target_kind="{escaped(kind_and_group)}",target_name="{escaped(name)}"'

@@ -1,0 +1,64 @@
+"""`printable`: whatever comes in, one short line of characters that only show themselves."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autoscaler.core.printable import printable
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("", ""),
+        ("orders of Zürich, 注文", "orders of Zürich, 注文"),
+        ("a \t\r\n  b\u00a0\u3000c ", "a b c"),
+        ("\x1b[31mred\x07", "\\x1b[31mred\\x07"),
+        ("\x00\x7f\x85\x9b", "\\x00\\x7f\\x85\\x9b"),
+        ("a\u202egnp.exe\u2066", "a\\u202egnp.exe\\u2066"),
+        ("a\u2028b\u2029c", "a\\u2028b\\u2029c"),
+        ("\u200bno\ufeffbody\u00ad", "\\u200bno\\ufeffbody\\xad"),
+        ("\u3164\ufe0f\U000e0100", "\\u3164\\ufe0f\\U000e0100"),
+        ("\ud800\U000e0041\ue000", "\\ud800\\U000e0041\\ue000"),
+    ],
+)
+def test_what_does_not_show_itself_is_written_out(text: str, shown: str) -> None:
+    """Whitespace is a blank, and everything else that acts or hides is its number."""
+    assert printable(text) == shown
+
+
+def test_what_is_too_long_is_cut_and_says_so() -> None:
+    """The limit counts the mark of the cut, and what is written out."""
+    assert printable("x" * 200) == "x" * 200
+    assert printable("x" * 201) == "x" * 199 + "…"
+    assert printable("\x1b" * 4, limit=10) == "\\x1b\\x1b\\…"
+    assert printable(" " * 1000 + "x", limit=10) == "…"
+
+
+def test_only_the_beginning_of_a_long_text_is_looked_at() -> None:
+    """Its length costs nothing."""
+
+    class Long(str):
+        """A text that must be cut before it is gone through."""
+
+        __slots__ = ()
+
+        def __iter__(self) -> "Long":  # type: ignore[override]
+            raise AssertionError
+
+        def split(self, *_: object) -> list[str]:
+            raise AssertionError
+
+        isprintable = isascii = strip = split  # type: ignore[assignment]
+
+    assert printable(Long("\n" + "x" * 1_000_000), limit=3) == "xx…"
+
+
+@given(st.text(st.characters(exclude_categories=())), st.integers(1, 300))
+def test_any_text_is_one_short_line(text: str, limit: int) -> None:
+    """It can be encoded, is printable to Python, and is its own printable form."""
+    shown = printable(text, limit)
+    assert len(shown) <= limit
+    assert shown.isprintable()
+    assert shown.encode().decode() == shown
+    assert printable(shown, limit) == shown

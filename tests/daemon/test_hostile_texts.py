@@ -1,0 +1,91 @@
+"""Texts of others: however long and odd they are, what is told of them is short and printable."""
+
+import io
+import json
+import math
+from dataclasses import replace
+
+import pytest
+import structlog
+
+from autoscaler.app.explanation import explain
+from autoscaler.app.ports import SyncResult
+from autoscaler.app.record import record
+from autoscaler.cli.planning import _print_table
+from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.core.series import Answer, QueryFailure, Series
+from autoscaler.core.writes import WriteFailed
+from autoscaler.daemon.log_options import LogFormat, LogLevel
+from autoscaler.daemon.logs import configure
+from autoscaler.daemon.reporting import LogReporter
+from tests.app.world import T0, Memory, external, per_pod, pod
+
+ODD = "a\n\x1b[2J\u202e[red]\u2028"
+LONG = ODD + "x" * (1 << 20)
+WEB = Scale(2, 2, "app=a")
+
+GOOD = Series({"queue": LONG, LONG: "q"}, 90.0, T0)
+STALE = replace(GOOD, timestamp=T0 - 900.0)
+UNREAL = Series({f"{number:04}{ODD}": LONG for number in range(1000)}, math.nan, T0)
+TWIN = Series({"namespace": "shop", "pod": "p", "of": LONG}, 1.0, T0)
+
+READINGS: dict[str, Answer | QueryFailure] = {
+    "a stale series": Answer([STALE]),
+    "a series that is no number": Answer([UNREAL]),
+    "stale series among others": Answer([GOOD, *[STALE] * 1000]),
+    "ambiguous series": Answer([TWIN, TWIN]),
+    "a query that fails": QueryFailure(LONG),
+    "many warnings": Answer([replace(GOOD, value=0.0)], (LONG,) * 100),
+}
+CLUSTER = {
+    "a scale that cannot be read": Memory(scales={"shop/a": Unavailable(LONG)}),
+    "a selector": Memory(scales={"shop/a": Scale(2, 2, LONG)}),
+    "a write that fails": Memory(scales={"shop/a": WEB}, outcomes={"shop/a": WriteFailed(LONG)}),
+    "another's name": Memory(scales={"shop/a": WEB}, controllers={"shop/a": LONG}),
+}
+
+
+def synced(case: str) -> SyncResult:
+    """Sync the one target of a case once."""
+    if case in READINGS:
+        world = Memory({"queue": READINGS[case]}, {"shop/a": WEB})
+        world.pod_lists["shop: app=a"] = (pod("p"),)
+    else:
+        world = CLUSTER[case]
+        world.answers["queue"] = Answer([GOOD])
+    of_pods = case == "ambiguous series"
+    target = per_pod("shop", "a", "queue") if of_pods else external("shop", "a")
+    with world.syncer() as syncer:
+        syncer.sync([target], T0, 10.0)
+    return world.results[-1]
+
+
+def logged(result: SyncResult, form: LogFormat) -> str:
+    """Return the lines of the log about a result."""
+    stream = io.StringIO()
+    configure(LogLevel.DEBUG, form, stream)
+    LogReporter(structlog.get_logger()).report(result)
+    structlog.reset_defaults()
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("case", [*READINGS, *CLUSTER])
+def test_what_is_told_is_short_and_printable(case: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Events, conditions, the explanation, the table, the record, and the log of either form."""
+    result = synced(case)
+    decision = result.decision
+    _print_table([result])
+    text = "\n".join((explain(result), capsys.readouterr().out, logged(result, LogFormat.CONSOLE)))
+    told = [event.message for event in decision.events] + text.split("\n")
+    told += [condition.message for condition in decision.conditions]
+    assert any(r"\x1b[2J\u202e[red]\u2028" in line for line in told), told
+    assert [line for line in told if not line.isprintable()] == []
+    assert max(map(len, told)) < 10_000
+    assert len(json.dumps(record(result))) < 40_000
+    assert len(logged(result, LogFormat.JSON)) < 40_000
+
+
+@pytest.mark.parametrize("case", READINGS)
+def test_what_is_kept_of_a_reading_is_small(case: str) -> None:
+    """Nothing of a label of a megabyte, or of a thousand series, stays with the target."""
+    assert len(repr(synced(case).decision)) < 40_000
