@@ -10,6 +10,10 @@ Location = tuple[str | int, ...]
 """Where something is in a document: the keys and list positions that lead to it."""
 
 
+MOST_PROBLEMS = 100
+"""As many are looked for and told: nobody mends more at once."""
+
+
 class Finding(NamedTuple):
     """A fault at a place of a document, before its line and value are looked up."""
 
@@ -55,6 +59,12 @@ class ConfigError(Exception):
     def __str__(self) -> str:
         """Give one line per problem."""
         return "\n".join(str(problem) for problem in self.problems)
+
+
+def more_than_the_most(file: str) -> Problem:
+    """Say that the search for further problems was given up."""
+    message = f"these are {MOST_PROBLEMS} mistakes, and more are not looked for; mend these first"
+    return Problem(file, None, "", None, message)
 
 
 def path_of(location: Location) -> str:
