@@ -18,6 +18,7 @@ from autoscaler.config.problems import (
     MOST_PROBLEMS,
     ConfigError,
     Finding,
+    Location,
     Problem,
     more_than_the_most,
 )
@@ -26,7 +27,7 @@ from autoscaler.config.service_rules import service_findings
 from autoscaler.config.settings import Config, Sources
 from autoscaler.config.settings_model import DocumentModel, IncludedModel
 from autoscaler.config.sources import Reading, Source
-from autoscaler.config.spec_model import HorizontalPodAutoscalerSpec
+from autoscaler.config.spec_model import HorizontalPodAutoscalerSpec, TargetModel
 from autoscaler.config.spec_rules import spec_findings
 from autoscaler.config.target_rules import target_findings
 
@@ -149,8 +150,12 @@ def _document(main: Source, namespace: str | None, found: _Found) -> DocumentMod
 def _included(source: Source, found: _Found) -> IncludedModel | None:
     known = {field.alias or name for name, field in IncludedModel.model_fields.items()}
     message = "belongs into the main file: an included one has `queries` and `targets`"
-    others = [key for key in _KEYS - known if isinstance(source.value, dict) and key in source.value]
-    found.add_of(source, (Finding((key,), message, show_value=False) for key in others))
+    others = [
+        Finding((key,), message, show_value=False)
+        for key in sorted(_KEYS - known)
+        if isinstance(source.value, dict) and key in source.value
+    ]
+    found.add_of(source, others)
     form = "an included file is a mapping with `queries` and `targets`"
     return _modelled(source, IncludedModel, form, found)
 
@@ -160,12 +165,29 @@ def _modelled(source: Source, model: type[_Model], form: str, found: _Found) -> 
     if not isinstance(source.value, dict):
         found.add_of(source, [Finding((), form)])
         return None
-    if found.full:
-        return None
+    targets = source.value.get("targets")
+    if not isinstance(targets, list):
+        return _valid(source, source.value, model, (), found)
+    # One by one: pydantic makes errors of all that is wrong before it tells one.
+    rest = _valid(source, {**source.value, "targets": []}, model, (), found)
+    models = []
+    for index, target in enumerate(targets):
+        if found.full:
+            return None
+        models.append(_valid(source, target, TargetModel, ("targets", index), found))
+    return None if rest is None else rest.model_copy(update={"targets": tuple(models)})
+
+
+def _valid(
+    source: Source, value: object, model: type[_Model], location: Location, found: _Found
+) -> _Model | None:
     try:
-        return model.model_validate(source.value)
+        return model.model_validate(value)
     except ValidationError as error:
-        found.add_of(source, findings_of(error, model))
+        findings = findings_of(error, model)
+        found.add_of(
+            source, (one._replace(location=(*location, *one.location)) for one in findings)
+        )
     return None
 
 
