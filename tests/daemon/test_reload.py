@@ -7,7 +7,8 @@ import structlog
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
-from autoscaler.config import Config, load
+from autoscaler import file_contents
+from autoscaler.config import Config, load, sources
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.exposition import Metrics
 from autoscaler.daemon.health import Component, Health
@@ -138,16 +139,16 @@ def test_files_that_are_written_while_they_are_read_are_read_again(
         one.file.write_text(GOOD.format(period=period) + "include: [more.yaml]\n")
         included.write_text(f"queries: {{q: period {period}}}\n")
 
-    read_bytes, deployed = Path.read_bytes, ["120s"]
+    read_bytes, deployed = file_contents.read_bytes, ["120s"]
 
-    def read(file: Path) -> bytes:
-        content = read_bytes(file)
+    def read(file: Path, most: int) -> bytes:
+        content = read_bytes(file, most)
         if file == one.file and deployed:
             deploy(deployed.pop())
         return content
 
     deploy("30s")
-    monkeypatch.setattr(Path, "read_bytes", read)
+    monkeypatch.setattr(sources, "read_bytes", read)
     one.pass_(1, asked=True)
     assert one.tries == [120.0]
     one.pass_(5)
