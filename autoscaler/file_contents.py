@@ -10,6 +10,9 @@ MOST_OF_CREDENTIALS = 16 * 2**20
 """Bytes of a kubeconfig or of a file of certificates; a system's authorities have 0.3 MB."""
 
 
+_PIECE = 2**18
+
+
 class TooLargeError(OSError):
     """A file holds more than it may; ``strerror`` says how much that is."""
 
@@ -22,8 +25,10 @@ def read_bytes(path: Path, most: int) -> bytes:
 
     Raises OSError, and TooLargeError for more than ``most`` bytes.
     """
+    data = bytearray()
     with path.open("rb") as file:
-        data = file.read(most + 1)
-    if len(data) > most:
-        raise TooLargeError(path, most)
-    return data
+        while piece := file.read(_PIECE):
+            data += piece
+            if len(data) > most:
+                raise TooLargeError(path, most)
+    return bytes(data)

@@ -19,8 +19,11 @@ from tests.store.opening import T0
 
 SLOTS = 5
 
-_instants = st.floats(allow_nan=False, allow_infinity=False)
-_counts = st.integers(-(2**31), 2**31 - 1)
+_instants = st.floats(-1e9, T0 - 2e7)
+"""So early that no clock that a test sets puts one into the future."""
+
+_changes = st.integers(-(2**31), 2**31 - 1)
+_counts = st.integers(0, 2**31 - 1)
 _texts = st.text(max_size=8) | st.just("\ud800")
 """Any characters, and the half of one that a server might send."""
 
@@ -30,7 +33,9 @@ _scale_events = st.lists(st.builds(ScaleEvent, _counts, _instants, st.booleans()
 histories = st.builds(
     History,
     recommendations=st.none()
-    | st.lists(st.builds(Recommendation, _counts, _instants, st.booleans()), max_size=9).map(tuple),
+    | st.lists(st.builds(Recommendation, _changes, _instants, st.booleans()), max_size=9).map(
+        tuple
+    ),
     scale_ups=_scale_events,
     scale_downs=_scale_events,
     conditions=st.lists(
@@ -42,11 +47,11 @@ histories = st.builds(
     zeroed_by_us=st.booleans(),
     pending=st.none() | st.builds(PendingWrite, _counts, _counts, _instants, _texts),
     rivalry=st.builds(
-        Rivalry, st.none() | _counts, _counts, st.lists(_instants, max_size=3).map(tuple)
+        Rivalry, st.none() | _counts, _changes, st.lists(_instants, max_size=3).map(tuple)
     ),
     unobserved=st.booleans(),
 )
-"""Any history at all."""
+"""Any history that can be."""
 
 
 def nth(number: int, *, pending: bool = False) -> History:
