@@ -157,10 +157,10 @@ def test_a_link_that_leads_out_of_the_folder(tmp_path: Path, link: str, *, there
     )
     (fault,) = faults_of(path)
     name = "team/a.yaml" if link == "team" else link
-    assert fault[2:] == (
-        f"include[{int(link == 'team')}]",
-        f"{tmp_path}/etc/targets.d/{name} leads out of {tmp_path}/etc/targets.d by a link; "
-        + "right is a file there, or here the name of the file that it leads to",
+    assert fault[2] == f"include[{int(link == 'team')}]"
+    assert fault[3] == (
+        f"{tmp_path}/etc/targets.d/{name} leads out of {tmp_path}/etc/targets.d by a link; right "
+        "is a file there, or here the name of the file that it leads to"
     )
 
 
