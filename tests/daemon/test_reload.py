@@ -105,6 +105,19 @@ def test_what_the_file_says_by_then_is_tried(tmp_path: Path) -> None:
     assert one.reload.config.sync_period == 120.0
 
 
+def test_very_many_mistakes_are_few_lines_of_the_log(tmp_path: Path) -> None:
+    """Some are logged and the rest is counted; the last good configuration stays in force."""
+    one = Reloading(tmp_path / "autoscaler.yaml")
+    one.file.write_text("prometheus: {url: http://p:9090}\ntargets: [" + "x, " * 5000 + "]\n")
+    (line,) = one.pass_(4)
+    assert (line["event"], len(line["problems"]), line["more_problems"]) == (
+        "reload_failed",
+        20,
+        81,
+    )
+    assert one.reload.config.sync_period == 15.0
+
+
 def test_a_file_with_mistakes_is_tried_when_it_changes(tmp_path: Path) -> None:
     """It ends the tries of the one before it, and is read once, since it says the same again."""
     one = Reloading(tmp_path / "autoscaler.yaml", hanging())
