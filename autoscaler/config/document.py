@@ -6,6 +6,7 @@ that hides: repeated keys, and keys that YAML 1.1 turns into booleans or numbers
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 import yaml
@@ -16,6 +17,7 @@ from yaml.events import (
     Event,
     MappingEndEvent,
     MappingStartEvent,
+    NodeEvent,
     ScalarEvent,
     SequenceEndEvent,
 )
@@ -29,11 +31,12 @@ Report: TypeAlias = Callable[[Location, int, str], None]
 """Takes a fault: the location, the line (from 1) and the sentence."""
 
 
-class TooDeepError(yaml.YAMLError):
-    """The document is nested deeper than any configuration; ``line`` says where, from 1."""
+class TooMuchError(yaml.YAMLError):
+    """The document is larger than any configuration; ``line`` says where, from 1."""
 
-    def __init__(self, line: int) -> None:
-        super().__init__(f"nested more than {DEEPEST} levels deep")
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
+        self.message = message
         self.line = line
 
 
@@ -46,6 +49,12 @@ class Place(NamedTuple):
 
 DEEPEST = 40
 """The levels of lists and mappings that may stand in one another; a configuration has 12."""
+
+MOST_VALUES = 4_000_000
+"""The keys and values that all files may hold; 20,000 targets of 25 lines have 2.4 million."""
+
+MOST_ALIASED = 2_000_000
+"""Those that aliases may stand for, of which a short line can stand for any number."""
 
 _NULL = {"", "~", "null", "Null", "NULL"}
 _TRUE = {form for word in ("true", "yes", "on") for form in (word, word.title(), word.upper())}
@@ -79,13 +88,50 @@ def scalar(text: str) -> str | int | float | bool | None:
     return text
 
 
-def read(text: str, report: Report, places: dict[Location, Place] | None = None) -> Value:
+@dataclass(slots=True)
+class Tally:
+    """How many values were read, and how many of them are what an alias stands for."""
+
+    values: int = 0
+    aliased: int = 0
+
+    def add(self, values: int, event: Event) -> None:
+        """Count values.  Raises TooMuchError."""
+        self.values += values
+        if self.values > MOST_VALUES:
+            message = f"the configuration has more than {MOST_VALUES:,} keys and values"
+            raise TooMuchError(f"{message}; 10,000 large targets have 1,200,000", _line(event))
+
+    def add_alias(self, values: int, event: Event) -> None:
+        """Count the values that an alias stands for.  Raises TooMuchError."""
+        self.aliased += values
+        if self.aliased > MOST_ALIASED:
+            message = f"aliases (*) stand for more than {MOST_ALIASED:,} keys and values"
+            raise TooMuchError(f"{message}; 10,000 large targets have 1,200,000", _line(event))
+        self.add(values, event)
+
+
+class _Anchored(NamedTuple):
+    """A value with an anchor: how many it is with all in it, and how many levels it has."""
+
+    value: Value
+    values: int
+    levels: int
+
+
+def read(
+    text: str,
+    report: Report,
+    places: dict[Location, Place] | None = None,
+    tally: Tally | None = None,
+) -> Value:
     """Build the value of a text that holds one YAML document; faults go to ``report``.
 
     ``places`` is filled in where it is given; only a faulty document is worth that time.
-    Raises yaml.YAMLError where the text is not YAML, and its TooDeepError.
+    ``tally`` goes on from file to file.  Raises yaml.YAMLError where the text is not YAML, and its
+    TooMuchError.
     """
-    return _Builder(text, report, places).document()
+    return _Builder(text, report, places, tally or Tally()).document()
 
 
 def place_of(location: Location, places: Mapping[Location, Place]) -> Place:
@@ -98,13 +144,17 @@ def place_of(location: Location, places: Mapping[Location, Place]) -> Place:
 
 
 class _Builder:
-    def __init__(self, text: str, report: Report, places: dict[Location, Place] | None) -> None:
+    def __init__(
+        self, text: str, report: Report, places: dict[Location, Place] | None, tally: Tally
+    ) -> None:
         self._events: Iterator[Event] = yaml.parse(text, Loader=yaml.CSafeLoader)
         self._report = report
         self._places = places
         self._path: list[str | int] = []
+        self._tally = tally
         self._depth = 0
-        self._anchors: dict[str, Value] = {}
+        self._deepest = 0
+        self._anchors: dict[str, _Anchored] = {}
         # Documents repeat themselves: each distinct text is resolved, and kept, once.
         self._plain: dict[str, str | int | float | bool | None] = {}
         self._texts: dict[str, str] = {}
@@ -130,25 +180,45 @@ class _Builder:
             self._places.setdefault(tuple(self._path), Place(_line(first), plain))
 
     def _node(self, event: Event) -> Value:
+        if isinstance(event, AliasEvent):
+            return self._alias(event)
+        self._tally.add(1, event)
+        if not isinstance(event, NodeEvent) or not event.anchor:
+            return self._value(event)
+        before, deepest = self._tally.values, self._deepest
+        self._deepest = self._depth
+        value = self._value(event)
+        values, levels = self._tally.values - before + 1, self._deepest - self._depth
+        self._anchors[event.anchor] = _Anchored(value, values, levels)
+        self._deepest = max(deepest, self._deepest)
+        return value
+
+    def _value(self, event: Event) -> Value:
         # Names of aliases and tags are not shown: a secret may begin with * or !.
         if isinstance(event, ScalarEvent):
-            value: Value = self._scalar(event)
-        elif isinstance(event, AliasEvent):
-            if event.anchor not in self._anchors:
-                self._fault(event, f"* refers to an anchor that is not defined above; {_QUOTE}")
-            return self._anchors.get(event.anchor or "")
-        elif isinstance(event, CollectionStartEvent):
-            value = self._collection(event)
-        else:
-            raise TypeError(f"libyaml gave {event!r} where a value starts")
-        if event.anchor:
-            self._anchors[event.anchor] = value
-        return value
+            return self._scalar(event)
+        if isinstance(event, CollectionStartEvent):
+            return self._collection(event)
+        raise TypeError(f"libyaml gave {event!r} where a value starts")
+
+    def _alias(self, event: AliasEvent) -> Value:
+        anchored = self._anchors.get(event.anchor or "")
+        if anchored is None:
+            self._fault(event, f"* refers to an anchor that is not defined above; {_QUOTE}")
+            return None
+        self._tally.add_alias(anchored.values, event)
+        self._descend(anchored.levels, event)
+        return anchored.value
+
+    def _descend(self, levels: int, event: Event) -> None:
+        if self._depth + levels > DEEPEST:
+            message = f"lists and mappings stand more than {DEEPEST} deep in one another"
+            raise TooMuchError(f"{message}; a configuration needs 12", _line(event))
+        self._deepest = max(self._deepest, self._depth + levels)
 
     def _collection(self, event: CollectionStartEvent) -> Value:
         # Keys may be collections too, which the path does not show.
-        if self._depth == DEEPEST:
-            raise TooDeepError(_line(event))
+        self._descend(1, event)
         if event.tag and event.tag not in {_TAG + "map", _TAG + "seq"}:
             self._fault(event, f"a tag (!) has no meaning here: leave it out; {_QUOTE}")
         self._depth += 1
@@ -196,8 +266,9 @@ class _Builder:
             if key is None:
                 continue
             if key == _MERGE and isinstance(event, ScalarEvent) and event.implicit[0]:
-                merged.extend(value if isinstance(value, list) else [value])
-                if not all(isinstance(source, dict) for source in merged):
+                sources = value if isinstance(value, list) else [value]
+                merged.extend(sources)
+                if not all(isinstance(source, dict) for source in sources):
                     self._fault(event, "<< merges mappings only", key)
             elif key in result:
                 self._fault(event, "this key stands here twice; keep one of the two", key)
@@ -205,7 +276,8 @@ class _Builder:
                 result[key] = value
         for source in merged:
             if isinstance(source, dict):
-                result = {**source, **result}
+                for name, value in source.items():
+                    result.setdefault(name, value)
         return result
 
     def _key(self, event: Event) -> str | None:

@@ -36,14 +36,16 @@ def included(patterns: Iterable[Path], main: Path) -> Inclusion:
 
     Each file comes once, whatever names it has, and the main one never.  `*`, `?` and `[...]`
     match within one name of the path, and no dot at its beginning: editors keep their locks and
-    copies in hidden files, Kubernetes the versions of a mounted ConfigMap.
+    copies in hidden files, Kubernetes the versions of a mounted ConfigMap.  What a pattern matches
+    must lie in the pattern's folder, links followed: whoever may make a link there could have any
+    file read.  A file that is named may be a link to anywhere.
     """
     found = Inclusion({}, {})
     known = {_identity(main, stat_of(main))}
     for pattern in patterns:
         try:
             matches = _matches(pattern)
-            fault = _misuse(pattern, matches)
+            fault = _misuse(pattern, matches) or _strays(pattern, matches)
         except (OSError, ValueError) as error:
             matches, fault = {}, _fault(error)
         if fault is not None:
@@ -55,6 +57,13 @@ def included(patterns: Iterable[Path], main: Path) -> Inclusion:
                 known.add(identity)
                 found.files[file] = status
     return found
+
+
+def folder_of(pattern: Path) -> Path | None:
+    """Return the folder that a pattern begins with; None for a name, which is no pattern."""
+    parts = pattern.parts
+    first = next((index for index, part in enumerate(parts) if glob.has_magic(part)), None)
+    return None if first is None else Path(*parts[:first])
 
 
 def stat_of(file: Path) -> os.stat_result | None:
@@ -119,6 +128,30 @@ def _misuse(pattern: Path, matches: dict[Path, os.stat_result | None]) -> str | 
     if status is not None and not stat.S_ISREG(status.st_mode):
         return f"must name a file, and {pattern} is a pipe, a socket or a device"
     return None
+
+
+def _strays(pattern: Path, matches: dict[Path, os.stat_result | None]) -> str | None:
+    folder = folder_of(pattern)
+    if folder is None:
+        return None
+    linked, real = {folder: False}, os.path.realpath(folder)
+    for file, status in matches.items():
+        readable = status is None or stat.S_ISREG(status.st_mode)
+        if not readable or not _is_linked(file, linked):
+            continue
+        if not Path(os.path.realpath(file)).is_relative_to(real):
+            return (
+                f"{file} leads out of {folder} by a link; right is a file there, or here the name "
+                "of the file that it leads to"
+            )
+    return None
+
+
+def _is_linked(path: Path, known: dict[Path, bool]) -> bool:
+    """Tell whether a path has a link, below what is known."""
+    if path not in known:
+        known[path] = path.is_symlink() or _is_linked(path.parent, known)
+    return known[path]
 
 
 def _fault(error: OSError | ValueError) -> str:

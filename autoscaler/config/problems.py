@@ -10,6 +10,14 @@ Location = tuple[str | int, ...]
 """Where something is in a document: the keys and list positions that lead to it."""
 
 
+MOST_PROBLEMS = 100
+"""As many are looked for and told: nobody mends more at once."""
+
+
+_MOST_CHARACTERS = 2000
+_MOST_OF_A_KEY = 200
+
+
 class Finding(NamedTuple):
     """A fault at a place of a document, before its line and value are looked up."""
 
@@ -38,7 +46,7 @@ class Problem:
         path = f"{self.path}: " if self.path else ""
         got = f" (got {self.value})" if self.value is not None else ""
         text = f"{place}: {path}{self.message}{got}"
-        return one_line(text, len(text))  # a file's name may hold anything
+        return one_line(text, _MOST_CHARACTERS)  # names of files and keys may hold anything
 
 
 class ConfigError(Exception):
@@ -57,6 +65,12 @@ class ConfigError(Exception):
         return "\n".join(str(problem) for problem in self.problems)
 
 
+def more_than_the_most(file: str) -> Problem:
+    """Say that the search for further problems was given up."""
+    message = f"these are {MOST_PROBLEMS} mistakes, and more are not looked for; mend these first"
+    return Problem(file, None, "", None, message)
+
+
 def path_of(location: Location) -> str:
     """Write a location as ``targets[3].metrics[0].external``."""
     path = ""
@@ -64,7 +78,7 @@ def path_of(location: Location) -> str:
         if isinstance(key, int):
             path += f"[{key}]"
         elif key and all(character.isalnum() or character in "_-:/" for character in key):
-            path += f".{key}" if path else key
+            path += f"{'.' if path else ''}{one_line(key, _MOST_OF_A_KEY)}"
         else:
             path += f'["{one_line(key)}"]'
     return path

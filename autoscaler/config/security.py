@@ -4,17 +4,23 @@ Those of a configuration come at every start and reload; the way to the cluster 
 """
 
 import ipaddress
+import os
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from autoscaler.config.settings import Config
+from autoscaler.config.inclusion import folder_of
+from autoscaler.config.settings import Config, Sources
+
+_MOST_CHANGEABLE = 10
+"""Files and folders that are told one by one."""
 
 
 def warnings_of(config: Config) -> list[str]:
-    """Return a sentence for each secret that others can get at, and for each check left out."""
+    """Return a sentence for each secret or file that is open to others, and each check left out."""
     warnings = _open_ones((key, path) for key, path in _secrets(config) if path is not None)
+    warnings += _changeable(config.sources)
     if config.prometheus.tls.insecure_skip_verify:
         warnings.append(
             "prometheus.tls.insecureSkipVerify: any certificate is trusted, so that anyone on the "
@@ -63,6 +69,43 @@ def _open_ones(secrets: Iterable[tuple[str, Path]]) -> list[str]:
     return [f"{name}: {fault}" for name, path in secrets if (fault := _fault_of(path)) is not None]
 
 
+def _changeable(sources: Sources) -> list[str]:
+    """Say which files of a configuration, and which of their folders, others may change."""
+    files = list(sources.digests)
+    patterns = {folder for pattern in sources.include if (folder := folder_of(pattern)) is not None}
+    folders = dict.fromkeys([*(file.parent for file in files), *sorted(patterns)])
+    # Where the sticky bit is set nobody replaces a file of others, but a pattern matches new ones.
+    sticky = dict.fromkeys(folders.keys() - patterns, stat.S_ISVTX)
+    faults = [fault for one in [*files, *folders] if (fault := _writers(one, sticky.get(one, 0)))]
+    left = len(faults) - _MOST_CHANGEABLE
+    more = [f"the configuration: {left} more files and folders are as open to others"]
+    told = [f"the configuration: {fault}" for fault in faults[:_MOST_CHANGEABLE]]
+    return told + more if left > 0 else told
+
+
+def _writers(path: Path, sticky: int) -> str | None:
+    """Say who else may write a file, or a folder unless its mode has the bit ``sticky``."""
+    try:
+        status = path.stat()
+        # As below: a volume of the kubelet, which only its pod sees.
+        if _mounted(path) or (path / "..data").is_symlink():
+            return None
+    except OSError:
+        return None
+    mode = stat.S_IMODE(status.st_mode)
+    if mode & (stat.S_IWGRP | stat.S_IWOTH) and not mode & sticky:
+        return (
+            f"{path} can be written by others than its owner (its mode is {mode:04o}), who can "
+            "change what is scaled and how; chmod go-w ends that"
+        )
+    if status.st_uid not in {0, os.geteuid()}:
+        return (
+            f"{path} belongs to user {status.st_uid}, who can change what is scaled and how; "
+            "right is root, or the user that runs this"
+        )
+    return None
+
+
 def _secrets(config: Config) -> Iterator[tuple[str, Path | None]]:
     prometheus = config.prometheus
     basic = prometheus.basic_auth
@@ -92,13 +135,10 @@ def _in_the_clear(url: str) -> bool:
 def _fault_of(path: Path) -> str | None:
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
-        mounted = any(part.startswith("..") for part in path.resolve().parts)
+        if _mounted(path):
+            return None
     except OSError:
         return None  # whoever reads it says so
-    if mounted:
-        # The kubelet keeps the versions of a volume in folders that begin so; a volume is open to
-        # the containers of its pod only, and its files are readable by all unless told otherwise.
-        return None
     others = []
     if mode & stat.S_IROTH:
         others.append("read by every user of this machine")
@@ -107,3 +147,12 @@ def _fault_of(path: Path) -> str | None:
     if not others:
         return None
     return f"{path} can be {' and '.join(others)} (its mode is {mode:04o}); chmod 600 ends that"
+
+
+def _mounted(path: Path) -> bool:
+    """Tell whether a file is of a volume of the kubelet, which keeps versions in folders `..*`.
+
+    A volume is open to the containers of its pod only, and its files are readable by all unless
+    told otherwise.
+    """
+    return any(part.startswith("..") for part in path.resolve().parts)

@@ -1,6 +1,7 @@
 """pydantic's errors -> sentences of ours that say what would be right."""
 
 import difflib
+from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, get_args, get_origin
 
@@ -39,8 +40,19 @@ _TYPES = {
 }
 
 
+_MOST_ERRORS = 10_000
+"""Of one part: pydantic hands over all or none, and takes a second for 100,000."""
+
+_MOST_COMPARED = 500
+"""Names that a wrong one is compared with, which takes 20 microseconds each."""
+
+
 def findings_of(error: ValidationError, root: type[BaseModel]) -> Iterator[Finding]:
-    """Translate every error of a validation against ``root``."""
+    """Translate every error of a validation against ``root``, unless they are far too many."""
+    if error.error_count() > _MOST_ERRORS:
+        message = f"there are {error.error_count():,} mistakes in this, too many to tell them"
+        yield Finding((), message, show_value=False)
+        return
     for detail in error.errors(include_url=False):
         # pydantic also calls a list too short whose entries are all there, but faulty.
         if detail["type"] != "too_short" or not detail["input"]:
@@ -50,13 +62,21 @@ def findings_of(error: ValidationError, root: type[BaseModel]) -> Iterator[Findi
 def suggestion(word: str, known: Iterable[str], limit: int = 20) -> str:
     """Say which known word is close to one that is not known, and which are known."""
     names = sorted(known)
+    folded = word.replace("_", "").lower()
     by_fold = {name.replace("_", "").lower(): name for name in names}
-    close = difflib.get_close_matches(word.replace("_", "").lower(), by_fold, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(folded, _nearest(folded, by_fold), n=1, cutoff=0.6)
     meant = f"did you mean `{by_fold[close[0]]}`? " if close else ""
     if not names:
         return f"{meant}none is known here"
     more = f" and {len(names) - limit} more" if len(names) > limit else ""
     return f"{meant}known are {', '.join(names[:limit])}{more}"
+
+
+def _nearest(word: str, names: Iterable[str]) -> list[str]:
+    """Return the names to compare a word with: of very many those that begin like it."""
+    ordered = sorted(names)
+    first = max(0, bisect(ordered, word) - _MOST_COMPARED // 2)
+    return ordered if len(ordered) <= _MOST_COMPARED else ordered[first : first + _MOST_COMPARED]
 
 
 def _finding(detail: ErrorDetails, root: type[BaseModel]) -> Finding:

@@ -1,14 +1,22 @@
 """The files of a configuration: what they hold, and where in them a value stands."""
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 import yaml
 
-from autoscaler.config.document import DEEPEST, Place, TooDeepError, Value, place_of, read
-from autoscaler.config.problems import Location, Problem, path_of
+from autoscaler.config.document import Place, Tally, TooMuchError, Value, place_of, read
+from autoscaler.config.problems import MOST_PROBLEMS, Location, Problem, path_of
+from autoscaler.file_contents import TooLargeError, read_bytes
+
+MOST_OF_A_FILE = 32 * 2**20
+"""Bytes of one file of a configuration; 20,000 large targets have 20 million."""
+
+MOST_OF_ALL = 2 * MOST_OF_A_FILE
+"""Bytes of all files of a configuration."""
 
 
 @dataclass(frozen=True)
@@ -31,53 +39,105 @@ class Source:
         return f"{self.path}:{place_of(location, self.places).line}"
 
 
+class _EnoughError(Exception):
+    """There are as many problems as are told."""
+
+
+class _Faults:
+    """Takes the faults that reading a text finds.  Raises _EnoughError for the last that fits."""
+
+    def __init__(self, file: str, most: int) -> None:
+        self._file = file
+        self._most = most
+        self._found: list[tuple[Location, Problem]] = []
+
+    def __call__(self, location: Location, line: int, message: str) -> None:
+        problem = Problem(self._file, line, path_of(location), None, message)
+        self._found.append((location, problem))
+        if len(self._found) >= self._most:
+            raise _EnoughError
+
+    @property
+    def all(self) -> list[Problem]:
+        """Return all, with their paths."""
+        return [problem for _, problem in self._found]
+
+    def unquoted(self, keys: AbstractSet[str]) -> list[Problem]:
+        """Return those that quote none but these keys, and what is below them."""
+        return [
+            one if not location or location[0] in keys else replace(one, path="")
+            for location, one in self._found
+            if not location or location[0] in keys or f'"{location[-1]}"' not in one.message
+        ]
+
+
 class Reading:
     """Reads files one after another; ``problems`` are those of their text, in order.
 
+    ``keys`` are those of a configuration; nothing is quoted from a file that has none of them.
     ``digests`` tell the content of each, by absolute path; None where it could not be read.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, keys: AbstractSet[str]) -> None:
         self.problems: list[Problem] = []
         self.digests: dict[Path, str | None] = {}
+        self._keys = keys
+        self._tally = Tally()
+        self._bytes = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether there are as many problems as are told; no more are looked for then."""
+        return len(self.problems) >= MOST_PROBLEMS
 
     def source(self, path: Path, of_what: str) -> Source | None:
-        """Read and parse a file; ``of_what`` says what it should hold, for one that is empty."""
-        file = str(path)
+        """Read and parse a file; ``of_what`` says what it should hold, for one that does not."""
         text = self._text(path)
-        if text is None:
+        if text is None or self.full:
             return None
-        before = len(self.problems)
-
-        def report(location: Location, line: int, message: str) -> None:
-            self.problems.append(Problem(file, line, path_of(location), None, message))
-
+        file = str(path)
+        faults = _Faults(file, MOST_PROBLEMS - len(self.problems))
         try:
-            value = read(text, report)
+            value = read(text, faults, tally=self._tally)
         except yaml.YAMLError as error:
-            self.problems.append(_syntax_problem(error, file))
+            self.problems += [*faults.unquoted(self._keys), _syntax_problem(error, file)]
             return None
+        except _EnoughError:
+            self.problems += faults.unquoted(self._keys) or [_no_configuration(file, of_what)]
+            return None
+        if isinstance(value, dict) and not self._keys.isdisjoint(value):
+            self.problems += faults.all
+            return Source(path, text, value)
+        found = faults.unquoted(self._keys)
         if value is None:
-            if len(self.problems) == before:
-                message = f"the file is empty; {of_what}"
-                self.problems.append(Problem(file, None, "", None, message))
-            return None
-        return Source(path, text, value)
+            found = found or [Problem(file, None, "", None, f"the file is empty; {of_what}")]
+        elif isinstance(value, dict) and value:
+            found.append(_no_configuration(file, of_what))
+            value = None
+        self.problems += found
+        return None if value is None else Source(path, text, value)
 
     def _text(self, path: Path) -> str | None:
         file = str(path)
         try:
-            data = path.read_bytes()
+            data = read_bytes(path, MOST_OF_A_FILE)
         except OSError as error:
             self.digests[path.absolute()] = None
             reason = {
                 FileNotFoundError: "there is no such file",
                 IsADirectoryError: "this is a folder; name a YAML file",
                 PermissionError: "this user may not read the file",
+                TooLargeError: f"the file has more than {MOST_OF_A_FILE // 2**20} MiB; "
+                "`include` lets targets stand in several",
             }.get(type(error), f"the file cannot be read: {error.strerror}")
             self.problems.append(Problem(file, None, "", None, reason))
             return None
         self.digests[path.absolute()] = digest(data)
+        self._bytes += len(data)
+        if self._bytes > MOST_OF_ALL:
+            message = f"with this file a configuration has more than {MOST_OF_ALL // 2**20} MiB"
+            self.problems.append(Problem(file, None, "", None, f"{message}; leave out some"))
+            return None
         try:
             return data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
@@ -93,10 +153,14 @@ def digest(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
+def _no_configuration(file: str, of_what: str) -> Problem:
+    message = f"the file is no configuration, for it has none of its keys; {of_what}"
+    return Problem(file, None, "", None, message)
+
+
 def _syntax_problem(error: yaml.YAMLError, file: str) -> Problem:
-    if isinstance(error, TooDeepError):
-        message = f"lists and mappings stand more than {DEEPEST} deep in one another"
-        return Problem(file, error.line, "", None, f"{message}; a configuration needs 12")
+    if isinstance(error, TooMuchError):
+        return Problem(file, error.line, "", None, error.message)
     if not isinstance(error, yaml.MarkedYAMLError):
         message = "not YAML: the file holds a character that YAML does not allow"
         return Problem(file, None, "", None, message)

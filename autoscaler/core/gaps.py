@@ -40,7 +40,7 @@ class GapRules:
 
     def read(self, gap: ReadingGap, range_seconds: float) -> ReadingGap | None:
         """End a gap; None once the range lies wholly behind it."""
-        until = gap.until
+        until = min(gap.until, self.stamp + range_seconds)  # the range may have been another
         if gap.since is not None and self.matters(gap.since, range_seconds):
             until = self.stamp + range_seconds
         if until <= self.stamp:

@@ -17,6 +17,8 @@ from autoscaler.daemon.notify import Notifier
 from autoscaler.daemon.schedule import HangingSyncError
 
 _LEAST_MOVE_SECONDS = 1.0
+_MOST_PROBLEMS = 20
+"""Of a configuration that is refused; `autoscaler validate` tells more of them."""
 
 
 class Announcements:
@@ -134,10 +136,12 @@ class Announcements:
         """Tell that a new configuration is bad, and that the old ``config`` stays in force."""
         first, more = error.problems[0], len(error.problems) - 1
         others = f" (and {more} more)" if more else ""
+        left = len(error.problems) - _MOST_PROBLEMS
         self._log.error(
             "reload_failed",
             message="the new configuration is refused; the one before it stays in force",
-            problems=[str(problem) for problem in error.problems],
+            problems=[str(problem) for problem in error.problems[:_MOST_PROBLEMS]],
+            **({"more_problems": left} if left > 0 else {}),
         )
         self.not_reloaded(f"refused: {first}{others}; the last good one is in force", config)
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from autoscaler.config.inclusion import included, stat_of
 from autoscaler.config.settings import Sources
-from autoscaler.config.sources import digest
+from autoscaler.config.sources import MOST_OF_A_FILE, digest
+from autoscaler.file_contents import read_bytes
 
 _Stamp = tuple[int, ...]
 """What tells that a file is not as it was: device, inode, times of change and write, size."""
@@ -73,7 +74,7 @@ class FileWatch:
         if stamp == _NOT_WATCHED:
             return self._sources.digests.get(path)
         try:
-            return digest(path.read_bytes())
+            return digest(read_bytes(path, MOST_OF_A_FILE))
         except (OSError, ValueError):  # of a name that no file can have
             return None
 

@@ -143,6 +143,37 @@ def test_each_file_once(tmp_path: Path) -> None:
     assert names_of(load(write(tmp_path, files, main))) == ["a", "b"]
 
 
+@pytest.mark.parametrize("link", ["a-link.yaml", "team"])
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_that_leads_out_of_the_folder(tmp_path: Path, link: str, *, there: bool) -> None:
+    """Whoever may write into the folder has no other file read, nor learns whether it is there."""
+    main = PROMETHEUS + "include: [targets.d/*.yaml, 'targets.d/*/a.yaml']\n"
+    path = write(tmp_path / "etc", {"targets.d/a.yaml": targets("a")}, main)
+    (tmp_path / "secret").mkdir()
+    if there or link == "team":
+        (tmp_path / "secret" / "a.yaml").write_text("hunter2: x\n")
+    (tmp_path / "etc" / "targets.d" / link).symlink_to(
+        tmp_path / "secret" / ("" if link == "team" else "a.yaml")
+    )
+    (fault,) = faults_of(path)
+    name = "team/a.yaml" if link == "team" else link
+    assert fault[2] == f"include[{int(link == 'team')}]"
+    assert fault[3] == (
+        f"{tmp_path}/etc/targets.d/{name} leads out of {tmp_path}/etc/targets.d by a link; right "
+        "is a file there, or here the name of the file that it leads to"
+    )
+
+
+def test_links_that_the_operator_means(tmp_path: Path) -> None:
+    """A file that is named may lead anywhere, and so may the folder of a pattern."""
+    write(tmp_path, {"available/a.yaml": targets("a"), "targets/b.yaml": targets("b")})
+    main = PROMETHEUS + "include: [enabled/a.yaml, targets.d/*.yaml]\n"
+    path = write(tmp_path / "etc", {"enabled/README": ""}, main)
+    (tmp_path / "etc" / "enabled" / "a.yaml").symlink_to(tmp_path / "available" / "a.yaml")
+    (tmp_path / "etc" / "targets.d").symlink_to(tmp_path / "targets")
+    assert names_of(load(path)) == ["a", "b"]
+
+
 def test_a_name_with_brackets(tmp_path: Path) -> None:
     """A bracket in brackets stands for itself."""
     main = PROMETHEUS + "include: ['a[[]1].yaml']\n"

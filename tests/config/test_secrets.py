@@ -52,6 +52,38 @@ def test_errors_show_no_secret(tmp_path: Path, text: str) -> None:
     assert SECRET not in told
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{SECRET}: x\n",
+        f"{SECRET}: x\n{SECRET}: y\n",
+        f"user:{SECRET}: x\nother: [\n",
+        f"{SECRET}: x\n{SECRET}: y\nother: [\n",
+        f"[{{{SECRET}: x, {SECRET}: y}}]\n",
+        f"{SECRET}: *{SECRET}\n",
+        f"{SECRET}: {{a: 1, a: 2}}\n",
+        f"password: {{{SECRET}: {SECRET}}}\n",
+    ],
+)
+def test_another_programs_file(tmp_path: Path, text: str) -> None:
+    """Of a file that is no configuration not even the keys are told."""
+    (tmp_path / "main.yaml").write_text("prometheus: {url: http://p}\ninclude: [a.yaml]\n")
+    (tmp_path / "a.yaml").write_text(text)
+    for name in ("a.yaml", "main.yaml"):
+        with pytest.raises(ConfigError) as caught:
+            load(tmp_path / name)
+        assert str(caught.value).startswith(f"{tmp_path}/a.yaml")
+        assert SECRET not in str(caught.value)
+
+
+def test_a_numeric_key_of_another_programs_file(tmp_path: Path) -> None:
+    """A key that is no text is quoted, with how to write it, in a configuration only."""
+    (problem,) = refused(tmp_path, "48151623: x\nother: y\n")
+    assert problem.message.startswith("the file is no configuration, for it has none of its keys;")
+    assert "48151623" not in str(problem)
+    assert "48151623" in str(refused(tmp_path, "48151623: x\ntargets: []\n")[0])
+
+
 def test_numeric_secret(tmp_path: Path) -> None:
     """A header whose secret is a number, and so of the wrong type, is not shown."""
     (problem,) = refused(tmp_path, prometheus("headers: {X-Pin: 48151623}\n"))

@@ -1,11 +1,13 @@
 """What a valid configuration leaves open to others is said, without any secret."""
 
+import os
 from pathlib import Path
 
 import pytest
 
+from autoscaler.config import load
 from autoscaler.config.security import warnings_of, warnings_of_access
-from tests.config.documents import loaded, prometheus
+from tests.config.documents import loaded, prometheus, top
 
 SECRET = "hunter2hunter2"  # noqa: S105 - what must not be seen
 
@@ -76,6 +78,69 @@ def test_a_secret_that_is_gone(tmp_path: Path) -> None:
     config = loaded(tmp_path, prometheus("bearerTokenFile: s\n"))
     (tmp_path / "s").unlink()
     assert warnings_of(config) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "mode", "open_to_others"),
+    [
+        ("etc/autoscaler.yaml", 0o644, False),
+        ("etc/autoscaler.yaml", 0o664, True),
+        ("etc/autoscaler.yaml", 0o646, True),
+        ("etc/targets.d/a.yaml", 0o666, True),
+        ("etc", 0o755, False),
+        ("etc", 0o777, True),
+        ("etc", 0o1777, False),
+        ("etc/targets.d", 0o775, True),
+        ("etc/targets.d", 0o1777, True),
+    ],
+)
+def test_a_configuration_that_others_may_change(
+    tmp_path: Path, path: str, mode: int, *, open_to_others: bool
+) -> None:
+    """Files and their folders; the sticky bit guards files, not a pattern that matches new ones."""
+    folder = tmp_path / "etc"
+    (folder / "targets.d").mkdir(parents=True)
+    (folder / "targets.d" / "a.yaml").write_text("targets: []\n")
+    (folder / "autoscaler.yaml").touch()
+    for one in (folder, folder / "targets.d", *folder.glob("**/*.yaml")):
+        one.chmod(0o755 if one.is_dir() else 0o644)
+    (tmp_path / path).chmod(mode)
+    text = "prometheus: {url: http://p:9090}\ninclude: [targets.d/*.yaml]\n"
+    said = (
+        f"the configuration: {tmp_path / path} can be written by others than its owner (its mode "
+        f"is {mode:04o}), who can change what is scaled and how; chmod go-w ends that"
+    )
+    assert warnings_of(loaded(folder, text)) == [said] * open_to_others
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+def test_a_configuration_of_another_user(tmp_path: Path) -> None:
+    """Whoever owns a file may write it, whatever its mode."""
+    config = loaded(tmp_path, top(""))
+    os.chown(tmp_path / "autoscaler.yaml", 4711, -1)
+    (warning,) = warnings_of(config)
+    assert warning.startswith(f"the configuration: {tmp_path}/autoscaler.yaml belongs to user 4711")
+
+
+def test_a_mounted_configuration(tmp_path: Path) -> None:
+    """The kubelet lets all write the folder of a volume, which only its pod sees."""
+    volume = tmp_path / "volume"
+    (volume / "..1").mkdir(parents=True)
+    (volume / "..1" / "autoscaler.yaml").write_text(top("include: ['*.yml']\n"))
+    (volume / "..data").symlink_to("..1")
+    (volume / "autoscaler.yaml").symlink_to("..data/autoscaler.yaml")
+    volume.chmod(0o1777)
+    assert warnings_of(load(volume / "autoscaler.yaml")) == []
+
+
+def test_many_files_that_others_may_change(tmp_path: Path) -> None:
+    """Some are named, the others counted."""
+    for number in range(30):
+        (tmp_path / f"{number}.yml").write_text("targets: []\n")
+        (tmp_path / f"{number}.yml").chmod(0o666)
+    warnings = warnings_of(loaded(tmp_path, top("include: ['*.yml']\n")))
+    assert len(warnings) == 11
+    assert warnings[-1] == "the configuration: 20 more files and folders are as open to others"
 
 
 def test_certificates_that_are_not_verified(tmp_path: Path) -> None:

@@ -86,6 +86,13 @@ def test_no_configuration_says_where_it_was_looked_for(monkeypatch: pytest.Monke
             "the kubeconfig {} is not YAML: expected ',' or ']', but got '<stream end>' in line 2",
         ),
         ("- " * 100_000, None, "the kubeconfig {} is nested too deeply"),
+        ("token: *s3cret\n", None, "the kubeconfig {} is not YAML in line 1"),
+        ("token: !s3cret x\n", None, "the kubeconfig {} is not YAML in line 1"),
+        (
+            "#" * (16 * 2**20 + 1),
+            None,
+            "the kubeconfig {} cannot be read: it is larger than 16 MiB",
+        ),
         ("contexts: {}\n", None, "the kubeconfig {} is not valid: contexts must be a list"),
         ("contexts: [{}]\n", None, "the kubeconfig {} has an entry without name in contexts"),
         (

@@ -1,5 +1,6 @@
 """Credentials that are no use: a sentence that names where they are, and never what they are."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -83,8 +84,12 @@ def test_a_rotation_to_a_bad_token_is_told_and_mended(tmp_path: Path) -> None:
         (lambda path: path.write_bytes(b"\xff\xfe"), "the token file {} is not text in UTF-8"),
         (lambda path: path.write_text(" \n"), "the token file {} is empty"),
         (Path.unlink, "the token file {} cannot be read: No such file or directory"),
+        (
+            lambda path: os.truncate(path, 3 * 2**30),
+            "the token file {} cannot be read: it is larger than 1 MiB",
+        ),
     ],
-    ids=["no text", "empty", "gone"],
+    ids=["no text", "empty", "gone", "gigabytes"],
 )
 def test_a_token_file_without_a_token_is_not_nobody(
     tmp_path: Path, spoil: Callable[[Path], object], fault: str

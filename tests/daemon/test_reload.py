@@ -7,7 +7,8 @@ import structlog
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
-from autoscaler.config import Config, load
+from autoscaler import file_contents
+from autoscaler.config import Config, load, sources
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.exposition import Metrics
 from autoscaler.daemon.health import Component, Health
@@ -104,6 +105,19 @@ def test_what_the_file_says_by_then_is_tried(tmp_path: Path) -> None:
     assert one.reload.config.sync_period == 120.0
 
 
+def test_very_many_mistakes_are_few_lines_of_the_log(tmp_path: Path) -> None:
+    """Some are logged and the rest is counted; the last good configuration stays in force."""
+    one = Reloading(tmp_path / "autoscaler.yaml")
+    one.file.write_text("prometheus: {url: http://p:9090}\ntargets: [" + "x, " * 5000 + "]\n")
+    (line,) = one.pass_(4)
+    assert (line["event"], len(line["problems"]), line["more_problems"]) == (
+        "reload_failed",
+        20,
+        81,
+    )
+    assert one.reload.config.sync_period == 15.0
+
+
 def test_a_file_with_mistakes_is_tried_when_it_changes(tmp_path: Path) -> None:
     """It ends the tries of the one before it, and is read once, since it says the same again."""
     one = Reloading(tmp_path / "autoscaler.yaml", hanging())
@@ -138,16 +152,16 @@ def test_files_that_are_written_while_they_are_read_are_read_again(
         one.file.write_text(GOOD.format(period=period) + "include: [more.yaml]\n")
         included.write_text(f"queries: {{q: period {period}}}\n")
 
-    read_bytes, deployed = Path.read_bytes, ["120s"]
+    read_bytes, deployed = file_contents.read_bytes, ["120s"]
 
-    def read(file: Path) -> bytes:
-        content = read_bytes(file)
+    def read(file: Path, most: int) -> bytes:
+        content = read_bytes(file, most)
         if file == one.file and deployed:
             deploy(deployed.pop())
         return content
 
     deploy("30s")
-    monkeypatch.setattr(Path, "read_bytes", read)
+    monkeypatch.setattr(sources, "read_bytes", read)
     one.pass_(1, asked=True)
     assert one.tries == [120.0]
     one.pass_(5)

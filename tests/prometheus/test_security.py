@@ -1,5 +1,6 @@
 """TLS and credentials against a real Prometheus that wants them, also while they rotate."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -129,6 +130,8 @@ def test_token_rotates(tmp_path: Path) -> None:
             assert fault in str(query())
         file.write_bytes(b"\xff\xfe")
         assert "is no UTF-8 text" in str(query())
+        os.truncate(file, 3 * 2**30)
+        assert "cannot be read: it is larger than 1 MiB" in str(query())
         assert server.received == []
         for token in ("first-token", "second-token"):
             file.write_text(f"{token}\n")

@@ -20,8 +20,11 @@ from tests.store.opening import T0
 
 SLOTS = 5
 
-_instants = st.floats(allow_nan=False, allow_infinity=False)
-_counts = st.integers(-(2**31), 2**31 - 1)
+_instants = st.floats(-1e9, T0 - 2e7)
+"""So early that no clock that a test sets puts one into the future."""
+
+_changes = st.integers(-(2**31), 2**31 - 1)
+_counts = st.integers(0, 2**31 - 1)
 _texts = st.text(max_size=8) | st.just("\ud800")
 """Any characters, and the half of one that a server might send."""
 
@@ -32,7 +35,9 @@ _gaps = st.builds(ReadingGap, _texts, _texts, st.none() | _instants, _instants, 
 histories = st.builds(
     History,
     recommendations=st.none()
-    | st.lists(st.builds(Recommendation, _counts, _instants, st.booleans()), max_size=9).map(tuple),
+    | st.lists(st.builds(Recommendation, _changes, _instants, st.booleans()), max_size=9).map(
+        tuple
+    ),
     scale_ups=_scale_events,
     scale_downs=_scale_events,
     conditions=st.lists(
@@ -46,7 +51,7 @@ histories = st.builds(
     rivalry=st.builds(
         Rivalry,
         st.none() | _counts,
-        _counts,
+        _changes,
         st.lists(_instants, max_size=3).map(tuple),
         st.integers(0, 2**62),
     ),
@@ -55,7 +60,7 @@ histories = st.builds(
     unseen=st.none() | _instants,
     controller=_texts,
 )
-"""Any history at all."""
+"""Any history that can be."""
 
 
 def nth(number: int, *, pending: bool = False) -> History:

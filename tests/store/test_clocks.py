@@ -2,6 +2,7 @@
 
 import math
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -171,5 +172,6 @@ def test_the_clocks_are_those_of_the_system(tmp_path: Path) -> None:
     """A store that is given none reads the real ones."""
     time = Time(clock.wall(), clock.steady(), this_boot())
     with running(tmp_path, time=time) as (store, _):
-        store.keep([("web", nth(3), decision(3))])
-    assert kept_in(tmp_path) != {}
+        decided = replace(decision(3), time=time.wall)
+        store.keep([("web", shifted(nth(3), time.wall - T0), decided)])
+    assert kept_in(tmp_path, time) != {}

@@ -1,9 +1,11 @@
 """State of an earlier run that is missing, damaged or newer: what a start makes of it, and says."""
 
+import os
 import random
 import re
 import shutil
 import sqlite3
+import stat
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -13,7 +15,7 @@ import pytest
 from autoscaler.adapters.store.files import set_aside
 from tests.store.failing import assert_goes_on_from_memory, assert_keeps, fill
 from tests.store.histories import nth
-from tests.store.opening import ANEW, DATABASE, LONG, RETRYING, Sayings, running
+from tests.store.opening import ANEW, DATABASE, LONG, RETRYING, T0, Sayings, running
 
 NONE = f"it held nothing of an earlier run: {ANEW}"
 DAMAGED = rf" could not be read \(.*\) and is now .*: {ANEW}"
@@ -69,6 +71,45 @@ def odd_value(path: Path) -> None:
         connection.execute("UPDATE conditions SET conditions = '[[1, \"Perhaps\", 2, 3, 4]]'")
 
 
+def changed(statement: str) -> Callable[[Path], None]:
+    """Return what runs a statement in a database, and changes its schema if that is asked for."""
+
+    def change(path: Path) -> None:
+        with closing(sqlite3.connect(path)) as connection:
+            connection.executescript(statement)
+
+    change.__name__ = statement[:40]
+    return change
+
+
+ENDLESS = (
+    "DROP TABLE decided; CREATE VIEW decided (target, time) AS WITH RECURSIVE n(i) AS"
+    " (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i, 0.0 FROM n"
+)
+TAMPERED = [
+    changed(statement)
+    for statement in (
+        ENDLESS,
+        "CREATE TRIGGER more AFTER INSERT ON clock BEGIN DELETE FROM targets; END",
+        "UPDATE recommendations SET time = 9e999 WHERE target = 9",
+        f"UPDATE scale_ups SET time = {T0 + 2 * 86400} WHERE target = 9",  # noqa: S608 - a time
+        "UPDATE scale_downs SET change = 9223372036854775807 WHERE target = 9",
+        "UPDATE scale_downs SET change = -1 WHERE target = 9",
+        "UPDATE states SET desired_replicas = 2147483648 WHERE target = 9",
+        "UPDATE states SET last_scale_time = -9e999 WHERE target = 9",
+        "UPDATE states SET pending = '[1, 2, NaN, \"7\"]' WHERE target = 9",
+        "UPDATE states SET rivalry = '[1e400, 0, []]' WHERE target = 9",
+        "UPDATE states SET rivalry = '[3, 0, [1e400]]' WHERE target = 9",
+        'UPDATE conditions SET conditions = \'[["A", "True", 1, "", 0]]\' WHERE target = 9',
+        "UPDATE conditions SET conditions = replace(hex(zeroblob(50000)), '0', '[')",
+        "UPDATE decided SET time = 9e999 WHERE target = 9",
+        "UPDATE clock SET wall = 9e999",
+        "UPDATE decisions SET decision = hex(zeroblob(9000000)) WHERE target = 9",
+    )
+]
+"""What no daemon writes: other tables, instants, counts and sizes."""
+
+
 def half_a_file(path: Path) -> None:
     """Lose the end."""
     content = path.read_bytes()
@@ -88,7 +129,16 @@ def broken_index(path: Path) -> None:
 
 @pytest.mark.parametrize(
     "damage",
-    [no_database, other_tables, missing_table, missing_slot, odd_value, half_a_file, broken_index],
+    [
+        no_database,
+        other_tables,
+        missing_table,
+        missing_slot,
+        odd_value,
+        half_a_file,
+        broken_index,
+        *TAMPERED,
+    ],
 )
 def test_a_damaged_database_is_set_aside(tmp_path: Path, damage: Callable[[Path], None]) -> None:
     """It gets another name, which is said, and a new one is begun, which keeps."""
@@ -147,6 +197,58 @@ def test_state_that_was_not_read_at_the_start_is_missed_for_good(tmp_path: Path)
         store.intend("shop/Deployment/web", nth(1)).result(LONG)
         assert sayings.wait(ok=True).endswith(f"; it could not be read at the start: {ANEW}")
     assert sayings.states == [False, True]
+
+
+def modes_of(directory: Path) -> dict[str, int]:
+    """Return the mode of a folder, and of each file in it."""
+    return {
+        path.name: stat.S_IMODE(path.stat().st_mode) for path in (directory, *directory.iterdir())
+    }
+
+
+def test_state_is_its_users_own(tmp_path: Path) -> None:
+    """Nobody else may read the folder, the database and what is beside it, whatever umask is."""
+    umask = os.umask(0)
+    try:
+        with running(tmp_path / "state") as (store, _):
+            store.intend("shop/Deployment/web", nth(1)).result(LONG)
+            modes = modes_of(tmp_path / "state")
+    finally:
+        os.umask(umask)
+    names = [DATABASE, f"{DATABASE}-shm", f"{DATABASE}-wal", "autoscaler.lock"]
+    assert modes == {"state": 0o700} | dict.fromkeys(names, 0o600)
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["of its own", "with other files"])
+def test_state_of_an_earlier_run_is_closed_to_others(tmp_path: Path, *, shared: bool) -> None:
+    """Files that were open; the folder too, unless something else is in it."""
+    fill(tmp_path / "state")
+    aside = f"{DATABASE}.unreadable-20270115T080000Z"
+    (tmp_path / "state" / aside).touch()
+    others = {"other": 0o644} if shared else {}
+    if shared:
+        (tmp_path / "state" / "other").touch()
+    for path in (tmp_path / "state").iterdir():
+        path.chmod(0o644)
+    (tmp_path / "state").chmod(0o755)
+    with running(tmp_path / "state"):
+        pass
+    folder = {"state": 0o755 if shared else 0o700}
+    names = [aside, DATABASE, "autoscaler.lock"]
+    assert modes_of(tmp_path / "state") == folder | others | dict.fromkeys(names, 0o600)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+def test_what_belongs_to_others_is_left(tmp_path: Path) -> None:
+    """A volume that somebody else made stays as it is, and is used."""
+    fill(tmp_path / "state")
+    for path in (tmp_path / "state", tmp_path / "state" / DATABASE):
+        path.chmod(0o777)
+        os.chown(path, 65534, 65534)
+    with running(tmp_path / "state"):
+        pass
+    modes = modes_of(tmp_path / "state")
+    assert (modes["state"], modes[DATABASE]) == (0o777, 0o777)
 
 
 def test_a_log_is_set_aside_with_its_database(tmp_path: Path) -> None:

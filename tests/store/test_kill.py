@@ -8,7 +8,7 @@ from pathlib import Path
 
 from autoscaler.adapters.store import Store
 from tests.store.histories import nth
-from tests.store.opening import PATIENT, Sayings
+from tests.store.opening import PATIENT, Sayings, Time
 from tests.store.victim import NOTED, TARGETS
 
 KILLS = 10
@@ -44,7 +44,7 @@ def test_what_was_promised_survives_a_kill(tmp_path: Path) -> None:
     for _ in range(KILLS):
         promised, begun = kill_while_it_keeps(tmp_path, begin, chance.uniform(0, 0.15))
         sayings = Sayings()
-        store = Store(tmp_path, sayings, patience=PATIENT)
+        store = Store(tmp_path, sayings, Time().clocks, PATIENT)
         found = store.start().histories
         store.close()
         assert sayings.states == [True], sayings.all

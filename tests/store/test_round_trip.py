@@ -39,7 +39,8 @@ class Model:
 
     def keep(self, store: Store, histories: dict[str, History]) -> None:
         """Keep some targets' histories."""
-        store.keep([(target, one, decision(1)) for target, one in histories.items()])
+        decided = replace(decision(1), time=self.time.wall)
+        store.keep([(target, one, decided) for target, one in histories.items()])
         self.histories |= histories
 
     def intend(self, store: Store, target: str, history: History) -> None:

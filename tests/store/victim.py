@@ -10,7 +10,7 @@ from pathlib import Path
 
 from autoscaler.adapters.store import Store
 from tests.store.histories import decision, nth
-from tests.store.opening import PATIENT
+from tests.store.opening import PATIENT, Time
 
 TARGETS = 40
 NOTED = 5
@@ -25,7 +25,7 @@ def main(directory: Path, begin: int) -> None:
             print(sentence, file=sys.stderr, flush=True)
             os._exit(1)
 
-    store = Store(directory, give_up, patience=PATIENT)
+    store = Store(directory, give_up, Time().clocks, PATIENT)
     store.start()
     made = decision(1)
     for number in count(begin):

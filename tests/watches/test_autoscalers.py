@@ -1,5 +1,6 @@
 """Which HorizontalPodAutoscaler controls an object is at hand, and never forgotten by a fault."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -112,6 +113,19 @@ def test_of_several_the_next_takes_over(script: Script) -> None:
         assert watched.controller_at_hand("shop", WEB) == 'HorizontalPodAutoscaler "a"'
         server.autoscalers.send(event("DELETED", autoscaler("a")))
         await_controller(watched, "shop", WEB, 'HorizontalPodAutoscaler "b"')
+
+
+def test_very_many_of_one_object_cost_no_more_than_of_many() -> None:
+    """Nobody waits while they are put in force; the first by name is told."""
+    mirror = AutoscalerMirror("shop")
+    mirror.begin()
+    mirror.add([autoscaler(f"hpa-{number:05}", "Deployment", "web") for number in range(30_000)])
+    begun = time.process_time()
+    mirror.commit("9")
+    assert time.process_time() - begun < 1.5
+    assert mirror.controller("shop", WEB) == 'HorizontalPodAutoscaler "hpa-00000"'
+    mirror.apply("DELETED", autoscaler("hpa-00000", "Deployment", "web"), "10")
+    assert mirror.controller("shop", WEB) == 'HorizontalPodAutoscaler "hpa-00001"'
 
 
 def test_nothing_is_decided_before_they_are_known(script: Script) -> None:

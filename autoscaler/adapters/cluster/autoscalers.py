@@ -77,13 +77,13 @@ class AutoscalerMirror:
         self._listing: dict[_Name, _Entry] = {}
         self._lock = threading.Lock()
         self._entries: dict[_Name, _Entry] = {}
-        self._words: dict[_Controlled, tuple[str, ...]] = {}
+        self._words: dict[_Controlled, dict[_Name, str]] = {}
 
     def controller(self, namespace: str, ref: ScaleTargetRef) -> str | None:
         """Return the words for the one that controls an object; None where none is known."""
         with self._lock:
             words = self._words.get((namespace, ref.group, ref.kind, ref.name))
-        return None if words is None else words[0]
+            return None if words is None else min(words.values())
 
     def path(self, deadline: float) -> str:  # noqa: ARG002 - every server has them there
         """Return the path; autoscaling/v2 is served by every version since 1.23."""
@@ -123,13 +123,13 @@ class AutoscalerMirror:
     def _put(self, name: _Name, entry: _Entry | None) -> None:
         old = self._entries.pop(name, None)
         if old is not None:
-            left = tuple(words for words in self._words.pop(old[0]) if words != old[1])
-            if left:
-                self._words[old[0]] = left
+            words = self._words[old[0]]
+            del words[name]
+            if not words:
+                del self._words[old[0]]
         if entry is not None:
             self._entries[name] = entry
-            controlled, words = entry
-            self._words[controlled] = tuple(sorted((*self._words.get(controlled, ()), words)))
+            self._words.setdefault(entry[0], {})[name] = entry[1]
 
 
 class ListedAutoscalers:

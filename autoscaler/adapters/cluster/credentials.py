@@ -12,6 +12,7 @@ from kubernetes.client import ApiClient, Configuration
 from autoscaler import clock
 from autoscaler.adapters.cluster.client_log import quiet_client
 from autoscaler.adapters.cluster.failures import Failure
+from autoscaler.file_contents import MOST_OF_A_SECRET, MOST_OF_CREDENTIALS, read_bytes
 
 _FRESH_SECONDS = 1.0
 _PLUGIN_FRESH_SECONDS = 10.0
@@ -166,7 +167,7 @@ class Credentials:
 
     def _from_file(self, path: Path) -> str | Failure:
         try:
-            token = path.read_text(encoding="utf-8").strip()
+            token = read_bytes(path, MOST_OF_A_SECRET).decode("utf-8").strip()
         except OSError as error:
             return self._standing(f"the token file {path} cannot be read: {error.strerror}")
         except UnicodeDecodeError:
@@ -196,7 +197,7 @@ def _connecting(configuration: Configuration) -> tuple[object, ...]:
 
 def _content(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_bytes(path, MOST_OF_CREDENTIALS)
     except OSError:
         return b""
 

@@ -10,6 +10,7 @@ from kubernetes.config.config_exception import ConfigException
 from kubernetes.config.kube_config import ConfigNode, KubeConfigMerger
 
 from autoscaler.adapters.cluster import exec_plugin
+from autoscaler.file_contents import MOST_OF_CREDENTIALS, read_bytes
 
 
 class ConnectError(Exception):
@@ -102,14 +103,18 @@ def _merge(paths: list[Path], names: str) -> ConfigNode:
 def _check_form(path: Path) -> None:
     """Refuse a file that is no kubeconfig, without quoting from it."""
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        text = read_bytes(path, MOST_OF_CREDENTIALS).decode("utf-8")
+        document = yaml.safe_load(text)
     except OSError as error:
         raise ConnectError(f"the kubeconfig {path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ConnectError(f"the kubeconfig {path} is not text in UTF-8") from None
     except yaml.MarkedYAMLError as error:
         line = f" in line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise ConnectError(f"the kubeconfig {path} is not YAML: {error.problem}{line}") from None
+        # Only these two errors quote no names of anchors and tags, which may be secrets.
+        told = isinstance(error, yaml.scanner.ScannerError | yaml.parser.ParserError)
+        problem = f": {error.problem}{line}" if told else line
+        raise ConnectError(f"the kubeconfig {path} is not YAML{problem}") from None
     except (yaml.YAMLError, ValueError):  # a ValueError for a date that there is not
         raise ConnectError(f"the kubeconfig {path} is not YAML") from None
     except RecursionError:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from autoscaler.adapters.prometheus.failures import QueryError
 from autoscaler.adapters.prometheus.options import PrometheusOptions
+from autoscaler.file_contents import MOST_OF_A_SECRET, read_bytes
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ def read_credentials(options: PrometheusOptions) -> Credentials:
 def read_secret(what: str, path: str) -> str:
     """Return a secret file's only line, without the white space around it."""
     try:
-        secret = Path(path).read_text("utf-8").strip()
+        secret = read_bytes(Path(path), MOST_OF_A_SECRET).decode("utf-8").strip()
     except OSError as error:
         raise QueryError(f"the {what} file {path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

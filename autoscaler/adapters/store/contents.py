@@ -54,7 +54,7 @@ def read(connection: sqlite3.Connection) -> Contents:
     Raises MalformedError, or what a value raises that cannot be taken apart (TypeError,
     ValueError).
     """
-    contents = Contents(_stamp(connection))
+    contents = Contents(stamp_of(connection))
     recommendations = _slots(connection, "recommendations", _recommendation)
     ups = _slots(connection, "scale_ups", _scale_event)
     downs = _slots(connection, "scale_downs", _scale_event)
@@ -78,7 +78,8 @@ def read(connection: sqlite3.Connection) -> Contents:
     return contents
 
 
-def _stamp(connection: sqlite3.Connection) -> Stamp | None:
+def stamp_of(connection: sqlite3.Connection) -> Stamp | None:
+    """Return when a file was saved; None where nothing was."""
     row = connection.execute("SELECT wall, steady, boot_id FROM clock").fetchone()
     return None if row is None else Stamp(*row)
 

@@ -8,9 +8,18 @@ from pathlib import Path
 
 from autoscaler.adapters.store.changes import Changes, put
 from autoscaler.adapters.store.clocks import Stamp
-from autoscaler.adapters.store.contents import Contents, MalformedError, Record, read
-from autoscaler.adapters.store.files import DATABASE, UnusableError, lock, read_only, set_aside
+from autoscaler.adapters.store.contents import Contents, MalformedError, Record, read, stamp_of
+from autoscaler.adapters.store.files import (
+    DATABASE,
+    UnusableError,
+    create,
+    distrust,
+    lock,
+    read_only,
+    set_aside,
+)
 from autoscaler.adapters.store.schema import SCRIPTS, migrate, version_of
+from autoscaler.adapters.store.soundness import check_contents, check_rows, check_tables
 from autoscaler.core.history import History
 
 _BUSY_SECONDS = 10.0
@@ -21,6 +30,12 @@ _WAL_BYTES = 16 * 1024 * 1024
 
 _OLDEST_SQLITE = (3, 37)
 """The first that knows strict tables; an older one takes a good file for a damaged one."""
+
+_MOST_BYTES = 4 * 2**30
+"""Of a database; 10,000 targets with windows of an hour and a sync each second have 1 GB."""
+
+_UNREADABLE = (MalformedError, LookupError, TypeError, ValueError, RecursionError)
+"""What a damaged file raises besides sqlite3.Error."""
 
 _NOTHING = Record(History())
 
@@ -101,7 +116,7 @@ def open_database(
         _refuse_newer(path)
         try:
             connection, contents = _open(path)
-        except (MalformedError, LookupError, TypeError, ValueError, sqlite3.Error) as error:
+        except (*_UNREADABLE, sqlite3.Error) as error:
             if isinstance(error, sqlite3.Error) and not _is_damage(error):
                 raise
             aside = set_aside(path, now)
@@ -128,27 +143,48 @@ def _refuse_newer(path: Path) -> None:
 
 def _open(path: Path) -> tuple[sqlite3.Connection, Contents]:
     """Open a database, make its tables current, and read it."""
+    create(path)
     connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
     try:
+        distrust(connection)
         connection.execute("PRAGMA journal_mode = WAL")
         # A commit that was promised outlives a loss of power.
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES:d}")
         _check(connection)
         migrate(connection)
-        return connection, read(connection)
+        return connection, _sound_contents(connection)
     except BaseException:
         connection.close()
         raise
 
 
+def _sound_contents(connection: sqlite3.Connection) -> Contents:
+    """Read a database, and check that it could have been written so."""
+    stamp = stamp_of(connection)
+    check_rows(connection, stamp)
+    contents = read(connection)
+    check_contents(contents)
+    return contents
+
+
 def _is_damage(error: sqlite3.Error) -> bool:
     """Tell a file that is damaged, no database, or has other tables, from one out of reach."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-    return code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}
+    return code in {
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_NOTADB,
+        sqlite3.SQLITE_ERROR,
+        sqlite3.SQLITE_TOOBIG,
+    }
 
 
 def _check(connection: sqlite3.Connection) -> None:
+    check_tables(connection)
+    ((pages,),) = connection.execute("PRAGMA page_count")
+    ((page,),) = connection.execute("PRAGMA page_size")
+    if pages * page > _MOST_BYTES:
+        raise MalformedError(f"it is larger than {_MOST_BYTES // 2**30} GiB")
     (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if verdict != "ok":
         raise MalformedError(verdict)

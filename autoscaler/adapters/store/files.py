@@ -3,6 +3,8 @@
 import fcntl
 import os
 import sqlite3
+import stat
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,6 +12,13 @@ DATABASE = "autoscaler.db"
 _LOCK = "autoscaler.lock"
 _COMPANIONS = ("", "-wal", "-shm")
 """SQLite's files beside a database are part of it."""
+
+_MOST_OF_A_ROW = 16 * 2**20
+"""Bytes of a row or a text; 10,000 targets that are dropped at once make one of 60 kB."""
+
+_PRIVATE = 0o600
+"""The mode of our files; SQLite gives those beside a database the mode of that."""
+_PRIVATE_DIRECTORY = 0o700
 
 
 class UnusableError(Exception):
@@ -28,18 +37,26 @@ def reason(path: Path, error: UnusableError | OSError | sqlite3.Error) -> str:
 
 def read_only(path: Path) -> sqlite3.Connection:
     """Open a database without changing it.  Raises sqlite3.Error."""
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    distrust(connection)
+    return connection
+
+
+def distrust(connection: sqlite3.Connection) -> None:
+    """Let a database neither call functions nor hold rows as large as no row of ours is."""
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_OF_A_ROW)
 
 
 def lock(directory: Path) -> int:
     """Make the directory where it is missing, and take it for this process.
 
-    Returns a file descriptor; closing it, or the end of the process, lets go of the directory.
-    Raises UnusableError.
+    Other users may then not read what is in it.  Returns a file descriptor; closing it, or the end
+    of the process, lets go of the directory.  Raises UnusableError.
     """
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+        directory.mkdir(_PRIVATE_DIRECTORY, parents=True, exist_ok=True)
+        descriptor = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT, _PRIVATE)
     except OSError as error:
         raise UnusableError(f"{directory} cannot be used: {error.strerror}") from error
     try:
@@ -49,7 +66,40 @@ def lock(directory: Path) -> int:
         if isinstance(error, BlockingIOError):
             raise UnusableError(f"another process keeps its state in {directory}") from error
         raise UnusableError(f"{directory} cannot be locked: {error.strerror}") from error
+    _make_private(directory)
     return descriptor
+
+
+def create(path: Path) -> None:
+    """Make an empty database that only we may read, where there is none.
+
+    SQLite would let everybody read it.  Where it cannot be made, opening it tells why.
+    """
+    with suppress(OSError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, _PRIVATE))
+
+
+def _make_private(directory: Path) -> None:
+    """Take the rights of others from our files of an earlier run, and from a folder of only these.
+
+    What belongs to another user is left as it is, as is what cannot be changed.
+    """
+    with suppress(OSError):
+        files = list(directory.iterdir())
+        ours = [file for file in files if file.name == _LOCK or file.name.startswith(DATABASE)]
+        for file in ours:
+            _take_rights(file, stat.S_IFREG)
+        if len(ours) == len(files):
+            _take_rights(directory, stat.S_IFDIR)
+
+
+def _take_rights(path: Path, kind: int) -> None:
+    with suppress(OSError):
+        status = path.lstat()
+        mode = stat.S_IMODE(status.st_mode)
+        ours = status.st_uid == os.geteuid() and stat.S_IFMT(status.st_mode) == kind
+        if ours and mode & (stat.S_IRWXG | stat.S_IRWXO):
+            path.chmod(mode & stat.S_IRWXU)
 
 
 def set_aside(path: Path, now: float) -> Path:

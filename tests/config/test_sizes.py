@@ -1,0 +1,170 @@
+"""How large a configuration may be: what a file can cost is bounded, and said in a sentence."""
+
+import textwrap
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from autoscaler.config import ConfigError, load, sources
+from autoscaler.config.document import DEEPEST, MOST_ALIASED, MOST_VALUES
+from autoscaler.config.problems import MOST_PROBLEMS
+from tests.config.documents import EXTERNAL, PROMETHEUS, QUERIES, loaded, refused
+
+BASE = textwrap.dedent("""\
+    - &base
+      namespace: shop
+      maxReplicas: 3
+      scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: a}
+      metrics: [%s]
+    """)
+METRIC = "&m {type: External, external: {metric: {name: rps}, target: {type: Value, value: 1}}}"
+WRONG = "&m {type: Extrnal, extrnal: {}}"
+DUPLICATES = BASE.replace("&base", "") % METRIC.replace("&m", "")
+
+
+def aliases(metric: str, metrics: int, targets: int) -> str:
+    """Return a short document of so many targets with so many metrics each."""
+    first = BASE % ", ".join([metric, *["*m"] * (metrics - 1)])
+    rest = "".join(f"- {{<<: *base, namespace: n{one}}}\n" for one in range(targets - 1))
+    return f"{PROMETHEUS}{QUERIES}targets:\n{first}{rest}"
+
+
+def test_a_short_file_of_many_aliases(tmp_path: Path) -> None:
+    """What they stand for is counted before it is made: it is refused with a line, and cheaply."""
+    text = aliases(METRIC, 1000, 400)
+    assert len(text) < 20_000
+    tracemalloc.start()
+    try:
+        (problem,) = refused(tmp_path, text)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert problem.line is not None
+    assert problem.message == (
+        f"aliases (*) stand for more than {MOST_ALIASED:,} keys and values; 10,000 large targets "
+        "have 1,200,000"
+    )
+    assert peak < 20 * 2**20
+
+
+def test_aliases_of_everyday(tmp_path: Path) -> None:
+    """A thousand targets may share the metrics of one."""
+    assert len(loaded(tmp_path, aliases(METRIC, 5, 1000)).targets) == 1000
+
+
+def test_aliases_that_nest(tmp_path: Path) -> None:
+    """Anchors in anchors, which double with every line, are counted as what they stand for."""
+    lines = [f"a{one}: &a{one} [*a{one - 1}, *a{one - 1}]\n" for one in range(1, 35)]
+    (problem,) = refused(tmp_path, PROMETHEUS + "a0: &a0 [x]\n" + "".join(lines))
+    assert problem.message.startswith("aliases (*) stand for more than")
+
+
+def test_aliases_that_are_deep(tmp_path: Path) -> None:
+    """Levels add up: ten that hold an alias of ten that hold another."""
+    lines = [
+        f"a{one}: &a{one} {'[' * 10}*a{one - 1}{']' * 10}\n" for one in range(1, DEEPEST // 10 + 1)
+    ]
+    (problem,) = refused(tmp_path, PROMETHEUS + "a0: &a0 [x]\n" + "".join(lines))
+    assert problem.line == 6
+    assert f"more than {DEEPEST} deep in one another" in problem.message
+
+
+def test_values_over_all_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not each file may have as many as all."""
+    monkeypatch.setattr("autoscaler.config.document.MOST_VALUES", 1000)
+    values = "targets: []\nqueries: {%s}\n"
+    first, second = (
+        ", ".join(f"{name}{one}: up" for one in range(300)) for name in ("main", "more")
+    )
+    (tmp_path / "more.yaml").write_text("targets: []\n")
+    text = f"{PROMETHEUS}include: [more.yaml]\n{values % first}"
+    loaded(tmp_path, text)
+    (tmp_path / "more.yaml").write_text(values % second)
+    (problem,) = refused(tmp_path, text)
+    assert problem.file == str(tmp_path / "more.yaml")
+    assert problem.message.startswith("the configuration has more than 1,000 keys and values")
+
+
+def test_ten_thousand_large_targets_have_room() -> None:
+    """The figures of the messages: 25 lines of a target have 120 keys and values, and 1 kB."""
+    assert MOST_VALUES >= 3 * 10_000 * 120
+    assert MOST_ALIASED >= 10_000 * 120
+    assert sources.MOST_OF_A_FILE >= 3 * 10_000 * 1000
+
+
+@pytest.mark.parametrize("name", ["autoscaler.yaml", "more.yaml"])
+def test_a_file_of_gigabytes(tmp_path: Path, name: str) -> None:
+    """It is not read to its end, be it the main file or an included one."""
+    (tmp_path / "more.yaml").write_text("targets: []\n")
+    (tmp_path / "autoscaler.yaml").write_text(PROMETHEUS + "include: [more.yaml]\n")
+    with (tmp_path / name).open("r+b") as file:
+        file.truncate(3 * 2**30)
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path / "autoscaler.yaml")
+    assert str(caught.value) == (
+        f"{tmp_path}/{name}: the file has more than 32 MiB; `include` lets targets stand in several"
+    )
+
+
+def test_files_that_are_too_large_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file that goes beyond is named."""
+    monkeypatch.setattr(sources, "MOST_OF_ALL", 2**20)
+    for name in "ab":
+        (tmp_path / f"{name}.yml").write_text("targets: []\n#" + "x" * 600_000)
+    (problem,) = refused(tmp_path, PROMETHEUS + "include: ['*.yml']\n")
+    assert problem.file == str(tmp_path / "b.yml")
+    assert problem.message == "with this file a configuration has more than 1 MiB; leave out some"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        aliases(WRONG, 700, 400),
+        f"{PROMETHEUS}targets: [{'x, ' * 50_000}]\n",
+        f"{PROMETHEUS}targets: []\nqueries: {{{'a: 1, ' * 50_000}}}\n",
+        f"{PROMETHEUS}{QUERIES}targets:\n{DUPLICATES * 1000}",
+    ],
+    ids=["aliases", "entries", "keys", "duplicates"],
+)
+def test_very_many_mistakes(tmp_path: Path, text: str) -> None:
+    """The first hundred are told, and that the search ended there; the rest cost nothing."""
+    problems = refused(tmp_path, text)
+    assert len(problems) == MOST_PROBLEMS + 1
+    assert all(problem.line for problem in problems[:-1])
+    assert str(problems[-1]) == (
+        f"{tmp_path}/autoscaler.yaml: these are 100 mistakes, and more are not looked for; mend "
+        "these first"
+    )
+    assert sum(len(str(problem)) for problem in problems) < 100_000
+
+
+def test_one_part_of_very_many_mistakes(tmp_path: Path) -> None:
+    """Where even to list them costs much, only how many they are is told."""
+    (problem,) = refused(tmp_path, f"{PROMETHEUS}targets:\n{BASE % ('x, ' * 20_000)}")
+    assert problem.path == "targets[0]"
+    assert problem.message == "there are 20,000 mistakes in this, too many to tell them"
+
+
+def test_a_mistake_of_a_long_name(tmp_path: Path) -> None:
+    """A key of a megabyte makes no message of one."""
+    for text in (f"{'k' * 10**6}: 1\n", f"queries: {{{'k' * 10**6}: 1}}\n"):
+        assert len(str(ConfigError(refused(tmp_path, PROMETHEUS + text)))) < 5000
+
+
+def test_a_wrong_name_beside_many(tmp_path: Path) -> None:
+    """What may have been meant is looked for among the names that begin like it."""
+    names = ", ".join(f"query{one}: up" for one in range(5000))
+    metrics = textwrap.indent(EXTERNAL.replace("queue_length", "query4711x"), "  ")
+    text = f"{PROMETHEUS}queries: {{{names}}}\ntargets:\n{BASE % ''}"
+    (problem,) = refused(tmp_path, text.replace("  metrics: []\n", f"  metrics:\n{metrics}"))
+    assert "did you mean `query4711`?" in problem.message
+
+
+def test_merged_keys_cost_what_they_hold(tmp_path: Path) -> None:
+    """Ten thousand merges into a mapping of ten thousand keys are no hundred million steps."""
+    keys = ", ".join(f"k{one}: 1" for one in range(10_000))
+    merges = "<<: *x, " * 5_000 + f"<<: [{'*x, ' * 5_000}]"
+    text = f"{PROMETHEUS}queries: &x {{}}\ntargets: [{{{keys}, {merges}}}]\n"
+    problems = refused(tmp_path, text)
+    assert "there are 10,003 mistakes" in problems[0].message
