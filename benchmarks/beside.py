@@ -47,7 +47,9 @@ def servers(report: Callable[[str], None]) -> Iterator[Bed]:
 class Watched:
     """What the watched Deployments want; their status follows it at every look."""
 
-    def __init__(self, bed: Bed, landings: Landings, names: Sequence[str], check: measures.Check):
+    def __init__(
+        self, bed: Bed, landings: Landings, names: Sequence[str], check: measures.Check
+    ) -> None:
         self._bed = bed
         self._landings = landings
         self._check = check

@@ -112,6 +112,12 @@ class Tally:
         """Whether ours differs from neither HPA more often than they from each other."""
         return max(self.ours_from_first, self.ours_from_second) <= self.between_hpas
 
+    def __str__(self) -> str:
+        return (
+            f"of {self.comparisons} the HPAs differ in {self.between_hpas}, the autoscaler from "
+            f"the first in {self.ours_from_first} and from the second in {self.ours_from_second}"
+        )
+
 
 def tally(comparisons: Sequence[Comparison]) -> Tally:
     """Count the differences."""
