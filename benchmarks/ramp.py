@@ -60,20 +60,32 @@ class Climb:
 
 def measure(bed: Bed, pairs: int, period: int) -> dict[str, list[Climb]]:
     """Let that many pairs climb; return the climbs of each side."""
-    numbers = range(pairs)
-    sides = {
-        side: [
-            Scaled(f"{side.lower()}-{each}", f"ramp-{each}", behavior(period)) for each in numbers
-        ]
+    sides = scaled(pairs, period)
+    with beside.at_work(bed, period, sides[HPA], sides[OURS]) as watched:
+        return climb(bed, watched, sides, period)
+
+
+def scaled(pairs: int, period: int) -> dict[str, list[Scaled]]:
+    """Return what each side scales."""
+    rules, numbers = behavior(period), range(pairs)
+    return {
+        side: [Scaled(f"{side.lower()}-{each}", f"ramp-{each}", rules) for each in numbers]
         for side in (HPA, OURS)
     }
-    with beside.at_work(bed, period, sides[HPA], sides[OURS]) as watched:
-        beside.demand(bed, {scaled.queue: HIGH for scaled in sides[OURS]})
-        _wait(watched, period)
-        return {
-            side: [Climb(scaled.name, watched.changes(scaled.name)) for scaled in sides[side]]
-            for side in sides
-        }
+
+
+def climb(
+    bed: Bed, watched: Watched, sides: Mapping[str, Sequence[Scaled]], period: float
+) -> dict[str, list[Climb]]:
+    """Let the load step, and wait until all have followed or have had time enough."""
+    names = {side: [one.name for one in sides[side]] for side in sides}
+    beside.demand(bed, {one.queue: HIGH for one in sides[OURS]})
+    watched.wait(
+        f"all come to {HIGH} replicas",
+        lambda wanted: all(wanted[name] == HIGH for side in names.values() for name in side),
+        timeout=_PATIENCE_SYNCS * period + 30,
+    )
+    return {side: [Climb(name, watched.changes(name)) for name in names[side]] for side in names}
 
 
 def behavior(period: int) -> Json:
@@ -129,14 +141,6 @@ def _line(side: str, climbs: Sequence[Climb], period: float) -> list[str]:
         f"{max(seconds):.1f}",
         *(str(steps[length]) for length in (1, 2, 3)),
     ]
-
-
-def _wait(watched: Watched, period: float) -> None:
-    watched.wait(
-        f"all come to {HIGH}",
-        lambda wanted: set(wanted.values()) == {HIGH},
-        timeout=_PATIENCE_SYNCS * period,
-    )
 
 
 def main(arguments: Sequence[str]) -> int:
