@@ -68,10 +68,11 @@ class Bed:
     def __enter__(self) -> Self:
         with ExitStack() as opening:
             opening.callback(self._folder.cleanup)
+            opening.enter_context(self.page)
+            # It scrapes nothing in its first five seconds, in which the control plane starts.
+            opening.enter_context(self.prometheus).start([self.page.target])
             opening.enter_context(self.plane)
             self.bulk = opening.enter_context(Bulk(self.plane))
-            opening.enter_context(self.page)
-            opening.enter_context(self.prometheus).start([self.page.target])
             fleet.create_namespace(self.bulk)
             self._allow()
             self._open = opening.pop_all()

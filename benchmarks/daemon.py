@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Self
 
 from benchmarks import fleet
 from benchmarks.bed import Bed
+from tests.controlplane.api import Json
 from tests.controlplane.process import ServerFailedError, ServerProcess
 from tests.controlplane.waiting import wait_until
 
@@ -52,11 +53,14 @@ kubernetes: {{kubeconfig: "{kubeconfig}"{writes}}}
 syncPeriod: {period:g}s
 stateDirectory: "{state}"
 listen: 127.0.0.1:0
-queries:
-  {metric}: {query}
-  http_requests_per_second: sum by (namespace, pod) (http_requests_per_second)
+queries: {queries}
 targets:
 """
+
+_QUERIES = {
+    fleet.METRIC: fleet.QUERY,
+    "http_requests_per_second": "sum by (namespace, pod) (http_requests_per_second)",
+}
 
 
 @dataclass(frozen=True)
@@ -84,16 +88,6 @@ def write_config(
     bed: Bed, settings: Settings, numbers: Iterable[int], *, pods: bool = False
 ) -> Path:
     """Write the configuration of External targets, or of Pods and Resource ones."""
-    writes = settings.max_writes_per_second
-    head = _HEAD.format(
-        prometheus=bed.prometheus.url,
-        kubeconfig=bed.kubeconfig,
-        state=bed.folder / "state",
-        writes="" if writes is None else f", maxWritesPerSecond: {writes}",
-        period=settings.period,
-        metric=fleet.METRIC,
-        query=fleet.QUERY,
-    )
     template = _PODS if pods else _EXTERNAL
     targets = (
         template.format(
@@ -105,9 +99,16 @@ def write_config(
         )
         for each in numbers
     )
-    path = bed.folder / "autoscaler.yaml"
-    path.write_text(head + "".join(targets))
-    return path
+    return _write(bed, settings, _QUERIES, targets)
+
+
+def write_targets(
+    bed: Bed, settings: Settings, queries: Mapping[str, str], specs: Iterable[Json]
+) -> Path:
+    """Write the configuration of targets with those HorizontalPodAutoscalerSpecs."""
+    # JSON is YAML.
+    targets = (f"- {json.dumps({'namespace': fleet.NAMESPACE, **spec})}\n" for spec in specs)
+    return _write(bed, settings, queries, targets)
 
 
 def limits_writes(bed: Bed) -> bool:
@@ -115,6 +116,23 @@ def limits_writes(bed: Bed) -> bool:
     config = write_config(bed, Settings(15, max_writes_per_second=100), [0])
     argv = [sys.executable, "-m", "autoscaler", "validate", str(config)]
     return subprocess.run(argv, capture_output=True, check=False, timeout=60).returncode == 0
+
+
+def _write(
+    bed: Bed, settings: Settings, queries: Mapping[str, str], targets: Iterable[str]
+) -> Path:
+    writes = settings.max_writes_per_second
+    head = _HEAD.format(
+        prometheus=bed.prometheus.url,
+        kubeconfig=bed.kubeconfig,
+        state=bed.folder / "state",
+        writes="" if writes is None else f", maxWritesPerSecond: {writes}",
+        period=settings.period,
+        queries=json.dumps(queries),
+    )
+    path = bed.folder / "autoscaler.yaml"
+    path.write_text(head + "".join(targets))
+    return path
 
 
 class Daemon:

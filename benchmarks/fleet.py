@@ -1,6 +1,6 @@
 """The objects that are scaled: many Deployments of the same shape, and their pods."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from benchmarks.bulk import Bulk, Request
 from tests.controlplane import podstatus, workloads
@@ -13,6 +13,9 @@ QUERY = f"sum by (queue) ({METRIC})"
 PER_REPLICA = 30
 DEPLOYMENTS = workloads.collection("Deployment", NAMESPACE)
 PODS = workloads.collection("Pod", NAMESPACE)
+
+UNLIMITED_DOWN: Json = {"scaleDown": {"stabilizationWindowSeconds": 0}}
+"""The behavior of targets that may go down at once, and up as by default."""
 
 _HPAS = f"/apis/autoscaling/v2/namespaces/{NAMESPACE}/horizontalpodautoscalers"
 
@@ -39,14 +42,25 @@ def create_namespace(bulk: Bulk) -> None:
 
 def create_deployments(bulk: Bulk, numbers: Iterable[int], replicas: int) -> None:
     """Create Deployments that say they have their replicas; no controller gives them pods."""
-    wanted = list(numbers)
+    create_named(bulk, [name(each) for each in numbers], replicas)
+
+
+def create_named(bulk: Bulk, names: Sequence[str], replicas: int) -> None:
+    """Create Deployments of those names, which say that they have their replicas."""
+    bulk.send(Request("POST", DEPLOYMENTS, workloads.deployment(one, replicas)) for one in names)
+    report_replicas(bulk, dict.fromkeys(names, replicas))
+
+
+def report_replicas(bulk: Bulk, replicas: Mapping[str, int]) -> None:
+    """Let Deployments say, by their names, how many replicas they have."""
     bulk.send(
-        Request("POST", DEPLOYMENTS, workloads.deployment(name(each), replicas)) for each in wanted
+        Request(
+            "PATCH",
+            f"{DEPLOYMENTS}/{one}/status",
+            {"status": {"replicas": count, "readyReplicas": count, "observedGeneration": 1}},
+        )
+        for one, count in replicas.items()
     )
-    status: Json = {
-        "status": {"replicas": replicas, "readyReplicas": replicas, "observedGeneration": 1}
-    }
-    bulk.send(Request("PATCH", f"{DEPLOYMENTS}/{name(each)}/status", status) for each in wanted)
 
 
 def reset(bulk: Bulk, numbers: Iterable[int], replicas: int) -> None:
@@ -66,28 +80,38 @@ def create_pods(bulk: Bulk, numbers: Iterable[int], each: int) -> None:
 
 def create_hpas(bulk: Bulk, numbers: Iterable[int]) -> None:
     """Create an HPA for each Deployment, with the same fields as our own targets."""
-    bulk.send(Request("POST", _HPAS, hpa(each)) for each in numbers)
+    for_all = (spec(name(each), METRIC, queue(each), UNLIMITED_DOWN) for each in numbers)
+    bulk.send(Request("POST", _HPAS, hpa(one)) for one in for_all)
 
 
-def hpa(number: int) -> Json:
-    """Return the HPA that says what a target of `benchmarks.daemon` says."""
-    metric = {"name": METRIC, "selector": {"matchLabels": {"queue": queue(number)}}}
-    target = {"type": "AverageValue", "averageValue": str(PER_REPLICA)}
+def create_hpa(bulk: Bulk, spec: Json) -> None:
+    """Create the HPA of that spec."""
+    bulk.send([Request("POST", _HPAS, hpa(spec))])
+
+
+def hpa(spec: Json) -> Json:
+    """Return the HPA of that spec, which has the name of what it scales."""
     return {
         "apiVersion": "autoscaling/v2",
         "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": name(number)},
-        "spec": {
-            "scaleTargetRef": {
-                "apiVersion": "apps/v1",
-                "kind": "Deployment",
-                "name": name(number),
-            },
-            "minReplicas": 1,
-            "maxReplicas": 100,
-            "metrics": [{"type": "External", "external": {"metric": metric, "target": target}}],
-            "behavior": {"scaleDown": {"stabilizationWindowSeconds": 0}},
-        },
+        "metadata": {"name": spec["scaleTargetRef"]["name"]},
+        "spec": spec,
+    }
+
+
+def spec(deployment: str, metric: str, queue: str, behavior: Json) -> Json:
+    """Return the HorizontalPodAutoscalerSpec of a Deployment that follows a queue.
+
+    It says of one Deployment what a target of `benchmarks.daemon` says.
+    """
+    wanted = {"name": metric, "selector": {"matchLabels": {"queue": queue}}}
+    target = {"type": "AverageValue", "averageValue": str(PER_REPLICA)}
+    return {
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": deployment},
+        "minReplicas": 1,
+        "maxReplicas": 100,
+        "metrics": [{"type": "External", "external": {"metric": wanted, "target": target}}],
+        "behavior": behavior,
     }
 
 

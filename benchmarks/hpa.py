@@ -196,7 +196,7 @@ def _register(api: Api, port: int) -> None:
 def _serves(api: Api) -> bool:
     path = f"/apis/{_GROUP}/v1beta1/namespaces/{fleet.NAMESPACE}/{fleet.METRIC}"
     try:
-        found = api.get(path, labelSelector=f"queue={fleet.queue(0)}")
+        found = api.get(path)
     except ApiError:
         return False
     return bool(found["items"])

@@ -3,8 +3,9 @@
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
@@ -12,6 +13,14 @@ import urllib3
 
 from benchmarks.bulk import Bulk
 from tests.controlplane.waiting import wait_until
+
+
+@dataclass(frozen=True)
+class Change:
+    """When an object came to want that many replicas (Unix time)."""
+
+    at: float
+    replicas: int
 
 
 class Landings:
@@ -22,7 +31,7 @@ class Landings:
         self._response = bulk.stream(f"{collection}?watch=1&resourceVersion={version}")
         self._lines: list[tuple[float, bytes]] = []
         self._parsed = 0
-        self._replicas: dict[str, tuple[int, float]] = {}
+        self._changes: dict[str, list[Change]] = {}
         self._thread = threading.Thread(target=self._read, daemon=True)
 
     def __enter__(self) -> Self:
@@ -53,7 +62,8 @@ class Landings:
 
         def landed() -> list[float]:
             self._parse()
-            return [at for wanted, at in self._replicas.values() if wanted == replicas]
+            last = (changes[-1] for changes in self._changes.values())
+            return [change.at for change in last if change.replicas == replicas]
 
         def enough() -> bool:
             alive()
@@ -61,6 +71,11 @@ class Landings:
 
         wait_until("the writes land", enough, timeout=timeout + 60, interval=0.1)
         return sorted(landed())
+
+    def changes(self) -> Mapping[str, Sequence[Change]]:
+        """Return the changes of each object's replicas so far, the first event of it included."""
+        self._parse()
+        return self._changes
 
     def _read(self) -> None:
         rest = b""
@@ -78,6 +93,7 @@ class Landings:
         for at, line in lines:
             found = json.loads(line)["object"]
             name, replicas = found["metadata"]["name"], found["spec"]["replicas"]
+            changes = self._changes.setdefault(name, [])
             # A later event of the same count, such as one of the status, is no landing.
-            if self._replicas.get(name, (None, 0.0))[0] != replicas:
-                self._replicas[name] = (replicas, at)
+            if not changes or changes[-1].replicas != replicas:
+                changes.append(Change(at, replicas))

@@ -37,12 +37,12 @@ def window(bed: Bed, own: Pids, seconds: float, check: Check) -> Window:
     )
 
 
-def let_pass(seconds: float, check: Check) -> None:
-    """Wait for that long while `check` raises nothing."""
+def let_pass(seconds: float, check: Check, interval: float = 1.0) -> None:
+    """Wait for that long while `check`, called at that interval, raises nothing."""
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:
         check()
-        time.sleep(min(left, 1.0))
+        time.sleep(min(left, interval))
 
 
 def idle(bed: Bed, own: Pids, seconds: float) -> dict[str, float]:

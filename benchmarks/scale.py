@@ -13,27 +13,23 @@ import dataclasses
 import json
 import os
 import platform
-import shutil
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks import daemon, fleet, measures, sides, tables
 from benchmarks.bed import Bed
+from benchmarks.command import Report, exit_code
 from benchmarks.figures import Figures
 from benchmarks.hpa import TUNED, Adapter
 from benchmarks.options import Options, parse
 from benchmarks.sides import HIGH, LOW
-from tests.controlplane.binaries import ControlPlaneUnavailable, kubernetes_version
-from tests.controlplane.process import ServerFailedError
-from tests.controlplane.waiting import NotInTimeError
+from tests.controlplane.binaries import kubernetes_version
 
 CPU_CORES = 0.07
 """What each pod uses: 70 % of the request of its container."""
-
-Report = Callable[[str], None]
 
 
 @dataclass
@@ -180,24 +176,15 @@ def _pairs(columns: Sequence[Figures]) -> list[tuple[int, int]]:
 def main(arguments: Sequence[str]) -> int:
     """Measure, print the tables and return the exit code."""
     options = parse(arguments, str(__doc__))
-    missing = [name for name in ("prometheus", "openssl") if shutil.which(name) is None]
-    if missing:
-        print(f"not on the PATH: {', '.join(missing)}", file=sys.stderr)
-        return 1
-    began = time.monotonic()
 
-    def report(line: str) -> None:
-        print(f"{time.monotonic() - began:6.1f} s  {line}", file=sys.stderr, flush=True)
-
-    try:
+    def measure(report: Report) -> int:
         results = run(options, report)
-    except (ControlPlaneUnavailable, ServerFailedError, NotInTimeError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    if options.raw is not None:
-        options.raw.write_text(json.dumps(dataclasses.asdict(results), indent=1))
-    print(text(results, options))
-    return 0
+        if options.raw is not None:
+            options.raw.write_text(json.dumps(dataclasses.asdict(results), indent=1))
+        print(text(results, options))
+        return 0
+
+    return exit_code(measure)
 
 
 if __name__ == "__main__":
