@@ -1,0 +1,132 @@
+"""What is scaled on what, and behind which outage."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from autoscaler.config.resource_queries import DEFAULTS
+from tests.outages.loads import DEPTH, JOBS
+
+REPLICAS = 8
+PER_REPLICA = 10.0
+CORES = 0.05
+"""What each pod uses: half of its request, which is the target."""
+
+
+class Metric(Enum):
+    """A metric of a target, in the form that its users write."""
+
+    CPU = "cpu"
+    """The built-in query."""
+    CPU_UP = "cpu-up"
+    """The same without the pods whose exporter was down within the range."""
+    QUEUE = "queue"
+    """A sum of rates."""
+    QUEUE_UP = "queue-up"
+    """The same; empty where one of the exporters was down within the range."""
+    GAUGE = "gauge"
+    GAUGE_UP = "gauge-up"
+
+    @property
+    def per_pod(self) -> bool:
+        """Whether it has a series for each pod."""
+        return self in {Metric.CPU, Metric.CPU_UP}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One target; times are in seconds.  ``job`` is that of its exporters."""
+
+    job: str
+    metric: Metric
+    range: int
+    window: int
+    exporters: int = 1
+    minimum: int = field(default=1, kw_only=True)
+
+    @property
+    def name(self) -> str:
+        """What the workload is called."""
+        return f"{self.job}-{self.metric.value}-{self.range}s-{self.window}s"
+
+    @property
+    def promql(self) -> str:
+        """The query."""
+        up = f'min_over_time(up{{job="{self.job}"}}[{self.range}s]) == 0'
+        match self.metric:
+            case Metric.CPU:
+                return built_in(self.range)
+            case Metric.CPU_UP:
+                return without_those_down(self.range)
+            case Metric.QUEUE:
+                return self._rate
+            case Metric.QUEUE_UP:
+                return f"{self._rate} unless on() ({up})"
+            case Metric.GAUGE:
+                return self._depth
+            case Metric.GAUGE_UP:
+                return f"{self._depth} unless on() ({up})"
+
+    @property
+    def _rate(self) -> str:
+        return f'sum(rate({JOBS}{{queue="{self.name}"}}[{self.range}s]))'
+
+    @property
+    def _depth(self) -> str:
+        return f'sum({DEPTH}{{queue="{self.name}"}})'
+
+    def target(self, namespace: str) -> Mapping[str, object]:
+        """Return the target of the configuration."""
+        rules = {"policies": [{"type": "Pods", "value": 100, "periodSeconds": 1}]}
+        down = {**rules, "stabilizationWindowSeconds": self.window}
+        return {
+            "namespace": namespace,
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": self.name},
+            "minReplicas": self.minimum,
+            "maxReplicas": 30,
+            "metrics": [self._metric()],
+            "behavior": {"scaleUp": rules, "scaleDown": down},
+        }
+
+    def _metric(self) -> Mapping[str, object]:
+        query: dict[str, object] = {"query": self.promql}
+        if self.metric not in {Metric.GAUGE, Metric.GAUGE_UP}:
+            query["window"] = f"{self.range}s"
+        if self.metric.per_pod:
+            resource = {"type": "Utilization", "averageUtilization": 50}
+            return {
+                "type": "Resource",
+                "resource": {"name": "cpu", "query": query, "target": resource},
+            }
+        external = {
+            "metric": {"name": "load", "query": query},
+            "target": {"type": "AverageValue", "averageValue": PER_REPLICA},
+        }
+        return {"type": "External", "external": external}
+
+
+def built_in(seconds: int) -> str:
+    """Return the built-in CPU query with a shorter range."""
+    promql = DEFAULTS["cpu"].promql
+    assert "[2m]" in promql
+    return promql.replace("[2m]", f"[{seconds}s]")
+
+
+def without_those_down(seconds: int) -> str:
+    """Return the same query for the pods whose exporter was up over the whole range."""
+    rate = 'rate(container_cpu_usage_seconds_total{container!="", container!="POD"}'
+    return (
+        f"sum by (namespace, pod, container) ({rate}[{seconds}s]) "
+        f"unless on (job, instance, metrics_path) (min_over_time(up[{seconds}s]) == 0))"
+    )
+
+
+def configuration(prometheus: str, namespace: str, cases: Sequence[Case]) -> dict[str, object]:
+    """Return the configuration of a daemon, without its period."""
+    return {
+        "prometheus": {"url": prometheus},
+        "cpuInitializationPeriod": "0s",
+        "initialReadinessDelay": "0s",
+        "events": False,
+        "targets": [case.target(namespace) for case in cases],
+    }
