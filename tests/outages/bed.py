@@ -14,7 +14,7 @@ from autoscaler.demo.apiserver.resources import DEPLOYMENTS, NAMESPACES, PODS
 from tests.controlplane import workloads
 from tests.controlplane.waiting import wait_until
 from tests.endtoend.daemon import DaemonProcess, write_config
-from tests.outages.cases import CORES, PER_REPLICA, REPLICAS, Case, Metric, configuration
+from tests.outages.cases import CORES, PER_REPLICA, REPLICAS, Case, configuration
 from tests.outages.loads import CPU, DEPTH, JOBS, LoadExporter
 from tests.outages.past import write_past
 from tests.prometheus.server import PrometheusServer, ScrapeTarget
@@ -79,7 +79,9 @@ class Side:
                 self.exporters[case.job] = [LoadExporter() for _ in range(case.exporters)]
         self.scraping_from = math.inf
         """When all that Prometheus knows is its own, in seconds of `clock.monotonic`."""
-        self.prometheus = PrometheusServer(self.folder, scrape_interval=f"{round(SCRAPE_SECONDS * 1000)}ms")
+        self.prometheus = PrometheusServer(
+            self.folder, scrape_interval=f"{round(SCRAPE_SECONDS * 1000)}ms"
+        )
 
     def scraped(self, *without: LoadExporter) -> list[ScrapeTarget]:
         """Return a scrape config for each exporter, but those that are left out."""

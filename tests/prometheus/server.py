@@ -42,10 +42,10 @@ def required_program(name: str, package: str | None = None) -> str:
 class PrometheusServer:
     """Prometheus with its data in a folder, scraping often; it dies with the tests.
 
-    Scrape targets are `host:port` or URLs with a path and parameters (RabbitMQ's
-    `http://127.0.0.1:15692/metrics/per-object`), or scrape configs.  Their own labels win (`honor_labels`), so that
-    an exporter can speak for many pods.  ``web_config`` is the file of `--web.config.file`:
-    https if it has a `tls_server_config`.
+    Scrape targets are `host:port`, URLs with a path and parameters (RabbitMQ's
+    `http://127.0.0.1:15692/metrics/per-object`), or scrape configs.  The own labels of the
+    first two win (`honor_labels`), so that an exporter can speak for many pods.  ``web_config``
+    is the file of `--web.config.file`: https if it has a `tls_server_config`.
     """
 
     def __init__(
@@ -139,7 +139,9 @@ class PrometheusServer:
         file.write_text(yaml.safe_dump(self._config(scrape_targets, rules)))
         return file
 
-    def _config(self, scrape_targets: Sequence[ScrapeTarget], rules: str | None) -> dict[str, object]:
+    def _config(
+        self, scrape_targets: Sequence[ScrapeTarget], rules: str | None
+    ) -> dict[str, object]:
         config: dict[str, object] = {
             "global": {
                 "scrape_interval": self._scrape_interval,
