@@ -5,6 +5,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Self
 
@@ -67,14 +68,14 @@ class Counts:
 
 @dataclass
 class Side:
-    """One Prometheus, its exporters by job, and what is scaled on them."""
+    """One Prometheus, its exporters by job, and what is scaled on them in each namespace."""
 
     folder: Path
-    cases: Sequence[Case]
+    cases: Mapping[str, Sequence[Case]]
     exporters: dict[str, list[LoadExporter]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for case in self.cases:
+        for case in chain.from_iterable(self.cases.values()):
             if case.job not in self.exporters:
                 self.exporters[case.job] = [LoadExporter() for _ in range(case.exporters)]
         self.scraping_from = math.inf
@@ -98,7 +99,7 @@ class Side:
 
     def load(self, cluster: StandInCluster, namespace: str) -> None:
         """Give every target of a namespace the load that it has the replicas for."""
-        for case in self.cases:
+        for case in self.cases[namespace]:
             exporters = self.exporters[case.job]
             if not case.metric.per_pod:
                 whole = PER_REPLICA * REPLICAS / len(exporters)
@@ -155,14 +156,15 @@ class Scaler:
         named: tuple[str, int],
         stack: ExitStack,
     ) -> None:
-        self.side = side
         self.namespace, period = named
+        self.cases = side.cases[self.namespace]
+        self._side = side
         self.lives: list[DaemonProcess] = []
         self._stack = stack
         own = folder / f"daemon-{self.namespace}"
         own.mkdir()
         self._kubeconfig = cluster.kubeconfig(own / "kubeconfig")
-        document = configuration(side.prometheus.url, self.namespace, side.cases)
+        document = configuration(side.prometheus.url, self.namespace, self.cases)
         kept = {"stateDirectory": str(own / "state"), "syncPeriod": f"{period}s"}
         self._file = write_config(own / "autoscaler.yaml", document | kept)
 
@@ -184,10 +186,10 @@ class Scaler:
 
         def synced() -> bool:
             decided = {line["target"] for line in lines[begin:] if line["event"] == "sync"}
-            return len(decided) == len(self.side.cases)
+            return len(decided) == len(self.cases)
 
         begin = 0
         wait_until(f"a sync in {self.namespace}", synced)
-        wait_until("a scrape", lambda: clock.monotonic() > self.side.scraping_from)
+        wait_until("a scrape", lambda: clock.monotonic() > self._side.scraping_from)
         begin = len(lines)
         wait_until(f"another sync in {self.namespace}", synced)
