@@ -153,10 +153,10 @@ class Scaler:
         folder: Path,
         cluster: StandInCluster,
         side: Side,
-        named: tuple[str, int],
+        namespace: str,
         stack: ExitStack,
     ) -> None:
-        self.namespace, period = named
+        self.namespace = namespace
         self.cases = side.cases[self.namespace]
         self._side = side
         self.lives: list[DaemonProcess] = []
@@ -165,7 +165,7 @@ class Scaler:
         own.mkdir()
         self._kubeconfig = cluster.kubeconfig(own / "kubeconfig")
         document = configuration(side.prometheus.url, self.namespace, self.cases)
-        kept = {"stateDirectory": str(own / "state"), "syncPeriod": f"{period}s"}
+        kept = {"stateDirectory": str(own / "state")}
         self._file = write_config(own / "autoscaler.yaml", document | kept)
 
     def start(self) -> None:

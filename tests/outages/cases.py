@@ -86,15 +86,16 @@ class Case:
     def target(self, namespace: str) -> Mapping[str, object]:
         """Return the target of the configuration."""
         rules = {"policies": [{"type": "Pods", "value": 100, "periodSeconds": 1}]}
-        # A busy machine scrapes late: what that takes off a reading is no gap.
-        down = {**rules, "stabilizationWindowSeconds": self.window, "tolerance": "0.2"}
+        # A busy machine scrapes late: what that makes of a reading is no gap.
+        up = {**rules, "tolerance": "0.5"}
+        down = {**rules, "tolerance": "0.2", "stabilizationWindowSeconds": self.window}
         return {
             "namespace": namespace,
             "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": self.name},
             "minReplicas": self.minimum,
             "maxReplicas": 30,
             "metrics": [self._metric()],
-            "behavior": {"scaleUp": rules, "scaleDown": down},
+            "behavior": {"scaleUp": up, "scaleDown": down},
         }
 
     def _metric(self) -> Mapping[str, object]:
@@ -115,9 +116,10 @@ class Case:
 
 
 def configuration(prometheus: str, namespace: str, cases: Sequence[Case]) -> dict[str, object]:
-    """Return the configuration of a daemon, without its period."""
+    """Return the configuration of a daemon that decides once a second."""
     return {
         "prometheus": {"url": prometheus},
+        "syncPeriod": "1s",
         "cpuInitializationPeriod": "0s",
         "initialReadinessDelay": "0s",
         "events": False,
