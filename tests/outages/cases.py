@@ -20,8 +20,6 @@ class Metric(Enum):
     """The built-in query."""
     CPU_UP = "cpu-up"
     """The same without the pods whose exporter was down within the range."""
-    CPU_KNOWN = "cpu-known"
-    """The same without those, too, whose exporter was removed or added within the range."""
     QUEUE = "queue"
     """A sum of rates."""
     QUEUE_UP = "queue-up"
@@ -32,7 +30,7 @@ class Metric(Enum):
     @property
     def per_pod(self) -> bool:
         """Whether it has a series for each pod."""
-        return self in {Metric.CPU, Metric.CPU_UP, Metric.CPU_KNOWN}
+        return self in {Metric.CPU, Metric.CPU_UP}
 
 
 @dataclass(frozen=True)
@@ -55,25 +53,17 @@ class Case:
     def promql(self) -> str:
         """The query."""
         up = f'unless on() (min_over_time(up{{job="{self.job}"}}[{self.range}s]) == 0)'
+        rate = f"rate({CPU}" + '{container!="", container!="POD"}' + f"[{self.range}s])"
         down = f"min_over_time(up[{self.range}s]) == 0"
-        before = f"up offset {self.range}s"
+        known = f"{rate} unless on (job, instance, metrics_path) ({down})"
         return {
             Metric.CPU: DEFAULTS["cpu"].promql.replace("[2m]", f"[{self.range}s]"),
-            Metric.CPU_UP: self._cpu_unless(down),
-            Metric.CPU_KNOWN: self._cpu_unless(
-                f"{down} or ({before} unless up) or (up unless {before})"
-            ),
+            Metric.CPU_UP: f"sum by (namespace, pod, container) ({known})",
             Metric.QUEUE: self._rate,
             Metric.QUEUE_UP: f"{self._rate} {up}",
             Metric.GAUGE: self._depth,
             Metric.GAUGE_UP: f"{self._depth} {up}",
         }[self.metric]
-
-    def _cpu_unless(self, scrapes: str) -> str:
-        """Return the built-in query without the pods of some scrape targets."""
-        rate = f"rate({CPU}" + '{container!="", container!="POD"}' + f"[{self.range}s])"
-        left = f"{rate} unless on (job, instance, metrics_path) ({scrapes})"
-        return f"sum by (namespace, pod, container) ({left})"
 
     @property
     def _rate(self) -> str:

@@ -74,7 +74,6 @@ SHORT_WINDOWS = [
     Case("half-long", Metric.GAUGE_UP, RANGE, SHORT_WINDOW, exporters=2),
     Case("rolling", Metric.CPU_UP, RANGE, SHORT_WINDOW, exporters=3),
     Case("rolling", Metric.QUEUE_UP, RANGE, SHORT_WINDOW, exporters=3),
-    Case("lost", Metric.CPU_KNOWN, RANGE, SHORT_WINDOW, exporters=2),
 ]
 """A reading sinks before it fails: windows shorter than the range need queries that know."""
 BUILT_IN = [
