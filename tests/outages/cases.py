@@ -1,7 +1,7 @@
 """What is scaled on what, and behind which outage."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
 from autoscaler.config.resource_queries import DEFAULTS
@@ -35,14 +35,17 @@ class Metric(Enum):
 
 @dataclass(frozen=True)
 class Case:
-    """One target; times are in seconds.  ``job`` is that of its exporters."""
+    """One target; times are in seconds.  ``job`` is that of its exporters.
+
+    Unless it is said to, it cannot grow: pods that are added have no load here.
+    """
 
     job: str
     metric: Metric
     range: int
     window: int
     exporters: int = 1
-    minimum: int = field(default=1, kw_only=True)
+    maximum: int = REPLICAS
 
     @property
     def name(self) -> str:
@@ -77,15 +80,13 @@ class Case:
         """Return the target of the configuration."""
         rules = {"policies": [{"type": "Pods", "value": 100, "periodSeconds": 1}]}
         # A busy machine scrapes late: what that makes of a reading is no gap.
-        up = {**rules, "tolerance": "0.5"}
         down = {**rules, "tolerance": "0.2", "stabilizationWindowSeconds": self.window}
         return {
             "namespace": namespace,
             "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": self.name},
-            "minReplicas": self.minimum,
-            "maxReplicas": 30,
+            "maxReplicas": self.maximum,
             "metrics": [self._metric()],
-            "behavior": {"scaleUp": up, "scaleDown": down},
+            "behavior": {"scaleUp": rules, "scaleDown": down},
         }
 
     def _metric(self) -> Mapping[str, object]:

@@ -29,8 +29,8 @@ _DOWN_SECONDS = 60.0
 SUFFIXES = ("short", "middle", "long")
 """How long the exporters of a job are away."""
 
-RISING_AWAY = Case("away", Metric.QUEUE, RANGE, 6)
-RISING_EXPORTER = Case("all-long", Metric.QUEUE, RANGE, 6)
+RISING_AWAY = Case("away", Metric.QUEUE, RANGE, 6, maximum=30)
+RISING_EXPORTER = Case("all-long", Metric.QUEUE, RANGE, 6, maximum=30)
 
 AWAY = [
     *(
