@@ -10,12 +10,13 @@ _Labels = tuple[tuple[str, str], ...]
 
 
 class Exporter:
-    """Serves settable samples in Prometheus' text format on a free port of 127.0.0.1.
+    """Serves settable samples in Prometheus' text format on 127.0.0.1, unless told on a free port.
 
     Use it as a context manager, or `start` and `stop` it.  Thread-safe.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, port: int = 0) -> None:
+        self._port = port
         self._lock = threading.Lock()
         self._samples: dict[str, dict[_Labels, float]] = {}
         self._page: bytes | None = None
@@ -71,7 +72,7 @@ class Exporter:
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - inherited
                 """Print nothing."""
 
-        self._server = _Server(("127.0.0.1", 0), Handler)
+        self._server = _Server(("127.0.0.1", self._port), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
         self._thread.start()
         return self

@@ -3,10 +3,11 @@
 import json
 import os
 import shutil
+import signal
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -18,6 +19,8 @@ from tests.controlplane.process import ServerProcess, free_port
 from tests.controlplane.waiting import wait_until
 
 Sample = tuple[dict[str, str], float]
+ScrapeTarget = str | Mapping[str, object]
+"""`host:port`, a URL, or an entry of `scrape_configs` as it is."""
 
 
 def prometheus_binary() -> str:
@@ -39,10 +42,10 @@ def required_program(name: str, package: str | None = None) -> str:
 class PrometheusServer:
     """Prometheus with its data in a folder, scraping often; it dies with the tests.
 
-    Scrape targets are `host:port` or URLs with a path and parameters (RabbitMQ's
-    `http://127.0.0.1:15692/metrics/per-object`).  Their own labels win (`honor_labels`), so that
-    an exporter can speak for many pods.  ``web_config`` is the file of `--web.config.file`:
-    https if it has a `tls_server_config`.
+    Scrape targets are `host:port`, URLs with a path and parameters (RabbitMQ's
+    `http://127.0.0.1:15692/metrics/per-object`), or scrape configs.  The own labels of the
+    first two win (`honor_labels`), so that an exporter can speak for many pods.  ``web_config``
+    is the file of `--web.config.file`: https if it has a `tls_server_config`.
     """
 
     def __init__(
@@ -76,14 +79,13 @@ class PrometheusServer:
         tls = self._web_config and "tls_server_config" in self._web_config.read_text()
         return f"{'https' if tls else 'http'}://{self.address}"
 
-    def start(self, scrape_targets: Sequence[str] = (), rules: str | None = None) -> Self:
+    def start(self, scrape_targets: Sequence[ScrapeTarget] = (), rules: str | None = None) -> Self:
         """Start, and wait until it is ready to answer queries.
 
         ``rules`` is the text of a rules file, evaluated every second.
         """
         self._folder.mkdir(parents=True, exist_ok=True)
-        config = self._folder / "prometheus.yml"
-        config.write_text(yaml.safe_dump(self._config(scrape_targets, rules)))
+        config = self._write(scrape_targets, rules)
         argv = [
             prometheus_binary(),
             f"--config.file={config}",
@@ -108,6 +110,12 @@ class PrometheusServer:
             self._process.stop()
             self._process = None
 
+    def reload(self, scrape_targets: Sequence[ScrapeTarget]) -> None:
+        """Scrape other targets: what left stops at once, what came begins up to 10 s later."""
+        assert self.pid is not None
+        self._write(scrape_targets, None)
+        os.kill(self.pid, signal.SIGHUP)
+
     def samples(self, promql: str) -> list[Sample]:
         """Answer an instant query (vector), without the adapter; for servers without web_config."""
         query = urllib.parse.urlencode({"query": promql})
@@ -126,7 +134,14 @@ class PrometheusServer:
 
         return wait_until(f"{count} series of {promql}", enough, timeout=timeout)
 
-    def _config(self, scrape_targets: Sequence[str], rules: str | None) -> dict[str, object]:
+    def _write(self, scrape_targets: Sequence[ScrapeTarget], rules: str | None) -> Path:
+        file = self._folder / "prometheus.yml"
+        file.write_text(yaml.safe_dump(self._config(scrape_targets, rules)))
+        return file
+
+    def _config(
+        self, scrape_targets: Sequence[ScrapeTarget], rules: str | None
+    ) -> dict[str, object]:
         config: dict[str, object] = {
             "global": {
                 "scrape_interval": self._scrape_interval,
@@ -166,7 +181,9 @@ class PrometheusServer:
         self.stop()
 
 
-def _scrape_config(target: str) -> dict[str, object]:
+def _scrape_config(target: ScrapeTarget) -> dict[str, object]:
+    if not isinstance(target, str):
+        return dict(target)
     url = urllib.parse.urlsplit(target if "//" in target else f"http://{target}/metrics")
     return {
         "job_name": target,

@@ -1,0 +1,1 @@
+"""Gaps in the samples under constant load: Prometheus, exporters or scrape targets are away."""
