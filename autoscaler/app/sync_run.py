@@ -20,7 +20,8 @@ from autoscaler.app.shared import Shared
 from autoscaler.app.urgency import urgency
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import Decision, Outcome
-from autoscaler.core.history import History, unobserved_after
+from autoscaler.core.gaps import after_absence
+from autoscaler.core.history import History
 from autoscaler.core.instants import instants_of
 from autoscaler.core.observation import Observation, Scale, Unavailable
 from autoscaler.core.pending import intend
@@ -207,10 +208,9 @@ class SyncRun:
         if shared.stop.is_set():
             return
         steady = self.times.steady
-        previous = unobserved_after(
-            shared.histories.get(target.key, self.as_of),
-            steady - shared.looked.get(target.key, steady),
-            target.sync_period,
+        absent = steady - shared.looked.get(target.key, steady)
+        previous = after_absence(
+            target, shared.histories.get(target.key, self.as_of), absent, self.times.now
         )
         shared.looked[target.key] = steady
         now = self.times.now + (clock.monotonic() - self.begun)

@@ -9,10 +9,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from autoscaler.core.decision import Calculation, MetricResult, Refill
-from autoscaler.core.history import UNKNOWN, History, ReadingGap
+from autoscaler.core.history import UNKNOWN, History, ReadingGap, unobserved_after
 from autoscaler.core.names import winner_name
 from autoscaler.core.observation import Gap, GapKind, Observation, Pod, PodSamples, Reading
 from autoscaler.core.spec import ContainerResourceMetric, MetricSpec
+from autoscaler.core.target import Target
+
+_SETTLING_SECONDS, _SETTLING_PART = 5.0, 0.25
+"""A server that is back answers with old samples until it scrapes: 5 s and an interval later.
+
+The interval is not known here; a range that is any good has four of them.
+"""
+
+_LATE_PERIODS = 1.5
+"""A look that is no later than so many periods after the one before misses nothing."""
 
 GapKey = tuple[str, str]
 """A metric, and a pod of which it has samples; empty for the metric as a whole."""
@@ -40,9 +50,10 @@ class GapRules:
 
     def read(self, gap: ReadingGap, range_seconds: float) -> ReadingGap | None:
         """End a gap; None once the range lies wholly behind it."""
-        until = min(gap.until, self.stamp + range_seconds)  # the range may have been another
+        whole = self.stamp + whole_after(range_seconds)
+        until = min(gap.until, whole)  # the range may have been another
         if gap.since is not None and self.matters(gap.since, range_seconds):
-            until = self.stamp + range_seconds
+            until = whole
         if until <= self.stamp:
             return None
         return (
@@ -54,6 +65,29 @@ class GapRules:
     def matters(self, since: float, range_seconds: float) -> bool:
         """Tell whether a range that may have no samples since an instant may read too low."""
         return range_seconds > 0 and self.stamp - since > self.tolerance * range_seconds
+
+
+def whole_after(range_seconds: float) -> float:
+    """Return how many seconds after its return a reading's range is whole again."""
+    return range_seconds * (1 + _SETTLING_PART) + _SETTLING_SECONDS if range_seconds else 0.0
+
+
+def after_absence(target: Target, history: History, absent: float, now: float) -> History:
+    """Go on with a history after nobody looked for ``absent`` seconds, infinite if unknown.
+
+    Each metric may have been missing since its next reading was due.
+    """
+    period = target.sync_period
+    if history.recommendations is None or absent <= _LATE_PERIODS * period:
+        return history
+    since = max(UNKNOWN, now - absent + period)
+    gaps = {gap.key: gap for gap in history.gaps}
+    for metric in target.spec.metrics:
+        key = (_name(metric), "")
+        gap = gaps.get(key, ReadingGap(*key))
+        gaps[key] = gap if gap.since is not None else replace(gap, since=since)
+    history = replace(history, gaps=tuple(gaps.values()))
+    return unobserved_after(history, absent, period)
 
 
 def follow_readings(
@@ -106,7 +140,7 @@ def refill_of(
     name = _name(metric)
     for gap in history.gaps:
         if gap.key == (name, "") and gap.since is None and gap.until > now:
-            return Refill(gap.until - range_seconds, gap.until, gap.first)
+            return Refill(gap.until - whole_after(range_seconds), gap.until, gap.first)
     return None
 
 

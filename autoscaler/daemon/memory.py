@@ -8,7 +8,8 @@ from autoscaler import clock
 from autoscaler.adapters.store import Store
 from autoscaler.app.ports import Journal, NoJournal
 from autoscaler.config import Config
-from autoscaler.core.history import History, unobserved_after
+from autoscaler.core.gaps import after_absence
+from autoscaler.core.history import History
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.exposition import Metrics
 
@@ -38,10 +39,11 @@ def open_memory(
     announcements.resumed(resumption)
     now = resumption.now
     known = {
-        target.key: unobserved_after(
+        target.key: after_absence(
+            target,
             resumption.histories[target.key],
             resumption.absent + resumption.overlooked.get(target.key, 0.0),
-            target.sync_period,
+            now.wall,
         )
         for target in config.targets
         if target.key in resumption.histories

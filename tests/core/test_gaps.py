@@ -1,11 +1,14 @@
 """After a gap nothing goes down before what is read is worth as much as before."""
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import Decision, Refill
+from autoscaler.core.gaps import after_absence
 from autoscaler.core.history import History, ReadingGap, shifted
 from autoscaler.core.observation import (
     Gap,
@@ -19,6 +22,7 @@ from autoscaler.core.observation import (
 )
 from autoscaler.core.settle import settle
 from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec
+from autoscaler.core.target import Query, Target
 from tests.core.builders import (
     BASE,
     average,
@@ -37,6 +41,10 @@ from tests.core.builders import (
 
 PERIOD = 15.0
 RANGE = 120.0
+WHOLE = 155.0
+"""Seconds after which a range of two minutes is whole again: a server scrapes late at first."""
+HELD = 165.0
+"""The syncs of so many seconds come before that."""
 LOST = Gap(GapKind.ERROR, "Prometheus is away")
 AWAY = Unavailable("the API server is away")
 QUEUE = external(average("10"))
@@ -99,8 +107,8 @@ class Line:
 
 
 def steady(of: HorizontalPodAutoscalerSpec | None = None, range_seconds: float = RANGE) -> Line:
-    """Return a target of 15 replicas that has been read for ten minutes."""
-    return Line(of, range_seconds).run(600, values(150))
+    """Return a target of 15 replicas that has been read for a quarter of an hour."""
+    return Line(of, range_seconds).run(900, values(150))
 
 
 def test_an_outage_longer_than_the_window_takes_nothing_down() -> None:
@@ -116,7 +124,7 @@ def test_an_outage_longer_than_the_window_takes_nothing_down() -> None:
     assert decision.metrics[0].refill is None
     line.run(330, values(40))
     assert line.replicas == 4, "what is read is believed again"
-    assert back + RANGE < line.now
+    assert back + WHOLE < line.now
 
 
 def test_an_outage_longer_than_a_short_window_takes_nothing_down() -> None:
@@ -125,13 +133,13 @@ def test_an_outage_longer_than_a_short_window_takes_nothing_down() -> None:
     returned = line.now
     decision = line.sync(values(27))
     assert decision.outcome == "ok"
-    assert decision.metrics[0].refill == Refill(returned, returned + RANGE)
-    line.run(RANGE - PERIOD, values(60))
+    assert decision.metrics[0].refill == Refill(returned, returned + WHOLE)
+    line.run(HELD - PERIOD, values(60))
     assert line.decision is not None
     held = line.decision.stabilization
     assert held is not None
     assert (held.before, held.after, held.reason) == (6, 15, "ScaleDownStabilized")
-    assert (held.until, held.refill) == (returned + RANGE, Refill(returned, returned + RANGE))
+    assert (held.until, held.refill) == (returned + WHOLE, Refill(returned, returned + WHOLE))
     line.sync(values(60))
     assert line.replicas == 6, "at the instant at which the range is whole"
 
@@ -168,7 +176,7 @@ def test_an_instant_selector_needs_no_more_than_a_good_reading() -> None:
 
 @pytest.mark.parametrize(
     ("range_seconds", "syncs", "matters"),
-    [(30.0, 1, True), (120.0, 1, True), (300.0, 1, False), (300.0, 2, True), (600.0, 3, False)],
+    [(30.0, 1, True), (120.0, 1, True), (300.0, 1, False), (300.0, 2, True), (600.0, 2, False)],
 )
 def test_a_gap_matters_from_a_part_of_the_range_on(
     range_seconds: float,
@@ -196,7 +204,7 @@ def test_one_failure_in_fifty_lets_a_target_scale_down() -> None:
 def test_a_second_gap_within_the_refill_begins_it_anew() -> None:
     """What was lost in the second one leaves the range later."""
     line = steady(short(0)).run(60, LOST).run(60, values(40)).run(30, LOST)
-    line.run(RANGE, values(40))
+    line.run(HELD, values(40))
     assert line.replicas == 15
     line.sync(values(40))
     assert line.replicas == 4
@@ -205,7 +213,7 @@ def test_a_second_gap_within_the_refill_begins_it_anew() -> None:
 def test_a_gap_that_does_not_matter_leaves_a_refill_as_it_is() -> None:
     """A failure of a second in a range of minutes neither ends nor prolongs what was before."""
     line = steady(short(0), range_seconds=300.0).run(45, LOST)
-    line.run(30, values(40)).run(PERIOD, LOST).run(300 - 45, values(40))
+    line.run(30, values(40)).run(PERIOD, LOST).run(390 - 45, values(40))
     assert line.replicas == 15
     line.sync(values(40))
     assert line.replicas == 4
@@ -220,7 +228,7 @@ def test_a_restart_during(during: str) -> None:
     line.sync(values(40))
     if during == "the refill":
         line.restart()
-    line.run(RANGE - PERIOD, values(40))
+    line.run(HELD - PERIOD, values(40))
     assert line.replicas == 15
     line.sync(values(40))
     assert line.replicas == 4
@@ -234,7 +242,7 @@ def test_who_did_not_look_knows_nothing_of_gaps() -> None:
     ):
         line = Line(short(0))
         line.history, line.now = history, BASE + 3600
-        line.run(RANGE, values(40))
+        line.run(HELD, values(40))
         assert line.replicas == 15
         line.sync(values(40))
         assert line.replicas == 4
@@ -243,7 +251,7 @@ def test_who_did_not_look_knows_nothing_of_gaps() -> None:
 def test_a_gap_is_followed_while_the_scale_cannot_be_read() -> None:
     """Both servers away at the same time: the first decision knows of it."""
     line = steady(short(0)).run(90, LOST, api=False)
-    line.run(RANGE, values(40))
+    line.run(HELD, values(40))
     assert line.replicas == 15
     line.sync(values(40))
     assert line.replicas == 4
@@ -254,7 +262,7 @@ def test_another_metric_takes_nothing_down_meanwhile() -> None:
     both = spec(QUEUE, external(average("10"), "other"), behavior=short(0).behavior)
     line = Line(both).run(600, values(150), values(20))
     line.run(60, LOST, values(20))
-    line.run(RANGE, values(27), values(60))
+    line.run(HELD, values(27), values(60))
     assert line.replicas == 15
     line.sync(values(27), values(200))
     assert line.replicas == 20
@@ -285,9 +293,9 @@ def test_pods_whose_samples_return_are_charged_as_missing_until_they_are_whole()
     line = Line(CPU, replicas=4).run(600, usage(500, 500, 500, 500))
     line.run(60, usage(500, 500, None, None))
     returned = line.now
-    line.run(RANGE, usage(500, 500, 100, 100))
+    line.run(HELD, usage(500, 500, 100, 100))
     assert line.replicas == 4
-    assert line.history.gaps[0].until == returned + RANGE
+    assert line.history.gaps[0].until == returned + WHOLE
     line.sync(usage(500, 500, 100, 100))
     assert line.replicas == 3, "whole again, and really less"
     assert line.history.gaps == ()
@@ -349,7 +357,7 @@ def test_a_metric_of_pods_whose_charge_is_the_target_goes_no_lower() -> None:
     whole = PodSamples(samples(*[10_000] * 4))
     half = PodSamples(samples(*[10_000] * 2))
     back = PodSamples(samples(10_000, 10_000, 2_000, 2_000))
-    line = Line(rate, replicas=4).run(600, whole).run(60, half).run(RANGE, back)
+    line = Line(rate, replicas=4).run(600, whole).run(60, half).run(HELD, back)
     assert line.replicas == 4
     line.sync(back)
     assert line.replicas == 3
@@ -384,3 +392,16 @@ def test_no_outage_takes_a_steady_load_down(
             part = max(0.0, 1 - missing / range_seconds)
             line.sync(Values((round(150_000 * part),)))
         assert line.replicas == 15
+
+
+def test_an_absence_may_hide_a_gap() -> None:
+    """Nobody looked for half a minute: Prometheus may have been away as long, and nobody knows."""
+    target = Target("shop", short(0), (Query("q", range_seconds=RANGE),), PERIOD)
+    for absent, matters in ((PERIOD, False), (22.0, False), (28.0, True), (math.inf, True)):
+        line = steady(short(0))
+        line.now += absent - PERIOD if math.isfinite(absent) else 3600.0
+        line.history = after_absence(target, line.history, absent, line.now)
+        line.restart()
+        decision = line.sync(values(40))
+        assert (decision.metrics[0].refill is not None) is matters
+        assert line.replicas == (15 if matters else 4)
