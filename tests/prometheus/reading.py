@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from autoscaler import clock
 from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
-from autoscaler.adapters.prometheus.reader import MOST_BYTES
+from autoscaler.adapters.prometheus.memory import MOST_BYTES, AnswerMemory
 from autoscaler.core.series import Answer, QueryFailure
 
 
@@ -22,7 +22,7 @@ def reading(
     """Give a reader of a URL or of options, with fields of the options changed."""
     options = PrometheusOptions(where) if isinstance(where, str) else where
     options = replace(options, **changes)  # type: ignore[arg-type]  # checked at run time
-    reader = PrometheusReader(options, stop or threading.Event(), most_bytes)
+    reader = PrometheusReader(options, stop or threading.Event(), AnswerMemory(most_bytes))
     try:
         yield reader
     finally:
