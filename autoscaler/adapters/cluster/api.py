@@ -270,12 +270,12 @@ class _Content:
         """When the request is given up: a connection may come about later."""
 
     def __iter__(self) -> Iterator[bytes]:
-        if clock.monotonic() >= self.until:
-            raise TimeoutError("nobody waits for the answer any more")
         if not self._may_send():
             self.withheld = True
             # The pool closes the connection after it, as after any OSError.
             raise InterruptedError("the body may not be sent any more")
+        if clock.monotonic() >= self.until:
+            raise TimeoutError("nobody waits for the answer any more")
         yield self._payload
 
 
