@@ -14,13 +14,18 @@ class Room:
     """So many bytes of a budget, until they are given back."""
 
     def __init__(self, size: int, returned: "deque[int]") -> None:
-        self._size = size
+        self.size = size
         self._returned = returned
 
     def close(self) -> None:
         """Give the bytes back; once is enough."""
-        size, self._size = self._size, 0
+        size, self.size = self.size, 0
         self._returned.append(size)
+
+    def shrink(self, size: int) -> None:
+        """Give back all but so many bytes."""
+        self._returned.append(max(0, self.size - size))
+        self.size = min(self.size, size)
 
     def last_as_long_as(self, kept: object) -> None:
         """Give the bytes back when an object is garbage."""

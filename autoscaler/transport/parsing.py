@@ -4,11 +4,14 @@
 """
 
 import json
-import sys
+import re
 
 # An upper bound in bytes on what json.loads makes of each: CPython 3.11 to 3.13.
-_OF_A_CHARACTER = 2  # the text, and the strings that are taken from it
 _OF_A_LIST, _OF_AN_OBJECT, _OF_A_PAIR, _OF_AN_ELEMENT = 88, 120, 100, 64
+# One character makes all others of its string as wide as it is: from U+0100 on 2 bytes, from
+# U+10000 on 4.  First as they begin in UTF-8, then as escapes.
+_WIDE, _WIDEST = re.compile(rb"[\xc4-\xff]"), re.compile(rb"[\xf0-\xff]")
+_WIDE_ESCAPE, _WIDEST_ESCAPE = re.compile(rb"\\u(?!00)"), re.compile(rb"\\u[dD][89abAB]")
 
 
 class TooMuch(Exception):  # noqa: N818 - what the document is
@@ -20,30 +23,40 @@ class TooMuch(Exception):  # noqa: N818 - what the document is
         )
 
 
-def text_of(body: bytes) -> str:
-    """Decode a body; raises UnicodeDecodeError, a ValueError, as parsing it would."""
-    return body.decode("utf-8", "surrogatepass")
-
-
-def memory_of(text: str) -> int:
-    """Return how many bytes a text of JSON takes at most, itself included, once it is parsed.
+def memory_of(body: bytes) -> int:
+    """Return how many bytes a body of JSON takes at most while it is parsed, itself left out.
 
     Of what servers send that is a half more than it does take, or double.
     """
+    of_text = _width(body)
+    of_strings = max(of_text, _escaped_width(body))
     return (
-        _OF_A_CHARACTER * sys.getsizeof(text)
-        + _OF_A_LIST * text.count("[")
-        + _OF_AN_OBJECT * text.count("{")
-        + _OF_A_PAIR * text.count(":")
-        + _OF_AN_ELEMENT * text.count(",")
+        (of_text + of_strings) * len(body)
+        + _OF_A_LIST * body.count(b"[")
+        + _OF_AN_OBJECT * body.count(b"{")
+        + _OF_A_PAIR * body.count(b":")
+        + _OF_AN_ELEMENT * body.count(b",")
     )
+
+
+def _width(body: bytes) -> int:
+    """Return the bytes of a character of the body, decoded."""
+    if body.isascii():
+        return 1
+    return 4 if _WIDEST.search(body) else 2 if _WIDE.search(body) else 1
+
+
+def _escaped_width(body: bytes) -> int:
+    """Return the bytes of a character of a string that has the widest escape in it."""
+    if b"\\u" not in body:
+        return 1
+    return 4 if _WIDEST_ESCAPE.search(body) else 2 if _WIDE_ESCAPE.search(body) else 1
 
 
 def parse(body: bytes, most: int) -> object:
     """Parse a body; raises TooMuch, and ValueError or RecursionError for what is no JSON."""
-    text = text_of(body)
-    memory = memory_of(text)
+    memory = memory_of(body)
     if memory > most:
         raise TooMuch(memory, most)
-    document: object = json.loads(text)
+    document: object = json.loads(body)
     return document

@@ -24,6 +24,10 @@ class InHand:
         """Take in the requests that this thread sends from now on."""
         _current.request = self
 
+    def end(self) -> None:
+        """Take in no more."""
+        _current.request = None
+
     def takes(self, sock: socket.socket | None) -> None:
         """Take in the socket on which an answer is awaited; None once it is not ours any more."""
         with self._lock:

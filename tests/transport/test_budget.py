@@ -83,7 +83,12 @@ BODIES = {
     "one object": json.dumps({str(number): 0 for number in range(100_000)}),
     "numbers": json.dumps(list(range(1000, 90_000)), separators=(",", ":")),
     "strings": "[" + ",".join(['"ab"'] * 50_000) + "]",
-    "a wide text": json.dumps(["\U0001f600" + "a" * 100_000], ensure_ascii=False),
+    "a wide text": json.dumps(["\u4e2d" + "a" * 100_000], ensure_ascii=False),
+    "the widest text": json.dumps(["\U0001f600" + "a" * 100_000], ensure_ascii=False),
+    "an accent": json.dumps(["\u00e4" + "a" * 100_000], ensure_ascii=False),
+    "wide escapes": json.dumps(["\u4e2d" + "a" * 1000] * 99),
+    "widest escapes": json.dumps(["\U0001f600" + "a" * 1000] * 99),
+    "escapes": json.dumps(["\u00e4" + "a" * 1000] * 99),
 }
 
 
@@ -91,7 +96,7 @@ BODIES = {
 def test_the_memory_of_a_document_is_known_before(what: str) -> None:
     """What parsing takes, the text included, is no more than was said, whatever the shape."""
     body = BODIES[what].encode()
-    said = memory_of(BODIES[what])
+    said = memory_of(body)
     tracemalloc.start()
     try:
         document = parse(body, said)

@@ -10,7 +10,7 @@ from typing import TypedDict, cast
 from autoscaler.adapters.prometheus.failures import QueryError
 from autoscaler.adapters.prometheus.refusals import LONGEST_TEXT, prometheus_error
 from autoscaler.core.series import Answer, Series
-from autoscaler.transport.parsing import memory_of, text_of
+from autoscaler.transport.parsing import memory_of
 from autoscaler.transport.redaction import Hiding
 
 # Prometheus 2.48 to 2.53 sent its infos ("metric might not be a counter") among the warnings.
@@ -41,9 +41,8 @@ def document_of(
     ``admit`` is told before how many bytes that takes at most, and may raise.
     """
     try:
-        text = text_of(body)
-        admit(memory_of(text))
-        document = json.loads(text)
+        admit(memory_of(body))
+        document = json.loads(body)
     except (ValueError, RecursionError):
         raise _unreadable(subject, body, hiding) from None
     if not isinstance(document, dict):

@@ -12,9 +12,14 @@ MOST_BYTES = 8 * MIB
 _MOST_AT_ONCE = 3 * MOST_BYTES
 _SMALL_BYTES = MIB // 4
 """Up to this size a body is received without a turn."""
-_PARSED = 160 * MIB
+_PARSED = 200 * MIB
 _FOR_SMALL = 40 * MIB
 _SMALL_PARSED = MIB
+KEPT_PART = 2
+"""What is kept of an answer takes at most this part of what parsing it did."""
+ROOM_EARLIER, ROOM_SHARE = 0.5, 0.2
+"""How long before the end of a request the wait for memory ends, to say so: in seconds, and at
+most this part of the request's time."""
 
 
 class AnswerMemory:
@@ -45,10 +50,10 @@ class AnswerMemory:
 
     def to_parse(self, memory: int, until: float) -> Room:
         """Take what a document takes with all that is made of it; raises QueryError as above."""
-        text = f"an answer that takes about {max(1, memory // MIB)} MiB of memory"
+        text = f"an answer that takes about {max(1, memory // MIB)} MiB"
         if memory > self._parsed.most:
             raise QueryError(
-                f"Prometheus sent {text}, more than {self._parsed.most // MIB} MiB:"
+                f"Prometheus sent {text} of memory, more than {self._parsed.most // MIB} MiB:"
                 " the query should aggregate"
             )
         return self._parsed.reserve(memory, until) or _no_room(text)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from autoscaler.adapters.prometheus.answers import answer_of
 from autoscaler.adapters.prometheus.credentials import read_credentials
 from autoscaler.adapters.prometheus.failures import QueryError, too_slow
-from autoscaler.adapters.prometheus.memory import PROCESS, AnswerMemory
+from autoscaler.adapters.prometheus.memory import KEPT_PART, PROCESS, AnswerMemory
 from autoscaler.adapters.prometheus.options import PrometheusOptions
 from autoscaler.adapters.prometheus.session import OnRequest, QuerySession, ask
 from autoscaler.adapters.prometheus.tls import POOL_SIZE, ConnectionPools
@@ -100,4 +100,5 @@ class PrometheusReader:
                 if kept is None:
                     session.room.close()
                 else:
+                    session.room.shrink(session.room.size // KEPT_PART)
                     session.room.last_as_long_as(kept)

@@ -21,7 +21,7 @@ from autoscaler import clock
 from autoscaler.adapters.prometheus.answers import document_of
 from autoscaler.adapters.prometheus.credentials import Credentials
 from autoscaler.adapters.prometheus.failures import QueryError, connection_failure
-from autoscaler.adapters.prometheus.memory import AnswerMemory
+from autoscaler.adapters.prometheus.memory import ROOM_EARLIER, ROOM_SHARE, AnswerMemory
 from autoscaler.adapters.prometheus.options import PrometheusOptions
 from autoscaler.adapters.prometheus.refusals import prometheus_error, refusal
 from autoscaler.transport.bodies import Encoded, TooLarge, read_body
@@ -88,6 +88,7 @@ class QuerySession(requests.Session):
         self._pool = pool
         self._seconds = seconds
         self._expires = clock.monotonic() + seconds
+        self._room_until = self._expires - min(ROOM_EARLIER, seconds * ROOM_SHARE)
         self._memory = memory
         self._on_request = on_request
         self._receiving: Room | None = None
@@ -165,11 +166,11 @@ class QuerySession(requests.Session):
         return document_of(self._subject, body, self._hiding, self._admit)
 
     def _admit(self, memory: int) -> None:
-        self.room = self._memory.to_parse(memory, self._expires)
+        self.room = self._memory.to_parse(memory, self._room_until)
 
     def _read(self, raw: urllib3.BaseHTTPResponse) -> bytes:
         def make_room(size: int) -> None:
-            self._receiving = self._receiving or self._memory.to_receive(size, self._expires)
+            self._receiving = self._receiving or self._memory.to_receive(size, self._room_until)
 
         most = self._memory.most_bytes
         try:
