@@ -10,6 +10,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -18,8 +19,12 @@ import pytest
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Failure, Pods, Scales, connect
 from autoscaler.adapters.cluster.streams import MOST_LINE_BYTES, LineTooLong, Stream
+from autoscaler.app.sync import Syncer
 from autoscaler.core.observation import Scale
+from autoscaler.core.spec import Flags
 from autoscaler.core.writes import WriteFailed
+from tests.app.world import T0, Memory, external
+from tests.app.world import answer as load
 from tests.contract.faults import WEB, within
 from tests.controlplane.credentials import kubeconfig
 from tests.controlplane.waiting import wait_until
@@ -36,11 +41,13 @@ def hostile(tmp_path: Path) -> Iterator[Connect]:
     """Start servers that play steps, and connections to them."""
     with ExitStack() as stack:
 
-        def start(*steps: Step, timeout: float = 5.0) -> tuple[ScriptedServer, Api]:
+        def start(
+            *steps: Step, timeout: float = 5.0, stop: threading.Event | None = None
+        ) -> tuple[ScriptedServer, Api]:
             server = stack.enter_context(ScriptedServer(*steps))
             path = tmp_path / "kubeconfig"
             path.write_text(kubeconfig({"server": server.url}, {"token": TOKEN}))
-            return server, stack.enter_context(connect(path, request_timeout=timeout))
+            return server, stack.enter_context(connect(path, request_timeout=timeout, stop=stop))
 
         yield start
 
@@ -176,6 +183,24 @@ def test_no_answer_is_without_an_end(hostile: Connect, step: Step) -> None:
         message = _write(api, 1.0)
     assert re.match(rf"the API server {server.url} gave no answer within 0\.[0-3]\d* s", message)
     wait_until("its threads have ended", lambda: not _request_threads())
+
+
+def test_a_sync_and_a_stop_end_in_time(hostile: Connect) -> None:
+    """A write whose answer never begins holds up neither the next sync nor the end."""
+    stop = threading.Event()
+    _, api = hostile(_continue_for_ever, timeout=0.5, stop=stop)
+    memory = Memory(
+        answers={"queue": load(200.0)}, scales={"shop/worker": Scale(1, 1, "app=w", "7")}
+    )
+    world = replace(memory.world(), writer=Scales(api))
+    with within(15.0), Syncer(Flags(), world, stop) as syncer:
+        for number in range(2):
+            syncer.sync([external("shop", "worker")], T0 + 15 * number, 1.0, 15.0 * number)
+            assert isinstance(memory.result("shop/worker").write, WriteFailed)
+        stopping = threading.Timer(0.1, stop.set)
+        stopping.start()
+        syncer.sync([external("shop", "worker")], T0 + 30, 60.0, 30.0)
+    stopping.join()
 
 
 def test_a_write_that_was_given_up_is_not_sent_later(hostile: Connect) -> None:

@@ -27,7 +27,7 @@ _NOT_CARRIED_OUT = frozenset({429})
 _LONGEST_EXCERPT = 200
 _LONGEST_WORDS = 1000
 _LONGEST_NAME = 253
-_MOST_MEMORY = 16 << 20
+_MOST_MEMORY = 4 << 20
 """For a Status, which is a sentence or two."""
 
 

@@ -18,7 +18,7 @@ _TRANSIENT_STATUSES = frozenset({408, 429, 502, 503, 504})
 LONGEST_TEXT = 1000
 """Of Prometheus' own words."""
 _LONGEST_TYPE = 40
-_MOST_MEMORY = 16 << 20
+_MOST_MEMORY = 4 << 20
 """For an error, which is a sentence or two."""
 _LONGEST_FOREIGN_TEXT = 160
 _LONGEST_PAGE = 8192
