@@ -8,6 +8,7 @@ import re
 
 # An upper bound in bytes on what json.loads makes of each: CPython 3.11 to 3.13.
 _OF_A_LIST, _OF_AN_OBJECT, _OF_A_PAIR, _OF_AN_ELEMENT = 88, 120, 100, 64
+_OF_A_BYTE = _OF_AN_OBJECT + 2 * 4
 # One character makes all others of its string as wide as it is: from U+0100 on 2 bytes, from
 # U+10000 on 4.  First as they begin in UTF-8, then as escapes.
 _WIDE, _WIDEST = re.compile(rb"[\xc4-\xff]"), re.compile(rb"[\xf0-\xff]")
@@ -55,8 +56,9 @@ def _escaped_width(body: bytes) -> int:
 
 def parse(body: bytes, most: int) -> object:
     """Parse a body; raises TooMuch, and ValueError or RecursionError for what is no JSON."""
-    memory = memory_of(body)
-    if memory > most:
-        raise TooMuch(memory, most)
+    if len(body) * _OF_A_BYTE > most:  # else there is nothing to count
+        memory = memory_of(body)
+        if memory > most:
+            raise TooMuch(memory, most)
     document: object = json.loads(body)
     return document
