@@ -27,11 +27,11 @@ from tests.faults.bed import defects
 PERIOD_SECONDS = 15.0
 _BUDGET_SECONDS = 1.0
 """What a sync may take; its tries and time-outs are cut to fit."""
-_PASSING = frozenset({"prometheus-query", "kubernetes-request"})
-"""The names of threads that live as long as requests follow one another."""
+_PASSING = "prometheus-query"
+"""The name of threads that live as long as requests of a sync follow one another."""
 _OF_WATCHES = "watch-end"
 """The name of threads of which each open watch has one: a watch that was cut has none."""
-_POOLED = ("query_", "slow-query_", "urgent_")
+_POOLED = ("query_", "slow-query_", "urgent_", "kubernetes-request")
 """How the names of threads begin that pools make when they need one more, up to their size."""
 
 
@@ -78,8 +78,7 @@ def _run(daemon: Daemon, config: Config, syncs: int, every: int) -> None:
 def _measured() -> dict[str, int]:
     """Measure what is left when nothing is under way."""
     until = time.monotonic() + 5
-    # At once: a watch may begin another request at any time.
-    while _PASSING.intersection(names := _thread_names()) and time.monotonic() < until:
+    while _PASSING in (names := _thread_names()) and time.monotonic() < until:
         time.sleep(0.01)
     gc.collect()
     pages = int(Path("/proc/self/statm").read_text().split()[1])
