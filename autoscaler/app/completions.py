@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
@@ -45,13 +46,15 @@ class Completions:
         """
         self._futures.add(future)
 
-        def take() -> None:
-            self._futures.discard(future)
-            error = None if future.cancelled() else future.exception()
-            bad = future.cancelled() or error is not None
-            then(failed(error) if bad else future.result())
+        def take(done: Future[R]) -> None:
+            self._futures.discard(done)
+            error = None if done.cancelled() else done.exception()
+            bad = done.cancelled() or error is not None
+            then(failed(error) if bad else done.result())
 
-        future.add_done_callback(lambda _: self._due.put(take))
+        # The callback must not hold its own future: only a rare garbage collection would free
+        # what that holds, such as a large answer.
+        future.add_done_callback(lambda done: self._due.put(partial(take, done)))
         if self._nothing_new:
             future.cancel()
 

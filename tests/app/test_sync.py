@@ -1,6 +1,8 @@
 """A sync of many targets: what is asked, what is decided, what is written, what is reported."""
 
+import gc
 import threading
+import weakref
 from dataclasses import replace
 
 import pytest
@@ -24,6 +26,7 @@ from autoscaler.core.writes import (
     Written,
 )
 from tests.app.world import T0, AtHandInMemory, Memory, answer, external, per_pod, pod
+from tests.controlplane.waiting import wait_until
 
 BUDGET = 10.0
 
@@ -46,6 +49,30 @@ def test_a_target_is_scaled_as_its_queue_demands() -> None:
         "ValidMetricFound",
         "DesiredWithinRange",
     ]
+
+
+def test_answers_are_freed_with_the_sync() -> None:
+    """Also after a write, and without a garbage collection, which is rare in the daemon."""
+    world = Memory(scales={"shop/worker": Scale(1, 1, "app=worker")})
+    given: list[weakref.ref[Answer]] = []
+
+    def query(_promql: str, _deadline: float) -> Answer:
+        one = answer(200.0)
+        given.append(weakref.ref(one))
+        return one
+
+    world.query = query  # type: ignore[method-assign, assignment]  # it keeps its answers
+    gc.collect()
+    gc.disable()
+    try:
+        with world.syncer() as syncer:
+            for number in range(2):
+                now = T0 + 15 * number
+                syncer.sync([external("shop", "worker")], now, BUDGET, steady=15.0 * number)
+            assert len(world.written) == 2
+            wait_until("the answers are freed", lambda: all(one() is None for one in given))
+    finally:
+        gc.enable()
 
 
 def test_one_query_serves_all_targets() -> None:

@@ -11,6 +11,7 @@ from autoscaler import clock
 from autoscaler.adapters.cluster import find_api_server
 from autoscaler.adapters.cluster.api import Api
 from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
+from autoscaler.adapters.prometheus.memory import AnswerMemory
 from autoscaler.daemon.exposition import Metrics, RequestsSeen
 from autoscaler.daemon.health import Component, Health
 from tests.contract import scripted
@@ -47,7 +48,7 @@ class Seen:
         reader = PrometheusReader(
             PrometheusOptions(url),
             threading.Event(),
-            most_bytes=1 << 20,
+            AnswerMemory(1 << 20),
             on_request=self.requests.prometheus,
             on_retry=self.metrics.instruments.prometheus_retry,
         )

@@ -47,6 +47,16 @@ def drip(every_seconds: float = 0.05) -> Fault:
     return fault
 
 
+async def never_begin(exchange: Exchange) -> None:
+    """Say again and again that the client may go on; when the fault is over, hang up."""
+    while not exchange.over.is_set():
+        exchange.client.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        await exchange.client.drain()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(exchange.over.wait(), 0.01)
+    exchange.reset()
+
+
 async def reset(exchange: Exchange) -> None:
     """Send half of the server's answer, then a TCP reset."""
     head, body = await exchange.fetch()

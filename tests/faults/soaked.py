@@ -28,8 +28,10 @@ PERIOD_SECONDS = 15.0
 _BUDGET_SECONDS = 1.0
 """What a sync may take; its tries and time-outs are cut to fit."""
 _PASSING = "prometheus-query"
-"""The name of threads that live as long as one request."""
-_POOLED = ("query_", "slow-query_", "urgent_")
+"""The name of threads that live as long as requests of a sync follow one another."""
+_OF_WATCHES = "watch-end"
+"""The name of threads of which each open watch has one: a watch that was cut has none."""
+_POOLED = ("query_", "slow-query_", "urgent_", "kubernetes-request")
 """How the names of threads begin that pools make when they need one more, up to their size."""
 
 
@@ -76,11 +78,10 @@ def _run(daemon: Daemon, config: Config, syncs: int, every: int) -> None:
 def _measured() -> dict[str, int]:
     """Measure what is left when nothing is under way."""
     until = time.monotonic() + 5
-    while any(one.name == _PASSING for one in threading.enumerate()) and time.monotonic() < until:
+    while _PASSING in (names := _thread_names()) and time.monotonic() < until:
         time.sleep(0.01)
     gc.collect()
     pages = int(Path("/proc/self/statm").read_text().split()[1])
-    names = [one.name for one in threading.enumerate()]
     workers = sum(name.startswith(_POOLED) for name in names)
     open_ = [_kind_of(file) for file in Path("/proc/self/fd").iterdir()]
     return {
@@ -91,6 +92,10 @@ def _measured() -> dict[str, int]:
         "threads": len(names) - workers,
         "workers": workers,
     }
+
+
+def _thread_names() -> list[str]:
+    return [one.name for one in threading.enumerate() if one.name != _OF_WATCHES]
 
 
 def _kind_of(file: Path) -> str:

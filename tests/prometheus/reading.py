@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from autoscaler import clock
 from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
-from autoscaler.adapters.prometheus.reader import MOST_BYTES
+from autoscaler.adapters.prometheus.memory import MOST_BYTES, AnswerMemory
 from autoscaler.core.series import Answer, QueryFailure
 
 
@@ -17,12 +17,15 @@ def reading(
     *,
     stop: threading.Event | None = None,
     most_bytes: int = MOST_BYTES,
+    memory: AnswerMemory | None = None,
     **changes: object,
 ) -> Iterator[PrometheusReader]:
     """Give a reader of a URL or of options, with fields of the options changed."""
     options = PrometheusOptions(where) if isinstance(where, str) else where
     options = replace(options, **changes)  # type: ignore[arg-type]  # checked at run time
-    reader = PrometheusReader(options, stop or threading.Event(), most_bytes)
+    reader = PrometheusReader(
+        options, stop or threading.Event(), memory or AnswerMemory(most_bytes)
+    )
     try:
         yield reader
     finally:

@@ -1,5 +1,7 @@
 """Answers: what is read of them, and what is no answer, told in a sentence and asked once."""
 
+import gzip
+import json
 import math
 import threading
 
@@ -177,6 +179,30 @@ def test_what_cannot_be_sent(changes: dict[str, object]) -> None:
     message = failed(ask("http://h", "x", **changes))  # type: ignore[arg-type]  # a table
     assert "cannot be made (" in message
     assert "s3cret-value" not in message
+
+
+@pytest.mark.parametrize("encoding", ["deflate", "br", "gzip, gzip"])
+def test_an_encoding_that_was_not_asked_for(encoding: str) -> None:
+    """Only gzip is, which is what Prometheus speaks."""
+    with ScriptedServer(answer(headers={"Content-Encoding": encoding})) as server:
+        message = failed(ask(server.url, "x"))
+        assert server.received[0].headers["Accept-Encoding"] == "gzip"
+    assert message == (
+        f"Prometheus at {server.url} sent an answer in the content encoding {encoding},"
+        " which was not asked for"
+    )
+
+
+def test_what_is_compressed_is_read_and_bounded() -> None:
+    """A kilobyte may become a megabyte: the bound is that of what becomes of it."""
+    zipped = {"Content-Encoding": "gzip"}
+    step = answer(gzip.compress(json.dumps(VECTOR).encode()), headers=zipped)
+    bomb = answer(gzip.compress(b" " * (9 << 20)), headers=zipped)
+    with ScriptedServer(step, bomb) as server:
+        assert ask(server.url, "x") == ORDERS
+        assert failed(ask(server.url, "x")).endswith(
+            "sent more than 8 MiB: the query should aggregate"
+        )
 
 
 def test_success() -> None:

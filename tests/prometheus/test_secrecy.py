@@ -1,5 +1,6 @@
 """No secret in a message, a repr, a log or an exception."""
 
+import json
 import logging
 import re
 import traceback
@@ -95,6 +96,46 @@ def test_no_secret_in_warnings(tmp_path: Path) -> None:
     with ScriptedServer(answer(partial)) as server:
         outcome = answered(ask(options(server.url, tmp_path, basic=True), "x"))
     assert outcome.warnings == ("cannot ask h?key=<hidden>",)
+
+
+def test_no_half_secret_in_warnings(tmp_path: Path) -> None:
+    """A long warning is cut after its secrets are hidden, and there are not endlessly many."""
+    partial = {**faults.VECTOR, "warnings": ["x" * 994 + "from-file is wrong"] * 99}
+    body = json.dumps(partial, separators=(",", ":"))  # as Prometheus writes it
+    with ScriptedServer(answer(body)) as server:
+        outcome = answered(ask(options(server.url, tmp_path, basic=True), "x"))
+    assert outcome.warnings == ("x" * 994 + "<hidd…",) * 20
+
+
+def test_a_token_in_a_label_is_hidden_and_a_tenant_is_not(tmp_path: Path) -> None:
+    """Nobody's label is a token by chance; a header's value may well be one."""
+    token = "token-of-more-than-16-characters"  # noqa: S105 - made up
+    (tmp_path / "token").write_text(token)
+    labels = {"a": f"is {token}", "tenant": "header-secret"}
+    with ScriptedServer(answer(faults.vector({"metric": labels, "value": [1.0, "2"]}))) as server:
+        secretive = PrometheusOptions(
+            server.url,
+            bearer_token_file=str(tmp_path / "token"),
+            headers={"X-Scope-OrgID": "header-secret"},
+        )
+        [series] = answered(ask(secretive, "x")).series
+    assert series.labels == {"a": "is <hidden>", "tenant": "header-secret"}
+
+
+def test_a_secret_is_hidden_in_every_part_of_a_refusal(tmp_path: Path) -> None:
+    """The type of an error, the place of a redirect, an encoding; all of it one printable line."""
+    kind = "x" * 35 + "from-file\x1b[2J"
+    location = {"Location": "http://h/" + "x" * 145 + "/from-file"}
+    for step in (
+        answer(faults.error(kind, "\u202ebad\r\n"), "500 Internal Server Error"),
+        answer("", "302 Found", location),
+        answer("", headers={"Content-Encoding": "from-file"}),
+        answer({"status": "success", "data": {"resultType": kind, "result": []}}),
+    ):
+        with ScriptedServer(step) as server:
+            message = failed(ask(options(server.url, tmp_path, basic=True), "x"))
+        assert "from" not in message
+        assert message.isprintable()
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from urllib3.util.ssltransport import SSLTransport
 from autoscaler import clock
 from autoscaler.adapters.prometheus.options import PrometheusOptions
 from autoscaler.adapters.prometheus.reader import PrometheusReader
-from autoscaler.adapters.prometheus.sockets import InHand
 from autoscaler.core.series import Answer
+from autoscaler.transport.sockets import InHand
 from tests.controlplane.waiting import wait_until
 from tests.prometheus import faults
 from tests.prometheus.faults import ScriptedServer

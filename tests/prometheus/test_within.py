@@ -10,8 +10,8 @@ import pytest
 from autoscaler import clock
 from autoscaler.adapters.prometheus.failures import QueryError
 from autoscaler.adapters.prometheus.tries import Tries
-from autoscaler.adapters.prometheus.within import Deadline, Expired, Stopped
 from autoscaler.core.series import Answer
+from autoscaler.transport.within import Deadline, Expired, Stopped
 from tests.controlplane.waiting import wait_until
 from tests.prometheus.reading import query_threads
 

@@ -1,8 +1,10 @@
 """Requests to the API server: JSON in, JSON or a `Failure` out."""
 
 import json
+import math
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Self, TypeVar, cast
 from urllib.parse import urlencode, urlsplit
 
@@ -14,11 +16,19 @@ from autoscaler.adapters.cluster import failures
 from autoscaler.adapters.cluster.credentials import Access, Credentials
 from autoscaler.adapters.cluster.failures import Failure, JsonObject
 from autoscaler.adapters.cluster.patience import Patience
+from autoscaler.adapters.cluster.received import MOST_MEMORY, Received, receive
+from autoscaler.transport.bodies import Encoded, check_encoding
+from autoscaler.transport.parsing import TooMuch, parse
+from autoscaler.transport.within import GRACE_SECONDS, Deadline, Expired
 
 T = TypeVar("T")
 
 _SHORTEST_TIMEOUT = 0.001
 """Below this nothing is begun; a timeout of 0 would mean none at all to the client."""
+_MOST_REQUESTS = 128
+"""At once, those counted that were given up and have not ended yet."""
+_LONGEST_MESSAGE = 1200
+"""Of a failure; the words of the server in it are shorter."""
 
 OnRequest = Callable[[str, str, float], None]
 """Is told of each request its verb (WATCH for one that goes on), the HTTP status of its answer,
@@ -30,8 +40,9 @@ class Api:
 
     The official client carries the requests (TLS, proxies, connection pool); bodies stay raw
     JSON, because its typed models cost twenty times as much as reading the JSON does.  Deadlines
-    are instants of `autoscaler.clock.monotonic`.  ``on_request`` is told of each request,
-    ``on_retry`` of each call that is tried again, both on the threads that send them.
+    are instants of `autoscaler.clock.monotonic`, and hold whatever the server does: a request is
+    sent on a thread of its own, and cut when it is given up.  ``on_request`` is told of each
+    request, ``on_retry`` of each call that is tried again, both on the threads that ask for them.
     """
 
     def __init__(
@@ -55,6 +66,8 @@ class Api:
         self.origin = origin
         """Where the configuration comes from, for messages."""
         self.patience = Patience(stop or threading.Event(), on_retry=on_retry)
+        # No stop: what is under way when the daemon is told to stop is seen through.
+        self._within = Deadline(_MOST_REQUESTS, name="kubernetes-request")
 
     def __enter__(self) -> Self:
         return self
@@ -120,21 +133,36 @@ class Api:
             return answer
         return other if isinstance(other, Failure) else send(other)
 
+    def said(self, text: str, limit: int) -> str:
+        """Return what the server said as one short line without our credentials."""
+        return self._credentials.hiding.said(text, limit)
+
+    def data(self, body: bytes) -> bytes:
+        """Return what the server sent to be read, without our credentials."""
+        return self._credentials.hiding.data(body)
+
     def _begin(self, url: str, timeout: float, access: Access) -> urllib3.HTTPResponse | Failure:
         began = clock.monotonic()
-        try:
+
+        def begin() -> urllib3.HTTPResponse | Received:
             response = self._send("GET", url, access, timeout)
             if 200 <= response.status <= 299:
-                self._tell("WATCH", response.status, began)
+                check_encoding(response)
                 return response
-            payload = _read(response, began + timeout)
+            return receive(response, began + timeout, self._credentials.hiding)
+
+        try:
+            answer = self._in_time(begin, timeout)
+        except Encoded as error:
+            self._tell("WATCH", None, began)
+            return self._fit(failures.malformed(self.server, str(error)))
         except failures.RAISED as error:
             self._tell("WATCH", None, began)
-            return failures.from_exception(error, self.server, timeout)
-        self._tell("WATCH", response.status, began)
-        return failures.from_answer(
-            response.status, response.headers, payload, server=self.server, origin=self.origin
-        )
+            return self._fit(failures.from_exception(error, self.server, timeout))
+        self._tell("WATCH", answer.status, began)
+        if isinstance(answer, Received):
+            return self._refused(answer)
+        return answer
 
     def _exchange(
         self,
@@ -148,16 +176,29 @@ class Api:
         if timeout < _SHORTEST_TIMEOUT:
             return failures.no_time(self.server)
         began = clock.monotonic()
-        try:
+        if content is not None:
+            content.until = began + timeout
+
+        def exchange() -> Received:
             response = self._send(method, url, access, timeout, content)
-            payload = _read(response, began + timeout)
+            return receive(response, began + timeout, self._credentials.hiding)
+
+        try:
+            answer = self._in_time(exchange, timeout)
         except failures.RAISED as error:
             if content is not None and content.withheld:
                 return failures.withheld(self.server)
             self._tell(method, None, began)
-            return failures.from_exception(error, self.server, timeout)
-        self._tell(method, response.status, began)
-        return self._interpret(response.status, response.headers, payload)
+            return self._fit(failures.from_exception(error, self.server, timeout))
+        self._tell(method, answer.status, began)
+        return self._interpret(answer)
+
+    def _in_time(self, work: Callable[[], T], timeout: float) -> T:
+        """Do the work of a request; raises one of RAISED as well where it takes too long."""
+        try:
+            return self._within.run(timeout + GRACE_SECONDS, work)
+        except Expired:
+            raise urllib3.exceptions.TimeoutError("the answer is not complete") from None
 
     def _tell(self, verb: str, status: int | None, began: float) -> None:
         self._on_request(verb, "" if status is None else str(status), clock.monotonic() - began)
@@ -181,26 +222,38 @@ class Api:
             body=content,
             timeout=urllib3.Timeout(total=timeout),
             preload_content=False,
+            decode_content=False,
         )
         return cast("urllib3.HTTPResponse", answer)
 
-    def _interpret(
-        self, status: int, headers: Mapping[str, str], payload: bytes
-    ) -> JsonObject | Failure:
-        if not 200 <= status <= 299:
-            return failures.from_answer(
-                status, headers, payload, server=self.server, origin=self.origin
-            )
+    def _interpret(self, answer: Received) -> JsonObject | Failure:
+        if not 200 <= answer.status <= 299:
+            return self._refused(answer)
+        if answer.too_large:
+            return failures.too_large(self.server, answer.unread)
+        if answer.unread:
+            return self._fit(failures.malformed(self.server, answer.unread))
+        return self._document(answer)
+
+    def _document(self, answer: Received) -> JsonObject | Failure:
         try:
-            document = json.loads(payload)
+            document = parse(answer.payload, MOST_MEMORY)
+        except TooMuch as error:
+            return failures.too_large(self.server, str(error))
         except (ValueError, RecursionError):
-            kind = headers.get("Content-Type", "no Content-Type")
-            return failures.malformed(
-                self.server, f"something that is not JSON ({kind}, {len(payload)} bytes)"
-            )
+            kind = answer.headers.get("Content-Type", "no Content-Type")
+            what = f"something that is not JSON ({kind}, {len(answer.payload)} bytes)"
+            return self._fit(failures.malformed(self.server, what))
         if not isinstance(document, dict):
             return failures.malformed(self.server, "JSON that is not an object")
         return cast("JsonObject", document)
+
+    def _refused(self, answer: Received) -> Failure:
+        return self._fit(failures.from_answer(answer, server=self.server, origin=self.origin))
+
+    def _fit(self, failure: Failure) -> Failure:
+        """Make a failure fit to be shown and kept."""
+        return replace(failure, message=self.said(failure.message, _LONGEST_MESSAGE))
 
 
 class _Content:
@@ -213,12 +266,16 @@ class _Content:
         self._may_send = may_send
         self.headers = {"Content-Type": content_type, "Content-Length": str(len(self._payload))}
         self.withheld = False
+        self.until = math.inf
+        """When the request is given up: a connection may come about later."""
 
     def __iter__(self) -> Iterator[bytes]:
         if not self._may_send():
             self.withheld = True
             # The pool closes the connection after it, as after any OSError.
             raise InterruptedError("the body may not be sent any more")
+        if clock.monotonic() >= self.until:
+            raise TimeoutError("nobody waits for the answer any more")
         yield self._payload
 
 
@@ -227,26 +284,6 @@ def _headers(authorization: str | None) -> dict[str, str]:
     if authorization is not None:
         headers["Authorization"] = authorization
     return headers
-
-
-def _read(response: urllib3.HTTPResponse, until: float) -> bytes:
-    """Read the body before an instant, however slowly it drips.
-
-    The client's timeout limits each wait for the socket, not the whole answer.
-    """
-    chunks: list[bytes] = []
-    while True:
-        left = until - clock.monotonic()
-        if left < _SHORTEST_TIMEOUT:
-            response.close()
-            raise urllib3.exceptions.TimeoutError("the answer is not complete")
-        socket = response.connection.sock if response.connection is not None else None
-        if socket is not None:
-            socket.settimeout(left)
-        chunk = response.read1()
-        if not chunk:
-            return b"".join(chunks)
-        chunks.append(chunk)
 
 
 def _without_credentials(url: str) -> str:

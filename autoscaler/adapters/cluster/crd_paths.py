@@ -10,6 +10,7 @@ from autoscaler.adapters.cluster.kinds import ScalableResource
 from autoscaler.adapters.cluster.workload_scales import make_scale
 from autoscaler.core.observation import Scale
 
+_LONGEST_PATH = 200
 _PATH = re.compile(r"(?:\.[A-Za-z0-9_$-]+)+")
 
 
@@ -71,7 +72,8 @@ def read_paths(api: Api, resource: ScalableResource, deadline: float) -> ScalePa
         return malformed(api.server, f"a definition of {name} without the paths of its scale")
     for path in filter(None, paths):
         if not _PATH.fullmatch(path):
-            message = f"the definition of {name} has a path that cannot be followed: {path}"
+            shown = api.said(str(path), _LONGEST_PATH)
+            message = f"the definition of {name} has a path that cannot be followed: {shown}"
             return Failure(message, status=404)
     return ScalePaths(*(tuple(path.split(".")[1:]) for path in paths))
 

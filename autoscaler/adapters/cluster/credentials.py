@@ -1,18 +1,23 @@
 """Who we are to the API server, read again as its source rotates."""
 
+import base64
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from kubernetes.client import ApiClient, Configuration
+from urllib3.poolmanager import pool_classes_by_scheme
 
 from autoscaler import clock
 from autoscaler.adapters.cluster.client_log import quiet_client
 from autoscaler.adapters.cluster.failures import Failure
 from autoscaler.file_contents import MOST_OF_A_SECRET, MOST_OF_CREDENTIALS, read_bytes
+from autoscaler.transport.redaction import Hiding, credentials_of
+from autoscaler.transport.sockets import POOLS
 
 _FRESH_SECONDS = 1.0
 _PLUGIN_FRESH_SECONDS = 10.0
@@ -61,8 +66,10 @@ class Credentials:
         self._origin = origin
         self._takes_long = takes_long
         self._busy = threading.Lock()
-        self._client = ApiClient(configuration)
+        self._client = _client(configuration)
         self._connecting = _connecting(configuration)
+        self.hiding = Hiding(_fixed_secrets(configuration))
+        """Hides what requests were sent with."""
         self._reload_from = float("-inf")
         self._known: Access | Failure = Failure(f"the credentials of {origin} are not read yet")
         self._fresh_until = float("-inf")
@@ -138,13 +145,14 @@ class Credentials:
         if connecting != self._connecting:
             self._connecting = connecting
             self.close()
-            self._client = ApiClient(configuration)
+            self._client = _client(configuration)
         self._take(self._authorization())
 
     def _take(self, authorization: str | Failure | None) -> None:
         if isinstance(authorization, Failure):
             self._known = authorization
         else:
+            self.hiding.take(authorization)
             self._known = Access(authorization, self._client)
         fresh = _PLUGIN_FRESH_SECONDS if self._takes_long else _FRESH_SECONDS
         self._fresh_until = clock.monotonic() + fresh
@@ -186,6 +194,29 @@ class Credentials:
     @property
     def _last(self) -> str | None:
         return self._known.authorization if isinstance(self._known, Access) else None
+
+
+def _client(configuration: Configuration) -> ApiClient:
+    """Return the official client, over connections that can be cut."""
+    client = ApiClient(configuration)
+    manager = client.rest_client.pool_manager
+    if manager.pool_classes_by_scheme is pool_classes_by_scheme:  # SOCKS has its own
+        manager.pool_classes_by_scheme = POOLS
+    return client
+
+
+def _fixed_secrets(configuration: Configuration) -> tuple[str, ...]:
+    """Return the users and passwords of URLs, which no file or plugin replaces."""
+    secrets: list[str] = []
+    for value in (configuration.proxy_headers or {}).values():
+        secrets += credentials_of(value)
+    for url in (configuration.host, configuration.proxy):
+        parts = urlsplit(url or "")
+        if parts.password:
+            pair = f"{unquote(parts.username or '')}:{unquote(parts.password)}"
+            encoded = base64.b64encode(pair.encode()).decode()
+            secrets += credentials_of(f"Basic {encoded}")
+    return tuple(secrets)
 
 
 def _connecting(configuration: Configuration) -> tuple[object, ...]:

@@ -1,28 +1,34 @@
 """Why a request gave no answer, as a sentence for the operator.
 
 The API server's own words (`Status.message`) are kept: they name the user, the verb and the
-resource.  No header reaches a message, so no credential does.
+resource.  `Api` hides our credentials in them, which careless servers repeat.
 """
 
-import json
 import ssl
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 
 import urllib3
 
 from autoscaler import clock
+from autoscaler.adapters.cluster.received import Received
+from autoscaler.core.printable import printable
+from autoscaler.transport.parsing import TooMuch, parse
 
 JsonObject = dict[str, object]
 """A JSON object as the API server sent it."""
 
-RAISED = (urllib3.exceptions.HTTPError, ValueError, OSError)
-"""What the client raises for a request that fails, and for one that it cannot make at all."""
+RAISED = (urllib3.exceptions.HTTPError, ValueError, OSError, RuntimeError)
+"""What the client raises for a request that fails, and for one that it cannot make at all, such as
+for a shortage of threads."""
 
 _TRANSIENT = frozenset({429, 500, 502, 503, 504})
 _NOT_CARRIED_OUT = frozenset({429})
 _LONGEST_EXCERPT = 200
+_LONGEST_WORDS = 1000
+_LONGEST_NAME = 253
+_MOST_MEMORY = 4 << 20
+"""For a Status, which is a sentence or two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,8 @@ class Failure:
     rejected: bool = False
     """Whether credentials or certificates, ours or the server's, were not accepted or are gone,
     so that reading them anew may help."""
+    too_large: bool = False
+    """Whether the answer was larger than we take; a smaller part of a list may be asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +69,12 @@ class _Status:
     cause: str = ""
 
 
-def from_answer(
-    status: int, headers: Mapping[str, str], payload: bytes, *, server: str, origin: str
-) -> Failure:
+def from_answer(answer: Received, *, server: str, origin: str) -> Failure:
     """Describe an answer that is no success.  ``origin`` says where the credentials come from."""
-    body = _status_of(payload)
+    status, headers = answer.status, answer.headers
+    body = _status_of(answer.payload)
     return Failure(
-        message=_sentence(status, body.reason, _words(body, headers, payload), server, origin),
+        message=_sentence(status, body.reason, _words(body, answer), server, origin),
         status=status,
         rejected=status == 401,
         reason=body.reason,
@@ -87,35 +94,38 @@ def _sentence(status: int, reason: str, words: str, server: str, origin: str) ->
     return f"the API server {server} answered {status}{f' ({reason})' if reason else ''}: {words}"
 
 
-def _words(body: _Status, headers: Mapping[str, str], payload: bytes) -> str:
+def _words(body: _Status, answer: Received) -> str:
     if body.message:
         return body.message
-    kind = headers.get("Content-Type", "").partition(";")[0].strip() or "no Content-Type"
+    payload = answer.payload
+    kind = answer.headers.get("Content-Type", "").partition(";")[0].strip() or "no Content-Type"
+    kind = printable(kind, _LONGEST_EXCERPT)
     if kind == "text/plain" and payload.strip():
-        return payload.decode(errors="replace").strip()[:_LONGEST_EXCERPT]
-    return f"no Status in it ({kind}, {len(payload)} bytes); is there a proxy in between?"
+        return printable(payload.decode(errors="replace"), _LONGEST_EXCERPT)
+    size = answer.unread or f"{len(payload)} bytes"
+    return f"no Status in it ({kind}, {size}); is there a proxy in between?"
 
 
 def _status_of(payload: bytes) -> _Status:
     try:
-        body = json.loads(payload)
-    except (ValueError, RecursionError):
+        body = parse(payload, _MOST_MEMORY)
+    except (TooMuch, ValueError, RecursionError):
         return _Status()
     if not isinstance(body, dict) or body.get("kind") != "Status":
         return _Status()
     details = body.get("details")
     causes = details.get("causes") if isinstance(details, dict) else None
     return _Status(
-        _text(body, "message"),
+        _text(body, "message", _LONGEST_WORDS),
         _text(body, "reason"),
         _text(details, "name"),
         _text(causes[0], "reason") if isinstance(causes, list) and causes else "",
     )
 
 
-def _text(mapping: object, key: str) -> str:
+def _text(mapping: object, key: str, limit: int = _LONGEST_NAME) -> str:
     value = mapping.get(key) if isinstance(mapping, dict) else None
-    return value if isinstance(value, str) else ""
+    return printable(value, limit) if isinstance(value, str) else ""
 
 
 def _retry_after(header: str | None) -> float | None:
@@ -132,9 +142,15 @@ def _retry_after(header: str | None) -> float | None:
 
 def malformed(server: str, what: str) -> Failure:
     """Describe a success whose content cannot be read; the server did carry the request out."""
+    what = printable(what, _LONGEST_WORDS)
     return Failure(
         f"the API server {server} sent {what}", status=200, transient=True, uncertain=True
     )
+
+
+def too_large(server: str, what: str) -> Failure:
+    """Describe a success that was not taken in; asked for again it would be as large."""
+    return replace(malformed(server, what), transient=False, too_large=True)
 
 
 def no_time(server: str) -> Failure:

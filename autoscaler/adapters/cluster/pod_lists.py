@@ -6,11 +6,13 @@ from urllib.parse import quote
 from autoscaler.adapters.cluster.api import Api
 from autoscaler.adapters.cluster.failures import Failure, malformed
 from autoscaler.adapters.cluster.pods import MALFORMED, PodJson, PodReader
+from autoscaler.adapters.cluster.watch_requests import PAGE_SHRINKS
 from autoscaler.core.observation import Pod, Unavailable
 
 _PAGE = 500
 """As the API's own clients page."""
 _GONE = 410
+_LONGEST = 200
 
 _ListMetadataJson = TypedDict("_ListMetadataJson", {"continue": str}, total=False)
 
@@ -42,9 +44,13 @@ class Pods:
         self, namespace: str, selector: str, deadline: float
     ) -> tuple[list[Pod], str] | Failure:
         pods: list[Pod] = []
-        query = {"labelSelector": selector, "limit": str(self._page_size)}
+        limit = self._page_size
+        query = {"labelSelector": selector}
         while True:
-            page = self._page(namespace, query, deadline, into=pods)
+            page = self._page(namespace, query | {"limit": str(limit)}, deadline, into=pods)
+            if isinstance(page, Failure) and page.too_large and limit > 1:
+                limit = max(1, limit // PAGE_SHRINKS)
+                continue
             if isinstance(page, Failure) or not page[1]:
                 return page
             query["continue"] = page[1]
@@ -61,4 +67,7 @@ class Pods:
             into.extend(map(self._reader.read, page["items"]))
             return into, page["metadata"].get("continue", "")
         except MALFORMED as error:
-            return malformed(self._api.server, f"a list of pods that cannot be read: {error}")
+            return malformed(
+                self._api.server,
+                self._api.said(f"a list of pods that cannot be read: {error}", _LONGEST),
+            )

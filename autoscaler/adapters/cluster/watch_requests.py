@@ -1,24 +1,34 @@
 """The two requests of a watch: a list in pages, and the events after it."""
 
-import json
 import random
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypedDict, cast
 
 import urllib3
 
 from autoscaler import clock
 from autoscaler.adapters.cluster.api import Api
-from autoscaler.adapters.cluster.failures import Failure, JsonObject, from_exception, malformed
+from autoscaler.adapters.cluster.failures import (
+    RAISED,
+    Failure,
+    JsonObject,
+    from_exception,
+    malformed,
+)
 from autoscaler.adapters.cluster.mirrors import Mirror, Pace
 from autoscaler.adapters.cluster.pods import MALFORMED
-from autoscaler.adapters.cluster.streams import Stream
+from autoscaler.adapters.cluster.received import MOST_MEMORY
+from autoscaler.adapters.cluster.streams import LineTooLong, Stream
+from autoscaler.transport.parsing import TooMuch, parse
 
 _PAGE_SECONDS = 60.0
+PAGE_SHRINKS = 4
+"""A page that is too large is asked for again with so many times fewer objects."""
 _WORKED_SECONDS = 1.0
 """A watch that lasted this long without an error worked."""
+_LONGEST_MESSAGE, _LONGEST_CAUSE = 1000, 200
 _RESUMABLE = frozenset({429, 500, 502, 503, 504})
 _EVENTS = frozenset({"ADDED", "MODIFIED", "DELETED", "BOOKMARK"})
 
@@ -95,11 +105,15 @@ class WatchRequests:
     def list_all(self, path: str) -> str | Failure | None:
         """Fill the mirror; return the list's resourceVersion, None when ended."""
         self._mirror.begin()
-        query = {"limit": str(self._pace.page)}
+        limit = self._pace.page
+        query: dict[str, str] = {}
         while not self._ended:
-            page = self._page(path, query)
+            page = self._page(path, query | {"limit": str(limit)})
             if isinstance(page, Failure):
-                return page
+                if not page.too_large or limit == 1:
+                    return page
+                limit = max(1, limit // PAGE_SHRINKS)
+                continue
             if not page.get("continue"):
                 self._mirror.commit(page["resourceVersion"])
                 return page["resourceVersion"]
@@ -170,21 +184,27 @@ class WatchRequests:
             course.failure = Failure(
                 f"the API server {self._api.server} was silent for {silence:.0f} s"
             )
-        except urllib3.exceptions.HTTPError as error:
+        except LineTooLong as error:
             course.heard = clock.monotonic()
-            course.failure = from_exception(error, self._api.server, 0.0)
+            course.version = None
+            course.failure = malformed(self._api.server, f"{error} in a watch")
+        except RAISED as error:
+            course.heard = clock.monotonic()
+            failure = from_exception(error, self._api.server, 0.0)
+            message = self._api.said(failure.message, _LONGEST_MESSAGE)
+            course.failure = replace(failure, message=message)
 
     def _take(self, line: bytes, course: Course) -> Failure | None:
         try:
-            event = cast("_EventJson", json.loads(line))
+            event = cast("_EventJson", parse(self._api.data(line), MOST_MEMORY))
             kind, obj = event["type"], event["object"]
             if kind == "ERROR":
-                return _error(cast("_StatusJson", obj), course)
+                return self._error(cast("_StatusJson", obj), course)
             version = cast("_ObjectJson", obj)["metadata"]["resourceVersion"]
             if kind not in _EVENTS or not version:
                 raise ValueError(f"type {kind}, resourceVersion {version}")
             self._mirror.apply(kind, obj, version)
-        except MALFORMED as error:
+        except (TooMuch, *MALFORMED) as error:
             course.version = None
             return self._unreadable("watch event", error)
         course.version = version
@@ -192,14 +212,16 @@ class WatchRequests:
         return None
 
     def _unreadable(self, what: str, error: Exception) -> Failure:
-        cause = f"{type(error).__name__}: {error}"
+        cause = self._api.said(f"{type(error).__name__}: {error}", _LONGEST_CAUSE)
         return malformed(self._api.server, f"a {what} that cannot be read ({cause})")
 
-
-def _error(status: _StatusJson, course: Course) -> Failure:
-    """Read the ERROR event that ends a watch; only what is transient lets it be resumed."""
-    code = status.get("code", 0)
-    if code not in _RESUMABLE:
-        course.version = None
-    message = status.get("message", "an error without a message")
-    return Failure(message, status=code or 500, reason=status.get("reason", ""), transient=True)
+    def _error(self, status: _StatusJson, course: Course) -> Failure:
+        """Read the ERROR event that ends a watch; only what is transient lets it be resumed."""
+        code = status.get("code", 0)
+        if code not in _RESUMABLE:
+            course.version = None
+        message = self._api.said(
+            str(status.get("message", "an error without a message")), _LONGEST_MESSAGE
+        )
+        reason = self._api.said(str(status.get("reason", "")), _LONGEST_CAUSE)
+        return Failure(message, status=code or 500, reason=reason, transient=True)

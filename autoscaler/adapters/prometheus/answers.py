@@ -4,16 +4,23 @@ Format: https://prometheus.io/docs/prometheus/latest/querying/api/#instant-queri
 """
 
 import json
+from collections.abc import Callable
 from typing import TypedDict, cast
 
 from autoscaler.adapters.prometheus.failures import QueryError
-from autoscaler.adapters.prometheus.refusals import one_line, prometheus_error
+from autoscaler.adapters.prometheus.refusals import LONGEST_TEXT, prometheus_error
 from autoscaler.core.series import Answer, Series
+from autoscaler.transport.parsing import memory_of
+from autoscaler.transport.redaction import Hiding
 
 # Prometheus 2.48 to 2.53 sent its infos ("metric might not be a counter") among the warnings.
 _INFO = "PromQL info:"
 
 _TEXT = frozenset({str})
+_LONGEST_START = 60
+_LONGEST_TYPE = 40
+_MOST_WARNINGS = 20
+"""More say no more."""
 _LATEST = 253_402_300_799.0
 """The end of the year 9999: Prometheus' own clock is the source of every time."""
 
@@ -26,21 +33,27 @@ class _Element(TypedDict, total=False):
     histogram: object
 
 
-def document_of(subject: str, body: bytes) -> dict[str, object]:
-    """Parse the body of an answer with status 200; raises QueryError if it is no success."""
+def document_of(
+    subject: str, body: bytes, hiding: Hiding, admit: Callable[[int], object] = lambda _: None
+) -> dict[str, object]:
+    """Parse the body of an answer with status 200; raises QueryError if it is no success.
+
+    ``admit`` is told before how many bytes that takes at most, and may raise.
+    """
     try:
+        admit(memory_of(body))
         document = json.loads(body)
     except (ValueError, RecursionError):
-        raise _unreadable(subject, body) from None
+        raise _unreadable(subject, body, hiding) from None
     if not isinstance(document, dict):
         raise _misshapen(subject, "the JSON is no object")
     if document.get("status") == "error":
-        error_type, text = prometheus_error(body)
+        error_type, text = prometheus_error(hiding.refusal(body), hiding)
         raise QueryError(f"Prometheus refused the query ({error_type}): {text}")
     return document
 
 
-def answer_of(subject: str, document: dict[str, object]) -> Answer:
+def answer_of(subject: str, document: dict[str, object], hiding: Hiding) -> Answer:
     """Convert a whole answer; raises QueryError for what is no vector or scalar of floats.
 
     Values of NaN and infinity stay as they are, in their order, but a time of that kind is
@@ -52,7 +65,11 @@ def answer_of(subject: str, document: dict[str, object]) -> Answer:
         raise _misshapen(subject, "data.resultType is missing")
     kind, result = data["resultType"], data.get("result")
     if kind not in {"vector", "scalar"}:
-        article = "an unknown type" if not isinstance(kind, str) else f"a {one_line(kind, 40)}"
+        article = (
+            "an unknown type"
+            if not isinstance(kind, str)
+            else f"a {hiding.said(kind, _LONGEST_TYPE)}"
+        )
         raise QueryError(
             f"the query returns {article}; a query must return an instant vector or a scalar"
         )
@@ -63,7 +80,7 @@ def answer_of(subject: str, document: dict[str, object]) -> Answer:
             series = [_series(element) for element in cast("list[_Element]", result)]
     except (TypeError, ValueError, KeyError, AttributeError, OverflowError):
         raise _misshapen(subject, f"the result is no {kind} of floats") from None
-    warnings = _warnings(subject, document.get("warnings"))
+    warnings = _warnings(subject, document.get("warnings"), hiding)
     if document.get("isPartial") is True:
         # VictoriaMetrics' cluster warns so, and by default answers although a store is away.
         warnings += ("isPartial is true",)
@@ -95,12 +112,13 @@ def _sample(labels: object, sample: object) -> Series:
     return Series(labels, float(value), seconds)
 
 
-def _warnings(subject: str, warnings: object) -> tuple[str, ...]:
+def _warnings(subject: str, warnings: object, hiding: Hiding) -> tuple[str, ...]:
     if warnings is None:
         return ()
     if not isinstance(warnings, list):
         raise _misshapen(subject, "warnings is no list")
-    return tuple(one_line(str(text), 1000) for text in warnings if not _is_info(text))
+    serious = [text for text in warnings if not _is_info(text)]
+    return tuple(hiding.said(str(text), LONGEST_TEXT) for text in serious[:_MOST_WARNINGS])
 
 
 def _is_info(text: object) -> bool:
@@ -111,8 +129,8 @@ def _misshapen(subject: str, detail: str) -> QueryError:
     return QueryError(f"{subject} sent an answer that is not Prometheus' format: {detail}")
 
 
-def _unreadable(subject: str, body: bytes) -> QueryError:
-    text = body.strip()
+def _unreadable(subject: str, body: bytes, hiding: Hiding) -> QueryError:
+    text = hiding.refusal(body).strip()
     if text.startswith(b"{") and not text.endswith(b"}"):
         # Something on the way cut it; the whole may arrive next time.
         return QueryError(
@@ -120,5 +138,5 @@ def _unreadable(subject: str, body: bytes) -> QueryError:
         )
     if not text:
         return QueryError(f"{subject} sent an empty answer", transient=True)
-    start = one_line(text[:200].decode("utf-8", "replace"), 60)
+    start = hiding.said(text[:200].decode("utf-8", "replace"), _LONGEST_START)
     return QueryError(f"{subject} sent an answer that is no JSON, it starts: {start}")

@@ -11,10 +11,9 @@ from autoscaler.file_contents import MOST_OF_A_SECRET, read_bytes
 
 @dataclass(frozen=True)
 class Credentials:
-    """The Authorization header of one request, and the texts that no message may show."""
+    """The Authorization header of one request."""
 
     authorization: str | None
-    secrets: tuple[str, ...]
 
     def __repr__(self) -> str:
         return f"Credentials(<{'none' if self.authorization is None else 'hidden'}>)"
@@ -24,16 +23,15 @@ def read_credentials(options: PrometheusOptions) -> Credentials:
     """Read the secret files; raises QueryError that names a file which gives no secret."""
     if options.bearer_token_file:
         token = read_secret("bearer token", options.bearer_token_file)
-        return Credentials(f"Bearer {token}", (token, *options.fixed_secrets))
+        return Credentials(f"Bearer {token}")
     if options.basic_auth_username or options.basic_auth_password_file:
         password = ""
         if options.basic_auth_password_file:
             password = read_secret("password", options.basic_auth_password_file)
         pair = f"{options.basic_auth_username or ''}:{password}".encode()
         encoded = base64.b64encode(pair).decode("ascii")
-        hidden = (encoded, password) if password else (encoded,)
-        return Credentials(f"Basic {encoded}", (*hidden, *options.fixed_secrets))
-    return Credentials(None, options.fixed_secrets)
+        return Credentials(f"Basic {encoded}")
+    return Credentials(None)
 
 
 def read_secret(what: str, path: str) -> str:
@@ -49,17 +47,3 @@ def read_secret(what: str, path: str) -> str:
     if not secret.isprintable() or (what == "bearer token" and not secret.isascii()):
         raise QueryError(f"the {what} file {path} holds characters that no {what} may have")
     return secret
-
-
-def redact(text: str, secrets: tuple[str, ...]) -> str:
-    """Return a text without the secrets, which a server may have echoed."""
-    for secret in sorted(secrets, key=len, reverse=True):
-        text = text.replace(secret, "<hidden>")
-    return text
-
-
-def redact_body(body: bytes, secrets: tuple[str, ...]) -> bytes:
-    """Return a body without the secrets: before any of it is cut, and half a secret with it."""
-    for secret in sorted(secrets, key=len, reverse=True):
-        body = body.replace(secret.encode(), b"<hidden>")
-    return body

@@ -3,7 +3,9 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import quote_plus, urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from autoscaler.transport.redaction import credentials_of
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _FIELD_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
@@ -69,10 +71,11 @@ class PrometheusOptions:
     def fixed_secrets(self) -> tuple[str, ...]:
         """Values that no message may repeat, apart from what the secret files hold."""
         parts = urlsplit(self.url)
-        values = [parts.username or "", parts.password or "", *self.headers.values()]
-        parameters = [value for several in self.query_parameters.values() for value in several]
-        # A page may repeat the URL.
-        values += [*parameters, *(quote_plus(value, errors="replace") for value in parameters)]
+        values = [unquote(part) for part in (parts.username, parts.password) if part]
+        for name, value in self.headers.items():
+            own = credentials_of(value) if name.lower().endswith("authorization") else ()
+            values += [value, *own]
+        values += [value for several in self.query_parameters.values() for value in several]
         return tuple(value for value in values if len(value) >= _SHORTEST_SECRET)
 
 

@@ -1,29 +1,26 @@
 """Reads metrics: one query, several tries, one answer or one sentence why there is none."""
 
-import dataclasses
 import threading
 from collections.abc import Callable
 
 from autoscaler.adapters.prometheus.answers import answer_of
-from autoscaler.adapters.prometheus.credentials import read_credentials, redact
+from autoscaler.adapters.prometheus.credentials import read_credentials
 from autoscaler.adapters.prometheus.failures import QueryError, too_slow
+from autoscaler.adapters.prometheus.memory import KEPT_PART, PROCESS, AnswerMemory
 from autoscaler.adapters.prometheus.options import PrometheusOptions
 from autoscaler.adapters.prometheus.session import OnRequest, QuerySession, ask
-from autoscaler.adapters.prometheus.sockets import InHand
 from autoscaler.adapters.prometheus.tls import POOL_SIZE, ConnectionPools
-from autoscaler.adapters.prometheus.tries import GRACE_SECONDS, Tries
-from autoscaler.adapters.prometheus.within import Deadline, Expired, Stopped
+from autoscaler.adapters.prometheus.tries import Tries
 from autoscaler.core.series import Answer, QueryFailure
-
-MOST_BYTES = 16 << 20
-"""Once parsed that takes up to thirteen times as much: the pod of config/kubernetes has 512 MiB."""
+from autoscaler.transport.redaction import Hiding
+from autoscaler.transport.within import GRACE_SECONDS, Deadline, Expired, Stopped
 
 
 class PrometheusReader:
     """Fits `autoscaler.app.ports.MetricsReader` with the HTTP API of a Prometheus.
 
     May be used by many threads at once.  ``stop`` ends every wait, that for an answer too; an
-    answer with more than ``most_bytes`` is refused.  The time of evaluation is the server's.
+    answer for which ``memory`` has no room is refused.  The time of evaluation is the server's.
     ``on_request`` is told of each request, ``on_retry`` of each that follows a failed one of the
     same query, both on the threads that send them.
     """
@@ -32,19 +29,20 @@ class PrometheusReader:
         self,
         options: PrometheusOptions,
         stop: threading.Event,
-        most_bytes: int = MOST_BYTES,
+        memory: AnswerMemory = PROCESS,
         *,
         on_request: OnRequest = lambda *_: None,
         on_retry: Callable[[], None] = lambda: None,
     ) -> None:
         self._options = options
         self._stop = stop
-        self._most_bytes = most_bytes
+        self._memory = memory
+        self._hiding = Hiding(options.fixed_secrets)
         self._on_request = on_request
         self._on_retry = on_retry
         self._subject = f"Prometheus at {options.shown_url}"
         self._pools = ConnectionPools(options)
-        self._deadline = Deadline(4 * POOL_SIZE, stop)
+        self._deadline = Deadline(4 * POOL_SIZE, stop, name="prometheus-query")
 
     def query(self, promql: str, deadline: float) -> Answer | QueryFailure:
         """Evaluate an instant query now; returns by ``deadline`` (of `clock.monotonic`).
@@ -70,36 +68,37 @@ class PrometheusReader:
         self._pools.close()
 
     def _attempt(self, promql: str, seconds: float) -> Answer:
-        in_hand = InHand()
-
         def work() -> Answer:
-            in_hand.begin()
             return self._exchange(promql, seconds)
 
         try:
             return self._deadline.run(seconds + GRACE_SECONDS, work)
         except Expired:
-            in_hand.cut()  # else its thread would be left behind for as long as a header drips
             raise too_slow(self._subject, seconds) from None
         except Stopped:
             raise QueryError(f"stopping: {self._subject} is not waited for") from None
 
     def _exchange(self, promql: str, seconds: float) -> Answer:
         credentials = read_credentials(self._options)
+        self._hiding.take(credentials.authorization)
         session = QuerySession(
             self._options,
             self._pools.current(),
             credentials,
+            self._hiding,
             seconds,
-            self._most_bytes,
+            self._memory,
             self._on_request,
         )
+        kept: Answer | None = None
         try:
-            answer = answer_of(self._subject, ask(self._options, session, promql))
-        except QueryError as error:
-            error.message = redact(error.message, credentials.secrets)
-            raise
-        if not answer.warnings:
-            return answer
-        hidden = tuple(redact(text, credentials.secrets) for text in answer.warnings)
-        return dataclasses.replace(answer, warnings=hidden)
+            document = ask(self._options, session, promql)
+            kept = answer_of(self._subject, document, self._hiding)
+            return kept
+        finally:
+            if session.room is not None:
+                if kept is None:
+                    session.room.close()
+                else:
+                    session.room.shrink(session.room.size // KEPT_PART)
+                    session.room.last_as_long_as(kept)

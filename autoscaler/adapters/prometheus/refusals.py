@@ -1,7 +1,6 @@
 """HTTP answers that are no success, as sentences with the server's own words."""
 
 import email.utils
-import json
 import re
 from collections.abc import Mapping
 from http.client import responses
@@ -9,45 +8,52 @@ from http.client import responses
 from autoscaler import clock
 from autoscaler.adapters.prometheus.failures import QueryError
 from autoscaler.adapters.prometheus.options import without_secrets
+from autoscaler.transport.parsing import TooMuch, parse
+from autoscaler.transport.redaction import Hiding
 
 # https://prometheus.io/docs/prometheus/latest/querying/api/#format-overview and the error types
 # of Prometheus' web/api/v1: those that speak of the moment rather than of the query.
 _TRANSIENT_TYPES = frozenset({"timeout", "canceled", "unavailable"})
 _TRANSIENT_STATUSES = frozenset({408, 429, 502, 503, 504})
-_LONGEST_PROMETHEUS_TEXT = 1000
+LONGEST_TEXT = 1000
+"""Of Prometheus' own words."""
+_LONGEST_TYPE = 40
+_MOST_MEMORY = 4 << 20
+"""For an error, which is a sentence or two."""
 _LONGEST_FOREIGN_TEXT = 160
+_LONGEST_PAGE = 8192
+"""The expressions below may cost the square of it."""
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 _UNSEEN = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.IGNORECASE | re.DOTALL)
 
 
-def refusal(subject: str, status: int, headers: Mapping[str, str], body: bytes) -> QueryError:
+def refusal(
+    subject: str, status: int, headers: Mapping[str, str], body: bytes, hiding: Hiding
+) -> QueryError:
     """Return the failure that an answer with a status other than 200 stands for."""
     if 300 <= status < 400:
-        return _redirect(subject, status, headers)
-    error_type, text = prometheus_error(body)
+        return _redirect(subject, status, headers, hiding)
+    error_type, text = prometheus_error(body, hiding)
     return QueryError(
-        _sentence(subject, status, error_type, text or _foreign_text(body)),
+        _sentence(subject, status, error_type, text or _foreign_text(body, hiding)),
         transient=status in _TRANSIENT_STATUSES or error_type in _TRANSIENT_TYPES,
         retry_after=_retry_after(headers.get("Retry-After", "")),
     )
 
 
-def prometheus_error(body: bytes) -> tuple[str, str]:
+def prometheus_error(body: bytes, hiding: Hiding) -> tuple[str, str]:
     """Return `errorType` and `error` of Prometheus' own error format; empty for anything else."""
     try:
-        document = json.loads(body)
-    except (ValueError, RecursionError):
+        document = parse(body, _MOST_MEMORY)
+    except (TooMuch, ValueError, RecursionError):
         return "", ""
     if not isinstance(document, dict) or document.get("status") != "error":
         return "", ""
-    text = str(document.get("error", "no reason given"))
-    return str(document.get("errorType", "unknown")), one_line(text, _LONGEST_PROMETHEUS_TEXT)
-
-
-def one_line(text: str, longest: int) -> str:
-    """Return a text without line breaks and control characters, cut to a length."""
-    text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+    error_type, text = document.get("errorType", "unknown"), document.get("error")
+    return (
+        hiding.said(str(error_type), _LONGEST_TYPE),
+        hiding.said(str(text or "no reason given"), LONGEST_TEXT),
+    )
 
 
 def _sentence(subject: str, status: int, error_type: str, text: str) -> str:
@@ -69,22 +75,22 @@ def _sentence(subject: str, status: int, error_type: str, text: str) -> str:
     return f"{start}: {text}" if text else start
 
 
-def _redirect(subject: str, status: int, headers: Mapping[str, str]) -> QueryError:
+def _redirect(subject: str, status: int, headers: Mapping[str, str], hiding: Hiding) -> QueryError:
     # Not followed: a client would turn the POST into a GET without the query, or carry the
     # credentials to another host; behind it there is mostly a login page.
     location = without_secrets(headers.get("Location", "")) or "nowhere"
     return QueryError(
-        f"{subject} redirects to {one_line(location, _LONGEST_FOREIGN_TEXT)} (HTTP {status}):"
+        f"{subject} redirects to {hiding.said(location, _LONGEST_FOREIGN_TEXT)} (HTTP {status}):"
         " redirects are not followed; the URL should name the final address"
     )
 
 
-def _foreign_text(body: bytes) -> str:
+def _foreign_text(body: bytes, hiding: Hiding) -> str:
     """Return the gist of an error page that is not Prometheus' own."""
-    text = body[:65_536].decode("utf-8", "replace")
+    text = body[:_LONGEST_PAGE].decode("utf-8", "replace")
     title = _TITLE.search(text)
     text = title.group(1) if title else _UNSEEN.sub(" ", text)
-    return one_line(text, _LONGEST_FOREIGN_TEXT)
+    return hiding.said(text, _LONGEST_FOREIGN_TEXT)
 
 
 def _retry_after(value: str) -> float:

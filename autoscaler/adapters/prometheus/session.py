@@ -19,14 +19,18 @@ from requests.utils import get_environ_proxies
 
 from autoscaler import clock
 from autoscaler.adapters.prometheus.answers import document_of
-from autoscaler.adapters.prometheus.credentials import Credentials, redact_body
-from autoscaler.adapters.prometheus.failures import QueryError, connection_failure, too_slow
+from autoscaler.adapters.prometheus.credentials import Credentials
+from autoscaler.adapters.prometheus.failures import QueryError, connection_failure
+from autoscaler.adapters.prometheus.memory import ROOM_EARLIER, ROOM_SHARE, AnswerMemory
 from autoscaler.adapters.prometheus.options import PrometheusOptions
 from autoscaler.adapters.prometheus.refusals import prometheus_error, refusal
+from autoscaler.transport.bodies import Encoded, TooLarge, read_body
+from autoscaler.transport.budget import Room
+from autoscaler.transport.redaction import Hiding
 
-# How every answer of Prometheus starts whose text no failure will quote.
-_SUCCESS = b'{"status":"success"'
-_CHUNK_BYTES = 65_536
+_ENCODING = "gzip"
+"""What Prometheus compresses with."""
+_LONGEST_ENCODING = 100
 _NO_RETRIES = urllib3.Retry(total=0)
 
 OnRequest = Callable[[str, float], None]
@@ -64,24 +68,30 @@ class QuerySession(requests.Session):
         options: PrometheusOptions,
         pool: BaseAdapter,
         credentials: Credentials,
+        hiding: Hiding,
         seconds: float,
-        most_bytes: int,
+        memory: AnswerMemory,
         on_request: OnRequest,
     ) -> None:
         super().__init__()
         self.trust_env = False
         self.verify = not options.insecure_skip_verify
         self.proxies = _proxies(options)
+        self.headers["Accept-Encoding"] = _ENCODING
         self.headers.update(options.headers)
         if credentials.authorization is not None:
             self.headers["Authorization"] = credentials.authorization
         self._options = options
-        self._secrets = credentials.secrets
+        self._hiding = hiding
         self._pool = pool
         self._seconds = seconds
         self._expires = clock.monotonic() + seconds
-        self._most_bytes = most_bytes
+        self._room_until = self._expires - min(ROOM_EARLIER, seconds * ROOM_SHARE)
+        self._memory = memory
         self._on_request = on_request
+        self._receiving: Room | None = None
+        self.room: Room | None = None
+        """What the answer takes, from when it is parsed; the caller gives it back."""
         self._subject = f"Prometheus at {options.shown_url}"
 
     def get_adapter(self, url: str) -> BaseAdapter:  # noqa: ARG002 - the signature of requests
@@ -122,14 +132,12 @@ class QuerySession(requests.Session):
             with super().send(request, **settings) as response:  # type: ignore[arg-type]  # as given
                 body = self._read(response.raw)
             ended = clock.monotonic()
-            if response.status_code != 200 or not body.startswith(_SUCCESS):
-                body = redact_body(body, self._secrets)
             # A login page with status 200 is no answer of Prometheus, and does not count as one.
             try:
-                document = document_of(self._subject, body) if response.status_code == 200 else {}
+                document = self._document(body) if response.status_code == 200 else {}
             except QueryError:
                 # Refused for what the query says, it was answered all the same.
-                status = "200" if prometheus_error(body)[0] else ""
+                status = "200" if prometheus_error(body, self._hiding)[0] else ""
                 raise
             status = str(response.status_code)
         except (
@@ -142,26 +150,33 @@ class QuerySession(requests.Session):
                 error, self._subject, self._options.host, self._seconds
             ) from None
         finally:
+            if self._receiving is not None:
+                self._receiving.close()
             self._on_request(status, min(ended, clock.monotonic()) - begun)
         if response.status_code != 200:
-            raise refusal(self._subject, response.status_code, response.headers, body)
+            body = self._hiding.refusal(body)
+            raise refusal(self._subject, response.status_code, response.headers, body, self._hiding)
         return WholeAnswer(document)
 
+    def _document(self, body: bytes) -> dict[str, object]:
+        body = self._hiding.data(body)
+        return document_of(self._subject, body, self._hiding, self._admit)
+
+    def _admit(self, memory: int) -> None:
+        self.room = self._memory.to_parse(memory, self._room_until)
+
     def _read(self, raw: urllib3.BaseHTTPResponse) -> bytes:
-        # read1 returns with what has come; read would wait for a whole chunk of a slow drip.
-        chunks: list[bytes] = []
-        size = 0
-        while chunk := raw.read1(_CHUNK_BYTES, decode_content=True):
-            chunks.append(chunk)
-            size += len(chunk)
-            if size > self._most_bytes:
-                raise QueryError(
-                    f"{self._subject} sent more than {self._most_bytes >> 20} MiB:"
-                    " the query should aggregate"
-                )
-            if clock.monotonic() >= self._expires:
-                raise too_slow(self._subject, self._seconds)
-        return b"".join(chunks)
+        def make_room(size: int) -> None:
+            self._receiving = self._receiving or self._memory.to_receive(size, self._room_until)
+
+        most = self._memory.most_bytes
+        try:
+            return read_body(raw, self._expires, most, encoding=_ENCODING, on_size=make_room)
+        except TooLarge as error:
+            raise QueryError(f"{self._subject} sent {error}: the query should aggregate") from None
+        except Encoded as error:
+            sent = self._hiding.said(str(error), _LONGEST_ENCODING)
+            raise QueryError(f"{self._subject} sent {sent}") from None
 
 
 def ask(options: PrometheusOptions, session: QuerySession, promql: str) -> dict[str, object]:

@@ -8,9 +8,8 @@ import tenacity
 from autoscaler import clock
 from autoscaler.adapters.prometheus.failures import QueryError
 from autoscaler.core.series import Answer
+from autoscaler.transport.within import GRACE_SECONDS
 
-# Between the time-out of a socket, which knows better what was slow, and ours.
-GRACE_SECONDS = 0.05
 # A try with less time than this would only fail as too slow.
 _SHORTEST_TRY_SECONDS = 0.2
 _FIRST_WAIT_SECONDS = 0.2

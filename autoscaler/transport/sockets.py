@@ -18,22 +18,37 @@ class InHand:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
+        self._over = False
 
     def begin(self) -> None:
         """Take in the requests that this thread sends from now on."""
         _current.request = self
 
+    def end(self) -> None:
+        """Take in no more."""
+        _current.request = None
+
     def takes(self, sock: socket.socket | None) -> None:
         """Take in the socket on which an answer is awaited; None once it is not ours any more."""
         with self._lock:
             self._socket = sock
+            if self._over:
+                self._end()
 
     def cut(self) -> None:
-        """End the request: its thread notices at once, however its header drips."""
-        with self._lock, suppress(OSError):
-            # TLS within the TLS of a proxy is no socket, but has one.
-            sock = getattr(self._socket, "socket", self._socket)
-            if sock is not None:
+        """End the request: its thread notices at once, however its header drips.
+
+        One that has no socket yet ends when it has.
+        """
+        with self._lock:
+            self._over = True
+            self._end()
+
+    def _end(self) -> None:
+        # TLS within the TLS of a proxy is no socket, but has one.
+        sock = getattr(self._socket, "socket", self._socket)
+        if sock is not None:
+            with suppress(OSError):
                 # Not by the TLS layer, which the other thread is in.
                 socket.socket.shutdown(sock, socket.SHUT_RDWR)
 

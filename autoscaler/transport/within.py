@@ -1,0 +1,140 @@
+"""A bound on time for work that cannot be interrupted."""
+
+import threading
+from collections.abc import Callable
+from functools import partial
+from queue import Empty, SimpleQueue
+from typing import Never, TypeVar
+
+from autoscaler import clock
+from autoscaler.transport.sockets import InHand
+
+T = TypeVar("T")
+
+GRACE_SECONDS = 0.05
+"""Between the time-out of a socket, which knows better what was slow, and the end of the work."""
+_SLICE_SECONDS = 0.2
+"""How soon a stop is noticed."""
+_IDLE_SECONDS = 0.5
+"""How long a thread waits for more work: to begin one for each of a thousand writes would double
+their cost."""
+
+_Inbox = SimpleQueue[Callable[[], None]]
+
+
+class Expired(Exception):  # noqa: N818 - an outcome, as queue.Empty
+    """The work is not done in time; its thread is left to end by itself."""
+
+
+class Stopped(Exception):  # noqa: N818 - as above
+    """The work is not waited for any more; its thread is left to end by itself."""
+
+
+class Deadline:
+    """Runs work on other threads, one at a time on each, and waits no longer than told.
+
+    No time-out of a socket covers the resolver (whose own patience is 5 s per server, try and
+    search domain), a header that comes byte by byte, or a `100 Continue` without end.  The socket
+    of a request that is not waited for any more is cut, so that its thread ends.  At most
+    ``most_threads`` exist at once, those counted that were left behind.  Once ``stop`` is set
+    nothing is waited for; without one all is.
+    """
+
+    def __init__(
+        self, most_threads: int, stop: threading.Event | None = None, *, name: str = "request"
+    ) -> None:
+        self._free = threading.BoundedSemaphore(most_threads)
+        self._stop = stop
+        self._name = name
+        self._lock = threading.Lock()
+        self._idle: list[_Inbox] = []
+
+    def run(self, seconds: float, work: Callable[[], T]) -> T:
+        """Return what the work returns, or raise what it raises.
+
+        Raises Expired after ``seconds``, Stopped soon after the stop.
+        """
+        until = clock.monotonic() + seconds
+        while not self._free.acquire(timeout=self._slice(until)):
+            """Every thread is at work."""
+        outcome: SimpleQueue[Callable[[], T]] = SimpleQueue()
+        in_hand = InHand()
+        try:
+            self._begin(partial(self._carry_out, work, outcome, in_hand))
+        except BaseException:  # such as a shortage of threads
+            self._free.release()
+            raise
+        try:
+            return self._wait_for(outcome, until)()
+        except (Expired, Stopped):
+            in_hand.cut()
+            raise
+        finally:
+            # What was raised holds this frame, and must not be held by it: see `Tries.run`.
+            del outcome
+
+    def _wait_for(self, outcome: SimpleQueue[Callable[[], T]], until: float) -> Callable[[], T]:
+        while True:
+            try:
+                return outcome.get(timeout=self._slice(until))
+            except Empty:
+                continue
+
+    def _begin(self, task: Callable[[], None]) -> None:
+        with self._lock:
+            inbox = self._idle.pop() if self._idle else None
+        if inbox is not None:
+            inbox.put(task)
+            return
+        inbox = SimpleQueue()
+        inbox.put(task)
+        threading.Thread(target=self._serve, args=(inbox,), name=self._name, daemon=True).start()
+
+    def _serve(self, inbox: _Inbox) -> None:
+        while True:
+            try:
+                task = inbox.get(timeout=_IDLE_SECONDS)
+            except Empty:
+                with self._lock:
+                    if inbox in self._idle:
+                        self._idle.remove(inbox)
+                        return
+                continue  # a task is on its way
+            task()
+            del task
+            # In this order there are never too many threads.
+            with self._lock:
+                self._idle.append(inbox)
+            self._free.release()
+
+    def _carry_out(
+        self, work: Callable[[], T], outcome: SimpleQueue[Callable[[], T]], in_hand: InHand
+    ) -> None:
+        in_hand.begin()
+        try:
+            outcome.put(partial(_give, work()))
+        except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
+            outcome.put(partial(_throw, error))
+        finally:
+            in_hand.end()
+
+    def _slice(self, until: float) -> float:
+        left = until - clock.monotonic()
+        if left <= 0:
+            raise Expired
+        if self._stop is None:
+            return left
+        if self._stop.is_set():
+            raise Stopped
+        return min(left, _SLICE_SECONDS)
+
+
+def _give(result: T) -> T:
+    return result
+
+
+def _throw(error: BaseException) -> Never:
+    try:
+        raise error
+    finally:
+        del error  # the frame is held by it

@@ -1,0 +1,109 @@
+"""How much memory answers may take together, and how much one takes."""
+
+import gc
+import json
+import threading
+import tracemalloc
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.transport.budget import Budget
+from autoscaler.transport.parsing import TooMuch, memory_of, parse
+from tests.controlplane.waiting import wait_until
+
+
+def at_once(budget: Budget, size: int) -> bool:
+    """Tell whether there is room now; it is given back."""
+    room = budget.reserve(size, clock.monotonic())
+    if room is not None:
+        room.close()
+    return room is not None
+
+
+def test_room_is_given_back_once() -> None:
+    """What was taken is missing until it is closed; closing it twice frees no more."""
+    budget = Budget(10)
+    room = budget.reserve(7, clock.monotonic())
+    assert room is not None
+    assert not at_once(budget, 4)
+    assert at_once(budget, 3)
+    room.close()
+    room.close()
+    assert at_once(budget, 10)
+    assert not at_once(budget, 11)
+
+
+def test_large_ones_leave_room_for_small_ones() -> None:
+    """However many large answers there are, a small one is not kept waiting."""
+    budget = Budget(10, small=1, kept_for_small=4)
+    assert budget.most == 6
+    large = budget.reserve(6, clock.monotonic())
+    assert large is not None
+    assert not at_once(budget, 2)
+    assert at_once(budget, 1)
+
+
+def test_who_waits_gets_what_is_freed() -> None:
+    """Room that is freed within the time is handed on."""
+    budget = Budget(10)
+    room = budget.reserve(10, clock.monotonic())
+    assert room is not None
+    timer = threading.Timer(0.1, room.close)
+    timer.start()
+    assert budget.reserve(10, clock.monotonic() + 20) is not None
+    timer.join()
+
+
+def test_room_lasts_as_long_as_what_it_is_for() -> None:
+    """An answer that is dropped frees its room, without a garbage collection."""
+
+    class Kept:
+        pass
+
+    budget, kept = Budget(10), Kept()
+    room = budget.reserve(10, clock.monotonic())
+    assert room is not None
+    room.last_as_long_as(kept)
+    gc.disable()
+    try:
+        assert not at_once(budget, 1)
+        del kept
+        wait_until("the room is free", lambda: at_once(budget, 10))
+    finally:
+        gc.enable()
+
+
+BODIES = {
+    "empty lists": "[" + ",".join(["[]"] * 50_000) + "]",
+    "lists of one": "[" + ",".join(["[0]"] * 50_000) + "]",
+    "lists in lists": "[" * 900 + "]" * 900,
+    "empty objects": "[" + ",".join(["{}"] * 50_000) + "]",
+    "objects of one": "[" + ",".join(['{"":0}'] * 50_000) + "]",
+    "one object": json.dumps({str(number): 0 for number in range(100_000)}),
+    "numbers": json.dumps(list(range(1000, 90_000)), separators=(",", ":")),
+    "strings": "[" + ",".join(['"ab"'] * 50_000) + "]",
+    "a wide text": json.dumps(["\u4e2d" + "a" * 100_000], ensure_ascii=False),
+    "the widest text": json.dumps(["\U0001f600" + "a" * 100_000], ensure_ascii=False),
+    "an accent": json.dumps(["\u00e4" + "a" * 100_000], ensure_ascii=False),
+    "wide escapes": json.dumps(["\u4e2d" + "a" * 1000] * 99),
+    "widest escapes": json.dumps(["\U0001f600" + "a" * 1000] * 99),
+    "escapes": json.dumps(["\u00e4" + "a" * 1000] * 99),
+}
+
+
+@pytest.mark.parametrize("what", BODIES)
+def test_the_memory_of_a_document_is_known_before(what: str) -> None:
+    """What parsing takes, the text included, is no more than was said, whatever the shape."""
+    body = BODIES[what].encode()
+    said = memory_of(body)
+    tracemalloc.start()
+    try:
+        document = parse(body, said)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert document
+    assert peak <= said * 1.05
+    with pytest.raises(TooMuch):
+        parse(body, said - 1)
