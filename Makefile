@@ -5,6 +5,10 @@ VENV := .venv
 usable = $(shell $(1) -c 'import sys; print("$(1)" if sys.version_info >= (3, 11) else "")' 2>/dev/null)
 PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11 python3.14,$(call usable,$(name))))
 BIN := $(VENV)/bin
+# Much of the tests' time is spent waiting for servers, of which each worker has its own. The tests
+# of a file stay together, since they share more. The files begin in their order: those that last
+# long have few tests, and pytest-xdist would leave them to the end.
+WORKERS ?= --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 
 .PHONY: demo test pytest check fix lock clean
 
@@ -18,7 +22,7 @@ test: check pytest
 
 pytest: $(VENV)/.dev
 	@scripts/require.sh prometheus rabbitmq-server openssl systemd
-	$(BIN)/python -m pytest $(PYTEST_FLAGS)
+	$(BIN)/python -m pytest $(WORKERS) $(PYTEST_FLAGS)
 
 ## check: lint, format, types, import floors, lock files
 check: $(VENV)/.dev

@@ -86,8 +86,8 @@ def test_an_error_of_a_call_belongs_to_its_future() -> None:
 def test_more_urgent_calls_overtake_while_the_pace_holds_all_back() -> None:
     """The burst is spent; of what waits for a turn the most urgent goes first."""
     order: list[int] = []
-    writes = UrgentFirst("call", at_once=2, stop=threading.Event(), per_second=0.4)
-    futures = [writes.submit((0, 0.0), "shop", lambda: None) for _ in range(4)]
+    writes = UrgentFirst("call", at_once=2, stop=threading.Event(), per_second=1.0)
+    futures = [writes.submit((0, 0.0), "shop", lambda: None) for _ in range(10)]
     futures += [writes.submit((5, 0.0), "shop", partial(order.append, 5))]
     futures += [writes.submit((1, 0.0), "shop", partial(order.append, 1))]
     for future in futures:

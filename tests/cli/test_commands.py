@@ -16,7 +16,7 @@ from tests.controlplane.api import Api
 from tests.controlplane.waiting import wait_until
 from tests.endtoend.daemon import write_config
 from tests.prometheus.exporter import Exporter
-from tests.prometheus.fixtures import StartPrometheus
+from tests.prometheus.server import PrometheusServer
 
 NOWHERE = {"KUBECONFIG": "/nonexistent", "HOME": "/nonexistent", "KUBERNETES_SERVICE_HOST": ""}
 
@@ -43,7 +43,7 @@ def queue_config(prometheus: str, namespace: str, *names: str) -> dict[str, obje
     }
     return {
         "prometheus": {"url": prometheus, "timeout": "2s"},
-        "queries": {"queue_messages": "sum(queue_messages)"},
+        "queries": {"queue_messages": f'sum(queue_messages{{namespace="{namespace}"}})'},
         "targets": [
             {
                 "namespace": namespace,
@@ -151,20 +151,19 @@ def test_schema_prints_the_committed_schema(name: str, arguments: tuple[str, ...
 
 @pytest.fixture
 def plan_file(
-    exporter: Exporter,
-    start_prometheus: StartPrometheus,
+    prometheus_exporter: Exporter,
+    prometheus_server: PrometheusServer,
     admin_api: Api,
     namespace: str,
     tmp_path: Path,
 ) -> Path:
     """Give a file with a Deployment of 2 replicas and one that does not exist; 90 messages wait."""
-    exporter.set("queue_messages", {}, 90)
-    prometheus = start_prometheus([exporter.target])
-    prometheus.wait_for("queue_messages")
+    prometheus_exporter.set("queue_messages", {"namespace": namespace}, 90)
+    prometheus_server.wait_for(f'queue_messages{{namespace="{namespace}"}}')
     admin_api.create(
         workloads.collection("Deployment", namespace), workloads.deployment("worker", 2)
     )
-    document = queue_config(prometheus.url, namespace, "worker", "ghost")
+    document = queue_config(prometheus_server.url, namespace, "worker", "ghost")
     return write_config(tmp_path / "plan.yaml", document)
 
 
@@ -250,10 +249,13 @@ def test_plan_of_one_target_knows_its_neighbours(
 
 
 def test_plan_says_what_holds_a_scale_down(
-    exporter: Exporter, plan_file: Path, namespace: str, environment: Mapping[str, str]
+    prometheus_exporter: Exporter,
+    plan_file: Path,
+    namespace: str,
+    environment: Mapping[str, str],
 ) -> None:
     """With nothing in the queue 2 replicas stay: the count found first holds for a window."""
-    exporter.set("queue_messages", {}, 0)
+    prometheus_exporter.set("queue_messages", {"namespace": namespace}, 0)
 
     def explained() -> str:
         name = f"{namespace}/worker"

@@ -6,8 +6,10 @@ not available those tests skip with the reason; under CI they fail.
 
 import os
 import secrets
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import NoReturn
 
 import pytest
@@ -99,5 +101,8 @@ def fleet_kind(admin_api: Api) -> str:
 
 def _reporter(config: pytest.Config) -> Callable[[str], None]:
     """Return a function that writes a line to the terminal, if this process has one."""
+    if hasattr(config, "workerinput"):
+        # What a worker of pytest-xdist writes to its own standard output is lost.
+        return partial(print, file=sys.stderr, flush=True)
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     return terminal.write_line if terminal else lambda text: None  # noqa: ARG005

@@ -26,9 +26,12 @@ def free_port() -> int:
     """Return a port of 127.0.0.1 where nothing listens, below the ephemeral range.
 
     An outgoing connection could take an ephemeral port while the server that owns it restarts.
+    Each worker of pytest-xdist has ports of its own, since none is taken before its server listens.
     """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     for _ in range(200):
-        port = 20000 + secrets.randbelow(12000)
+        port = 20000 + secrets.randbelow(12000 // workers) * workers + worker
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:

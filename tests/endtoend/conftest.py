@@ -6,17 +6,17 @@ from tests.controlplane import workloads
 from tests.controlplane.api import Api
 from tests.endtoend.demand import DEMAND, Document, target
 from tests.prometheus.exporter import Exporter
-from tests.prometheus.fixtures import StartPrometheus
 from tests.prometheus.server import PrometheusServer
 
 
 @pytest.fixture
-def prometheus(exporter: Exporter, start_prometheus: StartPrometheus) -> PrometheusServer:
-    """Run a Prometheus that asks for four replicas of everything."""
-    exporter.set("demand", {}, DEMAND)
-    server = start_prometheus([exporter.target])
-    server.wait_for("demand")
-    return server
+def prometheus(
+    prometheus_exporter: Exporter, prometheus_server: PrometheusServer
+) -> PrometheusServer:
+    """Have the Prometheus of all tests ask for four replicas of everything."""
+    prometheus_exporter.set("demand", {}, DEMAND)
+    prometheus_server.wait_for("demand")
+    return prometheus_server
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from tests.controlplane.api import Api
 from tests.endtoend.daemon import DaemonProcess, write_config
 from tests.endtoend.killing import METRIC, Counts, Judge, Load, Rules, changes
 from tests.prometheus.exporter import Exporter
-from tests.prometheus.fixtures import StartPrometheus
+from tests.prometheus.server import PrometheusServer
 
 KILLS = int(os.environ.get("AUTOSCALER_TEST_KILLS", "12"))
 """200 take about fifteen minutes."""
@@ -24,8 +24,8 @@ LIFE_SECONDS = 5.0
 
 
 def test_kill_9_at_random_moments_under_load(
-    exporter: Exporter,
-    start_prometheus: StartPrometheus,
+    prometheus_exporter: Exporter,
+    prometheus_server: PrometheusServer,
     admin_api: Api,
     namespace: str,
     environment: Mapping[str, str],
@@ -42,13 +42,12 @@ def test_kill_9_at_random_moments_under_load(
             workloads.collection("Deployment", namespace), workloads.deployment(name, replicas=4)
         )
     file = tmp_path / "autoscaler.yaml"
-    load = Load(exporter, NAMES, seed=7)
-    prometheus = start_prometheus([exporter.target])
-    prometheus.wait_for(METRIC, count=len(NAMES))
+    load = Load(prometheus_exporter, NAMES, seed=7)
+    prometheus_server.wait_for(METRIC, count=len(NAMES))
     write_config(
         file,
         {
-            "prometheus": {"url": prometheus.url},
+            "prometheus": {"url": prometheus_server.url},
             "syncPeriod": "1s",
             "stateDirectory": str(tmp_path / "state"),
             "queries": {METRIC: METRIC},

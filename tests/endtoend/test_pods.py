@@ -13,6 +13,7 @@ from tests.endtoend.daemon import DaemonProcess, write_config
 from tests.endtoend.rights import Rights
 from tests.prometheus.exporter import Exporter
 from tests.prometheus.fixtures import StartPrometheus
+from tests.prometheus.server import PrometheusServer
 
 
 def running_pods(api: Api, namespace: str, app: str) -> list[str]:
@@ -55,8 +56,8 @@ def target(namespace: str, name: str, metric: Mapping[str, object]) -> dict[str,
 
 @pytest.mark.parametrize("rights", Rights)
 def test_a_pods_metric_scales_by_the_average_of_the_pods(
-    exporter: Exporter,
-    start_prometheus: StartPrometheus,
+    prometheus_exporter: Exporter,
+    prometheus_server: PrometheusServer,
     admin_api: Api,
     kubelet: FakeKubelet,  # noqa: ARG001 - makes the pods ready
     namespace: str,
@@ -73,9 +74,9 @@ def test_a_pods_metric_scales_by_the_average_of_the_pods(
     """
     pods = deploy(admin_api, namespace, "web", 2)
     for pod, rate in zip([*pods, "other-1"], (150.0, 250.0, 9000.0), strict=True):
-        exporter.set("http_requests_per_second", {"namespace": namespace, "pod": pod}, rate)
-    prometheus = start_prometheus([exporter.target])
-    prometheus.wait_for("http_requests_per_second", count=3)
+        labels = {"namespace": namespace, "pod": pod}
+        prometheus_exporter.set("http_requests_per_second", labels, rate)
+    prometheus_server.wait_for(f'http_requests_per_second{{namespace="{namespace}"}}', count=3)
     metric = {
         "type": "Pods",
         "pods": {
@@ -84,7 +85,7 @@ def test_a_pods_metric_scales_by_the_average_of_the_pods(
         },
     }
     document = {
-        "prometheus": {"url": prometheus.url},
+        "prometheus": {"url": prometheus_server.url},
         # The first sync comes at once; a shorter period leaves a query less time than it may need.
         "syncPeriod": "5s",
         "queries": {"requests": "sum by (namespace, pod) (http_requests_per_second)"},

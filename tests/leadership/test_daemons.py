@@ -18,11 +18,16 @@ from tests.endtoend.daemon import DaemonProcess, write_config
 from tests.leadership.audit import Audit
 from tests.leadership.conftest import SLACK
 from tests.prometheus.exporter import Exporter
-from tests.prometheus.fixtures import StartPrometheus
+from tests.prometheus.server import PrometheusServer
 
 LEASE_SECONDS, RETRY_SECONDS = 10.0, 0.3
 """Long enough for a follower to see another load before it leads."""
 TARGETS = [f"worker-{number}" for number in range(6)]
+
+
+def _queues(namespace: str) -> str:
+    """Select the queues of one test; others are in the same Prometheus."""
+    return f'queue_messages{{namespace="{namespace}"}}'
 
 
 def configuration(prometheus: str, namespace: str, identity: str) -> dict[str, object]:
@@ -44,7 +49,7 @@ def configuration(prometheus: str, namespace: str, identity: str) -> dict[str, o
             "renewDeadline": "7s",
             "retryPeriod": f"{RETRY_SECONDS:g}s",
         },
-        "queries": {"queue_messages": "sum by (queue) (queue_messages)"},
+        "queries": {"queue_messages": f"sum by (queue) ({_queues(namespace)})"},
         "targets": [
             {
                 "namespace": namespace,
@@ -88,7 +93,8 @@ class Shop:
     def ask_for(self, replicas: int) -> None:
         """Fill the queues."""
         for name in TARGETS:
-            self._exporter.set("queue_messages", {"queue": name}, replicas)
+            labels = {"namespace": self.namespace, "queue": name}
+            self._exporter.set("queue_messages", labels, replicas)
 
     def replicas(self) -> set[int]:
         """Return the counts that there are."""
@@ -119,10 +125,12 @@ class Shop:
 
 
 @pytest.fixture
-def shop(audited_plane: ControlPlane, audit_log: Path, exporter: Exporter) -> Iterator[Shop]:
+def shop(
+    audited_plane: ControlPlane, audit_log: Path, prometheus_exporter: Exporter
+) -> Iterator[Shop]:
     """Make a namespace and its queues."""
     with audited_plane.api() as api:
-        yield Shop(audited_plane, api, exporter, audit_log)
+        yield Shop(audited_plane, api, prometheus_exporter, audit_log)
 
 
 Run = Callable[[str], DaemonProcess]
@@ -132,19 +140,17 @@ Run = Callable[[str], DaemonProcess]
 def run(
     shop: Shop,
     audited_plane: ControlPlane,
-    exporter: Exporter,
-    start_prometheus: StartPrometheus,
+    prometheus_server: PrometheusServer,
     tmp_path: Path,
 ) -> Iterator[Run]:
     """Run daemons, each as a user of its own."""
-    prometheus = start_prometheus([exporter.target])
-    prometheus.wait_for("queue_messages", count=len(TARGETS))
+    prometheus_server.wait_for(_queues(shop.namespace), count=len(TARGETS))
     with ExitStack() as stack:
 
         def run(user: str) -> DaemonProcess:
             token = audited_plane.token_for(user)
             kubeconfig = audited_plane.write_kubeconfig(tmp_path / f"{user}.kubeconfig", token)
-            document = configuration(prometheus.url, shop.namespace, user)
+            document = configuration(prometheus_server.url, shop.namespace, user)
             file = write_config(tmp_path / f"{user}.yaml", document)
             daemon = DaemonProcess(file, {"KUBECONFIG": str(kubeconfig)}, "--log-level", "debug")
             return stack.enter_context(daemon)

@@ -18,7 +18,7 @@ from tests.controlplane.process import free_port
 from tests.controlplane.waiting import wait_until
 from tests.endtoend.daemon import DaemonProcess, write_config
 from tests.prometheus.exporter import Exporter
-from tests.prometheus.fixtures import StartPrometheus
+from tests.prometheus.server import PrometheusServer
 from tests.service.notify_socket import NotifySocket
 
 TARGETS = 40
@@ -34,21 +34,24 @@ def manager(tmp_path: Path) -> Iterator[NotifySocket]:
 
 @pytest.fixture
 def document(
-    exporter: Exporter, start_prometheus: StartPrometheus, admin_api: Api, namespace: str
+    prometheus_exporter: Exporter,
+    prometheus_server: PrometheusServer,
+    admin_api: Api,
+    namespace: str,
 ) -> dict[str, object]:
     """Give a configuration whose targets are fine as they are."""
-    exporter.set("queue_messages", {}, 30)
-    prometheus = start_prometheus([exporter.target])
-    prometheus.wait_for("queue_messages")
+    queue = f'queue_messages{{namespace="{namespace}"}}'
+    prometheus_exporter.set("queue_messages", {"namespace": namespace}, 30)
+    prometheus_server.wait_for(queue)
     names = [f"worker-{number}" for number in range(TARGETS)]
     for name in names[:1]:
         admin_api.create(
             workloads.collection("Deployment", namespace), workloads.deployment(name, replicas=1)
         )
     return {
-        "prometheus": {"url": prometheus.url},
+        "prometheus": {"url": prometheus_server.url},
         "syncPeriod": "1s",
-        "queries": {"queue": "sum(queue_messages)"},
+        "queries": {"queue": f"sum({queue})"},
         "targets": [_target(namespace, name) for name in names],
     }
 

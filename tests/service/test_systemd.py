@@ -20,7 +20,7 @@ from tests.controlplane.api import Api
 from tests.controlplane.server import ControlPlane
 from tests.controlplane.waiting import wait_until
 from tests.prometheus.exporter import Exporter
-from tests.prometheus.fixtures import StartPrometheus
+from tests.prometheus.server import PrometheusServer
 from tests.service.systemd import Systemd, SystemdUnavailable
 from tests.service.test_unit import ROOT, UNIT
 
@@ -94,13 +94,18 @@ def _configure(systemd: Systemd, document: Mapping[str, object], kubeconfig: str
     return file
 
 
+def _queue(namespace: str) -> str:
+    """Select the queue of one test; others are in the same Prometheus."""
+    return f'queue_messages{{namespace="{namespace}"}}'
+
+
 def _document(prometheus: str, namespace: str) -> dict[str, object]:
     metric = {"metric": {"name": "queue"}, "target": {"type": "AverageValue", "averageValue": 30}}
     return {
         "prometheus": {"url": prometheus},
         "listen": None,
         "syncPeriod": "1s",
-        "queries": {"queue": "sum(queue_messages)"},
+        "queries": {"queue": f"sum({_queue(namespace)})"},
         "targets": [
             {
                 "namespace": namespace,
@@ -115,8 +120,8 @@ def _document(prometheus: str, namespace: str) -> dict[str, object]:
 def test_the_unit_works_and_is_looked_after(
     systemd: Systemd,
     control_plane: ControlPlane,  # noqa: ARG001 - built before the first test
-    exporter: Exporter,
-    start_prometheus: StartPrometheus,
+    prometheus_exporter: Exporter,
+    prometheus_server: PrometheusServer,
     admin_api: Api,
     namespace: str,
     environment: Mapping[str, str],
@@ -126,14 +131,15 @@ def test_the_unit_works_and_is_looked_after(
     The kubeconfig is a credential that only root can read outside of the service, and the state
     is in a folder of the service's own.
     """
-    exporter.set("queue_messages", {}, 60)
+    queue = {"namespace": namespace}
+    prometheus_exporter.set("queue_messages", queue, 60)
     path = f"{workloads.collection('Deployment', namespace)}/web"
     admin_api.create(
         workloads.collection("Deployment", namespace), workloads.deployment("web", replicas=1)
     )
-    prometheus = start_prometheus([exporter.target])
-    prometheus.wait_for("queue_messages")
-    file = _configure(systemd, _document(prometheus.url, namespace), environment["KUBECONFIG"])
+    prometheus_server.wait_for(_queue(namespace))
+    document = _document(prometheus_server.url, namespace)
+    file = _configure(systemd, document, environment["KUBECONFIG"])
 
     def replicas() -> int:
         return int(admin_api.get(path)["spec"]["replicas"])
@@ -161,7 +167,7 @@ def test_the_unit_works_and_is_looked_after(
     # The journal has what was said to it a little later.
     wait_until("the journal tells of the watchdog", lambda: "Watchdog timeout" in _log(systemd))
     wait_until("the threads are shown", lambda: "most recent call first" in _log(systemd))
-    exporter.set("queue_messages", {}, 120)
+    prometheus_exporter.set("queue_messages", queue, 120)
     wait_until("four replicas for 120 messages", lambda: replicas() == 4, timeout=PATIENCE_SECONDS)
     assert "clock_set" not in _log(systemd), "the restart is known to be of the same boot"
 
