@@ -76,11 +76,6 @@ SHORT_WINDOWS = [
     Case("rolling", Metric.QUEUE_UP, RANGE, SHORT_WINDOW, exporters=3),
 ]
 """A reading sinks before it fails: windows shorter than the range need queries that know."""
-BUILT_IN = [
-    Case("half-middle", Metric.CPU, RANGE, 0, exporters=2),
-    Case("half-long", Metric.CPU, RANGE, 0, exporters=2),
-]
-"""The same, with the query that is built in and no window at all."""
 KILLED_EXPORTERS = [
     case for case in (*ALL, *HALF) if case.metric is not Metric.GAUGE and "short" not in case.job
 ]
@@ -125,7 +120,7 @@ def played(folder: Path) -> Iterator[Record]:
     away = Side(
         folder / "away", {"away": [*AWAY, RISING_AWAY], "away-killed": [*AWAY, RISING_AWAY]}
     )
-    steady = [*EXPORTERS, *SHORT_WINDOWS, *BUILT_IN, RISING_EXPORTER]
+    steady = [*EXPORTERS, *SHORT_WINDOWS, RISING_EXPORTER]
     exporters = Side(
         folder / "exporters", {"exporters": steady, "exporters-killed": KILLED_EXPORTERS}
     )

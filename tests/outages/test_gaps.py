@@ -7,7 +7,6 @@ import pytest
 from tests.outages.cases import REPLICAS, Case
 from tests.outages.play import (
     AWAY,
-    BUILT_IN,
     EXPORTERS,
     KILLED_EXPORTERS,
     RISING_AWAY,
@@ -61,14 +60,6 @@ def test_exporters_were_away_and_the_daemon_killed(record: Record, case: Case) -
 @pytest.mark.parametrize("case", _named(SHORT_WINDOWS))
 def test_windows_shorter_than_the_range(record: Record, case: Case) -> None:
     """Queries that leave out what was not scraped over their whole range never read low."""
-    _check(record, "exporters", case)
-
-
-@pytest.mark.parametrize("case", _named(BUILT_IN))
-def test_the_built_in_query_with_a_window_shorter_than_its_range(
-    record: Record, case: Case
-) -> None:
-    """The cpu of pods behind an exporter that is away, or back, takes nothing down."""
     _check(record, "exporters", case)
 
 
