@@ -110,20 +110,24 @@ def follow_readings(
     failing = any(isinstance(reading, Gap) for reading in observation.readings)
     if not (history.gaps or failing or unknown):
         return history
-    gaps = {gap.key: gap for gap in history.gaps}
+    before = {gap.key: gap for gap in history.gaps}
+    after: dict[GapKey, ReadingGap] = {}
     outlasted = False
     for metric, reading, seconds in zip(spec_metrics, observation.readings, ranges, strict=True):
         key = (_name(metric), "")
-        known = gaps.pop(key, ReadingGap(*key, since=UNKNOWN, first=True) if unknown else None)
+        known = before.get(key)
+        if known is None and unknown:
+            known = ReadingGap(*key, since=UNKNOWN, first=True)
         if isinstance(reading, Gap):
-            gaps[key] = rules.failed(known, key)
-            continue
-        if known is not None:
+            after[key] = rules.failed(known, key)
+        elif known is not None:
             outlasted |= known.since is not None and rules.stamp - known.since > window
             left = rules.read(known, seconds)
             if left is not None:
-                gaps[key] = left
-    kept = tuple(gaps.values())
+                after[key] = left
+    names = {_name(metric) for metric in spec_metrics}
+    of_pods = (gap for gap in history.gaps if gap.pod and gap.metric in names)
+    kept = (*after.values(), *of_pods)
     return replace(
         history,
         gaps=history.gaps if kept == history.gaps else kept,

@@ -1,6 +1,7 @@
 """After a gap nothing goes down before what is read is worth as much as before."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -405,3 +406,25 @@ def test_an_absence_may_hide_a_gap() -> None:
         decision = line.sync(values(40))
         assert (decision.metrics[0].refill is not None) is matters
         assert line.replicas == (15 if matters else 4)
+
+
+def test_a_metric_that_is_gone_from_the_spec_is_forgotten() -> None:
+    """Nothing is kept of a metric that a reload took out, nor of its pods."""
+    line = steady(short(0)).run(60, LOST)
+    assert len(line.history.gaps) == 1
+    gone = replace(line.history.gaps[0], pod="p0")
+    line.history = replace(line.history, gaps=(*line.history.gaps, gone))
+    line.spec = replace(line.spec, metrics=(external(average("10"), "other"),))
+    line.sync(values(150))
+    assert line.history.gaps == ()
+
+
+def test_one_metric_with_two_targets_has_one_gap() -> None:
+    """Its reading fails and returns for both at once."""
+    line = Line(spec(QUEUE, external(average("20")), behavior=short(0).behavior))
+    line.run(900, values(150), values(150)).run(60, LOST, LOST)
+    assert len(line.history.gaps) == 1
+    line.run(HELD, values(40), values(40))
+    assert line.replicas == 15
+    line.sync(values(40), values(40))
+    assert line.replicas == 4
