@@ -30,7 +30,7 @@ GapKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class GapRules:
-    """When a gap matters, at one sync.
+    """When gaps matter, at one sync: once a range may have lost more than tolerance leaves.
 
     ``stamp`` is the sync's; ``last`` that of the last one which may have had a good reading, or
     UNKNOWN; ``tolerance`` the part by which a reading may be low without moving anything.
@@ -50,21 +50,19 @@ class GapRules:
 
     def read(self, gap: ReadingGap, range_seconds: float) -> ReadingGap | None:
         """End a gap; None once the range lies wholly behind it."""
-        whole = self.stamp + whole_after(range_seconds)
-        until = min(gap.until, whole)  # the range may have been another
-        if gap.since is not None and self.matters(gap.since, range_seconds):
-            until = whole
-        if until <= self.stamp:
+        if not range_seconds:
             return None
-        return (
-            gap
-            if (gap.since, gap.until) == (None, until)
-            else replace(gap, since=None, until=until)
-        )
-
-    def matters(self, since: float, range_seconds: float) -> bool:
-        """Tell whether a range that may have no samples since an instant may read too low."""
-        return range_seconds > 0 and self.stamp - since > self.tolerance * range_seconds
+        lasts = whole_after(range_seconds)
+        until = min(gap.until, self.stamp + lasts)  # the range may have been another
+        losses = tuple(one for one in gap.losses if one[0] > self.stamp - lasts)
+        if gap.since is not None:
+            losses = (*losses, (self.stamp, self.stamp - gap.since))
+            if sum(seconds for _, seconds in losses) > self.tolerance * range_seconds:
+                until, losses = self.stamp + lasts, ()
+        if until <= self.stamp and not losses:
+            return None
+        left = replace(gap, since=None, until=until, losses=losses)
+        return gap if left == gap else left
 
 
 def whole_after(range_seconds: float) -> float:

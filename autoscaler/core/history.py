@@ -77,7 +77,8 @@ class ReadingGap:
     ``pod`` names the one pod that had no sample, and is empty where the whole metric had none.
     ``since`` is the last good reading before a gap that still lasts, None where it is over;
     before ``until`` the reading may understate.  ``first`` says that nobody looked before: whether
-    there was a gap is not known.
+    there was a gap is not known.  ``losses`` are the gaps of late that do not matter, each with its
+    end and its seconds: together they may.
     """
 
     metric: str
@@ -85,6 +86,7 @@ class ReadingGap:
     since: float | None = None
     until: float = UNKNOWN
     first: bool = False
+    losses: tuple[tuple[float, float], ...] = ()
 
     @property
     def key(self) -> tuple[str, str]:
@@ -168,6 +170,7 @@ def shifted(history: History, seconds: float) -> History:
                 one,
                 since=None if one.since is None else one.since + seconds,
                 until=one.until + seconds,
+                losses=tuple((end + seconds, lost) for end, lost in one.losses),
             )
             for one in history.gaps
         ),

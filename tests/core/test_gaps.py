@@ -191,6 +191,16 @@ def test_a_gap_matters_from_a_part_of_the_range_on(
     assert line.replicas == (15 if matters else 4)
 
 
+def test_gaps_that_do_not_matter_may_do_so_together() -> None:
+    """One failed query is a tenth of five minutes, two within them are more."""
+    line = steady(short(0), 300.0).run(15, LOST).run(60, values(150)).run(15, LOST)
+    line.sync(values(40))
+    assert line.replicas == 15
+    line = steady(short(0), 300.0).run(15, LOST).run(390, values(150)).run(15, LOST)
+    line.sync(values(40))
+    assert line.replicas == 4
+
+
 def test_one_failure_in_fifty_lets_a_target_scale_down() -> None:
     """A server that fails now and then holds a target for two minutes of twelve, not for ever."""
     line = Line(short(60)).run(600, values(150))
@@ -271,9 +281,10 @@ def test_another_metric_takes_nothing_down_meanwhile() -> None:
 
 def test_a_clock_that_is_set_moves_the_refill() -> None:
     """Every instant of a gap moves with the history."""
-    gap = ReadingGap("External queue", "p0", BASE, BASE + 5)
+    gap = ReadingGap("External queue", "p0", BASE, BASE + 5, losses=((BASE + 3, 2.0),))
     moved = shifted(History(gaps=(gap, ReadingGap("External queue"))), 3600.0).gaps
-    assert moved[0] == ReadingGap("External queue", "p0", BASE + 3600, BASE + 3605)
+    later = ((BASE + 3603, 2.0),)
+    assert moved[0] == ReadingGap("External queue", "p0", BASE + 3600, BASE + 3605, losses=later)
     assert moved[1].since is None
 
 

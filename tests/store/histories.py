@@ -31,7 +31,10 @@ _texts = st.text(max_size=8) | st.just("\ud800")
 _scale_events = st.lists(
     st.builds(ScaleEvent, _counts, _instants, st.booleans(), st.none() | _instants), max_size=4
 ).map(tuple)
-_gaps = st.builds(ReadingGap, _texts, _texts, st.none() | _instants, _instants, st.booleans())
+_losses = st.lists(st.tuples(_instants, _instants), max_size=2).map(tuple)
+_gaps = st.builds(
+    ReadingGap, _texts, _texts, st.none() | _instants, _instants, st.booleans(), _losses
+)
 histories = st.builds(
     History,
     recommendations=st.none()

@@ -122,7 +122,7 @@ def test_no_field_of_a_history_is_left_out() -> None:
         ScaleEvent: 4,
         Condition: 5,
         PendingWrite: 4,
-        ReadingGap: 5,
+        ReadingGap: 6,
         Rivalry: 4,
     }
     assert {kind: len(fields(kind)) for kind in drawn} == drawn

@@ -4,6 +4,7 @@ import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import astuple
 from functools import cache
 from itertools import chain, compress, count
 from operator import is_not
@@ -131,7 +132,7 @@ def _state(target: int, history: History) -> Row:
         else _encode((pending.before, pending.after, pending.time, pending.resource_version)),
         _encode((rivalry.known, rivalry.our_step, rivalry.reversals)),
         int(history.unobserved),
-        _encode([(one.metric, one.pod, one.since, one.until, one.first) for one in history.gaps]),
+        _encode([astuple(one) for one in history.gaps]),
         history.unseen,
         rivalry.generation,
         _encode(history.controller),

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
@@ -133,10 +133,22 @@ def _history(
         None if pending is None else PendingWrite(*json.loads(pending)),
         Rivalry(known, our_step, tuple(reversals), generation),
         bool(unobserved),
-        tuple(ReadingGap(*one) for one in json.loads(gaps)),
+        tuple(_gap(*one) for one in json.loads(gaps)),
         unseen,
         json.loads(controller),
     )
+
+
+def _gap(  # noqa: PLR0913 - the fields in order
+    metric: str,
+    pod: str,
+    since: float | None,
+    until: float,
+    first: bool,  # noqa: FBT001
+    losses: Iterable[tuple[float, float]],
+) -> ReadingGap:
+    lost = tuple((end, seconds) for end, seconds in losses)
+    return ReadingGap(metric, pod, since, until, first, lost)
 
 
 def _conditions(text: str) -> tuple[Condition, ...]:

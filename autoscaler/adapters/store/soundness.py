@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
 from functools import cache
+from itertools import chain
 
 from autoscaler.adapters.store.clocks import Stamp
 from autoscaler.adapters.store.contents import Contents, MalformedError
@@ -83,7 +84,11 @@ def check_contents(contents: Contents) -> None:
             all(earliest <= one <= latest for one in instants)
             and all(type(one) is int and 0 <= one <= INT32_MAX for one in counts)
             and all(type(one) is str for one in texts)
-            and all(math.isfinite(one.until) for one in history.gaps)
+            and all(
+                math.isfinite(one)
+                for gap in history.gaps
+                for one in (gap.until, *chain.from_iterable(gap.losses))
+            )
             and INT32_MIN <= history.rivalry.our_step <= INT32_MAX
         ):
             raise MalformedError(f"{key:.60}: a condition, gap, write or rivalry that cannot be")
