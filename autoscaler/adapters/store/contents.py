@@ -139,7 +139,7 @@ def _history(
     )
 
 
-def _gap(  # noqa: PLR0913 - the fields in order
+def _gap(
     metric: str,
     pod: str,
     since: float | None,
