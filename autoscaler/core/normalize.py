@@ -53,7 +53,8 @@ class Normalizer:
         result, _ = self.stabilize(current, current, history, notes)
         if result.after != current:
             return result
-        message = "a reading returned after a gap; nothing goes down until its range is whole again"
+        which = "was read for the first time" if refill.first else "returned after a gap"
+        message = f"a metric {which}; nothing goes down until its range is whole again"
         notes.true(ABLE_TO_SCALE, SCALE_DOWN_STABILIZED, message)
         return Stabilization(
             desired, current, SCALE_DOWN_STABILIZED, until=refill.until, refill=refill

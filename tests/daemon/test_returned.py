@@ -1,0 +1,72 @@
+"""A reading that returns after a gap: told once, explained for as long as it holds, and shown."""
+
+import io
+import json
+from dataclasses import replace
+
+import pytest
+import structlog
+
+from autoscaler.app.explanation import explain
+from autoscaler.app.ports import SyncResult
+from autoscaler.core.observation import Scale
+from autoscaler.core.series import QueryFailure
+from autoscaler.core.target import Query
+from autoscaler.daemon.log_options import LogFormat, LogLevel
+from autoscaler.daemon.logs import configure
+from autoscaler.daemon.reporting import LogReporter
+from tests.app.world import T0, Memory, answer, external
+from tests.exposition.results import metrics_of, series_of
+
+AWAY, BACK, WHOLE = 4, 8, 19
+"""The syncs from which on Prometheus is away, is back, and the range of two minutes is whole."""
+
+
+@pytest.fixture(scope="module")
+def results() -> list[SyncResult]:
+    """Sync every 15 s through an outage of a minute, after which the load is really low."""
+    target = replace(external("shop", "web"), queries=(Query("queue", range_seconds=120.0),))
+    world = Memory(scales={"shop/web": Scale(5, 5, "app=web")})
+    with world.syncer() as syncer:
+        for sync in range(WHOLE + 1):
+            now = T0 + 15 * sync
+            load = answer(150.0 if sync < BACK else 30.0, now=now)
+            away = AWAY <= sync < BACK
+            world.answers["queue"] = QueryFailure("Prometheus is away") if away else load
+            syncer.sync([target], now, 10.0, steady=15.0 * sync)
+    return world.results
+
+
+def test_it_is_told_once_at_info(results: list[SyncResult]) -> None:
+    """At the sync that reads it first; the first reading of all is no news."""
+    stream = io.StringIO()
+    configure(LogLevel.INFO, LogFormat.JSON, stream)
+    reporter = LogReporter(structlog.get_logger())
+    for result in results:
+        reporter.report(result)
+    structlog.reset_defaults()
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    (line,) = [line for line in lines if line["event"] == "reading_returned"]
+    assert (line["level"], line["target"], line["metric"]) == (
+        "info",
+        "shop/Deployment/web",
+        "queue",
+    )
+    assert line["message"].startswith("the reading returned 0 s ago and may be too low; nothing")
+
+
+def test_the_explanation_says_since_when_and_until_when(results: list[SyncResult]) -> None:
+    """As long as it holds, and no longer."""
+    held = explain(results[BACK + 2])
+    assert "the reading returned 30 s ago and may be too low; nothing goes down before " in held
+    assert "1 -> 5, ScaleDownStabilized: a reading returned at " in held
+    assert "the first reading was 15 s ago" in explain(results[1])
+    assert "returned" not in explain(results[WHOLE])
+
+
+def test_the_page_shows_until_when(results: list[SyncResult]) -> None:
+    """As an instant, absent before and after."""
+    name = "autoscaler_target_no_scale_down_until_timestamp_seconds"
+    (until,) = series_of(metrics_of(results[BACK + 2]), name).values()
+    assert until == pytest.approx(T0 + 15 * BACK + 155, abs=1)
+    assert series_of(metrics_of(results[WHOLE]), name) == {}
