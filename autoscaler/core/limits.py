@@ -137,6 +137,11 @@ def release_after_write(limited: Limit, behavior: Behavior, changes: Changes, no
 
 
 def _permitted_up(current: int, rules: ScalingRules, changes: Changes, now: float) -> Allowance:
+    """Say how far up the rules permit to go.
+
+    Where it is not known when a change was, one up takes allowance as long as it may be within
+    the period, and one down gives some only while it certainly is.
+    """
     if rules.select_policy is SelectPolicy.DISABLED:
         return current, None
     proposals: list[Allowance] = []
@@ -158,6 +163,7 @@ def _permitted_up(current: int, rules: ScalingRules, changes: Changes, now: floa
 
 
 def _permitted_down(current: int, rules: ScalingRules, changes: Changes, now: float) -> Allowance:
+    """Say how far down the rules permit to go; as `_permitted_up`, the other way round."""
     if rules.select_policy is SelectPolicy.DISABLED:
         return current, None
     proposals: list[Allowance] = []
