@@ -15,6 +15,10 @@ _TOKEN = re.compile(
 )
 
 
+_OF_THE_LAST_SAMPLES = frozenset({"last_over_time", "irate", "idelta"})
+"""Functions that look at the end of their range only: what was lost before makes no difference."""
+
+
 def range_of(promql: str) -> float:
     """Return the seconds before its evaluation that an expression may take samples from.
 
@@ -23,18 +27,25 @@ def range_of(promql: str) -> float:
     where the ranges inside begin.
     """
     longest = [0.0]
+    callers = [""]
     before = 0.0
     """How far that looks back which the next range or offset belongs to."""
+    word = ""
     for token in _TOKEN.finditer(promql):
         kind = token.lastgroup
         if kind == "skip":
             continue
         if kind == "open":
             longest.append(0.0)
-            before = 0.0
+            callers.append(word)
+            before, word = 0.0, ""
             continue
-        if kind == "close":
-            before = longest.pop() if len(longest) > 1 else 0.0
+        word = token[0] if kind == "other" else ""
+        if kind == "close" and len(longest) > 1:
+            before = longest.pop()
+            callers.pop()
+        elif kind == "range" and callers[-1] in _OF_THE_LAST_SAMPLES:
+            pass
         elif kind in {"range", "offset"}:
             text = token[kind]
             # Prometheus also takes plain numbers, of seconds.

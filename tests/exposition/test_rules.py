@@ -46,6 +46,7 @@ def busy(health: Health) -> Metrics:
         result_of(target_of("blocked"), EMPTY),
         result_of(target_of("at-max", maximum=4), values(6000)),
         result_of(target_of("held"), values(600), history=held, now=4.0),
+        result_of(target_of("returned"), ranges=(120.0,)),
         health=health,
     )
     metrics.instruments.leads(leading=True)

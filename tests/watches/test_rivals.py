@@ -74,7 +74,7 @@ def test_a_foreign_change_is_noticed_and_a_third_reversal_holds_us(
             decision = ours.sync(3, now)
             assert decision.foreign == ForeignChange(5, 3, "kubectl", reversal=True)
             assert decision.written is (turn < 3)
-            assert decision.held_until == (None if turn < 3 else now + 600)
+            assert decision.held_until == (None if turn < 3 else decision.time + 600)
         held = ours.sync(3, T0 + 181)
         assert (held.held_until is not None, held.written) == (True, False)
         assert lone_cluster.get(path).body["spec"]["replicas"] == 3
@@ -115,7 +115,7 @@ def test_a_leader_by_another_lease_is_somebody_else(lone_api: Api, shop: str) ->
             assert down.sync(4, T0).foreign == ForeignChange(2, 4, FIELD_MANAGER, reversal=True)
         held = up.sync(2, T0)
         assert held.foreign == ForeignChange(4, 2, FIELD_MANAGER, reversal=True)
-        assert (held.held_until, held.written) == (T0 + 600, False)
+        assert (held.held_until, held.written) == (held.time + 600, False)
 
 
 def test_a_target_of_an_hpa_is_left_alone_until_that_is_gone(

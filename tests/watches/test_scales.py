@@ -43,8 +43,8 @@ def _has_count(count: int, seen: Scale | Unavailable | None) -> bool:
 
 
 def _unattributed(scale: Scale | Unavailable | None) -> Scale | Unavailable | None:
-    """Return what GET scale tells: all but who set the count."""
-    return replace(scale, replicas_by="") if isinstance(scale, Scale) else scale
+    """Return what GET scale tells: all but who set the count, and how often the spec changed."""
+    return replace(scale, replicas_by="", generation=0) if isinstance(scale, Scale) else scale
 
 
 def _await_equality(watched: WatchedCluster, api: Api, namespace: str, ref: ScaleTargetRef) -> None:
@@ -109,7 +109,10 @@ def test_what_is_at_hand_is_what_the_server_answers(
             for watched in (early, late):
                 _await_equality(watched, api, namespace, ref)
                 replicas = workload["spec"]["replicas"]
-                assert scale_of(watched, namespace, ref).spec_replicas == replicas
+                scale = scale_of(watched, namespace, ref)
+                assert scale.spec_replicas == replicas
+                metadata = cluster.get(f"{path}/web").body["metadata"]
+                assert scale.generation == metadata["generation"]
 
 
 @pytest.mark.usefixtures("crew_definition")
