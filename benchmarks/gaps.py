@@ -137,7 +137,12 @@ def main() -> None:
     """Print the table."""
     argparse.ArgumentParser(description=__doc__.partition("\n")[0]).parse_args()
     lowest = [f"{gap} s" for gap in GAPS]
-    head = ["range", "scraped every", *lowest, "lost scrapes that leave the tolerance"]
+    head = [
+        "range",
+        "scraped every",
+        *lowest,
+        "lost scrapes in a row until it is more than 10 % low",
+    ]
     print(markdown(head, list(rows())))
 
 

@@ -73,7 +73,9 @@ def _changeable(sources: Sources) -> list[str]:
     """Say which files of a configuration, and which of their folders, others may change."""
     files = list(sources.digests)
     patterns = {folder for pattern in sources.include if (folder := folder_of(pattern)) is not None}
-    folders = dict.fromkeys([*(file.parent for file in files), *sorted(patterns)])
+    # A link may be replaced in its folder, and what it leads to in another one.
+    parents = (folder for file in files for folder in (file.parent, file.resolve().parent))
+    folders = dict.fromkeys([*parents, *sorted(patterns)])
     # Where the sticky bit is set nobody replaces a file of others, but a pattern matches new ones.
     sticky = dict.fromkeys(folders.keys() - patterns, stat.S_ISVTX)
     faults = [fault for one in [*files, *folders] if (fault := _writers(one, sticky.get(one, 0)))]

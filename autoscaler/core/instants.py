@@ -1,10 +1,10 @@
 """The instants of a sync: when it counts as having been, and when its decision is taken.
 
 The HPA waits one period after each reconcile has finished, so that nothing it remembers is ever
-younger than a whole number of its periods.  Syncs here are due on a grid and begin a little
-before or after it: read from the clock, an event of the last sync would be now a little older
-than the period, now a little younger, and a policy or a window of whole periods would hold a
-sync longer each second time.
+younger than a whole number of its periods.  Syncs here are due on a grid and begin a little after
+it, or before it where the clock is adjusted: read from the clock, an event of the last sync would
+be now a little older than the period, now a little younger, and a policy or a window of whole
+periods would hold a sync longer each second time.
 """
 
 from typing import NamedTuple
@@ -27,9 +27,8 @@ def instants_of(due: float, now: float, period: float) -> Instants:
 
     What is on time, no later than a tenth of the ``period`` or a quarter of a second, is stamped
     as due, and no decision is taken before it was due: an age is then never less than the
-    schedule makes it, however late single syncs are.  What comes later is stamped as much
-    later: the policies of the next syncs see when it really was, to within the time that counts
-    as on time.
+    schedule makes it, however late single syncs are.  What comes later is stamped that tenth
+    before its own instant: the next syncs see when it really was, to within the tenth.
     """
     if due > now + _EARLIEST_SECONDS:
         due = now  # no jitter: the clock was set

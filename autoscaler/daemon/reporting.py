@@ -54,7 +54,8 @@ class LogReporter:
                     "reading_returned",
                     target=result.target.key,
                     metric=wording.metric_name(metric.metric),
-                    message=wording.refill(back, decision.time),
+                    message="it is read again after a gap; its range may lack samples, so nothing "
+                    f"goes down before {wording.instant(back.until)}",
                 )
 
     def fault(self, error: BaseException) -> None:

@@ -133,6 +133,17 @@ def test_a_mounted_configuration(tmp_path: Path) -> None:
     assert warnings_of(load(volume / "autoscaler.yaml")) == []
 
 
+def test_a_link_to_a_configuration(tmp_path: Path) -> None:
+    """Whoever may write the folder that it leads to may replace the file there."""
+    for name in ("open", "closed"):
+        (tmp_path / name).mkdir(mode=0o755)
+    (tmp_path / "open" / "autoscaler.yaml").write_text(top(""))
+    (tmp_path / "open").chmod(0o777)
+    (tmp_path / "closed" / "link.yaml").symlink_to("../open/autoscaler.yaml")
+    (warning,) = warnings_of(load(tmp_path / "closed" / "link.yaml"))
+    assert warning.startswith(f"the configuration: {tmp_path / 'open'} can be written by others")
+
+
 def test_many_files_that_others_may_change(tmp_path: Path) -> None:
     """Some are named, the others counted."""
     for number in range(30):

@@ -19,7 +19,10 @@ from autoscaler.core.decision import Calculation, Decision
 from autoscaler.core.history import History
 
 DATABASE = "autoscaler.db"
-ANEW = "every target begins anew, and none goes down before one stabilization window has passed"
+ANEW = (
+    "every target begins anew, and none goes down before its window has passed and the ranges of "
+    "its queries are whole"
+)
 T0 = 1_800_000_000.0
 LONG = 30.0
 """More seconds than anything takes here."""

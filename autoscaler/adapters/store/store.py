@@ -22,7 +22,10 @@ Result = TypeVar("Result")
 
 _IN_MEMORY = "for now state is kept in memory only, and would be lost at a restart"
 _NOT_READ = "it could not be read at the start"
-_ANEW = "every target begins anew, and none goes down before one stabilization window has passed"
+_ANEW = (
+    "every target begins anew, and none goes down before its window has passed and the ranges of "
+    "its queries are whole"
+)
 
 
 @dataclass(frozen=True, slots=True)

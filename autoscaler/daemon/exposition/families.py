@@ -195,8 +195,8 @@ TARGET_HELD_UNTIL = _gauge(
 )
 TARGET_NO_SCALE_DOWN_UNTIL = _gauge(
     "target_no_scale_down_until_timestamp_seconds",
-    "Until when nothing goes down because a reading has just returned after a gap; absent "
-    "otherwise.",
+    "Until when nothing goes down because a reading has just returned after a gap, or was the "
+    "first one; absent otherwise.",
     "target",
 )
 TARGET_FOREIGN_CHANGES = _counter(
