@@ -128,7 +128,7 @@ class Reading:
                 IsADirectoryError: "this is a folder; name a YAML file",
                 PermissionError: "this user may not read the file",
                 TooLargeError: f"the file has more than {MOST_OF_A_FILE // 2**20} MiB; "
-                "`include` lets targets stand in several",
+                "`include` lets targets stand in several files",
             }.get(type(error), f"the file cannot be read: {error.strerror}")
             self.problems.append(Problem(file, None, "", None, reason))
             return None

@@ -59,7 +59,7 @@ class Announcements:
         """Tell that a configuration is in force."""
         self._targets = len(config.targets)
         self._refusal = ""
-        message = f"{config.path} is in force, {self._targets} targets"
+        message = f"{config.path} is in force, {_counted(self._targets)}"
         self._health.tell(Component.CONFIGURATION, ok=True, message=message)
         self._notifier.ready(self._status())
 
@@ -177,4 +177,8 @@ class Announcements:
 
     def _status(self) -> str:
         standing = f", {self._standing}" if self._standing else ""
-        return f"{self._targets} targets{standing}{self._refusal}"
+        return f"{_counted(self._targets)}{standing}{self._refusal}"
+
+
+def _counted(targets: int) -> str:
+    return "1 target" if targets == 1 else f"{targets} targets"

@@ -103,7 +103,8 @@ def test_a_file_of_gigabytes(tmp_path: Path, name: str) -> None:
     with pytest.raises(ConfigError) as caught:
         load(tmp_path / "autoscaler.yaml")
     assert str(caught.value) == (
-        f"{tmp_path}/{name}: the file has more than 32 MiB; `include` lets targets stand in several"
+        f"{tmp_path}/{name}: the file has more than 32 MiB; `include` lets targets stand in "
+        "several files"
     )
 
 
