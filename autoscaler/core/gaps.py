@@ -157,17 +157,19 @@ def follow_pods(
 
     A pod that has not run for a whole range yet never had a whole one: it is new, and not back.
     """
-    outcome, name = result.outcome, _name(result.metric)
+    outcome = result.outcome
     groups = outcome.groups if isinstance(outcome, Calculation) else None
-    known = {gap.pod: gap for gap in history.gaps if gap.metric == name and gap.pod}
-    if groups is None or not (groups.missing or known):
+    if groups is None or not (groups.missing or history.gaps):
         return history, frozenset()
+    name = _name(result.metric)
+    known = {gap.pod: gap for gap in history.gaps if gap.metric == name and gap.pod}
     followed = _follow(known, groups.missing, pods, (name, range_seconds), rules)
     others = [gap for gap in history.gaps if gap.metric != name or not gap.pod]
     kept = (*others, *followed)
     if kept != history.gaps:
         history = replace(history, gaps=kept)
-    return history, frozenset(gap.pod for gap in followed if gap.since is None)
+    back = (gap for gap in followed if gap.since is None and gap.until > rules.stamp)
+    return history, frozenset(gap.pod for gap in back)
 
 
 def _follow(

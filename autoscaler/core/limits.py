@@ -137,19 +137,12 @@ def release_after_write(limited: Limit, behavior: Behavior, changes: Changes, no
 
 
 def _permitted_up(current: int, rules: ScalingRules, changes: Changes, now: float) -> Allowance:
-    """Say how far up the rules permit to go.
-
-    Where it is not known when a change was, one up takes allowance as long as it may be within
-    the period, and one down gives some only while it certainly is.
-    """
+    """Return how far up the rules permit to go, and the policy that says so."""
     if rules.select_policy is SelectPolicy.DISABLED:
         return current, None
     proposals: list[Allowance] = []
     for policy in rules.policies:
-        cutoff = now - policy.period_seconds
-        added = sum(event.change for event in changes.ups if event.may_be_after(cutoff))
-        removed = sum(event.change for event in changes.downs if event.is_after(cutoff))
-        start = saturate32(current - added + removed)
+        start = saturate32(current - _used(changes.ups, changes.downs, policy, now))
         if _unseen_within(policy, changes, now):
             proposals.append((current, policy))
         elif policy.type is PolicyType.PODS:
@@ -163,15 +156,12 @@ def _permitted_up(current: int, rules: ScalingRules, changes: Changes, now: floa
 
 
 def _permitted_down(current: int, rules: ScalingRules, changes: Changes, now: float) -> Allowance:
-    """Say how far down the rules permit to go; as `_permitted_up`, the other way round."""
+    """Return how far down the rules permit to go, and the policy that says so."""
     if rules.select_policy is SelectPolicy.DISABLED:
         return current, None
     proposals: list[Allowance] = []
     for policy in rules.policies:
-        cutoff = now - policy.period_seconds
-        added = sum(event.change for event in changes.ups if event.is_after(cutoff))
-        removed = sum(event.change for event in changes.downs if event.may_be_after(cutoff))
-        start = saturate32(current - added + removed)
+        start = saturate32(current + _used(changes.downs, changes.ups, policy, now))
         if _unseen_within(policy, changes, now):
             proposals.append((current, policy))
         elif policy.type is PolicyType.PODS:
@@ -186,6 +176,17 @@ def _permitted_down(current: int, rules: ScalingRules, changes: Changes, now: fl
 
 def _replicas(allowance: Allowance) -> int:
     return allowance[0]
+
+
+def _used(own: Events, other: Events, policy: ScalingPolicy, now: float) -> int:
+    """Return by how many replicas we changed one way within a policy's period, net.
+
+    Where it is not known when a change was, one of the ``own`` direction counts as long as it may
+    be within the period, and one the other way only while it certainly is.
+    """
+    cutoff = now - policy.period_seconds
+    taken = sum(event.change for event in own if event.may_be_after(cutoff))
+    return taken - sum(event.change for event in other if event.is_after(cutoff))
 
 
 def _unseen_within(policy: ScalingPolicy, changes: Changes, now: float) -> bool:

@@ -439,3 +439,11 @@ def test_one_metric_with_two_targets_has_one_gap() -> None:
     assert line.replicas == 15
     line.sync(values(40), values(40))
     assert line.replicas == 4
+
+
+def test_a_pod_that_lost_too_little_to_matter_counts_as_it_is() -> None:
+    """One sample of a pod, a tenth of its range: it is not charged as missing when it is back."""
+    line = Line(CPU, 300.0, replicas=4).run(900, usage(500, 500, 500, 500))
+    line.run(15, usage(500, 500, 500, None))
+    line.sync(usage(250, 250, 250, 250))
+    assert line.replicas == 2
