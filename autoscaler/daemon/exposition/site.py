@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from autoscaler.app import wording
+from autoscaler.core.rfc3339 import instant
 from autoscaler.daemon.exposition.page import Metrics
 from autoscaler.daemon.health import REQUIRED, Health
 
@@ -65,7 +65,7 @@ class Site:
                     "ok": one.ok,
                     "required": one.name in REQUIRED,
                     "message": one.message,
-                    "since": wording.instant(one.since),
+                    "since": instant(one.since),
                 }
                 for one in components
             ],
