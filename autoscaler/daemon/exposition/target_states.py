@@ -1,21 +1,23 @@
-"""What the page shows of each target: the few numbers of its last sync that it needs."""
+"""What the page shows of each target: its last decision, without the readings."""
 
 import threading
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from autoscaler.app import wording
 from autoscaler.app.ports import SyncResult
-from autoscaler.core.conditions import ABLE_TO_SCALE, SCALING_ACTIVE, Conditions
-from autoscaler.core.decision import Calculation, Decision, MetricFailure, Outcome
-from autoscaler.core.observation import ConditionStatus
+from autoscaler.core.conditions import ABLE_TO_SCALE, SCALING_ACTIVE
+from autoscaler.core.decision import Decision, MetricFailure, Outcome
+from autoscaler.core.observation import ConditionStatus, Gap, Reading, Values
 from autoscaler.core.printable import printable
+from autoscaler.core.spec import MetricSpec, TargetType
 from autoscaler.core.target import Target
 from autoscaler.core.writes import WriteFailed
 
 _LONGEST_PART = 500
+_MOST_VALUES = 10
 NOT_SYNCED = "none"
 """The outcome of a target before its first sync."""
 
@@ -24,40 +26,34 @@ NOT_SYNCED = "none"
 class TargetState:
     """One target's last sync.  Never changed once it is made.
 
-    No reading is held, which may be of thousands of pods, and nothing that holds one.
-    ``proposals`` are in the order of the spec's metrics, None for one that failed; empty where
-    metrics were not looked at.
+    No reading is held that is large, as one of thousands of pods is.
     """
 
-    outcome: Outcome
-    reason: str
+    decision: Decision
     succeeded: float | None
-    current: int | None
-    proposals: tuple[int | None, ...]
-    stabilized: int | None
-    desired: int
-    minimum: int
-    maximum: int
-    limited: str | None
-    conditions: Conditions
-    held_until: float | None
-    no_scale_down_until: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class TargetLabels:
-    """A target's labels as the page writes them, without the closing brace."""
+    """A target's labels as the page writes them, without the closing brace.
+
+    ``metrics``, ``target_types`` and ``target_values`` are in the order of the spec's metrics; the
+    types' texts stand after those of the metrics, the values are in base units or in percent.
+    """
 
     target: str
     info: str
     metrics: tuple[str, ...]
+    target_types: tuple[str, ...]
+    target_values: tuple[str, ...] = field(compare=False)
 
 
 class Row(NamedTuple):
     """What the page writes of one target."""
 
     labels: TargetLabels
-    state: TargetState
+    decision: Decision
+    succeeded: float | None
     foreign_changes: int
 
 
@@ -92,33 +88,12 @@ class TargetStates:
     def note(self, result: SyncResult) -> None:
         """Take in a target's result.  This costs every target at every sync: it is kept short."""
         decision, key = result.decision, result.target.key
-        outcome, limit, stabilization = decision.outcome, decision.limit, decision.stabilization
-        refill = decision.refill
-        if outcome is Outcome.BLOCKED or type(result.write) is WriteFailed:
+        if decision.outcome is Outcome.BLOCKED or type(result.write) is WriteFailed:
             before = self._states.get(key)
             succeeded = None if before is None else before.succeeded
         else:
             succeeded = decision.time
-        self._states[key] = TargetState(
-            outcome,
-            "" if outcome is Outcome.OK else _reason(decision),
-            succeeded,
-            decision.current,
-            tuple(
-                [
-                    one.outcome.proposal if type(one.outcome) is Calculation else None
-                    for one in decision.metrics
-                ]
-            ),
-            None if stabilization is None else stabilization.after,
-            decision.desired,
-            decision.min_replicas,
-            decision.max_replicas,
-            None if limit is None or limit.after == limit.before else limit.reason,
-            decision.conditions,
-            decision.held_until,
-            None if refill is None else refill.until,
-        )
+        self._states[key] = TargetState(_without_large_readings(decision), succeeded)
         if decision.foreign is not None:
             with self._lock:
                 self._foreign_changes[key] = self._foreign_changes.get(key, 0) + 1
@@ -127,7 +102,7 @@ class TargetStates:
         """Return what there is to show; a target that was not synced yet is left out."""
         labels, states, changes = self._labels, self._states.copy(), self._foreign_changes.copy()
         return [
-            Row(labels[key], state, changes.get(key, 0))
+            Row(labels[key], state.decision, state.succeeded, changes.get(key, 0))
             for key, state in states.items()
             if key in labels
         ]
@@ -137,14 +112,38 @@ class TargetStates:
         labels = self._labels
         counts = Counter({outcome.value: 0 for outcome in Outcome})
         counts.update(
-            state.outcome.value for key, state in self._states.copy().items() if key in labels
+            state.decision.outcome.value
+            for key, state in self._states.copy().items()
+            if key in labels
         )
         counts[NOT_SYNCED] = len(labels) - counts.total()
         return counts
 
 
-def _reason(decision: Decision) -> str:
-    """Return the HPA's reason why a decision is not ok."""
+def _without_large_readings(decision: Decision) -> Decision:
+    for one in decision.metrics:
+        if not _is_small(one.reading):
+            break
+    else:
+        return decision
+    nothing = Values(())
+    return replace(
+        decision,
+        metrics=tuple(
+            one if _is_small(one.reading) else replace(one, reading=nothing)
+            for one in decision.metrics
+        ),
+    )
+
+
+def _is_small(reading: Reading) -> bool:
+    if isinstance(reading, Values):
+        return len(reading.values) <= _MOST_VALUES
+    return isinstance(reading, Gap)
+
+
+def reason_of(decision: Decision) -> str:
+    """Return the HPA's reason why a decision is not ok; empty where it is."""
     if decision.outcome is Outcome.BLOCKED:
         for wanted in (ABLE_TO_SCALE, SCALING_ACTIVE):
             for one in decision.conditions:
@@ -172,8 +171,30 @@ def _labels(target: Target) -> TargetLabels:
         if seen[kind + name] > 1:
             # The same metric may be held to several targets; series must differ.
             name = f"{name} #{seen[kind + name]}"
-        metrics.append(f'{head},metric="{escaped(name)}",type="{kind}"')
-    return TargetLabels(head, info, tuple(metrics))
+        metrics.append(f'{head},metric_name="{escaped(name)}",type="{kind}"')
+    targets = [_target(metric) for metric in target.spec.metrics]
+    return TargetLabels(
+        head,
+        info,
+        tuple(metrics),
+        tuple(f',metric_target_type="{kind}"' for kind, _ in targets),
+        tuple(repr(value) for _, value in targets),
+    )
+
+
+def _target(metric: MetricSpec) -> tuple[str, float]:
+    """Return what a metric is held to: which kind of target, in base units or in percent.
+
+    The kinds are kube-state-metrics' values of `metric_target_type`.
+    """
+    held = metric.target
+    if held.average_utilization is not None:
+        return "utilization", held.average_utilization
+    # An Object's target may have both fields, and its type says which one counts.
+    averaged = held.value is None or held.type is TargetType.AVERAGE_VALUE
+    if averaged and held.average_value is not None:
+        return "average", held.average_value / 1000
+    return "value", (held.value or 0) / 1000
 
 
 def escaped(value: str) -> str:
