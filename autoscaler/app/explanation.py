@@ -5,16 +5,16 @@ from collections.abc import Iterator
 
 from autoscaler.app import wording
 from autoscaler.app.ports import SyncResult
+from autoscaler.app.standing import hold, restriction, verdict
 from autoscaler.core.decision import (
     Calculation,
     Decision,
-    Limit,
     MetricResult,
     Rule,
     Stabilization,
     Zone,
 )
-from autoscaler.core.limits import SCALE_DOWN_LIMIT, SCALE_UP_LIMIT, TOO_FEW, TOO_MANY
+from autoscaler.core.grouping import PodGroups, UnreadyRule
 from autoscaler.core.observation import (
     LONGEST_SENTENCE,
     Gap,
@@ -24,14 +24,6 @@ from autoscaler.core.observation import (
     Values,
 )
 from autoscaler.core.printable import printable
-from autoscaler.core.writes import (
-    NOT_LEADING,
-    NotWritten,
-    Superseded,
-    WriteFailed,
-    WriteOutcome,
-    Written,
-)
 
 _LABEL_WIDTH = 12
 
@@ -39,58 +31,24 @@ _LABEL_WIDTH = 12
 def explain(result: SyncResult) -> str:
     """Tell the whole decision of one target."""
     decision, target = result.decision, wording.target_key(result.target)
+    sentence = printable(verdict(result), LONGEST_SENTENCE)
     lines = [
-        f"{target} at {wording.instant(decision.time)}: {verdict(result)}",
+        f"{target} at {wording.instant(decision.time)}: {sentence}",
         *_lines("scale", _scale(decision)),
     ]
     for number, metric in enumerate(decision.metrics, 1):
         lines += _lines(f"metric {number}", _metric(metric, decision))
     lines += _lines("combine", _combination(decision))
     lines += _lines("stabilize", _stabilization(decision.stabilization))
-    lines += _lines("limit", _limit(decision.limit))
-    if decision.releases_at is not None:
-        lines += _lines("next", [f"a limit lets go at {wording.instant(decision.releases_at)}"])
+    lines += _lines("limit", _limit(result))
     lines += _lines(
         "conditions",
-        [f"{one.type}={one.status} {one.reason}: {one.message}" for one in decision.conditions],
+        [
+            f"{one.type}={one.status} {one.reason}: {wording.plain(one.message, decision)}"
+            for one in decision.conditions
+        ],
     )
     return "\n".join(lines)
-
-
-def verdict(result: SyncResult) -> str:
-    """Say in one sentence what was decided and what became of it."""
-    decision, write = result.decision, result.write
-    current = decision.current
-    if current is None:
-        return "nothing is decided, since the scale cannot be read"
-    if not decision.rescale:
-        return _unchanged(decision, current)
-    move = f"{current} -> {decision.desired} replicas"
-    why = f" ({decision.reason})" if decision.reason else " (a recent recommendation)"
-    return _written(write, move, why)
-
-
-def _written(write: WriteOutcome | None, move: str, why: str) -> str:
-    if isinstance(write, Superseded):
-        return f"{move} not written: somebody else set {write.scale.spec_replicas} meanwhile"
-    if isinstance(write, WriteFailed):
-        return f"{move} not written: {printable(write.message, LONGEST_SENTENCE)}"
-    if isinstance(write, NotWritten) and write.word == NOT_LEADING:
-        return f"{move} is left to the process that leads{why}"
-    return f"{'scaled' if isinstance(write, Written) else 'would scale'} {move}{why}"
-
-
-def _unchanged(decision: Decision, current: int) -> str:
-    if decision.zone is Zone.DISABLED:
-        return "disabled: the target is at zero, and minReplicas is not"
-    if decision.zone is Zone.CONTROLLED:
-        return f"stays at {current} replicas: another autoscaler controls it"
-    if decision.held_until is not None:
-        until = wording.instant(decision.held_until)
-        return f"stays at {current} replicas: held until {until}, since others undo our writes"
-    if decision.outcome == "blocked":
-        return f"stays at {current} replicas: nothing can be decided"
-    return f"stays at {current} replicas"
 
 
 def _lines(label: str, texts: list[str]) -> Iterator[str]:
@@ -108,7 +66,7 @@ def _scale(decision: Decision) -> list[str]:
     if decision.foreign is not None:
         lines.append(wording.foreign(decision.foreign))
     if decision.zone in {Zone.ABOVE_MAX, Zone.BELOW_MIN}:
-        lines.append(f"{decision.reason}: {decision.desired}, without a look at the metrics")
+        lines.append(f"{decision.reason}: {decision.desired}, whatever the metrics are")
     return lines
 
 
@@ -134,29 +92,66 @@ def _metric(result: MetricResult, decision: Decision) -> list[str]:
 def _reading(result: MetricResult, outcome: Calculation) -> list[str]:
     reading, lines = result.reading, []
     if isinstance(reading, Values):
-        total = wording.quantity(result.metric, sum(reading.values))
-        of = "1 series" if len(reading.values) == 1 else f"the sum of {len(reading.values)} series"
-        lines.append(f"measured {total}, {of}")
+        series = (
+            wording.counted(len(reading.values), "series") if reading.values[1:] else "1 series"
+        )
+        lines.append(f"measured {_measured(result)}, {series}")
         if outcome.negative_sum:
             lines.append("a negative sum counts as 0")
     elif isinstance(reading, PodSamples):
-        counted = len(reading.samples) if outcome.groups is None else outcome.groups.ready
-        lines.append(f"measured {wording.usage(result)} over {counted} pods")
+        pods = len(reading.samples) if outcome.groups is None else outcome.groups.ready
+        lines.append(f"measured {_measured(result)}, over {wording.counted(pods, 'pod')}")
     if outcome.groups is not None:
-        groups = outcome.groups
-        named = (
-            ("unready", groups.unready),
-            ("missing", groups.missing),
-            ("ignored", groups.ignored),
-        )
-        parts = [f"{groups.ready} ready"]
-        parts += [f"{len(names)} {word} ({_some(names)})" for word, names in named if names]
-        lines.append("pods: " + ", ".join(parts))
+        lines += _pods(outcome.groups)
     if not isinstance(reading, Gap):
         lines += [f"{gap.kind.value}: {gap.detail}" for gap in reading.gaps]
     if isinstance(reading, PodSamples):
         lines += [f"{gap.kind.value}: {gap.detail}" for gap in reading.dropped.values()]
     return lines
+
+
+def _measured(result: MetricResult) -> str:
+    """Write the value with what it was made of: a total, or a usage and a request."""
+    of_request, total = wording.of_request(result), wording.total(result)
+    if of_request is not None:
+        return f"{wording.usage(result)}: {of_request} a pod on average"
+    if total is not None:
+        return f"{wording.usage(result)}{wording.per(result.metric)}, {total} in total"
+    return wording.usage(result)
+
+
+def _pods(groups: PodGroups) -> list[str]:
+    named = (("unready", groups.unready), ("missing", groups.missing), ("ignored", groups.ignored))
+    meanings = {"missing": "without a sample", "ignored": "deleted or Failed"}
+    parts = [f"{groups.ready} ready"]
+    for word, names in named:
+        if names:
+            meaning = f", {meanings[word]}" if word in meanings else ""
+            parts.append(f"{len(names)} {word}{meaning} ({_some(names)})")
+    lines = ["pods: " + ", ".join(parts)]
+    for rule in UnreadyRule:
+        unready = [one for one in groups.unready_by if one.rule is rule]
+        if unready:
+            names = tuple([one.pod for one in unready])
+            until = max((one.until for one in unready if one.until is not None), default=None)
+            lines.append(f"unready {_UNREADY[rule]}{_counts_from(until)}: {_some(names)}")
+    return lines
+
+
+_UNREADY = {
+    UnreadyRule.PENDING: "since they are Pending",
+    UnreadyRule.NO_STATUS: "since they have no Ready condition or no start time yet",
+    UnreadyRule.NOT_READY: "since they are not Ready, in their first cpuInitializationPeriod",
+    UnreadyRule.SAMPLE_WINDOW: (
+        "since their CPU samples cover a time before they were Ready, in their first "
+        "cpuInitializationPeriod"
+    ),
+    UnreadyRule.NEVER_READY: "since they have not been Ready since they started",
+}
+
+
+def _counts_from(until: float | None) -> str:
+    return "" if until is None else f"; the last counts from {wording.instant(until)} on"
 
 
 def _some(names: tuple[str, ...], most: int = 3) -> str:
@@ -201,56 +196,28 @@ def _counted(result: MetricResult, scale: Scale | Unavailable) -> str:
 
 def _combination(decision: Decision) -> list[str]:
     combined = decision.combination
-    if combined is None:
+    if combined is None or len(decision.metrics) == 1:
         return []
-    text = f"{combined.before} -> {combined.after}"
-    if len(decision.metrics) > 1:
-        text += f", the largest proposal, of {combined.winner or 'no metric'}"
+    winner = wording.plain(combined.winner, decision) or "no metric"
+    text = f"{combined.before} -> {combined.after}, the largest proposal, of {winner}"
     if combined.failed:
-        text += f"; {combined.failed} of {len(decision.metrics)} metrics failed, which forbids less"
+        text += f"; {combined.failed} of {len(decision.metrics)} metrics failed: no scale-down"
     return [text]
 
 
 def _stabilization(stage: Stabilization | None) -> list[str]:
     if stage is None:
         return []
-    if stage.refill is not None and stage.until is not None:
-        back = wording.instant(stage.refill.returned)
-        why = (
-            f"the first reading was at {back}"
-            if stage.refill.first
-            else f"a reading returned at {back}"
-        )
-        until = wording.instant(stage.until)
-        why = f"{why}, and nothing goes down before {until}"
-        return [f"{stage.before} -> {stage.after}, {stage.reason}: {why}"]
-    if stage.held_by is None:
+    if stage.before == stage.after:
         return [f"{stage.after}: no recent recommendation holds it"]
-    until = "" if stage.until is None else f" until {wording.instant(stage.until)}"
-    verb = "was the count at the first sync," if stage.held_by.first else "was recommended at"
-    holder = f"{stage.held_by.replicas} {verb} {wording.instant(stage.held_by.time)},"
-    return [f"{stage.before} -> {stage.after}, {stage.reason}: {holder} and holds{until}"]
+    return [f"{stage.before} -> {stage.after}, {stage.reason}: {hold(stage)}"]
 
 
-def _limit(stage: Limit | None) -> list[str]:
+def _limit(result: SyncResult) -> list[str]:
+    stage = result.decision.limit
     if stage is None:
         return []
     if stage.before == stage.after:
         return [f"{stage.after}: within bounds and rates"]
-    cause = {
-        TOO_FEW: "minReplicas is the least",
-        TOO_MANY: "maxReplicas is the most",
-        SCALE_UP_LIMIT: f"up to {stage.allowed} are permitted at once",
-        SCALE_DOWN_LIMIT: f"down to {stage.allowed} are permitted at once",
-    }[stage.reason]
-    if stage.unseen is not None:
-        cause = (
-            f"what other instances of this autoscaler wrote until {wording.instant(stage.unseen)} "
-            "was not seen, and counts as all that is permitted"
-        )
-    if stage.policy is not None:
-        policy = stage.policy
-        cause += f" by the policy {policy.type} {policy.value} per {policy.period_seconds}s"
-    if stage.until is not None:
-        cause += f", more from {wording.instant(stage.until)} on"
-    return [f"{stage.before} -> {stage.after}, {stage.reason}: {cause}"]
+    why = restriction(stage, result.target.spec)
+    return [f"{stage.before} -> {stage.after}, {stage.reason}: {why}"]

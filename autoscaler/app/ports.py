@@ -24,12 +24,14 @@ from autoscaler.core.writes import WriteOutcome
 class SyncResult:
     """One target at one sync: the decision, and what became of its write.
 
-    ``write`` is None where nothing was to be written.
+    ``write`` is None where nothing was to be written.  ``controller`` are the words for another
+    autoscaler that controls the target, where the decision was made as if it did not (a plan).
     """
 
     target: Target
     decision: Decision
     write: WriteOutcome | None = None
+    controller: str = ""
 
 
 @dataclass(frozen=True, slots=True)

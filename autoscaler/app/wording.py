@@ -2,11 +2,17 @@
 
 from datetime import UTC, datetime
 
-from autoscaler.core.decision import Calculation, ForeignChange, MetricResult, Refill
+from autoscaler.core.decision import (
+    Calculation,
+    Decision,
+    ForeignChange,
+    MetricResult,
+    Refill,
+)
+from autoscaler.core.observation import PodSamples, Values
 from autoscaler.core.printable import printable
-from autoscaler.core.quantity import format_milli
 from autoscaler.core.rivalry import FIELD_MANAGER
-from autoscaler.core.selectors import LabelSelector
+from autoscaler.core.selectors import LabelSelector, Operator, Requirement
 from autoscaler.core.spec import (
     ContainerResourceMetric,
     ExternalMetric,
@@ -46,33 +52,86 @@ def selector(chosen: LabelSelector | None) -> str:
     if chosen is None or chosen.empty:
         return ""
     labels = [f'{key}="{value}"' for key, value in chosen.match_labels]
-    expressions = [
-        f"{one.key} {one.operator}" + (f" ({', '.join(one.values)})" if one.values else "")
-        for one in chosen.match_expressions
-    ]
-    return "{" + ", ".join(labels + expressions) + "}"
+    return "{" + ", ".join([*labels, *map(_matcher, chosen.match_expressions)]) + "}"
+
+
+def _matcher(one: Requirement) -> str:
+    same, other = "=", "!="
+    if len(one.values) > 1:
+        same, other = "=~", "!~"
+    values = "|".join(one.values)
+    return {
+        Operator.IN: f'{one.key}{same}"{values}"',
+        Operator.NOT_IN: f'{one.key}{other}"{values}"',
+        Operator.EXISTS: f'{one.key}!=""',
+        Operator.DOES_NOT_EXIST: f'{one.key}=""',
+    }[one.operator]
+
+
+# -- numbers -------------------------------------------------------------------------------------
+
+
+def counted(count: int, noun: str) -> str:
+    """Write a count of things: "1 replica", "2 replicas"."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def quantity(metric: MetricSpec, milli: int) -> str:
-    """Write a value of a metric; memory in powers of 1024."""
+    """Write a value of a metric for people, to four digits; `format_milli` is exact.
+
+    CPU below a core is in millicores, memory and storage are in powers of 1024.
+    """
     if isinstance(metric, ResourceMetric | ContainerResourceMetric):
-        return format_milli(milli, binary=metric.name == "memory")
-    return format_milli(milli)
+        if metric.name == "cpu" and abs(milli) < 1000:
+            return f"{milli}m" if milli else "0"
+        if metric.name != "cpu":
+            return _binary(milli / 1000.0)
+    return _rounded(milli / 1000.0)
+
+
+def _rounded(value: float) -> str:
+    return f"{value:.0f}" if abs(value) >= 1000.0 else f"{value:.4g}"
+
+
+def _binary(value: float) -> str:
+    units = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+    index = 0
+    while abs(value) >= 1024.0 and index < len(units) - 1:
+        value, index = value / 1024.0, index + 1
+    return _rounded(value) + units[index]
+
+
+# -- values and targets --------------------------------------------------------------------------
 
 
 def target(metric: MetricSpec) -> str:
-    """Write what a metric is held to."""
+    """Write what a metric is held to, and per what."""
+    return _target_value(metric) + per(metric)
+
+
+def _target_value(metric: MetricSpec) -> str:
     held = metric.target
     if isinstance(metric, ExternalMetric | ObjectMetric):
-        averaged = held.average_value is not None and held.value is None
-        if isinstance(metric, ObjectMetric):
-            averaged = held.type == "AverageValue"
-        if averaged and held.average_value is not None:
-            return f"{quantity(metric, held.average_value)} per replica"
-        return quantity(metric, held.value or 0)
+        milli = held.average_value if averaged(metric) else held.value
+        return quantity(metric, milli or 0)
     if held.average_value is not None:
-        return f"{quantity(metric, held.average_value)} per pod"
+        return quantity(metric, held.average_value)
     return f"{held.average_utilization}%"
+
+
+def averaged(metric: ExternalMetric | ObjectMetric) -> bool:
+    """Tell whether the total is divided by the replicas."""
+    held = metric.target
+    if isinstance(metric, ObjectMetric):
+        return held.type == "AverageValue"
+    return held.average_value is not None
+
+
+def per(metric: MetricSpec) -> str:
+    """Write per what a value is: " per replica", " per pod", or nothing."""
+    if isinstance(metric, ExternalMetric | ObjectMetric):
+        return " per replica" if averaged(metric) else ""
+    return " per pod" if metric.target.average_value is not None else ""
 
 
 def usage(result: MetricResult) -> str:
@@ -87,12 +146,62 @@ def usage(result: MetricResult) -> str:
     return quantity(result.metric, current.average_value or 0)
 
 
+def usage_and_target(result: MetricResult) -> str:
+    """Write both as `kubectl get hpa` does: "26.5/30 per replica", "90%/70%"."""
+    held = _target_value(result.metric)
+    if not isinstance(result.outcome, Calculation):
+        return f"<unknown>/{held}"
+    return f"{usage(result)}/{held}{per(result.metric)}"
+
+
+def total(result: MetricResult) -> str | None:
+    """Write the sum that an average was made of; None where the value is no average of a sum."""
+    reading, outcome = result.reading, result.outcome
+    if not isinstance(outcome, Calculation) or outcome.current.average_value is None:
+        return None
+    if isinstance(reading, Values):
+        return quantity(result.metric, sum(reading.values))
+    if isinstance(reading, PodSamples):
+        aside = () if outcome.groups is None else (*outcome.groups.unready, *outcome.groups.ignored)
+        left_out = frozenset(aside)
+        counting = [one.milli for pod, one in reading.samples.items() if pod not in left_out]
+        return quantity(result.metric, sum(counting))
+    return None
+
+
+def of_request(result: MetricResult) -> str | None:
+    """Write what a utilization is made of: "450m of 500m"; None where the value is none."""
+    if not isinstance(result.outcome, Calculation):
+        return None
+    current = result.outcome.current
+    if current.average_value is None or current.average_request is None:
+        return None
+    used = quantity(result.metric, current.average_value)
+    return f"{used} of {quantity(result.metric, current.average_request)}"
+
+
+# -- sentences -----------------------------------------------------------------------------------
+
+
+def reason(decision: Decision) -> str:
+    """Write a decision's reason with the names that people give to metrics."""
+    return plain(decision.reason, decision)
+
+
+def plain(text: str, decision: Decision) -> str:
+    """Replace the HPA's names of a decision's metrics, which dump selectors, in a text."""
+    for one in sorted(decision.metrics, key=lambda one: -len(one.name)):
+        if one.name in text:
+            text = text.replace(one.name, metric_name(one.metric))
+    return text
+
+
 def foreign(change: ForeignChange) -> str:
     """Say who else set the replicas."""
     who = f'"{change.manager}"' if change.manager else "somebody else"
     if change.manager == FIELD_MANAGER:
         who = "another autoscaler, with another Lease than ours or with none,"
-    undoing = ", against our last write" if change.reversal else ""
+    undoing = ", which undoes our last change" if change.reversal else ""
     return f"{who} set the replicas from {change.before} to {change.after}{undoing}"
 
 

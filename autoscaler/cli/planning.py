@@ -14,9 +14,9 @@ from autoscaler import clock
 from autoscaler.adapters.cluster import ConnectError
 from autoscaler.app import wording
 from autoscaler.app.explanation import explain as explain_result
-from autoscaler.app.explanation import verdict
 from autoscaler.app.ports import SyncResult, SyncSummary
 from autoscaler.app.record import record
+from autoscaler.app.standing import verdict
 from autoscaler.app.sync import Syncer
 from autoscaler.config import Config, ConfigError, load
 from autoscaler.config.pod_namespace import ANYWHERE, pod_namespace

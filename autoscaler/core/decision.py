@@ -29,11 +29,15 @@ class Rule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MetricValueStatus:
-    """`MetricValueStatus`: what was measured; milli-units, utilization in percent."""
+    """`MetricValueStatus`: what was measured; milli-units, utilization in percent.
+
+    ``average_request`` is no field of the API: what ``average_utilization`` is a percentage of.
+    """
 
     value: int | None = None
     average_value: int | None = None
     average_utilization: int | None = None
+    average_request: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,7 +149,9 @@ def _utilization_measure(
             return f"the pods with samples request no {metric.name} in sum"
         utilization = saturate32(trunc_div(saturate64(usage * 100), requested))
         current = MetricValueStatus(
-            average_value=trunc_div(usage, count), average_utilization=utilization
+            average_value=trunc_div(usage, count),
+            average_utilization=utilization,
+            average_request=trunc_div(requested, count),
         )
         return float(utilization) / float(target), current
 

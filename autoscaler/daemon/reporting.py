@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from structlog.typing import FilteringBoundLogger
 
 from autoscaler.app import wording
-from autoscaler.app.explanation import verdict
 from autoscaler.app.ports import Reporter, SyncResult, SyncSummary
 from autoscaler.app.record import write_word
+from autoscaler.app.standing import verdict
 from autoscaler.core.decision import Calculation, MetricResult, Outcome
 from autoscaler.core.writes import NotWritten, Written
 

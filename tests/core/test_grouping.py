@@ -2,7 +2,7 @@
 
 import pytest
 
-from autoscaler.core.grouping import PodGroups, group
+from autoscaler.core.grouping import PodGroups, Unready, UnreadyRule, group
 from autoscaler.core.observation import Pod, Sample
 from autoscaler.core.spec import Flags
 from tests.core.builders import BASE, FALSE, TRUE, UNKNOWN, pod
@@ -126,3 +126,23 @@ def test_the_flags_are_obeyed() -> None:
     never = pod(start=-400.0, ready=FALSE, transition=-400.0)
     assert group([never], samples, "cpu", Flags(), BASE) == UNREADY
     assert group([never], samples, "cpu", off, BASE) == READY
+
+
+@pytest.mark.parametrize(
+    ("one", "rule", "until"),
+    [
+        (pod(phase="Pending"), UnreadyRule.PENDING, None),
+        (pod(ready=None), UnreadyRule.NO_STATUS, None),
+        (pod(start=None), UnreadyRule.NO_STATUS, None),
+        (pod(start=-100.0, ready=FALSE, transition=-90.0), UnreadyRule.NOT_READY, 200.0),
+        (pod(start=-100.0, ready=TRUE, transition=-20.0), UnreadyRule.SAMPLE_WINDOW, 40.0),
+        (pod(start=-290.0, ready=TRUE, transition=-20.0), UnreadyRule.SAMPLE_WINDOW, 10.0),
+        (pod(start=-400.0, ready=FALSE, transition=-400.0), UnreadyRule.NEVER_READY, None),
+    ],
+)
+def test_an_unready_pod_says_by_which_rule_and_until_when(
+    one: Pod, rule: UnreadyRule, until: float | None
+) -> None:
+    """A full sample window ends its rule, the initialization period both; the rest has no end."""
+    (unready,) = grouped(one).unready_by
+    assert unready == Unready("p0", rule, None if until is None else BASE + until)

@@ -1,0 +1,269 @@
+"""How a target stands after a sync, in a word and in a sentence.
+
+Log, metrics, `plan` and `status` all take both from here.
+"""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from autoscaler.app import wording
+from autoscaler.app.ports import SyncResult
+from autoscaler.core.decision import (
+    Decision,
+    Limit,
+    MetricFailure,
+    Outcome,
+    Stabilization,
+    Zone,
+)
+from autoscaler.core.limits import SCALE_DOWN_LIMIT, SCALE_UP_LIMIT, TOO_FEW, TOO_MANY
+from autoscaler.core.observation import LONGEST_SENTENCE, Unavailable
+from autoscaler.core.printable import printable
+from autoscaler.core.spec import Behavior, HorizontalPodAutoscalerSpec, SelectPolicy
+from autoscaler.core.writes import (
+    NOT_LEADING,
+    NotWritten,
+    Superseded,
+    WriteFailed,
+    Written,
+)
+
+_MOST_METRICS = 5
+"""So many metrics are named in one sentence."""
+
+
+class State(StrEnum):
+    """How a target stands; the first that applies."""
+
+    FAILING = "failing"
+    """The scale, a metric, the pods or the write failed."""
+    CONTROLLED = "controlled"
+    """Another autoscaler controls the target, which is left alone."""
+    CONTESTED = "contested"
+    """Others undo our changes, and nothing is written for a while."""
+    DISABLED = "disabled"
+    """Somebody set the replicas to zero."""
+    LIMITED = "limited"
+    """A bound or a rate limit permits less of a change than is wanted."""
+    HELD = "held"
+    """A stabilization window, or a reading that has just returned, permits less than is wanted."""
+    OK = "ok"
+
+
+class Standing(NamedTuple):
+    """A target's state, what brought it about, and the whole as a sentence.
+
+    ``cause`` is the same text for all targets that stand so for the same reason, sync after sync.
+    """
+
+    state: State
+    cause: str
+    sentence: str
+
+
+def standing_of(result: SyncResult) -> Standing:
+    """Tell how a target stands."""
+    state = state_of(result)
+    return Standing(state, cause_of(result, state), verdict(result))
+
+
+def state_of(result: SyncResult) -> State:
+    """Tell how a target stands in a word.  Every target asks this at every sync: it is quick."""
+    decision = result.decision
+    if decision.zone is Zone.CONTROLLED or result.controller:
+        state = State.CONTROLLED
+    elif decision.held_until is not None:
+        state = State.CONTESTED
+    elif decision.outcome is not Outcome.OK or type(result.write) is WriteFailed:
+        state = State.FAILING
+    elif decision.zone is Zone.DISABLED:
+        state = State.DISABLED
+    elif decision.limit is not None and decision.limit.before != decision.limit.after:
+        state = State.LIMITED
+    elif _is_held(decision.stabilization):
+        state = State.HELD
+    else:
+        state = State.OK
+    return state
+
+
+def _is_held(stage: Stabilization | None) -> bool:
+    return stage is not None and stage.before != stage.after
+
+
+def cause_of(result: SyncResult, state: State) -> str:
+    """Tell what brought a state about."""
+    decision = result.decision
+    if state is State.FAILING:
+        if isinstance(result.write, WriteFailed):
+            return printable(result.write.message, LONGEST_SENTENCE)
+        return failure_of(decision)
+    if state is State.LIMITED and decision.limit is not None:
+        return decision.limit.reason
+    if state is State.HELD and decision.stabilization is not None:
+        return decision.stabilization.reason
+    return ""
+
+
+def failure_of(decision: Decision) -> str:
+    """Tell why a decision is not ok; empty where it is."""
+    if isinstance(decision.scale, Unavailable):
+        return printable(decision.scale.message, LONGEST_SENTENCE)
+    for one in decision.metrics:
+        if isinstance(one.outcome, MetricFailure):
+            return printable(one.outcome.message, LONGEST_SENTENCE)
+    warnings = [event.message for event in decision.events if event.type == "Warning"]
+    return warnings[0] if warnings else ""
+
+
+def verdict(result: SyncResult) -> str:
+    """Say in one sentence what was decided, why, and what became of it."""
+    if not result.controller:
+        return _verdict(result)
+    return f"{_verdict(result)}, but {result.controller} controls it: the daemon leaves it alone"
+
+
+def _verdict(result: SyncResult) -> str:
+    decision, write = result.decision, result.write
+    current = decision.current
+    if current is None:
+        return f"nothing is decided, since the scale cannot be read: {failure_of(decision)}"
+    if not decision.rescale:
+        return _unchanged(result, current)
+    move = f"{current} -> {wording.counted(decision.desired, 'replica')}"
+    if isinstance(write, Superseded):
+        return f"{move} not written: somebody else set {write.scale.spec_replicas} meanwhile"
+    if isinstance(write, WriteFailed):
+        return f"{move} not written: {printable(write.message, LONGEST_SENTENCE)}"
+    restriction = _restriction(result)
+    asked = f"; the metrics ask for {_asked(decision)}" if restriction else ""
+    why = f": {_why(decision)}{asked}{restriction}{_partly(decision)}"
+    if isinstance(write, NotWritten) and write.word == NOT_LEADING:
+        return f"{move} is left to the process that leads{why}"
+    return f"{'scaled' if isinstance(write, Written) else 'would scale'} {move}{why}"
+
+
+def _unchanged(result: SyncResult, current: int) -> str:
+    decision = result.decision
+    stays = f"stays at {wording.counted(current, 'replica')}"
+    if decision.zone is Zone.DISABLED:
+        return "disabled: the target is at zero, and minReplicas is not"
+    if decision.zone is Zone.CONTROLLED:
+        return f"{stays}: another autoscaler controls it"
+    if decision.held_until is not None:
+        until = wording.instant(decision.held_until)
+        return f"{stays}: nothing is written until {until}, since others undo our changes"
+    if decision.outcome is Outcome.BLOCKED:
+        return f"{stays}: nothing can be decided: {_failed_metric(decision)}"
+    restriction = _restriction(result)
+    asked = "" if decision.combination is None else f": the metrics ask for {_asked(decision)}"
+    return stays + (f"{asked}{restriction}" if restriction else "") + _partly(decision)
+
+
+def _asked(decision: Decision) -> int:
+    combined = decision.combination
+    return decision.desired if combined is None else combined.after
+
+
+def _failed_metric(decision: Decision) -> str:
+    """Say which metric failed and why; others that failed are counted."""
+    failed = [one for one in decision.metrics if isinstance(one.outcome, MetricFailure)]
+    if not failed:
+        return failure_of(decision)
+    more = f" (and {wording.counted(len(failed) - 1, 'more metric')})" if failed[1:] else ""
+    return f"{wording.metric_name(failed[0].metric)}: {failure_of(decision)}{more}"
+
+
+def _partly(decision: Decision) -> str:
+    if decision.outcome is not Outcome.PARTIAL:
+        return ""
+    return f"; not all metrics could be used: {_failed_metric(decision)}"
+
+
+# -- why it changes ------------------------------------------------------------------------------
+
+
+def _why(decision: Decision) -> str:
+    combined = decision.combination
+    if combined is None:
+        return decision.reason
+    if not decision.reason:
+        return "recommended before"
+    if combined.after > combined.before:
+        measured = [
+            f"{wording.reason(decision)}: {wording.usage_and_target(one)}"
+            for one in decision.metrics
+            if one.name == combined.winner and one.proposal == combined.after
+        ]
+        return measured[0] if measured else wording.reason(decision)
+    shown = [
+        f"{wording.metric_name(one.metric)} {wording.usage_and_target(one)}"
+        for one in decision.metrics[:_MOST_METRICS]
+    ]
+    if len(decision.metrics) > _MOST_METRICS:
+        shown.append(f"{len(decision.metrics) - _MOST_METRICS} more")
+    below = "below target" if len(decision.metrics) == 1 else "all metrics below target"
+    return f"{below}: {', '.join(shown)}"
+
+
+# -- what restricts it ---------------------------------------------------------------------------
+
+
+def _restriction(result: SyncResult) -> str:
+    """Say what keeps the count from what the metrics ask for; empty where nothing does."""
+    decision, parts = result.decision, []
+    stabilization, limit = decision.stabilization, decision.limit
+    if stabilization is not None and stabilization.before != stabilization.after:
+        parts.append(hold(stabilization))
+    if limit is not None and limit.before != limit.after:
+        parts.append(restriction(limit, result.target.spec))
+    return "".join(f"; {part}" for part in parts)
+
+
+def hold(stage: Stabilization) -> str:
+    """Say what holds a count away from the proposal, and until when."""
+    until = "" if stage.until is None else f" until {wording.instant(stage.until)}"
+    if stage.refill is not None:
+        what = "the first reading was" if stage.refill.first else "a reading returned after a gap"
+        returned = wording.instant(stage.refill.returned)
+        return f"nothing goes down{until}, since {what} at {returned}"
+    if stage.held_by is None:
+        return f"held at {stage.after}{until} ({stage.reason})"
+    by = "the count at the first sync" if stage.held_by.first else "the recommendation"
+    at = wording.instant(stage.held_by.time)
+    return f"held at {stage.after}{until} by {by} of {stage.held_by.replicas} at {at}"
+
+
+def restriction(stage: Limit, spec: HorizontalPodAutoscalerSpec) -> str:
+    """Say which bound or rate limit permits no more, and from when on it does."""
+    if stage.reason == TOO_FEW:
+        return f"minReplicas is {spec.min_replicas}"
+    if stage.reason == TOO_MANY:
+        return f"maxReplicas is {spec.max_replicas}"
+    direction = {SCALE_UP_LIMIT: "scaleUp", SCALE_DOWN_LIMIT: "scaleDown"}[stage.reason]
+    if stage.unseen is not None:
+        unseen = wording.instant(stage.unseen)
+        text = (
+            f"what other instances of this autoscaler changed until {unseen} is not known, "
+            f"and counts as all that {direction} permits"
+        )
+    else:
+        text = f"{_rule(stage, spec.behavior, direction)} permits {stage.allowed} now"
+    more = "" if stage.until is None else f", more from {wording.instant(stage.until)} on"
+    return text + more
+
+
+def _rule(stage: Limit, behavior: Behavior | None, direction: str) -> str:
+    if stage.policy is not None:
+        policy = stage.policy
+        amount = f"{policy.value}%" if policy.type == "Percent" else _pods(policy.value)
+        return f"the {direction} policy of {amount} per {policy.period_seconds} s"
+    if behavior is None:
+        return "the HPA's limit without behavior, at most twice the replicas or 4 at once,"
+    rules = behavior.scale_up if direction == "scaleUp" else behavior.scale_down
+    disabled = rules.select_policy is SelectPolicy.DISABLED
+    return f"{direction}.selectPolicy Disabled" if disabled else direction
+
+
+def _pods(count: int) -> str:
+    return wording.counted(count, "pod")
