@@ -1,4 +1,4 @@
-"""What the page shows of each target: its last decision, without the readings."""
+"""What the pages show of each target: its last result, without large readings."""
 
 import threading
 from collections import Counter
@@ -8,16 +8,20 @@ from typing import NamedTuple
 
 from autoscaler.app import wording
 from autoscaler.app.ports import SyncResult
+from autoscaler.app.standing import State, state_of
 from autoscaler.core.conditions import ABLE_TO_SCALE, SCALING_ACTIVE
-from autoscaler.core.decision import Decision, MetricFailure, Outcome
+from autoscaler.core.decision import Calculation, Decision, MetricFailure, MetricResult, Outcome
+from autoscaler.core.grouping import PodGroups
 from autoscaler.core.observation import ConditionStatus, Gap, Reading, Values
 from autoscaler.core.printable import printable
-from autoscaler.core.spec import MetricSpec, TargetType
 from autoscaler.core.target import Target
 from autoscaler.core.writes import WriteFailed
+from autoscaler.daemon.exposition.metric_values import held_to
 
 _LONGEST_PART = 500
-_MOST_VALUES = 10
+_MOST = 10
+"""So many values of an External metric, or names of pods, are kept."""
+_NOTHING = Values(())
 NOT_SYNCED = "none"
 """The outcome of a target before its first sync."""
 
@@ -26,11 +30,15 @@ NOT_SYNCED = "none"
 class TargetState:
     """One target's last sync.  Never changed once it is made.
 
-    No reading is held that is large, as one of thousands of pods is.
+    The result is without readings and groups that are large, as those of thousands of pods are.
+    ``since`` is the first sync of this state, by the clock as it was set when this
+    process began.
     """
 
-    decision: Decision
+    result: SyncResult
     succeeded: float | None
+    state: State
+    since: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +65,15 @@ class Row(NamedTuple):
     foreign_changes: int
 
 
+class Known(NamedTuple):
+    """What is known of one target; ``last`` and ``since`` are None before its first sync."""
+
+    target: Target
+    last: SyncResult | None
+    state: State | None
+    since: float | None
+
+
 class TargetStates:
     """The last state of each target of the configuration.
 
@@ -65,9 +82,11 @@ class TargetStates:
     """
 
     def __init__(self) -> None:
+        self._targets: Sequence[Target] = ()
         self._labels: dict[str, TargetLabels] = {}
         self._states: dict[str, TargetState] = {}
         self._foreign_changes: dict[str, int] = {}
+        self._clock_set = 0.0
         self._lock = threading.Lock()
 
     def set_targets(self, targets: Sequence[Target]) -> None:
@@ -84,25 +103,43 @@ class TargetStates:
             for key in self._foreign_changes.keys() - labels.keys():
                 del self._foreign_changes[key]
             self._labels = labels
+            self._targets = targets
 
     def note(self, result: SyncResult) -> None:
         """Take in a target's result.  This costs every target at every sync: it is kept short."""
         decision, key = result.decision, result.target.key
+        before = self._states.get(key)
         if decision.outcome is Outcome.BLOCKED or type(result.write) is WriteFailed:
-            before = self._states.get(key)
             succeeded = None if before is None else before.succeeded
         else:
             succeeded = decision.time
-        self._states[key] = TargetState(_without_large_readings(decision), succeeded)
+        state = state_of(result)
+        goes_on = before is not None and before.state is state
+        since = before.since if before and goes_on else decision.time - self._clock_set
+        self._states[key] = TargetState(_to_keep(result), succeeded, state, since)
         if decision.foreign is not None:
             with self._lock:
                 self._foreign_changes[key] = self._foreign_changes.get(key, 0) + 1
+
+    def clock_set(self, seconds: float) -> None:
+        """Take in that the system's clock was set by so many seconds."""
+        self._clock_set += seconds
+
+    def known(self) -> list[Known]:
+        """Return what is known of each target, in the order of the configuration."""
+        targets, states, clock_set = self._targets, self._states.copy(), self._clock_set
+        return [
+            Known(target, None, None, None)
+            if (last := states.get(target.key)) is None
+            else Known(target, last.result, last.state, last.since + clock_set)
+            for target in targets
+        ]
 
     def rows(self) -> list[Row]:
         """Return what there is to show; a target that was not synced yet is left out."""
         labels, states, changes = self._labels, self._states.copy(), self._foreign_changes.copy()
         return [
-            Row(labels[key], state.decision, state.succeeded, changes.get(key, 0))
+            Row(labels[key], state.result.decision, state.succeeded, changes.get(key, 0))
             for key, state in states.items()
             if key in labels
         ]
@@ -112,7 +149,7 @@ class TargetStates:
         labels = self._labels
         counts = Counter({outcome.value: 0 for outcome in Outcome})
         counts.update(
-            state.decision.outcome.value
+            state.result.decision.outcome.value
             for key, state in self._states.copy().items()
             if key in labels
         )
@@ -120,26 +157,37 @@ class TargetStates:
         return counts
 
 
-def _without_large_readings(decision: Decision) -> Decision:
+def _to_keep(result: SyncResult) -> SyncResult:
+    """Return a result without what may be large; most have nothing of that kind."""
+    decision = result.decision
     for one in decision.metrics:
         if not _is_small(one.reading):
             break
     else:
-        return decision
-    nothing = Values(())
-    return replace(
-        decision,
-        metrics=tuple(
-            one if _is_small(one.reading) else replace(one, reading=nothing)
-            for one in decision.metrics
-        ),
-    )
+        return result
+    metrics = tuple([_reduced(one) for one in decision.metrics])
+    decision = replace(decision, metrics=metrics)
+    return SyncResult(result.target, decision, result.write, result.controller)
 
 
 def _is_small(reading: Reading) -> bool:
     if isinstance(reading, Values):
-        return len(reading.values) <= _MOST_VALUES
+        return len(reading.values) <= _MOST
     return isinstance(reading, Gap)
+
+
+def _reduced(one: MetricResult) -> MetricResult:
+    outcome = one.outcome
+    if isinstance(outcome, Calculation) and _names_many(outcome.groups):
+        outcome = replace(outcome, groups=None)
+    # dataclasses.replace takes twice as long, and this is done for every such target at every sync.
+    return MetricResult(one.metric, one.name, _NOTHING, outcome, one.refill)
+
+
+def _names_many(groups: PodGroups | None) -> bool:
+    return groups is not None and (
+        len(groups.unready) + len(groups.missing) + len(groups.ignored) > _MOST
+    )
 
 
 def reason_of(decision: Decision) -> str:
@@ -172,7 +220,7 @@ def _labels(target: Target) -> TargetLabels:
             # The same metric may be held to several targets; series must differ.
             name = f"{name} #{seen[kind + name]}"
         metrics.append(f'{head},metric_name="{escaped(name)}",type="{kind}"')
-    targets = [_target(metric) for metric in target.spec.metrics]
+    targets = [held_to(metric) for metric in target.spec.metrics]
     return TargetLabels(
         head,
         info,
@@ -180,21 +228,6 @@ def _labels(target: Target) -> TargetLabels:
         tuple(f',metric_target_type="{kind}"' for kind, _ in targets),
         tuple(repr(value) for _, value in targets),
     )
-
-
-def _target(metric: MetricSpec) -> tuple[str, float]:
-    """Return what a metric is held to: which kind of target, in base units or in percent.
-
-    The kinds are kube-state-metrics' values of `metric_target_type`.
-    """
-    held = metric.target
-    if held.average_utilization is not None:
-        return "utilization", held.average_utilization
-    # An Object's target may have both fields, and its type says which one counts.
-    averaged = held.value is None or held.type is TargetType.AVERAGE_VALUE
-    if averaged and held.average_value is not None:
-        return "average", held.average_value / 1000
-    return "value", (held.value or 0) / 1000
 
 
 def escaped(value: str) -> str:

@@ -8,10 +8,11 @@ and one expression per metric, take a tenth of a second.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 
-from autoscaler.core.decision import Calculation, MetricValueStatus
+from autoscaler.core.decision import Calculation
 from autoscaler.core.observation import ConditionStatus
 from autoscaler.daemon.exposition import families
 from autoscaler.daemon.exposition.families import Family, Kind
+from autoscaler.daemon.exposition.metric_values import measured
 from autoscaler.daemon.exposition.target_states import Row, reason_of
 
 _Lines = Iterable[str]
@@ -91,21 +92,13 @@ def _spec_target(name: str, rows: Sequence[Row]) -> _Lines:
 def _status_target(name: str, rows: Sequence[Row]) -> _Lines:
     calculation = Calculation
     return [
-        f"{name}{metric}{kind}}} {_base_units(one.outcome.current)!r}\n"
+        f"{name}{metric}{kind}}} {measured(one.outcome.current)!r}\n"
         for labels, decision, _, _ in rows
         for metric, kind, one in zip(
             labels.metrics, labels.target_types, decision.metrics, strict=False
         )
         if type(one.outcome) is calculation
     ]
-
-
-def _base_units(current: MetricValueStatus) -> float:
-    """Return what was measured in the unit of the target: percent, or base units."""
-    if current.average_utilization is not None:
-        return current.average_utilization
-    milli = current.average_value if current.value is None else current.value
-    return (milli or 0) / 1000
 
 
 def _proposed(name: str, rows: Sequence[Row]) -> _Lines:
