@@ -11,7 +11,6 @@ from autoscaler.core.decision import (
     Decision,
     MetricResult,
     Rule,
-    Stabilization,
     Zone,
 )
 from autoscaler.core.grouping import PodGroups, UnreadyRule
@@ -39,7 +38,7 @@ def explain(result: SyncResult) -> str:
     for number, metric in enumerate(decision.metrics, 1):
         lines += _lines(f"metric {number}", _metric(metric, decision))
     lines += _lines("combine", _combination(decision))
-    lines += _lines("stabilize", _stabilization(decision.stabilization))
+    lines += _lines("stabilize", _stabilization(decision))
     lines += _lines("limit", _limit(result))
     lines += _lines(
         "conditions",
@@ -205,12 +204,13 @@ def _combination(decision: Decision) -> list[str]:
     return [text]
 
 
-def _stabilization(stage: Stabilization | None) -> list[str]:
+def _stabilization(decision: Decision) -> list[str]:
+    stage = decision.stabilization
     if stage is None:
         return []
     if stage.before == stage.after:
         return [f"{stage.after}: no recent recommendation holds it"]
-    return [f"{stage.before} -> {stage.after}, {stage.reason}: {hold(stage)}"]
+    return [f"{stage.before} -> {stage.after}, {stage.reason}: {hold(stage, decision.time)}"]
 
 
 def _limit(result: SyncResult) -> list[str]:
@@ -219,5 +219,5 @@ def _limit(result: SyncResult) -> list[str]:
         return []
     if stage.before == stage.after:
         return [f"{stage.after}: within bounds and rates"]
-    why = restriction(stage, result.target.spec)
+    why = restriction(stage, result.target.spec, result.decision.time)
     return [f"{stage.before} -> {stage.after}, {stage.reason}: {why}"]

@@ -2,6 +2,7 @@
 
 from autoscaler.app import wording
 from autoscaler.app.ports import SyncResult
+from autoscaler.app.standing import state_of, verdict
 from autoscaler.core.decision import Calculation, Decision, MetricResult
 from autoscaler.core.grouping import PodGroups
 from autoscaler.core.observation import (
@@ -14,6 +15,7 @@ from autoscaler.core.observation import (
     Values,
 )
 from autoscaler.core.printable import printable
+from autoscaler.core.quantity import format_milli
 from autoscaler.core.status import current_metrics
 from autoscaler.core.writes import NotWritten, Superseded, WriteFailed, Written
 
@@ -26,6 +28,8 @@ def record(result: SyncResult) -> Json:
     body: Json = {
         "target": result.target.key,
         "time": wording.instant(decision.time),
+        "state": state_of(result).value,
+        "message": verdict(result),
         "zone": decision.zone.value,
         "outcome": decision.outcome.value,
         "scale": _scale(decision.scale),
@@ -53,6 +57,8 @@ def record(result: SyncResult) -> Json:
         ],
         "currentMetrics": current_metrics(decision),
     }
+    if result.controller:
+        body["controlledBy"] = result.controller
     if decision.foreign is not None:
         change = decision.foreign
         body["foreignChange"] = {
@@ -96,16 +102,16 @@ def _metric(result: MetricResult) -> Json:
     if gaps:
         body["missing"] = [{"kind": gap.kind.value, "detail": gap.detail} for gap in gaps]
     if not isinstance(result.outcome, Calculation):
-        return body | {"reason": result.outcome.reason, "error": result.outcome.message}
+        return body | {"failed": result.outcome.reason, "error": result.outcome.message}
     outcome = result.outcome
     body |= {
-        "current": wording.usage(result),
+        **wording.measured(result),
         "ratio": _finite(outcome.ratio),
         "rule": outcome.rule.value,
         "proposal": outcome.proposal,
     }
     if isinstance(result.reading, Values):
-        body["values"] = [wording.quantity(result.metric, one) for one in result.reading.values]
+        body["values"] = [format_milli(one) for one in result.reading.values]
     if outcome.multiplier is not None:
         body["multiplier"] = outcome.multiplier
     if outcome.rebalanced_ratio is not None:
@@ -131,6 +137,14 @@ def _groups(groups: PodGroups) -> Json:
         "unready": list(groups.unready),
         "missing": list(groups.missing),
         "ignored": list(groups.ignored),
+        "unreadyBy": [
+            {
+                "pod": one.pod,
+                "rule": one.rule.value,
+                "until": None if one.until is None else wording.instant(one.until),
+            }
+            for one in groups.unready_by
+        ],
     }
 
 

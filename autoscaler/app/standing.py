@@ -102,7 +102,13 @@ def cause_of(result: SyncResult, state: State) -> str:
         return decision.limit.reason
     if state is State.HELD and decision.stabilization is not None:
         return decision.stabilization.reason
-    return ""
+    return _CAUSES.get(state, "")
+
+
+_CAUSES = {
+    State.CONTROLLED: "another autoscaler controls them",
+    State.CONTESTED: "others undo our changes",
+}
 
 
 def failure_of(decision: Decision) -> str:
@@ -149,9 +155,9 @@ def _unchanged(result: SyncResult, current: int) -> str:
     if decision.zone is Zone.DISABLED:
         return "disabled: the target is at zero, and minReplicas is not"
     if decision.zone is Zone.CONTROLLED:
-        return f"{stays}: another autoscaler controls it"
+        return f"{stays}: {failure_of(decision)}"
     if decision.held_until is not None:
-        until = wording.instant(decision.held_until)
+        until = wording.soon(decision.held_until, decision.time)
         return f"{stays}: nothing is written until {until}, since others undo our changes"
     if decision.outcome is Outcome.BLOCKED:
         return f"{stays}: nothing can be decided: {_failed_metric(decision)}"
@@ -187,8 +193,8 @@ def _why(decision: Decision) -> str:
     combined = decision.combination
     if combined is None:
         return decision.reason
-    if not decision.reason:
-        return "recommended before"
+    if (combined.after > combined.before) is not (decision.desired > combined.before):
+        return "earlier recommendations stand"
     if combined.after > combined.before:
         measured = [
             f"{wording.reason(decision)}: {wording.usage_and_target(one)}"
@@ -214,27 +220,27 @@ def _restriction(result: SyncResult) -> str:
     decision, parts = result.decision, []
     stabilization, limit = decision.stabilization, decision.limit
     if stabilization is not None and stabilization.before != stabilization.after:
-        parts.append(hold(stabilization))
+        parts.append(hold(stabilization, decision.time))
     if limit is not None and limit.before != limit.after:
-        parts.append(restriction(limit, result.target.spec))
+        parts.append(restriction(limit, result.target.spec, decision.time))
     return "".join(f"; {part}" for part in parts)
 
 
-def hold(stage: Stabilization) -> str:
+def hold(stage: Stabilization, now: float) -> str:
     """Say what holds a count away from the proposal, and until when."""
-    until = "" if stage.until is None else f" until {wording.instant(stage.until)}"
+    until = "" if stage.until is None else f" until {wording.soon(stage.until, now)}"
     if stage.refill is not None:
         what = "the first reading was" if stage.refill.first else "a reading returned after a gap"
-        returned = wording.instant(stage.refill.returned)
+        returned = wording.soon(stage.refill.returned, now)
         return f"nothing goes down{until}, since {what} at {returned}"
     if stage.held_by is None:
         return f"held at {stage.after}{until} ({stage.reason})"
     by = "the count at the first sync" if stage.held_by.first else "the recommendation"
-    at = wording.instant(stage.held_by.time)
+    at = wording.soon(stage.held_by.time, now)
     return f"held at {stage.after}{until} by {by} of {stage.held_by.replicas} at {at}"
 
 
-def restriction(stage: Limit, spec: HorizontalPodAutoscalerSpec) -> str:
+def restriction(stage: Limit, spec: HorizontalPodAutoscalerSpec, now: float) -> str:
     """Say which bound or rate limit permits no more, and from when on it does."""
     if stage.reason == TOO_FEW:
         return f"minReplicas is {spec.min_replicas}"
@@ -242,14 +248,14 @@ def restriction(stage: Limit, spec: HorizontalPodAutoscalerSpec) -> str:
         return f"maxReplicas is {spec.max_replicas}"
     direction = {SCALE_UP_LIMIT: "scaleUp", SCALE_DOWN_LIMIT: "scaleDown"}[stage.reason]
     if stage.unseen is not None:
-        unseen = wording.instant(stage.unseen)
+        unseen = wording.soon(stage.unseen, now)
         text = (
             f"what other instances of this autoscaler changed until {unseen} is not known, "
             f"and counts as all that {direction} permits"
         )
     else:
         text = f"{_rule(stage, spec.behavior, direction)} permits {stage.allowed} now"
-    more = "" if stage.until is None else f", more from {wording.instant(stage.until)} on"
+    more = "" if stage.until is None else f", more from {wording.soon(stage.until, now)} on"
     return text + more
 
 

@@ -180,6 +180,21 @@ def of_request(result: MetricResult) -> str | None:
     return f"{used} of {quantity(result.metric, current.average_request)}"
 
 
+def measured(result: MetricResult) -> dict[str, object]:
+    """Return the fields of a value: itself, and what it was made of."""
+    fields: dict[str, object] = {"value": usage(result)}
+    outcome, sum_of = result.outcome, total(result)
+    if not isinstance(outcome, Calculation):
+        return {}
+    current = outcome.current
+    if current.average_request is not None and current.average_value is not None:
+        fields["usage"] = quantity(result.metric, current.average_value)
+        fields["request"] = quantity(result.metric, current.average_request)
+    if sum_of is not None:
+        fields["total"] = sum_of
+    return fields
+
+
 # -- sentences -----------------------------------------------------------------------------------
 
 
@@ -212,6 +227,19 @@ def refill(back: Refill, now: float) -> str:
     return f"{what} and may be too low; nothing goes down before {instant(back.until)}"
 
 
+def duration(seconds: float) -> str:
+    """Write how long something lasted, in its two largest units: "1 h 5 min"."""
+    whole = max(0, round(seconds))
+    for unit, size, smaller, part in (
+        ("d", 86400, "h", 3600),
+        ("h", 3600, "min", 60),
+        ("min", 60, "s", 1),
+    ):
+        if whole >= size:
+            return f"{whole // size} {unit} {whole % size // part} {smaller}"
+    return f"{whole} s"
+
+
 def instant(time: float) -> str:
     """Write a Unix time as RFC 3339 in UTC, to the second."""
     return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -220,3 +248,9 @@ def instant(time: float) -> str:
 def per_pod(metric: MetricSpec) -> bool:
     """Tell whether a metric is one of pods."""
     return isinstance(metric, ResourceMetric | ContainerResourceMetric | PodsMetric)
+
+
+def soon(time: float, now: float) -> str:
+    """Write an instant near ``now`` as its time of day in UTC; with the date on another day."""
+    text = instant(time)
+    return text[11:] if text[:10] == instant(now)[:10] else text

@@ -9,6 +9,7 @@ from structlog.typing import FilteringBoundLogger
 
 from autoscaler import __version__
 from autoscaler.adapters.store import Resumption
+from autoscaler.app import wording
 from autoscaler.config import Address, Config, ConfigError
 from autoscaler.daemon.exposition import Instruments
 from autoscaler.daemon.health import Component, Health
@@ -19,6 +20,11 @@ from autoscaler.daemon.schedule import HangingSyncError
 _LEAST_MOVE_SECONDS = 1.0
 _MOST_PROBLEMS = 20
 """Of a configuration that is refused; `autoscaler validate` tells more of them."""
+
+_SERVERS = {
+    Component.PROMETHEUS: ("Prometheus", "nothing is scaled down meanwhile"),
+    Component.KUBERNETES: ("the API server", "what cannot be read or written there stays as it is"),
+}
 
 
 class Announcements:
@@ -38,17 +44,20 @@ class Announcements:
         self._standing = ""
         self._refusal = ""
         self._targets = 0
+        health.follow_servers(self._server)
 
     # -- life --------------------------------------------------------------------------------
 
     def listening(self, address: Address) -> None:
         """Tell where metrics and health are served."""
-        self._log.info("listening", address=str(address))
+        self._log.info("listening", message=f"metrics and health are at http://{address}")
 
     def serving(self, config: Config) -> None:
         """Tell that the syncs have begun."""
         self._log.info(
             "started",
+            message=f"autoscaler {__version__} syncs {_counted(len(config.targets))}, by default "
+            f"every {config.sync_period:g} s",
             version=__version__,
             targets=len(config.targets),
             sync_period_seconds=config.sync_period,
@@ -69,7 +78,9 @@ class Announcements:
 
     def stopped(self, signal: str | None) -> None:
         """Tell that the daemon has ended."""
-        self._log.info("stopped", signal=signal)
+        self._log.info(
+            "stopped", message=f"stopped by {signal}" if signal else "stopped", signal=signal
+        )
 
     # -- what a part of the daemon says -------------------------------------------------------
 
@@ -85,6 +96,18 @@ class Announcements:
     def events(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - as above
         """Tell whether Events can be written."""
         self._tell("events", ok, sentence)
+
+    def _server(self, component: Component, problem: str, seconds: float) -> None:
+        """Tell that a server no longer answers, or does again."""
+        name, meanwhile = _SERVERS[component]
+        if not problem:
+            message = f"{name} answers again, after {wording.duration(seconds)}"
+            self._log.info("server_answers", server=component.value, message=message)
+            return
+        lasts = f"has not answered for {wording.duration(seconds)}"
+        what = lasts if seconds >= 1.0 else "does not answer"
+        message = f"{name} {what}: it {problem}; {meanwhile}"
+        self._log.warning("server_away", server=component.value, message=message)
 
     def state(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - as above
         """Tell whether state can be kept."""

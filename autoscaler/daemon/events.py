@@ -113,7 +113,10 @@ class EventReporter:
         if self._end is not None or self._queue.qsize() >= _MOST_QUEUED:
             self._unheard += 1
             return
-        events = decision.events
+        events = tuple(
+            Event(one.type, one.reason, wording.plain(one.message, decision))
+            for one in decision.events
+        )
         if decision.foreign is not None:
             kind = "Warning" if decision.foreign.reversal else "Normal"
             foreign = Event(kind, CHANGED_BY_OTHER, wording.foreign(decision.foreign))

@@ -64,6 +64,9 @@ class Health:
         self._turned: dict[str, float] = {}
         self._suspended = False
         self._answered: dict[Component, float] = {}
+        self._away: dict[Component, float] = {}
+        """Servers that do not answer, and since when (monotonic) they have not."""
+        self._on_server: Callable[[Component, str, float], None] = lambda *_: None
         begun = wall()
         self._states = {
             name: ComponentState(name, ok=False, message="not heard of yet", since=begun)
@@ -137,13 +140,33 @@ class Health:
         """
         now = self._monotonic()
         with self._lock:
-            if problem is None:
-                self._answered[name] = now
-                self._tell(name, ok=True, message="answers")
-                return
-            answered = self._answered.get(name)
-            if answered is None or now - answered >= ANSWERS_COUNT_SECONDS:
-                self._tell(name, ok=False, message=problem)
+            turned = self._hear(name, problem, now)
+        if turned is not None:
+            self._on_server(name, problem or "", turned)
+
+    def follow_servers(self, on_server: Callable[[Component, str, float], None]) -> None:
+        """Have it told when a server no longer answers, and when it does again.
+
+        ``on_server`` is given the problem, empty where it answers, and for how many seconds it
+        has not answered.
+        """
+        self._on_server = on_server
+
+    def _hear(self, name: Component, problem: str | None, now: float) -> float | None:
+        """Return for how long a server has not answered, where that is news."""
+        if problem is None:
+            self._answered[name] = now
+            self._tell(name, ok=True, message="answers")
+            away = self._away.pop(name, None)
+            return None if away is None else now - away
+        answered = self._answered.get(name)
+        if answered is not None and now - answered < ANSWERS_COUNT_SECONDS:
+            return None
+        self._tell(name, ok=False, message=problem)
+        if name in self._away:
+            return None
+        self._away[name] = now if answered is None else answered
+        return now - self._away[name]
 
     @property
     def ready(self) -> bool:

@@ -45,6 +45,55 @@ def _plain_traceback(stream: TextIO, exc_info: ExcInfo) -> None:
         stream.write(f"\n{indent}{printable(text, _LONGEST_TEXT)}" if text else "")
 
 
+_LEVEL_WIDTH = 8
+_OF_DEFECTS = ("exc_info", "exception", "stack")
+"""All that a line about a target's sync shows besides its sentence, which says the rest."""
+
+
+def _for_people(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Put a line's subject and its sentence first, and leave out what they say already."""
+    name, level = event.pop("event"), event.pop("level")
+    time = event.pop("time").partition(".")[0].rstrip("Z")
+    if "logger" in event:  # a library's own line
+        name, message = event.pop("logger"), name
+    else:
+        message = event.pop("message", None)
+    shown: EventDict = {"time": f"{time}Z", "level": level, "subject": event.pop("target", name)}
+    if message is not None:
+        shown["message"] = message
+    if name == "sync":
+        event = {key: event[key] for key in _OF_DEFECTS if key in event}
+    shown.update(event)
+    return shown
+
+
+def _plainly(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_plainly, value))
+    if isinstance(value, float):
+        return f"{value:g}"
+    return "-" if value is None else str(value)
+
+
+def _console(*, colors: bool) -> structlog.dev.ConsoleRenderer:
+    """Render time, level, subject and sentence, then the rest as `key=value`."""
+    levels = structlog.dev.ConsoleRenderer.get_default_level_styles(colors)
+    dim, bold, reset = ("\x1b[2m", "\x1b[1m", "\x1b[0m") if colors else ("", "", "")
+    column = structlog.dev.KeyValueColumnFormatter
+    level = structlog.dev.LogLevelColumnFormatter(levels, reset, width=_LEVEL_WIDTH)
+    return structlog.dev.ConsoleRenderer(
+        columns=[
+            structlog.dev.Column("time", column(None, dim, reset, str)),
+            structlog.dev.Column("level", level),
+            structlog.dev.Column("subject", column(None, bold, reset, str, postfix=":")),
+            structlog.dev.Column("message", column(None, "", "", str)),
+            structlog.dev.Column("", column(dim, "", reset, _plainly)),
+        ],
+        exception_formatter=_plain_traceback,
+        sort_keys=False,
+    )
+
+
 class _Lossy:
     """A stream that nobody reads any more, or a full disk, must not stop the scaling."""
 
@@ -76,9 +125,8 @@ def configure(level: LogLevel, format_: LogFormat, stream: TextIO = sys.stdout) 
         if as_json
         else [
             _all_printable,
-            structlog.dev.ConsoleRenderer(
-                colors=stream.isatty(), exception_formatter=_plain_traceback
-            ),
+            _for_people,
+            _console(colors=stream.isatty()),
         ]
     )
     structlog.configure(

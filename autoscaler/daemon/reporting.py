@@ -1,17 +1,20 @@
-"""Results as log lines: one canonical line per target and sync."""
+"""Results as log lines: what changes in full, what goes on summed up each minute."""
 
 import dataclasses
 import logging
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 
 from structlog.typing import FilteringBoundLogger
 
+from autoscaler import clock
 from autoscaler.app import wording
 from autoscaler.app.ports import Reporter, SyncResult, SyncSummary
 from autoscaler.app.record import write_word
-from autoscaler.app.standing import verdict
-from autoscaler.core.decision import Calculation, MetricResult, Outcome
-from autoscaler.core.writes import NotWritten, Written
+from autoscaler.app.standing import State, cause_of, state_of, verdict
+from autoscaler.core.decision import Calculation, MetricResult
+from autoscaler.core.writes import Superseded, Written
+from autoscaler.daemon.standings import TROUBLE, Change, Standings, Summary
 
 _ROUNDING = 1e-3
 
@@ -19,30 +22,40 @@ _ROUNDING = 1e-3
 class LogReporter:
     """Logs what each target's sync came to.
 
-    A change of scale is logged at info, a failure at warning, and a sync that leaves all as
-    it is at debug.  A change by somebody else is info, and warning where it undoes our own.
+    A change of scale, and the beginning and the end of a hold or a limit, are lines at info; the
+    beginning of a failure, and once a minute how many targets fail for the same cause, are
+    warnings, and the end of it a line at info.  Every other sync is a line at debug.  A change by
+    somebody else is info, and warning where it undoes our own.
     """
 
     def __init__(self, log: FilteringBoundLogger) -> None:
         self._log = log
+        self._standings = Standings()
+
+    def retain(self, targets: AbstractSet[str]) -> None:
+        """Forget all targets but these."""
+        self._standings.retain(targets)
 
     def report(self, result: SyncResult) -> None:
         """Log one target's result."""
-        level = _level(result)
-        foreign = result.decision.foreign
+        decision, target = result.decision, result.target.key
+        foreign = decision.foreign
         if foreign is not None:
             self._log.log(
                 logging.WARNING if foreign.reversal else logging.INFO,
                 "replicas_changed_by_other",
-                target=result.target.key,
+                target=target,
                 message=wording.foreign(foreign),
                 before=foreign.before,
                 after=foreign.after,
                 manager=foreign.manager or None,
             )
         self._tell_of_returned(result)
+        state = state_of(result)
+        change = self._standings.note(target, state, cause_of(result, state), decision.time)
+        level = _level(result, state, change)
         if self._log.is_enabled_for(level):
-            self._log.log(level, "sync", **_fields(result))
+            self._log.log(level, "sync", **_fields(result, state, change))
 
     def _tell_of_returned(self, result: SyncResult) -> None:
         """Log once that a reading is back: at the sync that reads it first."""
@@ -58,12 +71,31 @@ class LogReporter:
                     f"goes down before {wording.instant(back.until)}",
                 )
 
+    def _sum_up(self, summary: Summary) -> None:
+        """Log how many targets still stand alike for one cause."""
+        begun = wording.instant(summary.since)
+        targets = wording.counted(summary.targets, "target")
+        what = {
+            State.FAILING: f"{targets} failing, the first since {begun}",
+            State.CONTROLLED: f"{targets} left alone, the first since {begun}",
+            State.CONTESTED: f"{targets} not written to, the first since {begun}",
+        }[summary.state]
+        self._log.warning(
+            f"still_{summary.state}",
+            message=f"{what}: {summary.cause}",
+            cause=summary.cause,
+            targets=summary.targets,
+            first=list(summary.names),
+            since=begun,
+        )
+
     def fault(self, error: BaseException) -> None:
         """Log a defect with its traceback."""
         self._log.error("fault", exc_info=error)
 
     def clock_set(self, seconds: float) -> None:
         """Log a step of the clock."""
+        self._standings.shift(seconds)
         self._log.warning(
             "clock_set",
             message="the system's clock was set; windows and periods last as if it had not been",
@@ -71,8 +103,10 @@ class LogReporter:
         )
 
     def synced(self, summary: SyncSummary) -> None:
-        """Log the end of a sync."""
-        self._log.debug("synced", **dataclasses.asdict(summary))
+        """Log the end of a sync, and once a minute what goes on."""
+        self._log.debug("synced", message=_synced(summary), **dataclasses.asdict(summary))
+        for one in self._standings.due_summaries(clock.wall()):
+            self._sum_up(one)
 
 
 class Reporters:
@@ -105,27 +139,34 @@ class Reporters:
             one.synced(summary)
 
 
-def _level(result: SyncResult) -> int:
-    decision = result.decision
-    written = isinstance(result.write, Written | NotWritten | None)
-    if decision.outcome is not Outcome.OK or not written:
+def _synced(summary: SyncSummary) -> str:
+    return f"{wording.counted(summary.targets, 'target')} synced in {summary.seconds:.3f} s"
+
+
+def _level(result: SyncResult, state: State, change: Change | None) -> int:
+    if isinstance(result.write, Superseded):
         return logging.WARNING
-    if isinstance(result.write, NotWritten):
-        return logging.DEBUG  # whoever leads writes it, and says so
-    return logging.INFO if decision.rescale else logging.DEBUG
+    if change is not None and state in TROUBLE:
+        return logging.WARNING
+    if change is not None or isinstance(result.write, Written):
+        return logging.INFO
+    return logging.DEBUG
 
 
-def _fields(result: SyncResult) -> dict[str, object]:
-    decision = result.decision
+def _fields(result: SyncResult, state: State, change: Change | None) -> dict[str, object]:
+    decision, sentence = result.decision, _sentence(result, state, change)
     fields: dict[str, object] = {
         "target": result.target.key,
-        "message": verdict(result),
+        "message": sentence,
+        "state": state.value,
         "outcome": decision.outcome.value,
         "current": decision.current,
         "desired": None if decision.current is None else decision.desired,
-        "reason": decision.reason,
-        "metrics": [_metric(one) for one in decision.metrics],
+        "reason": wording.reason(decision),
+        "metrics": [_metric(one, sentence) for one in decision.metrics],
     }
+    if change is not None:
+        fields |= {"state_before": change.before.value, "seconds_before": round(change.seconds, 3)}
     for stage in decision.stages:
         if stage.name in {"stabilize", "limit"} and stage.before != stage.after:
             fields[stage.name] = {
@@ -139,18 +180,40 @@ def _fields(result: SyncResult) -> dict[str, object]:
         fields["releases_at"] = wording.instant(decision.releases_at)
     if result.write is not None:
         fields["write"] = write_word(result)
-    warnings = [f"{one.reason}: {one.message}" for one in decision.events if one.type == "Warning"]
-    if warnings:
-        fields["warnings"] = warnings
     return fields
 
 
-def _metric(result: MetricResult) -> dict[str, object]:
+def _sentence(result: SyncResult, state: State, change: Change | None) -> str:
+    """Say what was decided, after what it is the end of."""
+    sentence = verdict(result)
+    if change is None or change.before is state:
+        return sentence
+    if isinstance(result.write, Written) and change.before not in TROUBLE:
+        return sentence  # that it is scaled says that it is no longer held
+    return _ended(change, state) + sentence
+
+
+def _ended(change: Change, state: State) -> str:
+    """Say what a change is the end of; empty where the new state says enough."""
+    if state in TROUBLE or (change.before not in TROUBLE and state is not State.OK):
+        return ""
+    what = {
+        State.FAILING: "recovered",
+        State.CONTROLLED: "no longer controlled by another autoscaler",
+        State.CONTESTED: "written to again",
+    }.get(change.before, f"no longer {change.before}")
+    return f"{what} after {wording.duration(change.seconds)}: "
+
+
+def _metric(result: MetricResult, sentence: str) -> dict[str, object]:
     fields: dict[str, object] = {
         "type": result.metric.type,
         "name": wording.metric_name(result.metric),
         "target": wording.target(result.metric),
     }
-    if isinstance(result.outcome, Calculation):
-        return fields | {"current": wording.usage(result), "proposal": result.outcome.proposal}
-    return fields | {"failed": result.outcome.reason}
+    if not isinstance(result.outcome, Calculation):
+        fields["failed"] = result.outcome.reason
+        told = result.outcome.message in sentence
+        return fields if told else fields | {"error": result.outcome.message}
+    fields |= wording.measured(result)
+    return fields | {"proposal": result.outcome.proposal}

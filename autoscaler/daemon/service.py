@@ -65,6 +65,7 @@ class Daemon:
         self._announcements = Announcements(
             self._log, self._health, self._metrics.instruments, self._notifier
         )
+        self._log_reporter = LogReporter(self._log)
         self._warn(config)
         if config.listen is not None:
             self._listen(config.listen, stack)
@@ -175,7 +176,7 @@ class Daemon:
 
     def _world(self) -> World:
         prometheus, cluster = self._connections.prometheus, self._cluster
-        reporters: list[Reporter] = [LogReporter(self._log), self._metrics.reporter]
+        reporters: list[Reporter] = [self._log_reporter, self._metrics.reporter]
         if self._connections.events is not None:
             reporters.append(self._connections.events)
         return World(
@@ -237,6 +238,7 @@ class Daemon:
         self._cluster.set_targets(config.targets)
         self._metrics.per_target = config.per_target_metrics
         self._metrics.set_targets(config.targets)
+        self._log_reporter.retain({target.key for target in config.targets})
         writes = config.kubernetes.max_writes_per_second
         self._syncer.change(config.flags, self._world(), config.targets, writes)
         self._syncer.register_at_hand(config.targets)
@@ -261,7 +263,11 @@ class Daemon:
 
     def _look_after_health(self) -> None:
         synced = self._cluster.wait_synced(clock.monotonic())
-        message = "all that can be watched is at hand" if synced else "watches are not there yet"
+        message = (
+            "every watch that is permitted has its objects"
+            if synced
+            else "watches are not there yet"
+        )
         self._health.tell(Component.CACHES, ok=synced, message=message)
         if self._health.stalled() is None:
             self._notifier.watchdog()

@@ -113,7 +113,7 @@ def _sync(line: bytes) -> LogLine | None:
     said = [
         str(entry.get("message", "")),
         *(
-            f"{metric['current']} against {metric['target']} asks for {metric['proposal']}"
+            f"{metric['value']} against {metric['target']} asks for {metric['proposal']}"
             for metric in entry.get("metrics") or ()
             if "proposal" in metric
         ),
@@ -122,5 +122,4 @@ def _sync(line: bytes) -> LogLine | None:
     for stage in (entry.get("stabilize"), entry.get("limit")):
         if stage:
             held = stage["reason"]
-            said.append(f"{held}: {stage['before']} -> {stage['after']}")
     return LogLine("; ".join(said), changed=entry.get("level") != "debug", held=held)

@@ -375,13 +375,13 @@ def test_an_explanation_names_the_others() -> None:
             world.scales["shop/a"] = Scale(2, 2, "app=a", replicas_by="argocd")
             syncer.sync([target], T0 + 15 * sync, BUDGET, steady=15.0 * sync)
     text = explain(world.result("shop/a"))
-    assert '"argocd" set the replicas from 3 to 2, against our last write' in text
-    assert "held until 2027-01-15T08:10:45Z, since others undo our writes" in text
+    assert '"argocd" set the replicas from 3 to 2, which undoes our last change' in text
+    assert "nothing is written until 08:10:45Z, since others undo our changes" in text
     world.controllers["shop/a"] = 'HorizontalPodAutoscaler "web"'
     with world.syncer() as syncer:
         syncer.sync([target], T0, BUDGET)
     text = explain(world.result("shop/a"))
-    assert "stays at 2 replicas: another autoscaler controls it" in text
+    assert 'stays at 2 replicas: HorizontalPodAutoscaler "web" controls this target too' in text
     assert 'ControlledByOther: HorizontalPodAutoscaler "web" controls this target too' in text
 
 

@@ -38,7 +38,7 @@ def test_unready_pods_lessen_a_scale_up() -> None:
     result = proposed(cpu(utilization(30)), samples(600, 1000, 1400), of, 3)
     assert (result.proposal, result.rule, result.multiplier) == (4, Rule.REBALANCED, 3)
     assert (result.ratio, result.rebalanced_ratio) == (2.0, 40.0 / 30.0)
-    assert result.current == MetricValueStatus(average_value=1200, average_utilization=60)
+    assert result.current == MetricValueStatus(None, 1200, 60, average_request=2000)
     assert result.groups is not None
     assert result.groups.unready == ("p0",)
 
@@ -47,7 +47,7 @@ def test_missing_pods_dampen_a_scale_down() -> None:
     """The HPA's own example: 24% on two of four pods, and 62% when the two count in full."""
     result = proposed(cpu(utilization(100)), samples(800, 190), pods(4, "2"), 4)
     assert (result.proposal, result.ratio, result.rebalanced_ratio) == (3, 0.24, 0.62)
-    assert result.current == MetricValueStatus(average_value=495, average_utilization=24)
+    assert result.current == MetricValueStatus(None, 495, 24, average_request=2000)
 
 
 def test_missing_pods_are_charged_the_target_above_100_percent() -> None:

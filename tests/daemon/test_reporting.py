@@ -40,17 +40,18 @@ def test_a_change_of_scale_is_one_line_at_info() -> None:
     assert line["level"] == "info"
     assert (line["event"], line["target"]) == ("sync", "shop/Deployment/a")
     assert (line["current"], line["desired"], line["write"]) == (2, 3, "written")
-    assert line["reason"] == "external metric queue(nil) above target"
+    assert line["reason"] == "queue above target"
     assert line["metrics"] == [
         {
             "type": "External",
             "name": "queue",
             "target": "30 per replica",
-            "current": "45",
+            "value": "45",
+            "total": "90",
             "proposal": 3,
         }
     ]
-    assert line["message"].startswith("scaled 2 -> 3 replicas")
+    assert line["message"] == "scaled 2 -> 3 replicas: queue above target: 45/30 per replica"
 
 
 def test_a_limit_that_binds_is_in_the_line() -> None:
@@ -77,17 +78,18 @@ def test_a_failed_metric_is_a_warning_with_the_servers_text() -> None:
     )
     (line,) = lines_of(world)
     assert (line["level"], line["outcome"]) == ("warning", "blocked")
-    assert line["warnings"][0] == "FailedGetExternalMetric: parse error: unexpected )"
+    assert line["message"].endswith("nothing can be decided: queue: parse error: unexpected )")
+    assert json.dumps(line).count("parse error") == 1
     assert line["metrics"][0]["failed"] == "FailedGetExternalMetric"
 
 
 def test_an_unreadable_scale_is_a_warning() -> None:
-    """The line says FailedGetScale and why; there is no current count to show."""
+    """The line says why; there is no current count to show."""
     world = Memory(
         answers={"queue": answer(60.0)}, scales={"shop/a": Unavailable("a is forbidden")}
     )
     (line,) = lines_of(world)
-    assert line["warnings"] == ["FailedGetScale: a is forbidden"]
+    assert line["message"].endswith("the scale cannot be read: a is forbidden")
     assert line["current"] is None
 
 
@@ -190,7 +192,7 @@ def test_a_change_by_somebody_else_is_a_line_of_its_own() -> None:
     line, _ = rivals("kubectl-edit")
     assert (line["level"], line["event"]) == ("warning", "replicas_changed_by_other")
     assert (line["before"], line["after"], line["manager"]) == (3, 2, "kubectl-edit")
-    assert line["message"] == '"kubectl-edit" set the replicas from 3 to 2, against our last write'
+    assert line["message"].endswith("set the replicas from 3 to 2, which undoes our last change")
     unnamed, _ = rivals("")
     assert unnamed["message"].startswith("somebody else set the replicas from 3 to 2")
 

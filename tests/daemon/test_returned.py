@@ -59,7 +59,8 @@ def test_the_explanation_says_since_when_and_until_when(results: list[SyncResult
     """As long as it holds, and no longer."""
     held = explain(results[BACK + 2])
     assert "the reading returned 30 s ago and may be too low; nothing goes down before " in held
-    assert "1 -> 5, ScaleDownStabilized: a reading returned at " in held
+    assert "1 -> 5, ScaleDownStabilized: nothing goes down until " in held
+    assert "since a reading returned after a gap at " in held
     assert "the first reading was 15 s ago" in explain(results[1])
     assert "returned" not in explain(results[WHOLE])
 

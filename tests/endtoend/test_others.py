@@ -33,11 +33,10 @@ def test_a_target_that_an_hpa_controls_is_refused_until_that_is_gone(
     with running(file, environment) as daemon:
         daemon.wait_for_write(b, 4)
         refused = daemon.first_sync(a)
-        assert (refused["outcome"], refused["message"]) == (
-            "blocked",
-            "stays at 1 replicas: another autoscaler controls it",
+        assert (refused["outcome"], refused["state"]) == ("blocked", "controlled")
+        assert refused["message"].startswith(
+            'stays at 1 replica: HorizontalPodAutoscaler "keda-hpa-a" controls this target too'
         )
-        assert 'HorizontalPodAutoscaler "keda-hpa-a"' in refused["warnings"][0]
         plan = subprocess.run(
             [sys.executable, "-m", "autoscaler", "plan", "-c", str(file), "--explain", a],
             env=environ | dict(environment),

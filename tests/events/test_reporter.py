@@ -49,7 +49,7 @@ def test_what_a_decision_tells_is_written() -> None:
         (
             ForeignChange(7, 3, "helm", reversal=True),
             "Warning",
-            '"helm" set the replicas from 7 to 3, against our last write',
+            '"helm" set the replicas from 7 to 3, which undoes our last change',
         ),
     ],
 )

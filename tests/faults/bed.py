@@ -111,10 +111,10 @@ class Bed(Workloads):
 
 
 def says(pattern: str) -> Callable[[Line], bool]:
-    """Return a test of lines: a warning in which the pattern is found."""
+    """Return a test of lines: one of a target that fails, in which the pattern is found."""
 
     def wanted(line: Line) -> bool:
-        return line["level"] == "warning" and bool(re.search(pattern, json.dumps(line)))
+        return line["state"] == "failing" and bool(re.search(pattern, json.dumps(line)))
 
     return wanted
 

@@ -147,7 +147,7 @@ def test_a_configuration_of_ten_thousand_lines(workloads: Workloads, tmp_path: P
         last = f"{workloads.namespace}/Deployment/{names[-1]}"
         daemon.wait_for(
             "the last is missed",
-            lambda line: line.get("target") == last and "not found" in line["warnings"][0],
+            lambda line: line.get("target") == last and "not found" in line["message"],
         )
         assert daemon.stop() == 0
     assert defects(daemon.lines) == []
