@@ -91,10 +91,7 @@ def _metric(result: MetricResult, decision: Decision) -> list[str]:
 def _reading(result: MetricResult, outcome: Calculation) -> list[str]:
     reading, lines = result.reading, []
     if isinstance(reading, Values):
-        series = (
-            wording.counted(len(reading.values), "series") if reading.values[1:] else "1 series"
-        )
-        lines.append(f"measured {_measured(result)}, {series}")
+        lines.append(f"measured {_measured(result)}, {len(reading.values)} series")
         if outcome.negative_sum:
             lines.append("a negative sum counts as 0")
     elif isinstance(reading, PodSamples):

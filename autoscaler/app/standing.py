@@ -17,7 +17,7 @@ from autoscaler.core.decision import (
     Zone,
 )
 from autoscaler.core.limits import SCALE_DOWN_LIMIT, SCALE_UP_LIMIT, TOO_FEW, TOO_MANY
-from autoscaler.core.observation import LONGEST_SENTENCE, Unavailable
+from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.printable import printable
 from autoscaler.core.spec import Behavior, HorizontalPodAutoscalerSpec, SelectPolicy
 from autoscaler.core.writes import (
@@ -96,8 +96,8 @@ def cause_of(result: SyncResult, state: State) -> str:
     decision = result.decision
     if state is State.FAILING:
         if isinstance(result.write, WriteFailed):
-            return printable(result.write.message, LONGEST_SENTENCE)
-        return failure_of(decision)
+            return f"FailedRescale: {printable(result.write.message, LONGEST_SENTENCE)}"
+        return ": ".join(failure_of(decision))
     if state is State.LIMITED and decision.limit is not None:
         return decision.limit.reason
     if state is State.HELD and decision.stabilization is not None:
@@ -111,15 +111,15 @@ _CAUSES = {
 }
 
 
-def failure_of(decision: Decision) -> str:
-    """Tell why a decision is not ok; empty where it is."""
-    if isinstance(decision.scale, Unavailable):
-        return printable(decision.scale.message, LONGEST_SENTENCE)
+def failure_of(decision: Decision) -> tuple[str, str]:
+    """Return the HPA's reason why a decision is not ok, and a sentence; empty where it is."""
     for one in decision.metrics:
         if isinstance(one.outcome, MetricFailure):
-            return printable(one.outcome.message, LONGEST_SENTENCE)
-    warnings = [event.message for event in decision.events if event.type == "Warning"]
-    return warnings[0] if warnings else ""
+            return one.outcome.reason, printable(one.outcome.message, LONGEST_SENTENCE)
+    for event in decision.events:
+        if event.type == "Warning":
+            return event.reason, event.message
+    return "", ""
 
 
 def verdict(result: SyncResult) -> str:
@@ -133,7 +133,7 @@ def _verdict(result: SyncResult) -> str:
     decision, write = result.decision, result.write
     current = decision.current
     if current is None:
-        return f"nothing is decided, since the scale cannot be read: {failure_of(decision)}"
+        return f"nothing is decided, since the scale cannot be read: {_failure(decision)}"
     if not decision.rescale:
         return _unchanged(result, current)
     move = f"{current} -> {wording.counted(decision.desired, 'replica')}"
@@ -155,7 +155,7 @@ def _unchanged(result: SyncResult, current: int) -> str:
     if decision.zone is Zone.DISABLED:
         return "disabled: the target is at zero, and minReplicas is not"
     if decision.zone is Zone.CONTROLLED:
-        return f"{stays}: {failure_of(decision)}"
+        return f"{stays}: {_failure(decision)}"
     if decision.held_until is not None:
         until = wording.soon(decision.held_until, decision.time)
         return f"{stays}: nothing is written until {until}, since others undo our changes"
@@ -175,9 +175,13 @@ def _failed_metric(decision: Decision) -> str:
     """Say which metric failed and why; others that failed are counted."""
     failed = [one for one in decision.metrics if isinstance(one.outcome, MetricFailure)]
     if not failed:
-        return failure_of(decision)
+        return _failure(decision)
     more = f" (and {wording.counted(len(failed) - 1, 'more metric')})" if failed[1:] else ""
-    return f"{wording.metric_name(failed[0].metric)}: {failure_of(decision)}{more}"
+    return f"{wording.metric_name(failed[0].metric)}: {_failure(decision)}{more}"
+
+
+def _failure(decision: Decision) -> str:
+    return failure_of(decision)[1]
 
 
 def _partly(decision: Decision) -> str:

@@ -14,6 +14,7 @@ from autoscaler.core.observation import (
     Values,
 )
 from autoscaler.core.printable import printable
+from autoscaler.core.rfc3339 import instant
 from autoscaler.core.series import Answer, QueryFailure, Series, milli_of
 from autoscaler.core.spec import (
     ContainerResourceMetric,
@@ -83,10 +84,11 @@ def _counted(series: Series, query: Query, now: float) -> int | None:
 def _why_none(series: Series, query: Query, now: float) -> Gap:
     if series.timestamp >= now - query.max_age:
         return _gap(GapKind.NOT_A_NUMBER, f"{_labels(series)} is {series.value}, not a number")
-    age = now - series.timestamp
+    # The instant and not the age: a text that changes at each sync is no repetition to anybody.
     return _gap(
         GapKind.STALE,
-        f"{_labels(series)} was sampled {age:.0f} s ago, and {query.max_age:g} s is too old",
+        f"{_labels(series)} was sampled at {instant(series.timestamp)}, and is older than "
+        f"{query.max_age:g} s (maxAge)",
     )
 
 

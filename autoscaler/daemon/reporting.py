@@ -52,10 +52,12 @@ class LogReporter:
             )
         self._tell_of_returned(result)
         state = state_of(result)
-        change = self._standings.note(target, state, cause_of(result, state), decision.time)
+        cause = cause_of(result, state)
+        change = self._standings.note(target, state, cause, decision.time)
         level = _level(result, state, change)
         if self._log.is_enabled_for(level):
-            self._log.log(level, "sync", **_fields(result, state, change))
+            causes = {"cause": cause} if cause else {}
+            self._log.log(level, "sync", **_fields(result, state, change), **causes)
 
     def _tell_of_returned(self, result: SyncResult) -> None:
         """Log once that a reading is back: at the sync that reads it first."""

@@ -138,7 +138,7 @@ class Daemon:
         return server.connect(
             stop=self._signals.stop,
             on_request=self._seen.kubernetes,
-            on_retry=self._metrics.instruments.kubernetes_retry,
+            on_retry=lambda _: self._metrics.instruments.kubernetes_retry(),
         )
 
     def _stand_for_election(

@@ -121,7 +121,7 @@ def _reader(settings: PrometheusSettings, around: Surroundings) -> PrometheusRea
         _prometheus_options(settings),
         around.stop,
         on_request=around.seen.prometheus,
-        on_retry=around.instruments.prometheus_retry,
+        on_retry=lambda _: around.instruments.prometheus_retry(),
     )
 
 

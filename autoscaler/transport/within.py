@@ -30,6 +30,14 @@ class Stopped(Exception):  # noqa: N818 - as above
     """The work is not waited for any more; its thread is left to end by itself."""
 
 
+def in_words(seconds: float, timeout: float) -> str:
+    """Say how much time there was.
+
+    What a deadline left of a ``timeout`` differs each time, and a failure's text must not.
+    """
+    return f"within {timeout:g} s" if seconds >= timeout else "in time"
+
+
 class Deadline:
     """Runs work on other threads, one at a time on each, and waits no longer than told.
 

@@ -17,7 +17,7 @@ from autoscaler.core.writes import WriteFailed
 from tests.app.world import T0, Memory, answer, external
 
 BUDGET = 10.0
-TOO_OLD = r"was sampled \d+ s ago, and 300 s is too old"
+TOO_OLD = r"was sampled at [-0-9]+T[:0-9]+Z, and is older than 300 s \(maxAge\)"
 """What a target says whose metric is older than the usual maxAge."""
 
 

@@ -122,7 +122,7 @@ def test_what_the_client_cannot_send_is_a_sentence(tmp_path: Path) -> None:
 @pytest.mark.parametrize("error", [ValueError("Bearer s3cret"), OSError(5, "Bearer s3cret")])
 def test_the_text_of_an_exception_is_not_repeated(error: Exception) -> None:
     """`http.client` quotes the header that it refuses; only the type is told."""
-    failed = from_exception(error, "http://h", 1.0)
+    failed = from_exception(error, "http://h")
     kind = type(error).__name__
     assert failed.message == f"the request to the API server http://h cannot be made ({kind})"
     assert failed.uncertain

@@ -181,7 +181,7 @@ def test_no_answer_is_without_an_end(hostile: Connect, step: Step) -> None:
     server, api = hostile(step, timeout=0.3)
     with within(5.0):
         message = _write(api, 1.0)
-    assert re.match(rf"the API server {server.url} gave no answer within 0\.[0-3]\d* s", message)
+    assert message.startswith(f"the API server {server.url} gave no answer in time")
     wait_until("its threads have ended", lambda: not _request_threads())
 
 
@@ -314,7 +314,7 @@ def test_junk_is_not_parsed(hostile: Connect) -> None:
 def test_the_size_of_a_chunk_is_not_believed(hostile: Connect) -> None:
     """A chunk of 250 TiB that never comes costs no memory."""
     _, api = hostile(_chunked(b"fffffffffff\r\n{}"), timeout=0.5)
-    assert "gave no answer within" in _get(api).message
+    assert "gave no answer in time" in _get(api).message
 
 
 def test_a_page_that_is_too_large_is_asked_for_in_parts(hostile: Connect) -> None:

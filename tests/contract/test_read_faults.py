@@ -1,6 +1,5 @@
 """Reads from a server that misbehaves: how often we try, how long, and what we say."""
 
-import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -56,39 +55,39 @@ def test_a_read_is_tried_again_after_what_is_transient(script: Script, fault: An
         pytest.param(
             at_once(SLOW_DOWN),
             "the API server {} answered 429 (TooManyRequests): "
-            "too many requests, please try again later (5 tries)",
+            "too many requests, please try again later",
             id="429",
         ),
         pytest.param(
             at_once(BROKEN),
-            "the API server {} answered 500 (InternalError): etcdserver: leader changed (5 tries)",
+            "the API server {} answered 500 (InternalError): etcdserver: leader changed",
             id="500",
         ),
         pytest.param(
             at_once(HTML),
             "the API server {} answered 502: no Status in it (text/html, 33 bytes); "
-            "is there a proxy in between? (5 tries)",
+            "is there a proxy in between?",
             id="502 in HTML",
         ),
         pytest.param(
             RESET,
-            "the connection to the API server {} broke: connection reset by peer (5 tries)",
+            "the connection to the API server {} broke: connection reset by peer",
             id="reset",
         ),
         pytest.param(
             Answer(body=b"<html>please log in</html>"),
-            "the API server {} sent something that is not JSON (text/html, 26 bytes) (5 tries)",
+            "the API server {} sent something that is not JSON (text/html, 26 bytes)",
             id="HTML",
         ),
         pytest.param(
             Answer(body=b"[]"),
-            "the API server {} sent JSON that is not an object (5 tries)",
+            "the API server {} sent JSON that is not an object",
             id="list",
         ),
     ],
 )
 def test_a_read_gives_up_after_five_tries(script: Script, fault: Answer, sentence: str) -> None:
-    """What does not go away is told with its cause and the number of tries."""
+    """What does not go away is told with its cause, by the same words each time."""
     server, api = script(fault)
     assert _read(api) == Unavailable(sentence.format(server.url))
     assert len(server.asked) == 5
@@ -141,8 +140,7 @@ def test_no_answer_takes_longer_than_the_deadline(script: Script, fault: Answer)
     with within(9.0):
         answer = _read(api, seconds=3.0)
     assert isinstance(answer, Unavailable)
-    words = re.escape(f"the API server {server.url} gave no answer within ")
-    assert re.match(rf"{words}[0-3](\.\d+)? s", answer.message)
+    assert answer.message == f"the API server {server.url} gave no answer in time"
 
 
 def test_a_slow_try_leaves_time_for_another(script: Script) -> None:
@@ -168,7 +166,7 @@ def test_a_server_that_is_not_there_is_told(tmp_path: Path) -> None:
         kubeconfig = server.write_kubeconfig(tmp_path / "kubeconfig")
     with connect(kubeconfig) as api:
         assert _read(api) == Unavailable(
-            f"the API server {server.url} cannot be reached: connection refused (5 tries)"
+            f"the API server {server.url} cannot be reached: connection refused"
         )
 
 

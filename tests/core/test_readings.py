@@ -103,7 +103,8 @@ def test_external_leaves_out_what_is_too_old_and_remembers_it() -> None:
     query = Query("q", max_age=300.0)
     assert reading(QUEUE, series(5, age=300.0), query=query) == Values((5_000,))
     old = gap(QUEUE, series(5, age=300.25, queue="a"), query=query)
-    assert old == Gap(GapKind.STALE, '{queue="a"} was sampled 300 s ago, and 300 s is too old')
+    sampled = "was sampled at 2025-12-31T23:54:59Z, and is older than 300 s (maxAge)"
+    assert old == Gap(GapKind.STALE, f'{{queue="a"}} {sampled}')
     mixed = reading(QUEUE, series(5, age=301.0), series(6), query=query)
     assert isinstance(mixed, Values)
     assert (mixed.values, [one.kind for one in mixed.gaps]) == ((6_000,), [GapKind.STALE])

@@ -140,7 +140,8 @@ def test_an_outage_of_an_hour_has_a_beginning_and_an_end(monkeypatch: pytest.Mon
     assert lines[-1]["message"] == "recovered after 1 h 0 min: stays at 2 replicas"
     summary = next(line for line in lines if line["event"] == "still_failing")
     assert summary["message"] == (
-        f"1000 targets failing, the first since 2027-01-15T08:00:15Z: {REFUSED}"
+        f"1000 targets failing, the first since 2027-01-15T08:00:15Z: "
+        f"FailedGetExternalMetric: {REFUSED}"
     )
     assert len(fleet.stream.getvalue()) < 5_000_000
 

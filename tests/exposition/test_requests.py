@@ -50,7 +50,7 @@ class Seen:
             threading.Event(),
             AnswerMemory(1 << 20),
             on_request=self.requests.prometheus,
-            on_retry=self.metrics.instruments.prometheus_retry,
+            on_retry=lambda _: self.metrics.instruments.prometheus_retry(),
         )
         with closing(reader):
             yield reader
@@ -62,7 +62,7 @@ class Seen:
             stop=stop,
             request_timeout=10.0,
             on_request=self.requests.kubernetes,
-            on_retry=self.metrics.instruments.kubernetes_retry,
+            on_retry=lambda _: self.metrics.instruments.kubernetes_retry(),
         )
         with closing(api):
             yield api

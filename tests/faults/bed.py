@@ -111,10 +111,12 @@ class Bed(Workloads):
 
 
 def says(pattern: str) -> Callable[[Line], bool]:
-    """Return a test of lines: one of a target that fails, in which the pattern is found."""
+    """Return a test of lines: one of a target in trouble, in which the pattern is found."""
 
     def wanted(line: Line) -> bool:
-        return line["state"] == "failing" and bool(re.search(pattern, json.dumps(line)))
+        return line.get("state") in {"failing", "controlled"} and bool(
+            re.search(pattern, json.dumps(line))
+        )
 
     return wanted
 

@@ -100,8 +100,8 @@ def _fails(status: str, reason: str, message: str, **headers: str) -> Begin:
 
 ROWS = [
     _row("refused", refused, "connection refused", strikes_all=True, lasting=LONG),
-    _row("hangs", on_its_scale(plays.hang), "gave no answer within", lasting=LONG),
-    _row("never begins", on_its_scale(plays.never_begin), "gave no answer within", lasting=LONG),
+    _row("hangs", on_its_scale(plays.hang), "gave no answer in time", lasting=LONG),
+    _row("never begins", on_its_scale(plays.never_begin), "gave no answer in time", lasting=LONG),
     _row(
         "401",
         on_its_scale(plays.instead(unknown_user)),

@@ -25,7 +25,7 @@ SUPERSEDED = "somebody else set {} meanwhile"
 NO_SCALE = "FailedGetScale: .*connection refused"
 NO_METRIC = "FailedGetExternalMetric: .*refused the connection"
 NOT_YET = "FailedGetScale: the list of .* is not there yet: .*; an API server that has just started"
-CONTROLLED = "ControlledByOther: HorizontalPodAutoscaler .* controls this target too"
+CONTROLLED = "HorizontalPodAutoscaler .* controls this target too"
 """What the operator sees, as patterns."""
 
 _MEETING_SECONDS = 2.3

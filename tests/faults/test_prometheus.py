@@ -81,8 +81,8 @@ def _answers(status: str, body: bytes | Mapping[str, object], **headers: str) ->
 
 ROWS = [
     _row("refused", refused, "refused the connection", strikes_all=True, lasting=LONG),
-    _row("hangs", on_its_query(plays.hang), "did not answer within 0[.]", lasting=LONG),
-    _row("slow drip", on_its_query(plays.drip()), "did not answer within 0[.]", lasting=LONG),
+    _row("hangs", on_its_query(plays.hang), "did not answer in time", lasting=LONG),
+    _row("slow drip", on_its_query(plays.drip()), "did not answer in time", lasting=LONG),
     _row(
         "reset in the middle",
         on_its_query(plays.reset),
@@ -103,7 +103,7 @@ ROWS = [
     ),
     _row("503", _answers("503 Service Unavailable", b"Service Unavailable"), "answered HTTP 503"),
     _row("HTML", _answers("200 OK", plays.HTML), "an answer that is no JSON"),
-    _row("truncated JSON", on_its_query(plays.truncate), "JSON that breaks off after"),
+    _row("truncated JSON", on_its_query(plays.truncate), "JSON that breaks off"),
     _row("too short", on_its_query(plays.break_off), "broke off in the middle"),
     _row("partial", on_its_query(plays.edited(warn)), "incomplete: a store is out of reach"),
     _row("empty", undisturbed, "the query returned no series", load=None),

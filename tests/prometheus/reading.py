@@ -1,7 +1,7 @@
 """A reader for one test, and what it said."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -18,13 +18,17 @@ def reading(
     stop: threading.Event | None = None,
     most_bytes: int = MOST_BYTES,
     memory: AnswerMemory | None = None,
+    on_retry: Callable[[str], None] = lambda _: None,
     **changes: object,
 ) -> Iterator[PrometheusReader]:
     """Give a reader of a URL or of options, with fields of the options changed."""
     options = PrometheusOptions(where) if isinstance(where, str) else where
     options = replace(options, **changes)  # type: ignore[arg-type]  # checked at run time
     reader = PrometheusReader(
-        options, stop or threading.Event(), memory or AnswerMemory(most_bytes)
+        options,
+        stop or threading.Event(),
+        memory or AnswerMemory(most_bytes),
+        on_retry=on_retry,
     )
     try:
         yield reader

@@ -1,6 +1,5 @@
 """What goes wrong on the way: a sentence for each, tried again, within the deadline."""
 
-import re
 import socket
 import threading
 import time
@@ -44,7 +43,7 @@ TRANSIENT: list[tuple[str, Step, str]] = [
     ("hang up", faults.hang_up, "{} closed the connection without an answer"),
     ("reset", faults.reset, "{} reset the connection"),
     ("broken off", faults.break_off, "{} broke off in the middle of its answer"),
-    ("cut JSON", answer('{"status":"succ'), "{} sent JSON that breaks off after 15 bytes"),
+    ("cut JSON", answer('{"status":"succ'), "{} sent JSON that breaks off"),
     ("nothing", answer(""), "{} sent an empty answer"),
     ("hang", faults.hang, "{} did not answer within 0.3 s"),
     ("slow body", faults.drip("body", 0.05), "{} did not answer within 0.3 s"),
@@ -70,18 +69,37 @@ def test_transient(step: Step, sentence: str) -> None:
 
 @transient
 def test_deadline(step: Step, sentence: str) -> None:
-    """What does not pass ends at the deadline, with the reason and the number of tries."""
+    """What does not pass ends at the deadline, and is told by the same words each time.
+
+    Neither how often it was tried nor how much time the deadline left is told.
+    """
     with ScriptedServer(step) as server:
         begin = time.monotonic()
         message = failed(ask(server.url, "x", within=3.0, timeout_seconds=timeout_of(sentence)))
         assert time.monotonic() - begin < 3.0 + SLACK_SECONDS
-        told = re.fullmatch(r"(.*) \((\d+) tries\)", message)
-        assert told, message
-        assert told[1] == sentence.format(f"Prometheus at {server.url}")
-        tries = int(told[2])
-        # A request may be read after it was given up, and the last one not at all.
-        wait_until("the requests are read", lambda: len(server.received) >= tries - 1)
-        assert 2 <= tries <= len(server.received) + 1 <= tries + 1
+        assert message == sentence.format(f"Prometheus at {server.url}")
+        # A request may be read after it was given up.
+        wait_until("the requests are read", lambda: len(server.received) >= 2)
+
+
+def test_each_retry_is_told_with_the_failure_before_it() -> None:
+    """Two failures and an answer: whoever waits learns what for."""
+    told: list[str] = []
+    busy = answer("busy", "503 Service Unavailable")
+    with ScriptedServer(busy, faults.hang_up, answer()) as server:
+        assert ask(server.url, "x", on_retry=told.append) == ORDERS
+        subject = f"Prometheus at {server.url}"
+    assert told == [
+        f"{subject} answered HTTP 503 Service Unavailable: busy",
+        f"{subject} closed the connection without an answer",
+    ]
+
+
+def test_a_request_that_the_deadline_cut_short_was_not_answered_in_time() -> None:
+    """What was left of the time-out differs from sync to sync, and stands in no text."""
+    with ScriptedServer(faults.hang) as server:
+        message = failed(ask(server.url, "x", within=0.5, timeout_seconds=10))
+        assert message == f"Prometheus at {server.url} did not answer in time"
 
 
 def test_slow_body_leaves_nothing_behind() -> None:
@@ -98,7 +116,7 @@ def test_refused() -> None:
     """A port where nobody listens is tried again and named."""
     url = f"http://127.0.0.1:{free_port()}"
     message = failed(ask(url, "x", within=3.0))
-    assert message.startswith(f"Prometheus at {url} refused the connection (")
+    assert message == f"Prometheus at {url} refused the connection"
 
 
 def test_unknown_name() -> None:
@@ -144,7 +162,7 @@ def test_retry_after_the_deadline() -> None:
         message = failed(ask(server.url, "x", within=20.0))
         assert time.monotonic() - begin < 10.0
         assert len(server.received) == 1
-    assert message.endswith("busy (it asks to wait 120 s, longer than there is time)")
+    assert message.endswith("busy (it asks to wait longer than there is time)")
 
 
 def test_no_time_at_all() -> None:
@@ -160,9 +178,7 @@ def test_last_try_cut_short() -> None:
     busy = answer("busy", "503 Service Unavailable")
     with ScriptedServer(busy, faults.hang) as server:
         message = failed(ask(server.url, "x", within=3.0, timeout_seconds=10))
-        assert message == (
-            f"Prometheus at {server.url} answered HTTP 503 Service Unavailable: busy (2 tries)"
-        )
+        assert message == f"Prometheus at {server.url} answered HTTP 503 Service Unavailable: busy"
 
 
 def test_stop_ends_the_wait() -> None:

@@ -42,7 +42,8 @@ class Api:
     JSON, because its typed models cost twenty times as much as reading the JSON does.  Deadlines
     are instants of `autoscaler.clock.monotonic`, and hold whatever the server does: a request is
     sent on a thread of its own, and cut when it is given up.  ``on_request`` is told of each
-    request, ``on_retry`` of each call that is tried again, both on the threads that ask for them.
+    request, ``on_retry`` of each call that is tried again, with the failure before; both on the
+    threads that ask for them.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class Api:
         request_timeout: float = 5.0,
         stop: threading.Event | None = None,
         on_request: OnRequest = lambda *_: None,
-        on_retry: Callable[[], None] = lambda: None,
+        on_retry: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._url = str(configuration.host).rstrip("/")
         self._credentials = credentials
@@ -158,7 +159,7 @@ class Api:
             return self._fit(failures.malformed(self.server, str(error)))
         except failures.RAISED as error:
             self._tell("WATCH", None, began)
-            return self._fit(failures.from_exception(error, self.server, timeout))
+            return self._fit(failures.from_exception(error, self.server))
         self._tell("WATCH", answer.status, began)
         if isinstance(answer, Received):
             return self._refused(answer)
@@ -189,7 +190,7 @@ class Api:
             if content is not None and content.withheld:
                 return failures.withheld(self.server)
             self._tell(method, None, began)
-            return self._fit(failures.from_exception(error, self.server, timeout))
+            return self._fit(failures.from_exception(error, self.server))
         self._tell(method, answer.status, began)
         return self._interpret(answer)
 

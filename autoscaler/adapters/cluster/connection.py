@@ -65,7 +65,7 @@ class ApiServer:
         stop: threading.Event | None = None,
         request_timeout: float = 5.0,
         on_request: OnRequest = lambda *_: None,
-        on_retry: Callable[[], None] = lambda: None,
+        on_retry: Callable[[str], None] = lambda _: None,
     ) -> Api:
         """Prepare requests to it; nothing is sent yet.
 

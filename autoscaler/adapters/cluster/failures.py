@@ -163,8 +163,12 @@ def withheld(server: str) -> Failure:
     return Failure(f"a request to the API server {server} came too late to be sent", withheld=True)
 
 
-def from_exception(error: Exception, server: str, timeout: float) -> Failure:
-    """Describe a request that ended without a complete answer, by one of RAISED."""
+def from_exception(error: Exception, server: str) -> Failure:
+    """Describe a request that ended without a complete answer, by one of RAISED.
+
+    How much time it had, which a deadline may have cut short, is not told: the text of a failure
+    stays the same as long as its cause does, so that Events and log lines of it are folded.
+    """
     if isinstance(error, urllib3.exceptions.LocationValueError) or not isinstance(
         error, urllib3.exceptions.HTTPError
     ):
@@ -194,11 +198,11 @@ def from_exception(error: Exception, server: str, timeout: float) -> Failure:
     if isinstance(error, urllib3.exceptions.NewConnectionError):
         unreached = _cause(error)  # refused, no route, unknown name
     elif isinstance(error, urllib3.exceptions.ConnectTimeoutError):
-        unreached = f"no connection within {timeout:.3g} s"
+        unreached = "no connection in time"
     if unreached is not None:
         return Failure(f"the API server {server} cannot be reached: {unreached}", transient=True)
     if isinstance(error, urllib3.exceptions.TimeoutError):
-        message = f"the API server {server} gave no answer within {timeout:.3g} s"
+        message = f"the API server {server} gave no answer in time"
     else:
         message = f"the connection to the API server {server} broke: {_cause(error)}"
     return Failure(message, transient=True, uncertain=True)

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from tenacity import RetryCallState, Retrying, retry_if_result, wait_exponential_jitter
 
@@ -26,7 +26,8 @@ class Patience:
     The server's Retry-After is obeyed; where it reaches past the deadline nothing more is tried.
     A 429 holds back everybody's requests, not only the one that got it: the server is short of
     room, not that one object; for 30 s at most, whatever it asked for.  Once ``stop`` is set no
-    new try begins.  ``on_retry`` is told of each try after the first.
+    new try begins.  ``on_retry`` is told of each try after the first, with the
+    failure before it.
     """
 
     def __init__(
@@ -34,7 +35,7 @@ class Patience:
         stop: threading.Event,
         tries: int = 5,
         *,
-        on_retry: Callable[[], None] = lambda: None,
+        on_retry: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.stop = stop
         self._on_retry = on_retry
@@ -47,7 +48,7 @@ class Patience:
         return self._held_until > clock.monotonic()
 
     def call(self, once: Callable[[], T], deadline: float) -> T | Failure:
-        """Return the answer, or the failure of the last try with the number of tries."""
+        """Return the answer, or the failure of the last try."""
         last: T | Failure = Failure("stopping: nothing more is asked of the API server")
 
         def attempt() -> T | Failure:
@@ -72,8 +73,8 @@ class Patience:
             wait=_pause,
             stop=give_up,
             sleep=self._sleep,
-            before_sleep=lambda _: self._on_retry(),
-            retry_error_callback=_with_tries,
+            before_sleep=lambda state: self._on_retry(_failure(state).message),
+            retry_error_callback=_failure,
         )
         return retrying(attempt)
 
@@ -104,8 +105,6 @@ def _pause(state: RetryCallState) -> float:
     return _BACKOFF(state)
 
 
-def _with_tries(state: RetryCallState) -> object:
-    result: object = state.outcome.result() if state.outcome is not None else None
-    if not isinstance(result, Failure) or state.attempt_number == 1:
-        return result
-    return replace(result, message=f"{result.message} ({state.attempt_number} tries)")
+def _failure(state: RetryCallState) -> Failure:
+    """Return the failure of a try that was not the last, or of the last of all."""
+    return cast("Failure", state.outcome.result() if state.outcome is not None else None)

@@ -180,9 +180,8 @@ class WatchRequests:
             course.heard = clock.monotonic()
         except urllib3.exceptions.TimeoutError:
             course.heard = stream.heard
-            silence = clock.monotonic() - stream.heard
             course.failure = Failure(
-                f"the API server {self._api.server} was silent for {silence:.0f} s"
+                f"the API server {self._api.server} did not end a watch in time"
             )
         except LineTooLong as error:
             course.heard = clock.monotonic()
@@ -190,7 +189,7 @@ class WatchRequests:
             course.failure = malformed(self._api.server, f"{error} in a watch")
         except RAISED as error:
             course.heard = clock.monotonic()
-            failure = from_exception(error, self._api.server, 0.0)
+            failure = from_exception(error, self._api.server)
             message = self._api.said(failure.message, _LONGEST_MESSAGE)
             course.failure = replace(failure, message=message)
 

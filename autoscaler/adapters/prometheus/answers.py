@@ -133,9 +133,7 @@ def _unreadable(subject: str, body: bytes, hiding: Hiding) -> QueryError:
     text = hiding.refusal(body).strip()
     if text.startswith(b"{") and not text.endswith(b"}"):
         # Something on the way cut it; the whole may arrive next time.
-        return QueryError(
-            f"{subject} sent JSON that breaks off after {len(body)} bytes", transient=True
-        )
+        return QueryError(f"{subject} sent JSON that breaks off", transient=True)
     if not text:
         return QueryError(f"{subject} sent an empty answer", transient=True)
     start = hiding.said(text[:200].decode("utf-8", "replace"), _LONGEST_START)

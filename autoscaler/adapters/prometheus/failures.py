@@ -30,16 +30,15 @@ class QueryError(Exception):
         self.out_of_time = out_of_time
 
 
-def too_slow(subject: str, seconds: float) -> QueryError:
-    """Return the failure of a request that took longer than it may."""
-    return QueryError(
-        f"{subject} did not answer within {seconds:.3g} s", transient=True, out_of_time=True
-    )
+def too_slow(subject: str, within: str) -> QueryError:
+    """Return the failure of a request that took too long (`transport.within.in_words`)."""
+    return QueryError(f"{subject} did not answer {within}", transient=True, out_of_time=True)
 
 
-def connection_failure(error: Exception, subject: str, host: str, seconds: float) -> QueryError:
+def connection_failure(error: Exception, subject: str, host: str, within: str) -> QueryError:
     """Put what requests, urllib3 or the system raised into a sentence.
 
+    ``within`` says how much time there was, as `transport.within.in_words` does.
     The texts of those exceptions are not repeated: they hold URLs with their parameters.
     """
     causes = list(_causes(error))
@@ -52,11 +51,13 @@ def connection_failure(error: Exception, subject: str, host: str, seconds: float
             )
         if _is_connect_timeout(cause):
             return QueryError(
-                f"{subject} did not accept a connection within {seconds:.3g} s", transient=True
+                f"{subject} did not accept a connection {within}",
+                transient=True,
+                out_of_time=True,
             )
     # The innermost cause says most: the outer ones only wrap it.
     for cause in reversed(causes):
-        failure = _tls_failure(cause, subject) or _network_failure(cause, subject, host, seconds)
+        failure = _tls_failure(cause, subject) or _network_failure(cause, subject, host, within)
         if failure is not None:
             return failure
     return QueryError(f"the request to {subject} cannot be made ({type(error).__name__})")
@@ -99,13 +100,13 @@ _NO_HTTP: tuple[tuple[_Types, str], ...] = (
 
 
 def _network_failure(
-    cause: BaseException, subject: str, host: str, seconds: float
+    cause: BaseException, subject: str, host: str, within: str
 ) -> QueryError | None:
     if isinstance(cause, socket.gaierror):
         reason = f"the name {host} does not resolve ({cause.strerror})"
         return QueryError(f"{subject} cannot be reached: {reason}", transient=True)
     if isinstance(cause, urllib3.exceptions.ReadTimeoutError | TimeoutError):
-        return too_slow(subject, seconds)
+        return too_slow(subject, within)
     for table, transient in ((_NETWORK, True), (_NO_HTTP, False)):
         for types, text in table:
             if isinstance(cause, types):

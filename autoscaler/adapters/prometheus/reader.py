@@ -13,7 +13,7 @@ from autoscaler.adapters.prometheus.tls import POOL_SIZE, ConnectionPools
 from autoscaler.adapters.prometheus.tries import Tries
 from autoscaler.core.series import Answer, QueryFailure
 from autoscaler.transport.redaction import Hiding
-from autoscaler.transport.within import GRACE_SECONDS, Deadline, Expired, Stopped
+from autoscaler.transport.within import GRACE_SECONDS, Deadline, Expired, Stopped, in_words
 
 
 class PrometheusReader:
@@ -22,7 +22,7 @@ class PrometheusReader:
     May be used by many threads at once.  ``stop`` ends every wait, that for an answer too; an
     answer for which ``memory`` has no room is refused.  The time of evaluation is the server's.
     ``on_request`` is told of each request, ``on_retry`` of each that follows a failed one of the
-    same query, both on the threads that send them.
+    same query, with that failure; both on the threads that send them.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class PrometheusReader:
         memory: AnswerMemory = PROCESS,
         *,
         on_request: OnRequest = lambda *_: None,
-        on_retry: Callable[[], None] = lambda: None,
+        on_retry: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._options = options
         self._stop = stop
@@ -74,7 +74,8 @@ class PrometheusReader:
         try:
             return self._deadline.run(seconds + GRACE_SECONDS, work)
         except Expired:
-            raise too_slow(self._subject, seconds) from None
+            within = in_words(seconds, self._options.timeout_seconds)
+            raise too_slow(self._subject, within) from None
         except Stopped:
             raise QueryError(f"stopping: {self._subject} is not waited for") from None
 

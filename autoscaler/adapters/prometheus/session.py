@@ -27,6 +27,7 @@ from autoscaler.adapters.prometheus.refusals import prometheus_error, refusal
 from autoscaler.transport.bodies import Encoded, TooLarge, read_body
 from autoscaler.transport.budget import Room
 from autoscaler.transport.redaction import Hiding
+from autoscaler.transport.within import in_words
 
 _ENCODING = "gzip"
 """What Prometheus compresses with."""
@@ -85,6 +86,7 @@ class QuerySession(requests.Session):
         self._hiding = hiding
         self._pool = pool
         self._seconds = seconds
+        self._within = in_words(seconds, options.timeout_seconds)
         self._expires = clock.monotonic() + seconds
         self._room_until = self._expires - min(ROOM_EARLIER, seconds * ROOM_SHARE)
         self._memory = memory
@@ -114,7 +116,7 @@ class QuerySession(requests.Session):
         except (requests.RequestException, ValueError) as error:
             # A URL or a header that cannot be sent; the text would quote it.
             raise connection_failure(
-                error, self._subject, self._options.host, self._seconds
+                error, self._subject, self._options.host, self._within
             ) from None
 
     def get_redirect_target(self, resp: requests.Response) -> None:
@@ -147,7 +149,7 @@ class QuerySession(requests.Session):
             ValueError,  # of an address or a header that the libraries cannot parse
         ) as error:
             raise connection_failure(
-                error, self._subject, self._options.host, self._seconds
+                error, self._subject, self._options.host, self._within
             ) from None
         finally:
             if self._receiving is not None:

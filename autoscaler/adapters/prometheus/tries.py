@@ -21,7 +21,7 @@ class Tries:
 
     ``ask`` is given the seconds that it may take: ``timeout_seconds`` or what is left until
     ``deadline`` (of `clock.monotonic`).  ``stop`` ends a wait, and there is no further try.
-    ``on_retry`` is told of each try after the first.
+    ``on_retry`` is told of each try after the first, with the failure before it.
     """
 
     def __init__(
@@ -30,21 +30,24 @@ class Tries:
         timeout_seconds: float,
         deadline: float,
         stop: threading.Event,
-        on_retry: Callable[[], None] = lambda: None,
+        on_retry: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._ask = ask
         self._timeout = timeout_seconds
         self._deadline = deadline
         self._stop = stop
         self._on_retry = on_retry
-        self._count = 0
         self._last: QueryError | None = None
         self._backoff = tenacity.wait_random_exponential(
             multiplier=_FIRST_WAIT_SECONDS, max=_LONGEST_WAIT_SECONDS
         )
 
     def run(self) -> Answer:
-        """Return the first answer; raises the QueryError that says most, with what was tried."""
+        """Return the first answer; raises the QueryError that says most.
+
+        Its text is the same from sync to sync as long as the cause is, so that Events and log
+        lines of it are folded.
+        """
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception(_is_transient),
             wait=self._wait,
@@ -55,7 +58,8 @@ class Tries:
         try:
             return retrying(self._attempt)
         except QueryError as error:
-            error.message += self._told(error)
+            if error.retry_after and error.retry_after > self._deadline - clock.monotonic():
+                error.message += " (it asks to wait longer than there is time)"
             # The way it came holds whatever was read of an answer, in frames that hold the error:
             # only a rare garbage collection would free them.
             raise error.with_traceback(None) from None
@@ -68,9 +72,8 @@ class Tries:
             raise QueryError(self._last.message, retry_after=self._last.retry_after)
         if left <= 0:
             raise QueryError("there was no time left to ask Prometheus")
-        self._count += 1
-        if self._count > 1:
-            self._on_retry()
+        if self._last is not None:
+            self._on_retry(self._last.message)
         try:
             return self._ask(min(left, self._timeout))
         except QueryError as error:
@@ -87,14 +90,6 @@ class Tries:
     def _is_over(self, state: tenacity.RetryCallState) -> bool:
         begin = clock.monotonic() + state.upcoming_sleep
         return begin + _SHORTEST_TRY_SECONDS + GRACE_SECONDS > self._deadline
-
-    def _told(self, error: QueryError) -> str:
-        notes = []
-        if error.retry_after and error.retry_after > self._deadline - clock.monotonic():
-            notes.append(f"it asks to wait {error.retry_after:.0f} s, longer than there is time")
-        if self._count > 1:
-            notes.append(f"{self._count} tries")
-        return f" ({'; '.join(notes)})" if notes else ""
 
 
 def _is_transient(error: BaseException) -> bool:
