@@ -42,9 +42,9 @@ def lines_for_terminal(report: Report, width: int) -> Iterator[str]:
         shown = tuple(index for index in shown if index != _TARGETS)
     cut = [[row[index] for index in shown] for row in (_HEADINGS, *rows)]
     widths = _widths(cut, width)
-    yield _row(cut[0], widths)
+    yield from _row(cut[0], widths)
     for one, row in zip(report.targets, cut[1:], strict=True):
-        yield _row(row, widths)
+        yield from _row(row, widths)
         if _TARGETS not in shown:
             yield from _metrics_below(one, width)
         if one.state != State.OK or one.current_replicas != one.desired_replicas:
@@ -118,14 +118,15 @@ def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
     return [max(fitting), *rest]
 
 
-def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
+def _row(cells: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
     first, *others = cells
     beside = _GAP.join(
         cell.ljust(width) for cell, width in zip(others, widths[1:], strict=True)
     ).rstrip()
-    # A name that is too long has a line of its own.
-    end = "\n" + " " * widths[0] if len(first) > widths[0] else ""
-    return f"{first + end if end else first.ljust(widths[0])}{_GAP}{beside}"
+    if len(first) > widths[0]:
+        yield first
+        first = ""
+    yield f"{first.ljust(widths[0])}{_GAP}{beside}"
 
 
 def _metrics_below(one: ReportedTarget, width: int) -> Iterator[str]:
