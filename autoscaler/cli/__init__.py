@@ -25,7 +25,7 @@ app = typer.Typer(
 
 
 class OutputFormat(StrEnum):
-    """What `plan` prints."""
+    """What `plan` and `status` print."""
 
     TABLE = "table"
     JSON = "json"
@@ -130,6 +130,44 @@ def plan(
     from autoscaler.cli.planning import print_plan
 
     sys.exit(print_plan(config, targets or [], explain=explain, as_json=output == "json"))
+
+
+@app.command(
+    epilog="Examples: autoscaler status, autoscaler status -c autoscaler.yaml shop/order-worker"
+)
+def status(
+    targets: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[TARGET]...", help="NAMESPACE/NAME or NAMESPACE/KIND/NAME; default all."
+        ),
+    ] = None,
+    url: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Where the daemon listens; default the `listen` of --config, else "
+            "http://127.0.0.1:9191.",
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", "-c", metavar="FILE", help="The YAML file of the daemon."),
+    ] = None,
+    output: Annotated[
+        OutputFormat, typer.Option("--output", "-o", help="table, or json with everything.")
+    ] = OutputFormat.TABLE,
+) -> None:
+    """Show how each target of a running daemon stands, since when and why.
+
+    In a pipe it is one line for each target, with tabs between the columns.
+
+    Exit codes: 0 shown, 1 no daemon that answers, 2 bad arguments or
+    configuration.
+    """
+    from autoscaler.cli.status import print_status
+
+    sys.exit(print_status(targets or [], url=url, config=config, as_json=output == "json"))
 
 
 @app.command(epilog="Example: autoscaler schema > autoscaler.schema.json")

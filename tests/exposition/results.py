@@ -10,9 +10,10 @@ from prometheus_client.parser import text_string_to_metric_families as read_text
 
 from autoscaler.app.ports import SyncResult
 from autoscaler.core.decide import decide
-from autoscaler.core.history import History
-from autoscaler.core.observation import Observation, Reading, Scale, Unavailable
+from autoscaler.core.history import History, ScaleEvent
+from autoscaler.core.observation import Observation, Pod, Reading, Scale, Unavailable
 from autoscaler.core.spec import (
+    Behavior,
     ExternalMetric,
     Flags,
     HorizontalPodAutoscalerSpec,
@@ -24,7 +25,7 @@ from autoscaler.core.target import Query, Target
 from autoscaler.core.writes import WriteOutcome
 from autoscaler.daemon.exposition import Metrics
 from autoscaler.daemon.health import Health
-from tests.core.builders import average, external, values
+from tests.core.builders import average, behavior, external, pods_policy, rules, values
 
 NOW = 1_800_000_000.25
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
@@ -39,11 +40,12 @@ def target_of(
     namespace: str = "shop",
     minimum: int = 1,
     maximum: int = 20,
+    behavior: Behavior | None = None,
 ) -> Target:
     """Return a target, of one External metric unless told."""
     ref = ScaleTargetRef("apps/v1", "Deployment", name)
     chosen = metrics or (external(average("30")),)
-    spec = HorizontalPodAutoscalerSpec(ref, minimum, maximum, chosen)
+    spec = HorizontalPodAutoscalerSpec(ref, minimum, maximum, chosen, behavior)
     return Target(namespace, spec, tuple(Query(f"q{index}") for index in range(len(chosen))))
 
 
@@ -56,17 +58,28 @@ def result_of(
     write: WriteOutcome | None = None,
     now: float = NOW,
     ranges: tuple[float, ...] | None = None,
+    pods: tuple[Pod, ...] | None = None,
 ) -> SyncResult:
     """Decide a target as a sync would: from 3 replicas and 90 of each metric unless told."""
     observation = Observation(
         scale or Scale(3, 3, "app=web"),
-        None,
+        pods,
         readings or (values(90),) * len(target.spec.metrics),
         controller=controller,
         ranges=ranges,
     )
     decision, _ = decide(target.spec, Flags(), observation, history or History(), now)
     return SyncResult(target, decision, write)
+
+
+def rate_limited(name: str = "limited") -> SyncResult:
+    """Return the result of a target that a policy holds for the next 15 seconds."""
+    up = ScaleEvent(2, NOW, outdated=False)
+    return result_of(
+        target_of(name, behavior=behavior(up=rules(pods_policy(2), window=0))),
+        values(6000),
+        history=History(scale_ups=(up,)),
+    )
 
 
 def metrics_of(*results: SyncResult, health: Health | None = None) -> Metrics:

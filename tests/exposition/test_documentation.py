@@ -27,6 +27,7 @@ from tests.exposition.results import (
     OPENMETRICS,
     families_of,
     metrics_of,
+    rate_limited,
     result_of,
     target_of,
 )
@@ -58,7 +59,8 @@ def test_the_page_is_what_the_table_says(accept: str) -> None:
     """Each metric of the table is on the page with its type, labels and meaning, and no other."""
     held = History(rivalry=Rivalry(3, 0, (NOW - 30, NOW - 20, NOW - 10)))
     metrics = metrics_of(
-        result_of(target_of("limited"), values(6000)),
+        rate_limited(),
+        result_of(target_of("stabilized"), values(30)),
         result_of(target_of("held"), values(600), history=held),
         result_of(target_of("returned"), ranges=(120.0,)),
     )

@@ -64,7 +64,10 @@ def test_the_pages_are_there_and_nothing_else_is() -> None:
     with listening() as listener:
         response, body = get(listener, "/")
         assert response.status == 200
-        assert all(path in body for path in (b'"/metrics"', b'"/livez"', b'"/readyz"'))
+        assert all(
+            path in body
+            for path in (b'"/metrics"', b'"/livez"', b'"/readyz"', b'"/api/v1/targets"')
+        )
         response, body = get(listener, "/metrics?name=x")
         assert response.status == 200
         assert b"\nautoscaler_target_current_replicas{" in body

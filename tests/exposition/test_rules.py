@@ -16,7 +16,7 @@ from tests.contract.cluster import eventually
 from tests.controlplane.waiting import wait_until
 from tests.core.builders import values
 from tests.exposition.queries import ALERTS, alert_expressions, dashboard_expressions, rules
-from tests.exposition.results import metrics_of, result_of, target_of
+from tests.exposition.results import metrics_of, rate_limited, result_of, target_of
 from tests.exposition.test_target_series import EMPTY
 from tests.prometheus.fixtures import StartPrometheus
 from tests.prometheus.server import PrometheusServer, required_program
@@ -47,6 +47,8 @@ def busy(health: Health) -> Metrics:
         result_of(target_of("at-max", maximum=4), values(6000)),
         result_of(target_of("held"), values(600), history=held, now=4.0),
         result_of(target_of("returned"), ranges=(120.0,)),
+        result_of(target_of("stabilized"), values(30)),
+        rate_limited(),
         health=health,
     )
     metrics.instruments.leads(leading=True)

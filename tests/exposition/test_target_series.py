@@ -4,6 +4,7 @@ import gc
 
 import pytest
 
+from autoscaler.app.wording import metric_name
 from autoscaler.core.history import History, Rivalry
 from autoscaler.core.observation import (
     Gap,
@@ -14,15 +15,29 @@ from autoscaler.core.observation import (
     Scale,
     Unavailable,
 )
+from autoscaler.core.spec import MetricSpec, ResourceMetric
 from autoscaler.core.writes import NotWritten, Superseded, WriteFailed, Written
 from autoscaler.daemon.exposition import Metrics
 from autoscaler.daemon.health import Health
-from tests.core.builders import average, external, of_object, per_pod, value, values
+from tests.core.builders import (
+    BASE,
+    average,
+    cpu,
+    external,
+    of_object,
+    per_pod,
+    pods,
+    samples,
+    utilization,
+    value,
+    values,
+)
 from tests.exposition.results import (
     FORMATS,
     NOW,
     families_of,
     metrics_of,
+    rate_limited,
     result_of,
     series_of,
     target_of,
@@ -41,8 +56,8 @@ def test_the_stages_of_a_decision_are_a_series_each() -> None:
     }
     proposed = shown.pop("proposed")
     assert proposed == {
-        (("metric", "queue"), ("type", "External")): 7,
-        (("metric", "jobs"), ("type", "External")): 2,
+        (("metric_name", "queue"), ("type", "External")): 7,
+        (("metric_name", "jobs"), ("type", "External")): 2,
     }
     assert {name: series[()] for name, series in shown.items()} == {
         "current": 3,
@@ -52,6 +67,87 @@ def test_the_stages_of_a_decision_are_a_series_each() -> None:
         "max": 20,
     }
     assert series_of(metrics, "autoscaler_target_limited") == {(("reason", "ScaleUpLimit"),): 1}
+
+
+@pytest.mark.parametrize(
+    ("metric", "reading", "kind", "held_to", "measured"),
+    [
+        (external(average("30")), values(79), "average", 30, 26.334),
+        (external(value("1500m")), values(0.25), "value", 1.5, 0.25),
+        (of_object(value("10")), values(7), "value", 10, 7),
+        (per_pod("100"), PodSamples(samples(90_000, 45_000, 60_000)), "average", 100, 65),
+        (cpu(utilization(70)), PodSamples(samples(250, 250, 400)), "utilization", 70, 30),
+        (cpu(average("500m")), PodSamples(samples(250, 250, 400)), "average", 0.5, 0.3),
+        (
+            ResourceMetric("memory", average("1Gi")),
+            PodSamples(samples(*(512 * 2**20 * 1000,) * 3)),
+            "average",
+            2**30,
+            2**29,
+        ),
+    ],
+)
+def test_what_a_metric_measures_stands_beside_what_it_is_held_to(
+    metric: MetricSpec, reading: Reading, kind: str, held_to: float, measured: float
+) -> None:
+    """The values that the decision compared, in base units, the utilization in percent."""
+    metrics = metrics_of(result_of(target_of("web", metric), reading, pods=pods(3), now=BASE))
+    labels = {
+        "metric_name": metric_name(metric),
+        "type": metric.type,
+        "metric_target_type": kind,
+    }
+    for accept in FORMATS:
+        shown = {
+            which: series_of(metrics, f"autoscaler_target_{which}_target_metric", accept)
+            for which in ("spec", "status")
+        }
+        key = tuple(sorted(labels.items()))
+        assert shown == {"spec": {key: held_to}, "status": {key: pytest.approx(measured)}}
+
+
+def test_a_metric_that_is_missing_has_a_target_and_no_value() -> None:
+    """No zero is shown; neither where nothing could be read at all."""
+    target = target_of("web", external(average("30")), external(average("45"), "jobs"))
+    for result, measured in (
+        (result_of(target, EMPTY, values(90)), {"jobs"}),
+        (result_of(target, scale=Unavailable("gone")), set()),
+    ):
+        metrics = metrics_of(result)
+        shown = {
+            which: {
+                dict(labels)["metric_name"]
+                for labels in series_of(metrics, f"autoscaler_target_{which}_target_metric")
+            }
+            for which in ("spec", "status")
+        }
+        assert shown == {"spec": {"queue", "jobs"}, "status": measured}
+
+
+def test_a_target_value_that_is_edited_shows_at_once() -> None:
+    """What was measured stays beside it; of another kind of target it would be another unit."""
+    metrics = metrics_of(result_of(target_of("web", external(average("30")))))
+    spec, status = (f"autoscaler_target_{one}_target_metric" for one in ("spec", "status"))
+    metrics.set_targets([target_of("web", external(average("60")))])
+    assert list(series_of(metrics, spec).values()) == [60]
+    assert list(series_of(metrics, status).values()) == [30]
+    metrics.set_targets([target_of("web", external(value("60")))])
+    assert series_of(metrics, status) == {}
+
+
+def test_what_holds_the_count_says_until_when() -> None:
+    """The window of the recommendation that holds, and the policy's period; else no sample."""
+    stabilized, limited = (
+        f"autoscaler_target_{one}_until_timestamp_seconds" for one in ("stabilized", "limited")
+    )
+    free = metrics_of(result_of(target_of()))
+    assert series_of(free, stabilized) == series_of(free, limited) == {}
+    held = metrics_of(result_of(target_of(), values(30)))
+    assert series_of(held, stabilized) == {(): pytest.approx(NOW + 300)}
+    assert series_of(held, limited) == {}
+    rated = metrics_of(rate_limited())
+    assert series_of(rated, limited) == {(): NOW + 15}
+    assert series_of(rated, stabilized) == {}
 
 
 def test_a_target_that_nothing_holds_back_is_not_limited() -> None:
@@ -78,7 +174,7 @@ def test_a_failed_metric_leaves_a_hole_and_the_target_is_partial() -> None:
     target = target_of("web", external(average("30")), external(average("30"), "jobs"))
     metrics = metrics_of(result_of(target, EMPTY, values(120)))
     assert series_of(metrics, "autoscaler_target_proposed_replicas") == {
-        (("metric", "jobs"), ("type", "External")): 4
+        (("metric_name", "jobs"), ("type", "External")): 4
     }
     assert series_of(metrics, "autoscaler_target_outcome") == {
         (("outcome", "partial"), ("reason", "FailedGetExternalMetric")): 1
@@ -228,7 +324,7 @@ def test_two_metrics_that_are_named_alike_are_told_apart() -> None:
         metrics_of(result_of(target, values(90), values(90), values(10))),
         "autoscaler_target_proposed_replicas",
     )
-    assert {dict(labels)["metric"] for labels in proposals} == {
+    assert {dict(labels)["metric_name"] for labels in proposals} == {
         "queue",
         "queue #2",
         "hits of Ingress front",
@@ -278,8 +374,8 @@ def test_no_reading_is_held_after_its_sync() -> None:
     class Samples(PodSamples):
         """A reading whose end can be seen."""
 
-    samples = {f"p{number}": Sample(10_000, NOW, 60.0) for number in range(1000)}
-    metrics = metrics_of(result_of(target_of("web", per_pod("10")), Samples(samples)))
+    many = {f"p{number}": Sample(10_000, NOW, 60.0) for number in range(1000)}
+    metrics = metrics_of(result_of(target_of("web", per_pod("10")), Samples(many)))
     gc.collect()
     assert not [one for one in gc.get_objects() if isinstance(one, Samples)]
     assert series_of(metrics, "autoscaler_target_current_replicas") == {(): 3}

@@ -163,10 +163,21 @@ TARGET_LAST_SUCCESS = _gauge(
     "target",
 )
 TARGET_CURRENT = _gauge("target_current_replicas", "The replicas as they were read.", "target")
+_METRIC_LABELS = ("target", "metric_name", "type", "metric_target_type")
+TARGET_SPEC_TARGET_METRIC = _gauge(
+    "target_spec_target_metric",
+    "What one metric is held to, in base units, a utilization in percent.",
+    *_METRIC_LABELS,
+)
+TARGET_STATUS_TARGET_METRIC = _gauge(
+    "target_status_target_metric",
+    "What one metric measures now, in the unit of its target; absent while the metric is missing.",
+    *_METRIC_LABELS,
+)
 TARGET_PROPOSED = _gauge(
     "target_proposed_replicas",
     "What one metric asks for; absent while the metric is missing.",
-    *("target", "metric", "type"),
+    *("target", "metric_name", "type"),
 )
 TARGET_STABILIZED = _gauge(
     "target_stabilized_replicas",
@@ -188,6 +199,16 @@ TARGET_CONDITION = _gauge(
     "The HPA's conditions: 1 where the status is True, else 0.",
     *("target", "condition"),
 )
+TARGET_STABILIZED_UNTIL = _gauge(
+    "target_stabilized_until_timestamp_seconds",
+    "Until when stabilization holds the count as it does now; absent while it holds nothing.",
+    "target",
+)
+TARGET_LIMITED_UNTIL = _gauge(
+    "target_limited_until_timestamp_seconds",
+    "When a rate limit that binds now permits more; absent while none binds.",
+    "target",
+)
 TARGET_HELD_UNTIL = _gauge(
     "target_held_until_timestamp_seconds",
     "Until when nothing is written because others undid our writes; absent otherwise.",
@@ -205,8 +226,10 @@ TARGET_FOREIGN_CHANGES = _counter(
 
 PER_TARGET = (
     *(TARGET_INFO, TARGET_OUTCOME, TARGET_LAST_SUCCESS),
+    *(TARGET_SPEC_TARGET_METRIC, TARGET_STATUS_TARGET_METRIC),
     *(TARGET_CURRENT, TARGET_PROPOSED, TARGET_STABILIZED, TARGET_DESIRED, TARGET_MIN, TARGET_MAX),
-    *(TARGET_LIMITED, TARGET_CONDITION, TARGET_HELD_UNTIL, TARGET_NO_SCALE_DOWN_UNTIL),
+    *(TARGET_LIMITED, TARGET_CONDITION, TARGET_STABILIZED_UNTIL, TARGET_LIMITED_UNTIL),
+    *(TARGET_HELD_UNTIL, TARGET_NO_SCALE_DOWN_UNTIL),
     TARGET_FOREIGN_CHANGES,
 )
 """Metrics of each target, left out with `perTargetMetrics: false`."""

@@ -31,16 +31,16 @@ class Metrics:
     def __init__(self, health: Health, *, per_target: bool = True) -> None:
         self.per_target = per_target
         self.instruments = Instruments()
-        self._states = TargetStates()
-        self.reporter = MetricsReporter(self.instruments, self._states)
+        self.states = TargetStates()
+        self.reporter = MetricsReporter(self.instruments, self.states)
         self._registry: CollectorRegistry = self.instruments.registry
-        self._standing = _Standing(health, self._states)
+        self._standing = _Standing(health, self.states)
         self._registry.register(self._standing)
         self._one_page_at_a_time = threading.Lock()
 
     def set_targets(self, targets: Sequence[Target]) -> None:
         """Show these targets and no others; to be called while no sync runs."""
-        self._states.set_targets(targets)
+        self.states.set_targets(targets)
 
     def ask_for_events(self, counts: Callable[[], EventCounts]) -> None:
         """Ask there for what became of Kubernetes Events; before it, none are counted."""
@@ -70,7 +70,7 @@ class Metrics:
         with self._one_page_at_a_time:
             yield encode(self._registry).removesuffix(_END)
             if self.per_target:
-                yield from target_text(self._states.rows(), openmetrics=openmetrics)
+                yield from target_text(self.states.rows(), openmetrics=openmetrics)
         if openmetrics:
             yield _END
 

@@ -25,8 +25,9 @@ class MetricsReporter(Punctuality):
         """Count a defect."""
         self._instruments.fault()
 
-    def clock_set(self, seconds: float) -> None:  # noqa: ARG002 - as above
+    def clock_set(self, seconds: float) -> None:
         """Count a step of the clock."""
+        self._states.clock_set(seconds)
         self._instruments.clock_set()
 
     def synced(self, summary: SyncSummary) -> None:

@@ -1,14 +1,17 @@
-"""The pages: /metrics, /livez, /readyz, and one with links to them."""
+"""The pages: /metrics, /livez, /readyz, /api/v1/targets, and one with links to them."""
 
 import json
-from collections.abc import Callable, Iterable
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from autoscaler import clock
 from autoscaler.core.rfc3339 import instant
 from autoscaler.daemon.exposition.page import Metrics
+from autoscaler.daemon.exposition.target_list import target_list
 from autoscaler.daemon.health import REQUIRED, Health
 
-_TEXT = "text/plain; charset=utf-8"
+_TEXT, _JSON = "text/plain; charset=utf-8", "application/json"
 _LINKS = """<!doctype html>
 <meta charset="utf-8">
 <title>autoscaler</title>
@@ -17,6 +20,7 @@ _LINKS = """<!doctype html>
 <li><a href="/metrics">/metrics</a> for Prometheus
 <li><a href="/livez">/livez</a> whether the syncs turn
 <li><a href="/readyz">/readyz</a> how each part is, as JSON
+<li><a href="/api/v1/targets">/api/v1/targets</a> how each target stands, as JSON
 </ul>
 """
 
@@ -44,7 +48,9 @@ class Site:
             "/metrics": lambda accept: Page(200, *metrics.page(accept), large=True),
             "/livez": lambda _: self._livez(),
             "/readyz": lambda _: self._readyz(),
+            "/api/v1/targets": lambda _: Page(200, _JSON, self._targets(), large=True),
         }
+        self._one_list_at_a_time = threading.Lock()
 
     def page(self, path: str, accept: str) -> Page:
         """Return the page of a path, without its query; ``accept`` is the Accept header."""
@@ -71,7 +77,11 @@ class Site:
             ],
         }
         text = json.dumps(body, indent=2) + "\n"
-        return Page(200 if ready else 503, "application/json", [text.encode()])
+        return Page(200 if ready else 503, _JSON, [text.encode()])
+
+    def _targets(self) -> Iterator[bytes]:
+        with self._one_list_at_a_time:  # it takes the processor while it is made
+            yield from target_list(self._metrics.states.known(), clock.wall())
 
 
 def _text(status: int, sentence: str) -> Page:

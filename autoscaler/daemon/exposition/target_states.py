@@ -1,21 +1,27 @@
-"""What the page shows of each target: the few numbers of its last sync that it needs."""
+"""What the pages show of each target: its last result, without large readings."""
 
 import threading
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from autoscaler.app import wording
 from autoscaler.app.ports import SyncResult
-from autoscaler.core.conditions import ABLE_TO_SCALE, SCALING_ACTIVE, Conditions
-from autoscaler.core.decision import Calculation, Decision, MetricFailure, Outcome
-from autoscaler.core.observation import ConditionStatus
+from autoscaler.app.standing import State, state_of
+from autoscaler.core.conditions import ABLE_TO_SCALE, SCALING_ACTIVE
+from autoscaler.core.decision import Calculation, Decision, MetricFailure, MetricResult, Outcome
+from autoscaler.core.grouping import PodGroups
+from autoscaler.core.observation import ConditionStatus, Gap, Reading, Values
 from autoscaler.core.printable import printable
 from autoscaler.core.target import Target
 from autoscaler.core.writes import WriteFailed
+from autoscaler.daemon.exposition.metric_values import held_to
 
 _LONGEST_PART = 500
+_MOST = 10
+"""So many values of an External metric, or names of pods, are kept."""
+_NOTHING = Values(())
 NOT_SYNCED = "none"
 """The outcome of a target before its first sync."""
 
@@ -24,41 +30,48 @@ NOT_SYNCED = "none"
 class TargetState:
     """One target's last sync.  Never changed once it is made.
 
-    No reading is held, which may be of thousands of pods, and nothing that holds one.
-    ``proposals`` are in the order of the spec's metrics, None for one that failed; empty where
-    metrics were not looked at.
+    The result is without readings and groups that are large, as those of thousands of pods are.
+    ``since`` is the first sync of this state, by the clock as it was set when this
+    process began.
     """
 
-    outcome: Outcome
-    reason: str
+    result: SyncResult
     succeeded: float | None
-    current: int | None
-    proposals: tuple[int | None, ...]
-    stabilized: int | None
-    desired: int
-    minimum: int
-    maximum: int
-    limited: str | None
-    conditions: Conditions
-    held_until: float | None
-    no_scale_down_until: float | None
+    state: State
+    since: float
 
 
 @dataclass(frozen=True, slots=True)
 class TargetLabels:
-    """A target's labels as the page writes them, without the closing brace."""
+    """A target's labels as the page writes them, without the closing brace.
+
+    ``metrics``, ``target_types`` and ``target_values`` are in the order of the spec's metrics; the
+    types' texts stand after those of the metrics, the values are in base units or in percent.
+    """
 
     target: str
     info: str
     metrics: tuple[str, ...]
+    target_types: tuple[str, ...]
+    target_values: tuple[str, ...] = field(compare=False)
 
 
 class Row(NamedTuple):
     """What the page writes of one target."""
 
     labels: TargetLabels
-    state: TargetState
+    decision: Decision
+    succeeded: float | None
     foreign_changes: int
+
+
+class Known(NamedTuple):
+    """What is known of one target; ``last`` and ``since`` are None before its first sync."""
+
+    target: Target
+    last: SyncResult | None
+    state: State | None
+    since: float | None
 
 
 class TargetStates:
@@ -69,9 +82,11 @@ class TargetStates:
     """
 
     def __init__(self) -> None:
+        self._targets: Sequence[Target] = ()
         self._labels: dict[str, TargetLabels] = {}
         self._states: dict[str, TargetState] = {}
         self._foreign_changes: dict[str, int] = {}
+        self._clock_set = 0.0
         self._lock = threading.Lock()
 
     def set_targets(self, targets: Sequence[Target]) -> None:
@@ -88,46 +103,43 @@ class TargetStates:
             for key in self._foreign_changes.keys() - labels.keys():
                 del self._foreign_changes[key]
             self._labels = labels
+            self._targets = targets
 
     def note(self, result: SyncResult) -> None:
         """Take in a target's result.  This costs every target at every sync: it is kept short."""
         decision, key = result.decision, result.target.key
-        outcome, limit, stabilization = decision.outcome, decision.limit, decision.stabilization
-        refill = decision.refill
-        if outcome is Outcome.BLOCKED or type(result.write) is WriteFailed:
-            before = self._states.get(key)
+        before = self._states.get(key)
+        if decision.outcome is Outcome.BLOCKED or type(result.write) is WriteFailed:
             succeeded = None if before is None else before.succeeded
         else:
             succeeded = decision.time
-        self._states[key] = TargetState(
-            outcome,
-            "" if outcome is Outcome.OK else _reason(decision),
-            succeeded,
-            decision.current,
-            tuple(
-                [
-                    one.outcome.proposal if type(one.outcome) is Calculation else None
-                    for one in decision.metrics
-                ]
-            ),
-            None if stabilization is None else stabilization.after,
-            decision.desired,
-            decision.min_replicas,
-            decision.max_replicas,
-            None if limit is None or limit.after == limit.before else limit.reason,
-            decision.conditions,
-            decision.held_until,
-            None if refill is None else refill.until,
-        )
+        state = state_of(result)
+        goes_on = before is not None and before.state is state
+        since = before.since if before and goes_on else decision.time - self._clock_set
+        self._states[key] = TargetState(_to_keep(result), succeeded, state, since)
         if decision.foreign is not None:
             with self._lock:
                 self._foreign_changes[key] = self._foreign_changes.get(key, 0) + 1
+
+    def clock_set(self, seconds: float) -> None:
+        """Take in that the system's clock was set by so many seconds."""
+        self._clock_set += seconds
+
+    def known(self) -> list[Known]:
+        """Return what is known of each target, in the order of the configuration."""
+        targets, states, clock_set = self._targets, self._states.copy(), self._clock_set
+        return [
+            Known(target, None, None, None)
+            if (last := states.get(target.key)) is None
+            else Known(target, last.result, last.state, last.since + clock_set)
+            for target in targets
+        ]
 
     def rows(self) -> list[Row]:
         """Return what there is to show; a target that was not synced yet is left out."""
         labels, states, changes = self._labels, self._states.copy(), self._foreign_changes.copy()
         return [
-            Row(labels[key], state, changes.get(key, 0))
+            Row(labels[key], state.result.decision, state.succeeded, changes.get(key, 0))
             for key, state in states.items()
             if key in labels
         ]
@@ -137,14 +149,49 @@ class TargetStates:
         labels = self._labels
         counts = Counter({outcome.value: 0 for outcome in Outcome})
         counts.update(
-            state.outcome.value for key, state in self._states.copy().items() if key in labels
+            state.result.decision.outcome.value
+            for key, state in self._states.copy().items()
+            if key in labels
         )
         counts[NOT_SYNCED] = len(labels) - counts.total()
         return counts
 
 
-def _reason(decision: Decision) -> str:
-    """Return the HPA's reason why a decision is not ok."""
+def _to_keep(result: SyncResult) -> SyncResult:
+    """Return a result without what may be large; most have nothing of that kind."""
+    decision = result.decision
+    for one in decision.metrics:
+        if not _is_small(one.reading):
+            break
+    else:
+        return result
+    metrics = tuple([_reduced(one) for one in decision.metrics])
+    decision = replace(decision, metrics=metrics)
+    return SyncResult(result.target, decision, result.write, result.controller)
+
+
+def _is_small(reading: Reading) -> bool:
+    if isinstance(reading, Values):
+        return len(reading.values) <= _MOST
+    return isinstance(reading, Gap)
+
+
+def _reduced(one: MetricResult) -> MetricResult:
+    outcome = one.outcome
+    if isinstance(outcome, Calculation) and _names_many(outcome.groups):
+        outcome = replace(outcome, groups=None)
+    # dataclasses.replace takes twice as long, and this is done for every such target at every sync.
+    return MetricResult(one.metric, one.name, _NOTHING, outcome, one.refill)
+
+
+def _names_many(groups: PodGroups | None) -> bool:
+    return groups is not None and (
+        len(groups.unready) + len(groups.missing) + len(groups.ignored) > _MOST
+    )
+
+
+def reason_of(decision: Decision) -> str:
+    """Return the HPA's reason why a decision is not ok; empty where it is."""
     if decision.outcome is Outcome.BLOCKED:
         for wanted in (ABLE_TO_SCALE, SCALING_ACTIVE):
             for one in decision.conditions:
@@ -172,8 +219,15 @@ def _labels(target: Target) -> TargetLabels:
         if seen[kind + name] > 1:
             # The same metric may be held to several targets; series must differ.
             name = f"{name} #{seen[kind + name]}"
-        metrics.append(f'{head},metric="{escaped(name)}",type="{kind}"')
-    return TargetLabels(head, info, tuple(metrics))
+        metrics.append(f'{head},metric_name="{escaped(name)}",type="{kind}"')
+    targets = [held_to(metric) for metric in target.spec.metrics]
+    return TargetLabels(
+        head,
+        info,
+        tuple(metrics),
+        tuple(f',metric_target_type="{kind}"' for kind, _ in targets),
+        tuple(repr(value) for _, value in targets),
+    )
 
 
 def escaped(value: str) -> str:

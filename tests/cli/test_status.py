@@ -1,0 +1,326 @@
+"""`autoscaler status`: what it prints of a daemon's page, and what it says where there is none."""
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from autoscaler.cli import app, asking
+from autoscaler.cli.reported import Report
+from autoscaler.cli.status_table import age, lines_for_programs, lines_for_terminal, summary
+from autoscaler.core.observation import Gap, GapKind, Reading, Scale, Unavailable
+from autoscaler.core.selectors import LabelSelector
+from autoscaler.daemon.exposition import Metrics, Site
+from autoscaler.daemon.exposition.site import Page
+from autoscaler.daemon.exposition.target_list import target_list
+from autoscaler.daemon.health import Health
+from tests.core.builders import average, cpu, external, utilization, values
+from tests.endtoend.daemon import write_config
+from tests.exposition.results import NOW, metrics_of, result_of, target_of
+from tests.exposition.test_listener import HOST, listening
+
+REFUSED = Gap(GapKind.ERROR, "Prometheus http://prometheus:9090 refused the connection")
+ORDERS = external(
+    average("30"), "rabbitmq_queue_messages_ready", LabelSelector((("queue", "orders"),))
+)
+MIXED = (cpu(utilization(70)), ORDERS)
+
+Answer = Callable[[str, str], Page]
+
+
+def fleet() -> Metrics:
+    """Return the metrics of a daemon with a target in each of several states."""
+    metrics = metrics_of(
+        result_of(target_of("order-worker", *MIXED), REFUSED, values(90), scale=Scale(3, 3, "x")),
+        result_of(target_of("web"), values(90)),
+        result_of(target_of("grows"), values(120)),
+        result_of(target_of("full", maximum=4), values(600)),
+        result_of(target_of("gone"), scale=Unavailable('deployments.apps "gone" not found')),
+    )
+    known = [one.target for one in metrics.states.known()]
+    metrics.set_targets([*known, target_of("new")])
+    return metrics
+
+
+def report_of(metrics: Metrics, seconds: float = 312.0) -> Report:
+    """Return the report of a page that is made so long after the syncs."""
+    page = b"".join(target_list(metrics.states.known(), NOW + seconds))
+    return Report.model_validate_json(page)
+
+
+def one_report(*readings: Reading, name: str = "web") -> Report:
+    """Return the report of one target of a utilization and a queue."""
+    return report_of(metrics_of(result_of(target_of(name, *MIXED), *readings)))
+
+
+def ran(*arguments: str) -> tuple[int, str, str]:
+    """Run the command; return its exit code and what it printed to either stream."""
+    result = CliRunner().invoke(app, ["status", *arguments])
+    return result.exit_code, result.stdout, result.stderr
+
+
+def asked(answer: Answer, *arguments: str) -> tuple[int, str, str]:
+    """Run the command against a listener."""
+    with listening(answer) as listener:
+        return ran("--url", f"http://{HOST}:{listener.port}", *arguments)
+
+
+# -- the table -----------------------------------------------------------------------------------
+
+
+def test_a_terminal_of_80_columns_shows_it_whole() -> None:
+    """Counts beside the name, what does not fit below it, and no word is broken."""
+    lines = list(lines_for_terminal(report_of(fleet()), 80))
+    assert lines == [
+        "REFERENCE                     MINPODS  MAXPODS  REPLICAS   SINCE      STATE",
+        "shop/Deployment/order-worker  1        20       3          5m12s      failing",
+        '  cpu: <unknown>/70%, rabbitmq_queue_messages_ready{queue="orders"}: 30/30',
+        "  stays at 3 replicas; not all metrics could be used: cpu: Prometheus",
+        "  http://prometheus:9090 refused the connection",
+        "shop/Deployment/web           1        20       3          5m12s      ok",
+        "  queue: 30/30",
+        "shop/Deployment/grows         1        20       3 -> 4     5m12s      ok",
+        "  queue: 40/30",
+        "  would scale 3 -> 4 replicas: queue above target: 40/30 per replica",
+        "shop/Deployment/full          1        4        3 -> 4     5m12s      limited",
+        "  queue: 200/30",
+        "  would scale 3 -> 4 replicas: queue above target: 200/30 per replica; the",
+        "  metrics ask for 20; maxReplicas is 4",
+        "shop/Deployment/gone          1        20       <unknown>  5m12s      failing",
+        "  queue: <unknown>/30",
+        '  nothing is decided, since the scale cannot be read: deployments.apps "gone"',
+        "  not found",
+        "shop/Deployment/new           1        20       <unknown>  <unknown>  unknown",
+        "  queue: <unknown>/30",
+        "  not synced yet since the daemon started, or since its metrics were changed",
+    ]
+
+
+def test_a_wide_terminal_has_the_metrics_in_their_column() -> None:
+    """As `kubectl get hpa` does."""
+    heading, first, *_ = lines_for_terminal(one_report(REFUSED, values(90)), 160)
+    assert heading.split()[:3] == ["REFERENCE", "TARGETS", "MINPODS"]
+    column = heading.index("TARGETS")
+    shown = 'cpu: <unknown>/70%, rabbitmq_queue_messages_ready{queue="orders"}: 30/30  1  '
+    assert first[column:].startswith(shown)
+
+
+@pytest.mark.parametrize("width", [1, 20, 40, 60, 80, 100, 120, 500])
+def test_no_width_breaks_a_word(width: int) -> None:
+    """Every word of the widest table is a word of each other one."""
+    report = report_of(fleet())
+    whole, lines = (list(lines_for_terminal(report, one)) for one in (1000, width))
+    words, expected = (
+        {word.rstrip(",") for line in some for word in line.split()} - {"TARGETS"}
+        for some in (lines, whole)
+    )
+    assert words == expected
+    if width >= 80:
+        assert max(map(len, lines)) <= width
+
+
+def test_a_name_that_is_too_long_has_a_line_of_its_own() -> None:
+    """The counts stand below it in their columns."""
+    lines = list(lines_for_terminal(one_report(values(90), values(90), name="w" * 60), 80))
+    heading, first, second, *_ = lines
+    assert first == f"shop/Deployment/{'w' * 60}"
+    assert second.index("1 ") == heading.index("MINPODS")
+
+
+def test_a_pipe_gets_one_line_a_target_with_tabs() -> None:
+    """So that grep finds a whole target, and awk and cut its columns."""
+    lines = list(lines_for_programs(report_of(fleet())))
+    assert len(lines) == 7
+    rows = [line.split("\t") for line in lines]
+    assert {len(row) for row in rows} == {8}
+    states = [row[6] for row in rows]
+    assert states == ["STATE", "failing", "ok", "ok", "limited", "failing", "unknown"]
+    assert rows[3][4] == "3 -> 4"
+
+
+def test_the_last_line_sums_up() -> None:
+    """Those that are well first, then the worst."""
+    assert summary(report_of(fleet())) == "6 targets: 2 ok, 2 failing, 1 limited, 1 unknown"
+    assert summary(report_of(metrics_of(result_of(target_of())))) == "1 target: 1 ok"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-3, "0s"),
+        (0, "0s"),
+        (119, "119s"),
+        (120, "2m"),
+        (312, "5m12s"),
+        (600, "10m"),
+        (10_799, "179m"),
+        (10_800, "3h"),
+        (12_000, "3h20m"),
+        (28_800, "8h"),
+        (172_799, "47h"),
+        (172_800, "2d"),
+        (187_200, "2d4h"),
+        (691_200, "8d"),
+        (63_071_999, "729d"),
+        (63_072_000, "2y"),
+        (66_000_000, "2y33d"),
+        (300_000_000, "9y"),
+    ],
+)
+def test_ages_are_as_kubectl_writes_them(seconds: float, text: str) -> None:
+    """The table of apimachinery's duration.HumanDuration."""
+    assert age(seconds) == text
+
+
+# -- the command ---------------------------------------------------------------------------------
+
+
+def test_it_asks_the_daemon_and_shows_what_was_asked_for() -> None:
+    """By NAMESPACE/NAME or with the kind, in the configuration's order; and the sum of these."""
+    site = Site(fleet(), Health()).page
+    code, out, err = asked(site, "shop/web", "shop/Deployment/order-worker")
+    lines = out.splitlines()
+    assert (code, err, len(lines)) == (0, "", 4)
+    assert [line.partition("\t")[0] for line in lines] == [
+        "REFERENCE",
+        "shop/Deployment/order-worker",
+        "shop/Deployment/web",
+        "2 targets: 1 ok, 1 failing",
+    ]
+
+
+def test_json_is_what_the_daemon_sent() -> None:
+    """Also fields that the table does not show."""
+    site = Site(fleet(), Health()).page
+    code, out, _ = asked(site, "-o", "json", "shop/order-worker")
+    (one,) = json.loads(out)
+    assert code == 0
+    assert one["metrics"][1]["value"] == 30
+    assert one["lastSync"] == "2027-01-15T08:00:00Z"
+
+
+def test_the_address_is_that_of_the_configuration(tmp_path: Path) -> None:
+    """`listen` on all addresses is asked on this machine."""
+    config = {"prometheus": {"url": "http://127.0.0.1:1"}, "targets": []}
+    with listening(Site(metrics_of(), Health()).page) as listener:
+        file = write_config(tmp_path / "c.yaml", {**config, "listen": f":{listener.port}"})
+        code, out, err = ran("-c", str(file))
+        assert (code, out, err) == (
+            0,
+            f"the daemon at http://127.0.0.1:{listener.port} has no targets\n",
+            "",
+        )
+    for listen, words in ((None, "serves no pages"), ("127.0.0.1:0", "any free port")):
+        file = write_config(tmp_path / "c.yaml", {**config, "listen": listen})
+        code, out, err = ran("-c", str(file))
+        assert (code, out) == (2, "")
+        assert words in err
+
+
+def test_a_name_that_no_target_has_is_said_with_those_that_are_there() -> None:
+    """Some of them: there may be thousands."""
+    code, out, err = asked(Site(fleet(), Health()).page, "shop/order", "shop/web")
+    assert (code, out) == (2, "")
+    assert err.startswith("no target is called shop/order; there are: shop/Deployment/order-work")
+    assert err.endswith("and 1 more\n")
+
+
+def test_an_address_that_is_none_is_not_repeated() -> None:
+    """It may hold a password."""
+    for url in ("http://u:hunter2@host", "ftp://hunter2", "http://", "http://h:x", "h?hunter2", ""):
+        code, out, err = ran("--url", url)
+        assert (code, out) == (2, "")
+        assert err.startswith("--url must be an address such as http://127.0.0.1:9191")
+        assert "hunter2" not in err
+
+
+@contextmanager
+def answering(answer: bytes | None) -> Iterator[str]:
+    """Give the address of a server that sends the same to each; None sends nothing."""
+    with socket.create_server((HOST, 0)) as server:
+
+        def serve() -> None:
+            client, _ = server.accept()
+            with client:
+                client.recv(65536)
+                if answer is not None:
+                    client.sendall(answer)
+                else:
+                    client.recv(1)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"http://{HOST}:{server.getsockname()[1]}"
+        thread.join(20)
+
+
+def http(status: str, body: bytes = b"", *headers: str) -> bytes:
+    """Return an answer as it is sent."""
+    head = "\r\n".join((f"HTTP/1.0 {status}", *headers, "", ""))
+    return head.encode() + body
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        (http("404 Not Found", b"", "Server: autoscaler"), "has no page /api/v1/targets: it is of"),
+        (http("404 Not Found", b"x", "Server: nginx"), "is no autoscaler: it says HTTP 404"),
+        (http("302 Found", b"", "Location: http://127.0.0.1:1/"), "is no autoscaler: it says HTTP"),
+        (
+            http("503 Service Unavailable", b"too many\x1b", "Server: autoscaler"),
+            r"answers HTTP 503 Service Unavailable: too many\x1b",
+        ),
+        (http("200 OK", b"<!doctype html>"), "is no autoscaler: it sent no JSON"),
+        (http("200 OK", b"[" * 100_000), "is no autoscaler: it sent no JSON"),
+        (http("200 OK", b'{"status":"success"}'), "is no autoscaler, or one of a version"),
+        (http("200 OK", b'{"targets":[{"target":1}]}'), "is no autoscaler, or one of a version"),
+        (http("200 OK", b"x", "Content-Encoding: br"), "in the content encoding br"),
+        (http("200 OK", b"junk", "Content-Encoding: gzip"), "sent an answer that cannot be read"),
+        (b"SSH-2.0-OpenSSH_9.6\r\n", "is no autoscaler: it does not speak HTTP"),
+        (b"", "closed the connection without an answer"),
+    ],
+)
+def test_what_is_no_autoscaler_of_today_is_told_in_a_sentence(answer: bytes, sentence: str) -> None:
+    """One line, exit code 1, whatever answers."""
+    with answering(answer) as url:
+        code, out, err = ran("--url", url)
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert sentence in err
+    assert url in err
+    assert err[:-1].isprintable()
+
+
+def test_nobody_listens() -> None:
+    """That is the first thing to say."""
+    with socket.create_server((HOST, 0)) as server:
+        port = server.getsockname()[1]
+    code, out, err = ran("--url", f"{HOST}:{port}")
+    assert (code, out) == (1, "")
+    assert err == f"nobody listens at http://{HOST}:{port}: no daemon runs there\n"
+
+
+def test_an_answer_has_bounds_in_time_and_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that says nothing is left, and what is too much is not received."""
+    monkeypatch.setattr(asking, "MOST_SECONDS", 0.3)
+    with answering(None) as url:
+        assert ran("--url", url) == (1, "", f"{url} did not answer within 0.3 s\n")
+    monkeypatch.setattr(asking, "MOST_SECONDS", 10.0)
+    monkeypatch.setattr(asking, "_MOST_BYTES", 1 << 20)
+    with answering(http("200 OK", b" " * (1 << 21))) as url:
+        assert ran("--url", url) == (1, "", f"{url} sent more than 1 MiB\n")
+
+
+def test_what_a_server_says_is_printable() -> None:
+    """No name, state or sentence of it acts on the terminal."""
+    metrics = fleet()
+    page = b"".join(Site(metrics, Health()).page("/api/v1/targets", "").body)
+    evil = page.replace(b"order-worker", b"order\\u001b[2J\\nx").replace(b'"ok"', b'"\\u202eok"')
+    code, out, _ = asked(lambda *_: Page(200, "application/json", [evil]))
+    assert code == 0
+    assert len(out.splitlines()) == 8
+    assert all(line.replace("\t", "").isprintable() for line in out.splitlines())
