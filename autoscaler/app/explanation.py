@@ -59,6 +59,14 @@ def explain(result: SyncResult) -> str:
 
 def verdict(result: SyncResult) -> str:
     """Say in one sentence what was decided and what became of it."""
+    said = _verdict(result)
+    if not result.controller:
+        return said
+    but = ", but" if result.decision.rescale else ";"
+    return f"{said}{but} {result.controller} controls it: the daemon leaves it alone"
+
+
+def _verdict(result: SyncResult) -> str:
     decision, write = result.decision, result.write
     current = decision.current
     if current is None:

@@ -24,12 +24,14 @@ from autoscaler.core.writes import WriteOutcome
 class SyncResult:
     """One target at one sync: the decision, and what became of its write.
 
-    ``write`` is None where nothing was to be written.
+    ``write`` is None where nothing was to be written.  ``controller`` is for a plan only, which is
+    decided as if nobody else controlled the target: who does, in words, empty for nobody.
     """
 
     target: Target
     decision: Decision
     write: WriteOutcome | None = None
+    controller: str = ""
 
 
 @dataclass(frozen=True, slots=True)

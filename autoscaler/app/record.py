@@ -53,6 +53,8 @@ def record(result: SyncResult) -> Json:
         ],
         "currentMetrics": current_metrics(decision),
     }
+    if result.controller:
+        body["controlledBy"] = result.controller
     if decision.foreign is not None:
         change = decision.foreign
         body["foreignChange"] = {

@@ -1,13 +1,15 @@
-"""The pages: /metrics, /livez, /readyz, and one with links to them."""
+"""The pages: /metrics, /livez, /readyz, /api/v1/histories, and one with links to them."""
 
 import json
-from collections.abc import Callable, Iterable
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from autoscaler.app import wording
 from autoscaler.daemon.exposition.page import Metrics
 from autoscaler.daemon.health import REQUIRED, Health
 
+HISTORIES = "/api/v1/histories"
 _TEXT = "text/plain; charset=utf-8"
 _LINKS = """<!doctype html>
 <meta charset="utf-8">
@@ -17,6 +19,8 @@ _LINKS = """<!doctype html>
 <li><a href="/metrics">/metrics</a> for Prometheus
 <li><a href="/livez">/livez</a> whether the syncs turn
 <li><a href="/readyz">/readyz</a> how each part is, as JSON
+<li><a href="/api/v1/histories">/api/v1/histories</a> what each target remembers, for
+<code>autoscaler plan</code>
 </ul>
 """
 
@@ -44,7 +48,14 @@ class Site:
             "/metrics": lambda accept: Page(200, *metrics.page(accept), large=True),
             "/livez": lambda _: self._livez(),
             "/readyz": lambda _: self._readyz(),
+            HISTORIES: lambda _: self._histories(),
         }
+        self._ask_for_histories: Callable[[], Iterator[bytes]] | None = None
+        self._one_at_a_time = threading.Lock()
+
+    def ask_for_histories(self, lines: Callable[[], Iterator[bytes]]) -> None:
+        """Ask there for the lines of the page of histories, which is a 503 before."""
+        self._ask_for_histories = lines
 
     def page(self, path: str, accept: str) -> Page:
         """Return the page of a path, without its query; ``accept`` is the Accept header."""
@@ -54,6 +65,18 @@ class Site:
     def _livez(self) -> Page:
         stalled = self._health.stalled()
         return _text(200, "ok") if stalled is None else _text(503, stalled)
+
+    def _histories(self) -> Page:
+        ask = self._ask_for_histories
+        if ask is None:
+            return _text(503, "the daemon starts, and has not read what it remembers yet")
+
+        def lines() -> Iterator[bytes]:
+            # Several that are asked for at once do not take all of the processor.
+            with self._one_at_a_time:
+                yield from ask()
+
+        return Page(200, "application/x-ndjson", lines(), large=True)
 
     def _readyz(self) -> Page:
         ready, components = self._health.ready, self._health.components()
