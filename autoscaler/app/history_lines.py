@@ -1,6 +1,7 @@
 """Histories as lines of JSON: a daemon shows them, and another process goes on with them.
 
-The first line is the header; each of the others is a target's key and what it remembers.
+The first line is the header; each of the others is a target's key and what it remembers.  They are
+made and read one by one, since there may be thousands.
 """
 
 import json
@@ -17,6 +18,7 @@ VERSION = 1
 
 _CLOCKS_AGREE_SECONDS = 2.0
 
+_HEADER = ("version", "now", "leads", "targets")
 _HISTORY = TypeAdapter(History)
 
 
@@ -45,7 +47,8 @@ class Shown:
 
 def lines(now: float, histories: Mapping[str, History], *, leads: bool) -> Iterator[bytes]:
     """Write histories, each line as it is taken."""
-    yield _line({"version": VERSION, "now": now, "leads": leads})
+    header = {"version": VERSION, "now": now, "leads": leads, "targets": len(histories)}
+    yield _line(header)
     for key, history in histories.items():
         yield _line({"target": key, "history": _HISTORY.dump_python(history)})
 
@@ -53,14 +56,17 @@ def lines(now: float, histories: Mapping[str, History], *, leads: bool) -> Itera
 def read(shown: Iterable[bytes], wanted: AbstractSet[str]) -> Shown:
     """Read the histories of the targets that are wanted.  Raises FormatError."""
     rest = iter(shown)
-    header = _object(next(rest, b""))
-    version, now, leads = (header.get(key) for key in ("version", "now", "leads"))
+    first = next(rest, b"")
+    if not first:
+        raise FormatError("it broke off before the first line")
+    header = _object(first)
+    version, now, leads, targets = (header.get(key) for key in _HEADER)
     if version != VERSION:
         raise FormatError(f"histories of version {VERSION} are needed, and it has {version}")
-    if not isinstance(now, float) or not isinstance(leads, bool):
+    if type(now) is not float or type(leads) is not bool or type(targets) is not int:
         raise FormatError("the first line is no header")
-    histories = {}
-    for line in rest:
+    histories, count = {}, 0
+    for count, line in enumerate(rest, 1):  # noqa: B007 - the number of lines
         entry = _object(line)
         key = entry.get("target")
         if isinstance(key, str) and key in wanted:
@@ -69,6 +75,8 @@ def read(shown: Iterable[bytes], wanted: AbstractSet[str]) -> Shown:
             except ValidationError as error:
                 where = ".".join(map(str, error.errors()[0]["loc"]))
                 raise FormatError(f"{key}: {where} is not what a history has") from None
+    if count < targets:
+        raise FormatError(f"it broke off after {count} of {targets} targets")
     return Shown(now, leads, histories)
 
 

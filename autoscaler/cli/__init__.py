@@ -29,7 +29,7 @@ app = typer.Typer(
 class OutputFormat(StrEnum):
     """What `plan` prints."""
 
-    TABLE = "table"
+    TEXT = "text"
     JSON = "json"
 
 
@@ -128,8 +128,8 @@ def plan(
         bool, typer.Option("--explain", help="Tell each target's whole decision.")
     ] = False,
     output: Annotated[
-        OutputFormat, typer.Option("--output", "-o", help="table, or json with everything.")
-    ] = OutputFormat.TABLE,
+        OutputFormat, typer.Option("--output", "-o", help="text, or json with everything.")
+    ] = OutputFormat.TEXT,
     url: Annotated[
         str | None,
         typer.Option(

@@ -46,18 +46,19 @@ def test_only_the_targets_that_are_wanted_are_kept() -> None:
     assert read(sent, {"b", "c"}).histories == {"b": nth(2)}
 
 
-HEADER = b'{"version":1,"now":1.0,"leads":true}\n'
+HEADER = b'{"version":1,"now":1.0,"leads":true,"targets":1}\n'
 
 
 @pytest.mark.parametrize(
     ("sent", "said"),
     [
-        ([], "no line of JSON"),
+        ([], "it broke off before the first line"),
         ([b"<html>\n"], "no line of JSON"),
         ([b"[" * 100_000], "no line of JSON"),
         ([b'{"version":2,"now":1.0,"leads":true}\n'], "version 1 are needed, and it has 2"),
         ([b'{"version":1,"now":"1","leads":true}\n'], "no header"),
         ([HEADER, b"half a li"], "no line of JSON"),
+        ([HEADER], "it broke off after 0 of 1 targets"),
         ([HEADER, b'{"target":"a","history":{"desired_replicas":"x"}}\n'], "a: desired_replicas"),
         ([HEADER, b'{"target":"a"}\n'], "a: "),
     ],

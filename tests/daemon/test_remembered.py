@@ -6,6 +6,8 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from http.client import HTTPConnection
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -209,26 +211,40 @@ def test_a_large_page_comes_compressed_and_whole() -> None:
     assert [json.loads(line)["target"] for line in sent[1:]] == list(known)
 
 
-def test_pages_are_made_one_at_a_time() -> None:
-    """Two that were made at once would meet."""
-    meeting, alone = threading.Barrier(2), []
-    site = Site(Metrics(Health()), Health())
+def test_a_page_is_sent_as_it_is_made() -> None:
+    """The first line is there before the second is made, and no length is told before."""
+    site, gate = Site(Metrics(Health()), Health()), threading.Event()
 
     def slow() -> Iterator[bytes]:
-        try:
-            meeting.wait(0.2)
-        except threading.BrokenBarrierError:
-            alone.append(True)
-        yield b"line\n"
+        yield b"first\n"
+        gate.wait(10)
+        yield b"second\n"
 
     site.ask_for_histories(slow)
-    pages = [site.page(HISTORIES, "") for _ in range(2)]
-    threads = [threading.Thread(target=list, args=(page.body,)) for page in pages]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(10)
-    assert len(alone) == 2
+    with Listener("127.0.0.1", 0, site.page, lambda _: None) as listener:
+        connection = HTTPConnection("127.0.0.1", listener.port, timeout=10)
+        connection.request("GET", HISTORIES)
+        with connection.getresponse() as response:
+            assert response.headers["Content-Length"] is None
+            assert response.readline() == b"first\n"
+            gate.set()
+            assert response.read() == b"second\n"
+
+
+def test_a_page_that_fails_half_way_is_told_to_both(config: Config) -> None:
+    """To the daemon's log, and to whoever reads it."""
+    site, seen = Site(Metrics(Health()), Health()), list[BaseException]()
+
+    def broken() -> Iterator[bytes]:
+        yield from islice(lines(clock.wall(), {key: nth(1) for key in KEYS}, leads=True), 2)
+        raise OverflowError("a defect")
+
+    site.ask_for_histories(broken)
+    with Listener("127.0.0.1", 0, site.page, seen.append) as listener:
+        url = f"http://127.0.0.1:{listener.port}"
+        with pytest.raises(PageError, match="it broke off"):
+            remembered(config, url)
+    assert [type(error) for error in seen] == [OverflowError]
 
 
 def test_a_port_that_says_nothing_is_given_up() -> None:

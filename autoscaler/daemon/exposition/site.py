@@ -1,7 +1,6 @@
 """The pages: /metrics, /livez, /readyz, /api/v1/histories, and one with links to them."""
 
 import json
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -35,6 +34,8 @@ class Page:
     """Its parts, perhaps made only as they are taken."""
     large: bool = False
     """Whether it is worth to be compressed."""
+    streamed: bool = False
+    """Whether it is sent as it is made, without its length, so that the whole is never held."""
 
 
 class Site:
@@ -51,7 +52,6 @@ class Site:
             HISTORIES: lambda _: self._histories(),
         }
         self._ask_for_histories: Callable[[], Iterator[bytes]] | None = None
-        self._one_at_a_time = threading.Lock()
 
     def ask_for_histories(self, lines: Callable[[], Iterator[bytes]]) -> None:
         """Ask there for the lines of the page of histories, which is a 503 before."""
@@ -71,12 +71,7 @@ class Site:
         if ask is None:
             return _text(503, "the daemon starts, and has not read what it remembers yet")
 
-        def lines() -> Iterator[bytes]:
-            # Several that are asked for at once do not take all of the processor.
-            with self._one_at_a_time:
-                yield from ask()
-
-        return Page(200, "application/x-ndjson", lines(), large=True)
+        return Page(200, "application/x-ndjson", ask(), large=True, streamed=True)
 
     def _readyz(self) -> Page:
         ready, components = self._health.ready, self._health.components()
