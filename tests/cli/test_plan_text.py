@@ -145,6 +145,8 @@ def test_a_terminal_wraps_between_words(monkeypatch: pytest.MonkeyPatch) -> None
     assert max(map(len, lines)) <= 60
     assert all(line.startswith("    ") for line in lines[2:-3])
     assert " ".join(" ".join(lines[1:-3]).split()) == LONG.strip()
+    print_text("word " + "x" * 61)
+    assert terminal.getvalue().endswith("end\nword\n  " + "x" * 61 + "\n")
 
 
 def test_a_pipe_gets_each_sentence_as_one_line(capsys: pytest.CaptureFixture[str]) -> None:
