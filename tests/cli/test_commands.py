@@ -265,7 +265,7 @@ def test_plan_says_what_holds_a_scale_down(
     text = wait_until("the empty queue is seen", explained)
     assert "stays at 2 replicas" in text
     assert "ScaleDownStabilized: held at 2 until " in text
-    assert "by the count at the first sync of 2 at " in text
+    assert "by the count of 2 at the first sync, " in text
 
 
 def test_a_file_for_a_pod_can_be_checked_outside_of_one(tmp_path: Path) -> None:
