@@ -23,6 +23,7 @@ from autoscaler.core.observation import (
     Values,
 )
 from autoscaler.core.printable import printable
+from autoscaler.core.rfc3339 import instant
 
 _LABEL_WIDTH = 12
 
@@ -32,7 +33,7 @@ def explain(result: SyncResult) -> str:
     decision, target = result.decision, wording.target_key(result.target)
     sentence = printable(verdict(result), LONGEST_SENTENCE)
     lines = [
-        f"{target} at {wording.instant(decision.time)}: {sentence}",
+        f"{target} at {instant(decision.time)}: {sentence}",
         *_lines("scale", _scale(decision)),
     ]
     for number, metric in enumerate(decision.metrics, 1):
@@ -147,7 +148,7 @@ _UNREADY = {
 
 
 def _counts_from(until: float | None) -> str:
-    return "" if until is None else f"; the last counts from {wording.instant(until)} on"
+    return "" if until is None else f"; the last counts from {instant(until)} on"
 
 
 def _some(names: tuple[str, ...], most: int = 3) -> str:

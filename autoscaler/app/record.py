@@ -16,6 +16,7 @@ from autoscaler.core.observation import (
 )
 from autoscaler.core.printable import printable
 from autoscaler.core.quantity import format_milli
+from autoscaler.core.rfc3339 import instant
 from autoscaler.core.status import current_metrics
 from autoscaler.core.writes import NotWritten, Superseded, WriteFailed, Written
 
@@ -27,7 +28,7 @@ def record(result: SyncResult) -> Json:
     decision = result.decision
     body: Json = {
         "target": result.target.key,
-        "time": wording.instant(decision.time),
+        "time": instant(decision.time),
         "state": state_of(result).value,
         "message": verdict(result),
         "zone": decision.zone.value,
@@ -47,7 +48,7 @@ def record(result: SyncResult) -> Json:
                 "status": one.status.value,
                 "reason": one.reason,
                 "message": one.message,
-                "lastTransitionTime": wording.instant(one.last_transition),
+                "lastTransitionTime": instant(one.last_transition),
             }
             for one in decision.conditions
         ],
@@ -68,9 +69,9 @@ def record(result: SyncResult) -> Json:
             "reversal": change.reversal,
         }
     if decision.held_until is not None:
-        body["heldUntil"] = wording.instant(decision.held_until)
+        body["heldUntil"] = instant(decision.held_until)
     if decision.releases_at is not None:
-        body["releasesAt"] = wording.instant(decision.releases_at)
+        body["releasesAt"] = instant(decision.releases_at)
     return body
 
 
@@ -121,8 +122,8 @@ def _metric(result: MetricResult) -> Json:
     if outcome.negative_sum:
         body["negativeSum"] = True
     if result.refill is not None:
-        body["returned"] = wording.instant(result.refill.returned)
-        body["nothingDownBefore"] = wording.instant(result.refill.until)
+        body["returned"] = instant(result.refill.returned)
+        body["nothingDownBefore"] = instant(result.refill.until)
     return body
 
 
@@ -141,7 +142,7 @@ def _groups(groups: PodGroups) -> Json:
             {
                 "pod": one.pod,
                 "rule": one.rule.value,
-                "until": None if one.until is None else wording.instant(one.until),
+                "until": None if one.until is None else instant(one.until),
             }
             for one in groups.unready_by
         ],
@@ -167,7 +168,7 @@ def _stages(decision: Decision) -> list[Json]:
             if stabilization.held_by:
                 stage["heldBy"] = {
                     "replicas": stabilization.held_by.replicas,
-                    "time": wording.instant(stabilization.held_by.time),
+                    "time": instant(stabilization.held_by.time),
                 }
             _add_until(stage, stabilization.until)
         if stage["name"] == "limit" and limit and limit.policy:
@@ -177,11 +178,11 @@ def _stages(decision: Decision) -> list[Json]:
                 "periodSeconds": limit.policy.period_seconds,
             }
             if limit.unseen is not None:
-                stage["unseenUntil"] = wording.instant(limit.unseen)
+                stage["unseenUntil"] = instant(limit.unseen)
             _add_until(stage, limit.until)
     return stages
 
 
 def _add_until(stage: Json, until: float | None) -> None:
     if until is not None:
-        stage["until"] = wording.instant(until)
+        stage["until"] = instant(until)

@@ -1,7 +1,5 @@
 """Words for the pieces of a decision: the same in a log line, a table and an explanation."""
 
-from datetime import UTC, datetime
-
 from autoscaler.core.decision import (
     Calculation,
     Decision,
@@ -11,6 +9,7 @@ from autoscaler.core.decision import (
 )
 from autoscaler.core.observation import PodSamples, Values
 from autoscaler.core.printable import printable
+from autoscaler.core.rfc3339 import instant
 from autoscaler.core.rivalry import FIELD_MANAGER
 from autoscaler.core.selectors import LabelSelector, Operator, Requirement
 from autoscaler.core.spec import (
@@ -238,11 +237,6 @@ def duration(seconds: float) -> str:
         if whole >= size:
             return f"{whole // size} {unit} {whole % size // part} {smaller}"
     return f"{whole} s"
-
-
-def instant(time: float) -> str:
-    """Write a Unix time as RFC 3339 in UTC, to the second."""
-    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def per_pod(metric: MetricSpec) -> bool:

@@ -50,7 +50,8 @@ class Announcements:
 
     def listening(self, address: Address) -> None:
         """Tell where metrics and health are served."""
-        self._log.info("listening", message=f"metrics and health are at http://{address}")
+        at = str(address)
+        self._log.info("listening", message=f"metrics and health are at http://{at}", address=at)
 
     def serving(self, config: Config) -> None:
         """Tell that the syncs have begun."""

@@ -13,6 +13,7 @@ from autoscaler.app.ports import Reporter, SyncResult, SyncSummary
 from autoscaler.app.record import write_word
 from autoscaler.app.standing import State, cause_of, state_of, verdict
 from autoscaler.core.decision import Calculation, MetricResult
+from autoscaler.core.rfc3339 import instant
 from autoscaler.core.writes import Superseded, Written
 from autoscaler.daemon.standings import TROUBLE, Change, Standings, Summary
 
@@ -70,12 +71,12 @@ class LogReporter:
                     target=result.target.key,
                     metric=wording.metric_name(metric.metric),
                     message="it is read again after a gap; its range may lack samples, so nothing "
-                    f"goes down before {wording.instant(back.until)}",
+                    f"goes down before {instant(back.until)}",
                 )
 
     def _sum_up(self, summary: Summary) -> None:
         """Log how many targets still stand alike for one cause."""
-        begun = wording.instant(summary.since)
+        begun = instant(summary.since)
         targets = wording.counted(summary.targets, "target")
         what = {
             State.FAILING: f"{targets} failing, the first since {begun}",
@@ -177,9 +178,9 @@ def _fields(result: SyncResult, state: State, change: Change | None) -> dict[str
                 "reason": stage.reason,
             }
     if decision.held_until is not None:
-        fields["held_until"] = wording.instant(decision.held_until)
+        fields["held_until"] = instant(decision.held_until)
     if decision.releases_at is not None:
-        fields["releases_at"] = wording.instant(decision.releases_at)
+        fields["releases_at"] = instant(decision.releases_at)
     if result.write is not None:
         fields["write"] = write_word(result)
     return fields

@@ -113,16 +113,17 @@ SENTENCES = [
         synced(spec(QUEUE), 1, values(90.0)),
         State.LIMITED,
         (
-            "scaled 1 -> 4 replicas: queue above target: 90/10 per replica; the metrics ask for 9; the "
-            "HPA's limit without behavior, at most twice the replicas or 4 at once, permits 4 now"
+            "scaled 1 -> 4 replicas: queue above target: 90/10 per replica; the metrics ask for 9; "
+            "the HPA's limit without behavior, at most twice the replicas or 4 at once, permits 4 "
+            "now"
         ),
     ),
     (
         synced(spec(QUEUE, behavior=SLOW), 1, values(90.0)),
         State.LIMITED,
         (
-            "scaled 1 -> 3 replicas: queue above target: 90/10 per replica; the metrics ask for 9; the "
-            "scaleUp policy of 2 pods per 60 s permits 3 now"
+            "scaled 1 -> 3 replicas: queue above target: 90/10 per replica; the metrics ask for 9; "
+            "the scaleUp policy of 2 pods per 60 s permits 3 now"
         ),
     ),
     (
@@ -147,8 +148,8 @@ SENTENCES = [
         synced(spec(QUEUE), 4, values(30.0), earlier=HELD),
         State.HELD,
         (
-            "scaled 4 -> 8 replicas: earlier recommendations stand; the metrics ask for 3; held at 8 "
-            "until 00:04:00Z by the recommendation of 8 at 2025-12-31T23:59:00Z"
+            "scaled 4 -> 8 replicas: earlier recommendations stand; the metrics ask for 3; "
+            "held at 8 until 00:04:00Z by the recommendation of 8 at 2025-12-31T23:59:00Z"
         ),
     ),
     (
@@ -163,9 +164,10 @@ SENTENCES = [
         synced(spec(QUEUE, cpu(utilization(50))), 2, values(50.0), REFUSED),
         State.FAILING,
         (
-            "scaled 2 -> 4 replicas: queue above target: 25/10 per replica; the metrics ask for 5; the "
-            "HPA's limit without behavior, at most twice the replicas or 4 at once, permits 4 now; not "
-            "all metrics could be used: cpu: Prometheus http://prometheus:9090 refused the connection"
+            "scaled 2 -> 4 replicas: queue above target: 25/10 per replica; the metrics ask for 5; "
+            "the HPA's limit without behavior, at most twice the replicas or 4 at once, permits "
+            "4 now; not all metrics could be used: cpu: Prometheus http://prometheus:9090 refused "
+            "the connection"
         ),
     ),
     (

@@ -16,7 +16,7 @@ def test_an_instant_is_what_the_calendar_says(time: float) -> None:
     assert instant(time) == whole.strftime("%Y-%m-%dT%H:%M:%SZ").rjust(20, "0")
 
 
-@pytest.mark.parametrize("time", [-1.0, -float("inf"), float("nan")])
+@pytest.mark.parametrize("time", [-1.0, -float("inf")])
 def test_what_is_no_instant_is_the_first(time: float) -> None:
     """A source of series may send anything."""
     assert instant(time) == "1970-01-01T00:00:00Z"

@@ -40,9 +40,9 @@ def test_the_story_is_told_in_about_a_minute(tmp_path: Path) -> None:
             # To how many depends on how full the queue is when a sync reads it.
             "scaled 1 -> ",
             "above target",
-            "ScaleUpLimit",
-            "ScaleDownStabilized",
-            "All metrics below target",
+            "at most twice the replicas or 4 at once",
+            "held at ",
+            "below target",
             "autoscaler run -c",
         ):
             assert expected in demo.output

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from autoscaler.core.decision import Calculation
 from autoscaler.core.observation import (
     Gap,
     GapKind,
@@ -181,31 +182,23 @@ def test_names_of_odd_characters_are_printable() -> None:
 
 def test_no_large_reading_is_kept() -> None:
     """Of thousands of pods or series nothing is left but the numbers that were made of them."""
-
-    class Samples(PodSamples):
-        """A reading whose end can be seen."""
-
-    class Series(Values):
-        """As above."""
-
-    many_pods = Samples({f"p{number}": Sample(10_000, BASE, 60.0) for number in range(1000)})
-    target = target_of("web", per_pod("10"), external(average("30")), maximum=2000)
-    metrics = metrics_of(
-        result_of(
-            target,
-            many_pods,
-            Series((1000,) * 1000),
-            scale=Scale(1500, 1500, "app=web"),
-            pods=pods(1500),
-            now=BASE,
-        )
+    read = PodSamples({f"p{number}": Sample(10_000, BASE, 60.0) for number in range(1000)})
+    of_pods = result_of(
+        target_of("web", per_pod("10"), maximum=2000),
+        read,
+        scale=Scale(1500, 1500, "app=web"),
+        pods=pods(1500),
+        now=BASE,
     )
-    del many_pods
-    gc.collect()
-    assert not [one for one in gc.get_objects() if isinstance(one, Samples | Series)]
-    assert not [one for one in gc.get_objects() if isinstance(one, tuple) and "p1400" in one]
-    (one,) = listed(metrics)
-    assert [metric["text"] for metric in one["metrics"]] == ["10/10", "0.667/30"]
+    of_series = result_of(target_of("many"), Values((1000,) * 1000))
+    metrics = metrics_of(of_pods, of_series, result_of(target_of("few"), values(90, 0)))
+    kept = [one.last.decision.metrics[0] for one in metrics.states.known() if one.last]
+    assert [one.reading for one in kept] == [Values(()), Values(()), values(90, 0)]
+    assert [one.outcome.groups for one in kept if isinstance(one.outcome, Calculation)] == [
+        None
+    ] * 3
+    texts = [metric["text"] for one in listed(metrics) for metric in one["metrics"]]
+    assert texts == ["10/10", "333.3/30", "30/30"]
 
 
 def test_a_list_is_made_in_parts_that_are_small() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from autoscaler import clock
-from autoscaler.app import wording
+from autoscaler.core.rfc3339 import instant
 from autoscaler.daemon.exposition.page import Metrics
 from autoscaler.daemon.exposition.target_list import target_list
 from autoscaler.daemon.health import REQUIRED, Health
@@ -71,7 +71,7 @@ class Site:
                     "ok": one.ok,
                     "required": one.name in REQUIRED,
                     "message": one.message,
-                    "since": wording.instant(one.since),
+                    "since": instant(one.since),
                 }
                 for one in components
             ],

@@ -13,6 +13,7 @@ from autoscaler.app.standing import verdict
 from autoscaler.core.decision import Calculation, MetricResult
 from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.printable import printable
+from autoscaler.core.rfc3339 import instant
 from autoscaler.core.spec import MetricSpec
 from autoscaler.daemon.exposition.metric_values import held_to, measured
 from autoscaler.daemon.exposition.target_states import Known
@@ -28,7 +29,7 @@ _LONGEST_PART = 500
 
 def target_list(targets: Iterable[Known], now: float) -> Iterator[bytes]:
     """Yield the page in parts; ``now`` is the Unix time of it."""
-    part, size = [f'{{"time": "{wording.instant(now)}", "targets": ['], 0
+    part, size = [f'{{"time": "{instant(now)}", "targets": ['], 0
     separator = "\n"
     for one in targets:
         line = separator + json.dumps(_target(one))
@@ -62,7 +63,7 @@ def _target(known: Known) -> Json:
         **_counts(decision.min_replicas, decision.max_replicas, decision.current, desired),
         **_standing(str(known.state), known.since, _sentence(last)),
         "metrics": _metrics(last.target.spec.metrics, decision.metrics),
-        "lastSync": wording.instant(decision.time),
+        "lastSync": instant(decision.time),
     }
 
 
@@ -76,7 +77,7 @@ def _counts(minimum: int, maximum: int, current: int | None, desired: int | None
 
 
 def _standing(state: str, since: float | None, message: str) -> Json:
-    began = None if since is None else wording.instant(since)
+    began = None if since is None else instant(since)
     return {"state": state, "since": began, "message": message}
 
 
