@@ -86,7 +86,10 @@ def _first_cause(error: BaseException) -> BaseException:
 
 # In this order: some are kinds of others.
 _FAILURES: tuple[tuple[type[BaseException], str], ...] = (
-    (ConnectionRefusedError, "nobody listens at {url}: no daemon runs there"),
+    (
+        ConnectionRefusedError,
+        "nobody listens at {url}: no daemon runs there, or `listen` is another address",
+    ),
     (socket.gaierror, "{url} cannot be reached: the name does not resolve"),
     (ssl.SSLCertVerificationError, "{url} is not trusted: its certificate does not verify"),
     (http.client.RemoteDisconnected, "{url} closed the connection without an answer"),
