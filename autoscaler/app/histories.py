@@ -51,6 +51,15 @@ class Histories:
             history = self._by_target.get(target, History())
             return history if as_of == self._moved else shifted(history, as_of - self._moved)
 
+    def snapshot(self, wall: float, steady: float) -> Mapping[str, History]:
+        """Return all histories as they are now, by the clock as it is set now."""
+        with self._lock:
+            by_target = dict(self._by_target)
+            ahead = self._steps.total(wall, steady) - self._moved
+        if not ahead:
+            return by_target
+        return {key: shifted(history, ahead) for key, history in by_target.items()}
+
     def put(self, target: str, history: History, as_of: float) -> None:
         """Remember a target's history until the next sync."""
         with self._lock:

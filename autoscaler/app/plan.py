@@ -1,6 +1,10 @@
-"""A plan: one sync of its own that reads everything and writes nothing."""
+"""A plan: one sync of its own that reads everything and writes nothing.
 
-from autoscaler.core.observation import Scale
+It is decided as if nobody else controlled a target; who does is told beside it.
+"""
+
+from autoscaler.core.history import History
+from autoscaler.core.observation import Scale, Unchecked
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import NotWritten
 
@@ -18,3 +22,28 @@ class NoWrites:
     ) -> NotWritten:
         """Leave the scale as it is."""
         return NotWritten()
+
+
+class NothingAtHand:
+    """Fits `AtHand`: everything is read, and no other autoscaler stands in the way."""
+
+    def scale_at_hand(self, namespace: str, ref: ScaleTargetRef) -> None:
+        """Know nothing."""
+
+    def pods_at_hand(self, namespace: str, selector: str) -> None:
+        """Know nothing."""
+
+    def controller_at_hand(self, namespace: str, ref: ScaleTargetRef) -> None:
+        """Know of none."""
+
+
+def controller_of(seen: str | Unchecked | None, history: History) -> str:
+    """Return who else controls a target, in words, empty for nobody.
+
+    Where it cannot be checked, who did when that was last known still does to the daemon.
+    """
+    if isinstance(seen, Unchecked):
+        if not history.controller:
+            return ""
+        return f"{history.controller} (as last known; it cannot be checked now: {seen.message})"
+    return seen or ""

@@ -24,8 +24,8 @@ from autoscaler.core.writes import WriteOutcome
 class SyncResult:
     """One target at one sync: the decision, and what became of its write.
 
-    ``write`` is None where nothing was to be written.  ``controller`` are the words for another
-    autoscaler that controls the target, where the decision was made as if it did not (a plan).
+    ``write`` is None where nothing was to be written.  ``controller`` is for a plan only, which is
+    decided as if nobody else controlled the target: who does, in words, empty for nobody.
     """
 
     target: Target

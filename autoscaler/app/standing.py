@@ -126,7 +126,8 @@ def verdict(result: SyncResult) -> str:
     """Say in one sentence what was decided, why, and what became of it."""
     if not result.controller:
         return _verdict(result)
-    return f"{_verdict(result)}, but {result.controller} controls it: the daemon leaves it alone"
+    but = ", but" if result.decision.rescale else ";"
+    return f"{_verdict(result)}{but} {result.controller} controls it: the daemon leaves it alone"
 
 
 def _verdict(result: SyncResult) -> str:

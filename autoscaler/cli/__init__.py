@@ -7,10 +7,12 @@ import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
 import typer
 
 from autoscaler import __version__
+from autoscaler.cli import completing
 from autoscaler.daemon.log_options import LogFormat, LogLevel
 
 app = typer.Typer(
@@ -27,7 +29,7 @@ app = typer.Typer(
 class OutputFormat(StrEnum):
     """What `plan` and `status` print."""
 
-    TABLE = "table"
+    TEXT = "text"
     JSON = "json"
 
 
@@ -40,6 +42,13 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the shape of an opti
     if wanted:
         typer.echo(f"autoscaler {__version__}")
         raise typer.Exit
+
+
+def _daemon_url(url: str | None) -> str | None:
+    parts = urlsplit(url or "http://none")
+    if parts.scheme not in {"http", "https"} or not parts.hostname or set(url or "") & set("@?#"):
+        raise typer.BadParameter("it must be an address such as http://127.0.0.1:9191")
+    return url and url.rstrip("/")
 
 
 def _exit_at_once(_number: int, _frame: object) -> None:
@@ -109,27 +118,43 @@ def plan(
     targets: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[TARGET]...", help="NAMESPACE/NAME or NAMESPACE/KIND/NAME; default all."
+            metavar="TARGET",
+            help="NAMESPACE/NAME or NAMESPACE/KIND/NAME, default all.",
+            autocompletion=completing.targets,
+            show_default=False,
         ),
     ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Tell each target's whole decision.")
     ] = False,
     output: Annotated[
-        OutputFormat, typer.Option("--output", "-o", help="table, or json with everything.")
-    ] = OutputFormat.TABLE,
+        OutputFormat, typer.Option("--output", "-o", help="text, or json with everything.")
+    ] = OutputFormat.TEXT,
+    url: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            callback=_daemon_url,
+            help="The daemon whose histories to go on with, such as http://127.0.0.1:9191.",
+        ),
+    ] = None,
 ) -> None:
     """Sync once against the live cluster and Prometheus, write nothing, print what would be.
 
-    A plan knows what a daemon knows that has no state: no earlier recommendation and no earlier
-    scaling, so that nothing goes down before one stabilization window has passed. The
-    proposals show what the metrics ask for.
+    It goes on with what a daemon remembers: the one at --url, else the one at the
+    configuration's `listen`, else what is kept in its `stateDirectory`. The first line says
+    which. Without any it decides as a daemon that has just started, so that nothing goes down
+    before one stabilization window has passed.
 
-    Exit codes: 0 every target was decided, 1 some could not be, 2 bad configuration.
+    What another autoscaler controls is decided as if it did not.
+
+    Exit codes: 0 every target was decided, 1 some could not be, or the daemon at --url could
+    not be read, 2 bad configuration.
     """
-    from autoscaler.cli.planning import print_plan
+    from autoscaler.cli.planning import PlanOptions, print_plan
 
-    sys.exit(print_plan(config, targets or [], explain=explain, as_json=output == "json"))
+    as_json = output is OutputFormat.JSON
+    sys.exit(print_plan(config, PlanOptions(targets or [], explain, as_json, url)))
 
 
 @app.command(
@@ -139,13 +164,17 @@ def status(
     targets: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[TARGET]...", help="NAMESPACE/NAME or NAMESPACE/KIND/NAME; default all."
+            metavar="TARGET",
+            help="NAMESPACE/NAME or NAMESPACE/KIND/NAME, default all.",
+            autocompletion=completing.targets,
+            show_default=False,
         ),
     ] = None,
     url: Annotated[
         str | None,
         typer.Option(
             metavar="URL",
+            callback=_daemon_url,
             help="Where the daemon listens; default the `listen` of --config, else "
             "http://127.0.0.1:9191.",
         ),
@@ -155,8 +184,8 @@ def status(
         typer.Option("--config", "-c", metavar="FILE", help="The YAML file of the daemon."),
     ] = None,
     output: Annotated[
-        OutputFormat, typer.Option("--output", "-o", help="table, or json with everything.")
-    ] = OutputFormat.TABLE,
+        OutputFormat, typer.Option("--output", "-o", help="text, or json with everything.")
+    ] = OutputFormat.TEXT,
 ) -> None:
     """Show how each target of a running daemon stands, since when and why.
 
@@ -165,9 +194,11 @@ def status(
     Exit codes: 0 shown, 1 no daemon that answers, 2 bad arguments or
     configuration.
     """
-    from autoscaler.cli.status import print_status
+    from autoscaler.cli.showing_status import print_status
 
-    sys.exit(print_status(targets or [], url=url, config=config, as_json=output == "json"))
+    sys.exit(
+        print_status(targets or [], url=url, config=config, as_json=output is OutputFormat.JSON)
+    )
 
 
 @app.command(epilog="Example: autoscaler schema > autoscaler.schema.json")

@@ -1,15 +1,16 @@
 """What the daemon remembers of an earlier run, and where it keeps what it learns."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 
 from autoscaler import clock
-from autoscaler.adapters.store import Store
+from autoscaler.adapters.store import Resumption, Store
 from autoscaler.app.ports import Journal, NoJournal
 from autoscaler.config import Config
 from autoscaler.core.gaps import after_absence
 from autoscaler.core.history import History
+from autoscaler.core.target import Target
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.exposition import Metrics
 
@@ -37,20 +38,24 @@ def open_memory(
     stack.enter_context(closing(store))
     resumption = store.start()
     announcements.resumed(resumption)
-    now = resumption.now
-    known = {
-        target.key: after_absence(
-            target,
-            resumption.histories[target.key],
-            resumption.absent + resumption.overlooked.get(target.key, 0.0),
-            now.wall,
-        )
-        for target in config.targets
-        if target.key in resumption.histories
-    }
+    now, known = resumption.now, known_of(config.targets, resumption)
     store.drop(resumption.histories.keys() - known.keys())
     for key, history in known.items():
         if history is not resumption.histories[key]:
             # Another restart may come before its first sync.
             store.intend(key, history)
     return Memory(store, known, clock.Steps(now.wall, now.steady))
+
+
+def known_of(targets: Sequence[Target], resumption: Resumption) -> Mapping[str, History]:
+    """Return the histories that targets go on with after the time in which nobody looked."""
+    return {
+        target.key: after_absence(
+            target,
+            resumption.histories[target.key],
+            resumption.absent + resumption.overlooked.get(target.key, 0.0),
+            resumption.now.wall,
+        )
+        for target in targets
+        if target.key in resumption.histories
+    }

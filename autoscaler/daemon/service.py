@@ -2,7 +2,7 @@
 
 import gc
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 
@@ -11,6 +11,7 @@ from structlog.typing import FilteringBoundLogger
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, ApiServer, find_api_server
+from autoscaler.app.history_lines import lines
 from autoscaler.app.ports import Reporter, World
 from autoscaler.app.slots import Slot, slots_of
 from autoscaler.app.sync import Syncer
@@ -61,6 +62,7 @@ class Daemon:
         self._log: FilteringBoundLogger = structlog.get_logger()
         self._health = Health()
         self._metrics = Metrics(self._health, per_target=config.per_target_metrics)
+        self._site = Site(self._metrics, self._health)
         self._notifier = stack.enter_context(Notifier())
         self._announcements = Announcements(
             self._log, self._health, self._metrics.instruments, self._notifier
@@ -93,6 +95,7 @@ class Daemon:
                 steps=memory.steps,
             )
         )
+        self._site.ask_for_histories(self._histories)
         self._schedule = stack.enter_context(
             Schedule(signals.stop, self._log, self._metrics.reporter, memory.steps)
         )
@@ -122,8 +125,8 @@ class Daemon:
     # -- parts ---------------------------------------------------------------------------------
 
     def _listen(self, address: Address, stack: ExitStack) -> None:
-        site = Site(self._metrics, self._health)
-        listener = Listener(address.host, address.port, site.page, self._announcements.fault)
+        page = self._site.page
+        listener = Listener(address.host, address.port, page, self._announcements.fault)
         stack.enter_context(listener)
         self._announcements.listening(replace(address, port=listener.port))
 
@@ -189,6 +192,11 @@ class Daemon:
             journal=self._journal,
             leads_since=self._leads_since,
         )
+
+    def _histories(self) -> Iterator[bytes]:
+        now = clock.wall()
+        histories = self._syncer.histories.snapshot(now, clock.steady())
+        return lines(now, histories, leads=self._leading())
 
     def _events_so_far(self) -> EventCounts:
         events = self._connections.events

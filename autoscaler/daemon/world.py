@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Api, Pods, Scales, WatchedCluster, connect
+from autoscaler.adapters.cluster import Api, Pods, Scales, WatchedCluster, find_api_server
 from autoscaler.adapters.cluster.autoscalers import ListedAutoscalers
 from autoscaler.adapters.cluster.events import Events
 from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
-from autoscaler.app.plan import NoWrites
+from autoscaler.app.plan import NothingAtHand, NoWrites
 from autoscaler.app.ports import Reporter, World
 from autoscaler.config import Config, PrometheusSettings
 from autoscaler.core.target import Target
@@ -25,22 +25,38 @@ SYNCED_WITHIN_SECONDS = 10.0
 _STOP_CHECK_SECONDS = 0.2
 
 
+@dataclass(frozen=True, slots=True)
+class PlanNotes:
+    """Who is told what, with a sentence each.
+
+    ``on_note`` if other autoscalers cannot be known, ``on_retry`` why Prometheus or the API server
+    is asked again, on any thread.
+    """
+
+    on_note: Callable[[str], None]
+    on_retry_prometheus: Callable[[str], None]
+    on_retry_kubernetes: Callable[[str], None]
+
+
 @contextmanager
 def world_to_plan(
-    config: Config, targets: Sequence[Target], reporter: Reporter, on_note: Callable[[str], None]
-) -> Iterator[World]:
+    config: Config, targets: Sequence[Target], reporter: Reporter, notes: PlanNotes
+) -> Iterator[tuple[World, ListedAutoscalers]]:
     """Open the connections that the configuration names: everything is read, nothing written.
 
-    ``on_note`` is told if other autoscalers of the ``targets`` cannot be known.
-    Raises ConnectError when there is no usable way to a cluster; nothing is asked yet.
+    Gives with them the other autoscalers of the ``targets``.  Raises ConnectError when there is no
+    usable way to a cluster; nothing is asked yet.
     """
-    stop = threading.Event()
+    server = find_api_server(config.kubernetes.kubeconfig, config.kubernetes.context)
+    options, stop = _prometheus_options(config.prometheus), threading.Event()
     with (
-        closing(connect(config.kubernetes.kubeconfig, config.kubernetes.context)) as api,
-        closing(PrometheusReader(_prometheus_options(config.prometheus), stop)) as prometheus,
+        closing(server.connect(on_retry=notes.on_retry_kubernetes)) as api,
+        closing(PrometheusReader(options, stop, on_retry=notes.on_retry_prometheus)) as prometheus,
     ):
-        others = ListedAutoscalers(api, {target.namespace for target in targets}, on_note)
-        yield World(prometheus, others, Scales(api), NoWrites(), Pods(api), reporter)
+        namespaces = {target.namespace for target in targets}
+        others = ListedAutoscalers(api, namespaces, notes.on_note)
+        reads = (Scales(api), NoWrites(), Pods(api))
+        yield World(prometheus, NothingAtHand(), *reads, reporter), others
 
 
 @dataclass(frozen=True, slots=True)

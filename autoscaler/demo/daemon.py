@@ -28,9 +28,7 @@ class LogLine:
 
     message: str
     changed: bool
-    """Whether the scale changed, or something failed."""
-    held: str = ""
-    """The reason why it is not what the metric asks for, such as ScaleUpLimit."""
+    """Whether the scale changed, or how the target stands."""
 
 
 def config(story: Story, prometheus_url: str, access: ClusterAccess) -> dict[str, object]:
@@ -110,16 +108,4 @@ def _sync(line: bytes) -> LogLine | None:
         return None
     if not isinstance(entry, dict) or entry.get("event") != "sync":
         return None
-    said = [
-        str(entry.get("message", "")),
-        *(
-            f"{metric['value']} against {metric['target']} asks for {metric['proposal']}"
-            for metric in entry.get("metrics") or ()
-            if "proposal" in metric
-        ),
-    ]
-    held = ""
-    for stage in (entry.get("stabilize"), entry.get("limit")):
-        if stage:
-            held = stage["reason"]
-    return LogLine("; ".join(said), changed=entry.get("level") != "debug", held=held)
+    return LogLine(str(entry.get("message", "")), changed=entry.get("level") != "debug")

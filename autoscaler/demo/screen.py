@@ -37,7 +37,6 @@ class Record:
     ready: deque[int] = field(default_factory=lambda: deque(maxlen=_HISTORY))
     decisions: deque[Decision] = field(default_factory=lambda: deque(maxlen=_DECISIONS))
     latest: str = ""
-    held: str = ""
     peak_queue: int = 0
     peak_workers: int = 0
 
@@ -53,9 +52,8 @@ class Record:
         news = []
         for line in lines:
             self.latest = line.message
-            if line.changed or (line.held and line.held != self.held):
+            if line.changed:
                 news.append(Decision(state.elapsed, line.message))
-            self.held = line.held
         self.decisions.extend(news)
         return news
 

@@ -187,20 +187,26 @@ def _tell(
 
 
 def _summarize(record: Record, console: Console) -> None:
-    story = (
-        f"That is the story: the queue grew to {record.peak_queue} messages, the workers from 1 "
-        f"to {record.peak_workers} and back to 1, in {record.state.elapsed:.0f} s."
+    told = (
+        f"In {record.state.elapsed:.0f} s the queue grew to {record.peak_queue} messages and the "
+        f"workers from 1 to {record.peak_workers} and back."
     )
-    # Where the package is not installed, its module still runs from its folder.
-    command = "autoscaler" if shutil.which("autoscaler") else f"{sys.executable} -m autoscaler"
-    lines = (
+    lines = [
         "",
-        story,
-        "To go on with your own queue:",
-        f"  {command} schema > autoscaler.schema.json     the configuration, for your editor",
-        f"  {command} validate autoscaler.yaml            every mistake at once",
-        f"  {command} plan -c autoscaler.yaml --explain   what it would do now, and why",
-        f"  {command} run -c autoscaler.yaml              the daemon that you saw at work",
-    )
+        told,
+        "",
+        "Next, with your own cluster, Prometheus and queue (README.md tells more):",
+        "  autoscaler validate autoscaler.yaml            tells every mistake at once",
+        "  autoscaler plan -c autoscaler.yaml --explain   what it would do now, and why",
+        "  autoscaler run -c autoscaler.yaml              the daemon that you saw at work",
+        "  autoscaler status -c autoscaler.yaml           how each target stands",
+        "Begin with a copy of config/queue.yaml; docs/configuration.md has every key.",
+    ]
+    if shutil.which("autoscaler") is None:
+        # Where the package is not installed, its module still runs from its folder.
+        python = Path(sys.executable)
+        if python.is_relative_to(Path.cwd()):
+            python = python.relative_to(Path.cwd())
+        lines.append(f"In this folder, autoscaler is: {python} -m autoscaler")
     for line in lines:
         console.print(line, markup=False, soft_wrap=True)

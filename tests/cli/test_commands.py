@@ -170,11 +170,11 @@ def plan_file(
 def test_plan_shows_what_run_would_do_and_writes_nothing(
     plan_file: Path, admin_api: Api, namespace: str, environment: Mapping[str, str]
 ) -> None:
-    """The table has both targets, ceil(90 / 30) = 3 for one and the reason of the other; exit 1."""
+    """Both targets are told, ceil(90 / 30) = 3 for one and the reason of the other; exit 1."""
     ran = autoscaler("plan", "-c", str(plan_file), environment=environment)
     assert ran.returncode == 1, ran.stderr
-    assert f"{namespace}/Deployment/worker" in ran.stdout
-    assert re.search(r"queue_messages: \S+ / 30 per replica -> 3", ran.stdout)
+    assert f"{namespace}/Deployment/worker  2 -> 3" in ran.stdout
+    assert re.search(r"queue_messages: \S+ against 30 per replica asks for 3", ran.stdout)
     assert "would scale 2 -> 3 replicas" in ran.stdout
     assert "FailedGetScale" in ran.stdout
     path = f"{workloads.collection('Deployment', namespace)}/worker"

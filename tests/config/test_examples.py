@@ -128,6 +128,16 @@ def test_documentation_examples(tmp_path: Path) -> None:
         assert all(path.exists() for path in config.sources.digests)
 
 
+def test_documented_cpu_query(tmp_path: Path) -> None:
+    """The one that is faster than the built-in one is a query of the last samples, of 30 s."""
+    text = DOCUMENTATION.read_text(encoding="utf-8")
+    (block,) = re.findall(r"```yaml\n(resourceQueries:.*?)```", text, re.DOTALL)
+    (found,) = loaded(tmp_path, f"{block}{target('')}").targets
+    (query,) = found.queries
+    assert "irate(" in query.promql
+    assert (query.window, query.range_seconds) == (30.0, 30.0)
+
+
 def test_documentation_names_every_key() -> None:
     """No key of the schema is left out of the documentation."""
     text = DOCUMENTATION.read_text(encoding="utf-8")

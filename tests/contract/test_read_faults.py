@@ -1,5 +1,6 @@
 """Reads from a server that misbehaves: how often we try, how long, and what we say."""
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Failure, Pods, Scales, connect
+from autoscaler.adapters.cluster.patience import Patience
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.writes import WriteFailed
 from tests.contract.faults import (
@@ -91,6 +93,15 @@ def test_a_read_gives_up_after_five_tries(script: Script, fault: Answer, sentenc
     server, api = script(fault)
     assert _read(api) == Unavailable(sentence.format(server.url))
     assert len(server.asked) == 5
+
+
+def test_each_retry_is_told_with_the_failure_before_it() -> None:
+    """Of two failures and a success the success is not told."""
+    told: list[str] = []
+    outcomes = [*(Failure(text, transient=True, retry_after=0.0) for text in ("away", "busy")), 3]
+    patience = Patience(threading.Event(), on_retry=told.append)
+    assert patience.call(lambda: outcomes.pop(0), clock.monotonic() + 10) == 3
+    assert told == ["away", "busy"]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import structlog
 from autoscaler.app.explanation import explain
 from autoscaler.app.ports import SyncResult
 from autoscaler.app.record import record
-from autoscaler.cli.planning import _print_table
+from autoscaler.cli.plan_text import paragraphs
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.series import Answer, QueryFailure, Series
 from autoscaler.core.writes import WriteFailed
@@ -70,12 +70,11 @@ def logged(result: SyncResult, form: LogFormat) -> str:
 
 
 @pytest.mark.parametrize("case", [*READINGS, *CLUSTER])
-def test_what_is_told_is_short_and_printable(case: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Events, conditions, the explanation, the table, the record, and the log of either form."""
+def test_what_is_told_is_short_and_printable(case: str) -> None:
+    """Events, conditions, the explanation, the plan, the record, and the log of either form."""
     result = synced(case)
     decision = result.decision
-    _print_table([result])
-    text = "\n".join((explain(result), capsys.readouterr().out, logged(result, LogFormat.CONSOLE)))
+    text = "\n".join((explain(result), paragraphs([result]), logged(result, LogFormat.CONSOLE)))
     told = [event.message for event in decision.events] + text.split("\n")
     told += [condition.message for condition in decision.conditions]
     assert any(r"\x1b[2J\u202e[red]\u2028" in line for line in told), told

@@ -56,9 +56,9 @@ class RabbitMQ:
         self._session.auth = ("guest", "guest")
 
     @property
-    def scrape_target(self) -> str:
-        """Where Prometheus finds a series for each queue."""
-        return f"http://127.0.0.1:{self._exporter}/metrics/per-object"
+    def address(self) -> str:
+        """Where the plugin `rabbitmq_prometheus` listens."""
+        return f"127.0.0.1:{self._exporter}"
 
     def declare(self, queue: str) -> None:
         """Make a queue."""
@@ -120,6 +120,6 @@ class RabbitMQ:
     def _serves(self) -> bool:
         try:
             self._session.get(f"http://127.0.0.1:{self._management}/api/overview", timeout=2)
-            return requests.get(self.scrape_target, timeout=2).ok
+            return requests.get(f"http://{self.address}/metrics", timeout=2).ok
         except requests.RequestException:
             return False

@@ -26,7 +26,7 @@ def test_a_target_that_an_hpa_controls_is_refused_until_that_is_gone(
     namespace: str,
     tmp_path: Path,
 ) -> None:
-    """The reason names the other, the other target is scaled meanwhile, a plan says the same."""
+    """The reason names the other, the other target is scaled meanwhile, a plan tells what else."""
     a, b = (f"{namespace}/Deployment/{name}" for name in "ab")
     others.create(admin_api, namespace, others.autoscaler("keda-hpa-a", of="a"))
     document = document | {"targets": [target(namespace, "a"), target(namespace, "b")]}
@@ -45,7 +45,11 @@ def test_a_target_that_an_hpa_controls_is_refused_until_that_is_gone(
             text=True,
             check=False,
         )
-        assert 'HorizontalPodAutoscaler "keda-hpa-a" controls this target too' in plan.stdout
+        assert plan.returncode == 0
+        assert (
+            "would scale 1 -> 4 replicas (external metric demand(nil) above target), but "
+            'HorizontalPodAutoscaler "keda-hpa-a" controls it: the daemon leaves it alone'
+        ) in plan.stdout
         assert all(line.get("write") is None for line in daemon.daemon.syncs(a))
         admin_api.delete(f"{others.path_of(namespace)}/keda-hpa-a")
         daemon.wait_for_write(a, 4)

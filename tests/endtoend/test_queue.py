@@ -1,9 +1,11 @@
 """The product's proof: a queue fills and drains, and a Deployment follows, on real parts."""
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.controlplane import workloads
 from tests.controlplane.api import Api
@@ -14,6 +16,7 @@ from tests.endtoend.rabbitmq import RabbitMQ
 from tests.prometheus.fixtures import StartPrometheus
 
 NAME = "order-worker"
+EXAMPLE = (Path(__file__).parents[2] / "config" / "queue.yaml").read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -27,8 +30,17 @@ def rabbitmq(tmp_path: Path) -> Iterator[RabbitMQ]:
         yield broker
 
 
+def scrape_config(address: str) -> dict[str, object]:
+    """Return what the example says about scraping RabbitMQ, for a broker at an address."""
+    said = re.search(r"^#   (scrape_configs:\n.*?)^#\n", EXAMPLE, re.DOTALL | re.MULTILINE)
+    assert said
+    (found,) = yaml.safe_load(said[1].replace("#   ", ""))["scrape_configs"]
+    found["static_configs"][0]["targets"] = [address]
+    return dict(found)
+
+
 def config(prometheus: str, namespace: str) -> dict[str, object]:
-    """Return the README's example with a quicker sync and a shorter window.
+    """Return the example config/queue.yaml with a quicker sync and a shorter window.
 
     A sync has 0.9 of its period for all that it asks, which a busy machine may need.
     """
@@ -39,9 +51,7 @@ def config(prometheus: str, namespace: str) -> dict[str, object]:
     return {
         "prometheus": {"url": prometheus},
         "syncPeriod": "3s",
-        "queries": {
-            "rabbitmq_queue_messages_ready": "sum by (queue) (rabbitmq_queue_messages_ready)"
-        },
+        "queries": yaml.safe_load(EXAMPLE)["queries"],
         "targets": [
             {
                 "namespace": namespace,
@@ -81,7 +91,7 @@ def test_a_deployment_follows_its_queue_up_and_down(
     admin_api.create(
         workloads.collection("Deployment", namespace), workloads.deployment(NAME, replicas=1)
     )
-    prometheus = start_prometheus([rabbitmq.scrape_target])
+    prometheus = start_prometheus([scrape_config(rabbitmq.address)])
     prometheus.wait_for('rabbitmq_queue_messages_ready{queue="orders"}')
     target = f"{namespace}/Deployment/{NAME}"
     file = write_config(tmp_path / "autoscaler.yaml", config(prometheus.url, namespace))

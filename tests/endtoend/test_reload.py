@@ -45,7 +45,7 @@ def test_a_changed_file_is_taken_up_by_itself(
         assert daemon.wait_for("target_removed")["target"] == b
         daemon.wait_for("reloaded", 2)
         assert b not in daemon.page("/metrics")
-        status = CliRunner().invoke(app, ["status", "--url", daemon.address])
+        status = CliRunner().invoke(app, ["status", "--url", f"http://{daemon.address}"])
         _, *rows, summed_up = status.stdout.splitlines()
         assert [row.partition("\t")[0] for row in rows] == [a]
         assert summed_up.startswith("1 target: 1 ")

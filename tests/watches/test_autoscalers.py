@@ -12,7 +12,6 @@ import pytest
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, connect, watch_scopes
 from autoscaler.adapters.cluster.autoscalers import AutoscalerMirror, ListedAutoscalers
-from autoscaler.app.ports import AtHand
 from autoscaler.core.observation import Scale, Unavailable, Unchecked
 from tests.contract import manifests
 from tests.contract.cluster import ClusterUnderTest, Json, eventually
@@ -272,8 +271,8 @@ def test_all_at_once_is_tried_again_after_a_refusal(
 
 def _plan(api: Api, namespaces: list[str]) -> tuple[list[str | Unchecked | None], list[str]]:
     notes: list[str] = []
-    at_hand: AtHand = ListedAutoscalers(api, namespaces, notes.append)
-    return [at_hand.controller_at_hand(one, WEB) for one in namespaces], notes
+    others = ListedAutoscalers(api, namespaces, notes.append)
+    return [others.controller(one, WEB) for one in namespaces], notes
 
 
 def test_a_plan_lists_them_once(
@@ -285,8 +284,10 @@ def test_a_plan_lists_them_once(
     grant(lone_cluster, shops[1], "autoscalers", AUTOSCALERS)
     await_granted(limited, path_of(shops[1]))
     found, notes = _plan(limited, shops)
-    assert found == [None, HAND_MADE]
     assert len(notes) == 1
+    assert isinstance(found[0], Unchecked)
+    assert found[0].message in notes[0]
+    assert found[1] == HAND_MADE
     assert notes[0].startswith(
         "it is not known whether a HorizontalPodAutoscaler controls a target too: "
         "horizontalpodautoscalers.autoscaling is forbidden"
@@ -299,7 +300,8 @@ def test_a_plan_asks_a_server_that_is_gone_only_once(script: Script) -> None:
     server, api = script(listed("7"))
     server.autoscalers.lists[0] = failure(503, "ServiceUnavailable", "starting")
     found, notes = _plan(api, ["a", "b", "c"])
-    assert (found, len(notes), server.autoscalers.asked) == ([None] * 3, 1, ["list"])
+    assert all(isinstance(one, Unchecked) for one in found)
+    assert (len(found), len(notes), server.autoscalers.asked) == (3, 1, ["list"])
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")

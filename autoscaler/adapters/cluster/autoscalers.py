@@ -1,7 +1,7 @@
 """Which objects a HorizontalPodAutoscaler controls, be it made by hand or by KEDA."""
 
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
 from typing import TypedDict, cast
 from urllib.parse import quote
@@ -11,6 +11,7 @@ from autoscaler.adapters.cluster.failures import Failure, JsonObject
 from autoscaler.adapters.cluster.mirrors import EACH_NAMESPACE, Pace
 from autoscaler.adapters.cluster.watch_requests import WatchRequests
 from autoscaler.adapters.cluster.watch_scopes import ALL
+from autoscaler.core.observation import Unchecked
 from autoscaler.core.printable import printable
 from autoscaler.core.spec import ScaleTargetRef
 
@@ -133,10 +134,9 @@ class AutoscalerMirror:
 
 
 class ListedAutoscalers:
-    """Fits `app.ports.AtHand` where only HorizontalPodAutoscalers are at hand, listed once.
+    """The HorizontalPodAutoscalers of some namespaces, listed once, when they are asked for first.
 
-    They are listed when they are asked for first, all at once or else by namespace; ``on_note`` is
-    told why they cannot be.
+    All at once or else by namespace; ``on_note`` is told why they cannot be.
     """
 
     def __init__(
@@ -146,39 +146,40 @@ class ListedAutoscalers:
         self._namespaces = sorted(set(namespaces))
         self._on_note = on_note
 
-    def controller_at_hand(self, namespace: str, ref: ScaleTargetRef) -> str | None:
-        """Return the words for the one that controls an object; None where none is known."""
-        found = (mirror.controller(namespace, ref) for mirror in self._mirrors)
-        return next((words for words in found if words is not None), None)
+    def controller(self, namespace: str, ref: ScaleTargetRef) -> str | Unchecked | None:
+        """Return the words for the one that controls an object; None without one.
 
-    def scale_at_hand(self, namespace: str, ref: ScaleTargetRef) -> None:
-        """Know nothing."""
-
-    def pods_at_hand(self, namespace: str, selector: str) -> None:
-        """Know nothing."""
+        Unchecked says that those of its namespace cannot be listed.
+        """
+        listed = self._by_namespace[namespace]
+        if isinstance(listed, Failure):
+            return Unchecked(listed.message)
+        return listed.controller(namespace, ref)
 
     @cached_property
-    def _mirrors(self) -> list[AutoscalerMirror]:
-        mirrors: list[AutoscalerMirror] = []
-        every = [ALL] if len(self._namespaces) > 1 else []
-        for scope in [*every, *self._namespaces]:
-            mirrors.append(AutoscalerMirror(scope))
-            failure = self._list(mirrors[-1])
-            if failure is None and scope == ALL:
-                break
-            forbidden = failure is not None and failure.status == _FORBIDDEN
-            if failure is not None and not (forbidden and scope == ALL):
-                self._on_note(
-                    "it is not known whether a HorizontalPodAutoscaler controls a target too: "
-                    f"{failure.message}"
-                )
-                if not forbidden:
-                    break
-        return mirrors
+    def _by_namespace(self) -> Mapping[str, AutoscalerMirror | Failure]:
+        if len(self._namespaces) > 1:
+            listed = self._list(ALL)
+            if not (isinstance(listed, Failure) and listed.status == _FORBIDDEN):
+                return dict.fromkeys(self._namespaces, listed)
+        found: dict[str, AutoscalerMirror | Failure] = {}
+        for namespace in self._namespaces:
+            found[namespace] = listed = self._list(namespace)
+            if isinstance(listed, Failure) and listed.status != _FORBIDDEN:
+                return dict.fromkeys(self._namespaces, listed) | found
+        return found
 
-    def _list(self, mirror: AutoscalerMirror) -> Failure | None:
+    def _list(self, scope: str) -> AutoscalerMirror | Failure:
+        mirror = AutoscalerMirror(scope)
         listed = WatchRequests(self._api, mirror, Pace()).list_all(mirror.path(0.0))
-        return listed if isinstance(listed, Failure) else None
+        if not isinstance(listed, Failure):
+            return mirror
+        if scope != ALL or listed.status != _FORBIDDEN:
+            self._on_note(
+                "it is not known whether a HorizontalPodAutoscaler controls a target too: "
+                f"{listed.message}"
+            )
+        return listed
 
 
 def _read(obj: JsonObject) -> tuple[_Name, _Entry]:

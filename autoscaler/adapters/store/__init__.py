@@ -6,6 +6,7 @@ it goes on from memory, says so, and tries again.
 
 from autoscaler.adapters.store.clocks import Clocks, Resumption, Stamp
 from autoscaler.adapters.store.decisions import KeptDecision, KeptMetric, Unreadable, last_decisions
+from autoscaler.adapters.store.look import Saved, look
 from autoscaler.adapters.store.store import Patience, Store
 
 __all__ = [
@@ -14,8 +15,10 @@ __all__ = [
     "KeptMetric",
     "Patience",
     "Resumption",
+    "Saved",
     "Stamp",
     "Store",
     "Unreadable",
     "last_decisions",
+    "look",
 ]

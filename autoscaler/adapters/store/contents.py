@@ -3,11 +3,16 @@
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
-from autoscaler.adapters.store.clocks import Stamp
+from autoscaler.adapters.store.clocks import (
+    Resumption,
+    Stamp,
+    seconds_between,
+    seconds_to_move,
+)
 from autoscaler.adapters.store.decisions import Summary, from_json
 from autoscaler.core.history import (
     Condition,
@@ -46,6 +51,26 @@ class Contents:
     stamp: Stamp | None
     records: dict[str, Record] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
+
+
+def resume(saved: Stamp, records: Mapping[str, Record], now: Stamp) -> Resumption:
+    """Return what to go on with ``now`` of records that were saved."""
+    moved = seconds_to_move(saved, now)
+    return Resumption(
+        now,
+        {
+            target: shifted(record.history, moved) if moved else record.history
+            for target, record in records.items()
+        },
+        moved,
+        seconds_between(saved, now),
+        {
+            target: saved.wall - record.decided
+            for target, record in records.items()
+            if record.decided is not None
+        },
+        earlier=True,
+    )
 
 
 def read(connection: sqlite3.Connection) -> Contents:

@@ -34,7 +34,7 @@ _OLDEST_SQLITE = (3, 37)
 _MOST_BYTES = 4 * 2**30
 """Of a database; 10,000 targets with windows of an hour and a sync each second have 1 GB."""
 
-_UNREADABLE = (MalformedError, LookupError, TypeError, ValueError, RecursionError)
+UNREADABLE = (MalformedError, LookupError, TypeError, ValueError, RecursionError)
 """What a damaged file raises besides sqlite3.Error."""
 
 _NOTHING = Record(History())
@@ -113,10 +113,11 @@ def open_database(
     path = directory / DATABASE
     with ExitStack() as held:
         held.callback(os.close, lock(directory))
-        _refuse_newer(path)
+        if path.exists():
+            refuse_newer(path)
         try:
             connection, contents = _open(path)
-        except (*_UNREADABLE, sqlite3.Error) as error:
+        except (*UNREADABLE, sqlite3.Error) as error:
             if isinstance(error, sqlite3.Error) and not _is_damage(error):
                 raise
             aside = set_aside(path, now)
@@ -126,9 +127,8 @@ def open_database(
         return Database(path, connection, contents.numbers, held), contents
 
 
-def _refuse_newer(path: Path) -> None:
-    if not path.exists():
-        return
+def refuse_newer(path: Path) -> None:
+    """Raise UnusableError for a database of a newer version of this program."""
     try:
         with closing(read_only(path)) as connection:
             version = version_of(connection)
@@ -151,16 +151,19 @@ def _open(path: Path) -> tuple[sqlite3.Connection, Contents]:
         # A commit that was promised outlives a loss of power.
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES:d}")
-        _check(connection)
+        check(connection)
         migrate(connection)
-        return connection, _sound_contents(connection)
+        return connection, sound_contents(connection)
     except BaseException:
         connection.close()
         raise
 
 
-def _sound_contents(connection: sqlite3.Connection) -> Contents:
-    """Read a database, and check that it could have been written so."""
+def sound_contents(connection: sqlite3.Connection) -> Contents:
+    """Read a database, and check that it could have been written so.
+
+    Raises one of UNREADABLE or sqlite3.Error.
+    """
     stamp = stamp_of(connection)
     check_rows(connection, stamp)
     contents = read(connection)
@@ -179,7 +182,11 @@ def _is_damage(error: sqlite3.Error) -> bool:
     }
 
 
-def _check(connection: sqlite3.Connection) -> None:
+def check(connection: sqlite3.Connection) -> None:
+    """Look for damage, for other tables, and for a size that ours never have.
+
+    Raises MalformedError or sqlite3.Error.
+    """
     check_tables(connection)
     ((pages,),) = connection.execute("PRAGMA page_count")
     ((page,),) = connection.execute("PRAGMA page_size")

@@ -5,14 +5,8 @@ from contextlib import suppress
 from pathlib import Path
 from sqlite3 import Error as SqliteError
 
-from autoscaler.adapters.store.clocks import (
-    Clocks,
-    Resumption,
-    Stamp,
-    seconds_between,
-    seconds_to_move,
-)
-from autoscaler.adapters.store.contents import Record
+from autoscaler.adapters.store.clocks import Clocks, Resumption, Stamp
+from autoscaler.adapters.store.contents import Record, resume
 from autoscaler.adapters.store.database import Database, open_database
 from autoscaler.adapters.store.decisions import summary
 from autoscaler.adapters.store.inbox import Batch, Entry
@@ -64,17 +58,10 @@ class Keeper:
             return Resumption(now)
         self._wanted = {target: record for target, record in self._unsaved.items() if record}
         self._unsaved.clear()
-        overlooked = {
-            target: saved.wall - record.decided
-            for target, record in self._wanted.items()
-            if record.decided is not None
-        }
-        moved = seconds_to_move(saved, now)
-        if moved:
-            self._shift(moved)
-        histories = {target: record.history for target, record in self._wanted.items()}
-        absent = seconds_between(saved, now)
-        return Resumption(now, histories, moved, absent, overlooked, earlier=True)
+        resumption = resume(saved, self._wanted, now)
+        if resumption.moved:
+            self._shift(resumption.moved)
+        return resumption
 
     def keep(self, batch: Batch) -> bool:
         """Take in a batch and write it; return False in the pause after an error."""

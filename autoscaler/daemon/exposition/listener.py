@@ -4,7 +4,7 @@ import errno
 import socket
 import threading
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from http import HTTPStatus
 from http.client import HTTPException
@@ -118,7 +118,7 @@ class _Server(TCPServer):
     ) -> None:
         self.connections = connections
         self._answer = answer
-        self._on_fault = on_fault
+        self.on_fault = on_fault
         self._large_pages = threading.BoundedSemaphore(MOST_LARGE_PAGES)
         super().__init__(listening.getsockname(), _Handler, bind_and_activate=False)
         self.socket.close()
@@ -129,9 +129,10 @@ class _Server(TCPServer):
 
     def page(
         self, path: str, accept: str, sending: ExitStack, *, compress: bool
-    ) -> tuple[Page, list[bytes]]:
-        """Return the page of a path, and its whole body; a defect of it ends nothing else.
+    ) -> tuple[Page, Iterable[bytes]]:
+        """Return the page of a path, and its whole body unless that is streamed.
 
+        A defect of it ends nothing else.
         A large one is compressed while it is made, if the client takes it so.  It counts until the
         end of ``sending``, and is a 503 while there are too many of them.
         """
@@ -139,9 +140,10 @@ class _Server(TCPServer):
             page = self._answer(path, accept)
             if page.large and not self._has_room(sending):
                 page = _text(503, "too many clients are being sent this page")
-            body = _compressed(page.body) if compress and page.large else list(page.body)
+            body = _compressed(page.body) if compress and page.large else page.body
+            body = body if page.streamed else list(body)
         except Exception as error:  # noqa: BLE001 - as the docstring says
-            self._on_fault(error)
+            self.on_fault(error)
             page = _text(500, "a fault; the log has it")
             body = list(page.body)
         return page, body
@@ -254,22 +256,34 @@ class _Handler(BaseHTTPRequestHandler):
             page, body = self.server.page(path, accept, sending, compress=compress)
             self.send_response(page.status)
             self.send_header("Content-Type", page.content_type)
-            self.send_header("Content-Length", str(sum(map(len, body))))
+            if isinstance(body, list):
+                self.send_header("Content-Length", str(sum(map(len, body))))
             self.send_header("Cache-Control", "no-store")
             if compress and page.large:
                 self.send_header("Content-Encoding", "gzip")
             self.end_headers()
-            for part in body if with_body else ():
+            self._send(body if with_body else ())
+
+    def _send(self, body: Iterable[bytes]) -> None:
+        """Send a body; one that fails while it is made ends early, which its reader can tell."""
+        try:
+            for part in body:
                 self.wfile.write(part)
+        except OSError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a defect of one page ends nothing else
+            self.server.on_fault(error)
 
 
 def _text(status: int, sentence: str) -> Page:
     return Page(status, "text/plain; charset=utf-8", [f"{sentence}\n".encode()])
 
 
-def _compressed(parts: Iterable[bytes]) -> list[bytes]:
+def _compressed(parts: Iterable[bytes]) -> Iterator[bytes]:
     deflate = zlib.compressobj(_LEVEL, wbits=_GZIP)
-    return [*(deflate.compress(part) for part in parts), deflate.flush()]
+    for part in parts:
+        yield deflate.compress(part)
+    yield deflate.flush()
 
 
 def _reason(error: OSError | UnicodeError) -> str:

@@ -1,4 +1,4 @@
-"""The pages: /metrics, /livez, /readyz, /api/v1/targets, and one with links to them."""
+"""The pages: /metrics, /livez, /readyz, those below /api/v1, and one with links to them."""
 
 import json
 import threading
@@ -11,6 +11,7 @@ from autoscaler.daemon.exposition.page import Metrics
 from autoscaler.daemon.exposition.target_list import target_list
 from autoscaler.daemon.health import REQUIRED, Health
 
+TARGETS, HISTORIES = "/api/v1/targets", "/api/v1/histories"
 _TEXT, _JSON = "text/plain; charset=utf-8", "application/json"
 _LINKS = """<!doctype html>
 <meta charset="utf-8">
@@ -21,6 +22,8 @@ _LINKS = """<!doctype html>
 <li><a href="/livez">/livez</a> whether the syncs turn
 <li><a href="/readyz">/readyz</a> how each part is, as JSON
 <li><a href="/api/v1/targets">/api/v1/targets</a> how each target stands, as JSON
+<li><a href="/api/v1/histories">/api/v1/histories</a> what each target remembers, for
+<code>autoscaler plan</code>
 </ul>
 """
 
@@ -35,6 +38,8 @@ class Page:
     """Its parts, perhaps made only as they are taken."""
     large: bool = False
     """Whether it is worth to be compressed."""
+    streamed: bool = False
+    """Whether it is sent as it is made, without its length, so that the whole is never held."""
 
 
 class Site:
@@ -48,9 +53,15 @@ class Site:
             "/metrics": lambda accept: Page(200, *metrics.page(accept), large=True),
             "/livez": lambda _: self._livez(),
             "/readyz": lambda _: self._readyz(),
-            "/api/v1/targets": lambda _: Page(200, _JSON, self._targets(), large=True),
+            TARGETS: lambda _: Page(200, _JSON, self._targets(), large=True, streamed=True),
+            HISTORIES: lambda _: self._histories(),
         }
-        self._one_list_at_a_time = threading.Lock()
+        self._one_part_at_a_time = threading.Lock()
+        self._ask_for_histories: Callable[[], Iterator[bytes]] | None = None
+
+    def ask_for_histories(self, lines: Callable[[], Iterator[bytes]]) -> None:
+        """Ask there for the lines of the page of histories, which is a 503 before."""
+        self._ask_for_histories = lines
 
     def page(self, path: str, accept: str) -> Page:
         """Return the page of a path, without its query; ``accept`` is the Accept header."""
@@ -60,6 +71,13 @@ class Site:
     def _livez(self) -> Page:
         stalled = self._health.stalled()
         return _text(200, "ok") if stalled is None else _text(503, stalled)
+
+    def _histories(self) -> Page:
+        ask = self._ask_for_histories
+        if ask is None:
+            return _text(503, "the daemon starts, and has not read what it remembers yet")
+
+        return Page(200, "application/x-ndjson", ask(), large=True, streamed=True)
 
     def _readyz(self) -> Page:
         ready, components = self._health.ready, self._health.components()
@@ -80,8 +98,13 @@ class Site:
         return Page(200 if ready else 503, _JSON, [text.encode()])
 
     def _targets(self) -> Iterator[bytes]:
-        with self._one_list_at_a_time:  # it takes the processor while it is made
-            yield from target_list(self._metrics.states.known(), clock.wall())
+        parts = target_list(self._metrics.states.known(), clock.wall())
+        while True:
+            with self._one_part_at_a_time:  # so that several lists do not take all of the processor
+                part = next(parts, None)
+            if part is None:
+                return
+            yield part
 
 
 def _text(status: int, sentence: str) -> Page:

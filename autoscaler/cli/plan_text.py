@@ -1,0 +1,147 @@
+"""The text of `plan`: a paragraph for each target, and each common failure once.
+
+On a terminal it is wrapped between words; in a pipe each sentence is one line, for grep.
+"""
+
+import shutil
+import sys
+import textwrap
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from autoscaler.app import wording
+from autoscaler.app.ports import SyncResult
+from autoscaler.app.standing import verdict
+from autoscaler.core.decision import Calculation, MetricResult, Outcome
+from autoscaler.core.observation import LONGEST_SENTENCE, Gap, GapKind, Unavailable
+from autoscaler.core.printable import printable
+
+_NARROWEST = 40
+_INDENT = "  "
+
+Failures = Mapping[str, str]
+"""By its text, what stands for a failure that several targets have."""
+
+
+def print_text(text: str, indent: int = 2 * len(_INDENT)) -> None:
+    """Print lines, on a terminal wrapped between words.
+
+    What follows an indented line is indented by so many blanks.
+    """
+    if not sys.stdout.isatty():
+        print(text)
+        return
+    width = max(_NARROWEST, shutil.get_terminal_size().columns)
+    for line in text.split("\n"):
+        print("\n".join(_wrapped(line, width, indent)))
+
+
+def paragraphs(results: Sequence[SyncResult]) -> str:
+    """Tell each target's decision, but those together that one common failure has blocked."""
+    failures = _common(results)
+    blocked: dict[str, list[SyncResult]] = defaultdict(list)
+    others: list[SyncResult] = []
+    for result in results:
+        cause = _only_cause(result)
+        if cause in failures:
+            blocked[cause].append(result)
+        else:
+            others.append(result)
+    parts = [
+        "\n".join((f"{name}: {cause}", *_blocked(blocked[cause])))
+        for cause, name in failures.items()
+    ]
+    parts += ["\n".join(_paragraph(one, failures)) for one in others]
+    return "\n\n".join(parts)
+
+
+def _wrapped(line: str, width: int, indent: int) -> list[str]:
+    wrapper = textwrap.TextWrapper(
+        width,
+        subsequent_indent=" " * indent if line.startswith(" ") else _INDENT,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return wrapper.wrap(line) or [""]
+
+
+def _common(results: Sequence[SyncResult]) -> Failures:
+    """Name the failures of servers that more than one target has, in the order they come in.
+
+    Others, as of a query without series, may only sound the same.
+    """
+    counts: dict[str, int] = defaultdict(int)
+    for result in results:
+        for cause in _of_servers(result):
+            counts[cause] += 1
+    common = [cause for cause, count in counts.items() if count > 1]
+    return {cause: f"failure {number}" for number, cause in enumerate(common, 1)}
+
+
+def _of_servers(result: SyncResult) -> set[str]:
+    scale = result.decision.scale
+    found = (
+        {printable(scale.message, LONGEST_SENTENCE)} if isinstance(scale, Unavailable) else set()
+    )
+    for metric in result.decision.metrics:
+        if isinstance(metric.reading, Gap) and metric.reading.kind is GapKind.ERROR:
+            found.add(_cause(metric))
+    return found
+
+
+def _cause(metric: MetricResult) -> str:
+    """Return why a metric failed, without the metric's name; empty where it did not."""
+    if isinstance(metric.outcome, Calculation):
+        return ""
+    detail = metric.reading.detail if isinstance(metric.reading, Gap) else metric.outcome.message
+    return printable(detail, LONGEST_SENTENCE)
+
+
+def _only_cause(result: SyncResult) -> str:
+    """Return the one cause for which nothing at all could be decided; empty without one."""
+    causes = _of_servers(result) | {_cause(metric) for metric in result.decision.metrics}
+    blocked = result.decision.outcome is Outcome.BLOCKED and result.decision.held_until is None
+    return causes.pop() if blocked and len(causes) == 1 and not result.controller else ""
+
+
+def _blocked(results: Sequence[SyncResult]) -> Iterator[str]:
+    if results:
+        targets = wording.counted(len(results), "target")
+        yield f"{_INDENT}nothing can be decided for {targets}:"
+    for result in results:
+        current = result.decision.current
+        stays = "" if current is None else f", stays at {wording.counted(current, 'replica')}"
+        yield f"{_INDENT}{wording.target_key(result.target)}{stays}"
+
+
+def _paragraph(result: SyncResult, failures: Failures) -> Iterator[str]:
+    decision = result.decision
+    move = "" if decision.current is None else f"  {decision.current} -> {decision.desired}"
+    yield f"{wording.target_key(result.target)}{move}"
+    for line in _lines(result, failures):
+        yield _INDENT + printable(line, LONGEST_SENTENCE)
+
+
+def _lines(result: SyncResult, failures: Failures) -> Iterator[str]:
+    sentence = verdict(result)
+    yield _short(sentence, failures)
+    for metric in result.decision.metrics:
+        cause = _cause(metric)
+        if not cause or cause not in sentence:
+            yield _short(_metric(metric), failures)
+
+
+def _short(text: str, failures: Failures) -> str:
+    for cause, name in failures.items():
+        text = text.replace(cause, name)
+    return text
+
+
+def _metric(metric: MetricResult) -> str:
+    name = wording.metric_name(metric.metric)
+    outcome = metric.outcome
+    if not isinstance(outcome, Calculation):
+        return f"{name}: {outcome.reason}: {_cause(metric)}"
+    usage, of_request = wording.usage_and_target(metric), wording.of_request(metric)
+    made_of = "" if of_request is None else f" ({of_request} a pod on average)"
+    return f"{name}: {usage}{made_of} asks for {wording.counted(outcome.proposal, 'replica')}"

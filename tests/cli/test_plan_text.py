@@ -1,0 +1,154 @@
+"""The text of `plan`: what is printed is what was said, to the last character, and once."""
+
+import io
+import os
+import sys
+from dataclasses import replace
+
+import pytest
+
+from autoscaler.app.ports import SyncResult
+from autoscaler.cli.plan_text import paragraphs, print_text
+from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.core.series import QueryFailure
+from autoscaler.core.target import Query, Target
+from tests.app.world import T0, Memory, answer, external
+
+REFUSED = "Prometheus at http://127.0.0.1:9090 refused the connection"
+AWAY = "the API server https://127.0.0.1:6443 cannot be reached: connection refused"
+
+
+def planned(world: Memory, *targets: Target) -> list[SyncResult]:
+    """Sync targets once."""
+    with world.syncer() as syncer:
+        syncer.sync(targets, T0, 10.0)
+    return sorted(world.results, key=lambda result: result.target.key)
+
+
+def scales(*names: str) -> dict[str, Scale | Unavailable]:
+    """Return scales of two replicas."""
+    return {f"shop/{name}": Scale(2, 2, f"app={name}") for name in names}
+
+
+def two_metrics(name: str) -> Target:
+    """Return a target of the metrics of two queries, `queue` and `rest`."""
+    target = external("shop", name)
+    spec = replace(target.spec, metrics=target.spec.metrics * 2)
+    return Target("shop", spec, (Query("queue"), Query("rest")))
+
+
+@pytest.mark.parametrize("text", ["[/foo]", 'up{job=~"[a-z]+"}', "a:car:rate5m", "[red]x[/red]"])
+def test_the_text_takes_no_text_for_markup(text: str) -> None:
+    """Prometheus' own words hold brackets and colons; none of them is left out or drawn."""
+    world = Memory(answers={"queue": QueryFailure(text)}, scales=scales("a"))
+    assert text in paragraphs(planned(world, external("shop", "a")))
+
+
+def test_a_decision_is_a_line_of_counts_the_verdict_and_its_causes() -> None:
+    """What the metric asks for, and the limit that holds it."""
+    world = Memory(answers={"queue": answer(600.0)}, scales=scales("a"))
+    assert paragraphs(planned(world, external("shop", "a"))).split("\n") == [
+        "shop/Deployment/a  2 -> 4",
+        "  scaled 2 -> 4 replicas (external metric queue(nil) above target)",
+        "  queue: 300 against 30 per replica asks for 20",
+        "  ScaleUpLimit: 20 -> 4",
+    ]
+
+
+def test_a_failure_is_told_once_of_a_target() -> None:
+    """It is in the metric's line, and neither in the verdict nor in a line of an Event."""
+    world = Memory(answers={"queue": QueryFailure(REFUSED)}, scales=scales("a"))
+    assert paragraphs(planned(world, external("shop", "a"))).split("\n") == [
+        "shop/Deployment/a  2 -> 2",
+        "  stays at 2 replicas: nothing can be decided",
+        f"  queue: FailedGetExternalMetric: {REFUSED}",
+    ]
+
+
+def test_a_failure_of_many_targets_is_told_once_with_their_names() -> None:
+    """Those that it blocks are listed under it; one that another metric moves refers to it."""
+    world = Memory(
+        answers={"queue": QueryFailure(REFUSED), "rest": answer(90.0)}, scales=scales(*"abc")
+    )
+    targets = (external("shop", "a"), external("shop", "b"), two_metrics("c"))
+    assert paragraphs(planned(world, *targets)).split("\n") == [
+        f"failure 1: {REFUSED}",
+        "  nothing can be decided for 2 targets:",
+        "  shop/Deployment/a, stays at 2 replicas",
+        "  shop/Deployment/b, stays at 2 replicas",
+        "",
+        "shop/Deployment/c  2 -> 3",
+        "  scaled 2 -> 3 replicas (external metric queue(nil) above target)",
+        "  queue: FailedGetExternalMetric: failure 1",
+        "  queue: 45 against 30 per replica asks for 3",
+    ]
+
+
+def test_scales_that_cannot_be_read_are_told_once() -> None:
+    """No count is made up for them."""
+    world = Memory(
+        answers={"queue": answer(90.0)},
+        scales={"shop/a": Unavailable(AWAY), "shop/b": Unavailable(AWAY)},
+    )
+    assert paragraphs(planned(world, external("shop", "a"), external("shop", "b"))).split("\n") == [
+        f"failure 1: {AWAY}",
+        "  nothing can be decided for 2 targets:",
+        "  shop/Deployment/a",
+        "  shop/Deployment/b",
+    ]
+
+
+def test_what_only_sounds_the_same_is_told_of_each() -> None:
+    """Two queries without series are two mistakes."""
+    world = Memory(answers={"queue": answer(), "rest": answer()}, scales=scales("a", "b"))
+    text = paragraphs(planned(world, external("shop", "a"), external("shop", "b", promql="rest")))
+    assert "failure" not in text
+    assert text.count("the query returned no series") == 2
+
+
+def test_who_else_controls_a_target_is_in_its_verdict() -> None:
+    """Also where nothing would change."""
+    world = Memory(answers={"queue": answer(90.0)}, scales=scales("a"))
+    (result,) = planned(world, external("shop", "a"))
+    controlled = replace(result, controller='HorizontalPodAutoscaler "web"', write=None)
+    assert (
+        "  would scale 2 -> 3 replicas (external metric queue(nil) above target), but "
+        'HorizontalPodAutoscaler "web" controls it: the daemon leaves it alone\n'
+    ) in paragraphs([controlled])
+    still = replace(controlled, decision=replace(result.decision, rescale=False))
+    assert (
+        '  stays at 2 replicas; HorizontalPodAutoscaler "web" controls it: the daemon leaves it '
+        "alone\n"
+    ) in paragraphs([still])
+
+
+class Terminal(io.StringIO):
+    """A terminal that remembers what it shows."""
+
+    def isatty(self) -> bool:
+        """Be one."""
+        return True
+
+
+LONG = (
+    'queue{queue="orders"}: FailedGetExternalMetric: a-long-name-that-nobody-breaks ' + "so " * 40
+)
+
+
+def test_a_terminal_wraps_between_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At 60 columns no line is longer, none breaks a word, and what follows is indented."""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((60, 24)))
+    print_text(f"shop/Deployment/a  2 -> 3\n  {LONG}\n\nend")
+    lines = terminal.getvalue().split("\n")
+    assert (lines[0], lines[-3:]) == ("shop/Deployment/a  2 -> 3", ["", "end", ""])
+    assert max(map(len, lines)) <= 60
+    assert all(line.startswith("    ") for line in lines[2:-3])
+    assert " ".join(" ".join(lines[1:-3]).split()) == LONG.strip()
+
+
+def test_a_pipe_gets_each_sentence_as_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """So that grep finds what belongs together."""
+    print_text(f"  {LONG}")
+    assert capsys.readouterr().out == f"  {LONG}\n"
