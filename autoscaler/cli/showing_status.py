@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from autoscaler.adapters.daemon import Limits, PageError, read_page
+from autoscaler.adapters.daemon import Limits, NobodyListensError, PageError, read_page
 from autoscaler.cli.reported import Report, UnknownTargetError
 from autoscaler.cli.status_table import lines_for_programs, lines_for_terminal, summary
 from autoscaler.config import Address, ConfigError, load
@@ -20,6 +20,7 @@ from autoscaler.transport.parsing import TooMuch, parse
 _LIMITS = Limits(connect_seconds=5.0, most_bytes=64 << 20)
 """A page of 10,000 targets is 7 MB."""
 _MOST_MEMORY = 512 << 20
+_ELSEWHERE = "; name another address with --url, or the daemon's configuration with -c"
 
 
 class _AddressError(Exception):
@@ -38,7 +39,8 @@ def print_status(
         print(error, file=sys.stderr)
         return 2
     except PageError as error:
-        print(error, file=sys.stderr)
+        guessed = isinstance(error, NobodyListensError) and url is None and config is None
+        print(f"{error}{_ELSEWHERE if guessed else ''}", file=sys.stderr)
         return 1
     if as_json:
         print(json.dumps(_raw(document, report), indent=2))

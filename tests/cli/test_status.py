@@ -14,6 +14,7 @@ from autoscaler.adapters.daemon import Limits
 from autoscaler.cli import app, showing_status
 from autoscaler.cli.reported import Report
 from autoscaler.cli.status_table import age, lines_for_programs, lines_for_terminal, summary
+from autoscaler.config import Address
 from autoscaler.core.observation import Gap, GapKind, Reading, Scale, Unavailable
 from autoscaler.core.selectors import LabelSelector
 from autoscaler.daemon.exposition import Metrics, Site
@@ -293,13 +294,17 @@ def test_what_is_no_autoscaler_of_today_is_told_in_a_sentence(answer: bytes, sen
     assert err[:-1].isprintable()
 
 
-def test_nobody_listens() -> None:
+def test_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
     """That is the first thing to say."""
     with socket.create_server((HOST, 0)) as server:
         port = server.getsockname()[1]
     assert ran("--url", f"http://{HOST}:{port}/") == (
         *(1, ""),
         f"no daemon listens at http://{HOST}:{port}\n",
+    )
+    monkeypatch.setattr(showing_status, "LISTEN", Address(HOST, port))
+    assert ran()[2].endswith(
+        "; name another address with --url, or the daemon's configuration with -c\n"
     )
 
 
