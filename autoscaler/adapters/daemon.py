@@ -30,9 +30,13 @@ class NobodyListensError(PageError):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long a page may take, in seconds, and how large it may be, in bytes."""
+    """How long a page may take, in seconds, and how large it may be, in bytes.
+
+    ``silence_seconds`` is the longest wait for its next bytes.
+    """
 
     connect_seconds: float = 1.0
+    silence_seconds: float = 2.0
     seconds: float = 10.0
     most_bytes: int = 1 << 30
     most_bytes_of_a_line: int = 32 << 20
@@ -53,7 +57,7 @@ def read_page(url: str, path: str, take: Callable[[Iterable[bytes]], T], limits:
             "GET",
             url + path,
             headers={"Accept-Encoding": _ENCODING, "User-Agent": f"autoscaler/{__version__}"},
-            timeout=urllib3.Timeout(connect=limits.connect_seconds, read=limits.seconds),
+            timeout=urllib3.Timeout(connect=limits.connect_seconds, read=limits.silence_seconds),
             redirect=False,
             preload_content=False,
         ) as response:

@@ -240,9 +240,10 @@ def hold(stage: Stabilization, now: float) -> str:
         return f"nothing goes down{until}, since {what} at {returned}"
     if stage.held_by is None:
         return f"held at {stage.after}{until} ({stage.reason})"
-    by = "the count at the first sync" if stage.held_by.first else "the recommendation"
-    at = wording.soon(stage.held_by.time, now)
-    return f"held at {stage.after}{until} by {by} of {stage.held_by.replicas} at {at}"
+    count, at = stage.held_by.replicas, wording.soon(stage.held_by.time, now)
+    if stage.held_by.first:
+        return f"held at {stage.after}{until} by the count of {count} at the first sync, {at}"
+    return f"held at {stage.after}{until} by the recommendation of {count} at {at}"
 
 
 def restriction(stage: Limit, spec: HorizontalPodAutoscalerSpec, now: float) -> str:

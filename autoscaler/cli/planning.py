@@ -56,7 +56,7 @@ class Collector:
         """Need nothing: the results of the target say it."""
 
     def clock_set(self, seconds: float) -> None:
-        """Need nothing: a plan has no history."""
+        """Need nothing: a plan lasts a moment."""
 
     def synced(self, summary: SyncSummary) -> None:
         """Need no summary."""

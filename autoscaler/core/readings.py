@@ -104,7 +104,7 @@ def _labels(series: Series) -> str:
 def _external(metric: ExternalMetric, query: Query, answer: Answer, now: float) -> Reading:
     selected = answer.select(metric.metric.selector)
     if not selected:
-        of = f"none of the {len(answer.series)} series matches the selector"
+        of = "none of the series matches the selector"
         return _gap(GapKind.EMPTY, of if answer.series else "the query returned no series")
     values: list[int] = []
     missing: list[Series] = []
@@ -143,8 +143,7 @@ def _object(
     if not series:
         return _gap(
             GapKind.EMPTY,
-            f'none of the {len(answer.series)} series is labelled {label}="{name}" '
-            f"in namespace {namespace}",
+            f'none of the series is labelled {label}="{name}" in namespace {namespace}',
         )
     if len(series) > 1:
         return _gap(
@@ -189,7 +188,7 @@ class _PodReader:
             else:
                 dropped[pod.name] = sample
         if not samples and not dropped:
-            return self._nothing(len(pods))
+            return self._nothing()
         if not samples:
             return next(iter(dropped.values()))
         return PodSamples(samples, dropped, _warnings(self._answer))
@@ -261,12 +260,12 @@ class _PodReader:
             f"{_labels(series[1])} among them; aggregate the query by {by}",
         )
 
-    def _nothing(self, pods: int) -> Gap:
-        labels, series = self._query.labels, self._answer.series
-        if not series:
+    def _nothing(self) -> Gap:
+        labels = self._query.labels
+        if not self._answer.series:
             return _gap(GapKind.EMPTY, "the query returned no series")
         return _gap(
             GapKind.EMPTY,
-            f"none of the {len(series)} series is labelled "
-            f'{labels.namespace}="{self._namespace}" and {labels.pod}=<one of the {pods} pods>',
+            "none of the series is labelled "
+            f'{labels.namespace}="{self._namespace}" and {labels.pod}=<one of its pods>',
         )

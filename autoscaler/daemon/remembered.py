@@ -17,7 +17,7 @@ from autoscaler.daemon.memory import known_of
 
 __all__ = ["PageError", "Remembered", "remembered"]
 
-_NAMED = Limits(connect_seconds=5.0, seconds=30.0)
+_NAMED = Limits(connect_seconds=5.0, silence_seconds=10.0, seconds=30.0)
 _BESIDE = Limits()
 
 _NO_WAY_DOWN = (

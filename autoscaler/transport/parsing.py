@@ -18,10 +18,8 @@ _WIDE_ESCAPE, _WIDEST_ESCAPE = re.compile(rb"\\u(?!00)"), re.compile(rb"\\u[dD][
 class TooMuch(Exception):  # noqa: N818 - what the document is
     """The document would take more memory than it may."""
 
-    def __init__(self, memory: int, most: int) -> None:
-        super().__init__(
-            f"JSON that takes about {memory >> 20} MiB of memory, more than {most >> 20} MiB"
-        )
+    def __init__(self, most: int) -> None:
+        super().__init__(f"JSON that takes more than {most >> 20} MiB of memory")
 
 
 def memory_of(body: bytes) -> int:
@@ -56,9 +54,8 @@ def _escaped_width(body: bytes) -> int:
 
 def parse(body: bytes, most: int) -> object:
     """Parse a body; raises TooMuch, and ValueError or RecursionError for what is no JSON."""
-    if len(body) * _OF_A_BYTE > most:  # else there is nothing to count
-        memory = memory_of(body)
-        if memory > most:
-            raise TooMuch(memory, most)
+    # Of a short body there is nothing to count.
+    if len(body) * _OF_A_BYTE > most and memory_of(body) > most:
+        raise TooMuch(most)
     document: object = json.loads(body)
     return document

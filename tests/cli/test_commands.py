@@ -174,9 +174,9 @@ def test_plan_shows_what_run_would_do_and_writes_nothing(
     ran = autoscaler("plan", "-c", str(plan_file), environment=environment)
     assert ran.returncode == 1, ran.stderr
     assert f"{namespace}/Deployment/worker  2 -> 3" in ran.stdout
-    assert re.search(r"queue_messages: \S+ against 30 per replica asks for 3", ran.stdout)
+    assert re.search(r"queue_messages: \S+/30 per replica asks for 3 replicas", ran.stdout)
     assert "would scale 2 -> 3 replicas" in ran.stdout
-    assert "FailedGetScale" in ran.stdout
+    assert "the scale cannot be read: " in ran.stdout
     path = f"{workloads.collection('Deployment', namespace)}/worker"
     assert admin_api.get(path)["spec"]["replicas"] == 2
 
@@ -193,7 +193,7 @@ def test_plan_of_one_target_explains_its_decision(
         "would scale 2 -> 3 replicas",
         "minReplicas 1, maxReplicas 20",
         "External queue_messages, target 30 per replica",
-        "measured 90, 1 series",
+        "measured 45 per replica, 90 in total, 1 series",
         "proposes 3 = ceil(90 / 30 per replica)",
         "ScalingActive=True ValidMetricFound",
     ):
@@ -245,7 +245,7 @@ def test_plan_of_one_target_knows_its_neighbours(
     wait_until("a pod", lambda: admin_api.get(path, labelSelector="app=worker")["items"])
     ran = autoscaler("plan", "-c", str(plan_file), f"{namespace}/worker", environment=environment)
     assert ran.returncode == 1, ran.stdout + ran.stderr
-    assert "AmbiguousSelector" in ran.stdout
+    assert "pods of the selector 'app=worker' are also those of" in ran.stdout
 
 
 def test_plan_says_what_holds_a_scale_down(
@@ -264,7 +264,8 @@ def test_plan_says_what_holds_a_scale_down(
 
     text = wait_until("the empty queue is seen", explained)
     assert "stays at 2 replicas" in text
-    assert "ScaleDownStabilized: 2 was the count at the first sync" in text
+    assert "ScaleDownStabilized: held at 2 until " in text
+    assert "by the count of 2 at the first sync, " in text
 
 
 def test_a_file_for_a_pod_can_be_checked_outside_of_one(tmp_path: Path) -> None:

@@ -45,23 +45,22 @@ def test_the_text_takes_no_text_for_markup(text: str) -> None:
 
 
 def test_a_decision_is_a_line_of_counts_the_verdict_and_its_causes() -> None:
-    """What the metric asks for, and the limit that holds it."""
+    """What was done and why, what restricts it, and each metric's value, target and proposal."""
     world = Memory(answers={"queue": answer(600.0)}, scales=scales("a"))
     assert paragraphs(planned(world, external("shop", "a"))).split("\n") == [
         "shop/Deployment/a  2 -> 4",
-        "  scaled 2 -> 4 replicas (external metric queue(nil) above target)",
-        "  queue: 300 against 30 per replica asks for 20",
-        "  ScaleUpLimit: 20 -> 4",
+        "  scaled 2 -> 4 replicas: queue above target: 300/30 per replica; the metrics ask for 20; "
+        "the HPA's limit without behavior, at most twice the replicas or 4 at once, permits 4 now",
+        "  queue: 300/30 per replica asks for 20 replicas",
     ]
 
 
 def test_a_failure_is_told_once_of_a_target() -> None:
-    """It is in the metric's line, and neither in the verdict nor in a line of an Event."""
+    """It is in the verdict, and neither in the metric's line nor in one of an Event."""
     world = Memory(answers={"queue": QueryFailure(REFUSED)}, scales=scales("a"))
     assert paragraphs(planned(world, external("shop", "a"))).split("\n") == [
         "shop/Deployment/a  2 -> 2",
-        "  stays at 2 replicas: nothing can be decided",
-        f"  queue: FailedGetExternalMetric: {REFUSED}",
+        f"  stays at 2 replicas: nothing can be decided: queue: {REFUSED}",
     ]
 
 
@@ -78,9 +77,9 @@ def test_a_failure_of_many_targets_is_told_once_with_their_names() -> None:
         "  shop/Deployment/b, stays at 2 replicas",
         "",
         "shop/Deployment/c  2 -> 3",
-        "  scaled 2 -> 3 replicas (external metric queue(nil) above target)",
-        "  queue: FailedGetExternalMetric: failure 1",
-        "  queue: 45 against 30 per replica asks for 3",
+        "  scaled 2 -> 3 replicas: queue above target: 45/30 per replica; not all metrics could be "
+        "used: queue: failure 1",
+        "  queue: 45/30 per replica asks for 3 replicas",
     ]
 
 
@@ -112,7 +111,7 @@ def test_who_else_controls_a_target_is_in_its_verdict() -> None:
     (result,) = planned(world, external("shop", "a"))
     controlled = replace(result, controller='HorizontalPodAutoscaler "web"', write=None)
     assert (
-        "  would scale 2 -> 3 replicas (external metric queue(nil) above target), but "
+        "  would scale 2 -> 3 replicas: queue above target: 45/30 per replica, but "
         'HorizontalPodAutoscaler "web" controls it: the daemon leaves it alone\n'
     ) in paragraphs([controlled])
     still = replace(controlled, decision=replace(result.decision, rescale=False))
@@ -146,6 +145,8 @@ def test_a_terminal_wraps_between_words(monkeypatch: pytest.MonkeyPatch) -> None
     assert max(map(len, lines)) <= 60
     assert all(line.startswith("    ") for line in lines[2:-3])
     assert " ".join(" ".join(lines[1:-3]).split()) == LONG.strip()
+    print_text("word " + "x" * 61)
+    assert terminal.getvalue().endswith("end\nword\n  " + "x" * 61 + "\n")
 
 
 def test_a_pipe_gets_each_sentence_as_one_line(capsys: pytest.CaptureFixture[str]) -> None:

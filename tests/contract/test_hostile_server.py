@@ -304,10 +304,8 @@ def test_junk_is_not_parsed(hostile: Connect) -> None:
     """Three megabytes of empty lists would take fifty times as much."""
     server, api = hostile(answer(b"[" + b"[]," * MIB + b"[]]"))
     failure = _get(api)
-    assert re.fullmatch(
-        f"the API server {server.url} sent JSON that takes about 1.. MiB of memory, "
-        "more than 128 MiB",
-        failure.message,
+    assert failure.message == (
+        f"the API server {server.url} sent JSON that takes more than 128 MiB of memory"
     )
 
 

@@ -63,8 +63,7 @@ def test_what_takes_too_much_is_refused_before_it_is_parsed() -> None:
             message = failed(reader.query("x", clock.monotonic() + 10))
         assert len(server.received) == 1
     assert message == (
-        "Prometheus sent an answer that takes about 15 MiB of memory, more than 1 MiB:"
-        " the query should aggregate"
+        "Prometheus sent an answer that takes more than 1 MiB of memory: the query should aggregate"
     )
 
 
@@ -80,7 +79,7 @@ def test_answers_that_are_kept_leave_less_room() -> None:
             del first
             answered(reader.query("large", clock.monotonic() + 20))
     because = "because of other large answers: queries should aggregate"
-    assert message == f"there was no memory in time for an answer that takes about 8 MiB, {because}"
+    assert message == f"there was no memory in time for an answer to be parsed, {because}"
 
 
 def test_large_answers_are_received_a_few_at_a_time() -> None:

@@ -243,7 +243,7 @@ class Api:
             return failures.too_large(self.server, str(error))
         except (ValueError, RecursionError):
             kind = answer.headers.get("Content-Type", "no Content-Type")
-            what = f"something that is not JSON ({kind}, {len(answer.payload)} bytes)"
+            what = f"something that is not JSON ({kind})"
             return self._fit(failures.malformed(self.server, what))
         if not isinstance(document, dict):
             return failures.malformed(self.server, "JSON that is not an object")

@@ -102,8 +102,8 @@ def _words(body: _Status, answer: Received) -> str:
     kind = printable(kind, _LONGEST_EXCERPT)
     if kind == "text/plain" and payload.strip():
         return printable(payload.decode(errors="replace"), _LONGEST_EXCERPT)
-    size = answer.unread or f"{len(payload)} bytes"
-    return f"no Status in it ({kind}, {size}); is there a proxy in between?"
+    unread = f", {answer.unread}" if answer.unread else ""
+    return f"no Status in it ({kind}{unread}); is there a proxy in between?"
 
 
 def _status_of(payload: bytes) -> _Status:

@@ -50,13 +50,12 @@ class AnswerMemory:
 
     def to_parse(self, memory: int, until: float) -> Room:
         """Take what a document takes with all that is made of it; raises QueryError as above."""
-        text = f"an answer that takes about {max(1, memory // MIB)} MiB"
         if memory > self._parsed.most:
             raise QueryError(
-                f"Prometheus sent {text} of memory, more than {self._parsed.most // MIB} MiB:"
-                " the query should aggregate"
+                "Prometheus sent an answer that takes more than "
+                f"{self._parsed.most // MIB} MiB of memory: the query should aggregate"
             )
-        return self._parsed.reserve(memory, until) or _no_room(text)
+        return self._parsed.reserve(memory, until) or _no_room("an answer to be parsed")
 
 
 def _no_room(what: str) -> Room:
