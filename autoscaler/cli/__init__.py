@@ -164,13 +164,17 @@ def status(
     targets: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[TARGET]...", help="NAMESPACE/NAME or NAMESPACE/KIND/NAME; default all."
+            metavar="TARGET",
+            help="NAMESPACE/NAME or NAMESPACE/KIND/NAME, default all.",
+            autocompletion=completing.targets,
+            show_default=False,
         ),
     ] = None,
     url: Annotated[
         str | None,
         typer.Option(
             metavar="URL",
+            callback=_daemon_url,
             help="Where the daemon listens; default the `listen` of --config, else "
             "http://127.0.0.1:9191.",
         ),
@@ -190,7 +194,7 @@ def status(
     Exit codes: 0 shown, 1 no daemon that answers, 2 bad arguments or
     configuration.
     """
-    from autoscaler.cli.status import print_status
+    from autoscaler.cli.showing_status import print_status
 
     sys.exit(
         print_status(targets or [], url=url, config=config, as_json=output is OutputFormat.JSON)

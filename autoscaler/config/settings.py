@@ -54,6 +54,9 @@ class KubernetesSettings:
     """Over all targets; a burst may be ten times as many."""
 
 
+_ALL_ADDRESSES = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - not listened on
+
+
 @dataclass(frozen=True, slots=True)
 class Address:
     """Where to listen; an empty host means all addresses, port 0 any free port."""
@@ -65,6 +68,12 @@ class Address:
         """Write it as the configuration does."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """Where this machine reaches whoever listens there."""
+        host = _ALL_ADDRESSES.get(self.host, self.host)
+        return f"http://{Address(host, self.port)}"
 
 
 @dataclass(frozen=True, slots=True)

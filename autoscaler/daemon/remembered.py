@@ -8,7 +8,7 @@ from autoscaler.adapters.daemon import Limits, NobodyListensError, PageError, re
 from autoscaler.adapters.store import Unreadable, look
 from autoscaler.app import history_lines
 from autoscaler.app.history_lines import FormatError
-from autoscaler.config import Address, Config
+from autoscaler.config import Config
 from autoscaler.core.history import History
 from autoscaler.core.rfc3339 import instant
 from autoscaler.core.target import Target
@@ -19,8 +19,6 @@ __all__ = ["PageError", "Remembered", "remembered"]
 
 _NAMED = Limits(connect_seconds=5.0, silence_seconds=10.0, seconds=30.0)
 _BESIDE = Limits()
-
-_ALL_ADDRESSES = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - not listened on
 
 _NO_WAY_DOWN = (
     "goes down before its stabilization window has passed and the ranges of its queries are whole"
@@ -67,7 +65,7 @@ def remembered(config: Config, url: str | None) -> Remembered:
     odd: list[str] = []
     """The reasons that are worth a word also where there is state on the disk."""
     if config.listen is not None and config.listen.port:
-        beside = _url(config.listen)
+        beside = config.listen.url
         try:
             found = _of_daemon(beside, config.targets, _BESIDE)
             if found.histories:
@@ -108,8 +106,3 @@ def _of_state(config: Config, reasons: tuple[str, ...], odd: tuple[str, ...]) ->
         return Remembered(reasons=(*reasons, f"{found.path} knows none of the targets"))
     after = f" when it was last saved, at {instant(found.time)}"
     return Remembered(histories, f"{found.path} held", after, odd)
-
-
-def _url(address: Address) -> str:
-    host = _ALL_ADDRESSES.get(address.host, address.host)
-    return f"http://{Address(host, address.port)}"

@@ -64,8 +64,13 @@ class RunningDaemon:
 
     def page(self, path: str) -> str:
         """Get a page of the daemon."""
-        address = self.events("listening")[0]["address"]
-        return requests.get(f"http://{address}{path}", timeout=10).text
+        return requests.get(f"http://{self.address}{path}", timeout=10).text
+
+    @property
+    def address(self) -> str:
+        """Where the daemon listens."""
+        address: str = self.events("listening")[0]["address"]
+        return address
 
     def metric(self, name: str, **labels: str) -> float:
         """Return the value of one series of the metrics page; 0 where there is none."""

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
+from autoscaler.cli import app
 from tests.contract.scripted import Answer, ScriptedServer
 from tests.controlplane.waiting import wait_until
 from tests.endtoend.daemon import write_config
@@ -43,6 +45,10 @@ def test_a_changed_file_is_taken_up_by_itself(
         assert daemon.wait_for("target_removed")["target"] == b
         daemon.wait_for("reloaded", 2)
         assert b not in daemon.page("/metrics")
+        status = CliRunner().invoke(app, ["status", "--url", f"http://{daemon.address}"])
+        _, *rows, summed_up = status.stdout.splitlines()
+        assert [row.partition("\t")[0] for row in rows] == [a]
+        assert summed_up.startswith("1 target: 1 ")
 
 
 def test_a_broken_file_leaves_the_last_good_one_in_force(

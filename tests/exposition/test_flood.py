@@ -42,7 +42,7 @@ def test_large_heads_take_no_memory() -> None:
 
 
 def test_pages_that_nobody_reads_take_little_memory() -> None:
-    """However many clients ask for a page of 9 MiB and do not read it, three of it are held."""
+    """However many clients ask for a page of 10 MiB and do not read it, three of it are held."""
     with served(5_000) as process, ExitStack() as stack:
         before = process.peak()
         clients = [

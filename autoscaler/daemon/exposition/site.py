@@ -11,7 +11,7 @@ from autoscaler.daemon.exposition.page import Metrics
 from autoscaler.daemon.exposition.target_list import target_list
 from autoscaler.daemon.health import REQUIRED, Health
 
-HISTORIES = "/api/v1/histories"
+TARGETS, HISTORIES = "/api/v1/targets", "/api/v1/histories"
 _TEXT, _JSON = "text/plain; charset=utf-8", "application/json"
 _LINKS = """<!doctype html>
 <meta charset="utf-8">
@@ -53,10 +53,10 @@ class Site:
             "/metrics": lambda accept: Page(200, *metrics.page(accept), large=True),
             "/livez": lambda _: self._livez(),
             "/readyz": lambda _: self._readyz(),
-            "/api/v1/targets": lambda _: Page(200, _JSON, self._targets(), large=True),
+            TARGETS: lambda _: Page(200, _JSON, self._targets(), large=True, streamed=True),
             HISTORIES: lambda _: self._histories(),
         }
-        self._one_list_at_a_time = threading.Lock()
+        self._one_part_at_a_time = threading.Lock()
         self._ask_for_histories: Callable[[], Iterator[bytes]] | None = None
 
     def ask_for_histories(self, lines: Callable[[], Iterator[bytes]]) -> None:
@@ -98,8 +98,13 @@ class Site:
         return Page(200 if ready else 503, _JSON, [text.encode()])
 
     def _targets(self) -> Iterator[bytes]:
-        with self._one_list_at_a_time:  # it takes the processor while it is made
-            yield from target_list(self._metrics.states.known(), clock.wall())
+        parts = target_list(self._metrics.states.known(), clock.wall())
+        while True:
+            with self._one_part_at_a_time:  # so that several lists do not take all of the processor
+                part = next(parts, None)
+            if part is None:
+                return
+            yield part
 
 
 def _text(status: int, sentence: str) -> Page:

@@ -5,19 +5,22 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
-from autoscaler.cli.asking import AskError, ask
+from autoscaler.adapters.daemon import Limits, NobodyListensError, PageError, read_page
 from autoscaler.cli.reported import Report, UnknownTargetError
 from autoscaler.cli.status_table import lines_for_programs, lines_for_terminal, summary
-from autoscaler.config import ConfigError, load
+from autoscaler.config import Address, ConfigError, load
 from autoscaler.config.pod_namespace import ANYWHERE, pod_namespace
-from autoscaler.config.settings import LISTEN, Address
+from autoscaler.config.settings import LISTEN
+from autoscaler.daemon.exposition.site import TARGETS
+from autoscaler.transport.parsing import TooMuch, parse
 
-_PATH = "/api/v1/targets"
-_OF_ALL_ADDRESSES = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - replaced
+_LIMITS = Limits(connect_seconds=5.0, most_bytes=64 << 20)
+"""A page of 10,000 targets is 7 MB."""
+_MOST_MEMORY = 512 << 20
+_ELSEWHERE = "; name another address with --url, or the daemon's configuration with -c"
 
 
 class _AddressError(Exception):
@@ -29,14 +32,15 @@ def print_status(
 ) -> int:
     """Print how the named targets stand, or all; return the exit code."""
     try:
-        address = _of_listener(config) if url is None else _checked(url)
-        document = ask(address, _PATH)
+        address = url or _of_listener(config)
+        document = _document(address)
         report = _report(document, address).chosen(names)
     except (ConfigError, _AddressError, UnknownTargetError) as error:
         print(error, file=sys.stderr)
         return 2
-    except AskError as error:
-        print(error, file=sys.stderr)
+    except PageError as error:
+        guessed = isinstance(error, NobodyListensError) and url is None and config is None
+        print(f"{error}{_ELSEWHERE if guessed else ''}", file=sys.stderr)
         return 1
     if as_json:
         print(json.dumps(_raw(document, report), indent=2))
@@ -69,43 +73,24 @@ def _of_listener(config: Path | None) -> str:
             f"the daemon of {config} listens on any free port (`listen` is {listen}): "
             "give the one that its log names with --url"
         )
-    host = _OF_ALL_ADDRESSES.get(listen.host, listen.host)
-    return f"http://{Address(host, listen.port)}"
+    return listen.url
 
 
-def _checked(url: str) -> str:
-    """Return an address that can be asked; what has no scheme is taken for http."""
-    whole = (url if "://" in url else f"http://{url}").rstrip("/")
-    if not _is_address(whole):
-        # It is not repeated: it may hold a password.
-        raise _AddressError(
-            "--url must be an address such as http://127.0.0.1:9191, without credentials, ? and #"
-        )
-    return whole
-
-
-def _is_address(url: str) -> bool:
+def _document(address: str) -> object:
+    body = read_page(address, TARGETS, b"\n".join, _LIMITS)
     try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        return False
-    return (
-        parts.scheme in {"http", "https"}
-        and bool(host)
-        and port != 0
-        and parts.username is None
-        and not (parts.query or parts.fragment)
-        and url.isprintable()
-        and " " not in url
-    )
+        return parse(body, _MOST_MEMORY)
+    except (ValueError, RecursionError):
+        raise PageError(f"what answers at {address} is no autoscaler: it sent no JSON") from None
+    except TooMuch as error:
+        raise PageError(f"the daemon at {address} sent {error}") from None
 
 
 def _report(document: object, address: str) -> Report:
     try:
         return Report.model_validate(document)
     except ValidationError:
-        raise AskError(
+        raise PageError(
             f"what answers at {address} is no autoscaler, or one of a version that this program "
             "does not understand"
         ) from None
