@@ -15,12 +15,12 @@ from autoscaler.config.inclusion import included, patterns_of
 from autoscaler.config.locating import located, one_per_place, problems_of
 from autoscaler.config.pod_namespace import pod_namespace
 from autoscaler.config.problems import (
-    MOST_PROBLEMS,
+    MOST_LOOKED_AT,
     ConfigError,
     Finding,
     Location,
     Problem,
-    more_than_the_most,
+    chosen,
 )
 from autoscaler.config.sentences import findings_of
 from autoscaler.config.service_rules import service_findings
@@ -36,7 +36,7 @@ _KEYS = {field.alias or name for name, field in DocumentModel.model_fields.items
 
 
 class _Found:
-    """Gathers findings, as many as are told; no more are looked for then."""
+    """Gathers findings, as many as are looked for."""
 
     def __init__(self, before: int) -> None:
         self.all: list[tuple[Source, Finding]] = []
@@ -44,7 +44,7 @@ class _Found:
 
     @property
     def full(self) -> bool:
-        """Whether there are more than are told."""
+        """Whether no more are looked for."""
         return self._room <= 0
 
     def add(self, findings: Iterable[tuple[Source, Finding]]) -> None:
@@ -57,7 +57,7 @@ class _Found:
 
     @property
     def _room(self) -> int:
-        return MOST_PROBLEMS + 1 - self._before - len(self.all)
+        return MOST_LOOKED_AT - self._before - len(self.all)
 
 
 @contextmanager
@@ -85,7 +85,7 @@ def load(path: Path, namespace: Callable[[], str | None] = pod_namespace) -> Con
     reading = Reading(_KEYS)
     main = reading.source(path, "a configuration has at least `prometheus` and `targets`")
     if main is None:
-        raise ConfigError(_told(reading.problems, path, reading.full), Sources(reading.digests))
+        raise ConfigError(chosen(reading.problems, str(path), more=reading.full), Sources(reading.digests))
     patterns = patterns_of(main.value, path.parent)
     inclusion = included(patterns.values(), path)
     files = list(inclusion.files)
@@ -116,7 +116,7 @@ def load(path: Path, namespace: Callable[[], str | None] = pod_namespace) -> Con
     parts = [model for model in models if model is not None]
     if document is None or found.all or reading.problems:
         problems = _in_order([path, *files], reading.problems, found.all)
-        raise ConfigError(_told(problems, path, found.full or reading.full), sources)
+        raise ConfigError(chosen(problems, str(path), more=found.full or reading.full), sources)
     return config_of(document, parts, path, sources, own_namespace)
 
 
@@ -189,11 +189,6 @@ def _valid(
             source, (one._replace(location=(*location, *one.location)) for one in findings)
         )
     return None
-
-
-def _told(problems: list[Problem], main: Path, more: bool) -> list[Problem]:  # noqa: FBT001 - a fact
-    """Return as many problems as are told, and a last one that says where there are more."""
-    return [*problems[:MOST_PROBLEMS], *([more_than_the_most(str(main))] if more else [])]
 
 
 def _in_order(

@@ -9,8 +9,8 @@ from pathlib import Path
 import yaml
 
 from autoscaler.config.document import Place, Tally, TooMuchError, Value, place_of, read
-from autoscaler.config.problems import MOST_PROBLEMS, Location, Problem, path_of
-from autoscaler.file_contents import TooLargeError, read_bytes
+from autoscaler.config.problems import MOST_LOOKED_AT, Location, Problem, path_of
+from autoscaler.file_contents import NoFileError, TooLargeError, read_bytes
 
 MOST_OF_A_FILE = 32 * 2**20
 """Bytes of one file of a configuration; 20,000 large targets have 20 million."""
@@ -40,7 +40,7 @@ class Source:
 
 
 class _EnoughError(Exception):
-    """There are as many problems as are told."""
+    """There are as many problems as are looked for."""
 
 
 class _Faults:
@@ -87,8 +87,8 @@ class Reading:
 
     @property
     def full(self) -> bool:
-        """Whether there are as many problems as are told; no more are looked for then."""
-        return len(self.problems) >= MOST_PROBLEMS
+        """Whether there are as many problems as are looked for; no more are looked for then."""
+        return len(self.problems) >= MOST_LOOKED_AT
 
     def source(self, path: Path, of_what: str) -> Source | None:
         """Read and parse a file; ``of_what`` says what it should hold, for one that does not."""
@@ -96,7 +96,7 @@ class Reading:
         if text is None or self.full:
             return None
         file = str(path)
-        faults = _Faults(file, MOST_PROBLEMS - len(self.problems))
+        faults = _Faults(file, MOST_LOOKED_AT - len(self.problems))
         try:
             value = read(text, faults, tally=self._tally)
         except yaml.YAMLError as error:
