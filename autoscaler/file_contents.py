@@ -43,7 +43,7 @@ def read_bytes(path: Path, most: int) -> bytes:
     """
     refuse_other_than_file(path, path.stat().st_mode)
     data = bytearray()
-    with open(path, "rb", opener=_without_waiting) as file:  # noqa: PTH123 - Path.open has no opener
+    with open(path, "rb", opener=_without_waiting) as file:
         # Another one may have come in its place.
         refuse_other_than_file(path, os.fstat(file.fileno()).st_mode)
         while piece := file.read(_PIECE):

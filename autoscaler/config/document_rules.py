@@ -31,6 +31,7 @@ def document_findings(document: object, folder: Path) -> Iterator[Finding]:
             ("targets",),
             "is missing: the workloads to scale; or `include` the files that hold them",
             show_value=False,
+            missing=(("targets",), ("include",)),
         )
 
 

@@ -85,7 +85,8 @@ def load(path: Path, namespace: Callable[[], str | None] = pod_namespace) -> Con
     reading = Reading(_KEYS)
     main = reading.source(path, "a configuration has at least `prometheus` and `targets`")
     if main is None:
-        raise ConfigError(chosen(reading.problems, str(path), more=reading.full), Sources(reading.digests))
+        problems = chosen(reading.problems, str(path), more=reading.full)
+        raise ConfigError(problems, Sources(reading.digests))
     patterns = patterns_of(main.value, path.parent)
     inclusion = included(patterns.values(), path)
     files = list(inclusion.files)

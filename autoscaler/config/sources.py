@@ -10,7 +10,7 @@ import yaml
 
 from autoscaler.config.document import Place, Tally, TooMuchError, Value, place_of, read
 from autoscaler.config.problems import MOST_LOOKED_AT, Location, Problem, path_of
-from autoscaler.file_contents import NoFileError, TooLargeError, read_bytes
+from autoscaler.file_contents import TooLargeError, read_bytes
 
 MOST_OF_A_FILE = 32 * 2**20
 """Bytes of one file of a configuration; 20,000 large targets have 20 million."""

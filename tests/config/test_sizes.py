@@ -9,7 +9,7 @@ import pytest
 from autoscaler.config import ConfigError, load, sources
 from autoscaler.config.document import DEEPEST, MOST_ALIASED, MOST_VALUES
 from autoscaler.config.problems import MOST_LOOKED_AT, MOST_PROBLEMS
-from tests.config.documents import EXTERNAL, PROMETHEUS, QUERIES, loaded, refused
+from tests.config.documents import EXTERNAL, PROMETHEUS, QUERIES, REF, loaded, refused
 
 BASE = textwrap.dedent("""\
     - &base
@@ -145,7 +145,7 @@ def test_very_many_mistakes(tmp_path: Path, text: str, count: str) -> None:
 
 def test_no_kind_of_mistake_hides_another(tmp_path: Path) -> None:
     """One in every target and one in every query leave room for a single other one at the end."""
-    row = "- {namespace: n%d, maxReplicas: 0, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: a}}\n"
+    row = f"- {{namespace: n%d, maxReplicas: 0, {REF.strip()}}}\n"
     queries = "".join(f"  q{one}: 5\n" for one in range(150))
     rows = "".join(row % one for one in range(5000))
     text = f"{PROMETHEUS}queries:\n{queries}targets:\n{rows}syncPeriod: 15\n"
@@ -156,7 +156,8 @@ def test_no_kind_of_mistake_hides_another(tmp_path: Path) -> None:
         ("queries.*", "must be"),
         ("targets[].maxReplicas", "must be"),
     }
-    assert [one.line or 0 for one in problems[:-1]] == sorted(one.line or 0 for one in problems[:-1])
+    lines = [problem.line or 0 for problem in problems[:-1]]
+    assert lines == sorted(lines)
     assert "100 of 5,151 mistakes" in problems[-1].message
 
 
