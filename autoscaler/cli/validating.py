@@ -5,9 +5,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from autoscaler.adapters.cluster import ConnectError, find_api_server
-from autoscaler.config import Config, ConfigError, KubernetesSettings, load
+from autoscaler.config import Config, ConfigError, KubernetesSettings, Problem, load
 from autoscaler.config.pod_namespace import ANYWHERE, pod_namespace
 from autoscaler.config.security import warnings_of, warnings_of_access
+from autoscaler.config.sources import MOST_OF_A_FILE
+
+_STANDARD_INPUT = Path("-")
+_SHOWN = Path("standard input")
+"""How messages name it; what it includes is relative to the working directory."""
 
 
 def validate_files(files: Sequence[Path]) -> int:
@@ -15,19 +20,38 @@ def validate_files(files: Sequence[Path]) -> int:
     invalid = False
     for file in files:
         try:
-            config = load(file, _namespace)
+            config = _loaded(file)
         except ConfigError as error:
             invalid = True
-            print(error, file=sys.stderr)
+            _print_refusal(error)
         else:
-            print(f"{file}: valid, {_counted(config)}")
+            print(f"{config.path}: valid, {_counted(config)}")
             for warning in (
                 *_election_warnings(config),
                 *warnings_of(config),
                 *_access_warnings(config.kubernetes),
             ):
-                print(f"{file}: warning: {warning}", file=sys.stderr)
+                print(f"{config.path}: warning: {warning}", file=sys.stderr)
     return 2 if invalid else 0
+
+
+def _loaded(file: Path) -> Config:
+    if file != _STANDARD_INPUT:
+        return load(file, _namespace)
+    if sys.stdin is None:
+        raise ConfigError([Problem(str(_SHOWN), None, "", None, "it is closed")])
+    if sys.stdin.isatty():
+        print("reading standard input; Ctrl-D ends it", file=sys.stderr)
+    # One byte more than a file may have, so that it is refused like one.
+    return load(_SHOWN, _namespace, sys.stdin.buffer.read(MOST_OF_A_FILE + 1))
+
+
+def _print_refusal(error: ConfigError) -> None:
+    """Print the mistakes, and what to paste instead of some of them."""
+    for problem in error.problems:
+        print(problem, file=sys.stderr, flush=True)
+        if problem.ready:
+            print(problem.ready, flush=True)
 
 
 def _namespace() -> str | None:
@@ -55,6 +79,7 @@ def _access_warnings(settings: KubernetesSettings) -> list[str]:
 
 
 def _counted(config: Config) -> str:
-    targets, files = len(config.targets), len(config.sources.digests)
+    targets = len(config.targets)
     counted = f"{targets} {'target' if targets == 1 else 'targets'}"
+    files = len(config.sources.digests) + (config.path == _SHOWN)
     return counted if files == 1 else f"{counted} in {files} files"

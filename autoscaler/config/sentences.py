@@ -54,11 +54,14 @@ def suggestion(word: str, known: Iterable[str], limit: int = 20) -> str:
     return f"{meant}known are {', '.join(names[:limit])}{more}"
 
 
-def closest(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word that another one was probably meant for."""
+def closest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """Return the known word that another one was probably meant for.
+
+    ``cutoff`` is how alike they have to be, from 0 to 1 (of `difflib`).
+    """
     folded = _folded(word)
     by_fold = {_folded(name): name for name in known}
-    close = difflib.get_close_matches(folded, _nearest(folded, by_fold), n=1, cutoff=0.6)
+    close = difflib.get_close_matches(folded, _nearest(folded, by_fold), n=1, cutoff=cutoff)
     return by_fold[close[0]] if close else None
 
 
