@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from autoscaler.adapters.cluster import ConnectError, find_api_server
+from autoscaler.cli.asking import ask_every_query
 from autoscaler.config import Config, ConfigError, KubernetesSettings, Problem, load
 from autoscaler.config.pod_namespace import ANYWHERE, pod_namespace
 from autoscaler.config.security import warnings_of, warnings_of_access
@@ -15,35 +16,39 @@ _SHOWN = Path("standard input")
 """How messages name it; what it includes is relative to the working directory."""
 
 
-def validate_files(files: Sequence[Path]) -> int:
-    """Check every file, print all that is wrong or unwise, and return the exit code."""
-    invalid = False
-    for file in files:
-        try:
-            config = _loaded(file)
-        except ConfigError as error:
-            invalid = True
-            _print_refusal(error)
-        else:
-            print(f"{config.path}: valid, {_counted(config)}")
-            for warning in (
-                *_election_warnings(config),
-                *warnings_of(config),
-                *_access_warnings(config.kubernetes),
-            ):
-                print(f"{config.path}: warning: {warning}", file=sys.stderr)
-    return 2 if invalid else 0
+def validate_files(files: Sequence[Path], *, ask_prometheus: bool = False) -> int:
+    """Check every file, print all that is wrong or unwise, and return the exit code.
+
+    ``ask_prometheus`` asks the server of each valid file for its queries, too.
+    """
+    codes = {_validate(file, ask_prometheus=ask_prometheus) for file in files}
+    return max(codes, default=0)
 
 
-def _loaded(file: Path) -> Config:
-    if file != _STANDARD_INPUT:
-        return load(file, _namespace)
+def _validate(file: Path, *, ask_prometheus: bool) -> int:
+    try:
+        content = _standard_input() if file == _STANDARD_INPUT else None
+        config = load(file if content is None else _SHOWN, _namespace, content)
+    except ConfigError as error:
+        _print_refusal(error)
+        return 2
+    print(f"{config.path}: valid, {_counted(config)}", flush=True)
+    for warning in (
+        *_election_warnings(config),
+        *warnings_of(config),
+        *_access_warnings(config.kubernetes),
+    ):
+        print(f"{config.path}: warning: {warning}", file=sys.stderr)
+    return ask_every_query(config, content) if ask_prometheus else 0
+
+
+def _standard_input() -> bytes:
     if sys.stdin is None:
         raise ConfigError([Problem(str(_SHOWN), None, "", None, "it is closed")])
     if sys.stdin.isatty():
         print("reading standard input; Ctrl-D ends it", file=sys.stderr)
     # One byte more than a file may have, so that it is refused like one.
-    return load(_SHOWN, _namespace, sys.stdin.buffer.read(MOST_OF_A_FILE + 1))
+    return sys.stdin.buffer.read(MOST_OF_A_FILE + 1)
 
 
 def _print_refusal(error: ConfigError) -> None:

@@ -37,7 +37,7 @@ def world_to_plan(
     stop = threading.Event()
     with (
         closing(connect(config.kubernetes.kubeconfig, config.kubernetes.context)) as api,
-        closing(PrometheusReader(_prometheus_options(config.prometheus), stop)) as prometheus,
+        closing(prometheus_reader(config.prometheus, stop)) as prometheus,
     ):
         others = ListedAutoscalers(api, {target.namespace for target in targets}, on_note)
         yield World(prometheus, others, Scales(api), NoWrites(), Pods(api), reporter)
@@ -123,6 +123,11 @@ def _reader(settings: PrometheusSettings, around: Surroundings) -> PrometheusRea
         on_request=around.seen.prometheus,
         on_retry=around.instruments.prometheus_retry,
     )
+
+
+def prometheus_reader(settings: PrometheusSettings, stop: threading.Event) -> PrometheusReader:
+    """Return what asks the Prometheus of a configuration; nothing is asked yet."""
+    return PrometheusReader(_prometheus_options(settings), stop)
 
 
 def _prometheus_options(settings: PrometheusSettings) -> PrometheusOptions:
