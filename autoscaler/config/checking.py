@@ -10,7 +10,7 @@ from autoscaler.config.document import Value
 from autoscaler.config.document_rules import document_findings
 from autoscaler.config.manifests import advice_on
 from autoscaler.config.model_walk import aliases
-from autoscaler.config.problems import MOST_LOOKED_AT, Finding, Location
+from autoscaler.config.problems import MOST_LOOKED_AT, Finding, Location, below
 from autoscaler.config.sentences import findings_of
 from autoscaler.config.service_rules import service_findings
 from autoscaler.config.settings_model import DocumentModel, IncludedModel
@@ -129,7 +129,5 @@ def _valid(
         return model.model_validate(value)
     except ValidationError as error:
         findings = findings_of(error, model)
-        found.add_of(
-            source, (one._replace(location=(*location, *one.location)) for one in findings)
-        )
+        found.add_of(source, (below(location, one) for one in findings))
     return None

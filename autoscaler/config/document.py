@@ -328,7 +328,8 @@ class _Builder:
             advice = f'YAML reads it as {describe(value)}: write "{event.value}", in quotes'
             self._fault(event, f"a key must be a text, and {advice}", shown)
         else:
-            self._fault(event, "a key must be a text, not a list or a mapping")
+            message = "a key must be a text, not a list or a mapping; a template with {{ }} has to "
+            self._fault(event, f"{message}be rendered first")
         return None
 
 

@@ -21,29 +21,26 @@ _KEDA = "a KEDA ScaledObject"
 _V1 = "autoscaling/v1"
 _V2BETA1 = "autoscaling/v2beta1"
 
-HINTS = {
+_HINTS_OF_TARGET = {
     "spec": Hint("write the fields of the HorizontalPodAutoscaler's `spec` here directly"),
     "metadata": Hint(
         "write `namespace` here directly; the target has no name of its own", "namespace"
     ),
     "status": Hint("leave out the status of the HorizontalPodAutoscaler"),
+    "name": Hint(
+        "a target has the name of what it scales: write `scaleTargetRef` with apiVersion, kind and "
+        "name"
+    ),
+    "query": Hint("PromQL belongs into `queries`, and is named by a metric in `metrics`"),
+    "deployment": Hint(
+        "write scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: NAME}",
+        "scaleTargetRef",
+    ),
+    "min": Hint("here it is `minReplicas`", "minReplicas"),
+    "max": Hint("here it is `maxReplicas`", "maxReplicas"),
     "targetCPUUtilizationPercentage": Hint(
         f"this is {_V1}; in v2 write `metrics` with {{type: Resource, resource: {{name: cpu, "
         "target: {type: Utilization, averageUtilization: N}}}"
-    ),
-    "targetAverageUtilization": Hint(
-        f"this is {_V2BETA1}; in v2 write target: {{type: Utilization, averageUtilization: N}}",
-        "target",
-    ),
-    "targetAverageValue": Hint(
-        f"this is {_V2BETA1}; in v2 write target: {{type: AverageValue, averageValue: N}}", "target"
-    ),
-    "targetValue": Hint(
-        f"this is {_V2BETA1}; in v2 write target: {{type: Value, value: N}}", "target"
-    ),
-    "metricName": Hint(f"this is {_V2BETA1}; in v2 write metric: {{name: NAME}}", "metric"),
-    "metricSelector": Hint(
-        f"this is {_V2BETA1}; in v2 write metric: {{name: NAME, selector: SELECTOR}}", "metric"
     ),
     "minReplicaCount": _write("minReplicas", _KEDA),
     "maxReplicaCount": _write("maxReplicas", _KEDA),
@@ -59,11 +56,36 @@ HINTS = {
         "External in `metrics`",
         "metrics",
     ),
-    "password": Hint("write the name of a file that holds it: passwordFile", "passwordFile"),
+}
+_HINTS = {
+    "targetAverageUtilization": Hint(
+        f"this is {_V2BETA1}; in v2 write target: {{type: Utilization, averageUtilization: N}}",
+        "target",
+    ),
+    "targetAverageValue": Hint(
+        f"this is {_V2BETA1}; in v2 write target: {{type: AverageValue, averageValue: N}}", "target"
+    ),
+    "targetValue": Hint(
+        f"this is {_V2BETA1}; in v2 write target: {{type: Value, value: N}}", "target"
+    ),
+    "metricName": Hint(f"this is {_V2BETA1}; in v2 write metric: {{name: NAME}}", "metric"),
+    "metricSelector": Hint(
+        f"this is {_V2BETA1}; in v2 write metric: {{name: NAME, selector: SELECTOR}}", "metric"
+    ),
+    "password": Hint(
+        "write the name of a file that holds it: basicAuth: {username: NAME, passwordFile: FILE}",
+        "passwordFile",
+    ),
     "bearerToken": Hint("write the name of a file that holds it: bearerTokenFile"),
     "token": Hint("write the name of a file that holds it: bearerTokenFile"),
 }
-"""By key, wherever it is not known."""
+
+
+def hint_on(key: str, *, of_target: bool, at_top: bool) -> Hint | None:
+    """Return what to say of a key that is not known where it stands, if there is more to say."""
+    if of_target:
+        return _HINTS_OF_TARGET.get(key)
+    return None if at_top else _HINTS.get(key)
 
 
 def whole_number(key: str, given: object) -> str:
@@ -92,7 +114,7 @@ def _of_text(key: str, given: str) -> str:
         return ", without quotes"
     percent = re.fullmatch(r"([0-9]{1,9})(?:\.0*)? *(?:%|percent)", given)
     if percent is not None:
-        return f", without a sign for percent: {int(percent[1])}"
+        return f", without the %: {int(percent[1])}"
     if key.endswith("Seconds"):
         return _of_duration(given)
     try:

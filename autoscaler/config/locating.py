@@ -29,7 +29,7 @@ def one_per_place(findings: Iterable[Finding]) -> list[Finding]:
     first: dict[Location, Finding] = {}
     for finding in findings:
         first.setdefault(finding.location, finding)
-    meant = {finding.meant for finding in first.values() if finding.meant is not None}
+    meant = {place for finding in first.values() for place in finding.meant}
     return [finding for finding in first.values() if meant.isdisjoint(finding.missing)]
 
 

@@ -14,6 +14,12 @@ def aliases(model: type[BaseModel]) -> Sequence[str]:
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
+def required(model: type[BaseModel]) -> Sequence[str]:
+    """Return the keys that a mapping must have."""
+    fields = model.model_fields.items()
+    return [field.alias or name for name, field in fields if field.is_required()]
+
+
 def field_at(root: type[BaseModel], location: Location) -> FieldInfo | None:
     """Return the field at a location of the document."""
     model = model_at(root, location[:-1])

@@ -9,14 +9,14 @@ from pydantic import BaseModel
 from autoscaler.config.model_walk import aliases, inner_models
 from autoscaler.config.settings_model import DocumentModel
 
-_MOST_PLACES = 3
+_MOST_PLACES = 5
 
 
 class KeyPlace(NamedTuple):
-    """Where a key belongs, in words; ``begins_with`` is the key that leads there from here."""
+    """Where a key belongs, in words; ``begins_with`` are the keys that lead there from here."""
 
     where: str
-    begins_with: str | None = None
+    begins_with: tuple[str, ...] = ()
 
 
 def place_of_key(key: str, model: type[BaseModel], root: type[BaseModel]) -> KeyPlace | None:
@@ -24,14 +24,22 @@ def place_of_key(key: str, model: type[BaseModel], root: type[BaseModel]) -> Key
 
     What is below the place where it stands comes first, then ``root``, then the top of the file.
     """
-    for start in (model, root):
-        places = _nearest(key, start)
-        if places:
-            where = f"into {' or '.join(f'`{path}`' for path in places)}"
-            return KeyPlace(where, places[0].split(".")[0] if start is model else None)
-    if key in aliases(DocumentModel):
-        return KeyPlace("to the top of the main file")
-    return None
+    below = _nearest(key, model)
+    if below:
+        first = (path.split(".")[0].removesuffix("[]") for path in below)
+        return KeyPlace(_into(below), tuple(dict.fromkeys(first)))
+    if model is not root and key in aliases(root):
+        return KeyPlace("to the top" if root is DocumentModel else "to the target itself")
+    elsewhere = _nearest(key, root)
+    if elsewhere:
+        return KeyPlace(_into(elsewhere))
+    return KeyPlace("to the top of the main file") if key in aliases(DocumentModel) else None
+
+
+def _into(paths: list[str]) -> str:
+    named = [f"`{path}`" for path in paths]
+    listed = ", ".join(named[:-1])
+    return f"into {listed} or {named[-1]}" if listed else f"into {named[-1]}"
 
 
 def _nearest(key: str, root: type[BaseModel]) -> list[str]:

@@ -28,16 +28,25 @@ _MOST_OF_A_KEY = 200
 class Finding(NamedTuple):
     """A fault at a place of a document, before its line and value are looked up.
 
-    ``meant`` is where an unknown key was probably meant to stand, ``missing`` are the places any of
-    which would have mended the fault; ``ready`` as in a `Problem`.
+    ``meant`` are the places where an unknown key was probably meant to stand, ``missing`` those any
+    of which would have mended the fault; ``ready`` as in a `Problem`.
     """
 
     location: Location
     message: str
     show_value: bool = True
-    meant: Location | None = None
+    meant: tuple[Location, ...] = ()
     missing: tuple[Location, ...] = ()
     ready: str = ""
+
+
+def below(location: Location, finding: Finding) -> Finding:
+    """Return a finding on a part of a document as one on the whole."""
+    return finding._replace(
+        location=(*location, *finding.location),
+        meant=tuple((*location, *place) for place in finding.meant),
+        missing=tuple((*location, *place) for place in finding.missing),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,11 @@ def _group_findings(
     right = "must be apps/v1" if kind in _APPS else such
     place = (*location, "apiVersion")
     if version is None:
-        advice = "apps/v1" if kind in _APPS else f"the group and version of {kind}, such as apps/v1"
+        advice = (
+            f"apps/v1 for a {kind}"
+            if kind in _APPS
+            else f"the group and version of {kind}, such as apps/v1"
+        )
         yield Finding(
             location, f"apiVersion is missing: {advice}", show_value=False, missing=(place,)
         )

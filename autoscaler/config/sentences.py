@@ -2,14 +2,14 @@
 
 import difflib
 from bisect import bisect
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from autoscaler.config.hints import HINTS, whole_number
-from autoscaler.config.model_walk import aliases, field_at, literals, model_at
+from autoscaler.config.hints import hint_on, whole_number
+from autoscaler.config.model_walk import aliases, field_at, literals, model_at, required
 from autoscaler.config.placement import place_of_key
 from autoscaler.config.problems import Finding, Location
 
@@ -26,6 +26,12 @@ _TYPES = {
 
 _MOST_ERRORS = 10_000
 """Of one part: pydantic hands over all or none, and takes a second for 100,000."""
+
+_MOST_SPELT = 4
+"""Keys of a mapping that are all listed where it is something else."""
+
+_MOST_LISTED = 8
+"""Keys that are listed beside the one that was probably meant."""
 
 _MOST_COMPARED = 500
 """Names that a wrong one is compared with, which takes 20 microseconds each."""
@@ -99,7 +105,26 @@ def _sentence(detail: ErrorDetails, root: type[BaseModel]) -> str:
         return _text(given)
     if kind in {"int_type", "int_from_float"}:
         return whole_number(str(detail["loc"][-1]), given)
-    return _TYPES[kind] if kind in _TYPES else _bound(kind, context, detail["msg"])
+    if kind in _TYPES:
+        return f"{_TYPES[kind]}{_form(kind, given, detail['loc'], root)}"
+    return _bound(kind, context, detail["msg"])
+
+
+def _form(kind: str, given: object, location: Location, root: type[BaseModel]) -> str:
+    """Say more of the form of a list or a mapping."""
+    if kind in {"tuple_type", "list_type"} and isinstance(given, dict) and given:
+        return ', each entry of which begins with "- "'
+    if kind in {"tuple_type", "list_type"} and isinstance(given, str):
+        return ": put it in [ ]"
+    if kind == "dict_type" and location[-1] in {"queries", "resourceQueries"}:
+        return ", each with its PromQL"
+    model = model_at(root, location) if kind.startswith("model") and location else None
+    if model is None:
+        return ""
+    keys, needed = aliases(model), required(model)
+    listed = keys if len(keys) <= _MOST_SPELT else needed
+    more = "" if len(listed) == len(keys) else " and so on"
+    return f" with {', '.join(listed)}{more}" if needed else ""
 
 
 def _bound(kind: str, context: dict[str, object], fallback: str) -> str:
@@ -127,6 +152,8 @@ def _choice(given: object, field: FieldInfo | None) -> str:
         str(given).lower(), [choice.lower() for choice in choices], n=1, cutoff=0.6
     )
     meant = [choice for choice in choices if close and choice.lower() == close[0]]
+    if str(given).lower() == "prometheus" and "External" in choices:
+        meant = ["External"]
     return f"must be {listed}" + (f"; did you mean {meant[0]}?" if meant else "")
 
 
@@ -136,21 +163,24 @@ def _unknown_key(location: Location, root: type[BaseModel]) -> Finding:
     if model is None:
         return Finding(location, "is not known here", show_value=False)
     known = aliases(model)
-    # Hints are of a target's and Prometheus' keys, not of those at the top.
-    hint = HINTS.get(key) if around or "scaleTargetRef" in known else None
+    hint = hint_on(key, of_target="scaleTargetRef" in known, at_top=not around)
     if hint is not None:
-        advice, meant = hint.sentence, hint.instead
-    else:
-        advice, meant = suggestion(key, known), closest(key, known)
-        place = None if meant else place_of_key(key, model, root)
-        if place is not None:
-            advice, meant = f"it belongs {place.where}", place.begins_with
-    return Finding(
-        location,
-        f"is not known here: {advice}",
-        show_value=False,
-        meant=None if meant is None else (*around, meant),
-    )
+        return _unknown(location, hint.sentence, [hint.instead] if hint.instead else [])
+    close = closest(key, known, cutoff=0.8)
+    if close is None and "matchLabels" in known:
+        return _unknown(location, "a label and its value belong into `matchLabels`", [])
+    place = None if close else place_of_key(key, model, root)
+    if place is not None:
+        return _unknown(location, f"it belongs {place.where}", place.begins_with)
+    close = close or closest(key, known)
+    if close is not None and len(known) > _MOST_LISTED:
+        return _unknown(location, f"did you mean `{close}`?", [close])
+    return _unknown(location, suggestion(key, known), [close] if close else [])
+
+
+def _unknown(location: Location, advice: str, meant: Sequence[str]) -> Finding:
+    places = tuple((*location[:-1], key) for key in meant)
+    return Finding(location, f"is not known here: {advice}", show_value=False, meant=places)
 
 
 def _missing(location: Location, root: type[BaseModel]) -> str:

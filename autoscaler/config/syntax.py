@@ -41,5 +41,5 @@ def _hint(text: str, line: int, begin: yaml.Mark | None) -> str:
     if "{{" in near:
         return "; {{ is of a template, which has to be rendered first (such as by `helm template`)"
     if _LABELS.search(near):
-        return "; PromQL that begins with { or stands within { } belongs in quotes, 'such as this'"
+        return "; PromQL at such a place belongs in single quotes, as in 'sum(a{b=\"c\"})'"
     return ""

@@ -35,7 +35,7 @@ ROWS = [
     (top("tolerance: 10%\n"), "tolerance", "must be a number such as 0.1"),
     (top("tolerance: .nan\n"), "tolerance", "must be a number such as 0.1"),
     (top("tolerance: true\n"), "tolerance", "must be a number such as 0.1"),
-    (top("queries: [up]\n"), "queries", "must be a mapping of names to values (got a list)"),
+    (top("queries: [up]\n"), "queries", "names to values, each with its PromQL (got a list)"),
     (top("queries: {a: ' '}\n"), "queries.a", "must be PromQL, and is empty"),
     (top("queries: {a: 5}\n"), "queries.a", "must be PromQL, or a mapping with `query`"),
     (top("queries: {a: }\n"), "queries.a", "or a mapping with `query`"),
