@@ -90,13 +90,12 @@ def run(
 
 @app.command(
     short_help="Check configuration files, and print every mistake at once.",
-    epilog="Examples: autoscaler validate autoscaler.yaml, autoscaler validate - < a.yaml, "
-    "autoscaler validate --prometheus autoscaler.yaml",
+    epilog="Example: autoscaler validate --prometheus /etc/autoscaler/autoscaler.yaml",
 )
 def validate(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE...", help="YAML files to check; - is standard input."),
+        typer.Argument(metavar="FILE", help="YAML files to check; - is standard input."),
     ],
     prometheus: Annotated[
         bool,
@@ -128,7 +127,7 @@ def plan(
     targets: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[TARGET]...", help="NAMESPACE/NAME or NAMESPACE/KIND/NAME; default all."
+            metavar="TARGET", help="NAMESPACE/NAME or NAMESPACE/KIND/NAME; default all."
         ),
     ] = None,
     explain: Annotated[
