@@ -5,7 +5,7 @@ import sys
 import threading
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager
 
 from autoscaler import clock
@@ -37,10 +37,9 @@ def ask_every_query(config: Config, content: bytes | None) -> int:
     what the main file holds, where it is standard input.
     """
     asked = queries_of(config, content)
-    answers = _answers(config, [query.promql for query in asked])
     report = _Report(clock.wall())
-    for query in asked:
-        report.tell(query, answers.get(query.promql))
+    for query, answer in zip(asked, _answers(config, [one.promql for one in asked]), strict=True):
+        report.tell(query, answer)
     return report.end()
 
 
@@ -70,9 +69,8 @@ class _Report:
 
     def end(self) -> int:
         """Print what was left out, and return the exit code."""
-        left = self._warnings - _MOST_WARNINGS
-        if left > 0:
-            _complain(f"{left} more warnings are not shown")
+        if self._warnings > _MOST_WARNINGS:
+            _complain(f"these are {_MOST_WARNINGS} warnings, and more are not looked for")
         unanswered = self._unanswered.total()
         if unanswered > 1:
             _complain(f"{unanswered} queries have no answer")
@@ -86,6 +84,8 @@ class _Report:
         if not answer.series:
             self._warn(query.place, "the query returned no series")
         for number, use in enumerate(query.uses):
+            if number >= _MOST_USES and self._warnings > _MOST_WARNINGS:
+                break
             found = coverage(use.target, use.metric, use.query, answer, self._now)
             if number < _MOST_USES:
                 print(f"  {_of(use)}: {_finds(found, answer)}")
@@ -132,25 +132,25 @@ def _finds(found: Coverage, answer: Answer) -> str:
     return f"finds {len(found.used):,} of {len(answer.series):,} series, {sum_of}{total}"
 
 
-def _answers(config: Config, queries: Sequence[str]) -> dict[str, Answer | QueryFailure]:
-    """Ask a few at once; where none of the first ones had an answer, the others are not asked."""
-    answers: dict[str, Answer | QueryFailure] = {}
-    waiting: dict[Future[Answer | QueryFailure], str] = {}
-    left = deque(queries)
+def _answers(config: Config, queries: Sequence[str]) -> Iterator[Answer | QueryFailure | None]:
+    """Ask a few at once, and yield the answers in the order of the queries.
+
+    Where none of the first ones is answered the others are not asked: None.
+    """
+    left, waiting = deque(queries), deque[Future[Answer | QueryFailure]]()
     note = _Note(config.prometheus.url, len(queries))
+    done, answered = 0, False
     with _asking(config) as (reader, pool):
-        while True:
-            answered = any(map(_is_answer, answers.values()))
-            while left and len(waiting) + (0 if answered else len(answers)) < _AT_ONCE:
-                promql = left.popleft()
+        while left or waiting:
+            while left and len(waiting) + (0 if answered else done) < _AT_ONCE:
                 deadline = clock.monotonic() + config.prometheus.timeout
-                waiting[pool.submit(reader.query, promql, deadline)] = promql
+                waiting.append(pool.submit(reader.query, left.popleft(), deadline))
             if not waiting:
-                return answers
-            done, _ = wait(waiting, timeout=note.due(), return_when=FIRST_COMPLETED)
-            for future in done:
-                answers[waiting.pop(future)] = future.result()
-            note.print_if_due(len(answers))
+                break
+            answer = note.wait(waiting.popleft(), done)
+            done, answered = done + 1, answered or _is_answer(answer)
+            yield answer
+    yield from [None] * len(left)
 
 
 def _is_answer(answer: Answer | QueryFailure) -> bool:
@@ -179,14 +179,12 @@ class _Note:
         self._queries = queries
         self._next = clock.monotonic() + _NOTE_AFTER
 
-    def due(self) -> float:
-        """Return the seconds until there is something to say."""
-        return max(0.0, self._next - clock.monotonic())
-
-    def print_if_due(self, answered: int) -> None:
-        """Say how many queries were answered so far."""
-        if self.due() > 0.0 or answered == self._queries:
-            return
-        self._next = clock.monotonic() + _NOTE_EVERY
-        of = f"{answered} of {self._queries} queries are done"
-        print(f"waiting for Prometheus at {self._url}: {of}", file=sys.stderr, flush=True)
+    def wait(self, future: Future[Answer | QueryFailure], done: int) -> Answer | QueryFailure:
+        """Wait for an answer, and say from time to time that so many queries are done."""
+        while not future.done():
+            wait([future], timeout=max(0.0, self._next - clock.monotonic()))
+            if not future.done() and clock.monotonic() >= self._next:
+                self._next = clock.monotonic() + _NOTE_EVERY
+                of = f"{done} of {self._queries} queries are done"
+                _complain(f"waiting for Prometheus at {self._url}: {of}")
+        return future.result()

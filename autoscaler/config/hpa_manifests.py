@@ -31,7 +31,7 @@ def target_of(manifest: Mapping[str, Value]) -> TargetDraft:
     spec = manifest.get("spec")
     notes = []
     version = manifest.get("apiVersion")
-    if version in {"autoscaling/v1", "autoscaling/v2beta1"}:
+    if version in ("autoscaling/v1", "autoscaling/v2beta1"):
         notes.append(f"it is of {version}, and targets are as in autoscaling/v2")
     annotations = child(manifest, "metadata", "annotations")
     if isinstance(annotations, dict) and any(

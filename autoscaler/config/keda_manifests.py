@@ -146,7 +146,7 @@ def _resource(resource: str, trigger: object) -> dict[str, object]:
     metadata = child(trigger, "metadata")
     value, container = child(metadata, "value"), child(metadata, "containerName")
     kind = child(trigger, "metricType") or child(metadata, "type")
-    percent = int(value) if isinstance(value, str) and value.isdecimal() else value
+    percent = int(value) if isinstance(value, str) and re.fullmatch("[0-9]{1,9}", value) else value
     metric = utilization(resource, percent)
     if kind == "AverageValue":
         target = {"type": "AverageValue", "averageValue": value}

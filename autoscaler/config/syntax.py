@@ -15,6 +15,7 @@ _KNOWN = {
     "could not find expected ':'": 'a ":" is missing after a key',
     "did not find expected key": "a key is expected; check the indentation, commas and brackets",
 }
+_LONGEST = 2000
 _LABELS = re.compile(r"""\{[^{}'"]*(?:=|!=|=~|!~) *["'].*""")
 
 
@@ -37,7 +38,7 @@ def _hint(text: str, line: int, begin: yaml.Mark | None) -> str:
     """Say what the lines look like that YAML stumbles over."""
     lines = text.splitlines()
     first = line if begin is None else max(begin.line, line - 1)
-    near = "\n".join(lines[first : line + 1])
+    near = "\n".join(one[:_LONGEST] for one in lines[first : line + 1])
     if "{{" in near:
         return "; {{ is of a template, which has to be rendered first (such as by `helm template`)"
     if _LABELS.search(near):

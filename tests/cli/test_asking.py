@@ -168,14 +168,29 @@ def test_what_is_waited_for(
     url, go_on = slow_server
     monkeypatch.setattr(asking, "_NOTE_AFTER", 0.01)
 
-    note = asking._Note.print_if_due
+    complain = asking._complain
 
-    def noted(self: asking._Note, answered: int) -> None:
-        note(self, answered)
+    def noted(line: str) -> None:
+        complain(line)
         go_on.set()
 
-    monkeypatch.setattr(asking._Note, "print_if_due", noted)
+    monkeypatch.setattr(asking, "_complain", noted)
     file = write(tmp_path, url, {"q": "up"}, external("q"))
     validate_files([file], ask_prometheus=True)
     err = capsys.readouterr().err
     assert f"waiting for Prometheus at {url}: 0 of 1 queries are done\n" in err
+
+
+def test_warnings_are_bounded(
+    tmp_path: Path, slow_server: tuple[str, threading.Event], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of very many metrics that find nothing some are told."""
+    url, go_on = slow_server
+    go_on.set()
+    file = write(tmp_path, url, {"q": "1"}, *[external("q", queue=f"q{one}") for one in range(50)])
+    assert validate_files([file], ask_prometheus=True) == 0
+    out, err = capsys.readouterr()
+    assert "  and 47 more metrics\n" in out
+    *warnings, last = err.splitlines()
+    assert len(warnings) == 20
+    assert last == "these are 20 warnings, and more are not looked for"

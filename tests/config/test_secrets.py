@@ -110,3 +110,15 @@ def test_files_are_named_not_read(tmp_path: Path) -> None:
     config = loaded(tmp_path, prometheus("bearerTokenFile: token\n"))
     assert config.prometheus.bearer_token_file == tmp_path / "token"
     assert SECRET not in repr(config)
+
+
+def test_a_manifest_of_a_secret(tmp_path: Path) -> None:
+    """Of a manifest only the kind is told, and of an unlikely kind not even that."""
+    text = "apiVersion: v1\nkind: %s\nmetadata: {name: hunter2}\nstringData: {hunter2: hunter2}\n"
+    (problem,) = refused(tmp_path, text % "Secret")
+    assert (
+        problem.message
+        == "this is a Kubernetes manifest (Secret), not a configuration of autoscaler"
+    )
+    (problem,) = refused(tmp_path, text % "hunter2")
+    assert "hunter2" not in str(problem)
