@@ -67,7 +67,10 @@ def _root(
     """Take the options that stand before a command."""
 
 
-@app.command(epilog="Example: autoscaler run -c /etc/autoscaler/autoscaler.yaml")
+@app.command(
+    short_help="Run the daemon until SIGTERM or SIGINT.",
+    epilog="Example: autoscaler run -c /etc/autoscaler/autoscaler.yaml",
+)
 def run(
     config: ConfigFile,
     log_level: Annotated[LogLevel, typer.Option(help="The least severe lines.")] = LogLevel.INFO,
@@ -94,24 +97,39 @@ def run(
     sys.exit(run_daemon(config, log_level, log_format))
 
 
-@app.command(epilog="Example: autoscaler validate /etc/autoscaler/*.yaml")
+@app.command(
+    short_help="Check configuration files, and print every mistake at once.",
+    epilog="Example: autoscaler validate --prometheus /etc/autoscaler/autoscaler.yaml",
+)
 def validate(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="YAML files to check.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE", help="YAML files to check; - is standard input."),
+    ],
+    prometheus: Annotated[
+        bool,
+        typer.Option(
+            "--prometheus", help="Ask Prometheus every query once, and show what comes back."
+        ),
+    ] = False,
 ) -> None:
-    """Check configuration files, with those that they include, and print every error at once.
+    """Check configuration files, with those that they include, and print every mistake at once.
 
-    What is valid but unwise, such as a secret that every user may read, is a warning.
+    What is valid but unwise, such as a secret that every user may read, is a warning. For a
+    HorizontalPodAutoscaler or a ScaledObject of KEDA the target that it would be is printed.
 
-    Exit codes: 0 all are valid, 2 some are not.
+    Exit codes: 0 all are valid, 1 Prometheus could not be asked, 2 some are not valid, or
+    Prometheus refuses a query.
     """
     from autoscaler.cli.validating import validate_files
 
-    sys.exit(validate_files(files))
+    sys.exit(validate_files(files, ask_prometheus=prometheus))
 
 
 @app.command(
+    short_help="Sync once, write nothing, print what would be done.",
     epilog="Examples: autoscaler plan -c autoscaler.yaml, "
-    "autoscaler plan -c autoscaler.yaml --explain shop/order-worker"
+    "autoscaler plan -c autoscaler.yaml --explain shop/order-worker",
 )
 def plan(
     config: ConfigFile,
@@ -201,7 +219,10 @@ def status(
     )
 
 
-@app.command(epilog="Example: autoscaler schema > autoscaler.schema.json")
+@app.command(
+    short_help="Print the JSON Schema of the configuration file.",
+    epilog="Example: autoscaler schema > autoscaler.schema.json",
+)
 def schema(
     included: Annotated[
         bool, typer.Option("--included", help="The schema of a file that `include` names.")
@@ -215,7 +236,10 @@ def schema(
     typer.echo(json.dumps(json_schema(included=included), indent=2, ensure_ascii=False))
 
 
-@app.command(epilog="Examples: autoscaler demo, autoscaler demo --context kind-kind")
+@app.command(
+    short_help="Watch a queue fill and drain, and its workers follow.",
+    epilog="Examples: autoscaler demo, autoscaler demo --context kind-kind",
+)
 def demo(
     context: Annotated[
         str | None,

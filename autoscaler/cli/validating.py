@@ -5,29 +5,58 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from autoscaler.adapters.cluster import ConnectError, find_api_server
-from autoscaler.config import Config, ConfigError, KubernetesSettings, load
+from autoscaler.cli.asking import ask_every_query
+from autoscaler.config import Config, ConfigError, KubernetesSettings, Problem, load
 from autoscaler.config.pod_namespace import ANYWHERE, pod_namespace
 from autoscaler.config.security import warnings_of, warnings_of_access
+from autoscaler.config.sources import MOST_OF_A_FILE
+
+_STANDARD_INPUT = Path("-")
+_SHOWN = Path("standard input")
+"""How messages name it; what it includes is relative to the working directory."""
 
 
-def validate_files(files: Sequence[Path]) -> int:
-    """Check every file, print all that is wrong or unwise, and return the exit code."""
-    invalid = False
-    for file in files:
-        try:
-            config = load(file, _namespace)
-        except ConfigError as error:
-            invalid = True
-            print(error, file=sys.stderr)
-        else:
-            print(f"{file}: valid, {_counted(config)}")
-            for warning in (
-                *_election_warnings(config),
-                *warnings_of(config),
-                *_access_warnings(config.kubernetes),
-            ):
-                print(f"{file}: warning: {warning}", file=sys.stderr)
-    return 2 if invalid else 0
+def validate_files(files: Sequence[Path], *, ask_prometheus: bool = False) -> int:
+    """Check every file, print all that is wrong or unwise, and return the exit code.
+
+    ``ask_prometheus`` asks the server of each valid file for its queries, too.
+    """
+    codes = {_validate(file, ask_prometheus=ask_prometheus) for file in files}
+    return max(codes, default=0)
+
+
+def _validate(file: Path, *, ask_prometheus: bool) -> int:
+    try:
+        content = _standard_input() if file == _STANDARD_INPUT else None
+        config = load(file if content is None else _SHOWN, _namespace, content)
+    except ConfigError as error:
+        _print_refusal(error)
+        return 2
+    print(f"{config.path}: valid, {_counted(config)}", flush=True)
+    for warning in (
+        *_election_warnings(config),
+        *warnings_of(config),
+        *_access_warnings(config.kubernetes),
+    ):
+        print(f"{config.path}: warning: {warning}", file=sys.stderr)
+    return ask_every_query(config, content) if ask_prometheus else 0
+
+
+def _standard_input() -> bytes:
+    if sys.stdin is None:
+        raise ConfigError([Problem(str(_SHOWN), None, "", None, "it is closed")])
+    if sys.stdin.isatty():
+        print("reading standard input; Ctrl-D ends it", file=sys.stderr)
+    # One byte more than a file may have, so that it is refused like one.
+    return sys.stdin.buffer.read(MOST_OF_A_FILE + 1)
+
+
+def _print_refusal(error: ConfigError) -> None:
+    """Print the mistakes, and what to paste instead of some of them."""
+    for problem in error.problems:
+        print(problem, file=sys.stderr, flush=True)
+        if problem.ready:
+            print(problem.ready, flush=True)
 
 
 def _namespace() -> str | None:
@@ -55,6 +84,7 @@ def _access_warnings(settings: KubernetesSettings) -> list[str]:
 
 
 def _counted(config: Config) -> str:
-    targets, files = len(config.targets), len(config.sources.digests)
+    targets = len(config.targets)
     counted = f"{targets} {'target' if targets == 1 else 'targets'}"
+    files = len(config.sources.digests) + (config.path == _SHOWN)
     return counted if files == 1 else f"{counted} in {files} files"

@@ -4,6 +4,7 @@ Building from events takes a fifth of the time and memory of PyYAML's node tree,
 that hides: repeated keys, and keys that YAML 1.1 turns into booleans or numbers.
 """
 
+import contextlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -46,6 +47,16 @@ class Place(NamedTuple):
     line: int
     plain: str | None = None
 
+
+class Document(NamedTuple):
+    """One of the documents of a text, and where its values stand."""
+
+    value: Value
+    places: dict[Location, Place]
+
+
+SECOND = "a second YAML document starts here; keep one per file"
+"""The fault of a text with several documents."""
 
 DEEPEST = 40
 """The levels of lists and mappings that may stand in one another; a configuration has 12."""
@@ -107,7 +118,8 @@ class Tally:
         self.aliased += values
         if self.aliased > MOST_ALIASED:
             message = f"aliases (*) stand for more than {MOST_ALIASED:,} keys and values"
-            raise TooMuchError(f"{message}; 10,000 large targets have 1,200,000", _line(event))
+            message += "; 10,000 large targets have 1,200,000; let them stand for smaller parts, "
+            raise TooMuchError(f"{message}or share the targets between two daemons", _line(event))
         self.add(values, event)
 
 
@@ -134,9 +146,21 @@ def read(
     return _Builder(text, report, places, tally or Tally()).document()
 
 
+def documents(text: str) -> list[Document]:
+    """Build all documents of a text, as far as they can be read, for a look at what they are.
+
+    Of places only those of lists' entries and the like are kept, on three levels.
+    """
+    found: list[Document] = []
+    with contextlib.suppress(yaml.YAMLError):  # what comes before it says enough
+        for document in _Builder(text, lambda *_: None, {}, Tally(), levels=3).documents():
+            found.append(document)  # noqa: PERF402 - what came before a fault is kept
+    return found
+
+
 def place_of(location: Location, places: Mapping[Location, Place]) -> Place:
     """Return the place of a location, or of the nearest part around it that has one."""
-    for end in range(len(location), 0, -1):
+    for end in range(len(location), -1, -1):
         place = places.get(location[:end])
         if place is not None:
             return place if end == len(location) else Place(place.line)
@@ -145,11 +169,17 @@ def place_of(location: Location, places: Mapping[Location, Place]) -> Place:
 
 class _Builder:
     def __init__(
-        self, text: str, report: Report, places: dict[Location, Place] | None, tally: Tally
+        self,
+        text: str,
+        report: Report,
+        places: dict[Location, Place] | None,
+        tally: Tally,
+        levels: int = DEEPEST,
     ) -> None:
         self._events: Iterator[Event] = yaml.parse(text, Loader=yaml.CSafeLoader)
         self._report = report
         self._places = places
+        self._levels = levels
         self._path: list[str | int] = []
         self._tally = tally
         self._depth = 0
@@ -166,16 +196,24 @@ class _Builder:
             if isinstance(event, DocumentStartEvent):
                 documents += 1
                 if documents > 1:
-                    self._fault(event, "a second YAML document starts here; keep one per file")
+                    self._fault(event, SECOND)
                     break
                 value = self._node(next(self._events))
         return value
+
+    def documents(self) -> Iterator[Document]:
+        """Yield each document, with the places of its first levels only."""
+        for event in self._events:
+            if isinstance(event, DocumentStartEvent):
+                self._anchors, self._places = {}, {}
+                first = next(self._events)
+                yield Document(self._node(first), {(): Place(_line(first)), **self._places})
 
     def _fault(self, event: Event, message: str, *keys: str | int) -> None:
         self._report((*self._path, *keys), _line(event), message)
 
     def _note_place(self, first: Event, value: Event) -> None:
-        if self._places is not None:
+        if self._places is not None and len(self._path) <= self._levels:
             plain = value.value if isinstance(value, ScalarEvent) and value.implicit[0] else None
             self._places.setdefault(tuple(self._path), Place(_line(first), plain))
 
@@ -290,7 +328,8 @@ class _Builder:
             advice = f'YAML reads it as {describe(value)}: write "{event.value}", in quotes'
             self._fault(event, f"a key must be a text, and {advice}", shown)
         else:
-            self._fault(event, "a key must be a text, not a list or a mapping")
+            message = "a key must be a text, not a list or a mapping; a template with {{ }} has to "
+            self._fault(event, f"{message}be rendered first")
         return None
 
 

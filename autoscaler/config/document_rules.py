@@ -7,6 +7,7 @@ from pathlib import Path
 
 from autoscaler.config.document import child
 from autoscaler.config.problems import Finding
+from autoscaler.file_contents import kind_of
 
 _FILES: tuple[tuple[str, ...], ...] = (
     ("prometheus", "bearerTokenFile"),
@@ -30,6 +31,7 @@ def document_findings(document: object, folder: Path) -> Iterator[Finding]:
             ("targets",),
             "is missing: the workloads to scale; or `include` the files that hold them",
             show_value=False,
+            missing=(("targets",), ("include",)),
         )
 
 
@@ -101,6 +103,9 @@ def _fault_of(name: str, path: Path) -> str | None:
         return "must name a file that can be read"
     if stat.S_ISDIR(mode):
         return f"must name a file, and {shown} is a folder"
+    other = kind_of(mode)
+    if other is not None:
+        return f"must name a file, and {shown} is {other}"
     if not allowed:
         return f"must name a file that this user may read: permission denied for {shown}"
     return None

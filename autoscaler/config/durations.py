@@ -25,6 +25,15 @@ PATTERN = rf"^\+?(?:0|(?:{_TERM})+)$"
 
 _FORM = re.compile(PATTERN)
 _SPLIT = re.compile(r"([0-9.]+)([^0-9.]+)")
+_WORDED = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?) *([A-Za-z]+)")
+_WORDS = {
+    "ms": {"ms", "msec", "msecs", "millis", "millisecond", "milliseconds"},
+    "s": {"s", "sec", "secs", "second", "seconds"},
+    "m": {"m", "min", "mins", "minute", "minutes"},
+    "h": {"h", "hr", "hrs", "hour", "hours"},
+    "d": {"d", "day", "days"},
+    "w": {"w", "week", "weeks"},
+}
 _EXAMPLES = "such as 15s, 5m, 1h30m, 1d or 500ms"
 _LONGEST = Fraction(100 * 365 * 86400)
 _STEPS = (("d", 86400 * 10**9), ("h", 3600 * 10**9), ("m", 60 * 10**9), ("s", 10**9))
@@ -44,7 +53,9 @@ def parse(text: str) -> float:
         raise ValueError(f"a duration cannot be negative; right is a time {_EXAMPLES}")
     # A final newline would pass "$" of the pattern.
     if _FORM.fullmatch(text) is None or text.endswith("\n"):
-        raise ValueError(f"must be a duration {_EXAMPLES}")
+        meant = tidied(text)
+        advice = "" if meant is None else f"; did you mean {meant}?"
+        raise ValueError(f"must be a duration {_EXAMPLES}{advice}")
     seconds = sum(
         (Fraction(_whole(number)) * _UNITS[unit] for number, unit in _SPLIT.findall(text)),
         Fraction(0),
@@ -52,6 +63,16 @@ def parse(text: str) -> float:
     if seconds > _LONGEST:
         raise ValueError("a duration of more than 100 years is surely a slip")
     return float(seconds)
+
+
+def tidied(text: str) -> str | None:
+    """Return the duration that was meant by one with blanks or words, such as ``5 minutes``."""
+    form = _WORDED.fullmatch(text.strip())
+    if form is None:
+        return None
+    word = form[2].lower()
+    unit = next((unit for unit, words in _WORDS.items() if word in words), None)
+    return None if unit is None else f"{form[1]}{unit}"
 
 
 def _whole(number: str) -> str:

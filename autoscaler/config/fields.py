@@ -144,12 +144,29 @@ def _number_text(value: object) -> str | None:
 def _quantity_advice(text: str) -> str:
     advice = "is not a quantity: write a number with an optional suffix (n u m k M G T P E, "
     advice += "Ki Mi Gi Ti Pi Ei) or exponent, such as 500m, 1.5, 1Gi or 2e3"
-    slip = re.fullmatch(r"([+-]?[0-9.]+)\s*([kKMGTPE]i?)[bB]?", text)
-    if slip is not None:
-        prefix = slip[2].replace("K", "k") if not slip[2].endswith("i") else slip[2].title()
-        other = "" if prefix.endswith("i") else f" or {slip[1]}{prefix.upper()}i"
-        advice += f"; did you mean {slip[1]}{prefix}{other}?"
-    return advice
+    meant = _meant_quantity(text.strip())
+    return f"{advice}; {meant}" if meant else advice
+
+
+def _meant_quantity(text: str) -> str:
+    """Say what was probably meant by a quantity with another unit, or with blanks or commas."""
+    form = re.fullmatch(r"([+-]?[0-9.]+)\s*([A-Za-z%µ/]*)", text)
+    if form is None:
+        digits = re.sub(r"(?<=[0-9])[,_' ](?=[0-9]{3}\b)", "", text)
+        return f"did you mean {digits}?" if re.fullmatch(r"[0-9]+", digits) else ""
+    number, unit = form[1], form[2]
+    if unit == "%":
+        return "percent of the request are `averageUtilization`, without the sign"
+    if unit.lower() in {"ms", "msec"}:
+        return f"{number} milliseconds are {number}m of a metric in seconds"
+    size = re.fullmatch(r"([kmgtpe])(i?)(?:b|bytes)?", unit, re.IGNORECASE)
+    if size is None or unit == "m":
+        return f"did you mean {number}{unit if unit == 'm' else ''}?" if unit else ""
+    prefix = size[1].upper()
+    binary = f"{number}{prefix}i"
+    return f"did you mean {binary if size[2] else f'{number}{prefix}'.replace('K', 'k')}" + (
+        "?" if size[2] else f" or {binary}?"
+    )
 
 
 def _target_quantity(text: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from autoscaler.config.document_rules import absolute
 from autoscaler.config.spec_rules import entries
+from autoscaler.file_contents import kind_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +126,9 @@ def _misuse(pattern: Path, matches: dict[Path, os.stat_result | None]) -> str | 
     status = matches[pattern]
     if _is_folder(status):
         return f"must name files, and {pattern} is a folder; those in it are {pattern}/*.yaml"
-    if status is not None and not stat.S_ISREG(status.st_mode):
-        return f"must name a file, and {pattern} is a pipe, a socket or a device"
+    other = None if status is None else kind_of(status.st_mode)
+    if other is not None:
+        return f"must name a file, and {pattern} is {other}"
     return None
 
 

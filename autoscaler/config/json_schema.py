@@ -15,6 +15,8 @@ def json_schema(*, included: bool = False) -> dict[str, JsonValue]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "autoscaler targets" if included else "autoscaler configuration",
         **tidied,
+        # Keys of the user's own, such as for anchors.
+        "patternProperties": {"^x-": {}},
     }
 
 

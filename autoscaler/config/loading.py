@@ -1,63 +1,31 @@
 """Reads a configuration, or refuses it with everything that is wrong with it."""
 
 import gc
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
-from typing import TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
+from autoscaler.config.checking import (
+    KEYS,
+    Found,
+    check_document,
+    check_included,
+    is_included_one,
+)
 from autoscaler.config.conversion import config_of
-from autoscaler.config.document_rules import document_findings, unusable_files
-from autoscaler.config.inclusion import included, patterns_of
+from autoscaler.config.document_rules import unusable_files
+from autoscaler.config.inclusion import Inclusion, included, patterns_of
 from autoscaler.config.locating import located, one_per_place, problems_of
 from autoscaler.config.pod_namespace import pod_namespace
-from autoscaler.config.problems import (
-    MOST_PROBLEMS,
-    ConfigError,
-    Finding,
-    Location,
-    Problem,
-    more_than_the_most,
-)
+from autoscaler.config.problems import ConfigError, Finding, Problem, chosen
 from autoscaler.config.sentences import findings_of
-from autoscaler.config.service_rules import service_findings
 from autoscaler.config.settings import Config, Sources
-from autoscaler.config.settings_model import DocumentModel, IncludedModel
 from autoscaler.config.sources import Reading, Source
-from autoscaler.config.spec_model import HorizontalPodAutoscalerSpec, TargetModel
+from autoscaler.config.spec_model import HorizontalPodAutoscalerSpec
 from autoscaler.config.spec_rules import spec_findings
 from autoscaler.config.target_rules import target_findings
-
-_Model = TypeVar("_Model", bound=BaseModel)
-_KEYS = {field.alias or name for name, field in DocumentModel.model_fields.items()}
-
-
-class _Found:
-    """Gathers findings, as many as are told; no more are looked for then."""
-
-    def __init__(self, before: int) -> None:
-        self.all: list[tuple[Source, Finding]] = []
-        self._before = before
-
-    @property
-    def full(self) -> bool:
-        """Whether there are more than are told."""
-        return self._room <= 0
-
-    def add(self, findings: Iterable[tuple[Source, Finding]]) -> None:
-        """Take in as many as there is room for; the others are not even made."""
-        self.all += islice(findings, max(0, self._room))
-
-    def add_of(self, source: Source, findings: Iterable[Finding]) -> None:
-        """Take in those of one file."""
-        self.add((source, finding) for finding in findings)
-
-    @property
-    def _room(self) -> int:
-        return MOST_PROBLEMS + 1 - self._before - len(self.all)
 
 
 @contextmanager
@@ -76,48 +44,60 @@ def _no_garbage_collection() -> Iterator[None]:
 
 
 @_no_garbage_collection()
-def load(path: Path, namespace: Callable[[], str | None] = pod_namespace) -> Config:
+def load(
+    path: Path,
+    namespace: Callable[[], str | None] = pod_namespace,
+    content: bytes | None = None,
+) -> Config:
     """Read and check a configuration file and the files that it includes.
 
-    ``namespace`` tells that of the pod that we run in.  Raises ConfigError with every problem of
+    ``namespace`` tells that of the pod that we run in; ``content`` is what the file holds, where it
+    was read already and ``path`` only names it.  Raises ConfigError with every problem of
     every file at once, in their order.
     """
-    reading = Reading(_KEYS)
-    main = reading.source(path, "a configuration has at least `prometheus` and `targets`")
+    reading = Reading(KEYS)
+    main = reading.source(path, "a configuration has at least `prometheus` and `targets`", content)
     if main is None:
-        raise ConfigError(_told(reading.problems, path, reading.full), Sources(reading.digests))
+        problems = chosen(reading.problems, str(path), more=reading.full)
+        raise ConfigError(problems, Sources(reading.digests))
     patterns = patterns_of(main.value, path.parent)
     inclusion = included(patterns.values(), path)
     files = list(inclusion.files)
     read = [reading.source(file, "an included file has `targets` or `queries`") for file in files]
     others = [source for source in read if source is not None]
-    unusable = tuple(unusable_files(main.value, path.absolute().parent))
-    sources = Sources(
+    sources = _sources(reading, main, patterns, inclusion)
+    own_namespace = namespace()
+    found = Found(len(reading.problems))
+    found.add_of(main, _include_findings(patterns, inclusion))
+    document = check_document(main, own_namespace, found)
+    models = [check_included(source, found) for source in others]
+    complete = len(others) == len(files) and not (inclusion.faults or is_included_one(main))
+    found.add(target_findings([main, *others], complete=complete))
+    parts = [model for model in models if model is not None]
+    if document is None or found.all or reading.problems:
+        problems = _in_order([path, *files], reading.problems, found.all)
+        more = found.full or reading.full
+        raise ConfigError(chosen(problems, str(path), more=more), sources)
+    return config_of(document, parts, path, sources, own_namespace)
+
+
+def _sources(
+    reading: Reading, main: Source, patterns: Mapping[int, Path], inclusion: Inclusion
+) -> Sources:
+    unusable = tuple(unusable_files(main.value, main.path.absolute().parent))
+    return Sources(
         reading.digests
         | {pattern.absolute(): None for pattern in inclusion.faults}
         | dict.fromkeys(unusable),
         tuple(pattern.absolute() for pattern in patterns.values()),
         unusable,
     )
-    own_namespace = namespace()
-    found = _Found(len(reading.problems))
-    found.add_of(
-        main,
-        (
-            Finding(("include", index), inclusion.faults[pattern])
-            for index, pattern in patterns.items()
-            if pattern in inclusion.faults
-        ),
-    )
-    document = _document(main, own_namespace, found)
-    models = [_included(source, found) for source in others]
-    complete = len(others) == len(files) and not inclusion.faults
-    found.add(target_findings([main, *others], complete=complete))
-    parts = [model for model in models if model is not None]
-    if document is None or found.all or reading.problems:
-        problems = _in_order([path, *files], reading.problems, found.all)
-        raise ConfigError(_told(problems, path, found.full or reading.full), sources)
-    return config_of(document, parts, path, sources, own_namespace)
+
+
+def _include_findings(patterns: Mapping[int, Path], inclusion: Inclusion) -> Iterator[Finding]:
+    for index, pattern in patterns.items():
+        if pattern in inclusion.faults:
+            yield Finding(("include", index), inclusion.faults[pattern])
 
 
 def parse_spec(spec: Mapping[str, object]) -> HorizontalPodAutoscalerSpec:
@@ -135,65 +115,6 @@ def parse_spec(spec: Mapping[str, object]) -> HorizontalPodAutoscalerSpec:
     if model is None or findings:
         raise ConfigError(located(findings, spec, "spec"))
     return model
-
-
-def _document(main: Source, namespace: str | None, found: _Found) -> DocumentModel | None:
-    form = "a configuration is a mapping with `prometheus`, `targets` and so on"
-    folder = main.path.absolute().parent
-    document = _modelled(main, DocumentModel, form, found)
-    if isinstance(main.value, dict):
-        found.add_of(main, document_findings(main.value, folder))
-        found.add_of(main, service_findings(main.value, folder, namespace))
-    return document
-
-
-def _included(source: Source, found: _Found) -> IncludedModel | None:
-    known = {field.alias or name for name, field in IncludedModel.model_fields.items()}
-    message = "belongs into the main file: an included one has `queries` and `targets`"
-    others = [
-        Finding((key,), message, show_value=False)
-        for key in sorted(_KEYS - known)
-        if isinstance(source.value, dict) and key in source.value
-    ]
-    found.add_of(source, others)
-    form = "an included file is a mapping with `queries` and `targets`"
-    return _modelled(source, IncludedModel, form, found)
-
-
-def _modelled(source: Source, model: type[_Model], form: str, found: _Found) -> _Model | None:
-    """Check the shape of a file's document; what is wrong is added to ``found``."""
-    if not isinstance(source.value, dict):
-        found.add_of(source, [Finding((), form)])
-        return None
-    targets = source.value.get("targets")
-    if not isinstance(targets, list):
-        return _valid(source, source.value, model, (), found)
-    # One by one: pydantic makes errors of all that is wrong before it tells one.
-    rest = _valid(source, {**source.value, "targets": []}, model, (), found)
-    models = []
-    for index, target in enumerate(targets):
-        if found.full:
-            return None
-        models.append(_valid(source, target, TargetModel, ("targets", index), found))
-    return None if rest is None else rest.model_copy(update={"targets": tuple(models)})
-
-
-def _valid(
-    source: Source, value: object, model: type[_Model], location: Location, found: _Found
-) -> _Model | None:
-    try:
-        return model.model_validate(value)
-    except ValidationError as error:
-        findings = findings_of(error, model)
-        found.add_of(
-            source, (one._replace(location=(*location, *one.location)) for one in findings)
-        )
-    return None
-
-
-def _told(problems: list[Problem], main: Path, more: bool) -> list[Problem]:  # noqa: FBT001 - a fact
-    """Return as many problems as are told, and a last one that says where there are more."""
-    return [*problems[:MOST_PROBLEMS], *([more_than_the_most(str(main))] if more else [])]
 
 
 def _in_order(

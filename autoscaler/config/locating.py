@@ -22,11 +22,15 @@ _SHOWN_OF_PROMETHEUS: tuple[Location, ...] = (
 
 
 def one_per_place(findings: Iterable[Finding]) -> list[Finding]:
-    """Keep the first finding of each place: a name that is malformed need not be unknown too."""
+    """Keep the first finding of each place: a name that is malformed need not be unknown too.
+
+    Nor need a key be missing that was only misspelt.
+    """
     first: dict[Location, Finding] = {}
     for finding in findings:
         first.setdefault(finding.location, finding)
-    return list(first.values())
+    meant = {place for finding in first.values() for place in finding.meant}
+    return [finding for finding in first.values() if meant.isdisjoint(finding.missing)]
 
 
 def problems_of(findings: Iterable[Finding], source: Source) -> list[Problem]:
@@ -51,6 +55,7 @@ def located(
                 path=path_of(_as_written(finding.location, document)),
                 value=_shown(finding, document, place),
                 message=finding.message,
+                ready=finding.ready,
             )
         )
     return problems

@@ -1,5 +1,7 @@
 """What is wrong with a configuration: findings, problems, and the error that carries them all."""
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -11,19 +13,40 @@ Location = tuple[str | int, ...]
 
 
 MOST_PROBLEMS = 100
-"""As many are looked for and told: nobody mends more at once."""
+"""As many are told, those of each kind first: nobody mends more at once."""
 
 
+MOST_LOOKED_AT = 20_000
+"""So many are looked for, so that those of one kind in every target do not hide the others."""
+
+_POSITION = re.compile(r"\[[0-9]+\]")
+_NAMED = re.compile(r"^(queries|resourceQueries)(\.[^.\[]+|\[\".*?\"\])")
 _MOST_CHARACTERS = 2000
 _MOST_OF_A_KEY = 200
 
 
 class Finding(NamedTuple):
-    """A fault at a place of a document, before its line and value are looked up."""
+    """A fault at a place of a document, before its line and value are looked up.
+
+    ``meant`` are the places where an unknown key was probably meant to stand, ``missing`` those any
+    of which would have mended the fault; ``ready`` as in a `Problem`.
+    """
 
     location: Location
     message: str
     show_value: bool = True
+    meant: tuple[Location, ...] = ()
+    missing: tuple[Location, ...] = ()
+    ready: str = ""
+
+
+def below(location: Location, finding: Finding) -> Finding:
+    """Return a finding on a part of a document as one on the whole."""
+    return finding._replace(
+        location=(*location, *finding.location),
+        meant=tuple((*location, *place) for place in finding.meant),
+        missing=tuple((*location, *place) for place in finding.missing),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +54,8 @@ class Problem:
     """One fault of a configuration, in a sentence that says what would be right.
 
     ``line`` counts from 1 and is None where there is no text to count in; ``value`` is the
-    faulty value, shortened, and None where there is none or where it may be a secret.
+    faulty value, shortened, and None where there is none or where it may be a secret.  ``ready`` is
+    what would be right, as YAML that can be pasted; mostly empty.
     """
 
     file: str
@@ -39,6 +63,13 @@ class Problem:
     path: str
     value: str | None
     message: str
+    ready: str = ""
+
+    @property
+    def kind(self) -> tuple[str, str]:
+        """What mistakes that differ only in their place and names have in common."""
+        words = self.message.split(maxsplit=2)[:2]
+        return _NAMED.sub(r"\1.*", _POSITION.sub("[]", self.path)), " ".join(words)
 
     def __str__(self) -> str:
         """Give the problem as one line: ``file:line: path: message (got VALUE)``."""
@@ -65,10 +96,23 @@ class ConfigError(Exception):
         return "\n".join(str(problem) for problem in self.problems)
 
 
-def more_than_the_most(file: str) -> Problem:
-    """Say that the search for further problems was given up."""
-    message = f"these are {MOST_PROBLEMS} mistakes, and more are not looked for; mend these first"
-    return Problem(file, None, "", None, message)
+def chosen(problems: Sequence[Problem], file: str, *, more: bool) -> list[Problem]:
+    """Return as many problems as are told, in their order, and a last one that counts the others.
+
+    No kind of problem is hidden by the many of another.  ``file`` is the main one; ``more`` says
+    that there are problems which were not looked for.
+    """
+    if len(problems) <= MOST_PROBLEMS and not more:
+        return list(problems)
+    seen: Counter[tuple[str, str]] = Counter()
+    rounds = []
+    for index, problem in enumerate(problems):
+        rounds.append((seen[problem.kind], index))
+        seen[problem.kind] += 1
+    told = sorted(index for _, index in sorted(rounds)[:MOST_PROBLEMS])
+    count = f"more than {len(problems):,}" if more else f"{len(problems):,}"
+    message = f"these are {len(told)} of {count} mistakes, of each kind the first; mend these first"
+    return [*(problems[index] for index in told), Problem(file, None, "", None, message)]
 
 
 def path_of(location: Location) -> str:

@@ -1,5 +1,6 @@
 """A query as a user writes it: PromQL alone, or PromQL with how its answer is read."""
 
+import re
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field
@@ -12,6 +13,9 @@ from autoscaler.config.fields import (
     SchemaAlternative,
     Text,
 )
+from autoscaler.config.problems import one_line
+
+_MATCHER = re.compile(r"[^=!~\"']+(=|!=|=~|!~)[\"'`]")
 
 
 class SeriesLabelsModel(Model):
@@ -56,9 +60,22 @@ class QueryModel(Model):
 def _query_form(value: object) -> object:
     if isinstance(value, str):
         return {"query": value}
+    if isinstance(value, dict):
+        _refuse_unquoted_selector(value)
     if isinstance(value, dict | QueryModel):
         return value
     raise ValueError("must be PromQL, or a mapping with `query` and what else is needed")
+
+
+def _refuse_unquoted_selector(value: dict[object, object]) -> None:
+    """Refuse what YAML makes of PromQL that begins with ``{``: keys such as ``job="a"``."""
+    matchers = [key for key in value if isinstance(key, str) and _MATCHER.match(key)]
+    if matchers and len(matchers) == len(value) and not any(value.values()):
+        meant = one_line("'{" + ", ".join(matchers).replace("'", "''") + "}'", 200)
+        raise ValueError(
+            "is PromQL that begins with {, of which YAML makes a mapping: put it in quotes, as in "
+            f"{meant}"
+        )
 
 
 QuerySource = Annotated[

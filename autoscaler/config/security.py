@@ -75,7 +75,8 @@ def _changeable(sources: Sources) -> list[str]:
     patterns = {folder for pattern in sources.include if (folder := folder_of(pattern)) is not None}
     # A link may be replaced in its folder, and what it leads to in another one.
     parents = (folder for file in files for folder in (file.parent, file.resolve().parent))
-    folders = dict.fromkeys([*parents, *sorted(patterns)])
+    named = dict.fromkeys([*parents, *sorted(patterns)])
+    folders = dict.fromkeys([*named, *(above for one in named for above in _above(one))])
     # Where the sticky bit is set nobody replaces a file of others, but a pattern matches new ones.
     sticky = dict.fromkeys(folders.keys() - patterns, stat.S_ISVTX)
     faults = [fault for one in [*files, *folders] if (fault := _writers(one, sticky.get(one, 0)))]
@@ -85,12 +86,22 @@ def _changeable(sources: Sources) -> list[str]:
     return told + more if left > 0 else told
 
 
+def _above(folder: Path) -> Iterator[Path]:
+    """Yield the folders that a folder is in: who may write there can put another in its place.
+
+    A volume of the kubelet cannot be replaced in its pod, as a mount cannot.
+    """
+    real = folder.resolve()
+    for path in (folder, real):
+        if not _is_volume(path):
+            yield from path.parents
+
+
 def _writers(path: Path, sticky: int) -> str | None:
     """Say who else may write a file, or a folder unless its mode has the bit ``sticky``."""
     try:
         status = path.stat()
-        # As below: a volume of the kubelet, which only its pod sees.
-        if _mounted(path) or (path / "..data").is_symlink():
+        if _is_volume(path):
             return None
     except OSError:
         return None
@@ -149,6 +160,11 @@ def _fault_of(path: Path) -> str | None:
     if not others:
         return None
     return f"{path} can be {' and '.join(others)} (its mode is {mode:04o}); chmod 600 ends that"
+
+
+def _is_volume(path: Path) -> bool:
+    """Tell whether a file or folder is of a volume of the kubelet, or is one."""
+    return _mounted(path) or (path / "..data").is_symlink()
 
 
 def _mounted(path: Path) -> bool:

@@ -3,33 +3,17 @@
 import difflib
 from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from autoscaler.config.hints import hint_on, whole_number
+from autoscaler.config.model_walk import aliases, field_at, literals, model_at, required
+from autoscaler.config.placement import place_of_key
 from autoscaler.config.problems import Finding, Location
 
-_HINTS = {
-    "spec": "write the fields of the HorizontalPodAutoscaler's `spec` here directly",
-    "metadata": "write `namespace` here directly; the target has no name of its own",
-    "status": "leave out the status of the HorizontalPodAutoscaler",
-    "targetCPUUtilizationPercentage": "this is autoscaling/v1; in v2 write `metrics` with "
-    "{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: N}}}",
-    "targetAverageUtilization": "this is autoscaling/v2beta1; in v2 write "
-    "target: {type: Utilization, averageUtilization: N}",
-    "targetAverageValue": "this is autoscaling/v2beta1; in v2 write "
-    "target: {type: AverageValue, averageValue: N}",
-    "targetValue": "this is autoscaling/v2beta1; in v2 write target: {type: Value, value: N}",
-    "metricName": "this is autoscaling/v2beta1; in v2 write metric: {name: NAME}",
-    "password": "write the name of a file that holds it: passwordFile",
-    "bearerToken": "write the name of a file that holds it: bearerTokenFile",
-    "token": "write the name of a file that holds it: bearerTokenFile",
-}
 _TYPES = {
-    "int_type": "must be a whole number",
-    "int_from_float": "must be a whole number",
     "bool_type": "must be true or false",
     "tuple_type": "must be a list",
     "list_type": "must be a list",
@@ -42,6 +26,12 @@ _TYPES = {
 
 _MOST_ERRORS = 10_000
 """Of one part: pydantic hands over all or none, and takes a second for 100,000."""
+
+_MOST_SPELT = 4
+"""Keys of a mapping that are all listed where it is something else."""
+
+_MOST_LISTED = 8
+"""Keys that are listed beside the one that was probably meant."""
 
 _MOST_COMPARED = 500
 """Names that a wrong one is compared with, which takes 20 microseconds each."""
@@ -62,14 +52,27 @@ def findings_of(error: ValidationError, root: type[BaseModel]) -> Iterator[Findi
 def suggestion(word: str, known: Iterable[str], limit: int = 20) -> str:
     """Say which known word is close to one that is not known, and which are known."""
     names = sorted(known)
-    folded = word.replace("_", "").lower()
-    by_fold = {name.replace("_", "").lower(): name for name in names}
-    close = difflib.get_close_matches(folded, _nearest(folded, by_fold), n=1, cutoff=0.6)
-    meant = f"did you mean `{by_fold[close[0]]}`? " if close else ""
+    close = closest(word, names)
+    meant = f"did you mean `{close}`? " if close is not None else ""
     if not names:
         return f"{meant}none is known here"
     more = f" and {len(names) - limit} more" if len(names) > limit else ""
     return f"{meant}known are {', '.join(names[:limit])}{more}"
+
+
+def closest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """Return the known word that another one was probably meant for.
+
+    ``cutoff`` is how alike they have to be, from 0 to 1 (of `difflib`).
+    """
+    folded = _folded(word)
+    by_fold = {_folded(name): name for name in known}
+    close = difflib.get_close_matches(folded, _nearest(folded, by_fold), n=1, cutoff=cutoff)
+    return by_fold[close[0]] if close else None
+
+
+def _folded(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower()
 
 
 def _nearest(word: str, names: Iterable[str]) -> list[str]:
@@ -85,9 +88,10 @@ def _finding(detail: ErrorDetails, root: type[BaseModel]) -> Finding:
         fault = detail.get("ctx", {}).get("error", "must be a text")
         return Finding(location[:-1], str(fault), show_value=False)
     if detail["type"] == "extra_forbidden":
-        return Finding(location, _unknown_key(location, root), show_value=False)
+        return _unknown_key(location, root)
     if detail["type"] == "missing":
-        return Finding(location, _missing(location, root), show_value=False)
+        message = _missing(location, root)
+        return Finding(location, message, show_value=False, missing=(location,))
     return Finding(location, _sentence(detail, root))
 
 
@@ -96,10 +100,31 @@ def _sentence(detail: ErrorDetails, root: type[BaseModel]) -> str:
     if kind == "value_error":
         return str(context["error"])
     if kind == "literal_error":
-        return _choice(given, _field(root, detail["loc"]))
+        return _choice(given, field_at(root, detail["loc"]))
     if kind == "string_type":
         return _text(given)
-    return _typed(kind, given) if kind in _TYPES else _bound(kind, context, detail["msg"])
+    if kind in {"int_type", "int_from_float"}:
+        return whole_number(str(detail["loc"][-1]), given)
+    if kind in _TYPES:
+        return f"{_TYPES[kind]}{_form(kind, given, detail['loc'], root)}"
+    return _bound(kind, context, detail["msg"])
+
+
+def _form(kind: str, given: object, location: Location, root: type[BaseModel]) -> str:
+    """Say more of the form of a list or a mapping."""
+    if kind in {"tuple_type", "list_type"} and isinstance(given, dict) and given:
+        return ', each entry of which begins with "- "'
+    if kind in {"tuple_type", "list_type"} and isinstance(given, str):
+        return ": put it in [ ]"
+    if kind == "dict_type" and location[-1] in {"queries", "resourceQueries"}:
+        return ", each with its PromQL"
+    model = model_at(root, location) if kind.startswith("model") and location else None
+    if model is None:
+        return ""
+    keys, needed = aliases(model), required(model)
+    listed = keys if len(keys) <= _MOST_SPELT else needed
+    more = "" if len(listed) == len(keys) else " and so on"
+    return f" with {', '.join(listed)}{more}" if needed else ""
 
 
 def _bound(kind: str, context: dict[str, object], fallback: str) -> str:
@@ -112,16 +137,6 @@ def _bound(kind: str, context: dict[str, object], fallback: str) -> str:
     return sentences[kind].format(**context) if kind in sentences else fallback
 
 
-def _typed(kind: str, given: object) -> str:
-    sentence = _TYPES[kind]
-    if kind == "int_type" and isinstance(given, str) and given.strip().lstrip("+-").isdigit():
-        digits = given.strip()
-        if len(digits.lstrip("+-")) > 1 and digits.lstrip("+-").startswith("0"):
-            return f"{sentence}, without leading zeros"
-        return f"{sentence}, without quotes"
-    return sentence
-
-
 def _text(given: object) -> str:
     if isinstance(given, bool):
         return "must be a text, and YAML reads this as a boolean: put it in quotes"
@@ -131,77 +146,44 @@ def _text(given: object) -> str:
 
 
 def _choice(given: object, field: FieldInfo | None) -> str:
-    choices = [str(choice) for choice in _literals(field.annotation if field else None)]
+    choices = [str(choice) for choice in literals(field.annotation if field else None)]
     listed = f"{', '.join(choices[:-1])} or {choices[-1]}" if choices else "one of the known words"
     close = difflib.get_close_matches(
         str(given).lower(), [choice.lower() for choice in choices], n=1, cutoff=0.6
     )
     meant = [choice for choice in choices if close and choice.lower() == close[0]]
+    if str(given).lower() == "prometheus" and "External" in choices:
+        meant = ["External"]
     return f"must be {listed}" + (f"; did you mean {meant[0]}?" if meant else "")
 
 
-def _unknown_key(location: Location, root: type[BaseModel]) -> str:
-    key = str(location[-1])
-    if key in _HINTS:
-        return f"is not known here: {_HINTS[key]}"
-    model = _model(root, location[:-1])
-    known = _aliases(model) if model is not None else ()
-    return f"is not known here: {suggestion(key, known)}"
+def _unknown_key(location: Location, root: type[BaseModel]) -> Finding:
+    key, around = str(location[-1]), location[:-1]
+    model = model_at(root, around)
+    if model is None:
+        return Finding(location, "is not known here", show_value=False)
+    known = aliases(model)
+    hint = hint_on(key, of_target="scaleTargetRef" in known, at_top=not around)
+    if hint is not None:
+        return _unknown(location, hint.sentence, [hint.instead] if hint.instead else [])
+    close = closest(key, known, cutoff=0.8)
+    if close is None and "matchLabels" in known:
+        return _unknown(location, "a label and its value belong into `matchLabels`", [])
+    place = None if close else place_of_key(key, model, root)
+    if place is not None:
+        return _unknown(location, f"it belongs {place.where}", place.begins_with)
+    close = close or closest(key, known)
+    if close is not None and len(known) > _MOST_LISTED:
+        return _unknown(location, f"did you mean `{close}`?", [close])
+    return _unknown(location, suggestion(key, known), [close] if close else [])
+
+
+def _unknown(location: Location, advice: str, meant: Sequence[str]) -> Finding:
+    places = tuple((*location[:-1], key) for key in meant)
+    return Finding(location, f"is not known here: {advice}", show_value=False, meant=places)
 
 
 def _missing(location: Location, root: type[BaseModel]) -> str:
-    field = _field(root, location)
+    field = field_at(root, location)
     description = ((field.description if field else None) or "").partition(";")[0]
     return f"is missing: {description[:1].lower()}{description[1:].rstrip('.')}"
-
-
-def _aliases(model: type[BaseModel]) -> Sequence[str]:
-    return [field.alias or name for name, field in model.model_fields.items()]
-
-
-def _field(root: type[BaseModel], location: Location) -> FieldInfo | None:
-    model = _model(root, location[:-1])
-    if model is None:
-        return None
-    fields = model.model_fields.items()
-    return next((field for name, field in fields if (field.alias or name) == location[-1]), None)
-
-
-def _model(root: type[BaseModel], location: Location) -> type[BaseModel] | None:
-    """Return the model that a location of the document is validated against."""
-    annotation: object = root
-    for key in location:
-        annotation = _inside(annotation, key)
-    return _as_model(annotation)
-
-
-def _as_model(annotation: object) -> type[BaseModel] | None:
-    """Return the model of an annotation, also out of Annotated and Optional."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    if get_origin(annotation) in {dict, tuple}:
-        return None
-    models = (_as_model(argument) for argument in get_args(annotation))
-    return next((model for model in models if model is not None), None)
-
-
-def _inside(annotation: object, key: str | int) -> object:
-    """Return the annotation of what a key or position leads to; None where it leads nowhere."""
-    model = _as_model(annotation)
-    if model is not None:
-        field = _field(model, (key,))
-        return field.annotation if field is not None else None
-    arguments = get_args(annotation)
-    if get_origin(annotation) is dict:
-        return arguments[1]
-    if get_origin(annotation) is tuple:
-        return arguments[0]
-    insides = (_inside(argument, key) for argument in arguments)
-    return next((inside for inside in insides if inside is not None), None)
-
-
-def _literals(annotation: object) -> tuple[object, ...]:
-    arguments = get_args(annotation)
-    if get_origin(annotation) is Literal:
-        return arguments
-    return next((found for argument in arguments if (found := _literals(argument))), ())

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import yaml
 
-from autoscaler.config.document import Place, Tally, TooMuchError, Value, place_of, read
-from autoscaler.config.problems import MOST_PROBLEMS, Location, Problem, path_of
-from autoscaler.file_contents import TooLargeError, read_bytes
+from autoscaler.config.document import SECOND, Place, Tally, Value, place_of, read
+from autoscaler.config.foreign_files import is_configuration, manifest_problems, what_it_is
+from autoscaler.config.problems import MOST_LOOKED_AT, Location, Problem, path_of
+from autoscaler.config.syntax import syntax_problem
+from autoscaler.file_contents import NoFileError, TooLargeError, read_bytes
 
 MOST_OF_A_FILE = 32 * 2**20
 """Bytes of one file of a configuration; 20,000 large targets have 20 million."""
@@ -40,7 +42,7 @@ class Source:
 
 
 class _EnoughError(Exception):
-    """There are as many problems as are told."""
+    """There are as many problems as are looked for."""
 
 
 class _Faults:
@@ -87,52 +89,61 @@ class Reading:
 
     @property
     def full(self) -> bool:
-        """Whether there are as many problems as are told; no more are looked for then."""
-        return len(self.problems) >= MOST_PROBLEMS
+        """Whether there are as many problems as are looked for; no more are looked for then."""
+        return len(self.problems) >= MOST_LOOKED_AT
 
-    def source(self, path: Path, of_what: str) -> Source | None:
-        """Read and parse a file; ``of_what`` says what it should hold, for one that does not."""
-        text = self._text(path)
+    def source(self, path: Path, of_what: str, content: bytes | None = None) -> Source | None:
+        """Read and parse a file; ``of_what`` says what it should hold, for one that does not.
+
+        ``content`` is what it holds where that was read already.
+        """
+        text = self._text(path, content)
         if text is None or self.full:
             return None
         file = str(path)
-        faults = _Faults(file, MOST_PROBLEMS - len(self.problems))
+        faults = _Faults(file, MOST_LOOKED_AT - len(self.problems))
+        value: Value = None
         try:
             value = read(text, faults, tally=self._tally)
         except yaml.YAMLError as error:
-            self.problems += [*faults.unquoted(self._keys), _syntax_problem(error, file)]
+            problem = syntax_problem(error, file, text)
+            self.problems += [*faults.unquoted(self._keys), problem]
             return None
         except _EnoughError:
-            self.problems += faults.unquoted(self._keys) or [_no_configuration(file, of_what)]
+            self.problems += faults.unquoted(self._keys)
             return None
-        if isinstance(value, dict) and not self._keys.isdisjoint(value):
-            self.problems += faults.all
+        if is_configuration(value, self._keys):
+            self._take(faults, file, text)
             return Source(path, text, value)
-        found = faults.unquoted(self._keys)
-        if value is None:
-            found = found or [Problem(file, None, "", None, f"the file is empty; {of_what}")]
-        elif isinstance(value, dict) and value:
-            found.append(_no_configuration(file, of_what))
-            value = None
+        manifests = manifest_problems(file, text)
+        if manifests:
+            self.problems += manifests
+            return None
+        found, sentence = faults.unquoted(self._keys), what_it_is(value, of_what)
+        if sentence and not (found and value is None):
+            found.append(Problem(file, None, "", None, sentence))
         self.problems += found
-        return None if value is None else Source(path, text, value)
+        return None if sentence or value is None else Source(path, text, value)
 
-    def _text(self, path: Path) -> str | None:
+    def _take(self, faults: "_Faults", file: str, text: str) -> None:
+        """Take in the faults of a configuration; manifests behind it are told as what they are."""
+        second = [one for one in faults.all if one.message == SECOND]
+        manifests = manifest_problems(file, text) if second else []
+        self.problems += [one for one in faults.all if not manifests or one not in second]
+        self.problems += manifests
+
+    def _text(self, path: Path, content: bytes | None) -> str | None:
         file = str(path)
         try:
-            data = read_bytes(path, MOST_OF_A_FILE)
+            data = read_bytes(path, MOST_OF_A_FILE) if content is None else content
+            if len(data) > MOST_OF_A_FILE:
+                raise TooLargeError(path, MOST_OF_A_FILE)
         except OSError as error:
             self.digests[path.absolute()] = None
-            reason = {
-                FileNotFoundError: "there is no such file",
-                IsADirectoryError: "this is a folder; name a YAML file",
-                PermissionError: "this user may not read the file",
-                TooLargeError: f"the file has more than {MOST_OF_A_FILE // 2**20} MiB; "
-                "`include` lets targets stand in several files",
-            }.get(type(error), f"the file cannot be read: {error.strerror}")
-            self.problems.append(Problem(file, None, "", None, reason))
+            self.problems.append(Problem(file, None, "", None, _unreadable(error)))
             return None
-        self.digests[path.absolute()] = digest(data)
+        if content is None:
+            self.digests[path.absolute()] = digest(data)
         self._bytes += len(data)
         if self._bytes > MOST_OF_ALL:
             message = f"with this file a configuration has more than {MOST_OF_ALL // 2**20} MiB"
@@ -148,33 +159,18 @@ class Reading:
             return None
 
 
+def _unreadable(error: OSError) -> str:
+    reasons = {
+        FileNotFoundError: "there is no such file",
+        IsADirectoryError: "this is a folder; name a YAML file",
+        PermissionError: "this user may not read the file",
+        TooLargeError: f"the file has more than {MOST_OF_A_FILE // 2**20} MiB; "
+        "`include` lets targets stand in several files",
+        NoFileError: f"{error.strerror}; what is piped to `autoscaler validate -` can be checked",
+    }
+    return reasons.get(type(error), f"the file cannot be read: {error.strerror}")
+
+
 def digest(content: bytes) -> str:
     """Return what tells contents apart."""
     return hashlib.blake2b(content, digest_size=16).hexdigest()
-
-
-def _no_configuration(file: str, of_what: str) -> Problem:
-    message = f"the file is no configuration, for it has none of its keys; {of_what}"
-    return Problem(file, None, "", None, message)
-
-
-def _syntax_problem(error: yaml.YAMLError, file: str) -> Problem:
-    if isinstance(error, TooMuchError):
-        return Problem(file, error.line, "", None, error.message)
-    if not isinstance(error, yaml.MarkedYAMLError):
-        message = "not YAML: the file holds a character that YAML does not allow"
-        return Problem(file, None, "", None, message)
-    mark = error.problem_mark or error.context_mark
-    where = "" if mark is None else f" at column {mark.column + 1}"
-    known = {
-        "found character that cannot start any token": "a tab or another character that cannot "
-        "begin a value; indent with spaces, and put texts that begin with @ or ` in quotes",
-        "mapping values are not allowed in this context": 'a ":" that YAML does not expect; check '
-        'the indentation, and put texts with ": " in quotes',
-        "could not find expected ':'": 'a ":" is missing after a key',
-        "did not find expected key": "a key is expected; check the indentation, commas and "
-        "brackets",
-    }
-    reason = known.get(error.problem or "", error.problem or "it cannot be read")
-    line = None if mark is None else mark.line + 1
-    return Problem(file, line, "", None, f"not YAML{where}: {reason}")

@@ -9,6 +9,7 @@ from types import NoneType
 
 from autoscaler.config.document import child
 from autoscaler.config.problems import Finding, Location
+from autoscaler.config.reference_rules import reference_findings
 from autoscaler.config.sentences import suggestion
 
 SOURCES = {
@@ -24,7 +25,7 @@ SOURCES = {
 def spec_findings(spec: object, location: Location = ()) -> Iterator[Finding]:
     """Check one spec."""
     yield from _replicas(spec, location)
-    yield from _scale_target_group(child(spec, "scaleTargetRef"), (*location, "scaleTargetRef"))
+    yield from reference_findings(child(spec, "scaleTargetRef"), (*location, "scaleTargetRef"))
     for index, metric in entries(spec, "metrics"):
         yield from _metric(metric, (*location, "metrics", index))
 
@@ -62,35 +63,14 @@ def _replicas(spec: object, location: Location) -> Iterator[Finding]:
             )
 
 
-def _scale_target_group(ref: object, location: Location) -> Iterator[Finding]:
-    version, kind = child(ref, "apiVersion"), child(ref, "kind")
-    if not isinstance(kind, str) or kind == "ReplicationController":
-        return
-    if version is None:
-        yield Finding(
-            location,
-            f"apiVersion is missing: the group and version of {kind}, such as apps/v1",
-            show_value=False,
-        )
-    elif isinstance(version, str) and version.partition("/")[1] == "":
-        yield Finding(
-            (*location, "apiVersion"),
-            f"must name the group of {kind}, such as apps/v1; only a ReplicationController is in "
-            "the core group",
-        )
-    elif isinstance(version, str) and version.startswith("/"):
-        yield Finding((*location, "apiVersion"), "must name a group before the /, such as apps/v1")
-
-
 def _metric(metric: object, location: Location) -> Iterator[Finding]:
     kind = child(metric, "type")
     own = SOURCES.get(kind) if isinstance(kind, str) else None
     if own is None:
         return
     if not _present(metric, own):
-        yield Finding(
-            (*location, own), f"is missing: type {kind} needs its source here", show_value=False
-        )
+        message = f"is missing: type {kind} needs its source here"
+        yield Finding((*location, own), message, show_value=False, missing=((*location, own),))
     for key in SOURCES.values():
         if key != own and _present(metric, key):
             yield Finding(
@@ -123,7 +103,10 @@ def _target(key: str, target: object, location: Location) -> Iterator[Finding]:
     either = " or ".join(allowed)
     if not given:
         yield Finding(
-            location, f"{either} is missing: what to hold the metric at", show_value=False
+            location,
+            f"{either} is missing: what to hold the metric at",
+            show_value=False,
+            missing=tuple((*location, name) for name in allowed),
         )
     elif len(given) > 1 and key != "object":
         yield Finding(location, f"takes one of {either}, not both", show_value=False)
@@ -132,9 +115,9 @@ def _target(key: str, target: object, location: Location) -> Iterator[Finding]:
 def _requirement(requirement: object, location: Location) -> Iterator[Finding]:
     operator, values = child(requirement, "operator"), child(requirement, "values")
     if operator in ("In", "NotIn") and (values is None or values == []):
-        yield Finding(
-            (*location, "values"), f"{operator} needs at least one value", show_value=False
-        )
+        place = (*location, "values")
+        message = f"{operator} needs at least one value"
+        yield Finding(place, message, show_value=False, missing=(place,))
     if operator in ("Exists", "DoesNotExist") and isinstance(values, list) and values:
         yield Finding((*location, "values"), f"{operator} takes no values; leave them out")
 

@@ -83,16 +83,16 @@ def _counted(series: Series, query: Query, now: float) -> int | None:
 
 def _why_none(series: Series, query: Query, now: float) -> Gap:
     if series.timestamp >= now - query.max_age:
-        return _gap(GapKind.NOT_A_NUMBER, f"{_labels(series)} is {series.value}, not a number")
+        return _gap(GapKind.NOT_A_NUMBER, f"{labels_text(series)} is {series.value}, not a number")
     # The instant and not the age: a text that changes at each sync is no repetition to anybody.
     return _gap(
         GapKind.STALE,
-        f"{_labels(series)} was sampled at {instant(series.timestamp)}, and is older than "
+        f"{labels_text(series)} was sampled at {instant(series.timestamp)}, and is older than "
         f"{query.max_age:g} s (maxAge)",
     )
 
 
-def _labels(series: Series) -> str:
+def labels_text(series: Series) -> str:
     """Write the labels of a series, which may be many and of any length and characters."""
     first = nsmallest(_MOST_LABELS, series.labels.items())
     pairs = [f'{printable(key, _LONGEST_NAME)}="{printable(value)}"' for key, value in first]
@@ -149,7 +149,7 @@ def _object(
         return _gap(
             GapKind.AMBIGUOUS,
             f'{len(series)} series are labelled {label}="{name}", and exactly one is needed: '
-            f"{_labels(series[0])} and {_labels(series[1])}",
+            f"{labels_text(series[0])} and {labels_text(series[1])}",
         )
     value = _value_of(series[0], query, now)
     return value if isinstance(value, Gap) else Values((value,), _warnings(answer))
@@ -256,8 +256,8 @@ class _PodReader:
     def _ambiguous(self, pod: str, series: list[Series], by: str) -> Gap:
         return _gap(
             GapKind.AMBIGUOUS,
-            f"{len(series)} series are about pod {pod}, {_labels(series[0])} and "
-            f"{_labels(series[1])} among them; aggregate the query by {by}",
+            f"{len(series)} series are about pod {pod}, {labels_text(series[0])} and "
+            f"{labels_text(series[1])} among them; aggregate the query by {by}",
         )
 
     def _nothing(self) -> Gap:

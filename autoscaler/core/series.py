@@ -59,9 +59,13 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class QueryFailure:
-    """A query that gave no answer; the message is the server's own text where it sent one."""
+    """A query that gave no answer; the message is the server's own text where it sent one.
+
+    ``refused`` says that the server answered and that it is the query which is at fault.
+    """
 
     message: str
+    refused: bool = False
 
 
 def milli_of(value: float) -> int | None:

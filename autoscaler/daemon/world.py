@@ -48,10 +48,10 @@ def world_to_plan(
     usable way to a cluster; nothing is asked yet.
     """
     server = find_api_server(config.kubernetes.kubeconfig, config.kubernetes.context)
-    options, stop = _prometheus_options(config.prometheus), threading.Event()
+    stop, on_retry = threading.Event(), notes.on_retry_prometheus
     with (
         closing(server.connect(on_retry=notes.on_retry_kubernetes)) as api,
-        closing(PrometheusReader(options, stop, on_retry=notes.on_retry_prometheus)) as prometheus,
+        closing(prometheus_reader(config.prometheus, stop, on_retry)) as prometheus,
     ):
         namespaces = {target.namespace for target in targets}
         others = ListedAutoscalers(api, namespaces, notes.on_note)
@@ -139,6 +139,15 @@ def _reader(settings: PrometheusSettings, around: Surroundings) -> PrometheusRea
         on_request=around.seen.prometheus,
         on_retry=lambda _: around.instruments.prometheus_retry(),
     )
+
+
+def prometheus_reader(
+    settings: PrometheusSettings,
+    stop: threading.Event,
+    on_retry: Callable[[str], None] = lambda _: None,
+) -> PrometheusReader:
+    """Return what asks the Prometheus of a configuration; nothing is asked yet."""
+    return PrometheusReader(_prometheus_options(settings), stop, on_retry=on_retry)
 
 
 def _prometheus_options(settings: PrometheusSettings) -> PrometheusOptions:

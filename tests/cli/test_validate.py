@@ -1,8 +1,13 @@
 """What `autoscaler validate` says of the way to the cluster, which is no part of the file."""
 
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.cli.test_commands import NOWHERE, autoscaler, queue_config
 from tests.controlplane.credentials import kubeconfig
@@ -74,3 +79,66 @@ def test_validate_warns_of_an_api_server_without_tls(tmp_path: Path) -> None:
     assert ran.stderr.startswith(said)
     assert ran.stderr.count("\n") == 1
     assert "s3cret" not in ran.stderr
+
+
+def test_validate_reads_standard_input(tmp_path: Path) -> None:
+    """`-` is what is piped in, and includes files of the working directory."""
+    (tmp_path / "more.yaml").write_text("targets: []\n")
+    text = "prometheus: {url: http://p:9090}\ninclude: [more.yaml]\nsyncPeriod: 15\n"
+    for given, code, said in (
+        (text.replace("15", "15s"), 0, "standard input: valid, 0 targets in 2 files\n"),
+        (text, 2, "standard input:3: syncPeriod: a plain number has no unit; write 15s"),
+    ):
+        ran = subprocess.run(
+            [sys.executable, "-m", "autoscaler", "validate", "-"],
+            input=given,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+            cwd=tmp_path,
+            env=os.environ | NOWHERE,
+        )
+        assert ran.returncode == code
+        assert (ran.stderr if code else ran.stdout).startswith(said)
+
+
+def test_validate_prints_what_a_manifest_would_be(tmp_path: Path) -> None:
+    """The sentence is on standard error, the target on standard output, to be redirected."""
+    file = write_config(
+        tmp_path / "hpa.yaml",
+        {
+            "apiVersion": "autoscaling/v1",
+            "kind": "HorizontalPodAutoscaler",
+            "metadata": {"name": "web", "namespace": "shop"},
+            "spec": {
+                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+                "maxReplicas": 5,
+            },
+        },
+    )
+    ran = autoscaler("validate", str(file))
+    assert ran.returncode == 2
+    assert ran.stderr.count("\n") == 1
+    (target,) = yaml.safe_load(ran.stdout)["targets"]
+    assert (target["namespace"], target["maxReplicas"]) == ("shop", 5)
+
+
+@pytest.mark.parametrize("command", ["validate", "plan", "run"])
+def test_a_pipe_is_refused_at_once(tmp_path: Path, command: str) -> None:
+    """Nobody writes to it, and nothing waits for that."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    option = [] if command == "validate" else ["-c"]
+    ran = autoscaler(command, *option, str(path), environment=NOWHERE)
+    assert ran.returncode == 2
+    assert ran.stderr.startswith(f"{path}: it is a pipe, not a file")
+
+
+@pytest.mark.parametrize("command", ["", "run", "validate", "plan", "schema", "demo"])
+def test_help_fits_a_terminal(command: str) -> None:
+    """At 80 columns no line is longer, and nothing is cut off."""
+    ran = autoscaler(*command.split(), "--help", environment={"COLUMNS": "80"})
+    assert ran.returncode == 0
+    assert all(len(line) <= 80 for line in ran.stdout.splitlines())
+    assert ".." not in re.sub(r"[\]}]\.\.\.", "", ran.stdout)

@@ -266,7 +266,7 @@ def test_a_pipe(tmp_path: Path) -> None:
     (fault,) = faults_of(main)
     assert fault[2:] == (
         "include[0]",
-        f"must name a file, and {tmp_path}/targets.d/b.yaml is a pipe, a socket or a device",
+        f"must name a file, and {tmp_path}/targets.d/b.yaml is a pipe",
     )
 
 

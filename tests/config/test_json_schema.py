@@ -126,3 +126,12 @@ def test_refuses(text: str, path: str, fragment: str) -> None:
 def test_accepts(text: str) -> None:
     """What `load` takes, the schema takes."""
     assert [error.message for error in VALIDATOR.iter_errors(value_of(text))] == []
+
+
+def test_accepts_keys_of_the_users_own() -> None:
+    """Those at the top that begin with x-, and no others."""
+    for schema in (SCHEMA, json_schema(included=True)):
+        validator = Draft202012Validator(schema)
+        document = {"prometheus": {"url": "http://p"}} if schema is SCHEMA else {}
+        assert validator.is_valid(document | {"targets": [], "x-common": {"a": 1}})
+        assert not validator.is_valid(document | {"targets": [], "common": {"a": 1}})

@@ -51,7 +51,11 @@ SOURCES = [
         M + "resource.target",
         "takes one of averageUtilization or averageValue, not both",
     ),
-    (_resource("{name: cpu, targetAverageUtilization: 8}"), M + "resource.target", "is missing"),
+    (
+        _resource("{name: cpu, targetAverageUtilization: 8}"),
+        M + "resource.targetAverageUtilization",
+        "this is autoscaling/v2beta1",
+    ),
     (_container(f"{{name: cpus, {CONTAINER}}}"), M + "containerResource.name", "must be cpu"),
     (
         _container(f"{{name: requests.example.com/gpu, {CONTAINER}}}"),

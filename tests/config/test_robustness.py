@@ -15,6 +15,7 @@ from autoscaler.adapters.prometheus import PrometheusOptions
 from autoscaler.config import Config, ConfigError, defaulted, load, parse_spec, to_core
 from autoscaler.config.document import child, read
 from autoscaler.config.problems import Location
+from tests.config import test_manifests
 
 REFERENCE = Path(__file__).parents[2] / "config" / "autoscaler.yaml"
 VALUES: st.SearchStrategy[JsonValue] = st.recursive(
@@ -109,6 +110,31 @@ def test_any_include(tmp_path: Path, include: JsonValue) -> None:
     """Whatever `include` holds, what it stands for is found or refused in sentences."""
     document = {"prometheus": {"url": "http://p"}, "include": include}
     outcome(tmp_path / "a.yaml", json.dumps(document))
+
+
+MANIFESTS = [
+    document
+    for text in (test_manifests.V2BETA1, test_manifests.V1, test_manifests.SCALED_OBJECT)
+    if isinstance(document := json.loads(json.dumps(read(text, lambda *_: None))), dict)
+]
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data(), st.sampled_from(MANIFESTS), VALUES)
+def test_any_value_in_a_manifest(
+    tmp_path: Path, data: st.DataObject, manifest: dict[str, JsonValue], value: JsonValue
+) -> None:
+    """Whatever a manifest holds, it is told in sentences, as a file and among the targets."""
+    document = copy.deepcopy(manifest)
+    place = data.draw(st.sampled_from([place for place in places(document) if place]))
+    parent = child(document, *place[:-1])
+    if isinstance(parent, dict):
+        parent[str(place[-1])] = value
+    elif isinstance(parent, list):
+        parent[int(place[-1])] = value
+    assert isinstance(outcome(tmp_path / "a.yaml", json.dumps(document)), ConfigError)
+    around = {"prometheus": {"url": "http://p"}, "targets": [document]}
+    assert isinstance(outcome(tmp_path / "a.yaml", json.dumps(around)), ConfigError)
 
 
 HOSTS = st.one_of(

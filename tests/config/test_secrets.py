@@ -79,7 +79,7 @@ def test_another_programs_file(tmp_path: Path, text: str) -> None:
 def test_a_numeric_key_of_another_programs_file(tmp_path: Path) -> None:
     """A key that is no text is quoted, with how to write it, in a configuration only."""
     (problem,) = refused(tmp_path, "48151623: x\nother: y\n")
-    assert problem.message.startswith("the file is no configuration, for it has none of its keys;")
+    assert problem.message.startswith("the file is something else: it has none of the keys")
     assert "48151623" not in str(problem)
     assert "48151623" in str(refused(tmp_path, "48151623: x\ntargets: []\n")[0])
 
@@ -110,3 +110,15 @@ def test_files_are_named_not_read(tmp_path: Path) -> None:
     config = loaded(tmp_path, prometheus("bearerTokenFile: token\n"))
     assert config.prometheus.bearer_token_file == tmp_path / "token"
     assert SECRET not in repr(config)
+
+
+def test_a_manifest_of_a_secret(tmp_path: Path) -> None:
+    """Of a manifest only the kind is told, and of an unlikely kind not even that."""
+    text = "apiVersion: v1\nkind: %s\nmetadata: {name: hunter2}\nstringData: {hunter2: hunter2}\n"
+    (problem,) = refused(tmp_path, text % "Secret")
+    assert (
+        problem.message
+        == "this is a Kubernetes manifest (Secret), not a configuration of autoscaler"
+    )
+    (problem,) = refused(tmp_path, text % "hunter2")
+    assert "hunter2" not in str(problem)

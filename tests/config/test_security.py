@@ -113,6 +113,33 @@ def test_a_configuration_that_others_may_change(
     assert warnings_of(loaded(folder, text)) == [said] * open_to_others
 
 
+@pytest.mark.parametrize(
+    ("mode", "open_to_others"), [(0o777, True), (0o775, True), (0o1777, False)]
+)
+def test_a_folder_above_that_others_may_change(
+    tmp_path: Path, mode: int, *, open_to_others: bool
+) -> None:
+    """Whoever may write there can put another folder in the place of the configuration's."""
+    folder = tmp_path / "above" / "between" / "etc"
+    folder.mkdir(parents=True)
+    (tmp_path / "above").chmod(mode)
+    warnings = warnings_of(loaded(folder, top("")))
+    assert len(warnings) == open_to_others
+    said = f"the configuration: {tmp_path / 'above'} can be written by others"
+    assert all(warning.startswith(said) for warning in warnings)
+
+
+def test_a_folder_above_what_a_link_leads_to(tmp_path: Path) -> None:
+    """The real folder's counts as well as the link's own."""
+    folder = tmp_path / "above" / "etc"
+    folder.mkdir(parents=True)
+    (folder / "autoscaler.yaml").write_text(top(""))
+    (tmp_path / "link").symlink_to("above/etc")
+    (tmp_path / "above").chmod(0o777)
+    (warning,) = warnings_of(load(tmp_path / "link" / "autoscaler.yaml"))
+    assert warning.startswith(f"the configuration: {tmp_path / 'above'} can be written by others")
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
 def test_a_configuration_of_another_user(tmp_path: Path) -> None:
     """Whoever owns a file may write it, whatever its mode."""
@@ -130,6 +157,7 @@ def test_a_mounted_configuration(tmp_path: Path) -> None:
     (volume / "..data").symlink_to("..1")
     (volume / "autoscaler.yaml").symlink_to("..data/autoscaler.yaml")
     volume.chmod(0o1777)
+    tmp_path.chmod(0o777)  # a mount cannot be replaced
     assert warnings_of(load(volume / "autoscaler.yaml")) == []
 
 

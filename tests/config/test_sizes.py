@@ -8,8 +8,8 @@ import pytest
 
 from autoscaler.config import ConfigError, load, sources
 from autoscaler.config.document import DEEPEST, MOST_ALIASED, MOST_VALUES
-from autoscaler.config.problems import MOST_PROBLEMS
-from tests.config.documents import EXTERNAL, PROMETHEUS, QUERIES, loaded, refused
+from autoscaler.config.problems import MOST_LOOKED_AT, MOST_PROBLEMS
+from tests.config.documents import EXTERNAL, PROMETHEUS, QUERIES, REF, loaded, refused
 
 BASE = textwrap.dedent("""\
     - &base
@@ -43,7 +43,7 @@ def test_a_short_file_of_many_aliases(tmp_path: Path) -> None:
     assert problem.line is not None
     assert problem.message == (
         f"aliases (*) stand for more than {MOST_ALIASED:,} keys and values; 10,000 large targets "
-        "have 1,200,000"
+        "have 1,200,000; let them stand for smaller parts, or share the targets between two daemons"
     )
     assert peak < 20 * 2**20
 
@@ -119,25 +119,46 @@ def test_files_that_are_too_large_together(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "count"),
     [
-        aliases(WRONG, 700, 400),
-        f"{PROMETHEUS}targets: [{'x, ' * 50_000}]\n",
-        f"{PROMETHEUS}targets: []\nqueries: {{{'a: 1, ' * 50_000}}}\n",
-        f"{PROMETHEUS}{QUERIES}targets:\n{DUPLICATES * 1000}",
+        (aliases(WRONG, 700, 400), f"more than {MOST_LOOKED_AT:,}"),
+        (f"{PROMETHEUS}targets: [{'x, ' * 50_000}]\n", f"more than {MOST_LOOKED_AT:,}"),
+        (
+            f"{PROMETHEUS}targets: []\nqueries: {{{'a: 1, ' * 50_000}}}\n",
+            f"more than {MOST_LOOKED_AT:,}",
+        ),
+        (f"{PROMETHEUS}{QUERIES}targets:\n{DUPLICATES * 1000}", "999"),
     ],
     ids=["aliases", "entries", "keys", "duplicates"],
 )
-def test_very_many_mistakes(tmp_path: Path, text: str) -> None:
-    """The first hundred are told, and that the search ended there; the rest cost nothing."""
+def test_very_many_mistakes(tmp_path: Path, text: str, count: str) -> None:
+    """A hundred are told, and how many there are; they are not looked for without end."""
     problems = refused(tmp_path, text)
     assert len(problems) == MOST_PROBLEMS + 1
     assert all(problem.line for problem in problems[:-1])
     assert str(problems[-1]) == (
-        f"{tmp_path}/autoscaler.yaml: these are 100 mistakes, and more are not looked for; mend "
-        "these first"
+        f"{tmp_path}/autoscaler.yaml: these are 100 of {count} mistakes, of each kind the first; "
+        "mend these first"
     )
     assert sum(len(str(problem)) for problem in problems) < 100_000
+
+
+def test_no_kind_of_mistake_hides_another(tmp_path: Path) -> None:
+    """One in every target and one in every query leave room for a single other one at the end."""
+    row = f"- {{namespace: n%d, maxReplicas: 0, {REF.strip()}}}\n"
+    queries = "".join(f"  q{one}: 5\n" for one in range(150))
+    rows = "".join(row % one for one in range(5000))
+    text = f"{PROMETHEUS}queries:\n{queries}targets:\n{rows}syncPeriod: 15\n"
+    problems = refused(tmp_path, text)
+    assert len(problems) == MOST_PROBLEMS + 1
+    assert problems[-2].path == "syncPeriod"
+    assert {problem.kind for problem in problems[:-2]} == {
+        ("queries.*", "must be"),
+        ("targets[].maxReplicas", "must be"),
+    }
+    lines = [problem.line or 0 for problem in problems[:-1]]
+    assert lines == sorted(lines)
+    assert "100 of 5,151 mistakes" in problems[-1].message
 
 
 def test_one_part_of_very_many_mistakes(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
+from autoscaler.core.series import QueryFailure
 from tests.prometheus import faults
 from tests.prometheus.faults import ORDERS, VECTOR, ScriptedServer, Step, answer, error, vector
 from tests.prometheus.reading import answered, ask, failed, reading
@@ -124,6 +125,25 @@ def test_final(step: Step, sentence: str) -> None:
         message = failed(ask(server.url, "x"))
         assert message == sentence.format(f"Prometheus at {server.url}")
         assert len(server.received) == 1
+
+
+@pytest.mark.parametrize(
+    ("step", "refused"),
+    [
+        (answer(error("bad_data", "x"), "400 Bad Request"), True),
+        (answer(error("execution", "x"), "422 Unprocessable Entity"), True),
+        (answer(error("bad_data", "x")), True),
+        (answer(error("internal", "x"), "500 Internal Server Error"), False),
+        (answer(error("not_found", "x"), "404 Not Found"), False),
+        (answer(b"<p>Log in"), False),
+    ],
+)
+def test_whose_fault_it_is(step: Step, *, refused: bool) -> None:
+    """A query is at fault where Prometheus says so, and not for a proxy or a login page."""
+    with ScriptedServer(step) as server:
+        failure = ask(server.url, "x")
+    assert isinstance(failure, QueryFailure)
+    assert failure.refused is refused
 
 
 @pytest.mark.parametrize(

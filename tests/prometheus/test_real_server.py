@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from autoscaler import clock
-from autoscaler.core.series import Answer
+from autoscaler.core.series import Answer, QueryFailure
 from tests.prometheus.exporter import Exporter
 from tests.prometheus.fixtures import StartPrometheus
 from tests.prometheus.reading import answered, ask, failed, reading
@@ -83,9 +83,12 @@ def test_refusals(
     for pod in "ab":
         prometheus_exporter.set("count_test", {"one": "1", "pod": pod}, 1.0)
     prometheus_server.wait_for("count_test", count=2)
-    message = failed(ask(prometheus_server.url, promql))
+    failure = ask(prometheus_server.url, promql)
+    message = failed(failure)
     assert sentence in message
     assert "tries" not in message
+    assert isinstance(failure, QueryFailure)
+    assert failure.refused
 
 
 def test_long_query(prometheus_server: PrometheusServer) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TypedDict, cast
 
 from autoscaler.adapters.prometheus.failures import QueryError
-from autoscaler.adapters.prometheus.refusals import LONGEST_TEXT, prometheus_error
+from autoscaler.adapters.prometheus.refusals import LONGEST_TEXT, REFUSED_TYPES, prometheus_error
 from autoscaler.core.series import Answer, Series
 from autoscaler.transport.parsing import memory_of
 from autoscaler.transport.redaction import Hiding
@@ -49,7 +49,8 @@ def document_of(
         raise _misshapen(subject, "the JSON is no object")
     if document.get("status") == "error":
         error_type, text = prometheus_error(hiding.refusal(body), hiding)
-        raise QueryError(f"Prometheus refused the query ({error_type}): {text}")
+        refused = error_type in REFUSED_TYPES
+        raise QueryError(f"Prometheus refused the query ({error_type}): {text}", refused=refused)
     return document
 
 
@@ -71,7 +72,8 @@ def answer_of(subject: str, document: dict[str, object], hiding: Hiding) -> Answ
             else f"a {hiding.said(kind, _LONGEST_TYPE)}"
         )
         raise QueryError(
-            f"the query returns {article}; a query must return an instant vector or a scalar"
+            f"the query returns {article}; a query must return an instant vector or a scalar",
+            refused=True,
         )
     try:
         if kind == "scalar":
@@ -91,7 +93,8 @@ def _series(element: _Element) -> Series:
     if "value" not in element and "histogram" in element:
         raise QueryError(
             "the query returns native histograms, which are no numbers; histogram_quantile,"
-            " histogram_sum and histogram_count make numbers of them"
+            " histogram_sum and histogram_count make numbers of them",
+            refused=True,
         )
     return _sample(element["metric"], element["value"])
 

@@ -12,7 +12,8 @@ class QueryError(Exception):
     """No answer; never leaves this package.
 
     ``transient`` says that the same request may succeed in a moment; ``retry_after`` is the
-    least wait in seconds that the server asked for; ``out_of_time`` that it was we who gave up.
+    least wait in seconds that the server asked for; ``out_of_time`` that it was we who gave up;
+    ``refused`` that the server answered and the query is at fault.
     """
 
     def __init__(
@@ -22,12 +23,14 @@ class QueryError(Exception):
         transient: bool = False,
         retry_after: float = 0.0,
         out_of_time: bool = False,
+        refused: bool = False,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.transient = transient
         self.retry_after = retry_after
         self.out_of_time = out_of_time
+        self.refused = refused
 
 
 def too_slow(subject: str, within: str) -> QueryError:

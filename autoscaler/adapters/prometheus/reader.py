@@ -61,7 +61,7 @@ class PrometheusReader:
             )
             return tries.run()
         except QueryError as error:
-            return QueryFailure(error.message)
+            return QueryFailure(error.message, refused=error.refused)
 
     def close(self) -> None:
         """Close the connections; no query may run."""

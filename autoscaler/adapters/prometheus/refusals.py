@@ -14,6 +14,8 @@ from autoscaler.transport.redaction import Hiding
 # https://prometheus.io/docs/prometheus/latest/querying/api/#format-overview and the error types
 # of Prometheus' web/api/v1: those that speak of the moment rather than of the query.
 _TRANSIENT_TYPES = frozenset({"timeout", "canceled", "unavailable"})
+REFUSED_TYPES = frozenset({"bad_data", "execution"})
+"""Of Prometheus' errors those that speak of the query: it cannot be parsed, or not be executed."""
 _TRANSIENT_STATUSES = frozenset({408, 429, 502, 503, 504})
 LONGEST_TEXT = 1000
 """Of Prometheus' own words."""
@@ -38,6 +40,7 @@ def refusal(
         _sentence(subject, status, error_type, text or _foreign_text(body, hiding)),
         transient=status in _TRANSIENT_STATUSES or error_type in _TRANSIENT_TYPES,
         retry_after=_retry_after(headers.get("Retry-After", "")),
+        refused=error_type in REFUSED_TYPES,
     )
 
 

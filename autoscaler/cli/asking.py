@@ -1,0 +1,190 @@
+"""`autoscaler validate --prometheus`: every query is asked once, and what comes back is shown."""
+
+import re
+import sys
+import threading
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import closing, contextmanager
+
+from autoscaler import clock
+from autoscaler.adapters.prometheus import PrometheusReader
+from autoscaler.app import wording
+from autoscaler.config import Config
+from autoscaler.config.query_places import AskedQuery, MetricUse, QueryPlace, queries_of
+from autoscaler.core.coverage import Coverage, coverage
+from autoscaler.core.numbers import saturate64
+from autoscaler.core.quantity import format_milli
+from autoscaler.core.readings import labels_text
+from autoscaler.core.series import Answer, QueryFailure
+from autoscaler.daemon.world import prometheus_reader
+
+_AT_ONCE = 4
+_MOST_USES = 3
+"""Metrics of one query that are shown."""
+
+_MOST_WARNINGS = 20
+_TRIES = re.compile(r" \([0-9]+ tries\)$")
+_NOTE_AFTER, _NOTE_EVERY = 2.0, 10.0
+"""Seconds."""
+
+
+def ask_every_query(config: Config, content: bytes | None) -> int:
+    """Ask the Prometheus of a valid configuration; return the exit code.
+
+    It is 2 where a query is refused, 1 where there was no answer to one, else 0.  ``content`` is
+    what the main file holds, where it is standard input.
+    """
+    asked = queries_of(config, content)
+    report = _Report(clock.wall())
+    for query, answer in zip(asked, _answers(config, [one.promql for one in asked]), strict=True):
+        report.tell(query, answer)
+    return report.end()
+
+
+class _Report:
+    """Prints what came back, query by query."""
+
+    def __init__(self, now: float) -> None:
+        self._now = now
+        self._unanswered: Counter[str] = Counter()
+        self._refused = False
+        self._warnings = 0
+
+    def tell(self, query: AskedQuery, answer: Answer | QueryFailure | None) -> None:
+        """Print the answer to one query; None is one that was not asked."""
+        if answer is None:
+            self._unanswered[""] += 1
+        elif isinstance(answer, Answer):
+            self._answer(query, answer)
+        elif answer.refused:
+            self._refused = True
+            _complain(f"{_shown(query.place)}: {answer.message}")
+        else:
+            message = _TRIES.sub("", answer.message)
+            self._unanswered[message] += 1
+            if self._unanswered[message] == 1:
+                _complain(f"{_shown(query.place)}: no answer: {message}")
+
+    def end(self) -> int:
+        """Print what was left out, and return the exit code."""
+        if self._warnings > _MOST_WARNINGS:
+            _complain(f"these are {_MOST_WARNINGS} warnings, and more are not looked for")
+        unanswered = self._unanswered.total()
+        if unanswered > 1:
+            _complain(f"{unanswered} queries have no answer")
+        return 2 if self._refused else 1 if unanswered else 0
+
+    def _answer(self, query: AskedQuery, answer: Answer) -> None:
+        unused = "" if query.uses else "; no metric uses it"
+        print(f"{_shown(query.place)}: {_summary(answer)}{unused}")
+        for warning in answer.warnings:
+            self._warn(query.place, f"Prometheus warned: {warning}")
+        if not answer.series:
+            self._warn(query.place, "the query returned no series")
+        for number, use in enumerate(query.uses):
+            if number >= _MOST_USES and self._warnings > _MOST_WARNINGS:
+                break
+            found = coverage(use.target, use.metric, use.query, answer, self._now)
+            if number < _MOST_USES:
+                print(f"  {_of(use)}: {_finds(found, answer)}")
+            for fault in found.faults if answer.series else ():
+                self._warn(use.place, f"{_of(use)}: {fault}")
+        if len(query.uses) > _MOST_USES:
+            print(f"  and {len(query.uses) - _MOST_USES} more metrics")
+
+    def _warn(self, place: QueryPlace, sentence: str) -> None:
+        self._warnings += 1
+        if self._warnings <= _MOST_WARNINGS:
+            _complain(f"{place.file}:{place.line}: warning: {place.path}: {sentence}")
+
+
+def _complain(line: str) -> None:
+    """Print to standard error, after what stands on standard output."""
+    sys.stdout.flush()
+    print(line, file=sys.stderr, flush=True)
+
+
+def _shown(place: QueryPlace) -> str:
+    return f"{place.file}:{place.line}: {place.path}"
+
+
+def _of(use: MetricUse) -> str:
+    return f"{wording.target_key(use.target)} {use.metric.type} {wording.metric_name(use.metric)}"
+
+
+def _summary(answer: Answer) -> str:
+    if not answer.series:
+        return "no series"
+    first = answer.series[0]
+    such = "" if len(answer.series) == 1 else "such as "
+    return f"{len(answer.series):,} series, {such}{labels_text(first)} {first.value:.15g}"
+
+
+def _finds(found: Coverage, answer: Answer) -> str:
+    if not found.used:
+        return "finds nothing"
+    if isinstance(found.used, int):
+        return f"finds {found.used:,} {'pod' if found.used == 1 else 'pods'}"
+    total = format_milli(saturate64(sum(found.used)))
+    sum_of = "their sum is " if len(found.used) > 1 else ""
+    return f"finds {len(found.used):,} of {len(answer.series):,} series, {sum_of}{total}"
+
+
+def _answers(config: Config, queries: Sequence[str]) -> Iterator[Answer | QueryFailure | None]:
+    """Ask a few at once, and yield the answers in the order of the queries.
+
+    Where none of the first ones is answered the others are not asked: None.
+    """
+    left, waiting = deque(queries), deque[Future[Answer | QueryFailure]]()
+    note = _Note(config.prometheus.url, len(queries))
+    done, answered = 0, False
+    with _asking(config) as (reader, pool):
+        while left or waiting:
+            while left and len(waiting) + (0 if answered else done) < _AT_ONCE:
+                deadline = clock.monotonic() + config.prometheus.timeout
+                waiting.append(pool.submit(reader.query, left.popleft(), deadline))
+            if not waiting:
+                break
+            answer = note.wait(waiting.popleft(), done)
+            done, answered = done + 1, answered or _is_answer(answer)
+            yield answer
+    yield from [None] * len(left)
+
+
+def _is_answer(answer: Answer | QueryFailure) -> bool:
+    """Tell whether the server answered, be it that it refused."""
+    return isinstance(answer, Answer) or answer.refused
+
+
+@contextmanager
+def _asking(config: Config) -> Iterator[tuple[PrometheusReader, ThreadPoolExecutor]]:
+    stop = threading.Event()
+    with (
+        closing(prometheus_reader(config.prometheus, stop)) as reader,
+        ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="query") as pool,
+    ):
+        try:
+            yield reader, pool
+        finally:
+            stop.set()  # at Ctrl-C nothing is waited for
+
+
+class _Note:
+    """Says what is waited for, once it lasts."""
+
+    def __init__(self, url: str, queries: int) -> None:
+        self._url = url
+        self._queries = queries
+        self._next = clock.monotonic() + _NOTE_AFTER
+
+    def wait(self, future: Future[Answer | QueryFailure], done: int) -> Answer | QueryFailure:
+        """Wait for an answer, and say from time to time that so many queries are done."""
+        while not future.done():
+            wait([future], timeout=max(0.0, self._next - clock.monotonic()))
+            if not future.done() and clock.monotonic() >= self._next:
+                self._next = clock.monotonic() + _NOTE_EVERY
+                of = f"{done} of {self._queries} queries are done"
+                _complain(f"waiting for Prometheus at {self._url}: {of}")
+        return future.result()

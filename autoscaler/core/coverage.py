@@ -1,0 +1,129 @@
+"""What a metric finds in its query's answer, told without a look at the cluster."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from autoscaler.core.observation import Gap, GapKind, Pod, PodRequests, PodSamples, Values
+from autoscaler.core.printable import printable
+from autoscaler.core.readings import read
+from autoscaler.core.series import Answer
+from autoscaler.core.spec import (
+    ContainerResourceMetric,
+    ExternalMetric,
+    MetricSpec,
+    ObjectMetric,
+    PodsMetric,
+)
+from autoscaler.core.target import Query, Target
+
+_NAMES_ITS_PODS = {"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"}
+"""The kinds whose pods' names begin with that of the workload."""
+
+_MOST_VALUES, _MOST_LABELS, _LONGEST = 5, 20, 60
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What a metric would use of an answer, and what it lacks.
+
+    ``used`` are values of an External or Object metric, in milli-units, or how many pods have a
+    sample.  ``faults`` are sentences: why there is nothing, or why it is not all.
+    """
+
+    used: tuple[int, ...] | int
+    faults: tuple[str, ...] = ()
+
+
+def coverage(
+    target: Target, metric: MetricSpec, query: Query, answer: Answer, now: float
+) -> Coverage:
+    """Read a metric as a sync would, with the pods that the series name for those of the target."""
+    if not answer.series:
+        return Coverage((), ("the query returned no series",))
+    per_pod = not isinstance(metric, ExternalMetric | ObjectMetric)
+    pods = _pods(target, query, answer) if per_pod else ()
+    if per_pod and not pods:
+        return Coverage(0, (_no_pods(target, metric, query, answer),))
+    reading = read(metric, query, answer, target.namespace, pods, now)
+    if isinstance(reading, Gap):
+        fault = reading.detail
+        if reading.kind in {GapKind.EMPTY, GapKind.PARTIAL}:
+            fault += f": {_existing(target, metric, query, answer)}"
+        return Coverage(0 if per_pod else (), (fault,))
+    gaps = tuple(gap.detail for gap in reading.gaps)
+    if isinstance(reading, Values):
+        return Coverage(reading.values, gaps)
+    return Coverage(len(reading.samples), (*gaps, *_dropped(reading)))
+
+
+def _dropped(reading: PodSamples) -> Iterator[str]:
+    for gap in list(reading.dropped.values())[:_MOST_VALUES]:
+        yield gap.detail
+
+
+def _pods(target: Target, query: Query, answer: Answer) -> Sequence[Pod]:
+    """Make pods of the names in the series of the target's namespace."""
+    series = answer.with_label(query.labels.namespace, target.namespace)
+    names = dict.fromkeys(one.labels.get(query.labels.pod, "") for one in series)
+    ref = target.spec.scale_target_ref
+    if ref.kind in _NAMES_ITS_PODS:
+        names = dict.fromkeys(name for name in names if name.startswith(f"{ref.name}-"))
+    none = PodRequests(())
+    return [Pod(name, "Running", None, None, None, False, none) for name in names if name]  # noqa: FBT003
+
+
+def _no_pods(target: Target, metric: MetricSpec, query: Query, answer: Answer) -> str:
+    ref = target.spec.scale_target_ref
+    whose = f" beginning with {ref.name}-" if ref.kind in _NAMES_ITS_PODS else ""
+    return (
+        f"none of the {len(answer.series)} series is labelled "
+        f'{query.labels.namespace}="{target.namespace}" and {query.labels.pod}=<a name{whose}>: '
+        f"{_existing(target, metric, query, answer)}"
+    )
+
+
+def _existing(target: Target, metric: MetricSpec, query: Query, answer: Answer) -> str:
+    """Say which values the labels have that a metric looks at."""
+    wanted = list(dict.fromkeys(_looked_at(metric, query)))
+    told = [_values(label, answer) for label in wanted]
+    lacking = [label for label, values in zip(wanted, told, strict=True) if not values]
+    parts = [text for text in told if text]
+    if lacking:
+        known = sorted({name for one in answer.series for name in one.labels})
+        shown = ", ".join(printable(name, _LONGEST) for name in known[:_MOST_LABELS])
+        parts.append(f"no series has the label {' or '.join(lacking)}")
+        parts.append(f"their labels are {shown}" if shown else "they have no labels")
+    if isinstance(metric, ExternalMetric | ObjectMetric) or lacking:
+        return "; ".join(parts)
+    in_namespace = answer.with_label(query.labels.namespace, target.namespace)
+    if in_namespace:
+        pods = _values(query.labels.pod, Answer(in_namespace))
+        return f"in namespace {target.namespace} {pods}"
+    return "; ".join(parts)
+
+
+def _looked_at(metric: MetricSpec, query: Query) -> Iterator[str]:
+    """Yield the labels that say which series belong to a metric."""
+    if isinstance(metric, ObjectMetric):
+        described = metric.described_object
+        yield described.kind.lower()
+    elif not isinstance(metric, ExternalMetric):
+        yield query.labels.namespace
+        yield query.labels.pod
+    if isinstance(metric, ContainerResourceMetric):
+        yield query.labels.container
+    if isinstance(metric, ExternalMetric | ObjectMetric | PodsMetric):
+        selector = metric.metric.selector
+        if selector is not None:
+            yield from (key for key, _ in selector.match_labels)
+            yield from (one.key for one in selector.match_expressions)
+
+
+def _values(label: str, answer: Answer) -> str:
+    """Say which values a label has in an answer; nothing where no series has it."""
+    values = sorted({one.labels[label] for one in answer.series if label in one.labels})
+    if not values:
+        return ""
+    shown = ", ".join(f'"{printable(value, _LONGEST)}"' for value in values[:_MOST_VALUES])
+    more = f" and {len(values) - _MOST_VALUES} more" if len(values) > _MOST_VALUES else ""
+    return f"{printable(label, _LONGEST)} is {shown}{more}"

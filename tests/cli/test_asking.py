@@ -1,0 +1,196 @@
+"""`autoscaler validate --prometheus` against a real Prometheus, and where there is none."""
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+import yaml
+
+from autoscaler.cli import asking
+from autoscaler.cli.validating import validate_files
+from tests.controlplane.process import free_port
+from tests.endtoend.daemon import write_config
+from tests.prometheus.exporter import Exporter
+from tests.prometheus.server import PrometheusServer
+
+TARGET = {
+    "namespace": "shop",
+    "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "worker"},
+    "maxReplicas": 5,
+}
+
+
+def external(name: str, **labels: str) -> dict[str, object]:
+    """Return an External metric."""
+    metric = {"name": name, "selector": {"matchLabels": labels}}
+    return {
+        "type": "External",
+        "external": {"metric": metric, "target": {"type": "Value", "value": 1}},
+    }
+
+
+def write(folder: Path, url: str, queries: dict[str, str], *metrics: dict[str, object]) -> Path:
+    """Write a configuration of one target."""
+    document = {
+        "prometheus": {"url": url, "timeout": "1s"},
+        "queries": queries,
+        "targets": [TARGET | {"metrics": list(metrics)}],
+    }
+    return write_config(folder / "a.yaml", document)
+
+
+@pytest.fixture(autouse=True)
+def no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have no kubeconfig to warn of."""
+    monkeypatch.setenv("KUBECONFIG", "/nonexistent")
+
+
+def test_what_came_back_and_who_uses_it(
+    tmp_path: Path,
+    prometheus_server: PrometheusServer,
+    prometheus_exporter: Exporter,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Of each query the series, one of them, and what each metric finds; what matches is told."""
+    for queue, waiting in (("orders", 90.0), ("mails", 7.5)):
+        prometheus_exporter.set("asked_messages", {"queue": queue}, waiting)
+    prometheus_server.wait_for("asked_messages", count=2)
+    file = write(
+        tmp_path,
+        prometheus_server.url,
+        {"messages": "sum by (queue) (asked_messages)", "unused": "vector(4)", "none": "no_such"},
+        external("messages", queue="orders"),
+        external("messages", queue="order"),
+        external("none"),
+    )
+    assert validate_files([file], ask_prometheus=True) == 0
+    out, err = capsys.readouterr()
+    lines = out.splitlines()
+    assert lines[0] == f"{file}: valid, 1 target"
+    assert "queries.messages: 2 series, such as {queue=" in lines[1]
+    assert lines[2:4] == [
+        '  shop/Deployment/worker External messages{queue="orders"}: finds 1 of 2 series, 90',
+        '  shop/Deployment/worker External messages{queue="order"}: finds nothing',
+    ]
+    assert lines[4].endswith("queries.none: no series")
+    assert lines[6].endswith("queries.unused: 1 series, {} 4; no metric uses it")
+    selector, empty = err.splitlines()
+    assert selector.endswith(
+        "warning: targets[0].metrics[1]: shop/Deployment/worker External "
+        'messages{queue="order"}: none of the 2 series matches the selector: queue is "mails", '
+        '"orders"'
+    )
+    assert empty.endswith("warning: queries.none: the query returned no series")
+
+
+def test_a_query_that_is_refused(
+    tmp_path: Path, prometheus_server: PrometheusServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Prometheus' own words with file, line and key; exit code 2, and the others are asked."""
+    queries = {"broken": "sum(up", "ranged": "up[5m]", "fine": "vector(1)"}
+    file = write(tmp_path, prometheus_server.url, queries, external("broken"))
+    assert validate_files([file], ask_prometheus=True) == 2
+    out, err = capsys.readouterr()
+    lines = file.read_text().splitlines()
+    broken, ranged = err.splitlines()
+    line = next(number for number, text in enumerate(lines, 1) if "broken: sum" in text)
+    assert broken.startswith(f"{file}:{line}: queries.broken: Prometheus refused the query")
+    assert "parse error: unclosed left parenthesis" in broken
+    assert "queries.ranged: the query returns a matrix" in ranged
+    assert "queries.fine: 1 series" in out
+
+
+def test_a_query_in_an_included_file(
+    tmp_path: Path, prometheus_server: PrometheusServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A metric's own query is told by its place; one PromQL is asked once, wherever it stands."""
+    own = external("own")
+    own["external"]["metric"]["query"] = "sum(up"  # type: ignore[index] # it is a mapping
+    included = {"targets": [TARGET | {"metrics": [own, own]}]}
+    (tmp_path / "more.yaml").write_text(yaml.safe_dump(included))
+    main = {"prometheus": {"url": prometheus_server.url}, "include": ["more.yaml"]}
+    file = write_config(tmp_path / "a.yaml", main)
+    assert validate_files([file], ask_prometheus=True) == 2
+    err = capsys.readouterr().err
+    (line,) = err.splitlines()
+    assert line.startswith(f"{tmp_path}/more.yaml:")
+    assert "targets[0].metrics[0].external.metric.query: Prometheus refused" in line
+
+
+def test_nobody_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The reason is told once, most queries are not even asked; exit code 1."""
+    queries = {f"q{one}": f"vector({one})" for one in range(30)}
+    file = write(tmp_path, f"http://127.0.0.1:{free_port()}", queries, external("q0"))
+    assert validate_files([file], ask_prometheus=True) == 1
+    out, err = capsys.readouterr()
+    assert out == f"{file}: valid, 1 target\n"
+    first, count = err.splitlines()
+    assert "no answer: Prometheus at http://127.0.0.1:" in first
+    assert first.endswith("refused the connection")
+    assert count == "30 queries have no answer"
+
+
+@pytest.fixture
+def slow_server() -> Iterator[tuple[str, threading.Event]]:
+    """Give a server that answers once an event is set."""
+    go_on = threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            go_on.wait(10)
+            body = b'{"status":"success","data":{"resultType":"scalar","result":[1,"1"]}}'
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - inherited
+            """Print nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}", go_on
+        go_on.set()
+        server.shutdown()
+        thread.join()
+
+
+def test_what_is_waited_for(
+    tmp_path: Path,
+    slow_server: tuple[str, threading.Event],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where it lasts, the server is named, and how many queries are done."""
+    url, go_on = slow_server
+    monkeypatch.setattr(asking, "_NOTE_AFTER", 0.01)
+
+    complain = asking._complain
+
+    def noted(line: str) -> None:
+        complain(line)
+        go_on.set()
+
+    monkeypatch.setattr(asking, "_complain", noted)
+    file = write(tmp_path, url, {"q": "up"}, external("q"))
+    validate_files([file], ask_prometheus=True)
+    err = capsys.readouterr().err
+    assert f"waiting for Prometheus at {url}: 0 of 1 queries are done\n" in err
+
+
+def test_warnings_are_bounded(
+    tmp_path: Path, slow_server: tuple[str, threading.Event], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of very many metrics that find nothing some are told."""
+    url, go_on = slow_server
+    go_on.set()
+    file = write(tmp_path, url, {"q": "1"}, *[external("q", queue=f"q{one}") for one in range(50)])
+    assert validate_files([file], ask_prometheus=True) == 0
+    out, err = capsys.readouterr()
+    assert "  and 47 more metrics\n" in out
+    *warnings, last = err.splitlines()
+    assert len(warnings) == 20
+    assert last == "these are 20 warnings, and more are not looked for"

@@ -1,0 +1,174 @@
+"""What people write out of habit is told with what would be right."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.config.documents import (
+    EXTERNAL,
+    assert_refused,
+    behavior,
+    external,
+    loaded,
+    metric,
+    refused,
+    target,
+    top,
+)
+
+T = "targets[0]."
+VALUE = T + "metrics[0].external.target.value"
+PERCENT = T + "metrics[0].resource.target.averageUtilization"
+DOWN = T + "behavior.scaleDown."
+
+
+def utilization(value: str) -> str:
+    """Return a document whose averageUtilization is this."""
+    target_ = f"{{type: Utilization, averageUtilization: {value}}}"
+    return metric(f"type: Resource\nresource: {{name: cpu, target: {target_}}}\n")
+
+
+def quantity(value: str) -> str:
+    """Return a document with an External metric whose target is this."""
+    return external(f"metric: {{name: rps}}\ntarget: {{type: Value, value: {value}}}\n")
+
+
+def reference(text: str) -> str:
+    """Return a document whose scaleTargetRef is this."""
+    return target("", f"namespace: shop\nmaxReplicas: 3\nscaleTargetRef: {text}\n")
+
+
+ROWS = [
+    (utilization("70%"), PERCENT, "a whole number of percent, without the %: 70"),
+    (utilization("0.7"), PERCENT, "a whole number of percent: 70 for 0.7 of the request"),
+    (utilization("70.0"), PERCENT, "a whole number of percent: 70 (got"),
+    (utilization("'0.7'"), PERCENT, "70 for 0.7 of the request, without quotes"),
+    (behavior("scaleDown: {stabilizationWindowSeconds: 60s}\n"), DOWN, "without a unit: 60"),
+    (behavior("scaleDown: {stabilizationWindowSeconds: 5m}\n"), DOWN, "without a unit: 300"),
+    (
+        behavior("scaleDown: {policies: [{type: Pods, value: 1, periodSeconds: 1 min}]}\n"),
+        DOWN,
+        "without a unit: 60",
+    ),
+    (top("syncPeriod: 30 seconds\n"), "syncPeriod", "did you mean 30s?"),
+    (top("downscaleStabilization: 5 Minutes\n"), "downscaleStabilization", "did you mean 5m?"),
+    (quantity("100ms"), VALUE, "100 milliseconds are 100m of a metric in seconds"),
+    (quantity("1 Gi"), VALUE, "did you mean 1Gi?"),
+    (quantity("50MB"), VALUE, "did you mean 50M or 50Mi?"),
+    (quantity("1gb"), VALUE, "did you mean 1G or 1Gi?"),
+    (quantity("5kb"), VALUE, "did you mean 5k or 5Ki?"),
+    (quantity("'1,000'"), VALUE, "did you mean 1000?"),
+    (quantity("30rps"), VALUE, "did you mean 30?"),
+    (quantity("100 m"), VALUE, "did you mean 100m?"),
+    (quantity("70%"), VALUE, "percent of the request are `averageUtilization`"),
+    (reference("{apiVersion: apps/v1, kind: deployment, name: a}"), "kind", "must be Deployment"),
+    (reference("{apiVersion: apps/v1, kind: Deployments, name: a}"), "kind", "must be Deployment"),
+    (reference("{apiVersion: apps/v1, kind: sts, name: a}"), "kind", "must be StatefulSet"),
+    (reference("{apiVersion: v1, kind: Deployment, name: a}"), "apiVersion", "must be apps/v1"),
+    (reference("{apiVersion: apps, kind: Deployment, name: a}"), "apiVersion", "must be apps/v1"),
+    (
+        reference("{apiVersion: extensions/v1beta1, kind: Deployment, name: a}"),
+        "apiVersion",
+        "must be apps/v1 for a Deployment",
+    ),
+    (reference("{apiVersion: apps/v1, kind: DaemonSet, name: a}"), "kind", "no scale subresource"),
+    (reference("{apiVersion: batch/v1, kind: Job, name: a}"), "kind", "no scale subresource"),
+    (reference("deployment/web"), "scaleTargetRef", "a mapping with apiVersion, kind, name (got"),
+    (
+        top('queries: {a: {__name__="x", job="b"}}\n'),
+        "queries.a",
+        """put it in quotes, as in '{__name__="x", job="b"}' (got a mapping)""",
+    ),
+    (top("queries: [{name: a, query: up}]\n"), "queries", "names to values, each with its PromQL"),
+    (top("include: a.yaml\n"), "include", 'must be a list: put it in [ ] (got "a.yaml")'),
+    (metric("type: prometheus\n"), T + "metrics[0].type", "did you mean External?"),
+    (
+        external("metric: {name: rps, selector: {queue: a}}\ntarget: {type: Value, value: 1}\n"),
+        T + "metrics[0].external.metric.selector.queue",
+        "a label and its value belong into `matchLabels`",
+    ),
+    (
+        behavior("stabilizationWindowSeconds: 60\n"),
+        T + "behavior.stabilizationWindowSeconds",
+        "it belongs into `scaleUp` or `scaleDown`",
+    ),
+    (target("prometheus: {}\n"), T + "prometheus", "it belongs to the top of the main file"),
+    (top("minReplicas: 1\n"), "minReplicas", "it belongs into `targets[]`"),
+    (
+        reference("{apiVersion: apps/v1, kind: Deployment, name: a, namespace: b}"),
+        "namespace",
+        "it belongs to the target itself",
+    ),
+    (target("minReplicaCount: 1\n"), T + "minReplicaCount", "here it is `minReplicas`"),
+    (target("triggers: []\n"), T + "triggers", "a prometheus trigger is PromQL in `queries`"),
+    (target("cooldownPeriod: 300\n"), T + "cooldownPeriod", "stabilizationWindowSeconds"),
+    (target("query: up\n"), T + "query", "PromQL belongs into `queries`"),
+]
+
+
+@pytest.mark.parametrize(("text", "path", "fragment"), ROWS)
+def test_a_mistake_of_habit(tmp_path: Path, text: str, path: str, fragment: str) -> None:
+    """It is one problem, at its place, with what would be right."""
+    (problem,) = refused(tmp_path, text)
+    assert path in problem.path
+    assert fragment in str(problem)
+    assert problem.line
+
+
+MISSPELT = [
+    (target("").replace("maxReplicas", "maxReplcas"), "maxReplcas"),
+    (target("").replace("namespace", "name_space"), "name_space"),
+    (target("").replace("apiVersion", "apiversion"), "apiversion"),
+    (external("metric: {name: rps}\ntarget: {type: Value, val: 1}\n"), "val"),
+    (external("metric: {name: rps}\ntargt: {type: Value, value: 1}\n"), "targt"),
+    (metric("type: External\nexternl: {}\n"), "externl"),
+    (external("name: rps\nvalue: 1\n"), "name"),
+    (target(f"metrics:\n{EXTERNAL}").replace("prometheus:", "promethues:"), "promethues"),
+    (target("").replace("targets:", "target:"), "target"),
+    (target("").replace("maxReplicas", "maxReplicaCount"), "maxReplicaCount"),
+]
+
+
+@pytest.mark.parametrize(("text", "key"), MISSPELT)
+def test_a_misspelt_key_is_told_once(tmp_path: Path, text: str, key: str) -> None:
+    """The key that was meant is not told as missing besides."""
+    problems = refused(tmp_path, text)
+    assert problems[0].path.endswith(key)
+    assert not [problem for problem in problems if "is missing" in problem.message]
+
+
+SYNTAX = [
+    'queries:\n  a: {job="b"} > 5\n',
+    'queries:\n  a: "sum(x{a="b"})"\n',
+    'queries: {a: sum(x{a="b"})}\n',
+]
+
+
+@pytest.mark.parametrize("text", SYNTAX)
+def test_promql_that_is_not_yaml(tmp_path: Path, text: str) -> None:
+    """The line of the fault looks like PromQL: quotes are what it needs."""
+    (problem,) = refused(tmp_path, top(text))
+    assert problem.message.endswith("""belongs in single quotes, as in 'sum(a{b="c"})'""")
+
+
+@pytest.mark.parametrize("text", ["listen: {{ .Values.url }}\n", "syncPeriod: {{ a }}s\n"])
+def test_a_template(tmp_path: Path, text: str) -> None:
+    """What was not rendered yet is told so."""
+    problems = refused(tmp_path, top(text))
+    assert "rendered first" in problems[0].message
+
+
+def test_keys_of_the_users_own(tmp_path: Path) -> None:
+    """Keys at the top that begin with x- are free, in included files too."""
+    (tmp_path / "more.yaml").write_text(
+        "x-q: &q up\nqueries: {b: *q}\ntargets: []\nx-more: [1, {a: b}]\n"
+    )
+    anchor = "x-common: &common {minReplicas: 2}\n"
+    text = target("<<: *common\n").replace("queries:", f"{anchor}queries:")
+    config = loaded(tmp_path, text + "include: [more.yaml]\n")
+    assert config.targets[0].spec.min_replicas == 2
+
+
+def test_keys_of_the_users_own_elsewhere(tmp_path: Path) -> None:
+    """They are not known below the top."""
+    assert_refused(tmp_path, target("x-a: 1\n"), "targets[0].x-a", "is not known here")

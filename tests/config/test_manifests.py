@@ -1,0 +1,307 @@
+"""A HorizontalPodAutoscaler or ScaledObject where a configuration belongs is told as what it is."""
+
+import textwrap
+from pathlib import Path
+
+import pytest
+import yaml
+
+from autoscaler.config import ConfigError, Problem, load
+from tests.config.documents import PROMETHEUS, loaded, refused
+
+V2 = textwrap.dedent("""\
+    apiVersion: autoscaling/v2
+    kind: HorizontalPodAutoscaler
+    metadata: {name: web, namespace: shop, uid: 3f}
+    spec:
+      scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+      minReplicas: 2
+      maxReplicas: 10
+      metrics:
+      - type: Pods
+        pods: {metric: {name: rps}, target: {type: AverageValue, averageValue: "100"}}
+      behavior: {scaleDown: {stabilizationWindowSeconds: 60}}
+    status: {currentReplicas: 3}
+    """)
+V1 = textwrap.dedent("""\
+    apiVersion: autoscaling/v1
+    kind: HorizontalPodAutoscaler
+    metadata: {name: api}
+    spec:
+      scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: api}
+      maxReplicas: 5
+      targetCPUUtilizationPercentage: 70
+    """)
+V2BETA1 = textwrap.dedent("""\
+    apiVersion: autoscaling/v2beta1
+    kind: HorizontalPodAutoscaler
+    metadata: {name: old, namespace: shop}
+    spec:
+      scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: old}
+      maxReplicas: 5
+      metrics:
+      - {type: Resource, resource: {name: cpu, targetAverageUtilization: 50}}
+      - {type: Resource, resource: {name: memory, targetAverageValue: 1Gi}}
+      - type: External
+        external: {metricName: q, metricSelector: {matchLabels: {a: b}}, targetAverageValue: 30}
+      - type: Object
+        object:
+          target: {apiVersion: v1, kind: Service, name: front}
+          metricName: hits
+          targetValue: 1k
+      - {type: Pods, pods: {metricName: rps, targetAverageValue: 100}}
+    """)
+DEPLOYMENT = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"
+SCALED_OBJECT = textwrap.dedent("""\
+    apiVersion: keda.sh/v1alpha1
+    kind: ScaledObject
+    metadata: {name: orders, namespace: shop}
+    spec:
+      scaleTargetRef: {name: order-worker}
+      pollingInterval: 30
+      cooldownPeriod: 300
+      maxReplicaCount: 20
+      fallback: {failureThreshold: 3, replicas: 6}
+      advanced:
+        restoreToOriginalReplicaCount: true
+        horizontalPodAutoscalerConfig:
+          behavior: {scaleDown: {stabilizationWindowSeconds: 60}}
+      triggers:
+      - type: prometheus
+        metadata:
+          serverAddress: http://prometheus.monitoring:9090
+          query: sum(rabbitmq_queue_messages_ready{queue="orders"})
+          threshold: "30"
+          activationThreshold: "5"
+      - {type: cpu, metricType: Utilization, metadata: {value: "60"}}
+      - {type: memory, metricType: AverageValue, metadata: {value: 1Gi, containerName: app}}
+      - {type: rabbitmq, metadata: {host: "amqp://user:hunter2@h"}}
+    """)
+QUERIES = "queries: {rps: up, q: up, hits: up}\n"
+
+
+def pasted(folder: Path, problem: Problem, beside: str = "") -> dict[str, object]:
+    """Load what a problem has ready for pasting, and return it as plain data."""
+    folder.mkdir(exist_ok=True)
+    assert loaded(folder, beside + problem.ready).targets
+    ready = yaml.safe_load(problem.ready)
+    return dict(ready) if isinstance(ready, dict) else {"targets": ready}
+
+
+def test_a_whole_autoscaler_as_the_file(tmp_path: Path) -> None:
+    """One sentence says that a target is its spec with the namespace, and the target is ready."""
+    (problem,) = refused(tmp_path, V2)
+    assert str(problem) == (
+        f"{tmp_path}/autoscaler.yaml:1: this is a HorizontalPodAutoscaler, not a configuration of "
+        "autoscaler: a target is its `spec` with `namespace` beside it; `queries` needs the PromQL "
+        "of each metric under its name: rps"
+    )
+    spec = yaml.safe_load(V2)["spec"]
+    assert pasted(tmp_path / "b", problem, PROMETHEUS + QUERIES) == {
+        "targets": [{"namespace": "shop", **spec}]
+    }
+
+
+def test_an_autoscaler_without_a_namespace(tmp_path: Path) -> None:
+    """What stands for it is refused until it is replaced."""
+    (problem,) = refused(tmp_path, V1)
+    assert "it is of autoscaling/v1, and targets are as in autoscaling/v2" in problem.message
+    (namespace,) = refused(tmp_path, PROMETHEUS + problem.ready)
+    assert namespace.path == "targets[0].namespace"
+    filled = PROMETHEUS + problem.ready.replace("NAMESPACE", "shop")
+    (target,) = loaded(tmp_path, filled).targets
+    assert target.spec.metrics[0].target.average_utilization == 70
+
+
+def test_an_autoscaler_of_v2beta1(tmp_path: Path) -> None:
+    """Its metrics are written as those of v2."""
+    (problem,) = refused(tmp_path, V2BETA1)
+    (target,) = loaded(tmp_path, PROMETHEUS + QUERIES + problem.ready).targets
+    cpu, memory, external, described, pods = target.spec.metrics
+    assert cpu.target.average_utilization == 50
+    assert memory.target.average_value == 2**30 * 1000
+    assert external.target.average_value == 30_000
+    assert described.target.value == 1_000_000
+    assert pods.target.average_value == 100_000
+
+
+@pytest.mark.parametrize("kind", ["documents", "list"])
+def test_several_manifests(tmp_path: Path, kind: str) -> None:
+    """Each autoscaler has its line; of the others beside it nothing is said."""
+    manifests = [DEPLOYMENT, V2, V1]
+    if kind == "documents":
+        text = "---\n".join(manifests)
+    else:
+        items = "".join(f"- {textwrap.indent(one, '  ')[2:]}" for one in manifests)
+        text = f"apiVersion: v1\nkind: List\nitems:\n{items}"
+    problems = refused(tmp_path, text)
+    lines = text.splitlines()
+    assert len(problems) == 2
+    for problem in problems:
+        assert problem.message.startswith("this is a HorizontalPodAutoscaler")
+        assert "autoscaling/v" in lines[(problem.line or 0) - 1]
+
+
+def test_manifests_among_the_targets(tmp_path: Path) -> None:
+    """One sentence for each, and a List among them is looked into; what is ready is an entry."""
+    entries = "".join(f"- {textwrap.indent(one, '  ')[2:]}" for one in (V2, DEPLOYMENT))
+    items = textwrap.indent(f"- {textwrap.indent(V2BETA1, '  ')[2:]}", "  ")
+    text = f"{PROMETHEUS}targets:\n{entries}- apiVersion: v1\n  kind: List\n  items:\n{items}"
+    problems = refused(tmp_path, text)
+    assert [problem.path for problem in problems] == [
+        "targets[0]",
+        "targets[1]",
+        "targets[2].items[0]",
+    ]
+    assert "not a target: a target is its `spec`" in problems[0].message
+    assert problems[1].message == "this is a Kubernetes manifest (Deployment), not a target"
+    lines = "".join(problem.ready for problem in problems if problem.ready)
+    assert "targets:" not in lines
+    ready = f"{PROMETHEUS}{QUERIES}targets:\n{problems[0].ready}\n{problems[2].ready}\n"
+    assert len(loaded(tmp_path, ready).targets) == 2
+
+
+def test_one_manifest_as_the_targets(tmp_path: Path) -> None:
+    """Without the list around it, it is recognized too."""
+    (problem,) = refused(tmp_path, f"{PROMETHEUS}targets:\n{textwrap.indent(V2, '  ')}")
+    assert (problem.path, problem.line) == ("targets", 2)
+    assert problem.message.startswith("this is a HorizontalPodAutoscaler, not a target")
+
+
+def test_an_autoscaler_behind_a_configuration(tmp_path: Path) -> None:
+    """A second document is refused as ever, and told as what it is."""
+    (problem,) = refused(tmp_path, f"{PROMETHEUS}targets: []\n---\n{V2}")
+    assert problem.line == 4
+    assert problem.message.startswith("this is a HorizontalPodAutoscaler")
+
+
+def test_an_autoscaler_without_its_first_lines(tmp_path: Path) -> None:
+    """`spec` around a scaleTargetRef is enough."""
+    (problem,) = refused(tmp_path, V2.partition("\n")[2].partition("\n")[2])
+    assert problem.message.startswith("this is a HorizontalPodAutoscaler")
+
+
+def test_an_autoscaler_with_more_in_its_annotations(tmp_path: Path) -> None:
+    """Those of autoscaling/v1 keep what it has no fields for: nothing is made up from the rest."""
+    key = "autoscaling.alpha.kubernetes.io/metrics"
+    (problem,) = refused(tmp_path, V1.replace("api}", f"api, annotations: {{{key}: '[]'}}}}", 1))
+    assert "its annotations: `kubectl get hpa.v2.autoscaling -o yaml` shows it" in problem.message
+    assert problem.ready == ""
+
+
+def test_a_scaled_object(tmp_path: Path) -> None:
+    """Its counterparts are told, with what has none, and are ready as a whole configuration."""
+    (problem,) = refused(tmp_path, SCALED_OBJECT)
+    has, _, lacks = problem.message.partition("what has none: ")
+    for part in (
+        "this is a KEDA ScaledObject, not a configuration of autoscaler",
+        "scaleTargetRef",
+        "minReplicaCount -> minReplicas",
+        "maxReplicaCount -> maxReplicas",
+        "triggers[0] (prometheus) -> PromQL in `queries` and a metric of type External",
+        "triggers[1] (cpu) -> a metric of type Resource",
+        "pollingInterval -> syncPeriod",
+        "advanced.horizontalPodAutoscalerConfig.behavior -> behavior",
+    ):
+        assert part in has
+    for part in (
+        "triggers[0].metadata.activationThreshold",
+        "triggers[3] (rabbitmq)",
+        "cooldownPeriod",
+        "fallback",
+        "advanced.restoreToOriginalReplicaCount",
+        "or vector(0)",
+    ):
+        assert part in lacks
+    assert "hunter2" not in str(problem) + problem.ready
+    config = loaded(tmp_path, problem.ready)
+    (target,) = config.targets
+    assert config.prometheus.url == "http://prometheus.monitoring:9090"
+    assert target.key == "shop/Deployment/order-worker"
+    assert (target.spec.min_replicas, target.spec.max_replicas) == (0, 20)
+    assert target.sync_period == 30.0
+    assert target.queries[0].promql == 'sum(rabbitmq_queue_messages_ready{queue="orders"})'
+    external, cpu, memory = target.spec.metrics
+    assert external.target.average_value == 30_000
+    assert cpu.target.average_utilization == 60
+    assert (memory.type, memory.target.average_value) == ("ContainerResource", 2**30 * 1000)
+
+
+def test_a_scaled_object_of_which_nothing_has_a_counterpart(tmp_path: Path) -> None:
+    """Without a metric there is nothing to paste: a target without metrics would be one of cpu."""
+    text = SCALED_OBJECT[: SCALED_OBJECT.index("  triggers:")] + "  triggers: [{type: cron}]\n"
+    (problem,) = refused(tmp_path, text)
+    assert "triggers[0] (cron) (unless Prometheus has its metric)" in problem.message
+    assert problem.ready == ""
+
+
+def test_a_scaled_job(tmp_path: Path) -> None:
+    """It has no counterpart."""
+    (problem,) = refused(tmp_path, "apiVersion: keda.sh/v1alpha1\nkind: ScaledJob\nspec: {}\n")
+    assert "it starts Jobs, which have no replicas to set" in problem.message
+
+
+def test_a_manifest_of_many_aliases(tmp_path: Path) -> None:
+    """What would be ready is left out where it is very long."""
+    lines = "".join(f"  a{one}: &a{one} [*a{one - 1}, *a{one - 1}]\n" for one in range(1, 15))
+    text = f"x:\n  a0: &a0 [x]\n{lines}{V2.replace('{scaleDown:', '{x: *a14, scaleDown:')}"
+    (problem,) = refused(tmp_path, text)
+    assert problem.message.startswith("this is a HorizontalPodAutoscaler")
+    assert problem.ready == ""
+
+
+def test_control_characters_of_a_manifest(tmp_path: Path) -> None:
+    """What is ready is printable, whatever the manifest holds."""
+    name = 'name: "\\u202e\\e[31m"}\n  min'
+    (problem,) = refused(tmp_path, V2.replace("name: web}\n  min", name))
+    assert problem.ready.replace("\n", "").isprintable()
+    assert problem.ready.isascii()
+
+
+FOREIGN = [
+    ("groups: []\n", "these are rules for Prometheus"),
+    ("global: {}\nscrape_configs: []\n", "this is the configuration of Prometheus itself"),
+    ("rules: []\nexternalRules: []\n", "these are rules of prometheus-adapter"),
+    ("{$schema: x, type: object}\n", "this is a JSON Schema"),
+    ("version: 3\nservices: {}\n", "the file is something else: it has none of the keys of a conf"),
+    (DEPLOYMENT, "this is a Kubernetes manifest (Deployment), not a configuration of autoscaler"),
+    ("apiVersion: v1\nkind: ConfigMap\ndata: {}\n", "a configuration in its `data` can be checked"),
+    ("scaleTargetRef: {name: x}\nmaxReplicas: 3\n", "this is one target: write it as an entry"),
+    ("- scaleTargetRef: {name: x}\n  maxReplicas: 3\n", "this is a list of targets: write them"),
+]
+
+
+@pytest.mark.parametrize(("text", "sentence"), FOREIGN)
+def test_a_file_that_is_something_else(tmp_path: Path, text: str, sentence: str) -> None:
+    """One sentence says what it is, be it the main file or an included one."""
+    (problem,) = refused(tmp_path, text)
+    assert sentence in problem.message
+    (tmp_path / "more.yaml").write_text(text)
+    (included,) = refused(tmp_path, PROMETHEUS + "include: [more.yaml]\n")
+    assert included.file == str(tmp_path / "more.yaml")
+    assert sentence in included.message
+
+
+def test_the_rules_of_this_repository() -> None:
+    """config/alerts.yaml, which stands among the examples, is told as what it is."""
+    path = Path(__file__).parents[2] / "config" / "alerts.yaml"
+    with pytest.raises(ConfigError, match="these are rules for Prometheus") as caught:
+        load(path)
+    assert len(caught.value.problems) == 1
+
+
+def test_a_misspelt_configuration_is_one(tmp_path: Path) -> None:
+    """Where every key at the top is a slip, each is told with what was meant."""
+    problems = refused(tmp_path, "promethues: {url: http://p}\ntargetss: []\n")
+    assert [(problem.path, problem.message) for problem in problems] == [
+        ("promethues", "is not known here: did you mean `prometheus`?"),
+        ("targetss", "is not known here: did you mean `targets`?"),
+    ]
+
+
+def test_an_included_file_on_its_own(tmp_path: Path) -> None:
+    """It is told that such a file is checked with the one that includes it, and nothing else."""
+    targets = [{"namespace": "a", **yaml.safe_load(V2)["spec"]}]
+    (problem,) = refused(tmp_path, yaml.safe_dump({"targets": targets}))
+    assert problem.path == "prometheus"
+    assert "a file that another one includes is checked with that one" in problem.message
