@@ -29,8 +29,8 @@ _NO_WAY_DOWN = (
 class Remembered:
     """Histories by our clock, and whose they are.
 
-    ``source`` completes "goes on with what ..."; it is empty where there are none, and ``reasons``
-    then say why.
+    ``source`` completes "goes on with what ...", and is empty where there are none; ``reasons`` say
+    why what ought to come first is not what is gone on with.
     """
 
     histories: Mapping[str, History] = field(default_factory=dict)
@@ -42,7 +42,9 @@ class Remembered:
     def told(self, targets: Sequence[Target]) -> str:
         """Say in one line what a plan of these targets goes on with."""
         known, every = sum(one.key in self.histories for one in targets), len(targets)
-        why = f" ({'; '.join(self.reasons)})" if self.reasons else ""
+        nothing = (f"{self.source} nothing of them",) if self.source and not known else ()
+        reasons = "; ".join((*nothing, *self.reasons))
+        why = f" ({reasons})" if reasons else ""
         if not known:
             begins = f"decides as a daemon that has just started: no target {_NO_WAY_DOWN}"
             return f"{begins}{why}"

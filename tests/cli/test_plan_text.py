@@ -49,8 +49,11 @@ def test_a_decision_is_a_line_of_counts_the_verdict_and_its_causes() -> None:
     world = Memory(answers={"queue": answer(600.0)}, scales=scales("a"))
     assert paragraphs(planned(world, external("shop", "a"))).split("\n") == [
         "shop/Deployment/a  2 -> 4",
-        "  scaled 2 -> 4 replicas: queue above target: 300/30 per replica; the metrics ask for 20; "
-        "the HPA's limit without behavior, at most twice the replicas or 4 at once, permits 4 now",
+        (
+            "  scaled 2 -> 4 replicas: queue above target: 300/30 per replica; the metrics ask for "
+            "20; the HPA's limit without behavior, at most twice the replicas or 4 at once, "
+            "permits 4 now"
+        ),
         "  queue: 300/30 per replica asks for 20 replicas",
     ]
 
@@ -77,8 +80,10 @@ def test_a_failure_of_many_targets_is_told_once_with_their_names() -> None:
         "  shop/Deployment/b, stays at 2 replicas",
         "",
         "shop/Deployment/c  2 -> 3",
-        "  scaled 2 -> 3 replicas: queue above target: 45/30 per replica; not all metrics could be "
-        "used: queue: failure 1",
+        (
+            "  scaled 2 -> 3 replicas: queue above target: 45/30 per replica; not all metrics "
+            "could be used: queue: failure 1"
+        ),
         "  queue: 45/30 per replica asks for 3 replicas",
     ]
 

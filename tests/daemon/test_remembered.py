@@ -96,6 +96,8 @@ def test_a_daemon_on_all_addresses_is_asked_on_loopback(config: Config, host: st
         found = remembered(replace(config, listen=Address(host, address.port)), None)
     line = told(found, config)
     assert f"the daemon at http://{address} remembers of 1 of the 2 targets; none of the" in line
+    nothing = f" (the daemon at http://{address} remembers nothing of them)"
+    assert told(found, config, KEYS[1:]) == f"{FRESH}{nothing}"
 
 
 def test_a_daemon_that_follows_says_so(config: Config) -> None:
