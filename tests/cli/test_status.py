@@ -318,7 +318,7 @@ def test_an_answer_has_bounds_in_time_and_size(monkeypatch: pytest.MonkeyPatch) 
         assert ran("--url", url)[2] == f"the daemon at {url} sent more than any daemon does\n"
     monkeypatch.setattr(showing_status, "_MOST_MEMORY", 1 << 20)
     with answering(http("200 OK", b"[[],[]," * (1 << 15))) as url:
-        assert "JSON that takes about" in ran("--url", url)[2]
+        assert "JSON that takes more than 1 MiB" in ran("--url", url)[2]
 
 
 def test_what_a_server_says_is_printable() -> None:
