@@ -176,7 +176,8 @@ def plan(
 
 
 @app.command(
-    epilog="Examples: autoscaler status, autoscaler status -c autoscaler.yaml shop/order-worker"
+    short_help="Show how each target of a running daemon stands.",
+    epilog="Examples: autoscaler status, autoscaler status -c autoscaler.yaml shop/order-worker",
 )
 def status(
     targets: Annotated[

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 _ON_TIME_SECONDS = 0.25
 _ON_TIME_PART = 0.1
-_AFTER_DUE_SECONDS = 0.001
+AFTER_DUE_SECONDS = 0.001
+"""A decision is at least so much later than its stamp."""
 _EARLIEST_SECONDS = 1.0
 
 
@@ -34,4 +35,4 @@ def instants_of(due: float, now: float, period: float) -> Instants:
         due = now  # no jitter: the clock was set
     allowance = max(_ON_TIME_SECONDS, _ON_TIME_PART * period)
     # Later than due by more than floating-point numbers are off, as the HPA's reconcile is.
-    return Instants(max(due, now - allowance), max(now, due + _AFTER_DUE_SECONDS))
+    return Instants(max(due, now - allowance), max(now, due + AFTER_DUE_SECONDS))

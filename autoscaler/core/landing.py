@@ -14,18 +14,20 @@ def landed(
     after: int,
     time: float,
     earliest: float | None = None,
+    now: float | None = None,
 ) -> History:
     """Take in that the replicas went from one count to another by our write at an instant.
 
-    A write by another instance of ours was between ``earliest`` and ``time``.
+    A write by another instance of ours was between ``earliest`` and ``time``.  Ages of earlier
+    events are taken at ``now``, by default at ``time``.
     """
     ups, downs = history.scale_ups, history.scale_downs
     event = ScaleEvent(abs(after - before), time, earliest=earliest)
     if spec.behavior is not None:
         if after > before:
-            ups = record_event(ups, spec.behavior.scale_up, event)
+            ups = record_event(ups, spec.behavior.scale_up, event, now)
         else:
-            downs = record_event(downs, spec.behavior.scale_down, event)
+            downs = record_event(downs, spec.behavior.scale_down, event, now)
     generation = history.rivalry.generation
     return replace(
         history,

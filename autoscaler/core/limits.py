@@ -194,13 +194,19 @@ def _unseen_within(policy: ScalingPolicy, changes: Changes, now: float) -> bool:
     return changes.unseen is not None and changes.unseen > now - policy.period_seconds
 
 
-def record_event(events: Events, rules: ScalingRules, entry: ScaleEvent) -> Events:
-    """Store a scale event in the last outdated slot, else append it (semantics 4.4)."""
+def record_event(
+    events: Events, rules: ScalingRules, entry: ScaleEvent, now: float | None = None
+) -> Events:
+    """Store a scale event in the last outdated slot, else append it (semantics 4.4).
+
+    Ages are taken at ``now``, by default when the event was.
+    """
+    at = entry.time if now is None else now
     longest = max(policy.period_seconds for policy in rules.policies)
     slot = None
     marked: list[ScaleEvent] = []
     for index, event in enumerate(events):
-        outdated = event.outdated or event.time < entry.time - longest
+        outdated = event.outdated or event.time < at - longest
         marked.append(replace(event, outdated=outdated))
         if outdated:
             slot = index

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from autoscaler.core.decision import Decision
 from autoscaler.core.history import History, PendingWrite
+from autoscaler.core.instants import AFTER_DUE_SECONDS
 from autoscaler.core.landing import landed
 from autoscaler.core.observation import Scale
 from autoscaler.core.spec import HorizontalPodAutoscalerSpec
@@ -37,4 +38,5 @@ def resolve(spec: HorizontalPodAutoscalerSpec, history: History, scale: Scale) -
         return history
     if scale.spec_replicas == pending.before:
         return replace(history, pending=None)
-    return landed(spec, history, pending.before, pending.after, pending.time)
+    decided = pending.time + AFTER_DUE_SECONDS
+    return landed(spec, history, pending.before, pending.after, pending.time, now=decided)

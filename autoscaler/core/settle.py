@@ -26,7 +26,7 @@ def settle(
         now,
     )
     event = Event("Normal", "SuccessfulRescale", f"New size: {desired}; reason: {decision.reason}")
-    history = landed(spec, history, current, desired, decision.stamp)
+    history = landed(spec, history, current, desired, decision.stamp, now=now)
     limited = decision.limit
     if spec.behavior is not None and limited is not None:
         changes = Changes(history.scale_ups, history.scale_downs, history.unseen)

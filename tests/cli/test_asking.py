@@ -79,7 +79,7 @@ def test_what_came_back_and_who_uses_it(
     selector, empty = err.splitlines()
     assert selector.endswith(
         "warning: targets[0].metrics[1]: shop/Deployment/worker External "
-        'messages{queue="order"}: none of the 2 series matches the selector: queue is "mails", '
+        'messages{queue="order"}: none of the series matches the selector: queue is "mails", '
         '"orders"'
     )
     assert empty.endswith("warning: queries.none: the query returned no series")

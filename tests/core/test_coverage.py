@@ -64,7 +64,7 @@ def test_external() -> None:
 def test_external_that_matches_nothing() -> None:
     """The values that the labels have are told, and the labels where one is not there."""
     found = answer({"queue": "orders", "vhost": "/"}, {"queue": "mails", "vhost": "/"})
-    nothing = "none of the 2 series matches the selector: "
+    nothing = "none of the series matches the selector: "
     assert of(external(queue="order"), found) == ((), (f'{nothing}queue is "mails", "orders"',))
     without = "no series has the label name; their labels are queue, vhost"
     assert of(external(name="orders"), found) == ((), (nothing + without,))
@@ -78,7 +78,7 @@ def test_expressions_are_looked_at_too() -> None:
     metric = ExternalMetric(MetricIdentifier("q", LabelSelector((), (requirement,))), VALUE)
     assert of(metric, answer({"queue": "orders"})) == (
         (),
-        ('none of the 1 series matches the selector: queue is "orders"',),
+        ('none of the series matches the selector: queue is "orders"',),
     )
 
 
