@@ -235,6 +235,15 @@ def test_a_scaled_object_of_which_nothing_has_a_counterpart(tmp_path: Path) -> N
     assert problem.ready == ""
 
 
+@pytest.mark.parametrize("false", ["false", "'false'"])
+def test_a_scaled_object_to_which_nothing_is_an_error(tmp_path: Path, false: str) -> None:
+    """With ignoreNullValues off it takes an empty answer as it is taken here."""
+    line = f'threshold: "30"\n      ignoreNullValues: {false}'
+    (problem,) = refused(tmp_path, SCALED_OBJECT.replace('threshold: "30"', line))
+    assert problem.message.startswith("this is a KEDA ScaledObject")
+    assert "vector(0)" not in problem.message
+
+
 def test_a_scaled_job(tmp_path: Path) -> None:
     """It has no counterpart."""
     (problem,) = refused(tmp_path, "apiVersion: keda.sh/v1alpha1\nkind: ScaledJob\nspec: {}\n")
