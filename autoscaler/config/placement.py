@@ -30,7 +30,8 @@ def place_of_key(key: str, model: type[BaseModel], root: type[BaseModel]) -> Key
         return KeyPlace(_into(below), tuple(dict.fromkeys(first)))
     if model is not root and key in aliases(root):
         return KeyPlace("to the top" if root is DocumentModel else "to the target itself")
-    elsewhere = _nearest(key, root)
+    # A query's keys are words that are meant otherwise elsewhere.
+    elsewhere = [path for path in _nearest(key, root) if not path.endswith(".query")]
     if elsewhere:
         return KeyPlace(_into(elsewhere))
     return KeyPlace("to the top of the main file") if key in aliases(DocumentModel) else None
