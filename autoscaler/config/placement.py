@@ -30,8 +30,7 @@ def place_of_key(key: str, model: type[BaseModel], root: type[BaseModel]) -> Key
         return KeyPlace(_into(below), tuple(dict.fromkeys(first)))
     if model is not root and key in aliases(root):
         return KeyPlace("to the top" if root is DocumentModel else "to the target itself")
-    # A query's keys are words that are meant otherwise elsewhere.
-    elsewhere = [path for path in _nearest(key, root) if not path.endswith(".query")]
+    elsewhere = _nearest(key, root)
     if elsewhere:
         return KeyPlace(_into(elsewhere))
     return KeyPlace("to the top of the main file") if key in aliases(DocumentModel) else None
@@ -45,7 +44,8 @@ def _into(paths: list[str]) -> str:
 
 def _nearest(key: str, root: type[BaseModel]) -> list[str]:
     """Return the places of the least depth that take a key, unless they are many."""
-    places = [path for path, keys in _places(root) if key in keys]
+    # Far from a query its keys are words that are meant otherwise.
+    places = [path for path, keys in _places(root) if key in keys and not path.endswith(".query")]
     least = min((path.count(".") for path in places), default=0)
     nearest = [path for path in places if path.count(".") == least]
     return nearest if len(nearest) <= _MOST_PLACES else []
