@@ -7,6 +7,7 @@ from autoscaler.config.manifests import advice_on
 from autoscaler.config.problems import Problem
 from autoscaler.config.sentences import closest
 
+SOMETHING_ELSE = "the file is something else: it has none of the keys of a configuration"
 _OTHERS = {
     "groups": "these are rules for Prometheus, which reads them itself",
     "scrape_configs": "this is the configuration of Prometheus itself",
@@ -64,6 +65,5 @@ def what_it_is(value: Value, of_what: str) -> str:
         return ""
     if isinstance(value.get("scaleTargetRef"), dict):
         return "this is one target: write it as an entry of the list `targets`"
-    nothing = "the file is something else: it has none of the keys of a configuration"
-    sentence = next((said for key, said in _OTHERS.items() if key in value), nothing)
+    sentence = next((said for key, said in _OTHERS.items() if key in value), SOMETHING_ELSE)
     return f"{sentence}; {of_what}"

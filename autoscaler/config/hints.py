@@ -118,9 +118,10 @@ def _of_text(key: str, given: str) -> str:
     if key.endswith("Seconds"):
         return _of_duration(given)
     try:
-        return _of_fraction(key, float(given)) + ", without quotes"
+        fraction = _of_fraction(key, float(given))
     except ValueError:
         return ""
+    return f"{fraction}, without quotes" if fraction else ""
 
 
 def _of_duration(given: str) -> str:

@@ -121,7 +121,9 @@ def _trigger(index: int, trigger: object, found: _Counterparts) -> None:
 def _prometheus(index: int, trigger: object, found: _Counterparts) -> None:
     metadata = child(trigger, "metadata")
     given = child(trigger, "name")
-    own = given if isinstance(given, str) and _PLAIN.fullmatch(given) else f"{found.name}-{index}"
+    own = given if isinstance(given, str) and _PLAIN.fullmatch(given) else ""
+    if not own or own in found.queries:
+        own = f"{found.name}-{index}"
     found.queries[own] = str(child(metadata, "query"))
     value = child(metadata, "threshold")
     target = {"type": "AverageValue", "averageValue": value}
@@ -133,7 +135,7 @@ def _prometheus(index: int, trigger: object, found: _Counterparts) -> None:
     server = child(metadata, "serverAddress")
     if isinstance(server, str) and "@" not in server and "?" not in server:
         found.servers.append(one_line(server, 200))
-    if str(child(metadata, "ignoreNullValues") or "true").lower() != "false":
+    if str(child(metadata, "ignoreNullValues")).lower() != "false":  # the default is true
         found.nulls = True
     if child(metadata, "activationThreshold") is not None:
         found.none.append(f"triggers[{index}].metadata.activationThreshold")

@@ -44,7 +44,8 @@ def _into(paths: list[str]) -> str:
 
 def _nearest(key: str, root: type[BaseModel]) -> list[str]:
     """Return the places of the least depth that take a key, unless they are many."""
-    places = [path for path, keys in _places(root) if key in keys]
+    # Far from a query its keys are words that are meant otherwise.
+    places = [path for path, keys in _places(root) if key in keys and not path.endswith(".query")]
     least = min((path.count(".") for path in places), default=0)
     nearest = [path for path in places if path.count(".") == least]
     return nearest if len(nearest) <= _MOST_PLACES else []

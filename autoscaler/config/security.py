@@ -91,10 +91,8 @@ def _above(folder: Path) -> Iterator[Path]:
 
     A volume of the kubelet cannot be replaced in its pod, as a mount cannot.
     """
-    real = folder.resolve()
-    for path in (folder, real):
-        if not _is_volume(path):
-            yield from path.parents
+    if not _is_volume(folder):
+        yield from folder.parents
 
 
 def _writers(path: Path, sticky: int) -> str | None:

@@ -9,7 +9,12 @@ from pathlib import Path
 import yaml
 
 from autoscaler.config.document import SECOND, Place, Tally, Value, place_of, read
-from autoscaler.config.foreign_files import is_configuration, manifest_problems, what_it_is
+from autoscaler.config.foreign_files import (
+    SOMETHING_ELSE,
+    is_configuration,
+    manifest_problems,
+    what_it_is,
+)
 from autoscaler.config.problems import MOST_LOOKED_AT, Location, Problem, path_of
 from autoscaler.config.syntax import syntax_problem
 from autoscaler.file_contents import NoFileError, TooLargeError, read_bytes
@@ -110,7 +115,8 @@ class Reading:
             self.problems += [*faults.unquoted(self._keys), problem]
             return None
         except _EnoughError:
-            self.problems += faults.unquoted(self._keys)
+            nothing = Problem(file, None, "", None, f"{SOMETHING_ELSE}; {of_what}")
+            self.problems += faults.unquoted(self._keys) or [nothing]
             return None
         if is_configuration(value, self._keys):
             self._take(faults, file, text)

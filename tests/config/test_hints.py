@@ -92,6 +92,7 @@ ROWS = [
         T + "behavior.stabilizationWindowSeconds",
         "it belongs into `scaleUp` or `scaleDown`",
     ),
+    (target("labels: {team: a}\n"), T + "labels", "is not known here: known are behavior, max"),
     (target("prometheus: {}\n"), T + "prometheus", "it belongs to the top of the main file"),
     (top("minReplicas: 1\n"), "minReplicas", "it belongs into `targets[]`"),
     (

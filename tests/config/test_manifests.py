@@ -235,18 +235,38 @@ def test_a_scaled_object_of_which_nothing_has_a_counterpart(tmp_path: Path) -> N
     assert problem.ready == ""
 
 
+@pytest.mark.parametrize("false", ["false", "'false'"])
+def test_a_scaled_object_to_which_nothing_is_an_error(tmp_path: Path, false: str) -> None:
+    """With ignoreNullValues off it takes an empty answer as it is taken here."""
+    line = f'threshold: "30"\n      ignoreNullValues: {false}'
+    (problem,) = refused(tmp_path, SCALED_OBJECT.replace('threshold: "30"', line))
+    assert problem.message.startswith("this is a KEDA ScaledObject")
+    assert "vector(0)" not in problem.message
+
+
 def test_a_scaled_job(tmp_path: Path) -> None:
     """It has no counterpart."""
     (problem,) = refused(tmp_path, "apiVersion: keda.sh/v1alpha1\nkind: ScaledJob\nspec: {}\n")
     assert "it starts Jobs, which have no replicas to set" in problem.message
 
 
-def test_a_manifest_of_many_aliases(tmp_path: Path) -> None:
-    """What would be ready is left out where it is very long."""
+def test_a_manifest_of_many_aliases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would be very long is not even written."""
+
+    def dump(*_: object, **__: object) -> str:
+        raise AssertionError
+
+    monkeypatch.setattr(yaml, "dump", dump)
     lines = "".join(f"  a{one}: &a{one} [*a{one - 1}, *a{one - 1}]\n" for one in range(1, 15))
     text = f"x:\n  a0: &a0 [x]\n{lines}{V2.replace('{scaleDown:', '{x: *a14, scaleDown:')}"
     (problem,) = refused(tmp_path, text)
     assert problem.message.startswith("this is a HorizontalPodAutoscaler")
+    assert problem.ready == ""
+
+
+def test_a_manifest_of_a_long_text(tmp_path: Path) -> None:
+    """Nor is one printed that has become long."""
+    (problem,) = refused(tmp_path, V2.replace("name: rps", f"name: {'r' * 30_000}"))
     assert problem.ready == ""
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from autoscaler.config import ConfigError, load
+from autoscaler.config.problems import MOST_LOOKED_AT
 from tests.config.documents import loaded, prometheus, refused
 
 SECRET = "hunter2hunter2"  # noqa: S105 - what must not be seen
@@ -122,3 +123,11 @@ def test_a_manifest_of_a_secret(tmp_path: Path) -> None:
     )
     (problem,) = refused(tmp_path, text % "hunter2")
     assert "hunter2" not in str(problem)
+
+
+def test_very_many_keys_of_another_programs_file(tmp_path: Path) -> None:
+    """Where the search ends before it is known what the file is, nothing is quoted either."""
+    text = "".join(f"{48151623 + one}: x\n" for one in range(MOST_LOOKED_AT + 1))
+    problems = refused(tmp_path, text)
+    assert "481" not in "".join(str(problem).partition(": ")[2] for problem in problems)
+    assert problems[0].message.startswith("the file is something else")
