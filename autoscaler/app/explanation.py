@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from autoscaler.app import wording
 from autoscaler.app.ports import SyncResult
-from autoscaler.app.standing import hold, restriction, verdict
+from autoscaler.app.standing import failure_of, hold, restriction, verdict
 from autoscaler.core.decision import (
     Calculation,
     Decision,
@@ -14,6 +14,7 @@ from autoscaler.core.decision import (
     Zone,
 )
 from autoscaler.core.grouping import PodGroups, UnreadyRule
+from autoscaler.core.history import Condition
 from autoscaler.core.observation import (
     LONGEST_SENTENCE,
     Gap,
@@ -41,14 +42,17 @@ def explain(result: SyncResult) -> str:
     lines += _lines("combine", _combination(decision))
     lines += _lines("stabilize", _stabilization(decision))
     lines += _lines("limit", _limit(result))
-    lines += _lines(
-        "conditions",
-        [
-            f"{one.type}={one.status} {one.reason}: {wording.plain(one.message, decision)}"
-            for one in decision.conditions
-        ],
-    )
+    lines += _lines("conditions", [_condition(one, decision) for one in decision.conditions])
     return "\n".join(lines)
+
+
+def _condition(condition: Condition, decision: Decision) -> str:
+    """Write a condition; a failure that the verdict tells already is not repeated."""
+    message = wording.plain(condition.message, decision)
+    _, failure = failure_of(decision)
+    if failure:
+        message = message.replace(failure, "see above")
+    return f"{condition.type}={condition.status} {condition.reason}: {message}"
 
 
 def _lines(label: str, texts: list[str]) -> Iterator[str]:

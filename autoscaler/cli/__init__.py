@@ -36,6 +36,18 @@ class OutputFormat(StrEnum):
 ConfigFile = Annotated[
     Path, typer.Option("--config", "-c", metavar="FILE", help="The YAML file of targets.")
 ]
+TargetNames = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="TARGET",
+        help="NAMESPACE/NAME or NAMESPACE/KIND/NAME, default all.",
+        autocompletion=completing.targets,
+        show_default=False,
+    ),
+]
+Output = Annotated[
+    OutputFormat, typer.Option("--output", "-o", help="text, or json with everything.")
+]
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the shape of an option's callback
@@ -133,21 +145,11 @@ def validate(
 )
 def plan(
     config: ConfigFile,
-    targets: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="TARGET",
-            help="NAMESPACE/NAME or NAMESPACE/KIND/NAME, default all.",
-            autocompletion=completing.targets,
-            show_default=False,
-        ),
-    ] = None,
+    targets: TargetNames = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Tell each target's whole decision.")
     ] = False,
-    output: Annotated[
-        OutputFormat, typer.Option("--output", "-o", help="text, or json with everything.")
-    ] = OutputFormat.TEXT,
+    output: Output = OutputFormat.TEXT,
     url: Annotated[
         str | None,
         typer.Option(
@@ -180,15 +182,7 @@ def plan(
     epilog="Examples: autoscaler status, autoscaler status -c autoscaler.yaml shop/order-worker",
 )
 def status(
-    targets: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="TARGET",
-            help="NAMESPACE/NAME or NAMESPACE/KIND/NAME, default all.",
-            autocompletion=completing.targets,
-            show_default=False,
-        ),
-    ] = None,
+    targets: TargetNames = None,
     url: Annotated[
         str | None,
         typer.Option(
@@ -202,9 +196,7 @@ def status(
         Path | None,
         typer.Option("--config", "-c", metavar="FILE", help="The YAML file of the daemon."),
     ] = None,
-    output: Annotated[
-        OutputFormat, typer.Option("--output", "-o", help="text, or json with everything.")
-    ] = OutputFormat.TEXT,
+    output: Output = OutputFormat.TEXT,
 ) -> None:
     """Show how each target of a running daemon stands, since when and why.
 

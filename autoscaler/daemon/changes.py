@@ -6,7 +6,6 @@ followed by this comparison of contents.
 """
 
 import os
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,7 +16,6 @@ from autoscaler.file_contents import read_bytes
 
 _Stamp = tuple[int, ...]
 """What tells that a file is not as it was: device, inode, times of change and write, size."""
-_NOT_WATCHED: _Stamp = ()
 
 
 class FileWatch:
@@ -54,7 +52,7 @@ class FileWatch:
         return self._differ(self._stamps())
 
     def _differ(self, stamps: Mapping[Path, _Stamp | None]) -> bool:
-        contents = {path: self._content(path, stamp) for path, stamp in stamps.items()}
+        contents = {path: _content(path) for path in stamps}
         return contents != self._sources.digests
 
     def _stamps(self) -> dict[Path, _Stamp | None]:
@@ -70,20 +68,17 @@ class FileWatch:
             found.faults
         )
 
-    def _content(self, path: Path, stamp: _Stamp | None) -> str | None:
-        if stamp == _NOT_WATCHED:
-            return self._sources.digests.get(path)
-        try:
-            return digest(read_bytes(path, MOST_OF_A_FILE))
-        except (OSError, ValueError):  # of a name that no file can have
-            return None
+
+def _content(path: Path) -> str | None:
+    try:
+        return digest(read_bytes(path, MOST_OF_A_FILE))
+    except (OSError, ValueError):  # of a name that no file can have
+        return None
 
 
 def _stamp(status: os.stat_result | None) -> _Stamp | None:
     if status is None:
         return None
-    if not stat.S_ISREG(status.st_mode):
-        return _NOT_WATCHED  # a pipe gives its content once
     return (
         status.st_dev,
         status.st_ino,

@@ -382,7 +382,7 @@ def test_an_explanation_names_the_others() -> None:
         syncer.sync([target], T0, BUDGET)
     text = explain(world.result("shop/a"))
     assert 'stays at 2 replicas: HorizontalPodAutoscaler "web" controls this target too' in text
-    assert 'ControlledByOther: HorizontalPodAutoscaler "web" controls this target too' in text
+    assert "AbleToScale=False ControlledByOther: see above" in text
 
 
 def lost_answers(*outcomes: WriteOutcome) -> tuple[Memory, Target]:
