@@ -47,7 +47,7 @@ def test_a_target_that_an_hpa_controls_is_refused_until_that_is_gone(
         )
         assert plan.returncode == 0
         assert (
-            "would scale 1 -> 4 replicas (external metric demand(nil) above target), but "
+            "would scale 1 -> 4 replicas: demand above target: 4/1 per replica, but "
             'HorizontalPodAutoscaler "keda-hpa-a" controls it: the daemon leaves it alone'
         ) in plan.stdout
         assert all(line.get("write") is None for line in daemon.daemon.syncs(a))

@@ -139,14 +139,14 @@ def test_the_watchdog_starves_while_syncs_hang(
     file = write_config(tmp_path / "autoscaler.yaml", document)
     variables = {**os.environ, **environment, **manager.environment, **WATCHED}
     with subprocess.Popen(
-        [sys.executable, "-m", "autoscaler", "run", "-c", str(file)],
+        [sys.executable, "-m", "autoscaler", "run", "-c", str(file), "--log-level", "debug"],
         env=variables,
         stdout=subprocess.PIPE,
     ) as daemon:
         assert daemon.stdout is not None
         log = daemon.stdout.fileno()
         try:
-            # Full after a few syncs, which warn of the targets that do not exist.
+            # Full after a few syncs, whose lines at debug tell of each target.
             fcntl.fcntl(log, fcntl.F_SETPIPE_SZ, 32768)
             manager.wait_for("READY")
             _wait_for_silence(manager)
