@@ -78,17 +78,27 @@ def state_of(result: SyncResult) -> State:
         state = State.FAILING
     elif decision.zone is Zone.DISABLED:
         state = State.DISABLED
-    elif decision.limit is not None and decision.limit.before != decision.limit.after:
+    elif _is_limited(decision.limit):
         state = State.LIMITED
-    elif _is_held(decision.stabilization):
+    elif _is_held(decision):
         state = State.HELD
     else:
         state = State.OK
     return state
 
 
-def _is_held(stage: Stabilization | None) -> bool:
-    return stage is not None and stage.before != stage.after
+def _is_limited(stage: Limit | None) -> bool:
+    """Tell whether less of a change is permitted than is wanted; a minimum is no such limit."""
+    return stage is not None and stage.before != stage.after and stage.reason != TOO_FEW
+
+
+def _is_held(decision: Decision) -> bool:
+    """Tell whether stabilization changes the count; the bounds might have, all the same."""
+    stage = decision.stabilization
+    if stage is None or stage.before == stage.after:
+        return False
+    within_bounds = min(max(stage.before, decision.min_replicas), decision.max_replicas)
+    return within_bounds != decision.desired
 
 
 def cause_of(result: SyncResult, state: State) -> str:
@@ -154,12 +164,17 @@ def _unchanged(result: SyncResult, current: int) -> str:
     decision = result.decision
     stays = f"stays at {wording.counted(current, 'replica')}"
     if decision.zone is Zone.DISABLED:
-        return "disabled: the target is at zero, and minReplicas is not"
+        least = decision.min_replicas
+        return (
+            f"disabled: somebody set the replicas to 0, and minReplicas is {least}; "
+            "it goes on once they are set to 1 or more"
+        )
     if decision.zone is Zone.CONTROLLED:
         return f"{stays}: {_failure(decision)}"
     if decision.held_until is not None:
         until = wording.soon(decision.held_until, decision.time)
-        return f"{stays}: nothing is written until {until}, since others undo our changes"
+        wanted = "" if decision.limit is None else f", not {decision.limit.after}"
+        return f"{stays}{wanted}: nothing is written until {until}, since others undo our changes"
     if decision.outcome is Outcome.BLOCKED:
         return f"{stays}: nothing can be decided: {_failed_metric(decision)}"
     restriction = _restriction(result)
@@ -224,11 +239,20 @@ def _restriction(result: SyncResult) -> str:
     """Say what keeps the count from what the metrics ask for; empty where nothing does."""
     decision, parts = result.decision, []
     stabilization, limit = decision.stabilization, decision.limit
-    if stabilization is not None and stabilization.before != stabilization.after:
+    if stabilization is not None and _is_held(decision):
         parts.append(hold(stabilization, decision.time))
     if limit is not None and limit.before != limit.after:
         parts.append(restriction(limit, result.target.spec, decision.time))
+    elif stabilization is not None and not parts:
+        parts += _bound(stabilization.before, decision)
     return "".join(f"; {part}" for part in parts)
+
+
+def _bound(asked: int, decision: Decision) -> list[str]:
+    """Say which bound the count would not pass, were it not held at it anyway."""
+    if asked < decision.min_replicas:
+        return [f"minReplicas is {decision.min_replicas}"]
+    return [f"maxReplicas is {decision.max_replicas}"] if asked > decision.max_replicas else []
 
 
 def hold(stage: Stabilization, now: float) -> str:
@@ -271,7 +295,7 @@ def _rule(stage: Limit, behavior: Behavior | None, direction: str) -> str:
         amount = f"{policy.value}%" if policy.type == "Percent" else _pods(policy.value)
         return f"the {direction} policy of {amount} per {policy.period_seconds} s"
     if behavior is None:
-        return "the HPA's limit without behavior, at most twice the replicas or 4 at once,"
+        return "the HPA's limit of twice the replicas or 4 for each step without behavior"
     rules = behavior.scale_up if direction == "scaleUp" else behavior.scale_down
     disabled = rules.select_policy is SelectPolicy.DISABLED
     return f"{direction}.selectPolicy Disabled" if disabled else direction

@@ -13,6 +13,7 @@ from autoscaler.config.settings import Address, Config
 from autoscaler.config.spec_rules import SOURCES
 from autoscaler.core import quantity
 from autoscaler.core.selectors import LabelSelector
+from autoscaler.core.spec import MetricSpec
 from autoscaler.core.target import Query, Target
 
 if TYPE_CHECKING:
@@ -110,11 +111,15 @@ def _of_settings(config: Config) -> _Parts:
 
 def _of_target(target: Target, config: Config) -> _Parts:
     metrics = [
-        {"type": metric.type, SOURCES[metric.type]: metric, "query": _of_query(query)}
+        _of_metric(metric) | _of_query(query)
         for metric, query in zip(target.spec.metrics, target.queries, strict=True)
     ]
     own_period = None if target.sync_period == config.sync_period else target.sync_period
     return _parts(target.spec) | {"metrics": metrics, "syncPeriod": own_period}
+
+
+def _of_metric(metric: MetricSpec) -> _Parts:
+    return {"type": metric.type, SOURCES[metric.type]: metric}
 
 
 def _of_query(query: Query) -> _Parts:

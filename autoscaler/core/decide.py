@@ -340,8 +340,9 @@ class _Reconcile:
     def _hold(self) -> Outcome:
         """Write nothing while somebody else undoes what we write."""
         message = (
-            f"others reversed our writes {self.flags.hold_after_reversals} times within "
-            f"{HOLD_SECONDS:g} seconds; nothing is written for as long after the last time"
+            f"others undid our changes {self.flags.hold_after_reversals} times within "
+            f"{HOLD_SECONDS:g} seconds; nothing is written until {HOLD_SECONDS:g} seconds after "
+            "the last time"
         )
         self.notes.false(ABLE_TO_SCALE, REPLICAS_CONTESTED, message)
         self.notes.warn(REPLICAS_CONTESTED, message)

@@ -22,7 +22,7 @@ _MOST_PROBLEMS = 20
 """Of a configuration that is refused; `autoscaler validate` tells more of them."""
 
 _SERVERS = {
-    Component.PROMETHEUS: ("Prometheus", "nothing is scaled down meanwhile"),
+    Component.PROMETHEUS: ("Prometheus", "targets whose metrics it has stay as they are"),
     Component.KUBERNETES: ("the API server", "what cannot be read or written there stays as it is"),
 }
 
@@ -107,7 +107,7 @@ class Announcements:
             return
         lasts = f"has not answered for {wording.duration(seconds)}"
         what = lasts if seconds >= 1.0 else "does not answer"
-        message = f"{name} {what}: it {problem}; {meanwhile}"
+        message = f"{name} {what} (it {problem}); {meanwhile}, and their lines say why"
         self._log.warning("server_away", server=component.value, message=message)
 
     def state(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - as above
@@ -121,7 +121,7 @@ class Announcements:
             return
         self._log.info(
             "resumed",
-            message="histories go on where an earlier run left them",
+            message=_resumed(resumption),
             targets=len(resumption.histories),
             absent_seconds=round(resumption.absent, 3)
             if math.isfinite(resumption.absent)
@@ -132,7 +132,7 @@ class Announcements:
             self._log.warning(
                 "clock_set",
                 message="the clock cannot be trusted to tell how long the daemon was away; "
-                "windows and periods last as if it had not been set",
+                f"windows and periods last as if it had not been set by {resumption.moved:.0f} s",
                 seconds=round(resumption.moved, 3),
             )
 
@@ -202,6 +202,14 @@ class Announcements:
     def _status(self) -> str:
         standing = f", {self._standing}" if self._standing else ""
         return f"{_counted(self._targets)}{standing}{self._refusal}"
+
+
+def _resumed(resumption: Resumption) -> str:
+    targets = _counted(len(resumption.histories))
+    if not math.isfinite(resumption.absent):
+        return f"goes on with what an earlier run remembered of {targets}"
+    ago = wording.duration(resumption.absent)
+    return f"goes on with what an earlier run remembered of {targets}, {ago} ago"
 
 
 def _counted(targets: int) -> str:

@@ -47,7 +47,7 @@ def _plain_traceback(stream: TextIO, exc_info: ExcInfo) -> None:
 
 _LEVEL_WIDTH = 8
 _OF_DEFECTS = ("exc_info", "exception", "stack")
-"""All that a line about a target's sync shows besides its sentence, which says the rest."""
+"""All that a line shows besides its sentence, which says the rest."""
 
 
 def _for_people(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
@@ -60,8 +60,7 @@ def _for_people(_logger: WrappedLogger, _method: str, event: EventDict) -> Event
         message = event.pop("message", None)
     shown: EventDict = {"time": f"{time}Z", "level": level, "subject": event.pop("target", name)}
     if message is not None:
-        shown["message"] = message
-    if name == "sync":
+        shown["message"] = "\n    ".join((message, *event.pop("problems", ())))
         event = {key: event[key] for key in _OF_DEFECTS if key in event}
     shown.update(event)
     return shown

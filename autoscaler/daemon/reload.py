@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from structlog.typing import FilteringBoundLogger
 
+from autoscaler.app import wording
 from autoscaler.config import Config, ConfigError, load
 from autoscaler.config.comparison import Comparison, FieldChange, compare
 from autoscaler.daemon.announcements import Announcements
@@ -106,9 +107,7 @@ def _tell(log: FilteringBoundLogger, comparison: Comparison) -> None:
     """Log what changed: the sum, then a line for each target, as many as can be read."""
     log.info(
         "reloaded",
-        message="nothing has changed"
-        if replace(comparison, at_restart=()) == Comparison()
-        else "the new configuration is in force",
+        message=_summed_up(comparison),
         added=len(comparison.added),
         removed=len(comparison.removed),
         changed=len(comparison.changed),
@@ -119,11 +118,28 @@ def _tell(log: FilteringBoundLogger, comparison: Comparison) -> None:
             "needs_restart", message=f"{change}; this takes effect when the daemon starts again"
         )
     lines = [
-        *(("target_added", key, "") for key in comparison.added),
-        *(("target_removed", key, "") for key in comparison.removed),
+        *(("target_added", key, "is a target now") for key in comparison.added),
+        *(
+            ("target_removed", key, "is no target any more; its replicas stay as they are")
+            for key in comparison.removed
+        ),
         *(("target_changed", change.key, _some(change.fields)) for change in comparison.changed),
     ]
     for event, key, what in lines[:_MOST_LINES]:
-        log.info(event, target=key, **({"message": what} if what else {}))
+        log.info(event, target=key, message=what)
     if len(lines) > _MOST_LINES:
-        log.info("more_targets_changed", targets=len(lines) - _MOST_LINES)
+        left = len(lines) - _MOST_LINES
+        log.info("more_targets_changed", message=f"{left} more targets changed", targets=left)
+
+
+def _summed_up(comparison: Comparison) -> str:
+    counts = (
+        (len(comparison.added), "added"),
+        (len(comparison.removed), "removed"),
+        (len(comparison.changed), "changed"),
+    )
+    parts = [f"{wording.counted(count, 'target')} {word}" for count, word in counts if count]
+    parts += [str(change) for change in comparison.settings]
+    if not parts:
+        return "nothing has changed"
+    return f"the new configuration is in force: {'; '.join(parts)}"

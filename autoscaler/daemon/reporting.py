@@ -55,7 +55,7 @@ class LogReporter:
         state = state_of(result)
         cause = cause_of(result, state)
         change = self._standings.note(target, state, cause, decision.time)
-        level = _level(result, state, change)
+        level = _level(result, state, told=change is not None and change.told)
         if self._log.is_enabled_for(level):
             causes = {"cause": cause} if cause else {}
             self._log.log(level, "sync", **_fields(result, state, change), **causes)
@@ -70,8 +70,8 @@ class LogReporter:
                     "reading_returned",
                     target=result.target.key,
                     metric=wording.metric_name(metric.metric),
-                    message="it is read again after a gap; its range may lack samples, so nothing "
-                    f"goes down before {instant(back.until)}",
+                    message=f"{wording.metric_name(metric.metric)} is read again after a gap; its "
+                    f"range may lack samples, so nothing goes down before {instant(back.until)}",
                 )
 
     def _sum_up(self, summary: Summary) -> None:
@@ -101,7 +101,8 @@ class LogReporter:
         self._standings.shift(seconds)
         self._log.warning(
             "clock_set",
-            message="the system's clock was set; windows and periods last as if it had not been",
+            message=f"the system's clock was set by {seconds:.3f} s; windows and periods last as "
+            "if it had not been",
             seconds=round(seconds, 3),
         )
 
@@ -146,12 +147,12 @@ def _synced(summary: SyncSummary) -> str:
     return f"{wording.counted(summary.targets, 'target')} synced in {summary.seconds:.3f} s"
 
 
-def _level(result: SyncResult, state: State, change: Change | None) -> int:
+def _level(result: SyncResult, state: State, *, told: bool) -> int:
     if isinstance(result.write, Superseded):
         return logging.WARNING
-    if change is not None and state in TROUBLE:
+    if told and state in TROUBLE:
         return logging.WARNING
-    if change is not None or isinstance(result.write, Written):
+    if told or isinstance(result.write, Written):
         return logging.INFO
     return logging.DEBUG
 
@@ -169,7 +170,8 @@ def _fields(result: SyncResult, state: State, change: Change | None) -> dict[str
         "metrics": [_metric(one, sentence) for one in decision.metrics],
     }
     if change is not None:
-        fields |= {"state_before": change.before.value, "seconds_before": round(change.seconds, 3)}
+        fields["state_before"] = None if change.before is None else change.before.value
+        fields["seconds_before"] = None if change.seconds is None else round(change.seconds, 3)
     for stage in decision.stages:
         if stage.name in {"stabilize", "limit"} and stage.before != stage.after:
             fields[stage.name] = {
@@ -187,25 +189,30 @@ def _fields(result: SyncResult, state: State, change: Change | None) -> dict[str
 
 
 def _sentence(result: SyncResult, state: State, change: Change | None) -> str:
-    """Say what was decided, after what it is the end of."""
+    """Say what was decided, after what it is the end of, and for how long no more is told."""
     sentence = verdict(result)
-    if change is None or change.before is state:
+    if change is None:
         return sentence
-    if isinstance(result.write, Written) and change.before not in TROUBLE:
-        return sentence  # that it is scaled says that it is no longer held
-    return _ended(change, state) + sentence
+    silent = ""
+    if change.silent_until is not None:
+        until = wording.soon(change.silent_until, result.decision.time)
+        silent = f" (the log tells no more such changes of it before {until})"
+    return _ended(change, state, scaled=isinstance(result.write, Written)) + sentence + silent
 
 
-def _ended(change: Change, state: State) -> str:
+def _ended(change: Change, state: State, *, scaled: bool) -> str:
     """Say what a change is the end of; empty where the new state says enough."""
-    if state in TROUBLE or (change.before not in TROUBLE and state is not State.OK):
+    if change.before in {None, State.OK, state} or state in TROUBLE or change.seconds is None:
         return ""
-    what = {
-        State.FAILING: "recovered",
-        State.CONTROLLED: "no longer controlled by another autoscaler",
-        State.CONTESTED: "written to again",
-    }.get(change.before, f"no longer {change.before}")
-    return f"{what} after {wording.duration(change.seconds)}: "
+    lasted = wording.duration(change.seconds)
+    if change.before is State.FAILING:
+        return f"recovered after {lasted}: "
+    if change.before is State.CONTROLLED:
+        return f"no longer controlled by another autoscaler, after {lasted}: "
+    if change.before is State.CONTESTED:
+        return f"written to again after {lasted}: "
+    # That it is scaled says that it is no longer held.
+    return "" if scaled or state is not State.OK else f"no longer {change.before} after {lasted}: "
 
 
 def _metric(result: MetricResult, sentence: str) -> dict[str, object]:

@@ -252,11 +252,13 @@ class Schedule:
             self._punctuality.began(tick.period, max(0.0, clock.wall() - due))
         else:
             self._punctuality.left_out(tick.period)
+            late = next(self._late)
             self._log.warning(
                 "sync_late",
-                message="a sync was due while the one before was still running, and is left out",
+                message=f"a sync was due after {tick.period:g} s while the one before was still "
+                f"running, and is left out; {late} since the start",
                 period_seconds=tick.period,
-                late_since_start=next(self._late),
+                late_since_start=late,
             )
 
 

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 from autoscaler.app import wording
@@ -16,9 +17,10 @@ from autoscaler.app.standing import State
 
 SUMMARY_SECONDS = 60.0
 """How often what goes on is summed up."""
-LINES = 3
-REFILL_SECONDS = 1800.0
-"""A target has so many lines at once, and one more each so many seconds; see `_Allowance`."""
+LINES, REFILL_SECONDS = 3, 1800.0
+"""A target has so many lines about failures at once, and one more each so many seconds."""
+QUIET_LINES, QUIET_REFILL_SECONDS = 10, 600.0
+"""The same for holds and limits, which come and go with the load."""
 
 TROUBLE = frozenset({State.FAILING, State.CONTROLLED, State.CONTESTED})
 """Standings that want somebody to look: warnings, and summed up while they last."""
@@ -29,10 +31,16 @@ _MOST_NAMES = 5
 
 
 class Change(NamedTuple):
-    """A target stands otherwise than before, for which it had stood for so many seconds."""
+    """A target stands otherwise than before, which it did for so many seconds, if known.
 
-    before: State
-    seconds: float
+    ``before`` is None at its first sync.  ``told`` says whether the log tells it,
+    ``silent_until`` that it tells no more of the kind before that Unix time.
+    """
+
+    before: State | None
+    seconds: float | None
+    told: bool = True
+    silent_until: float | None = None
 
 
 class Summary(NamedTuple):
@@ -49,28 +57,45 @@ class Summary(NamedTuple):
 class _Allowance:
     """How many lines a target still has: one that comes and goes all day must not fill the log."""
 
-    left: float = LINES
+    most: int
+    refill: float
+    """Seconds."""
+    left: float
     refilled: float = 0.0
 
     def take(self, now: float) -> bool:
-        self.left = min(LINES, self.left + max(0.0, now - self.refilled) / REFILL_SECONDS)
+        self.left = min(self.most, self.left + max(0.0, now - self.refilled) / self.refill)
         self.refilled = now
         if self.left < 1.0:
             return False
         self.left -= 1.0
         return True
 
+    def empty_until(self) -> float | None:
+        """Return from when on there is another line; None where there is one now."""
+        missing = 1.0 - self.left
+        return self.refilled + missing * self.refill if missing > 0.0 else None
+
 
 @dataclass(slots=True)
 class _Known:
     """How a target stands, since when, and whether the log has said so."""
 
-    state: State = State.OK
+    state: State | None = None
     cause: str = ""
-    since: float = 0.0
+    since: float | None = None
+    """Unix time; None where it was so at the first sync already."""
     told: bool = False
-    trouble: _Allowance = field(default_factory=_Allowance)
-    other: _Allowance = field(default_factory=_Allowance)
+    failures: _Allowance = field(default_factory=partial(_Allowance, LINES, REFILL_SECONDS, LINES))
+    quiet: _Allowance = field(
+        default_factory=partial(_Allowance, QUIET_LINES, QUIET_REFILL_SECONDS, QUIET_LINES)
+    )
+
+    def allowance(self, state: State) -> _Allowance | None:
+        """Return what bounds the lines about a state; None for those that cannot come often."""
+        if state is State.FAILING:
+            return self.failures
+        return self.quiet if state in {State.HELD, State.LIMITED} else None
 
 
 class Standings:
@@ -81,11 +106,13 @@ class Standings:
 
     def __init__(self) -> None:
         self._known: dict[str, _Known] = {}
+        self._always_ok: set[str] = set()
+        """Targets that were never anything else."""
         self._summed_up: float | None = None
         self._lock = threading.Lock()
 
     def note(self, target: str, state: State, cause: str, now: float) -> Change | None:
-        """Note how a target stands at a Unix time; return the change if it is to be told.
+        """Note how a target stands at a Unix time; return the change, if there is one.
 
         The end of what was told is told.  A beginning, or another cause of the same trouble, is
         told while the target has lines left.
@@ -93,33 +120,38 @@ class Standings:
         known = self._known.get(target)
         if known is None:
             if state is State.OK:
+                self._always_ok.add(target)
                 return None
-            known = self._known[target] = _Known(since=now)
+            known = self._known[target] = _Known(State.OK if target in self._always_ok else None)
         if state is known.state and (cause == known.cause or state not in TROUBLE):
             return None
-        ends = known.told and state is not known.state
-        begins = state is not State.OK and self._allowance(known, state).take(now)
-        change = Change(known.state, now - known.since)
-        if state is not known.state:
+        other = state is not known.state
+        lines = known.allowance(state)
+        begins = state is not State.OK and (lines is None or lines.take(now))
+        ends = known.told and other
+        silent = lines.empty_until() if lines is not None and begins else None
+        seconds = None if known.since is None else now - known.since
+        change = Change(known.state, seconds, begins or ends, silent)
+        if other:
             known.since = now
-        known.state, known.cause, known.told = state, cause, begins or (known.told and not ends)
-        return change if begins or ends else None
-
-    @staticmethod
-    def _allowance(known: _Known, state: State) -> _Allowance:
-        return known.trouble if state in TROUBLE else known.other
+        known.state, known.cause, known.told = state, cause, begins or (known.told and not other)
+        return change
 
     def retain(self, targets: AbstractSet[str]) -> None:
-        """Forget all targets but these."""
-        for target in self._known.keys() - targets:
-            del self._known[target]
+        """Forget all targets but these, which have all their lines again."""
+        self._known = {
+            target: _Known(known.state, known.cause, known.since, known.told)
+            for target, known in self._known.items()
+            if target in targets
+        }
+        self._always_ok &= targets
 
     def shift(self, seconds: float) -> None:
         """Move with a clock that was set."""
         for known in self._known.copy().values():
-            known.since += seconds
-            known.trouble.refilled += seconds
-            known.other.refilled += seconds
+            known.since = None if known.since is None else known.since + seconds
+            known.failures.refilled += seconds
+            known.quiet.refilled += seconds
         if self._summed_up is not None:
             self._summed_up += seconds
 
@@ -135,8 +167,9 @@ class Standings:
         alike: dict[tuple[State, str], list[tuple[float, str]]] = defaultdict(list)
         lasting: set[tuple[State, str]] = set()
         for target, known in self._known.copy().items():
-            if known.state in TROUBLE:
-                kind = (known.state, known.cause)
+            state = known.state
+            if state is not None and state in TROUBLE and known.since is not None:
+                kind = (state, known.cause)
                 alike[kind].append((known.since, target))
                 # What began within the last minute has just been told in full.
                 if not known.told or now - known.since >= SUMMARY_SECONDS:

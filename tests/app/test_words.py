@@ -114,7 +114,7 @@ SENTENCES = [
         State.LIMITED,
         (
             "scaled 1 -> 4 replicas: queue above target: 90/10 per replica; the metrics ask for 9; "
-            "the HPA's limit without behavior, at most twice the replicas or 4 at once, permits 4 "
+            "the HPA's limit of twice the replicas or 4 for each step without behavior permits 4 "
             "now"
         ),
     ),
@@ -135,6 +135,16 @@ SENTENCES = [
         synced(spec(QUEUE, maximum=5), 5, values(90.0)),
         State.LIMITED,
         "stays at 5 replicas: the metrics ask for 9; maxReplicas is 5",
+    ),
+    (
+        synced(spec(QUEUE), 1, values(0.0), earlier=(Recommendation(1, BASE - 60),)),
+        State.OK,
+        "stays at 1 replica: the metrics ask for 0; minReplicas is 1",
+    ),
+    (
+        synced(spec(QUEUE, maximum=8), 8, values(80.0), earlier=(Recommendation(10, BASE - 60),)),
+        State.LIMITED,
+        "stays at 8 replicas: the metrics ask for 8; maxReplicas is 8",
     ),
     (
         synced(spec(QUEUE), 8, values(30.0), earlier=HELD),
@@ -165,7 +175,7 @@ SENTENCES = [
         State.FAILING,
         (
             "scaled 2 -> 4 replicas: queue above target: 25/10 per replica; the metrics ask for 5; "
-            "the HPA's limit without behavior, at most twice the replicas or 4 at once, permits "
+            "the HPA's limit of twice the replicas or 4 for each step without behavior permits "
             "4 now; not all metrics could be used: cpu: Prometheus http://prometheus:9090 refused "
             "the connection"
         ),
@@ -178,7 +188,10 @@ SENTENCES = [
     (
         synced(spec(QUEUE), 0, values(50.0)),
         State.DISABLED,
-        "disabled: the target is at zero, and minReplicas is not",
+        (
+            "disabled: somebody set the replicas to 0, and minReplicas is 1; it goes on once they "
+            "are set to 1 or more"
+        ),
     ),
 ]
 

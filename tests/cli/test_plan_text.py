@@ -51,7 +51,7 @@ def test_a_decision_is_a_line_of_counts_the_verdict_and_its_causes() -> None:
         "shop/Deployment/a  2 -> 4",
         (
             "  scaled 2 -> 4 replicas: queue above target: 300/30 per replica; the metrics ask for "
-            "20; the HPA's limit without behavior, at most twice the replicas or 4 at once, "
+            "20; the HPA's limit of twice the replicas or 4 for each step without behavior "
             "permits 4 now"
         ),
         "  queue: 300/30 per replica asks for 20 replicas",

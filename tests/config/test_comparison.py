@@ -90,8 +90,8 @@ FIELDS = [
         metric(EXTERNAL_METRIC),
         metric(EXTERNAL_METRIC).replace("sum by (queue) (queue_length)", "{query: up, window: 2m}"),
         [
-            "metrics[0].query.query: sum by (queue) (queue_length) -> up",
-            "metrics[0].query.window: 1m -> 2m",
+            "metrics[0].query: sum by (queue) (queue_length) -> up",
+            "metrics[0].window: 1m -> 2m",
         ],
     ),
     (
@@ -106,7 +106,7 @@ FIELDS = [
             "metrics[0].external.metric.selector.matchLabels.queue: a -> nothing",
             "metrics[0].external.target.type: AverageValue -> nothing",
             "metrics[0].external.target.averageValue: 1500m -> nothing",
-            "metrics[0].query.query: sum by (queue) (queue_length) -> c",
+            "metrics[0].query: sum by (queue) (queue_length) -> c",
             "metrics[0].resource.name: nothing -> cpu",
             "metrics[0].resource.target.type: nothing -> Utilization",
             "metrics[0].resource.target.averageUtilization: nothing -> 70",

@@ -169,7 +169,7 @@ def test_no_text_of_a_line_acts_on_a_terminal() -> None:
     structlog.reset_defaults()
     lines = stream.getvalue().split("\n")
     assert [line for line in lines if not line.isprintable()] == []
-    assert sum("x1b[2J" in line for line in lines) == 3
+    assert sum("x1b[2J" in line for line in lines) == 4
     assert "    raise OSError(odd)" in lines
     assert max(map(len, lines)) < 40_000
 

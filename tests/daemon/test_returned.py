@@ -52,7 +52,7 @@ def test_it_is_told_once_at_info(results: list[SyncResult]) -> None:
         "shop/Deployment/web",
         "queue",
     )
-    assert line["message"].startswith("it is read again after a gap; its range may lack samples")
+    assert line["message"].startswith("queue is read again after a gap; its range may lack")
 
 
 def test_the_explanation_says_since_when_and_until_when(results: list[SyncResult]) -> None:

@@ -20,7 +20,14 @@ from autoscaler.core.writes import WriteFailed
 from autoscaler.daemon.log_options import LogFormat, LogLevel
 from autoscaler.daemon.logs import configure
 from autoscaler.daemon.reporting import LogReporter
-from autoscaler.daemon.standings import LINES, REFILL_SECONDS, Change, Standings
+from autoscaler.daemon.standings import (
+    LINES,
+    QUIET_LINES,
+    QUIET_REFILL_SECONDS,
+    REFILL_SECONDS,
+    Change,
+    Standings,
+)
 from tests.app.world import T0, Memory, answer, external
 
 REFUSED = "Prometheus http://prometheus:9090 refused the connection"
@@ -49,7 +56,7 @@ def test_a_beginning_and_an_end_are_told_once() -> None:
     ]
     assert told == [
         None,
-        Change(State.OK, 0.0),
+        Change(State.OK, None),
         None,
         Change(State.FAILING, 30.0),
         Change(State.FAILING, 45.0),
@@ -59,14 +66,43 @@ def test_a_beginning_and_an_end_are_told_once() -> None:
     ]
 
 
-def test_a_target_that_comes_and_goes_is_told_a_few_times() -> None:
-    """So many at once, then one each half an hour; the end of what was not told is not told."""
-    standings, told = Standings(), 0
-    for sync in range(200):
-        state = State.HELD if sync % 2 else State.OK
-        told += standings.note("a", state, "", T0 + 15 * sync) is not None
-    assert told == 2 * (LINES + int(198 * 15 // REFILL_SECONDS))
-    assert standings.note("a", State.FAILING, REFUSED, T0 + 3000) is not None
+@pytest.mark.parametrize(
+    ("state", "lines", "refill"),
+    [
+        (State.FAILING, LINES, REFILL_SECONDS),
+        (State.HELD, QUIET_LINES, QUIET_REFILL_SECONDS),
+        (State.LIMITED, QUIET_LINES, QUIET_REFILL_SECONDS),
+    ],
+)
+def test_a_target_that_comes_and_goes_is_told_a_few_times(
+    state: State, lines: int, refill: float
+) -> None:
+    """So many at once, then one each so often; the last says until when there is no other."""
+    standings = Standings()
+    changes = [
+        standings.note("a", state if sync % 2 else State.OK, "", T0 + 15 * sync)
+        for sync in range(200)
+    ]
+    told = [change for change in changes if change is not None and change.told]
+    assert len(told) == 2 * (lines + int(198 * 15 // refill))
+    silent = [change.silent_until for change in told if change.before is State.OK]
+    assert silent[0] is None
+    assert silent[lines - 1] is not None
+    standings.retain({"a"})
+    again = standings.note("a", State.OK, "", T0 + 3000), standings.note("a", state, "", T0 + 3015)
+    assert again[1] is not None
+    assert again[1].told
+
+
+@pytest.mark.parametrize("state", [State.CONTROLLED, State.CONTESTED, State.DISABLED])
+def test_what_somebody_must_know_is_told_each_time(state: State) -> None:
+    """They last long, so that they cannot fill a log."""
+    standings = Standings()
+    changes = [
+        standings.note("a", state if sync % 2 else State.OK, "", T0 + 15 * sync)
+        for sync in range(200)
+    ]
+    assert sum(change is not None and change.told for change in changes) == 199
 
 
 def test_what_goes_on_is_summed_up_each_minute() -> None:

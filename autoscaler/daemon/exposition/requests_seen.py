@@ -35,6 +35,6 @@ class RequestsSeen:
 
 def _problem(code: str) -> str:
     if not code:
-        return "gives no answer that can be read"
+        return "gives no answer, or none that can be read"
     phrase = responses.get(int(code), "")
     return f"answers only HTTP {code} {phrase}".strip()
