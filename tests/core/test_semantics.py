@@ -5,12 +5,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "semantics.md").read_text()
+FOR_USERS = (ROOT / "docs" / "decisions.md").read_text()
 
 _RULE = re.compile(r"^(?:#+|\|) (\d(?:\.\d+)*) ", re.MULTILINE)
 """A numbered heading, or a row of the table of deviations."""
 _NUMBERS = r"\d+(?:\.\d+)*(?:(?:,| and| to)\s+\d+(?:\.\d+)*)*"
 _CITATION = re.compile(rf"\bsemantics(?:\.md)?,?\s+({_NUMBERS})")
 _REFERENCE = re.compile(rf"\(({_NUMBERS})[);]")
+_LINK = re.compile(r"\[([\d.]+)\]\(semantics\.md#")
 _TEST = re.compile(r"`([\w/]+\.py)?(?:::(test_\w+))?`")
 
 
@@ -40,7 +42,7 @@ def test_every_rule_has_one_number() -> None:
 
 
 def test_every_citation_names_a_rule() -> None:
-    """In the docstrings and comments of the code and of the tests, and on the page itself."""
+    """In docstrings and comments of code and tests, on the page itself, and on that for users."""
     wrong = {
         f"{path.relative_to(ROOT)}: {number}"
         for folder in ("autoscaler", "tests")
@@ -49,6 +51,7 @@ def test_every_citation_names_a_rule() -> None:
     }
     assert wrong == set()
     assert cited(_REFERENCE, PAGE) <= set(numbers())
+    assert cited(_LINK, FOR_USERS) | set(_RULE.findall(FOR_USERS)) <= set(numbers())
 
 
 def test_every_rule_names_its_tests() -> None:
