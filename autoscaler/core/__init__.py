@@ -1,5 +1,6 @@
-"""The decision: a pure function of a spec, an observation and a history.
+"""The decision, a pure function; "semantics 4.1" is section 4.1 of docs/semantics.md.
 
-Standard library only; the time is an argument; nothing here logs, waits, reads or writes.
+It is made of a spec, an observation and a history.  Standard library only; the time is an
+argument; nothing here logs, waits, reads or writes.
 Start with `decide`.
 """

@@ -1,4 +1,4 @@
-"""The replica calculator: one metric's reading in, a proposal out (semantics 2.2 to 2.5)."""
+"""The replica calculator: one metric's reading in, a proposal out (semantics 2)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Several metrics, one proposal (semantics 1.3, items 3 and 4)."""
+"""Several metrics, one proposal (semantics 1.3.2)."""
 
 from collections.abc import Sequence
 
@@ -22,5 +22,5 @@ def combine(
             best, winner = result.outcome.proposal, result.name
     if len(failures) == len(results) or (failures and best < current):
         return failures[0], len(failures)
-    # A negative proposal asks for no replicas (R9).
+    # A negative proposal asks for no replicas (semantics 1.4).
     return Combination(current, max(best, 0), winner, len(failures))

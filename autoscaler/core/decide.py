@@ -1,4 +1,4 @@
-"""One decision, from what was read to what is to be written (semantics section 1).
+"""One decision, from what was read to what is to be written (semantics 1).
 
 `decide` is the HorizontalPodAutoscaler's reconcile without its reads and writes; what
 follows from the answer to the write is in `autoscaler.core.settle`.
@@ -122,7 +122,7 @@ class _Reconcile:
             return self._controlled(controller, why)
         current = scale.spec_replicas
         if self.history.recommendations is None or self.history.unobserved:
-            # A restart alone never scales down (semantics R5), nor does one with a memory that
+            # A restart alone never scales down (semantics 4.5), nor does one with a memory that
             # ends before what happened last.
             oldest = self.now - max(LONGEST_WINDOW_SECONDS, self.flags.downscale_stabilization)
             known = tuple(one for one in self.history.recommendations or () if one.time > oldest)
@@ -208,7 +208,7 @@ class _Reconcile:
         return self._normalize(results, combined)
 
     def _pods(self, scale: Scale) -> Sequence[Pod] | None:
-        """Return the pods; None where the selector or the list forbids any decision (1.3.1)."""
+        """Return the pods; None where they forbid any decision (semantics 1.3.1)."""
         problem = selector_problem(scale.selector, self.observation.ambiguous_with)
         pods = self.observation.pods
         if problem is not None:

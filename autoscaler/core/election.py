@@ -1,6 +1,6 @@
 """Which of several processes may write: the rule of a leader election on a Lease.
 
-The semantics are those of client-go's `leaderelection`.  ``now`` is an instant of a clock that
+The rule is that of client-go's `leaderelection`.  ``now`` is an instant of a clock that
 nobody can set and that also counts while the process or its machine is stopped; each process has
 its own, and none is compared with another's.  The wall clock is only written down.
 """

@@ -1,4 +1,4 @@
-"""Readings that return after a gap: until their range is whole again they may understate.
+"""Readings that return after a gap: they may understate for a while (semantics 7.2, 7.3).
 
 A query looks back over a range, as ``rate(x[2m])`` does over two minutes.  A range that lost its
 samples for D seconds reads low by up to D seconds' worth, not only while it fills again, but until

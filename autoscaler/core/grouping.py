@@ -1,4 +1,4 @@
-"""Pods in four groups: ready, unready, missing, ignored (semantics section 3)."""
+"""Pods in four groups: ready, unready, missing, ignored (semantics 3)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

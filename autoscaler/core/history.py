@@ -10,7 +10,7 @@ class Recommendation:
     """What the metrics asked for at an instant, before any stabilization or limit.
 
     ``first`` marks the count that was found at the first sync: it counts as a recommendation,
-    so that a restart alone never scales down (semantics R5).
+    so that a restart alone never scales down (semantics 4.5).
     """
 
     replicas: int

@@ -1,4 +1,4 @@
-"""The instants of a sync: when it counts as having been, and when its decision is taken.
+"""The instants of a sync: when it counts as having been, and when it is decided (semantics 7.1).
 
 The HPA waits one period after each reconcile has finished, so that nothing it remembers is ever
 younger than a whole number of its periods.  Syncs here are due on a grid and begin a little after

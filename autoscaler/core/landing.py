@@ -1,4 +1,4 @@
-"""What a write leaves in the history once it is known to have landed (R14, semantics 4.4)."""
+"""What a write leaves in the history once it is known to have landed (semantics 1.5, 4.4)."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Rate limits and bounds: how far one sync may go (semantics 4.1 step 4, 4.3, 4.4)."""
+"""Rate limits and bounds: how far one sync may go (semantics 4.1, 4.3, 4.4)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""The HPA's names and reasons for metrics (semantics 1.3, 1.7)."""
+"""The HPA's names and reasons for metrics (semantics 1.3.2, 1.7)."""
 
 from functools import lru_cache
 

@@ -1,6 +1,6 @@
 """From a proposal to the count that may be written: stabilization, then rate limits and bounds.
 
-The behavior normalizer of the HPA (semantics section 4), with its conditions.
+The behavior normalizer of the HPA (semantics 4), with its conditions.
 """
 
 from dataclasses import dataclass, replace

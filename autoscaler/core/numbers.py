@@ -1,4 +1,4 @@
-"""The number model: 64-bit milli-units, 32-bit replica counts, IEEE doubles for ratios.
+"""Numbers: 64-bit milli-units, 32-bit replica counts, doubles for ratios (semantics 0, 6.1).
 
 Where Kubernetes v1.36 wraps around on overflow, these functions saturate, as Kubernetes
 does from kubernetes/kubernetes#141397 on.

@@ -1,4 +1,4 @@
-"""Writes whose outcome is not known: what the next read of the scale tells about them.
+"""Writes whose outcome is not known, and what the next read tells (semantics 7.7).
 
 A write that is about to be sent is noted in the history first.  Whoever reads that history
 later, be it after a time-out or after a crash, learns from the scale whether it landed.

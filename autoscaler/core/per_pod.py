@@ -39,8 +39,8 @@ def propose_per_pod(
 ) -> Calculation | str:
     """Compute a proposal from samples of pods, or say why there is none.
 
-    ``replicas`` is the scale's spec count; samples of pods that are not listed count as far
-    as the semantics let them.
+    ``replicas`` is the scale's spec count; samples of pods that are not listed count in some of
+    the steps (semantics 2.2, 2.3).
     """
     if not pods:
         return "no pods match the scale's selector"

@@ -1,4 +1,4 @@
-"""Kubernetes quantities: ``500m``, ``1k``, ``1Gi``, ``15``.
+"""Kubernetes quantities: ``500m``, ``1k``, ``1Gi``, ``15`` (semantics 0, 2.8).
 
 A quantity is held as an integer of nano-units, the finest step that Kubernetes keeps.
 """

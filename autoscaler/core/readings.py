@@ -1,4 +1,4 @@
-"""From a Prometheus answer to a metric's reading: which series belong, and what is missing."""
+"""From a Prometheus answer to a metric's reading: which series belong (semantics 2.1)."""
 
 from collections.abc import Mapping, Sequence
 from heapq import nsmallest

@@ -1,4 +1,4 @@
-"""Others who set the replicas: noticing them, and holding when they undo what we do.
+"""Others who set the replicas, and holding when they undo what we do (semantics 7.4, 7.5).
 
 Two controllers that disagree move a workload back and forth for ever.  After some reversals of
 our writes within ten minutes we hold for ten minutes, and say so.

@@ -1,4 +1,4 @@
-"""Whether a scale's selector says which pods are its own (semantics 1.3, item 1)."""
+"""Whether a scale's selector says which pods are its own (semantics 1.3.1)."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What follows from the answer to a write: conditions, events, history (R13, R14)."""
+"""What follows from the answer to a write: conditions, events, history (semantics 1.5)."""
 
 from dataclasses import replace
 
@@ -48,7 +48,7 @@ def settle_failure(
     error: str,
     pending: PendingWrite | None = None,
 ) -> tuple[Decision, History]:
-    """Take in that nothing was written (step R13), as far as is known.
+    """Take in that nothing was written, as far as is known.
 
     No scale event is stored, and the desired count stays the ``previous`` one; this sync's
     recommendation remains.  ``pending`` is the write that may have landed all the same, this one

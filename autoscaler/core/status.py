@@ -1,4 +1,4 @@
-"""A decision's metrics as `HorizontalPodAutoscalerStatus.currentMetrics` (autoscaling/v2)."""
+"""A decision's metrics as `HorizontalPodAutoscalerStatus.currentMetrics` (semantics 2.8)."""
 
 from autoscaler.core.decision import Calculation, Decision, MetricResult, MetricValueStatus
 from autoscaler.core.quantity import format_milli

@@ -127,7 +127,7 @@ def test_external_values_are_summed() -> None:
 
 
 def test_a_negative_external_sum_counts_as_zero_and_says_so() -> None:
-    """Named deviation: Kubernetes takes a negative sum for infinite load."""
+    """Kubernetes takes a negative sum for infinite load (semantics 6.4)."""
     result = proposed(external(average("1")), values(5, -6), situation(3))
     assert (result.proposal, result.negative_sum) == (0, True)
     assert result.current == MetricValueStatus(average_value=0)
@@ -136,7 +136,7 @@ def test_a_negative_external_sum_counts_as_zero_and_says_so() -> None:
 
 
 def test_an_external_sum_that_passes_through_negative_is_just_a_sum() -> None:
-    """Named deviation: the order of the values does not matter; their sum does."""
+    """The order of the values does not matter; their sum does (semantics 6.4)."""
     for order in (values(-6, 10), values(10, -6)):
         result = proposed(external(average("1")), order, situation(3))
         assert (result.proposal, result.negative_sum) == (4, False)
@@ -161,7 +161,7 @@ def test_a_negative_object_average_is_reported_as_it_is() -> None:
     ],
 )
 def test_overflow_saturates(metric: MetricSpec, milli: tuple[int, ...], proposal: int) -> None:
-    """Named deviation: Kubernetes 1.36 wraps to the smallest count at some of these sites."""
+    """Kubernetes 1.36 wraps to the smallest count at some of these sites (semantics 6.1)."""
     assert proposed(metric, Values(milli), situation(2)).proposal == proposal
 
 

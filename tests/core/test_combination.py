@@ -1,4 +1,4 @@
-"""Several metrics, one proposal, and what failed metrics forbid (1.3)."""
+"""Several metrics, one proposal, and what failed metrics forbid (semantics 1.3.2)."""
 
 from dataclasses import replace
 
@@ -74,7 +74,7 @@ def test_negative_proposals_become_zero(first: int, second: int, after: int) -> 
 def test_a_failed_metric_beside_another(
     reading: Reading, current: int, outcome: Outcome, desired: int
 ) -> None:
-    """Partial failures: section 1.3, item 4."""
+    """Partial failures (semantics 1.3.2)."""
     decision, after = decided(
         spec(QUEUE, MAILS, minimum=0), observe(current, ERROR, reading), History(desired_replicas=9)
     )

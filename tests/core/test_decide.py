@@ -1,4 +1,4 @@
-"""One decision: zones, selectors, the combination of metrics, conditions and events (section 1)."""
+"""One decision: zones, selectors, combined metrics, conditions and events (semantics 1)."""
 
 from dataclasses import replace
 

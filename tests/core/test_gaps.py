@@ -1,4 +1,4 @@
-"""After a gap nothing goes down before what is read is worth as much as before."""
+"""After a gap nothing goes down before readings are worth as much as before (semantics 7.2)."""
 
 import math
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Pods in groups (semantics section 3): every rule, and both sides of every border."""
+"""Pods in groups (semantics 3): every rule, and both sides of every border."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A reading that fails or may understate the truth: never zero, and never a scale-down."""
+"""A reading that fails or may understate: never zero, never a scale-down (semantics 2.1)."""
 
 import pytest
 

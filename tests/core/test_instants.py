@@ -1,4 +1,4 @@
-"""Syncs that begin a little early or late decide as those on the grid do, and as the HPA does."""
+"""Syncs that begin early or late decide as those on the grid and as the HPA (semantics 7.1)."""
 
 import math
 from itertools import pairwise

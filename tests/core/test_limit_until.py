@@ -1,4 +1,4 @@
-"""The instant at which a rate limit permits more, and scale events in their slots (4.3, 4.4)."""
+"""When a rate limit permits more, and scale events in their slots (semantics 4.3, 4.4)."""
 
 import pytest
 

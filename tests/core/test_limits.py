@@ -1,4 +1,4 @@
-"""Rate limits, bounds and scale events (semantics 4.1 step 4, 4.3, 4.4)."""
+"""Rate limits, bounds and scale events (semantics 4.1, 4.3, 4.4)."""
 
 import pytest
 
@@ -58,7 +58,7 @@ def test_without_behavior(
         (0, percent_policy(100), 0),
         (0, pods_policy(4), 4),
         (3, pods_policy(4), 7),
-        # Named deviation: an overflowing policy permits all; on amd64 it froze scale-up.
+        # An overflowing policy permits all; on amd64 it froze scale-up (semantics 6.1).
         (1000, percent_policy(2_000_000_000), INT32_MAX),
         (1000, pods_policy(INT32_MAX), INT32_MAX),
     ],

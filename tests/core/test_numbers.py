@@ -1,4 +1,4 @@
-"""The number model: saturation, truncation, ceilings of odd doubles, tolerance borders."""
+"""Numbers: saturation, truncation, odd doubles, tolerance borders (semantics 0, 6.1)."""
 
 import math
 

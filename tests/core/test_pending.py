@@ -1,4 +1,4 @@
-"""Writes whose outcome is not known, and what the next read of the scale tells about them."""
+"""Writes whose outcome is not known, and what the next read tells (semantics 7.7)."""
 
 from dataclasses import replace
 

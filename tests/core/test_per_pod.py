@@ -1,4 +1,4 @@
-"""Utilization and per-pod averages (semantics 2.2, 2.3, and the worked examples of 8)."""
+"""Utilization (semantics 2.2)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -240,7 +240,7 @@ def test_what_cannot_be_computed_says_why(
 
 
 def test_overflow_saturates_where_kubernetes_wraps() -> None:
-    """Named deviation: extreme usage asks for the most replicas, not for the fewest."""
+    """Extreme usage asks for the most replicas, not for the fewest (semantics 6.1)."""
     huge = proposed(cpu(utilization(1)), samples(INT64_MAX, INT64_MAX), pods(2, "1m"), 2)
     assert huge.current.average_utilization == INT32_MAX
     assert huge.proposal == INT32_MAX
@@ -250,7 +250,7 @@ def test_overflow_saturates_where_kubernetes_wraps() -> None:
 
 
 def test_whole_percent_of_memory_beyond_92_terabytes() -> None:
-    """Named deviation: usage times 100 saturates, so that utilization never turns negative."""
+    """Usage times 100 saturates, so that utilization never turns negative (semantics 6.1)."""
     usage = 10**17
     one = PodRequests((container(memory="100T"),))
     metric = ResourceMetric("memory", utilization(100))

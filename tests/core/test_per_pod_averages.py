@@ -1,4 +1,4 @@
-"""Averages of pods: AverageValue targets of Resource, ContainerResource and Pods metrics (2.3)."""
+"""Averages of pods: AverageValue of Resource, ContainerResource and Pods (semantics 2.3)."""
 
 import pytest
 

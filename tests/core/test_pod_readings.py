@@ -1,4 +1,4 @@
-"""From series to samples of pods: Pods, Resource and ContainerResource metrics."""
+"""From series to samples of pods: Pods, Resource and ContainerResource (semantics 2.1)."""
 
 import math
 

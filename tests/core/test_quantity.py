@@ -1,4 +1,4 @@
-"""Quantities are read, rounded and written exactly as Kubernetes does (semantics 0, 2.8, 8)."""
+"""Quantities are read, rounded and written exactly as Kubernetes does (semantics 0, 2.8)."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""From series to readings of External and Object metrics, and of queries that failed."""
+"""From series to readings of External and Object metrics, and failed queries (semantics 2.1)."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Others who set the replicas, and other autoscalers of the same target."""
+"""Others who set the replicas, and other autoscalers (semantics 7.4, 7.5, 7.6)."""
 
 from autoscaler.core.decision import ForeignChange, Zone
 from autoscaler.core.history import ScaleEvent

@@ -1,4 +1,4 @@
-"""What follows from the answer to a write (R13, R14)."""
+"""What follows from the answer to a write (semantics 1.5)."""
 
 import pytest
 

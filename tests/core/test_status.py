@@ -1,4 +1,4 @@
-"""The metrics of a decision as `currentMetrics`, and the names in reasons (1.7, 2.8)."""
+"""The metrics of a decision as `currentMetrics`, and the names in reasons (semantics 1.7, 2.8)."""
 
 import pytest
 

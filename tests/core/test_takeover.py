@@ -1,4 +1,4 @@
-"""Rate limits across a change of leader: whatever a new leader did not see, it frees nothing.
+"""Rate limits across a change of leader: what it did not see frees nothing (semantics 7.4).
 
 Instances of ours sync one target; one of them leads and writes, others stand by, are stopped, come
 back, lose their memory, and take over, while somebody sets the count by hand.  The judge knows

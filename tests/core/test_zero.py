@@ -1,4 +1,4 @@
-"""Targets at zero: to it, back from it, and left alone there (1.2, and the named deviation)."""
+"""Targets at zero: to it, back from it, and left alone there (semantics 1.2, 6.7)."""
 
 import pytest
 

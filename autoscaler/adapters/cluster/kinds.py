@@ -61,7 +61,7 @@ class ScalableKinds:
     """Finds the resource of a kind, once.
 
     As the HPA does, the version of the reference is no condition: it is taken if the kind is
-    served in it, else the group's preferred version, else any (semantics 1.1, R2).
+    served in it, else the group's preferred version, else any (semantics 1.1).
     """
 
     def __init__(self, api: Api) -> None:

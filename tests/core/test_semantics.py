@@ -1,0 +1,78 @@
+"""docs/semantics.md, the code and the tests name each other rightly."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "semantics.md").read_text()
+FOR_USERS = (ROOT / "docs" / "decisions.md").read_text()
+
+_RULE = re.compile(r"^(?:#+|\|) (\d(?:\.\d+)*) ", re.MULTILINE)
+"""A numbered heading, or a row of the table of deviations."""
+_NUMBERS = r"\d+(?:\.\d+)*(?:(?:,| and| to)\s+\d+(?:\.\d+)*)*"
+_CITATION = re.compile(rf"\bsemantics(?:\.md)?,?\s+({_NUMBERS})")
+_REFERENCE = re.compile(rf"\(({_NUMBERS})[);]")
+_LINK = re.compile(r"\[([\d.]+)\]\(semantics\.md#")
+_TEST = re.compile(r"`([\w/]+\.py)?(?:::(test_\w+))?`")
+
+
+def numbers() -> list[str]:
+    """Return the numbers of the page's rules."""
+    return _RULE.findall(PAGE)
+
+
+def cited(form: re.Pattern[str], text: str) -> set[str]:
+    """Return the numbers that a text cites."""
+    return {number for found in form.findall(text) for number in re.findall(r"[\d.]+", found)}
+
+
+def named_tests(text: str) -> list[tuple[str, str]]:
+    """Return file and function of each test that a text names; no function for a whole file."""
+    named: list[tuple[str, str]] = []
+    for file, function in _TEST.findall(text):
+        if file or function:
+            named.append((file or named[-1][0], function))
+    return named
+
+
+def test_every_rule_has_one_number() -> None:
+    """So that a citation means one rule."""
+    assert len(numbers()) > 50
+    assert sorted(numbers()) == sorted(set(numbers()))
+
+
+def test_every_citation_names_a_rule() -> None:
+    """In docstrings and comments of code and tests, on the page itself, and on that for users."""
+    wrong = {
+        f"{path.relative_to(ROOT)}: {number}"
+        for folder in ("autoscaler", "tests")
+        for path in (ROOT / folder).rglob("*.py")
+        for number in cited(_CITATION, path.read_text()) - set(numbers())
+    }
+    assert wrong == set()
+    assert cited(_REFERENCE, PAGE) <= set(numbers())
+    assert cited(_LINK, FOR_USERS) | set(_RULE.findall(FOR_USERS)) <= set(numbers())
+
+
+def test_every_rule_names_its_tests() -> None:
+    """Those that only hold other rules need none."""
+    starts = [*_RULE.finditer(PAGE)]
+    ends = [one.start() for one in starts[1:]] + [len(PAGE)]
+    untested = {
+        one[1]
+        for one, end in zip(starts, ends, strict=True)
+        if not any(number.startswith(f"{one[1]}.") for number in numbers())
+        and not named_tests(PAGE[one.start() : end])
+    }
+    assert untested == set()
+
+
+def test_every_test_on_the_page_exists() -> None:
+    """By file and name."""
+    missing = {
+        f"{name}::{function}"
+        for name, function in named_tests(PAGE)
+        if not (file := ROOT / "tests" / name).is_file()
+        or (function and f"def {function}(" not in file.read_text())
+    }
+    assert missing == set()
