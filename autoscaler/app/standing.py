@@ -78,7 +78,7 @@ def state_of(result: SyncResult) -> State:
         state = State.FAILING
     elif decision.zone is Zone.DISABLED:
         state = State.DISABLED
-    elif _is_limited(decision.limit):
+    elif _is_limited(decision):
         state = State.LIMITED
     elif _is_held(decision):
         state = State.HELD
@@ -87,9 +87,12 @@ def state_of(result: SyncResult) -> State:
     return state
 
 
-def _is_limited(stage: Limit | None) -> bool:
+def _is_limited(decision: Decision) -> bool:
     """Tell whether less of a change is permitted than is wanted; a minimum is no such limit."""
-    return stage is not None and stage.before != stage.after and stage.reason != TOO_FEW
+    stage = decision.limit
+    if stage is None or stage.before == stage.after or stage.reason == TOO_FEW:
+        return False
+    return not _is_as_asked(decision)
 
 
 def _is_held(decision: Decision) -> bool:
@@ -99,6 +102,12 @@ def _is_held(decision: Decision) -> bool:
         return False
     within_bounds = min(max(stage.before, decision.min_replicas), decision.max_replicas)
     return within_bounds != decision.desired
+
+
+def _is_as_asked(decision: Decision) -> bool:
+    """Tell whether the count is what the metrics ask for, whatever the stages did on the way."""
+    combined = decision.combination
+    return combined is not None and combined.after == decision.desired
 
 
 def cause_of(result: SyncResult, state: State) -> str:
@@ -241,6 +250,8 @@ def _restriction(result: SyncResult) -> str:
     stabilization, limit = decision.stabilization, decision.limit
     if stabilization is not None and _is_held(decision):
         parts.append(hold(stabilization, decision.time))
+    if _is_as_asked(decision):
+        return ""
     if limit is not None and limit.before != limit.after:
         parts.append(restriction(limit, result.target.spec, decision.time))
     elif stabilization is not None and not parts:
