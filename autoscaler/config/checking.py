@@ -76,7 +76,7 @@ def is_included_one(main: Source) -> bool:
 
 def check_included(source: Source, found: Found) -> IncludedModel | None:
     """Check a file that the main one includes."""
-    message = "belongs into the main file: an included one has `queries` and `targets`"
+    message = "belongs in the main file: an included one has `queries` and `targets`"
     others = [
         Finding((key,), message, show_value=False)
         for key in sorted(KEYS - _INCLUDED)
