@@ -117,7 +117,7 @@ def _manifests(value: Value, location: Location) -> list[Finding]:
     if not isinstance(value, dict) or _MANIFESTS.isdisjoint(value):
         return []
     return [
-        Finding(one.location, one.message, show_value=False, ready=one.ready)
+        Finding(one.location, one.message, show_value=False, details=one.details, ready=one.ready)
         for one in advice_on(value, location)
     ]
 
