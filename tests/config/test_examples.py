@@ -124,7 +124,7 @@ def test_each_line_uncommented(tmp_path: Path) -> None:
 
 
 def test_no_key_is_commented_otherwise() -> None:
-    """No key of the reference keeps blanks behind its "#", which would be left when it is deleted."""
+    """No key of the reference has blanks behind its "#", which would be left over."""
     text = (ROOT / "config" / "autoscaler.yaml").read_text(encoding="utf-8")
     assert re.findall(r"^ *#  +\w+:.*", text, re.MULTILINE) == []
 
