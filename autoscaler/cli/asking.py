@@ -13,6 +13,7 @@ from autoscaler.adapters.prometheus import PrometheusReader
 from autoscaler.app import wording
 from autoscaler.config import Config
 from autoscaler.config.query_places import AskedQuery, MetricUse, QueryPlace, queries_of
+from autoscaler.config.resource_queries import SERIES_OF
 from autoscaler.core.coverage import Coverage, coverage
 from autoscaler.core.numbers import saturate64
 from autoscaler.core.quantity import format_milli
@@ -77,19 +78,20 @@ class _Report:
         return 2 if self._refused else 1 if unanswered else 0
 
     def _answer(self, query: AskedQuery, answer: Answer) -> None:
-        unused = "" if query.uses else "; no metric uses it"
-        print(f"{_shown(query.place)}: {_summary(answer)}{unused}")
         for warning in answer.warnings:
             self._warn(query.place, f"Prometheus warned: {warning}")
         if not answer.series:
-            self._warn(query.place, "the query returned no series")
+            self._warn(query.place, _empty(query))
+            return
+        unused = "" if query.uses else "; no metric uses it"
+        print(f"{_shown(query.place)}: {_summary(answer)}{unused}")
         for number, use in enumerate(query.uses):
             if number >= _MOST_USES and self._warnings > _MOST_WARNINGS:
                 break
             found = coverage(use.target, use.metric, use.query, answer, self._now)
             if number < _MOST_USES:
                 print(f"  {_of(use)}: {_finds(found, answer)}")
-            for fault in found.faults if answer.series else ():
+            for fault in found.faults:
                 self._warn(use.place, f"{_of(use)}: {fault}")
         if len(query.uses) > _MOST_USES:
             print(f"  and {len(query.uses) - _MOST_USES} more metrics")
@@ -114,9 +116,22 @@ def _of(use: MetricUse) -> str:
     return f"{wording.target_key(use.target)} {use.metric.type} {wording.metric_name(use.metric)}"
 
 
+def _empty(query: AskedQuery) -> str:
+    """Say that a query returned no series, to whom, and what a built-in one needs."""
+    users = ", ".join(_of(use) for use in query.uses[:_MOST_USES])
+    more = len(query.uses) - _MOST_USES
+    used = f"it is used by {users}" + (f" and {more} more metrics" if more > 0 else "")
+    parts = ["the query returned no series", used if users else "no metric uses it"]
+    series = SERIES_OF.get(query.promql)
+    if series is not None:
+        needs = f"cAdvisor's {series} with the labels namespace, pod and container"
+        parts.append(f"this built-in query needs {needs}")
+    if any(use.default for use in query.uses):
+        parts.append("a target without `metrics` has the HPA's default metric, cpu at 80 %")
+    return "; ".join(parts)
+
+
 def _summary(answer: Answer) -> str:
-    if not answer.series:
-        return "no series"
     first = answer.series[0]
     such = "" if len(answer.series) == 1 else "such as "
     return f"{len(answer.series):,} series, {such}{labels_text(first)} {first.value:.15g}"
@@ -124,7 +139,7 @@ def _summary(answer: Answer) -> str:
 
 def _finds(found: Coverage, answer: Answer) -> str:
     if not found.used:
-        return "finds nothing"
+        return "finds no value that counts" if found.valueless else "finds nothing"
     if isinstance(found.used, int):
         return f"finds {found.used:,} {'pod' if found.used == 1 else 'pods'}"
     total = format_milli(saturate64(sum(found.used)))

@@ -14,6 +14,7 @@ from autoscaler.app.plan import controller_of
 from autoscaler.app.ports import SyncResult, SyncSummary
 from autoscaler.app.record import record
 from autoscaler.app.sync import Syncer
+from autoscaler.cli.choosing import UnknownTargetError, chosen
 from autoscaler.cli.plan_text import paragraphs, print_text
 from autoscaler.config import Config, ConfigError, load
 from autoscaler.config.pod_namespace import ANYWHERE, pod_namespace
@@ -66,12 +67,12 @@ def print_plan(file: Path, options: PlanOptions) -> int:
     """Plan the named targets, or all; return the exit code."""
     try:
         config = load(file, lambda: pod_namespace() or ANYWHERE)  # a plan needs no Lease
-        targets = _chosen(config, options.names)
+        targets = _named(config, options.names)
         known = remembered(config, options.url) if targets else Remembered()
         if options.as_json and targets:
             _note(known.told(targets))
         results = _plan(config, targets, known)
-    except (ConfigError, _UnknownTargetError) as error:
+    except (ConfigError, UnknownTargetError) as error:
         print(error, file=sys.stderr)
         return 2
     except (ConnectError, PageError) as error:
@@ -94,24 +95,9 @@ def _print_told(first: str, results: Sequence[SyncResult], *, explain: bool) -> 
         print_text(f"{first}\n\n{paragraphs(results)}")
 
 
-class _UnknownTargetError(Exception):
-    """A name on the command line that no target has."""
-
-
-def _chosen(config: Config, names: Sequence[str]) -> tuple[Target, ...]:
-    if not names:
-        return config.targets
-    by_name: dict[str, list[Target]] = {}
-    for target in config.targets:
-        short = f"{target.namespace}/{target.spec.scale_target_ref.name}"
-        by_name.setdefault(short, []).append(target)
-        by_name.setdefault(target.key, []).append(target)
-    unknown = [name for name in names if name not in by_name]
-    if unknown:
-        known = ", ".join(target.key for target in config.targets)
-        raise _UnknownTargetError(f"no target is called {', '.join(unknown)}; there are: {known}")
-    wanted = {target.key for name in names for target in by_name[name]}
-    return tuple(target for target in config.targets if target.key in wanted)
+def _named(config: Config, names: Sequence[str]) -> tuple[Target, ...]:
+    keys = chosen(names, [target.key for target in config.targets])
+    return tuple(target for target in config.targets if target.key in keys)
 
 
 def _plan(config: Config, targets: Sequence[Target], known: Remembered) -> list[SyncResult]:

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
+from autoscaler.cli.choosing import chosen
+
 Raw = Mapping[str, object]
 
 
@@ -46,28 +48,6 @@ class Report(_Model):
 
         A name is NAMESPACE/NAME or NAMESPACE/KIND/NAME; without one all are chosen.
         """
-        if not names:
-            return self
-        known = {key for one in self.targets for key in _names(one)}
-        unknown = [name for name in names if name not in known]
-        if unknown:
-            raise UnknownTargetError(unknown, [one.target for one in self.targets])
-        wanted = frozenset(names)
-        chosen = tuple(one for one in self.targets if not wanted.isdisjoint(_names(one)))
-        return self.model_copy(update={"targets": chosen})
-
-
-def _names(one: ReportedTarget) -> tuple[str, str]:
-    return one.target, f"{one.namespace}/{one.name}"
-
-
-class UnknownTargetError(Exception):
-    """Names that no target of the daemon has; the text is a sentence."""
-
-    _MOST = 5
-
-    def __init__(self, unknown: Sequence[str], known: Sequence[str]) -> None:
-        some = ", ".join(known[: self._MOST])
-        more = f" and {len(known) - self._MOST} more" if len(known) > self._MOST else ""
-        there = f"there are: {some}{more}" if known else "the daemon has none"
-        super().__init__(f"no target is called {', '.join(unknown)}; {there}")
+        keys = chosen(names, [one.target for one in self.targets])
+        targets = tuple(one for one in self.targets if one.target in keys)
+        return self.model_copy(update={"targets": targets})

@@ -9,7 +9,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from autoscaler.adapters.daemon import Limits, NobodyListensError, PageError, read_page
-from autoscaler.cli.reported import Report, UnknownTargetError
+from autoscaler.cli.choosing import UnknownTargetError
+from autoscaler.cli.reported import Report
 from autoscaler.cli.status_table import lines_for_programs, lines_for_terminal, summary
 from autoscaler.config import Address, ConfigError, load
 from autoscaler.config.pod_namespace import ANYWHERE, pod_namespace

@@ -54,7 +54,7 @@ def _standard_input() -> bytes:
 def _print_refusal(error: ConfigError) -> None:
     """Print the mistakes, and what to paste instead of some of them."""
     for problem in error.problems:
-        print(problem, file=sys.stderr, flush=True)
+        print(problem.text, file=sys.stderr, flush=True)
         if problem.ready:
             print(problem.ready, flush=True)
 

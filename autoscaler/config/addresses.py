@@ -26,7 +26,7 @@ def _url(text: str) -> str:
         )
     if "?" in text or "#" in text:
         raise ValueError(
-            "must end with the path, without ? and #; parameters belong into queryParameters"
+            "must end with the path, without ? and #; parameters belong in queryParameters"
         )
     form = _URL.fullmatch(text)
     if form is None or int(form["port"] or 0) > _HIGHEST_PORT or not _is_host(form):

@@ -76,7 +76,7 @@ def is_included_one(main: Source) -> bool:
 
 def check_included(source: Source, found: Found) -> IncludedModel | None:
     """Check a file that the main one includes."""
-    message = "belongs into the main file: an included one has `queries` and `targets`"
+    message = "belongs in the main file: an included one has `queries` and `targets`"
     others = [
         Finding((key,), message, show_value=False)
         for key in sorted(KEYS - _INCLUDED)
@@ -117,7 +117,7 @@ def _manifests(value: Value, location: Location) -> list[Finding]:
     if not isinstance(value, dict) or _MANIFESTS.isdisjoint(value):
         return []
     return [
-        Finding(one.location, one.message, show_value=False, ready=one.ready)
+        Finding(one.location, one.message, show_value=False, details=one.details, ready=one.ready)
         for one in advice_on(value, location)
     ]
 

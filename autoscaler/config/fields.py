@@ -56,6 +56,11 @@ _NUMBER = r"([0-9]+\.?[0-9]*|\.[0-9]+)"
 _UNIT = r"([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,4})?"
 QUANTITY_PATTERN = rf"^\+?{_NUMBER}{_UNIT}$"
 _NANO_PER_MILLI = 10**6
+_UNITS = {
+    *("/s", "ps", "rps", "qps", "req/s", "requests/s", "req", "requests", "messages", "msgs"),
+    *("s", "sec", "seconds", "core", "cores", "cpu", "cpus"),
+}
+"""What people write after a number whose unit the metric has already."""
 POSITIVE_QUANTITY_PATTERN = rf"^\+?(?=[0.]*[1-9]){_NUMBER}{_UNIT}$"
 
 
@@ -150,23 +155,34 @@ def _quantity_advice(text: str) -> str:
 
 def _meant_quantity(text: str) -> str:
     """Say what was probably meant by a quantity with another unit, or with blanks or commas."""
-    form = re.fullmatch(r"([+-]?[0-9.]+)\s*([A-Za-z%µ/]*)", text)
-    if form is None:
+    zeros = re.sub("[oO]", "0", text)
+    if zeros != text and _is_quantity(zeros):
+        return f"did you mean {zeros}, with zeros in place of the letter O?"
+    form = re.fullmatch(r"([+-]?[0-9.]+)\s*([A-Za-zµ/]*)", text)
+    if form is None or not _is_quantity(form[1]):
         digits = re.sub(r"(?<=[0-9])[,_' ](?=[0-9]{3}\b)", "", text)
         return f"did you mean {digits}?" if re.fullmatch(r"[0-9]+", digits) else ""
     number, unit = form[1], form[2]
-    if unit == "%":
-        return "percent of the request are `averageUtilization`, without the sign"
     if unit.lower() in {"ms", "msec"}:
         return f"{number} milliseconds are {number}m of a metric in seconds"
+    if unit == "m":
+        return f"did you mean {number}m?"
     size = re.fullmatch(r"([kmgtpe])(i?)(?:b|bytes)?", unit, re.IGNORECASE)
-    if size is None or unit == "m":
-        return f"did you mean {number}{unit if unit == 'm' else ''}?" if unit else ""
+    if size is None:
+        return f"did you mean {number}?" if unit.lower() in _UNITS else ""
     prefix = size[1].upper()
     binary = f"{number}{prefix}i"
     return f"did you mean {binary if size[2] else f'{number}{prefix}'.replace('K', 'k')}" + (
         "?" if size[2] else f" or {binary}?"
     )
+
+
+def _is_quantity(text: str) -> bool:
+    try:
+        quantity.parse(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _target_quantity(text: str) -> str:

@@ -47,7 +47,7 @@ def manifest_problems(file: str, text: str) -> list[Problem]:
     ]
     autoscalers = [(advice, line) for advice, line in told if advice.kind]
     return [
-        Problem(file, line, "", None, advice.message, advice.ready)
+        Problem(file, line, "", None, advice.message, advice.details, advice.ready)
         for advice, line in autoscalers or told[:1]
     ]
 

@@ -1,6 +1,7 @@
 """What to write instead of what people write out of habit, in other formats or with units."""
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from autoscaler.config import durations
@@ -31,7 +32,7 @@ _HINTS_OF_TARGET = {
         "a target has the name of what it scales: write `scaleTargetRef` with apiVersion, kind and "
         "name"
     ),
-    "query": Hint("PromQL belongs into `queries`, and is named by a metric in `metrics`"),
+    "query": Hint("PromQL belongs in `queries`, and is named by a metric in `metrics`"),
     "deployment": Hint(
         "write scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: NAME}",
         "scaleTargetRef",
@@ -98,6 +99,24 @@ def whole_number(key: str, given: object) -> str:
     if isinstance(given, float):
         return f"{sentence}{_of_fraction(key, given)}"
     return f"{sentence}{_of_text(key, given.strip())}" if isinstance(given, str) else sentence
+
+
+def percent(location: Sequence[str | int], given: object) -> str:
+    """Say what to write for a percentage where a quantity or a ratio belongs; else nothing."""
+    form = (
+        re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) *%", given) if isinstance(given, str) else None
+    )
+    if form is None or location[-1] not in {"value", "averageValue", "tolerance"}:
+        return ""
+    ratio = f"{float(form[1]) / 100:g}"
+    if location[-1] == "tolerance":
+        return f"; write {ratio} for {form[1]}%"
+    if {"resource", "containerResource"} & set(location):
+        return "; percent of the request are `averageUtilization`, without the sign"
+    return (
+        f"; write the number that the query is to give, {form[1]} or {ratio} (only Resource and "
+        "ContainerResource metrics have percent, as `averageUtilization`)"
+    )
 
 
 def _of_fraction(key: str, given: float) -> str:

@@ -17,7 +17,7 @@ _CPU = "targetCPUUtilizationPercentage"
 class TargetDraft(NamedTuple):
     """What a manifest would be here; ``target`` is empty where that cannot be written down.
 
-    ``notes`` say in clauses what is to be known of it.
+    ``notes`` are lines that say what is to be known of it.
     """
 
     target: dict[str, object]

@@ -13,10 +13,10 @@ _MOST_REPLICAS = 100
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _WITHOUT = {
-    "cooldownPeriod": "cooldownPeriod (nearest: behavior.scaleDown.stabilizationWindowSeconds)",
-    "initialCooldownPeriod": "initialCooldownPeriod",
-    "idleReplicaCount": "idleReplicaCount",
-    "fallback": "fallback (missing data never scales down)",
+    "cooldownPeriod": "nearest is behavior.scaleDown.stabilizationWindowSeconds",
+    "initialCooldownPeriod": "",
+    "idleReplicaCount": "",
+    "fallback": "missing data never scales down",
 }
 
 
@@ -29,7 +29,9 @@ class _Counterparts:
     queries: dict[str, str] = field(default_factory=dict)
     servers: list[str] = field(default_factory=list)
     here: list[str] = field(default_factory=list)
-    none: list[str] = field(default_factory=list)
+    none: dict[str, str] = field(default_factory=dict)
+    """What has no counterpart, and what to do instead, if that is known."""
+
     external: bool = False
     nulls: bool = False
 
@@ -38,15 +40,15 @@ def draft_of(manifest: Mapping[str, Value]) -> TargetDraft:
     """Convert a ScaledObject as far as it can be."""
     spec, name = manifest.get("spec"), child(manifest, "metadata", "name")
     found = _Counterparts(name if isinstance(name, str) and _PLAIN.fullmatch(name) else "query")
-    found.here.append("scaleTargetRef")
+    found.here.append("scaleTargetRef -> scaleTargetRef, with apiVersion and kind")
     found.here.append("minReplicaCount -> minReplicas")
     found.here.append("maxReplicaCount -> maxReplicas")
     triggers = child(spec, "triggers")
     for index, trigger in enumerate(triggers if isinstance(triggers, list) else []):
         _trigger(index, trigger, found)
     target = _target(manifest, found)
-    found.none += [text for key, text in _WITHOUT.items() if child(spec, key) is not None]
-    found.none += [f"advanced.{key}" for key in _advanced(spec)]
+    found.none |= {key: text for key, text in _WITHOUT.items() if child(spec, key) is not None}
+    found.none |= {f"advanced.{key}": "" for key in _advanced(spec)}
     return TargetDraft(
         target if found.metrics else {},
         tuple(_notes(found)),
@@ -62,9 +64,14 @@ def _advanced(spec: Value) -> Iterator[str]:
 
 
 def _notes(found: _Counterparts) -> Iterator[str]:
-    yield f"what has a counterpart here: {', '.join(found.here)}"
-    if found.none:
-        yield f"what has none: {', '.join(found.none)}"
+    yield from found.here
+    for name, instead in found.none.items():
+        yield f"{name}: no counterpart here" + (f"; {instead}" if instead else "")
+    if not found.metrics:
+        yield (
+            "no target is printed: no trigger has a counterpart, and a target without metrics "
+            "would scale on cpu"
+        )
     if found.nulls:
         yield (
             "an empty answer is 0 to KEDA and missing data here: end a query with `or vector(0)` "
@@ -115,7 +122,9 @@ def _trigger(index: int, trigger: object, found: _Counterparts) -> None:
         found.metrics.append(_resource(kind, trigger))
     else:
         told = f" ({kind})" if isinstance(kind, str) and _PLAIN.fullmatch(kind) else ""
-        found.none.append(f"{place}{told} (unless Prometheus has its metric)")
+        found.none[f"{place}{told}"] = (
+            "if Prometheus has its metric, write a query and a metric of type External"
+        )
 
 
 def _prometheus(index: int, trigger: object, found: _Counterparts) -> None:
@@ -138,9 +147,9 @@ def _prometheus(index: int, trigger: object, found: _Counterparts) -> None:
     if str(child(metadata, "ignoreNullValues")).lower() != "false":  # the default is true
         found.nulls = True
     if child(metadata, "activationThreshold") is not None:
-        found.none.append(f"triggers[{index}].metadata.activationThreshold")
+        found.none[f"triggers[{index}].metadata.activationThreshold"] = ""
     if child(trigger, "authenticationRef") is not None:
-        found.none.append(f"triggers[{index}].authenticationRef (see `prometheus` for credentials)")
+        found.none[f"triggers[{index}].authenticationRef"] = "credentials stand in `prometheus`"
 
 
 def _resource(resource: str, trigger: object) -> dict[str, object]:

@@ -55,6 +55,7 @@ def located(
                 path=path_of(_as_written(finding.location, document)),
                 value=_shown(finding, document, place),
                 message=finding.message,
+                details=finding.details,
                 ready=finding.ready,
             )
         )

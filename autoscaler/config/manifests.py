@@ -16,11 +16,12 @@ _MOST_KINDS = 5
 
 
 class Advice(NamedTuple):
-    """What to do with a manifest, in a sentence and as YAML to paste, if there is any."""
+    """What to do with a manifest: a sentence, lines that say more, and YAML to paste, if any."""
 
     location: Location
     kind: str
     message: str
+    details: tuple[str, ...] = ()
     ready: str = ""
 
 
@@ -86,7 +87,7 @@ def _autoscaler(manifest: dict[str, Value], location: Location, instead_of: str)
     else:
         return None
     ready = _ready(draft, kind, instead_of) if draft.target else ""
-    return Advice(location, kind, "; ".join((begin, *draft.notes)), ready)
+    return Advice(location, kind, begin, draft.notes, ready)
 
 
 def _ready(draft: TargetDraft, kind: str, instead_of: str) -> str:

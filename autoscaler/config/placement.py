@@ -27,19 +27,19 @@ def place_of_key(key: str, model: type[BaseModel], root: type[BaseModel]) -> Key
     below = _nearest(key, model)
     if below:
         first = (path.split(".")[0].removesuffix("[]") for path in below)
-        return KeyPlace(_into(below), tuple(dict.fromkeys(first)))
+        return KeyPlace(_in(below), tuple(dict.fromkeys(first)))
     if model is not root and key in aliases(root):
-        return KeyPlace("to the top" if root is DocumentModel else "to the target itself")
+        return KeyPlace("at the top" if root is DocumentModel else "in the target itself")
     elsewhere = _nearest(key, root)
     if elsewhere:
-        return KeyPlace(_into(elsewhere))
-    return KeyPlace("to the top of the main file") if key in aliases(DocumentModel) else None
+        return KeyPlace(_in(elsewhere))
+    return KeyPlace("at the top of the main file") if key in aliases(DocumentModel) else None
 
 
-def _into(paths: list[str]) -> str:
+def _in(paths: list[str]) -> str:
     named = [f"`{path}`" for path in paths]
     listed = ", ".join(named[:-1])
-    return f"into {listed} or {named[-1]}" if listed else f"into {named[-1]}"
+    return f"in {listed} or {named[-1]}" if listed else f"in {named[-1]}"
 
 
 def _nearest(key: str, root: type[BaseModel]) -> list[str]:

@@ -29,7 +29,7 @@ class Finding(NamedTuple):
     """A fault at a place of a document, before its line and value are looked up.
 
     ``meant`` are the places where an unknown key was probably meant to stand, ``missing`` those any
-    of which would have mended the fault; ``ready`` as in a `Problem`.
+    of which would have mended the fault; ``details`` and ``ready`` as in a `Problem`.
     """
 
     location: Location
@@ -37,6 +37,7 @@ class Finding(NamedTuple):
     show_value: bool = True
     meant: tuple[Location, ...] = ()
     missing: tuple[Location, ...] = ()
+    details: tuple[str, ...] = ()
     ready: str = ""
 
 
@@ -54,8 +55,9 @@ class Problem:
     """One fault of a configuration, in a sentence that says what would be right.
 
     ``line`` counts from 1 and is None where there is no text to count in; ``value`` is the
-    faulty value, shortened, and None where there is none or where it may be a secret.  ``ready`` is
-    what would be right, as YAML that can be pasted; mostly empty.
+    faulty value, shortened, and None where there is none or where it may be a secret.  ``details``
+    are lines that say more, and ``ready`` is what would be right, as YAML that can be pasted; both
+    are mostly empty.
     """
 
     file: str
@@ -63,6 +65,7 @@ class Problem:
     path: str
     value: str | None
     message: str
+    details: tuple[str, ...] = ()
     ready: str = ""
 
     @property
@@ -70,6 +73,12 @@ class Problem:
         """What mistakes that differ only in their place and names have in common."""
         words = self.message.split(maxsplit=2)[:2]
         return _NAMED.sub(r"\1.*", _POSITION.sub("[]", self.path)), " ".join(words)
+
+    @property
+    def text(self) -> str:
+        """The problem as one line, and its details below it, indented."""
+        details = (one_line(f"  {detail}", _MOST_CHARACTERS) for detail in self.details)
+        return "\n".join((str(self), *details))
 
     def __str__(self) -> str:
         """Give the problem as one line: ``file:line: path: message (got VALUE)``."""
@@ -92,8 +101,8 @@ class ConfigError(Exception):
         self.sources = Sources({}) if sources is None else sources
 
     def __str__(self) -> str:
-        """Give one line per problem."""
-        return "\n".join(str(problem) for problem in self.problems)
+        """Give the problems line by line, with their details."""
+        return "\n".join(problem.text for problem in self.problems)
 
 
 def chosen(problems: Sequence[Problem], file: str, *, more: bool) -> list[Problem]:

@@ -24,12 +24,13 @@ class QueryPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MetricUse:
-    """A metric of a target that uses a query."""
+    """A metric of a target that uses a query; ``default`` is that of a target without metrics."""
 
     place: QueryPlace
     target: Target
     metric: MetricSpec
     query: Query
+    default: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +89,10 @@ def _uses(
             zip(target.spec.metrics, target.queries, strict=True)
         ):
             metric_location = (*location, "metrics", number)
-            if child(source.value, *metric_location) is None:
-                metric_location = location  # the metric that is left out
-            use = MetricUse(_place(source, metric_location), target, metric, query)
+            default = child(source.value, *metric_location) is None
+            if default:
+                metric_location = location
+            use = MetricUse(_place(source, metric_location), target, metric, query, default)
             yield use, _own_query(source, metric_location, metric)
 
 

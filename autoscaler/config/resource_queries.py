@@ -23,3 +23,9 @@ DEFAULTS: dict[str, Query] = {
 The container label is empty for a pod's own cgroup and ``POD`` for its pause container; both
 would count usage twice.
 """
+
+SERIES_OF = {
+    DEFAULTS["cpu"].promql: "container_cpu_usage_seconds_total",
+    DEFAULTS["memory"].promql: "container_memory_working_set_bytes",
+}
+"""What each of them is computed from."""

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from autoscaler.config.hints import hint_on, whole_number
+from autoscaler.config.hints import hint_on, percent, whole_number
 from autoscaler.config.model_walk import aliases, field_at, literals, model_at, required
 from autoscaler.config.placement import place_of_key
 from autoscaler.config.problems import Finding, Location
@@ -98,7 +98,7 @@ def _finding(detail: ErrorDetails, root: type[BaseModel]) -> Finding:
 def _sentence(detail: ErrorDetails, root: type[BaseModel]) -> str:
     kind, context, given = detail["type"], detail.get("ctx", {}), detail.get("input")
     if kind == "value_error":
-        return str(context["error"])
+        return f"{context['error']}{percent(detail['loc'], given)}"
     if kind == "literal_error":
         return _choice(given, field_at(root, detail["loc"]))
     if kind == "string_type":
@@ -168,7 +168,7 @@ def _unknown_key(location: Location, root: type[BaseModel]) -> Finding:
         return _unknown(location, hint.sentence, [hint.instead] if hint.instead else [])
     close = closest(key, known, cutoff=0.8)
     if close is None and "matchLabels" in known:
-        return _unknown(location, "a label and its value belong into `matchLabels`", [])
+        return _unknown(location, "a label and its value belong in `matchLabels`", [])
     place = None if close else place_of_key(key, model, root)
     if place is not None:
         return _unknown(location, f"it belongs {place.where}", place.begins_with)

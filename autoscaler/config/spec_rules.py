@@ -101,7 +101,10 @@ def _target(key: str, target: object, location: Location) -> Iterator[Finding]:
     }[key]
     given = [name for name in allowed if _present(target, name)]
     either = " or ".join(allowed)
-    if not given:
+    utilization = child(target, "type") == "Utilization" or _present(target, "averageUtilization")
+    if not given and utilization and "averageUtilization" not in allowed:
+        yield Finding(location, _no_utilization(allowed), show_value=False)
+    elif not given:
         yield Finding(
             location,
             f"{either} is missing: what to hold the metric at",
@@ -110,6 +113,12 @@ def _target(key: str, target: object, location: Location) -> Iterator[Finding]:
         )
     elif len(given) > 1 and key != "object":
         yield Finding(location, f"takes one of {either}, not both", show_value=False)
+
+
+def _no_utilization(allowed: Iterable[str]) -> str:
+    types = {"value": "Value", "averageValue": "AverageValue"}
+    taken = " or ".join(f"{{type: {types[name]}, {name}: NUMBER}}" for name in allowed)
+    return f"Utilization is for Resource and ContainerResource metrics only: write {taken}"
 
 
 def _requirement(requirement: object, location: Location) -> Iterator[Finding]:

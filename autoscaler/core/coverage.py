@@ -19,6 +19,7 @@ from autoscaler.core.target import Query, Target
 _NAMES_ITS_PODS = {"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"}
 """The kinds whose pods' names begin with that of the workload."""
 
+_VALUELESS = {GapKind.NOT_A_NUMBER, GapKind.STALE}
 _MOST_VALUES, _MOST_LABELS, _LONGEST = 5, 20, 60
 
 
@@ -27,11 +28,13 @@ class Coverage:
     """What a metric would use of an answer, and what it lacks.
 
     ``used`` are values of an External or Object metric, in milli-units, or how many pods have a
-    sample.  ``faults`` are sentences: why there is nothing, or why it is not all.
+    sample.  ``faults`` are sentences: why there is nothing, or why it is not all.  ``valueless``
+    tells that series are there, of which none has a value that counts.
     """
 
     used: tuple[int, ...] | int
     faults: tuple[str, ...] = ()
+    valueless: bool = False
 
 
 def coverage(
@@ -49,11 +52,13 @@ def coverage(
         fault = reading.detail
         if reading.kind in {GapKind.EMPTY, GapKind.PARTIAL}:
             fault += f": {_existing(target, metric, query, answer)}"
-        return Coverage(0 if per_pod else (), (fault,))
+        return Coverage(0 if per_pod else (), (fault,), reading.kind in _VALUELESS)
     gaps = tuple(gap.detail for gap in reading.gaps)
     if isinstance(reading, Values):
         return Coverage(reading.values, gaps)
-    return Coverage(len(reading.samples), (*gaps, *_dropped(reading)))
+    lacking = (*reading.gaps, *reading.dropped.values())
+    valueless = not reading.samples and any(gap.kind in _VALUELESS for gap in lacking)
+    return Coverage(len(reading.samples), (*gaps, *_dropped(reading)), valueless)
 
 
 def _dropped(reading: PodSamples) -> Iterator[str]:

@@ -74,15 +74,61 @@ def test_what_came_back_and_who_uses_it(
         '  shop/Deployment/worker External messages{queue="orders"}: finds 1 of 2 series, 90',
         '  shop/Deployment/worker External messages{queue="order"}: finds nothing',
     ]
-    assert lines[4].endswith("queries.none: no series")
-    assert lines[6].endswith("queries.unused: 1 series, {} 4; no metric uses it")
+    assert lines[4].endswith("queries.unused: 1 series, {} 4; no metric uses it")
     selector, empty = err.splitlines()
     assert selector.endswith(
         "warning: targets[0].metrics[1]: shop/Deployment/worker External "
         'messages{queue="order"}: none of the series matches the selector: queue is "mails", '
         '"orders"'
     )
-    assert empty.endswith("warning: queries.none: the query returned no series")
+    assert empty.endswith(
+        "warning: queries.none: the query returned no series; it is used by "
+        "shop/Deployment/worker External none"
+    )
+    assert len(lines) == 5  # the empty answer is told once
+
+
+def test_values_that_do_not_count(
+    tmp_path: Path, prometheus_server: PrometheusServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A series that is there, with NaN or an infinity, is not called nothing."""
+    pod = 'label_replace(label_replace(vector(%s), "pod", "worker-1", "", ""), "namespace", "shop"'
+    queries = {"ratio": "vector(0) / 0", "most": "vector(1) / 0", "rps": f'{pod % "NaN"}, "", "")'}
+    pods: object = {
+        "metric": {"name": "rps"},
+        "target": {"type": "AverageValue", "averageValue": 1},
+    }
+    metric = {"type": "Pods", "pods": pods}
+    file = write(
+        tmp_path, prometheus_server.url, queries, external("ratio"), external("most"), metric
+    )
+    assert validate_files([file], ask_prometheus=True) == 0
+    out, err = capsys.readouterr()
+    assert out.count(": finds no value that counts\n") == 3
+    assert "finds nothing" not in out
+    assert err.count("warning: ") == 3
+    assert "{} is inf, not a number" in err
+
+
+def test_the_built_in_query_returns_nothing(
+    tmp_path: Path, prometheus_server: PrometheusServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The series that it needs are named, and why a target without metrics asks for them."""
+    bare = {"prometheus": {"url": prometheus_server.url}, "targets": [TARGET]}
+    memory = {"name": "memory", "target": {"type": "Utilization", "averageUtilization": 70}}
+    file = write(tmp_path, prometheus_server.url, {}, {"type": "Resource", "resource": memory})
+    files = [write_config(tmp_path / "bare.yaml", bare), file]
+    assert validate_files(files, ask_prometheus=True) == 0
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.endswith(
+        "warning: targets[0] (built-in query of cpu): the query returned no series; it is used by "
+        "shop/Deployment/worker Resource cpu; this built-in query needs cAdvisor's "
+        "container_cpu_usage_seconds_total with the labels namespace, pod and container; "
+        "a target without `metrics` has the HPA's default metric, cpu at 80 %"
+    )
+    assert second.endswith(
+        "container_memory_working_set_bytes with the labels namespace, pod and container"
+    )
 
 
 def test_a_query_that_is_refused(

@@ -119,7 +119,7 @@ def test_validate_prints_what_a_manifest_would_be(tmp_path: Path) -> None:
     )
     ran = autoscaler("validate", str(file))
     assert ran.returncode == 2
-    assert ran.stderr.count("\n") == 1
+    assert ran.stderr.count("\n") == 2
     (target,) = yaml.safe_load(ran.stdout)["targets"]
     assert (target["namespace"], target["maxReplicas"]) == ("shop", 5)
 

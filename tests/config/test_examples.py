@@ -96,15 +96,45 @@ def test_reference_behavior_is_the_default(tmp_path: Path) -> None:
     assert spelt.spec.behavior == bare.spec.behavior
 
 
+COMMENTED = re.compile(r"^( *)#(\w+:)", re.MULTILINE)
+"""A key that is commented out: prose has a space after its "#"."""
+
+
+def _write_what_is_named(folder: Path) -> None:
+    for name in ("token", "password", "ca.pem", "client.pem", "client-key.pem", "kubeconfig"):
+        (folder / name).write_text("x")
+    (folder / "targets.d").mkdir()
+
+
+def test_each_line_uncommented(tmp_path: Path) -> None:
+    """Each commented key of an example may be uncommented by itself, but for the pair of a key."""
+    _write_what_is_named(tmp_path)
+    seen = []
+    for path in EXAMPLES:
+        text = path.read_text(encoding="utf-8")
+        for found in COMMENTED.finditer(text):
+            seen.append(found[2])
+            changed = text[: found.start()] + found[1] + found[2] + text[found.end() :]
+            if found[2] == "certFile:":
+                changed = changed.replace("#keyFile:", "keyFile:")
+            elif found[2] == "keyFile:":
+                continue  # with certFile
+            assert loaded(tmp_path, changed).targets, found[2]
+    assert {"kubeconfig:", "context:", "caFile:", "headers:", "tolerance:"} <= set(seen)
+
+
+def test_no_key_is_commented_otherwise() -> None:
+    """No key of the reference has blanks behind its "#", which would be left over."""
+    text = (ROOT / "config" / "autoscaler.yaml").read_text(encoding="utf-8")
+    assert re.findall(r"^ *#  +\w+:.*", text, re.MULTILINE) == []
+
+
 def test_reference_uncommented(tmp_path: Path) -> None:
     """What the reference has commented out is right as it stands, with one credential or other."""
     text = (ROOT / "config" / "autoscaler.yaml").read_text(encoding="utf-8")
-    whole = re.sub(r"^( *)#( *\w+:)", r"\1\2", text, flags=re.MULTILINE)
-    whole = whole.replace("kubernetes: {}", "kubernetes:")
+    whole = COMMENTED.sub(r"\1\2", text)
     assert whole.count("#") < text.count("#") - 10
-    for name in ("token", "password", "ca.pem", "client.pem", "client-key.pem", "kubeconfig"):
-        (tmp_path / name).write_text("x")
-    (tmp_path / "targets.d").mkdir()
+    _write_what_is_named(tmp_path)
     for left_out in ("bearerTokenFile", "basicAuth"):
         config = loaded(tmp_path, re.sub(rf"^ *{left_out}:.*$", "", whole, flags=re.MULTILINE))
         assert config.prometheus.tls.server_name == "prometheus.example"

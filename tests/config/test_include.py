@@ -231,8 +231,8 @@ def test_every_problem_of_every_file(tmp_path: Path) -> None:
     assert f"{tmp_path}/autoscaler.yaml:8 does: a workload has one" in messages["targets[1]"]
     assert messages["targets.d/c.yaml"].startswith("the file is empty; an included file has")
     assert messages["targets.d/e.yaml"].startswith("an included file is a mapping")
-    assert messages["prometheus"].startswith("belongs into the main file")
-    assert messages["include"].startswith("belongs into the main file")
+    assert messages["prometheus"].startswith("belongs in the main file")
+    assert messages["include"].startswith("belongs in the main file")
     assert "did you mean `targets`?" in messages["target"]
 
 

@@ -91,10 +91,10 @@ def pasted(folder: Path, problem: Problem, beside: str = "") -> dict[str, object
 def test_a_whole_autoscaler_as_the_file(tmp_path: Path) -> None:
     """One sentence says that a target is its spec with the namespace, and the target is ready."""
     (problem,) = refused(tmp_path, V2)
-    assert str(problem) == (
+    assert problem.text == (
         f"{tmp_path}/autoscaler.yaml:1: this is a HorizontalPodAutoscaler, not a configuration of "
-        "autoscaler: a target is its `spec` with `namespace` beside it; `queries` needs the PromQL "
-        "of each metric under its name: rps"
+        "autoscaler: a target is its `spec` with `namespace` beside it\n"
+        "  `queries` needs the PromQL of each metric under its name: rps"
     )
     spec = yaml.safe_load(V2)["spec"]
     assert pasted(tmp_path / "b", problem, PROMETHEUS + QUERIES) == {
@@ -105,7 +105,7 @@ def test_a_whole_autoscaler_as_the_file(tmp_path: Path) -> None:
 def test_an_autoscaler_without_a_namespace(tmp_path: Path) -> None:
     """What stands for it is refused until it is replaced."""
     (problem,) = refused(tmp_path, V1)
-    assert "it is of autoscaling/v1, and targets are as in autoscaling/v2" in problem.message
+    assert "it is of autoscaling/v1, and targets are as in autoscaling/v2" in problem.details
     (namespace,) = refused(tmp_path, PROMETHEUS + problem.ready)
     assert namespace.path == "targets[0].namespace"
     filled = PROMETHEUS + problem.ready.replace("NAMESPACE", "shop")
@@ -185,35 +185,42 @@ def test_an_autoscaler_with_more_in_its_annotations(tmp_path: Path) -> None:
     """Those of autoscaling/v1 keep what it has no fields for: nothing is made up from the rest."""
     key = "autoscaling.alpha.kubernetes.io/metrics"
     (problem,) = refused(tmp_path, V1.replace("api}", f"api, annotations: {{{key}: '[]'}}}}", 1))
-    assert "its annotations: `kubectl get hpa.v2.autoscaling -o yaml` shows it" in problem.message
+    assert "its annotations: `kubectl get hpa.v2.autoscaling -o yaml` shows it" in problem.text
     assert problem.ready == ""
 
 
 def test_a_scaled_object(tmp_path: Path) -> None:
-    """Its counterparts are told, with what has none, and are ready as a whole configuration."""
+    """A line for each field and trigger, and what has a counterpart is ready to load."""
     (problem,) = refused(tmp_path, SCALED_OBJECT)
-    has, _, lacks = problem.message.partition("what has none: ")
-    for part in (
-        "this is a KEDA ScaledObject, not a configuration of autoscaler",
-        "scaleTargetRef",
+    assert problem.message == "this is a KEDA ScaledObject, not a configuration of autoscaler"
+    lines = problem.details
+    assert "\n" not in str(problem)
+    assert problem.text.splitlines()[1:] == [f"  {line}" for line in lines]
+    assert max(map(len, lines)) < 120
+    for line in (
+        "scaleTargetRef -> scaleTargetRef, with apiVersion and kind",
         "minReplicaCount -> minReplicas",
         "maxReplicaCount -> maxReplicas",
         "triggers[0] (prometheus) -> PromQL in `queries` and a metric of type External",
         "triggers[1] (cpu) -> a metric of type Resource",
         "pollingInterval -> syncPeriod",
         "advanced.horizontalPodAutoscalerConfig.behavior -> behavior",
+        "triggers[0].metadata.activationThreshold: no counterpart here",
+        (
+            "triggers[3] (rabbitmq): no counterpart here; "
+            "if Prometheus has its metric, write a query and a metric of type External"
+        ),
+        (
+            "cooldownPeriod: no counterpart here; nearest is "
+            "behavior.scaleDown.stabilizationWindowSeconds"
+        ),
+        "fallback: no counterpart here; missing data never scales down",
+        "advanced.restoreToOriginalReplicaCount: no counterpart here",
     ):
-        assert part in has
-    for part in (
-        "triggers[0].metadata.activationThreshold",
-        "triggers[3] (rabbitmq)",
-        "cooldownPeriod",
-        "fallback",
-        "advanced.restoreToOriginalReplicaCount",
-        "or vector(0)",
-    ):
-        assert part in lacks
-    assert "hunter2" not in str(problem) + problem.ready
+        assert line in lines
+    assert "or vector(0)" in lines[-1]
+    assert "no target is printed" not in problem.text
+    assert "hunter2" not in problem.text + problem.ready
     config = loaded(tmp_path, problem.ready)
     (target,) = config.targets
     assert config.prometheus.url == "http://prometheus.monitoring:9090"
@@ -231,7 +238,11 @@ def test_a_scaled_object_of_which_nothing_has_a_counterpart(tmp_path: Path) -> N
     """Without a metric there is nothing to paste: a target without metrics would be one of cpu."""
     text = SCALED_OBJECT[: SCALED_OBJECT.index("  triggers:")] + "  triggers: [{type: cron}]\n"
     (problem,) = refused(tmp_path, text)
-    assert "triggers[0] (cron) (unless Prometheus has its metric)" in problem.message
+    assert "triggers[0] (cron): no counterpart here; if Prometheus has its metric" in problem.text
+    assert problem.details[-1] == (
+        "no target is printed: no trigger has a counterpart, and a target without metrics would "
+        "scale on cpu"
+    )
     assert problem.ready == ""
 
 
@@ -241,13 +252,13 @@ def test_a_scaled_object_to_which_nothing_is_an_error(tmp_path: Path, false: str
     line = f'threshold: "30"\n      ignoreNullValues: {false}'
     (problem,) = refused(tmp_path, SCALED_OBJECT.replace('threshold: "30"', line))
     assert problem.message.startswith("this is a KEDA ScaledObject")
-    assert "vector(0)" not in problem.message
+    assert "vector(0)" not in problem.text
 
 
 def test_a_scaled_job(tmp_path: Path) -> None:
     """It has no counterpart."""
     (problem,) = refused(tmp_path, "apiVersion: keda.sh/v1alpha1\nkind: ScaledJob\nspec: {}\n")
-    assert "it starts Jobs, which have no replicas to set" in problem.message
+    assert "it starts Jobs, which have no replicas to set" in str(problem)
 
 
 def test_a_manifest_of_many_aliases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,7 +102,19 @@ SOURCES = [
     (external("metricName: x\n"), M + "external.metricName", "autoscaling/v2beta1"),
 ]
 
+_EITHER = "write {type: Value, value: NUMBER} or {type: AverageValue, averageValue: NUMBER}"
 TARGETS = [
+    (
+        _target("type: Utilization, averageUtilization: 70"),
+        M + "external.target",
+        f"Utilization is for Resource and ContainerResource metrics only: {_EITHER}",
+    ),
+    (_target("type: Value, averageUtilization: 70"), M + "external.target", f"only: {_EITHER}"),
+    (
+        metric("type: Pods\npods: {metric: {name: rps}, target: {type: Utilization}}\n"),
+        M + "pods.target",
+        "metrics only: write {type: AverageValue, averageValue: NUMBER}",
+    ),
     (_target("value: 1"), M + "external.target.type", "is missing"),
     (_target("type: value, value: 1"), M + "external.target.type", "did you mean Value?"),
     (_target("type: Value"), M + "external.target", "value or averageValue is missing"),

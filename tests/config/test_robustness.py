@@ -68,7 +68,8 @@ def outcome(path: Path, text: str) -> Config | ConfigError:
         result = error
     if isinstance(result, ConfigError):
         assert result.problems
-        assert len(str(result).splitlines()) == len(result.problems)
+        lines = sum(1 + len(problem.details) for problem in result.problems)
+        assert len(str(result).splitlines()) == lines
     return result
 
 

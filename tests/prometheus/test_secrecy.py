@@ -144,7 +144,7 @@ def test_a_secret_is_hidden_in_every_part_of_a_refusal(tmp_path: Path) -> None:
         ({"url": "prometheus:9090"}, "is no URL such as http://prometheus:9090"),
         ({"url": "http://u:s3cret@[bad"}, "this is no URL such as http://prometheus:9090"),
         ({"url": "http://u:s3cret@h:port"}, "this is no URL such as http://prometheus:9090"),
-        ({"url": "http://u:s3cret@h/?t=s3cret"}, "parameters belong into queryParameters"),
+        ({"url": "http://u:s3cret@h/?t=s3cret"}, "parameters belong in queryParameters"),
         ({"headers": {"X-Key": "s3cret\n"}}, "header 'X-Key': name or value is not one"),
         ({"headers": {"X Key": "s3cret"}}, "header 'X Key': name or value is not one"),
         ({"timeout_seconds": 0.0}, "a timeout of 0.0 s: it must be above 0"),

@@ -46,7 +46,7 @@ class PrometheusOptions:
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise ValueError(f"{self.shown_url or 'this'} is no URL such as http://prometheus:9090")
         if parts.query or parts.fragment:
-            raise ValueError(f"{self.shown_url}?...: parameters belong into queryParameters")
+            raise ValueError(f"{self.shown_url}?...: parameters belong in queryParameters")
         if not self.timeout_seconds > 0:
             raise ValueError(f"a timeout of {self.timeout_seconds} s: it must be above 0")
         if self.key_file and not self.cert_file:
