@@ -142,7 +142,7 @@ def _once() -> Callable[[str], None]:
 
     def tell(failure: str) -> None:
         if told.acquire(blocking=False):
-            _note(f"{failure}; it is tried again for up to {_PLAN_SECONDS:g} s")
+            _note(f"{failure}; it is tried again")
 
     return tell
 
