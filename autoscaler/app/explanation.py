@@ -66,7 +66,8 @@ def _scale(decision: Decision) -> list[str]:
     if isinstance(decision.scale, Unavailable):
         return [decision.scale.message, bounds]
     scale = decision.scale
-    lines = [f"{scale.spec_replicas} replicas in spec, {scale.status_replicas} in status; {bounds}"]
+    count = wording.counted(scale.spec_replicas, "replica")
+    lines = [f"{count} in spec, {scale.status_replicas} in status; {bounds}"]
     if decision.foreign is not None:
         lines.append(wording.foreign(decision.foreign))
     if decision.zone in {Zone.ABOVE_MAX, Zone.BELOW_MIN}:
@@ -164,7 +165,7 @@ def _proposal(result: MetricResult, outcome: Calculation, scale: Scale | Unavail
     proposal, rule, ratio = outcome.proposal, outcome.rule, outcome.ratio
     if rule is Rule.WITHIN_TOLERANCE:
         which = "spec" if wording.per_pod(result.metric) else _counted(result, scale)
-        return f"proposes {proposal}: within tolerance, the {which} replicas stand"
+        return f"proposes {proposal}: within tolerance: the count of {which}.replicas stays"
     if rule is Rule.READY_PODS:
         return f"proposes {proposal} = ceil({ratio:.4g} x {outcome.multiplier} ready pods)"
     if rule is Rule.REBALANCED:

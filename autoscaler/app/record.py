@@ -47,13 +47,17 @@ def record(result: SyncResult) -> Json:
                 "type": one.type,
                 "status": one.status.value,
                 "reason": one.reason,
-                "message": one.message,
+                "message": wording.plain(one.message, decision),
                 "lastTransitionTime": instant(one.last_transition),
             }
             for one in decision.conditions
         ],
         "events": [
-            {"type": one.type, "reason": one.reason, "message": one.message}
+            {
+                "type": one.type,
+                "reason": one.reason,
+                "message": wording.plain(one.message, decision),
+            }
             for one in decision.events
         ],
         "currentMetrics": current_metrics(decision),

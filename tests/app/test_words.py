@@ -8,6 +8,7 @@ import pytest
 from autoscaler.app import wording
 from autoscaler.app.explanation import explain
 from autoscaler.app.ports import SyncResult
+from autoscaler.app.record import record
 from autoscaler.app.standing import State, standing_of
 from autoscaler.core.decide import decide
 from autoscaler.core.history import History, Recommendation
@@ -289,6 +290,22 @@ def test_an_explanation_has_the_total_beside_the_average() -> None:
         'combine 3 -> 6, the largest proposal, of rabbitmq_queue_messages_ready{queue="orders"}'
         in several
     )
+
+
+def test_a_count_of_one_is_singular_and_names_the_field_that_stays() -> None:
+    """The replicas in status are those that an average within the tolerance keeps."""
+    lines = lines_of(synced(spec(QUEUE), 1, values(10.0)))
+    assert [line for line in lines if line.startswith("scale 1 replica in spec, 1 in status; ")]
+    assert "proposes 1: within tolerance: the count of status.replicas stays" in lines
+
+
+def test_the_record_has_the_names_of_the_hpa_in_the_reason_only() -> None:
+    """Messages of conditions and events are read by people."""
+    told = record(synced(spec(ORDERS), 3, values(53.0)))
+    assert "&LabelSelector{" in str(told["reason"])
+    messages = str([told["conditions"], told["events"]])
+    assert 'rabbitmq_queue_messages_ready{queue="orders"}' in messages
+    assert "&LabelSelector{" not in messages
 
 
 def test_cpu_is_explained_by_usage_and_request() -> None:
