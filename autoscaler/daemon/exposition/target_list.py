@@ -29,9 +29,12 @@ _PART_BYTES = 64 << 10
 _LONGEST_PART = 500
 
 
-def target_list(targets: Iterable[Known], now: float) -> Iterator[bytes]:
-    """Yield the page in parts; ``now`` is the Unix time of it."""
-    part, size = [f'{{"time": "{instant(now)}", "targets": ['], 0
+def target_list(
+    targets: Iterable[Known], now: float, components: Sequence[Json] = ()
+) -> Iterator[bytes]:
+    """Yield the page in parts; ``now`` is the Unix time of it, ``components`` are not ok."""
+    head = f'{{"time": "{instant(now)}", "components": {json.dumps(components)}, "targets": ['
+    part, size = [head], 0
     separator = "\n"
     for one in targets:
         line = separator + json.dumps(_target(one))
