@@ -1,10 +1,11 @@
 """A decision told to an operator, line by line, in the order in which it was made."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from autoscaler.app import wording
 from autoscaler.app.ports import SyncResult
+from autoscaler.app.query_source import QuerySource, promql_of
 from autoscaler.app.standing import failure_of, hold, restriction, verdict
 from autoscaler.core.decision import (
     Calculation,
@@ -18,6 +19,7 @@ from autoscaler.core.history import Condition
 from autoscaler.core.observation import (
     LONGEST_SENTENCE,
     Gap,
+    GapKind,
     PodSamples,
     Scale,
     Unavailable,
@@ -29,21 +31,43 @@ from autoscaler.core.rfc3339 import instant
 _LABEL_WIDTH = 12
 
 
-def explain(result: SyncResult) -> str:
-    """Tell the whole decision of one target."""
+def explain(result: SyncResult, sources: Sequence[QuerySource] = (), file: str = "FILE") -> str:
+    """Tell the whole decision of one target.
+
+    ``sources`` are of its queries, and ``file`` is the configuration's.
+    """
     decision, target = result.decision, wording.target_key(result.target)
     sentence = printable(verdict(result), LONGEST_SENTENCE)
     lines = [
         f"{target} at {instant(decision.time)}: {sentence}",
         *_lines("scale", _scale(decision)),
     ]
-    for number, metric in enumerate(decision.metrics, 1):
-        lines += _lines(f"metric {number}", _metric(metric, decision))
+    for index, metric in enumerate(decision.metrics):
+        source = sources[index] if index < len(sources) else QuerySource("query")
+        first, *rest = _metric(metric, decision)
+        told = [first, *_query(source, promql_of(result, index)), *rest]
+        lines += _lines(f"metric {index + 1}", told)
     lines += _lines("combine", _combination(decision))
     lines += _lines("stabilize", _stabilization(decision))
     lines += _lines("limit", _limit(result))
     lines += _lines("conditions", [_condition(one, decision) for one in decision.conditions])
+    if any(_found_no_series(metric) for metric in decision.metrics):
+        lines += _lines(
+            "hint", [f"`autoscaler validate --prometheus {file}` shows which labels exist"]
+        )
     return "\n".join(lines)
+
+
+def _query(source: QuerySource, promql: str) -> list[str]:
+    default = "the HPA's default metric, since the target has no `metrics`"
+    return [
+        *([default] if source.default else []),
+        *([f"{source.name}: {promql}"] if promql else []),
+    ]
+
+
+def _found_no_series(result: MetricResult) -> bool:
+    return isinstance(result.reading, Gap) and result.reading.kind is GapKind.EMPTY
 
 
 def _condition(condition: Condition, decision: Decision) -> str:
@@ -66,7 +90,8 @@ def _scale(decision: Decision) -> list[str]:
     if isinstance(decision.scale, Unavailable):
         return [decision.scale.message, bounds]
     scale = decision.scale
-    lines = [f"{scale.spec_replicas} replicas in spec, {scale.status_replicas} in status; {bounds}"]
+    count = wording.counted(scale.spec_replicas, "replica")
+    lines = [f"{count} in spec, {scale.status_replicas} in status; {bounds}"]
     if decision.foreign is not None:
         lines.append(wording.foreign(decision.foreign))
     if decision.zone in {Zone.ABOVE_MAX, Zone.BELOW_MIN}:
@@ -164,7 +189,7 @@ def _proposal(result: MetricResult, outcome: Calculation, scale: Scale | Unavail
     proposal, rule, ratio = outcome.proposal, outcome.rule, outcome.ratio
     if rule is Rule.WITHIN_TOLERANCE:
         which = "spec" if wording.per_pod(result.metric) else _counted(result, scale)
-        return f"proposes {proposal}: within tolerance, the {which} replicas stand"
+        return f"proposes {proposal}: within tolerance: the count of {which}.replicas stays"
     if rule is Rule.READY_PODS:
         return f"proposes {proposal} = ceil({ratio:.4g} x {outcome.multiplier} ready pods)"
     if rule is Rule.REBALANCED:

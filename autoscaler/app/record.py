@@ -1,7 +1,10 @@
 """A sync's result as plain data: what `plan -o json` prints and a log line carries."""
 
+from collections.abc import Sequence
+
 from autoscaler.app import wording
 from autoscaler.app.ports import SyncResult
+from autoscaler.app.query_source import QuerySource, promql_of
 from autoscaler.app.standing import state_of, verdict
 from autoscaler.core.decision import Calculation, Decision, MetricResult
 from autoscaler.core.grouping import PodGroups
@@ -23,8 +26,11 @@ from autoscaler.core.writes import NotWritten, Superseded, WriteFailed, Written
 Json = dict[str, object]
 
 
-def record(result: SyncResult) -> Json:
-    """Return the whole of a result, JSON-ready, keys in camelCase."""
+def record(result: SyncResult, sources: Sequence[QuerySource] = ()) -> Json:
+    """Return the whole of a result, JSON-ready, keys in camelCase.
+
+    ``sources`` are of the target's queries.
+    """
     decision = result.decision
     body: Json = {
         "target": result.target.key,
@@ -36,7 +42,10 @@ def record(result: SyncResult) -> Json:
         "scale": _scale(decision.scale),
         "minReplicas": decision.min_replicas,
         "maxReplicas": decision.max_replicas,
-        "metrics": [_metric(one) for one in decision.metrics],
+        "metrics": [
+            _metric(one) | _query(result, index, sources)
+            for index, one in enumerate(decision.metrics)
+        ],
         "stages": _stages(decision),
         "desiredReplicas": None if decision.current is None else decision.desired,
         "rescale": decision.rescale,
@@ -47,13 +56,17 @@ def record(result: SyncResult) -> Json:
                 "type": one.type,
                 "status": one.status.value,
                 "reason": one.reason,
-                "message": one.message,
+                "message": wording.plain(one.message, decision),
                 "lastTransitionTime": instant(one.last_transition),
             }
             for one in decision.conditions
         ],
         "events": [
-            {"type": one.type, "reason": one.reason, "message": one.message}
+            {
+                "type": one.type,
+                "reason": one.reason,
+                "message": wording.plain(one.message, decision),
+            }
             for one in decision.events
         ],
         "currentMetrics": current_metrics(decision),
@@ -124,6 +137,15 @@ def _metric(result: MetricResult) -> Json:
     if result.refill is not None:
         body["returned"] = instant(result.refill.returned)
         body["nothingDownBefore"] = instant(result.refill.until)
+    return body
+
+
+def _query(result: SyncResult, index: int, sources: Sequence[QuerySource]) -> Json:
+    body: Json = {"query": {"promql": promql_of(result, index)}}
+    if index < len(sources):
+        body["query"] = {"source": sources[index].name, "promql": promql_of(result, index)}
+        if sources[index].default:
+            body["default"] = True
     return body
 
 

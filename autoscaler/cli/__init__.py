@@ -200,10 +200,11 @@ def status(
 ) -> None:
     """Show how each target of a running daemon stands, since when and why.
 
-    In a pipe it is one line for each target, with tabs between the columns.
+    In a pipe it is one line for each target, with tabs between the columns. The last lines tell
+    what of the daemon is not ok. Of --config only `listen` is needed: it may have mistakes.
 
-    Exit codes: 0 shown, 1 no daemon that answers, 2 bad arguments or
-    configuration.
+    Exit codes: 0 shown, 1 no daemon that answers, 2 bad arguments, or a --config that cannot be
+    read.
     """
     from autoscaler.cli.showing_status import print_status
 

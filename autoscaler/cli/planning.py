@@ -16,6 +16,7 @@ from autoscaler.app.record import record
 from autoscaler.app.sync import Syncer
 from autoscaler.cli.choosing import UnknownTargetError, chosen
 from autoscaler.cli.plan_text import paragraphs, print_text
+from autoscaler.cli.query_sources import query_sources
 from autoscaler.config import Config, ConfigError, load
 from autoscaler.config.pod_namespace import ANYWHERE, pod_namespace
 from autoscaler.core.decision import Outcome
@@ -79,20 +80,18 @@ def print_plan(file: Path, options: PlanOptions) -> int:
         print(f"autoscaler cannot plan: {error}", file=sys.stderr)
         return 1
     if options.as_json:
-        print(json.dumps([record(result) for result in results], indent=2))
+        sources = query_sources(config)
+        records = [record(result, sources[result.target.key]) for result in results]
+        print(json.dumps(records, indent=2))
     elif not results:
         print(f"{file} names no targets")
+    elif options.explain:
+        sources = query_sources(config)
+        told = [explain_result(one, sources[one.target.key], str(file)) for one in results]
+        print_text("\n\n".join((known.told(targets), *told)), _EXPLAINED_FROM)
     else:
-        _print_told(known.told(targets), results, explain=options.explain)
+        print_text(f"{known.told(targets)}\n\n{paragraphs(results)}")
     return 1 if any(one.decision.outcome is Outcome.BLOCKED for one in results) else 0
-
-
-def _print_told(first: str, results: Sequence[SyncResult], *, explain: bool) -> None:
-    if explain:
-        told = "\n\n".join(explain_result(result) for result in results)
-        print_text(f"{first}\n\n{told}", _EXPLAINED_FROM)
-    else:
-        print_text(f"{first}\n\n{paragraphs(results)}")
 
 
 def _named(config: Config, names: Sequence[str]) -> tuple[Target, ...]:
@@ -128,7 +127,7 @@ def _once() -> Callable[[str], None]:
 
     def tell(failure: str) -> None:
         if told.acquire(blocking=False):
-            _note(f"{failure}; it is tried again for up to {_PLAN_SECONDS:g} s")
+            _note(f"{failure}; it is tried again")
 
     return tell
 

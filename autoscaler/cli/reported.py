@@ -37,10 +37,20 @@ class ReportedTarget(_Model):
     metrics: tuple[ReportedMetric, ...]
 
 
+class ReportedComponent(_Model):
+    """A part of the daemon that is not ok."""
+
+    name: str
+    message: str
+    since: AwareDatetime
+
+
 class Report(_Model):
     """All targets, in the order of the configuration, and the daemon's time."""
 
     time: AwareDatetime
+    components: tuple[ReportedComponent, ...] = ()
+    """Those that are not ok; older daemons do not tell."""
     targets: tuple[ReportedTarget, ...]
 
     def chosen(self, names: Sequence[str]) -> "Report":

@@ -10,10 +10,15 @@ from pydantic import ValidationError
 
 from autoscaler.adapters.daemon import Limits, NobodyListensError, PageError, read_page
 from autoscaler.cli.choosing import UnknownTargetError
+from autoscaler.cli.listen_address import listen_of
 from autoscaler.cli.reported import Report
-from autoscaler.cli.status_table import lines_for_programs, lines_for_terminal, summary
-from autoscaler.config import Address, ConfigError, load
-from autoscaler.config.pod_namespace import ANYWHERE, pod_namespace
+from autoscaler.cli.status_table import (
+    lines_for_programs,
+    lines_for_terminal,
+    summary,
+    what_is_not_ok,
+)
+from autoscaler.config import ConfigError
 from autoscaler.config.settings import LISTEN
 from autoscaler.daemon.exposition.site import TARGETS
 from autoscaler.transport.parsing import TooMuch, parse
@@ -21,7 +26,8 @@ from autoscaler.transport.parsing import TooMuch, parse
 _LIMITS = Limits(connect_seconds=5.0, most_bytes=64 << 20)
 """A page of 10,000 targets is 7 MB."""
 _MOST_MEMORY = 512 << 20
-_ELSEWHERE = "; name another address with --url, or the daemon's configuration with -c"
+_ADVICE = "; start it with `autoscaler run`, or name another address with --url"
+_OR_FILE = " or the daemon's configuration with -c"
 
 
 class _AddressError(Exception):
@@ -40,8 +46,9 @@ def print_status(
         print(error, file=sys.stderr)
         return 2
     except PageError as error:
-        guessed = isinstance(error, NobodyListensError) and url is None and config is None
-        print(f"{error}{_ELSEWHERE if guessed else ''}", file=sys.stderr)
+        advice = _ADVICE if isinstance(error, NobodyListensError) else ""
+        or_file = _OR_FILE if advice and url is None and config is None else ""
+        print(f"{error}{advice}{or_file}", file=sys.stderr)
         return 1
     if as_json:
         print(json.dumps(_raw(document, report), indent=2))
@@ -49,6 +56,8 @@ def print_status(
         print(f"the daemon at {address} has no targets")
     else:
         _print_table(report)
+    for line in what_is_not_ok(report):
+        print(line, file=sys.stderr if as_json else sys.stdout)
     return 0
 
 
@@ -64,15 +73,21 @@ def _print_table(report: Report) -> None:
 
 def _of_listener(config: Path | None) -> str:
     """Return the URL at which the daemon of a configuration listens, by default that of any."""
-    listen: Address | None = LISTEN
-    if config is not None:
-        listen = load(config, lambda: pod_namespace() or ANYWHERE).listen  # no Lease is needed
+    if config is None:
+        return LISTEN.url
+    listen, valid = listen_of(config)
     if listen is None:
         raise _AddressError(f"the daemon of {config} serves no pages, since `listen` is null")
     if listen.port == 0:
         raise _AddressError(
             f"the daemon of {config} listens on any free port (`listen` is {listen}): "
             "give the one that its log names with --url"
+        )
+    if not valid:
+        print(
+            f"{config} has mistakes (`autoscaler validate {config}` tells them); "
+            f"the daemon at {listen.url} is asked",
+            file=sys.stderr,
         )
     return listen.url
 

@@ -10,6 +10,7 @@ from autoscaler.app.standing import State
 from autoscaler.cli.reported import Report, ReportedTarget
 from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.printable import printable
+from autoscaler.daemon.health import Component
 
 _HEADINGS = ("REFERENCE", "TARGETS", "MINPODS", "MAXPODS", "REPLICAS", "SINCE", "STATE")
 _REASON = "REASON"
@@ -66,6 +67,17 @@ def summary(report: Report) -> str:
     states = sorted(counts, key=lambda one: known.index(one) if one in known else len(known))
     total = wording.counted(len(report.targets), "target")
     return f"{total}: {', '.join(f'{counts[state]} {state}' for state in states)}"
+
+
+def what_is_not_ok(report: Report) -> Iterator[str]:
+    """Yield a sentence for each part of the daemon that is not ok."""
+    for one in report.components:
+        message = printable(one.message, LONGEST_SENTENCE)
+        if one.name == Component.RELOAD:
+            yield f"the configuration on the disk is {message}"
+        else:
+            lasts = age((report.time - one.since).total_seconds())
+            yield f"{printable(one.name)} has not been ok for {lasts}: {message}"
 
 
 def age(seconds: float) -> str:

@@ -37,6 +37,8 @@ class Remembered:
     source: str = ""
     after: str = ""
     """What else is to be said of the source."""
+    before: str = ""
+    """What is to be said first: that no daemon listens."""
     reasons: tuple[str, ...] = ()
 
     def told(self, targets: Sequence[Target]) -> str:
@@ -48,11 +50,18 @@ class Remembered:
         if not known:
             begins = f"decides as a daemon that has just started: no target {_NO_WAY_DOWN}"
             return f"{begins}{why}"
-        share = "the target" if every == 1 else f"{known} of the {every} targets"
-        line = f"goes on with what {self.source} of {share}{self.after}{why}"
+        line = f"goes on with what {self.source} of {_share(known, every)}{self.after}{why}"
+        if self.before:
+            line = f"{self.before}; {line}"
         if known < every:
             line += f"; none of the others {_NO_WAY_DOWN}"
         return line
+
+
+def _share(known: int, every: int) -> str:
+    if known < every:
+        return f"{known} of the {every} targets"
+    return {1: "the target", 2: "both targets"}.get(every, f"all {every} targets")
 
 
 def remembered(config: Config, url: str | None) -> Remembered:
@@ -63,9 +72,9 @@ def remembered(config: Config, url: str | None) -> Remembered:
     """
     if url is not None:
         return _of_daemon(url, config.targets, _NAMED)
-    reasons: list[str] = []
+    nobody = ""
     odd: list[str] = []
-    """The reasons that are worth a word also where there is state on the disk."""
+    """What answers, and is no daemon of these targets."""
     if config.listen is not None and config.listen.port:
         beside = config.listen.url
         try:
@@ -74,10 +83,10 @@ def remembered(config: Config, url: str | None) -> Remembered:
                 return found
             odd.append(f"the daemon at {beside} knows none of the targets")
         except NobodyListensError as error:
-            reasons.append(str(error))
+            nobody = str(error)
         except PageError as error:
             odd.append(str(error))
-    return _of_state(config, (*reasons, *odd), tuple(odd))
+    return _of_state(config, nobody, tuple(odd))
 
 
 def _of_daemon(url: str, targets: Sequence[Target], limits: Limits) -> Remembered:
@@ -94,7 +103,9 @@ def _of_daemon(url: str, targets: Sequence[Target], limits: Limits) -> Remembere
     return Remembered(histories, f"the daemon at {url} remembers", after)
 
 
-def _of_state(config: Config, reasons: tuple[str, ...], odd: tuple[str, ...]) -> Remembered:
+def _of_state(config: Config, nobody: str, odd: tuple[str, ...]) -> Remembered:
+    """Return what is on the disk; ``nobody`` says that no daemon listens, if so."""
+    reasons = (nobody, *odd) if nobody else odd
     directory = config.state_directory
     if directory is None:
         return Remembered(reasons=(*reasons, "stateDirectory is null"))
@@ -107,4 +118,4 @@ def _of_state(config: Config, reasons: tuple[str, ...], odd: tuple[str, ...]) ->
     if not histories:
         return Remembered(reasons=(*reasons, f"{found.path} knows none of the targets"))
     after = f" when it was last saved, at {instant(found.time)}"
-    return Remembered(histories, f"{found.path} held", after, odd)
+    return Remembered(histories, f"{found.path} held", after, nobody, odd)

@@ -2,12 +2,15 @@
 
 import re
 from collections.abc import Sequence
+from typing import cast
 
 import pytest
 
 from autoscaler.app import wording
 from autoscaler.app.explanation import explain
 from autoscaler.app.ports import SyncResult
+from autoscaler.app.query_source import QuerySource
+from autoscaler.app.record import record
 from autoscaler.app.standing import State, standing_of
 from autoscaler.core.decide import decide
 from autoscaler.core.history import History, Recommendation
@@ -30,7 +33,7 @@ from autoscaler.core.spec import (
     ResourceMetric,
     SelectPolicy,
 )
-from autoscaler.core.target import Target
+from autoscaler.core.target import Query, Target
 from autoscaler.core.writes import WriteFailed, Written
 from tests.core.builders import (
     BASE,
@@ -302,6 +305,54 @@ def test_an_explanation_has_the_total_beside_the_average() -> None:
         'combine 3 -> 6, the largest proposal, of rabbitmq_queue_messages_ready{queue="orders"}'
         in several
     )
+
+
+def test_a_count_of_one_is_singular_and_names_the_field_that_stays() -> None:
+    """The replicas in status are those that an average within the tolerance keeps."""
+    lines = lines_of(synced(spec(QUEUE), 1, values(10.0)))
+    assert [line for line in lines if line.startswith("scale 1 replica in spec, 1 in status; ")]
+    assert "proposes 1: within tolerance: the count of status.replicas stays" in lines
+
+
+def test_the_query_of_a_metric_is_told_with_its_name() -> None:
+    """On one line, in the explanation and as data; of a metric that is left out, that it is."""
+    of = spec(QUEUE, cpu(utilization(80)))
+    done = synced(of, 1, values(10.0), PodSamples(samples(400)))
+    queries = (Query("sum by (queue)\n  (m\x1b)"), Query("rate(c[2m])"))
+    result = SyncResult(Target("shop", of, queries), done.decision)
+    sources = (QuerySource("queries.queue"), QuerySource("the built-in query of cpu", default=True))
+    lines = [re.sub(r" +", " ", line).strip() for line in explain(result, sources).splitlines()]
+    at = lines.index("metric 1 External queue, target 10 per replica")
+    assert lines[at + 1] == r"queries.queue: sum by (queue) (m\x1b)"
+    at = lines.index("metric 2 Resource cpu, target 80%")
+    assert lines[at + 1 : at + 3] == [
+        "the HPA's default metric, since the target has no `metrics`",
+        "the built-in query of cpu: rate(c[2m])",
+    ]
+    first, second = cast("list[dict[str, object]]", record(result, sources)["metrics"])
+    assert first["query"] == {"source": "queries.queue", "promql": r"sum by (queue) (m\x1b)"}
+    assert "default" not in first
+    assert second["default"] is True
+
+
+@pytest.mark.parametrize(
+    ("reading", "hints"),
+    [(Gap(GapKind.EMPTY, "the query returned no series"), 1), (REFUSED, 0)],
+)
+def test_where_no_series_was_found_it_is_told_who_shows_them(reading: Reading, hints: int) -> None:
+    """Which labels there are is what `validate --prometheus` shows."""
+    text = explain(synced(spec(QUEUE), 1, reading), (), "a.yaml")
+    hint = "`autoscaler validate --prometheus a.yaml` shows which labels exist"
+    assert text.count(hint) == hints
+
+
+def test_the_record_has_the_names_of_the_hpa_in_the_reason_only() -> None:
+    """Messages of conditions and events are read by people."""
+    told = record(synced(spec(ORDERS), 3, values(53.0)))
+    assert "&LabelSelector{" in str(told["reason"])
+    messages = str([told["conditions"], told["events"]])
+    assert 'rabbitmq_queue_messages_ready{queue="orders"}' in messages
+    assert "&LabelSelector{" not in messages
 
 
 def test_cpu_is_explained_by_usage_and_request() -> None:

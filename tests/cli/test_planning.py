@@ -57,7 +57,7 @@ def test_a_wait_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
     for failure in ("Prometheus at http://p refused the connection", "and again", "and again"):
         tell(failure)
     assert capsys.readouterr().err == (
-        "note: Prometheus at http://p refused the connection; it is tried again for up to 30 s\n"
+        "note: Prometheus at http://p refused the connection; it is tried again\n"
     )
 
 
@@ -75,7 +75,7 @@ def test_a_server_that_is_away_is_waited_for_aloud(tmp_path: Path) -> None:
     assert ran.returncode == 1
     first, *rest = ran.stderr.splitlines()
     assert first.startswith("note: decides as a daemon that has just started: no target goes down")
-    assert rest == [f"note: {away}; it is tried again for up to 30 s"]
+    assert rest == [f"note: {away}; it is tried again"]
     assert [one["scale"] for one in json.loads(ran.stdout)] == [{"error": away}] * 2
 
 

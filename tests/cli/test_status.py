@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from autoscaler.adapters.daemon import Limits
-from autoscaler.cli import app, showing_status
+from autoscaler.cli import app, listen_address, showing_status
 from autoscaler.cli.reported import Report
 from autoscaler.cli.status_table import age, lines_for_programs, lines_for_terminal, summary
 from autoscaler.config import Address
@@ -20,7 +20,7 @@ from autoscaler.core.selectors import LabelSelector
 from autoscaler.daemon.exposition import Metrics, Site
 from autoscaler.daemon.exposition.site import Page
 from autoscaler.daemon.exposition.target_list import target_list
-from autoscaler.daemon.health import Health
+from autoscaler.daemon.health import REQUIRED, Component, Health
 from tests.core.builders import average, cpu, external, utilization, values
 from tests.endtoend.daemon import write_config
 from tests.exposition.results import NOW, metrics_of, result_of, target_of
@@ -47,6 +47,14 @@ def fleet() -> Metrics:
     known = [one.target for one in metrics.states.known()]
     metrics.set_targets([*known, target_of("new")])
     return metrics
+
+
+def well() -> Health:
+    """Return the health of a daemon that has all it needs."""
+    health = Health(wall=lambda: NOW)
+    for component in REQUIRED:
+        health.tell(component, ok=True, message="answers")
+    return health
 
 
 def report_of(metrics: Metrics, seconds: float = 312.0) -> Report:
@@ -184,7 +192,7 @@ def test_ages_are_as_kubectl_writes_them(seconds: float, text: str) -> None:
 
 def test_it_asks_the_daemon_and_shows_what_was_asked_for() -> None:
     """By NAMESPACE/NAME or with the kind, in the configuration's order; and the sum of these."""
-    site = Site(fleet(), Health()).page
+    site = Site(fleet(), well()).page
     code, out, err = asked(site, "shop/web", "shop/Deployment/order-worker")
     lines = out.splitlines()
     assert (code, err, len(lines)) == (0, "", 4)
@@ -198,7 +206,7 @@ def test_it_asks_the_daemon_and_shows_what_was_asked_for() -> None:
 
 def test_json_is_what_the_daemon_sent() -> None:
     """Also fields that the table does not show."""
-    site = Site(fleet(), Health()).page
+    site = Site(fleet(), well()).page
     code, out, _ = asked(site, "-o", "json", "shop/order-worker")
     (one,) = json.loads(out)
     assert code == 0
@@ -209,7 +217,7 @@ def test_json_is_what_the_daemon_sent() -> None:
 def test_the_address_is_that_of_the_configuration(tmp_path: Path) -> None:
     """`listen` on all addresses is asked on this machine."""
     config = {"prometheus": {"url": "http://127.0.0.1:1"}, "targets": []}
-    with listening(Site(metrics_of(), Health()).page) as listener:
+    with listening(Site(metrics_of(), well()).page) as listener:
         file = write_config(tmp_path / "c.yaml", {**config, "listen": f":{listener.port}"})
         code, out, err = ran("-c", str(file))
         assert (code, out, err) == (
@@ -224,9 +232,70 @@ def test_the_address_is_that_of_the_configuration(tmp_path: Path) -> None:
         assert words in err
 
 
+MISTAKEN = [
+    pytest.param('listen: ":{port}"\ntargets: [', id="no YAML"),
+    pytest.param('{{listen: ":{port}", targets: 3}}', id="a wrong type"),
+    pytest.param('include: [none/*.yaml]\nlisten: "127.0.0.1:{port}" # ours', id="an include"),
+]
+
+
+@pytest.mark.parametrize("text", MISTAKEN)
+def test_a_file_with_mistakes_still_tells_the_address(tmp_path: Path, text: str) -> None:
+    """One wants to see what runs then; one line says that the file is not what runs."""
+    file = tmp_path / "c.yaml"
+    with listening(Site(fleet(), well()).page) as listener:
+        file.write_text(text.format(port=listener.port))
+        code, out, err = ran("-c", str(file))
+        assert (code, out.splitlines()[-1][:10]) == (0, "6 targets:")
+        assert err == (
+            f"{file} has mistakes (`autoscaler validate {file}` tells them); "
+            f"the daemon at http://127.0.0.1:{listener.port} is asked\n"
+        )
+
+
+@pytest.mark.parametrize(
+    "text", ["targets: 3", "listen: hunter2", "listen: [\n", "- 1", "", "\0", "listen: {a: b}"]
+)
+def test_the_default_address_is_asked_where_a_file_names_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    """Or one that is none, which is not repeated; what is no file is told instead."""
+    file = tmp_path / "c.yaml"
+    file.write_text(text)
+    with listening(Site(fleet(), well()).page) as listener:
+        monkeypatch.setattr(listen_address, "LISTEN", Address(HOST, listener.port))
+        code, _, err = ran("-c", str(file))
+        assert (code, err.count("\n")) == (0, 1)
+        assert f"the daemon at http://{HOST}:{listener.port} is asked" in err
+        assert "hunter2" not in err
+        code, out, err = ran("-c", str(tmp_path / "none.yaml"))
+        assert (code, out) == (2, "")
+        assert "there is no such file" in err
+
+
+def test_what_is_not_ok_is_told_last() -> None:
+    """A configuration that is refused, and what does not answer; on standard error beside JSON."""
+    health = well()
+    refused = (
+        "refused: a.yaml:3: targets: must be a list (and 2 more); the last good one is in force"
+    )
+    health.tell(Component.RELOAD, ok=False, message=refused)
+    health.tell(Component.PROMETHEUS, ok=False, message="answers only HTTP 503 \x1b")
+    site = Site(metrics_of(result_of(target_of())), health).page
+    code, out, err = asked(site)
+    _, _, total, prometheus, reload = out.splitlines()
+    assert (code, err, total) == (0, "", "1 target: 1 ok")
+    assert prometheus.startswith("prometheus has not been ok for ")
+    assert prometheus.endswith(r": answers only HTTP 503 \x1b")
+    assert reload == f"the configuration on the disk is {refused}"
+    code, out, err = asked(site, "-o", "json")
+    assert len(json.loads(out)) == 1
+    assert err.splitlines()[1] == reload
+
+
 def test_a_name_that_no_target_has_is_said_with_the_one_that_was_meant() -> None:
     """As `plan` says it; nothing is shown of the others."""
-    code, out, err = asked(Site(fleet(), Health()).page, "order-worker", "shop/web")
+    code, out, err = asked(Site(fleet(), well()).page, "order-worker", "shop/web")
     assert (code, out) == (2, "")
     assert err == "no target is called order-worker; did you mean shop/order-worker?\n"
 
@@ -294,17 +363,16 @@ def test_what_is_no_autoscaler_of_today_is_told_in_a_sentence(answer: bytes, sen
 
 
 def test_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
-    """That is the first thing to say."""
+    """That is the first thing to say, and then what to do."""
     with socket.create_server((HOST, 0)) as server:
         port = server.getsockname()[1]
+    advice = "start it with `autoscaler run`, or name another address with --url"
     assert ran("--url", f"http://{HOST}:{port}/") == (
         *(1, ""),
-        f"no daemon listens at http://{HOST}:{port}\n",
+        f"no daemon listens at http://{HOST}:{port}; {advice}\n",
     )
     monkeypatch.setattr(showing_status, "LISTEN", Address(HOST, port))
-    assert ran()[2].endswith(
-        "; name another address with --url, or the daemon's configuration with -c\n"
-    )
+    assert ran()[2].endswith(f"; {advice} or the daemon's configuration with -c\n")
 
 
 def test_an_answer_has_bounds_in_time_and_size(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -323,7 +391,7 @@ def test_an_answer_has_bounds_in_time_and_size(monkeypatch: pytest.MonkeyPatch) 
 def test_what_a_server_says_is_printable() -> None:
     """No name, state or sentence of it acts on the terminal."""
     metrics = fleet()
-    page = b"".join(Site(metrics, Health()).page("/api/v1/targets", "").body)
+    page = b"".join(Site(metrics, well()).page("/api/v1/targets", "").body)
     evil = page.replace(b"order-worker", b"order\\u001b[2J\\nx").replace(b'"ok"', b'"\\u202eok"')
     code, out, _ = asked(lambda *_: Page(200, "application/json", [evil]))
     assert code == 0

@@ -85,8 +85,15 @@ def test_the_daemon_at_the_configured_address_is_asked_first(
         found = remembered(beside, None)
     assert found.histories == {KEYS[0]: nth(2), KEYS[1]: nth(3)}
     source = f"goes on with what the daemon at http://{address} remembers of"
-    assert told(found, config) == f"{source} 2 of the 2 targets"
+    assert told(found, config) == f"{source} both targets"
     assert told(found, config, KEYS[:1]) == f"{source} the target"
+
+
+def test_a_share_that_is_the_whole_is_told_in_words(config: Config) -> None:
+    """Three of three are all of them."""
+    targets = [replace(config.targets[0], namespace=name) for name in "xyz"]
+    found = Remembered({one.key: nth(1) for one in targets}, "x remembers")
+    assert found.told(targets) == "goes on with what x remembers of all 3 targets"
 
 
 @pytest.mark.parametrize("host", ["", "0.0.0.0"])  # noqa: S104 - not listened on
@@ -115,15 +122,15 @@ def test_histories_move_to_our_clock(config: Config) -> None:
 
 
 def test_without_a_daemon_the_state_directory_is_read(config: Config, tmp_path: Path) -> None:
-    """As a daemon does that starts; that nobody listens is not worth a word then."""
+    """As a daemon does that starts; the line begins with that nobody listens."""
     save(tmp_path, {KEYS[0]: nth(2), KEYS[1]: nth(3)})
     nobody = Address("127.0.0.1", free_port())
     found = remembered(replace(config, listen=nobody, state_directory=tmp_path), None)
     assert found.histories.keys() == set(KEYS)
     line = told(found, config)
     assert line.startswith(
-        f"goes on with what {tmp_path}/autoscaler.db held of 2 of the 2 targets "
-        "when it was last saved, at 20"
+        f"no daemon listens at http://{nobody}; goes on with what {tmp_path}/autoscaler.db held of "
+        "both targets when it was last saved, at 20"
     )
     assert line.endswith("Z")
 

@@ -98,6 +98,20 @@ def test_what_is_not_known_is_null() -> None:
     assert [metric["text"] for metric in one["metrics"]] == ["<unknown>/30"]
 
 
+def test_a_metric_that_was_not_asked_for_is_no_missing_one() -> None:
+    """While another autoscaler controls the target, or somebody has set it to zero."""
+    shown = listed(
+        metrics_of(
+            result_of(target_of("controlled"), controller='HorizontalPodAutoscaler "web"'),
+            result_of(target_of("disabled"), scale=Scale(0, 0, "app=web")),
+        )
+    )
+    assert [(one["state"], one["metrics"][0]["text"]) for one in shown] == [
+        ("controlled", "-/30"),
+        ("disabled", "-/30"),
+    ]
+
+
 def test_a_target_before_its_first_sync_says_so_in_its_place() -> None:
     """The order is the configuration's, whichever was synced."""
     metrics = Metrics(Health())
@@ -136,6 +150,20 @@ def test_a_state_is_dated_by_the_first_sync_of_it() -> None:
     )
     assert since_after(metrics, target, 75, EMPTY) == "08:00:30Z"
     assert since_after(metrics, target, 90) == "08:01:30Z"
+
+
+def test_a_state_goes_on_when_the_metrics_change() -> None:
+    """By one reload or by two before the next sync; another state begins with that sync."""
+    target, other = target_of(), target_of("web", external(average("30"), "jobs"))
+    metrics = metrics_of(result_of(target))
+    metrics.set_targets([other])
+    metrics.set_targets([target])
+    assert since_after(metrics, target, 15) == "08:00:00Z"
+    metrics.set_targets([other])
+    assert since_after(metrics, other, 30, EMPTY) == "08:00:30Z"
+    metrics.set_targets([])
+    metrics.set_targets([other])
+    assert since_after(metrics, other, 45, EMPTY) == "08:00:45Z"
 
 
 def test_a_state_lasts_as_long_as_it_does_when_the_clock_is_set() -> None:

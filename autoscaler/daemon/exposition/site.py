@@ -9,7 +9,7 @@ from autoscaler import clock
 from autoscaler.core.rfc3339 import instant
 from autoscaler.daemon.exposition.page import Metrics
 from autoscaler.daemon.exposition.target_list import target_list
-from autoscaler.daemon.health import REQUIRED, Health
+from autoscaler.daemon.health import REQUIRED, ComponentState, Health
 
 TARGETS, HISTORIES = "/api/v1/targets", "/api/v1/histories"
 _TEXT, _JSON = "text/plain; charset=utf-8", "application/json"
@@ -83,28 +83,30 @@ class Site:
         ready, components = self._health.ready, self._health.components()
         body = {
             "ready": ready,
-            "components": [
-                {
-                    "name": one.name.value,
-                    "ok": one.ok,
-                    "required": one.name in REQUIRED,
-                    "message": one.message,
-                    "since": instant(one.since),
-                }
-                for one in components
-            ],
+            "components": [_component(one) for one in components],
         }
         text = json.dumps(body, indent=2) + "\n"
         return Page(200 if ready else 503, _JSON, [text.encode()])
 
     def _targets(self) -> Iterator[bytes]:
-        parts = target_list(self._metrics.states.known(), clock.wall())
+        not_ok = [_component(one) for one in self._health.components() if not one.ok]
+        parts = target_list(self._metrics.states.known(), clock.wall(), not_ok)
         while True:
             with self._one_part_at_a_time:  # so that several lists do not take all of the processor
                 part = next(parts, None)
             if part is None:
                 return
             yield part
+
+
+def _component(one: ComponentState) -> dict[str, object]:
+    return {
+        "name": one.name.value,
+        "ok": one.ok,
+        "required": one.name in REQUIRED,
+        "message": one.message,
+        "since": instant(one.since),
+    }
 
 
 def _text(status: int, sentence: str) -> Page:

@@ -23,13 +23,18 @@ Json = dict[str, object]
 UNKNOWN = "unknown"
 """The state of a target before its first sync."""
 _NOT_SYNCED = "not synced yet since the daemon started, or since its metrics were changed"
+_UNKNOWN, _UNASKED = "<unknown>", "-"
+"""In place of the value of a metric that is missing, and of one that was not asked for."""
 _PART_BYTES = 64 << 10
 _LONGEST_PART = 500
 
 
-def target_list(targets: Iterable[Known], now: float) -> Iterator[bytes]:
-    """Yield the page in parts; ``now`` is the Unix time of it."""
-    part, size = [f'{{"time": "{instant(now)}", "targets": ['], 0
+def target_list(
+    targets: Iterable[Known], now: float, components: Sequence[Json] = ()
+) -> Iterator[bytes]:
+    """Yield the page in parts; ``now`` is the Unix time of it, ``components`` are not ok."""
+    head = f'{{"time": "{instant(now)}", "components": {json.dumps(components)}, "targets": ['
+    part, size = [head], 0
     separator = "\n"
     for one in targets:
         line = separator + json.dumps(_target(one))
@@ -54,15 +59,19 @@ def _target(known: Known) -> Json:
         return head | {
             **_counts(target.spec.min_replicas, target.spec.max_replicas, None, None),
             **_standing(UNKNOWN, None, _NOT_SYNCED),
-            "metrics": _metrics(target.spec.metrics, ()),
+            "metrics": _metrics(target.spec.metrics, (), _UNKNOWN),
             "lastSync": None,
         }
     decision = last.decision
     desired = None if decision.current is None else decision.desired
+    # As of a target at zero, or that another autoscaler controls.
+    unasked = decision.current is not None and not decision.metrics
     return head | {
         **_counts(decision.min_replicas, decision.max_replicas, decision.current, desired),
         **_standing(str(known.state), known.since, _sentence(last)),
-        "metrics": _metrics(last.target.spec.metrics, decision.metrics),
+        "metrics": _metrics(
+            last.target.spec.metrics, decision.metrics, _UNASKED if unasked else _UNKNOWN
+        ),
         "lastSync": instant(decision.time),
     }
 
@@ -85,12 +94,17 @@ def _sentence(result: SyncResult) -> str:
     return printable(verdict(result), LONGEST_SENTENCE)
 
 
-def _metrics(specs: Sequence[MetricSpec], results: Sequence[MetricResult]) -> list[Json]:
-    """Return each metric of the spec; ``results`` is empty where metrics were not looked at."""
-    return [_metric(spec, one) for spec, one in zip_longest(specs, results)]
+def _metrics(
+    specs: Sequence[MetricSpec], results: Sequence[MetricResult], absent: str
+) -> list[Json]:
+    """Return each metric of the spec; ``results`` is empty where metrics were not looked at.
+
+    ``absent`` stands for a value that is not there.
+    """
+    return [_metric(spec, one, absent) for spec, one in zip_longest(specs, results)]
 
 
-def _metric(spec: MetricSpec, result: MetricResult | None) -> Json:
+def _metric(spec: MetricSpec, result: MetricResult | None, absent: str) -> Json:
     kind, target = held_to(spec)
     value = text = None
     proposal = None
@@ -104,6 +118,6 @@ def _metric(spec: MetricSpec, result: MetricResult | None) -> Json:
         "targetType": kind,
         "value": value,
         "target": target,
-        "text": f"{text or '<unknown>'}/{held}",
+        "text": f"{text or absent}/{held}",
         "proposedReplicas": proposal,
     }

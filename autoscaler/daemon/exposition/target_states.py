@@ -85,6 +85,8 @@ class TargetStates:
         self._targets: Sequence[Target] = ()
         self._labels: dict[str, TargetLabels] = {}
         self._states: dict[str, TargetState] = {}
+        self._of_other_metrics: dict[str, TargetState] = {}
+        """Until their next sync: how targets stood whose metrics were others."""
         self._foreign_changes: dict[str, int] = {}
         self._clock_set = 0.0
         self._lock = threading.Lock()
@@ -93,13 +95,16 @@ class TargetStates:
         """Know these targets and no others; what was known of the others is forgotten.
 
         To be called while no sync runs.  A target whose metrics are others than before has no
-        state until its next sync: the old proposals are not of the new metrics.
+        state until its next sync: the old proposals are not of the new metrics.  If that sync finds
+        the same state, it goes on.
         """
         labels = {target.key: _labels(target) for target in targets}
         with self._lock:
             known = {key for key, one in labels.items() if one == self._labels.get(key)}
             for key in self._states.keys() - known:
-                del self._states[key]
+                self._of_other_metrics[key] = self._states.pop(key)
+            for key in self._of_other_metrics.keys() - labels.keys():
+                del self._of_other_metrics[key]
             for key in self._foreign_changes.keys() - labels.keys():
                 del self._foreign_changes[key]
             self._labels = labels
@@ -113,9 +118,9 @@ class TargetStates:
             succeeded = None if before is None else before.succeeded
         else:
             succeeded = decision.time
-        state = state_of(result)
-        goes_on = before is not None and before.state is state
-        since = before.since if before and goes_on else decision.time - self._clock_set
+        state, stood = state_of(result), before or self._of_other_metrics.pop(key, None)
+        goes_on = stood is not None and stood.state is state
+        since = stood.since if stood and goes_on else decision.time - self._clock_set
         self._states[key] = TargetState(_to_keep(result), succeeded, state, since)
         if decision.foreign is not None:
             with self._lock:

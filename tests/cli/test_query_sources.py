@@ -1,0 +1,44 @@
+"""Where a plan says that a metric's query comes from."""
+
+from pathlib import Path
+
+from autoscaler.app.query_source import QuerySource
+from autoscaler.cli.query_sources import query_sources
+from autoscaler.config import load
+from tests.cli.test_asking import TARGET, external
+from tests.endtoend.daemon import write_config
+
+CPU = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 70}}
+MEMORY = {"name": "memory", "target": {"type": "AverageValue", "averageValue": "1Gi"}}
+
+
+def target(name: str, *metrics: object) -> dict[str, object]:
+    """Return a target; without metrics it leaves them out."""
+    ref = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+    return TARGET | {"scaleTargetRef": ref} | ({"metrics": list(metrics)} if metrics else {})
+
+
+def test_each_query_is_named_by_where_it_stands(tmp_path: Path) -> None:
+    """Two names of one PromQL are told apart, and so is the metric that a target leaves out."""
+    own = external("waiting")
+    own["external"]["metric"]["query"] = "sum(waiting)"  # type: ignore[index] # it is a mapping
+    document = {
+        "prometheus": {"url": "http://p:9090"},
+        "queries": {"a": "vector(1)", "b": "vector(1)"},
+        "resourceQueries": {"memory": "sum by (namespace, pod, container) (used)"},
+        "targets": [
+            target("first", external("b"), own, {"type": "Resource", "resource": CPU}),
+            target("second", {"type": "Resource", "resource": MEMORY}),
+            target("third"),
+        ],
+    }
+    cpu = "the built-in query of cpu"
+    assert query_sources(load(write_config(tmp_path / "a.yaml", document))) == {
+        "shop/Deployment/first": (
+            QuerySource("queries.b"),
+            QuerySource("its own query"),
+            QuerySource(cpu),
+        ),
+        "shop/Deployment/second": (QuerySource("resourceQueries.memory"),),
+        "shop/Deployment/third": (QuerySource(cpu, default=True),),
+    }
