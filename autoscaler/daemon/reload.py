@@ -36,6 +36,7 @@ class Reload:
     ) -> None:
         self.config = config
         self._at_start = _without_targets(config)
+        self._waits_for_restart = False
         self._put_in_force = put_in_force
         self._announcements = announcements
         self._log = log
@@ -70,6 +71,9 @@ class Reload:
             return False
         self.config = config
         _tell(self._log, comparison)
+        if self._waits_for_restart and not waiting:
+            self._log.info("needs_no_restart", message="no change waits for a restart any more")
+        self._waits_for_restart = bool(waiting)
         self._announcements.reloaded(config)
         return True
 

@@ -199,7 +199,10 @@ def test_what_waits_for_a_restart_is_told_until_it_is_taken_back(tmp_path: Path)
     assert told("15s", "listen: :9999\n") == [late]
     assert told("30s", "listen: :9999\n") == [late]
     assert reloaded() == "nothing has changed"
-    assert told("30s", "") == []
+    one.file.write_text(GOOD.format(period="30s"))
+    taken_back, again = one.pass_(4), one.pass_(1, asked=True)
+    assert [line["event"] for line in taken_back] == ["reloaded", "needs_no_restart"]
+    assert [line["event"] for line in again] == ["reloaded"]
 
 
 def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path) -> None:
