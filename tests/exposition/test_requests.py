@@ -19,6 +19,8 @@ from tests.exposition.results import series_of
 from tests.prometheus import faults
 from tests.prometheus.faults import ScriptedServer
 
+UNREADABLE = "gives no answer, or none that can be read"
+
 
 class Seen:
     """A daemon's metrics and health, told by the adapters."""
@@ -100,7 +102,7 @@ def test_a_prometheus_that_is_not_there_does_not_answer() -> None:
     with seen.prometheus(url) as reader:
         reader.query("up", clock.monotonic() + 3)
     assert set(seen.counts("prometheus")) == {("error",)}
-    assert seen.component(Component.PROMETHEUS) == (False, "gives no answer, or none that can be read")
+    assert seen.component(Component.PROMETHEUS) == (False, UNREADABLE)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +166,7 @@ def test_api_requests_are_counted_by_verb_and_code(tmp_path: Path) -> None:
             "401",
             (False, "answers only HTTP 401 Unauthorized"),
         ),
-        (scripted.Answer(fault="reset"), "error", (False, "gives no answer, or none that can be read")),
+        (scripted.Answer(fault="reset"), "error", (False, UNREADABLE)),
     ],
 )
 def test_an_api_server_answers_unless_it_does_nothing_for_us(
