@@ -111,12 +111,11 @@ class Bed(Workloads):
 
 
 def says(pattern: str) -> Callable[[Line], bool]:
-    """Return a test of lines: one of a target in trouble, in which the pattern is found."""
+    """Return a test of lines: one of trouble, or a warning, in which the pattern is found."""
 
     def wanted(line: Line) -> bool:
-        return line.get("state") in {"failing", "controlled"} and bool(
-            re.search(pattern, json.dumps(line))
-        )
+        trouble = line["level"] == "warning" or line.get("state") in {"failing", "controlled"}
+        return trouble and bool(re.search(pattern, json.dumps(line)))
 
     return wanted
 
