@@ -1,4 +1,4 @@
-"""What a sync needs of the outside ports.  Adapters fit these by shape.
+"""The ports: what a sync needs from outside.  Adapters fit these by shape.
 
 A deadline is an instant of `autoscaler.clock.monotonic`; no call returns later than that, all
 of its tries included.  Failures are values: none of these methods raises for what the network

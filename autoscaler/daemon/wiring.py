@@ -1,4 +1,4 @@
-"""The outside ports as the configuration describes it."""
+"""The ports of the syncs, opened as the configuration says."""
 
 import math
 import threading

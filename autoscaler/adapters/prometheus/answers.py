@@ -1,4 +1,4 @@
-"""The JSON of `/api/v1/query` -> an `QueryResult`.
+"""The JSON of `/api/v1/query` -> a `QueryResult`.
 
 Format: https://prometheus.io/docs/prometheus/latest/querying/api/#instant-queries
 """
