@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 # long have few tests, and pytest-xdist would leave them to the end.
 WORKERS ?= --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 
-.PHONY: demo test pytest check fix lock clean
+.PHONY: demo test pytest quick check fix lock clean
 
 ## demo: watch a queue fill and drain, and its workers follow, in about a minute
 demo: $(VENV)/.runtime
@@ -25,6 +25,10 @@ pytest: $(VENV)/.dev
 	$(BIN)/python -m pytest $(WORKERS) --ignore=tests/faults $(PYTEST_FLAGS)
 	# These say how punctual syncs are while a server fails: nothing runs beside them.
 	$(BIN)/python -m pytest tests/faults $(PYTEST_FLAGS)
+
+## quick: lint, types and the tests that need no server, in about a minute
+quick: check
+	$(BIN)/python -m pytest $(WORKERS) -m "not slow" $(PYTEST_FLAGS)
 
 ## check: lint, format, types, import floors, lock files
 check: $(VENV)/.dev

@@ -16,7 +16,7 @@ from itertools import pairwise
 import structlog
 
 from autoscaler import clock
-from autoscaler.app.ports import SyncResult, World
+from autoscaler.app.ports import Ports, SyncResult
 from autoscaler.app.slots import Slot, slots_of
 from autoscaler.app.sync import Syncer
 from autoscaler.core.observation import Pod, Scale, Unavailable
@@ -44,16 +44,16 @@ class Times(Memory):
         )
         self.decided: dict[Target, list[float]] = defaultdict(list)
 
-    def scale_at_hand(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:
-        """Fit `AtHand`, as watches do."""
+    def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:
+        """Fit `CacheReader`, as watches do."""
         return self.scales[f"{namespace}/{ref.name}"]
 
-    def pods_at_hand(self, namespace: str, selector: str) -> tuple[Pod, ...] | Unavailable | None:  # noqa: ARG002
-        """Fit `AtHand`; no decision here looks at pods."""
+    def cached_pods(self, namespace: str, selector: str) -> tuple[Pod, ...] | Unavailable | None:  # noqa: ARG002
+        """Fit `CacheReader`; no decision here looks at pods."""
         return ()
 
-    def controller_at_hand(self, namespace: str, ref: ScaleTargetRef) -> str | None:  # noqa: ARG002
-        """Fit `AtHand`."""
+    def cached_controller(self, namespace: str, ref: ScaleTargetRef) -> str | None:  # noqa: ARG002
+        """Fit `CacheReader`."""
         return None
 
     def report(self, result: SyncResult) -> None:
@@ -71,7 +71,7 @@ def measure(targets: int, seconds: float) -> dict[float, list[float]]:
         for number in range(targets)
     ]
     world, stop = Times(fleet), threading.Event()
-    ports = World(world, world, world, world, world, world)
+    ports = Ports(world, world, world, world, world, world)
     threading.Timer(seconds, stop.set).start()
     with Syncer(Flags(), ports, stop) as syncer:
 

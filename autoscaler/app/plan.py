@@ -24,16 +24,16 @@ class NoWrites:
         return NotWritten()
 
 
-class NothingAtHand:
-    """Fits `AtHand`: everything is read, and no other autoscaler stands in the way."""
+class NothingCached:
+    """Fits `CacheReader`: everything is read, and no other autoscaler stands in the way."""
 
-    def scale_at_hand(self, namespace: str, ref: ScaleTargetRef) -> None:
+    def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> None:
         """Know nothing."""
 
-    def pods_at_hand(self, namespace: str, selector: str) -> None:
+    def cached_pods(self, namespace: str, selector: str) -> None:
         """Know nothing."""
 
-    def controller_at_hand(self, namespace: str, ref: ScaleTargetRef) -> None:
+    def cached_controller(self, namespace: str, ref: ScaleTargetRef) -> None:
         """Know of none."""
 
 

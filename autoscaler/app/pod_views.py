@@ -1,6 +1,6 @@
 """A target's pods, and which other targets select one of them too."""
 
-from autoscaler.app.ports import World
+from autoscaler.app.ports import Ports
 from autoscaler.core.observation import Pod, Unavailable
 
 Pods = tuple[Pod, ...] | Unavailable | None
@@ -13,8 +13,8 @@ PodView = tuple[Pods, tuple[str, ...]]
 class PodViews:
     """Reads pods before an instant of `clock.monotonic`; many threads may do so at once."""
 
-    def __init__(self, world: World, deadline: float) -> None:
-        self._world = world
+    def __init__(self, ports: Ports, deadline: float) -> None:
+        self._ports = ports
         self._deadline = deadline
         self._known: dict[tuple[str, str], frozenset[str]] = {}
 
@@ -45,7 +45,7 @@ class PodViews:
         return known
 
     def _pods(self, namespace: str, selector: str) -> tuple[Pod, ...] | Unavailable:
-        pods = self._world.at_hand.pods_at_hand(namespace, selector)
+        pods = self._ports.cache.cached_pods(namespace, selector)
         if pods is None:
-            pods = self._world.pods.pods(namespace, selector, self._deadline)
+            pods = self._ports.pods.pods(namespace, selector, self._deadline)
         return pods

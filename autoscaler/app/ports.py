@@ -1,4 +1,4 @@
-"""What a sync needs of the outside world.  Adapters fit these by shape.
+"""The ports: what a sync needs from outside.  Adapters fit these by shape.
 
 A deadline is an instant of `autoscaler.clock.monotonic`; no call returns later than that, all
 of its tries included.  Failures are values: none of these methods raises for what the network
@@ -14,7 +14,7 @@ from typing import Protocol
 from autoscaler.core.decision import Decision
 from autoscaler.core.history import History
 from autoscaler.core.observation import Pod, Scale, Unavailable, Unchecked
-from autoscaler.core.series import Answer, QueryFailure
+from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.target import Target
 from autoscaler.core.writes import WriteOutcome
@@ -45,21 +45,21 @@ class SyncSummary:
     seconds: float
 
 
-class AtHand(Protocol):
+class CacheReader(Protocol):
     """What is known of the cluster without asking it.
 
     None means that it is not known here and has to be read; answers come at once.
     """
 
-    def scale_at_hand(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:
+    def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:
         """Return the scale."""
         ...
 
-    def pods_at_hand(self, namespace: str, selector: str) -> tuple[Pod, ...] | Unavailable | None:
+    def cached_pods(self, namespace: str, selector: str) -> tuple[Pod, ...] | Unavailable | None:
         """Return the pods of a namespace that match a selector in string form."""
         ...
 
-    def controller_at_hand(self, namespace: str, ref: ScaleTargetRef) -> str | Unchecked | None:
+    def cached_controller(self, namespace: str, ref: ScaleTargetRef) -> str | Unchecked | None:
         """Return the words for another autoscaler that controls the object; None without one.
 
         Unchecked says that this cannot be known now.
@@ -70,7 +70,7 @@ class AtHand(Protocol):
 class MetricsReader(Protocol):
     """Answers PromQL."""
 
-    def query(self, promql: str, deadline: float) -> Answer | QueryFailure:
+    def query(self, promql: str, deadline: float) -> QueryResult | QueryFailure:
         """Evaluate an instant query now."""
         ...
 
@@ -175,11 +175,11 @@ class NoJournal:
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class Ports:
     """The outside of a sync."""
 
     metrics: MetricsReader
-    at_hand: AtHand
+    cache: CacheReader
     scales: ScaleReader
     writer: ScaleWriter
     pods: PodLister

@@ -7,10 +7,10 @@ from concurrent.futures import Future
 from functools import partial
 
 from autoscaler import clock
+from autoscaler.app.least_recently_served import LeastRecentlyServed
 from autoscaler.app.ports import MetricsReader
-from autoscaler.app.turns import Turns
-from autoscaler.app.urgency import UrgentFirst
-from autoscaler.core.series import Answer, QueryFailure
+from autoscaler.app.priority_pool import PriorityPool
+from autoscaler.core.series import QueryFailure, QueryResult
 
 NO_TURN = "no turn came before the end of the sync; the next one tries again"
 
@@ -29,10 +29,10 @@ class QueryLanes:
     def __init__(self, slow_seconds: float) -> None:
         self._slow_seconds = slow_seconds
         self._slow: set[str] = set()
-        self._turns = Turns()
+        self._turns = LeastRecentlyServed()
         self._stop = threading.Event()
-        self._quick_lane = UrgentFirst("query", _AT_ONCE, self._stop)
-        self._slow_lane = UrgentFirst("slow-query", _AT_ONCE, self._stop)
+        self._quick_lane = PriorityPool("query", _AT_ONCE, self._stop)
+        self._slow_lane = PriorityPool("slow-query", _AT_ONCE, self._stop)
 
     def by_turn(self, queries: Iterable[str]) -> list[str]:
         """Return the queries in the order in which they should be asked."""
@@ -40,7 +40,7 @@ class QueryLanes:
 
     def ask(
         self, metrics: MetricsReader, promql: str, deadline: float
-    ) -> Future[Answer | QueryFailure]:
+    ) -> Future[QueryResult | QueryFailure]:
         """Ask one query when its turn comes, which is a QueryFailure after the deadline."""
         lane = self._slow_lane if promql in self._slow else self._quick_lane
         call = partial(self._ask, metrics, promql, clock.monotonic(), deadline)
@@ -59,7 +59,7 @@ class QueryLanes:
 
     def _ask(
         self, metrics: MetricsReader, promql: str, asked: float, deadline: float
-    ) -> Answer | QueryFailure:
+    ) -> QueryResult | QueryFailure:
         begun = clock.monotonic()
         if begun >= deadline:
             # It was not asked, so that nothing is known of how slow it is.

@@ -9,11 +9,11 @@ from typing import TypeVar
 
 from autoscaler import clock
 from autoscaler.app.histories import Histories
+from autoscaler.app.least_recently_served import LeastRecentlyServed
 from autoscaler.app.overlaps import Overlaps
-from autoscaler.app.ports import World
+from autoscaler.app.ports import Ports
+from autoscaler.app.priority_pool import PriorityPool, Urgency
 from autoscaler.app.query_lanes import QueryLanes
-from autoscaler.app.turns import Turns
-from autoscaler.app.urgency import Urgency, UrgentFirst
 from autoscaler.core.observation import Scale
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
@@ -31,25 +31,25 @@ class Shared:
     """
 
     flags: Flags
-    world: World
+    ports: Ports
     stop: threading.Event
     histories: Histories
     overlaps: Overlaps
     queries: QueryLanes
-    reads: UrgentFirst
-    writes: UrgentFirst
+    reads: PriorityPool
+    writes: PriorityPool
     registered: set[str] = field(default_factory=set)
     looked: dict[str, float] = field(default_factory=dict)
     seen: dict[str, float] = field(default_factory=dict)
-    scale_turns: Turns = field(default_factory=Turns)
-    pod_turns: Turns = field(default_factory=Turns)
+    scale_turns: LeastRecentlyServed = field(default_factory=LeastRecentlyServed)
+    pod_turns: LeastRecentlyServed = field(default_factory=LeastRecentlyServed)
 
     def turn(self, target: Target) -> tuple[Urgency, Urgency]:
         """Return what sorts targets by their turns, should they have to be read one by one."""
         return self.scale_turns.urgency(target.key), self.pod_turns.urgency(target.key)
 
     def read(
-        self, target: Target, turns: Turns, deadline: float, call: Callable[[], R]
+        self, target: Target, turns: LeastRecentlyServed, deadline: float, call: Callable[[], R]
     ) -> Future[R]:
         """Read something of a target's own when its turn comes; later it is no turn."""
         asked = clock.monotonic()
@@ -64,7 +64,7 @@ class Shared:
 
     def alone(self, target: str) -> bool:
         """Tell whether nobody else with our Lease wrote since a target's scale was read last."""
-        since = self.world.leads_since()
+        since = self.ports.leads_since()
         return since is not None and since <= self.seen.get(target, -math.inf)
 
     def register(self, target: Target, scale: Scale) -> None:
@@ -72,12 +72,12 @@ class Shared:
         self.overlaps.register(target.key, target.namespace, scale.selector)
         self.registered.add(target.key)
 
-    def register_at_hand(self, targets: Iterable[Target]) -> None:
+    def register_cached(self, targets: Iterable[Target]) -> None:
         """Take in the selectors that are at hand of targets that have none yet."""
         for target in targets:
             if target.key not in self.registered:
                 ref = target.spec.scale_target_ref
-                scale = self.world.at_hand.scale_at_hand(target.namespace, ref)
+                scale = self.ports.cache.cached_scale(target.namespace, ref)
                 if isinstance(scale, Scale):
                     self.register(target, scale)
 

@@ -8,11 +8,11 @@ from typing import Self
 from autoscaler import clock
 from autoscaler.app.histories import Histories
 from autoscaler.app.overlaps import Overlaps
-from autoscaler.app.ports import World
+from autoscaler.app.ports import Ports
+from autoscaler.app.priority_pool import PriorityPool
 from autoscaler.app.query_lanes import QueryLanes
 from autoscaler.app.shared import Shared
 from autoscaler.app.sync_run import SyncRun, SyncTimes
-from autoscaler.app.urgency import UrgentFirst
 from autoscaler.core.history import History
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
@@ -34,7 +34,7 @@ class Syncer:
     def __init__(
         self,
         flags: Flags,
-        world: World,
+        ports: Ports,
         stop: threading.Event,
         writes_per_second: float = WRITES_PER_SECOND,
         slow_seconds: float = 2.0,
@@ -42,17 +42,17 @@ class Syncer:
         steps: clock.Steps | None = None,
     ) -> None:
         self.histories = Histories(
-            world.journal, known or {}, steps or clock.Steps(clock.wall(), clock.steady())
+            ports.journal, known or {}, steps or clock.Steps(clock.wall(), clock.steady())
         )
         self._shared = Shared(
             flags=flags,
-            world=world,
+            ports=ports,
             stop=stop,
             histories=self.histories,
             overlaps=Overlaps(),
             queries=QueryLanes(slow_seconds),
-            reads=UrgentFirst("read", _READS_AT_ONCE, stop),
-            writes=UrgentFirst("write", _WRITES_AT_ONCE, stop, writes_per_second),
+            reads=PriorityPool("read", _READS_AT_ONCE, stop),
+            writes=PriorityPool("write", _WRITES_AT_ONCE, stop, writes_per_second),
         )
 
     def __enter__(self) -> Self:
@@ -65,12 +65,12 @@ class Syncer:
         for calls in (self._shared.reads, self._shared.writes):
             calls.shutdown()
 
-    def register_at_hand(self, targets: Sequence[Target]) -> None:
+    def register_cached(self, targets: Sequence[Target]) -> None:
         """Take in the selectors that are at hand, before any of the targets is synced."""
-        self._shared.register_at_hand(targets)
+        self._shared.register_cached(targets)
 
     def change(
-        self, flags: Flags, world: World, targets: Sequence[Target], writes_per_second: float
+        self, flags: Flags, ports: Ports, targets: Sequence[Target], writes_per_second: float
     ) -> None:
         """Go on with other targets, flags and ports.  No sync may run meanwhile.
 
@@ -78,8 +78,8 @@ class Syncer:
         """
         shared = self._shared
         shared.retain(targets)
-        shared.writes.set_pace(writes_per_second)
-        self._shared = replace(shared, flags=flags, world=world)
+        shared.writes.set_rate(writes_per_second)
+        self._shared = replace(shared, flags=flags, ports=ports)
 
     def sync(
         self,
@@ -99,6 +99,6 @@ class Syncer:
         seconds = clock.steady() if steady is None else steady
         step, as_of = self.histories.follow_clock(now, seconds)
         if step:
-            self._shared.world.reporter.clock_set(step)
+            self._shared.ports.reporter.clock_set(step)
         times = SyncTimes(now, now if due is None else due, as_of, seconds, budget)
         SyncRun(self._shared, targets, times).run()

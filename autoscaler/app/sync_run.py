@@ -14,10 +14,10 @@ from autoscaler import clock
 from autoscaler.app.completions import Completions
 from autoscaler.app.pod_views import Pods, PodView, PodViews
 from autoscaler.app.ports import SyncResult, SyncSummary
+from autoscaler.app.priority_pool import urgency
 from autoscaler.app.query_lanes import NO_TURN
 from autoscaler.app.sending import Sending
 from autoscaler.app.shared import Shared
-from autoscaler.app.urgency import urgency
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import Decision, Outcome
 from autoscaler.core.gaps import after_absence
@@ -26,7 +26,7 @@ from autoscaler.core.instants import instants_of
 from autoscaler.core.observation import Observation, Scale, Unavailable
 from autoscaler.core.pending import intend
 from autoscaler.core.readings import read
-from autoscaler.core.series import Answer, QueryFailure
+from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.spec import needs_pods
 from autoscaler.core.target import Target
 from autoscaler.core.writes import NOT_LEADING, NotWritten, WriteFailed, WriteOutcome
@@ -70,7 +70,7 @@ class SyncRun:
 
     def __init__(self, shared: Shared, targets: Sequence[Target], times: SyncTimes) -> None:
         self.shared = shared
-        self.world = shared.world
+        self.ports = shared.ports
         self.times = times
         self.as_of = times.as_of
         self.begun = clock.monotonic()
@@ -81,11 +81,11 @@ class SyncRun:
         self.jobs = [
             _Job(target, len({query.promql for query in target.queries}) + 1) for target in targets
         ]
-        self.answers: dict[str, Answer | QueryFailure] = {}
+        self.answers: dict[str, QueryResult | QueryFailure] = {}
         self.asking: dict[str, list[_Job]] = defaultdict(list)
         self.unregistered: dict[str, int] = defaultdict(int)
         self.held: dict[str, list[_Job]] = defaultdict(list)
-        self.pod_views = PodViews(self.world, self.read_deadline)
+        self.pod_views = PodViews(self.ports, self.read_deadline)
         self.decisions: dict[str, Decision] = {}
         self.changed = 0
         self.failed = 0
@@ -93,7 +93,7 @@ class SyncRun:
     def run(self) -> None:
         """Ask all queries, read all scales, and see every target through."""
         shared = self.shared
-        shared.register_at_hand(job.target for job in self.jobs)
+        shared.register_cached(job.target for job in self.jobs)
         for job in self.jobs:
             target = job.target
             for promql in {query.promql for query in target.queries}:
@@ -108,7 +108,7 @@ class SyncRun:
             self.completions.run(self.shared.stop, self.write_deadline)
         finally:
             self.shared.histories.keep(self.decisions, self.as_of)
-        self.world.reporter.synced(
+        self.ports.reporter.synced(
             SyncSummary(
                 targets=len(self.jobs),
                 queries=len(self.asking),
@@ -120,7 +120,7 @@ class SyncRun:
 
     def _ask(self, promql: str) -> None:
         self.completions.follow(
-            self.shared.queries.ask(self.world.metrics, promql, self.read_deadline),
+            self.shared.queries.ask(self.ports.metrics, promql, self.read_deadline),
             partial(self._take_answer, promql),
             lambda error: QueryFailure(self._fault(error)),
         )
@@ -129,17 +129,17 @@ class SyncRun:
         """Say what a call is taken for that raised, which none should, or that never began."""
         if error is None:
             return _STOPPING if self.shared.stop.is_set() else NO_TURN
-        self.world.reporter.fault(error)
+        self.ports.reporter.fault(error)
         return f"a fault of the autoscaler, {type(error).__name__}; its log has the details"
 
-    def _take_answer(self, promql: str, answer: Answer | QueryFailure) -> None:
+    def _take_answer(self, promql: str, answer: QueryResult | QueryFailure) -> None:
         self.answers[promql] = answer
         for job in self.asking[promql]:
             self._arrived(job)
 
     def _look_at_scale(self, job: _Job) -> None:
         namespace, ref = job.target.namespace, job.target.spec.scale_target_ref
-        scale = self.world.at_hand.scale_at_hand(namespace, ref)
+        scale = self.ports.cache.cached_scale(namespace, ref)
         if scale is not None:
             self._take_scale(job, scale)
             return
@@ -148,7 +148,7 @@ class SyncRun:
                 job.target,
                 self.shared.scale_turns,
                 self.scale_deadline,
-                partial(self.world.scales.read, namespace, ref, self.scale_deadline),
+                partial(self.ports.scales.read, namespace, ref, self.scale_deadline),
             ),
             partial(self._take_scale, job),
             lambda error: Unavailable(self._fault(error)),
@@ -177,9 +177,7 @@ class SyncRun:
         if isinstance(scale, Unavailable) or not (partners or needs_pods(target.spec)):
             self._arrived(job)
             return
-        pods = (
-            None if partners else self.world.at_hand.pods_at_hand(target.namespace, scale.selector)
-        )
+        pods = None if partners else self.ports.cache.cached_pods(target.namespace, scale.selector)
         if pods is not None:
             self._take_pods(job, (pods, ()))
             return
@@ -224,7 +222,7 @@ class SyncRun:
             self.failed += 1
         if not decision.rescale or not isinstance(job.scale, Scale):
             self._report(SyncResult(target, decision))
-        elif self.world.leads_since() is None:
+        elif self.ports.leads_since() is None:
             self._report(SyncResult(target, decision, NotWritten(NOT_LEADING)))
         else:
             self._intend(target, job.scale, decision, previous)
@@ -243,7 +241,7 @@ class SyncRun:
     def _write(self, sending: Sending) -> None:
         target, scale, decision = sending.target, sending.scale, sending.decision
         write = partial(
-            self.world.writer.write,
+            self.ports.writer.write,
             target.namespace,
             target.spec.scale_target_ref,
             scale,
@@ -266,7 +264,7 @@ class SyncRun:
             read(metric, query, self.answers[query.promql], target.namespace, pods, now)
             for metric, query in zip(target.spec.metrics, target.queries, strict=True)
         )
-        controller = self.world.at_hand.controller_at_hand(target.namespace, ref)
+        controller = self.ports.cache.cached_controller(target.namespace, ref)
         return Observation(
             job.scale,
             job.pods,
@@ -293,4 +291,4 @@ class SyncRun:
 
     def _report(self, result: SyncResult) -> None:
         self.decisions[result.target.key] = result.decision
-        self.world.reporter.report(result)
+        self.ports.reporter.report(result)

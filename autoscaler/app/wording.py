@@ -1,5 +1,6 @@
 """Words for the pieces of a decision: the same in a log line, a table and an explanation."""
 
+from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.decision import (
     Calculation,
     Decision,
@@ -10,7 +11,6 @@ from autoscaler.core.decision import (
 from autoscaler.core.observation import PodSamples, Values
 from autoscaler.core.printable import printable
 from autoscaler.core.rfc3339 import instant
-from autoscaler.core.rivalry import FIELD_MANAGER
 from autoscaler.core.selectors import LabelSelector, Operator, Requirement
 from autoscaler.core.spec import (
     ContainerResourceMetric,

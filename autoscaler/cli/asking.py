@@ -18,8 +18,8 @@ from autoscaler.core.coverage import Coverage, coverage
 from autoscaler.core.numbers import saturate64
 from autoscaler.core.quantity import format_milli
 from autoscaler.core.readings import labels_text
-from autoscaler.core.series import Answer, QueryFailure
-from autoscaler.daemon.world import prometheus_reader
+from autoscaler.core.series import QueryFailure, QueryResult
+from autoscaler.daemon.wiring import prometheus_reader
 
 _AT_ONCE = 4
 _MOST_USES = 3
@@ -53,11 +53,11 @@ class _Report:
         self._refused = False
         self._warnings = 0
 
-    def tell(self, query: AskedQuery, answer: Answer | QueryFailure | None) -> None:
+    def tell(self, query: AskedQuery, answer: QueryResult | QueryFailure | None) -> None:
         """Print the answer to one query; None is one that was not asked."""
         if answer is None:
             self._unanswered[""] += 1
-        elif isinstance(answer, Answer):
+        elif isinstance(answer, QueryResult):
             self._answer(query, answer)
         elif answer.refused:
             self._refused = True
@@ -77,7 +77,7 @@ class _Report:
             _complain(f"{unanswered} queries have no answer")
         return 2 if self._refused else 1 if unanswered else 0
 
-    def _answer(self, query: AskedQuery, answer: Answer) -> None:
+    def _answer(self, query: AskedQuery, answer: QueryResult) -> None:
         for warning in answer.warnings:
             self._warn(query.place, f"Prometheus warned: {warning}")
         if not answer.series:
@@ -131,13 +131,13 @@ def _empty(query: AskedQuery) -> str:
     return "; ".join(parts)
 
 
-def _summary(answer: Answer) -> str:
+def _summary(answer: QueryResult) -> str:
     first = answer.series[0]
     such = "" if len(answer.series) == 1 else "such as "
     return f"{len(answer.series):,} series, {such}{labels_text(first)} {first.value:.15g}"
 
 
-def _finds(found: Coverage, answer: Answer) -> str:
+def _finds(found: Coverage, answer: QueryResult) -> str:
     if not found.used:
         return "finds no value that counts" if found.valueless else "finds nothing"
     if isinstance(found.used, int):
@@ -147,12 +147,12 @@ def _finds(found: Coverage, answer: Answer) -> str:
     return f"finds {len(found.used):,} of {len(answer.series):,} series, {sum_of}{total}"
 
 
-def _answers(config: Config, queries: Sequence[str]) -> Iterator[Answer | QueryFailure | None]:
+def _answers(config: Config, queries: Sequence[str]) -> Iterator[QueryResult | QueryFailure | None]:
     """Ask a few at once, and yield the answers in the order of the queries.
 
     Where none of the first ones is answered the others are not asked: None.
     """
-    left, waiting = deque(queries), deque[Future[Answer | QueryFailure]]()
+    left, waiting = deque(queries), deque[Future[QueryResult | QueryFailure]]()
     note = _Note(config.prometheus.url, len(queries))
     done, answered = 0, False
     with _asking(config) as (reader, pool):
@@ -168,9 +168,9 @@ def _answers(config: Config, queries: Sequence[str]) -> Iterator[Answer | QueryF
     yield from [None] * len(left)
 
 
-def _is_answer(answer: Answer | QueryFailure) -> bool:
+def _is_answer(answer: QueryResult | QueryFailure) -> bool:
     """Tell whether the server answered, be it that it refused."""
-    return isinstance(answer, Answer) or answer.refused
+    return isinstance(answer, QueryResult) or answer.refused
 
 
 @contextmanager
@@ -194,7 +194,9 @@ class _Note:
         self._queries = queries
         self._next = clock.monotonic() + _NOTE_AFTER
 
-    def wait(self, future: Future[Answer | QueryFailure], done: int) -> Answer | QueryFailure:
+    def wait(
+        self, future: Future[QueryResult | QueryFailure], done: int
+    ) -> QueryResult | QueryFailure:
         """Wait for an answer, and say from time to time that so many queries are done."""
         while not future.done():
             wait([future], timeout=max(0.0, self._next - clock.monotonic()))

@@ -24,7 +24,7 @@ from autoscaler.core.history import History
 from autoscaler.core.observation import Scale
 from autoscaler.core.target import Target
 from autoscaler.daemon.remembered import PageError, Remembered, remembered
-from autoscaler.daemon.world import PlanNotes, world_to_plan
+from autoscaler.daemon.wiring import PlanNotes, ports_to_plan
 
 _PLAN_SECONDS = 30.0
 _EXPLAINED_FROM = 14
@@ -105,9 +105,9 @@ def _plan(config: Config, targets: Sequence[Target], known: Remembered) -> list[
     namespaces = {target.namespace for target in targets}
     neighbours = [target for target in config.targets if target.namespace in namespaces]
     notes = PlanNotes(_note, _once(), _once())
-    with world_to_plan(config, neighbours, collector, notes) as (world, others):
+    with ports_to_plan(config, neighbours, collector, notes) as (ports, others):
         stop = threading.Event()
-        with Syncer(config.flags, world, stop, known=known.histories) as syncer:
+        with Syncer(config.flags, ports, stop, known=known.histories) as syncer:
             syncer.sync(neighbours, clock.wall(), _PLAN_SECONDS)
         by_key = {result.target.key: result for result in collector.results}
         results = [by_key[target.key] for target in targets]

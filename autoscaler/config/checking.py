@@ -8,10 +8,10 @@ from pydantic import BaseModel, ValidationError
 
 from autoscaler.config.document import Value
 from autoscaler.config.document_rules import document_findings
+from autoscaler.config.error_messages import findings_of
 from autoscaler.config.manifests import advice_on
 from autoscaler.config.model_walk import aliases
 from autoscaler.config.problems import MOST_LOOKED_AT, Finding, Location, below
-from autoscaler.config.sentences import findings_of
 from autoscaler.config.service_rules import service_findings
 from autoscaler.config.settings_model import DocumentModel, IncludedModel
 from autoscaler.config.sources import Source

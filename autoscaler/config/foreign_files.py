@@ -3,9 +3,9 @@
 from collections.abc import Set as AbstractSet
 
 from autoscaler.config.document import Value, child, documents, place_of
+from autoscaler.config.error_messages import closest
 from autoscaler.config.manifests import advice_on
 from autoscaler.config.problems import Problem
-from autoscaler.config.sentences import closest
 
 SOMETHING_ELSE = "the file is something else: it has none of the keys of a configuration"
 _OTHERS = {

@@ -16,11 +16,11 @@ from autoscaler.config.checking import (
 )
 from autoscaler.config.conversion import config_of
 from autoscaler.config.document_rules import unusable_files
+from autoscaler.config.error_messages import findings_of
 from autoscaler.config.inclusion import Inclusion, included, patterns_of
 from autoscaler.config.locating import located, one_per_place, problems_of
 from autoscaler.config.pod_namespace import pod_namespace
 from autoscaler.config.problems import ConfigError, Finding, Problem, chosen
-from autoscaler.config.sentences import findings_of
 from autoscaler.config.settings import Config, Sources
 from autoscaler.config.sources import Reading, Source
 from autoscaler.config.spec_model import HorizontalPodAutoscalerSpec

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import NoneType
 
 from autoscaler.config.document import child
+from autoscaler.config.error_messages import suggestion
 from autoscaler.config.problems import Finding, Location
 from autoscaler.config.reference_rules import reference_findings
-from autoscaler.config.sentences import suggestion
 
 SOURCES = {
     "Resource": "resource",

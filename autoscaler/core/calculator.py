@@ -22,7 +22,7 @@ from autoscaler.core.spec import ExternalMetric, Flags, MetricSpec, ObjectMetric
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class MetricContext:
     """What every metric of one target is computed against."""
 
     scale: Scale
@@ -33,7 +33,7 @@ class Situation:
 
 
 def propose(
-    metric: MetricSpec, reading: Reading, situation: Situation
+    metric: MetricSpec, reading: Reading, context: MetricContext
 ) -> Calculation | MetricFailure:
     """Compute one metric's proposal.
 
@@ -41,11 +41,11 @@ def propose(
     """
     if isinstance(reading, Gap):
         return MetricFailure(failure_reason(metric), reading.detail)
-    result = _compute(metric, reading, situation)
+    result = _compute(metric, reading, context)
     if isinstance(result, str):
         # It may name pods and containers.
         return MetricFailure(failure_reason(metric), printable(result, LONGEST_SENTENCE))
-    if reading.gaps and result.proposal < situation.scale.spec_replicas:
+    if reading.gaps and result.proposal < context.scale.spec_replicas:
         return MetricFailure(
             failure_reason(metric),
             f"the reading is incomplete and must not scale down: {reading.gaps[0].detail}",
@@ -54,65 +54,67 @@ def propose(
 
 
 def _compute(
-    metric: MetricSpec, reading: PodSamples | Values, situation: Situation
+    metric: MetricSpec, reading: PodSamples | Values, context: MetricContext
 ) -> Calculation | str:
     if isinstance(metric, ObjectMetric | ExternalMetric):
         if not isinstance(reading, Values):
             return "the reading has samples of pods where values are needed"
         if isinstance(metric, ExternalMetric):
-            return _external(metric, reading.values, situation)
-        return _object(metric, reading.values, situation)
+            return _external(metric, reading.values, context)
+        return _object(metric, reading.values, context)
     if not isinstance(reading, PodSamples):
         return "the reading has values where samples of pods are needed"
     return propose_per_pod(
         metric,
         reading.samples,
-        situation.pods,
-        situation.scale.spec_replicas,
-        situation.tolerance,
-        situation.flags,
-        situation.now,
+        context.pods,
+        context.scale.spec_replicas,
+        context.tolerance,
+        context.flags,
+        context.now,
     )
 
 
 def _external(
-    metric: ExternalMetric, values: Sequence[int], situation: Situation
+    metric: ExternalMetric, values: Sequence[int], context: MetricContext
 ) -> Calculation | str:
     if not values:
         return "the metric has no values"
     total = saturate64(sum(values))
     if metric.target.average_value is not None:
         # Upstream takes a negative sum for an overflow, and so for infinite load.
-        return _average(max(total, 0), metric.target.average_value, situation, total < 0)
+        return _average(max(total, 0), metric.target.average_value, context, total < 0)
     if metric.target.value is not None:
-        return _value(total, metric.target.value, situation)
+        return _value(total, metric.target.value, context)
     return "the target has neither value nor averageValue"
 
 
-def _object(metric: ObjectMetric, values: Sequence[int], situation: Situation) -> Calculation | str:
+def _object(
+    metric: ObjectMetric, values: Sequence[int], context: MetricContext
+) -> Calculation | str:
     if len(values) != 1:
         return f"exactly one value is needed, and there are {len(values)}"
     target = metric.target
     if target.type is TargetType.VALUE and target.value is not None:
-        return _value(values[0], target.value, situation)
+        return _value(values[0], target.value, context)
     if target.type is TargetType.AVERAGE_VALUE and target.average_value is not None:
-        return _average(values[0], target.average_value, situation, negative_sum=False)
+        return _average(values[0], target.average_value, context, negative_sum=False)
     return f"target.type is {target.type}, and the target has no field of that type"
 
 
-def _value(usage: int, target: int, situation: Situation) -> Calculation | str:
+def _value(usage: int, target: int, context: MetricContext) -> Calculation | str:
     """Value targets: the ratio times the Running and Ready pods (semantics 2.4)."""
     current = MetricValueStatus(value=usage)
     ratio = ratio_of(usage, target)
-    replicas = situation.scale.spec_replicas
+    replicas = context.scale.spec_replicas
     if replicas == 0:
         return Calculation(ceil32(ratio), Rule.FROM_ZERO, current, ratio)
-    if situation.tolerance.covers(ratio):
+    if context.tolerance.covers(ratio):
         return Calculation(replicas, Rule.WITHIN_TOLERANCE, current, ratio)
-    if not situation.pods:
+    if not context.pods:
         return "no pods match the scale's selector"
     ready = sum(
-        pod.phase == "Running" and pod.ready is ConditionStatus.TRUE for pod in situation.pods
+        pod.phase == "Running" and pod.ready is ConditionStatus.TRUE for pod in context.pods
     )
     return Calculation(
         ceil32(ratio * float(ready)), Rule.READY_PODS, current, ratio, multiplier=ready
@@ -122,16 +124,16 @@ def _value(usage: int, target: int, situation: Situation) -> Calculation | str:
 def _average(
     usage: int,
     target: int,
-    situation: Situation,
+    context: MetricContext,
     negative_sum: bool,  # noqa: FBT001 - a fact of the usage
 ) -> Calculation:
     """AverageValue targets of Object and External: status replicas divide (semantics 2.5)."""
-    replicas = situation.scale.status_replicas
+    replicas = context.scale.status_replicas
     ratio = divide(float(usage), float(target) * float(replicas))
     # Without replicas there is nothing to average over: the total is reported.
     average = ceil64(ratio_of(usage, replicas)) if replicas else usage
     current = MetricValueStatus(average_value=average)
-    if situation.tolerance.covers(ratio):
+    if context.tolerance.covers(ratio):
         return Calculation(
             replicas, Rule.WITHIN_TOLERANCE, current, ratio, negative_sum=negative_sum
         )

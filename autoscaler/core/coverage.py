@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from autoscaler.core.observation import Gap, GapKind, Pod, PodRequests, PodSamples, Values
 from autoscaler.core.printable import printable
 from autoscaler.core.readings import read
-from autoscaler.core.series import Answer
+from autoscaler.core.series import QueryResult
 from autoscaler.core.spec import (
     ContainerResourceMetric,
     ExternalMetric,
@@ -38,7 +38,7 @@ class Coverage:
 
 
 def coverage(
-    target: Target, metric: MetricSpec, query: Query, answer: Answer, now: float
+    target: Target, metric: MetricSpec, query: Query, answer: QueryResult, now: float
 ) -> Coverage:
     """Read a metric as a sync would, with the pods that the series name for those of the target."""
     if not answer.series:
@@ -66,7 +66,7 @@ def _dropped(reading: PodSamples) -> Iterator[str]:
         yield gap.detail
 
 
-def _pods(target: Target, query: Query, answer: Answer) -> Sequence[Pod]:
+def _pods(target: Target, query: Query, answer: QueryResult) -> Sequence[Pod]:
     """Make pods of the names in the series of the target's namespace."""
     series = answer.with_label(query.labels.namespace, target.namespace)
     names = dict.fromkeys(one.labels.get(query.labels.pod, "") for one in series)
@@ -77,7 +77,7 @@ def _pods(target: Target, query: Query, answer: Answer) -> Sequence[Pod]:
     return [Pod(name, "Running", None, None, None, False, none) for name in names if name]  # noqa: FBT003
 
 
-def _no_pods(target: Target, metric: MetricSpec, query: Query, answer: Answer) -> str:
+def _no_pods(target: Target, metric: MetricSpec, query: Query, answer: QueryResult) -> str:
     ref = target.spec.scale_target_ref
     whose = f" beginning with {ref.name}-" if ref.kind in _NAMES_ITS_PODS else ""
     return (
@@ -87,7 +87,7 @@ def _no_pods(target: Target, metric: MetricSpec, query: Query, answer: Answer) -
     )
 
 
-def _existing(target: Target, metric: MetricSpec, query: Query, answer: Answer) -> str:
+def _existing(target: Target, metric: MetricSpec, query: Query, answer: QueryResult) -> str:
     """Say which values the labels have that a metric looks at."""
     wanted = list(dict.fromkeys(_looked_at(metric, query)))
     told = [_values(label, answer) for label in wanted]
@@ -102,7 +102,7 @@ def _existing(target: Target, metric: MetricSpec, query: Query, answer: Answer) 
         return "; ".join(parts)
     in_namespace = answer.with_label(query.labels.namespace, target.namespace)
     if in_namespace:
-        pods = _values(query.labels.pod, Answer(in_namespace))
+        pods = _values(query.labels.pod, QueryResult(in_namespace))
         return f"in namespace {target.namespace} {pods}"
     return "; ".join(parts)
 
@@ -124,7 +124,7 @@ def _looked_at(metric: MetricSpec, query: Query) -> Iterator[str]:
             yield from (one.key for one in selector.match_expressions)
 
 
-def _values(label: str, answer: Answer) -> str:
+def _values(label: str, answer: QueryResult) -> str:
     """Say which values a label has in an answer; nothing where no series has it."""
     values = sorted({one.labels[label] for one in answer.series if label in one.labels})
     if not values:

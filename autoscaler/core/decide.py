@@ -7,9 +7,10 @@ follows from the answer to the write is in `autoscaler.core.settle`.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from autoscaler.core.calculator import Situation, propose
+from autoscaler.core.calculator import MetricContext, propose
 from autoscaler.core.combination import combine
 from autoscaler.core.conditions import ABLE_TO_SCALE, SCALING_ACTIVE
+from autoscaler.core.contention import HOLD_SECONDS, held_until, observe
 from autoscaler.core.decision import (
     Combination,
     Decision,
@@ -35,7 +36,6 @@ from autoscaler.core.observation import (
     Unchecked,
 )
 from autoscaler.core.pending import resolve
-from autoscaler.core.rivalry import HOLD_SECONDS, held_until, observe
 from autoscaler.core.selector_checks import selector_problem
 from autoscaler.core.spec import (
     Flags,
@@ -189,10 +189,10 @@ class _Reconcile:
         pods = self._pods(scale)
         if pods is None:
             return self._finish(Zone.METRICS, Outcome.BLOCKED)
-        situation = Situation(scale, pods, self.tolerance, self.flags, self.now)
+        context = MetricContext(scale, pods, self.tolerance, self.flags, self.now)
         ranges = self.observation.ranges or (None,) * len(self.spec.metrics)
         results = tuple(
-            self._propose(metric, reading, seconds, situation)
+            self._propose(metric, reading, seconds, context)
             for metric, reading, seconds in zip(
                 self.spec.metrics, self.observation.readings, ranges, strict=True
             )
@@ -228,27 +228,27 @@ class _Reconcile:
         metric: MetricSpec,
         reading: Reading,
         range_seconds: float | None,
-        situation: Situation,
+        context: MetricContext,
     ) -> MetricResult:
-        outcome = propose(metric, reading, situation)
+        outcome = propose(metric, reading, context)
         result = MetricResult(metric, winner_name(metric), reading, outcome)
         if range_seconds is not None:
-            result = self._after_gaps(result, range_seconds, situation)
+            result = self._after_gaps(result, range_seconds, context)
         if isinstance(result.outcome, MetricFailure):
             self.notes.warn(result.outcome.reason, result.outcome.message)
         return result
 
     def _after_gaps(
-        self, result: MetricResult, range_seconds: float, situation: Situation
+        self, result: MetricResult, range_seconds: float, context: MetricContext
     ) -> MetricResult:
         """Charge pods whose samples have just returned as missing, where all of them say less."""
         self.history, back = follow_pods(
-            self.history, result, situation.pods, range_seconds, self.gap_rules
+            self.history, result, context.pods, range_seconds, self.gap_rules
         )
         proposal = result.proposal
-        if back and proposal is not None and proposal < situation.scale.spec_replicas:
+        if back and proposal is not None and proposal < context.scale.spec_replicas:
             reading = without(result.reading, back)
-            outcome = propose(result.metric, reading, situation)
+            outcome = propose(result.metric, reading, context)
             if isinstance(outcome, MetricFailure) or outcome.proposal > proposal:
                 result = replace(result, reading=reading, outcome=outcome)
         refill = refill_of(self.history, result.metric, range_seconds, self.now)
@@ -308,7 +308,7 @@ class _Reconcile:
         current = scale.spec_replicas if isinstance(scale, Scale) else 0
         held = None
         if desired is not None and desired != current:
-            held = held_until(self.history.rivalry, self.flags.hold_after_reversals, self.now)
+            held = held_until(self.history.contention, self.flags.hold_after_reversals, self.now)
         if held is not None:
             outcome, desired = self._hold(), None
         decision = Decision(

@@ -233,7 +233,7 @@ class Decision:
     foreign: ForeignChange | None = None
     """What somebody else did to the count since the last sync."""
     held_until: float | None = None
-    """Set where we hold because others reversed our writes (`autoscaler.core.rivalry`)."""
+    """Set where we hold because others reversed our writes (`autoscaler.core.contention`)."""
 
     @property
     def current(self) -> int | None:

@@ -95,8 +95,8 @@ class ReadingGap:
 
 
 @dataclass(frozen=True, slots=True)
-class Rivalry:
-    """What others did to the count that we last knew (`autoscaler.core.rivalry`).
+class Contention:
+    """What others did to the count that we last knew (`autoscaler.core.contention`).
 
     ``known`` is the count as it was last read or written, ``our_step`` the change of our last
     write until somebody reverses it, ``reversals`` the instants at which somebody did.
@@ -126,7 +126,7 @@ class History:
     zeroed_by_us: bool = False
     """Whether the last write that brought the target to zero was ours."""
     pending: PendingWrite | None = None
-    rivalry: Rivalry = Rivalry()
+    contention: Contention = Contention()
     unobserved: bool = False
     """Whether nobody looked for a while, so that the window has a hole before the next sync."""
     gaps: tuple[ReadingGap, ...] = ()
@@ -184,8 +184,9 @@ def shifted(history: History, seconds: float) -> History:
         pending=None
         if history.pending is None
         else replace(history.pending, time=history.pending.time + seconds),
-        rivalry=replace(
-            history.rivalry, reversals=tuple(one + seconds for one in history.rivalry.reversals)
+        contention=replace(
+            history.contention,
+            reversals=tuple(one + seconds for one in history.contention.reversals),
         ),
     )
 

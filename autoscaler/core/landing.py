@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from autoscaler.core.history import History, Rivalry, ScaleEvent
+from autoscaler.core.history import Contention, History, ScaleEvent
 from autoscaler.core.limits import record_event
 from autoscaler.core.spec import HorizontalPodAutoscalerSpec
 
@@ -28,7 +28,7 @@ def landed(
             ups = record_event(ups, spec.behavior.scale_up, event, now)
         else:
             downs = record_event(downs, spec.behavior.scale_down, event, now)
-    generation = history.rivalry.generation
+    generation = history.contention.generation
     return replace(
         history,
         scale_ups=ups,
@@ -37,10 +37,10 @@ def landed(
         last_scale_time=time,
         zeroed_by_us=after == 0,
         pending=None,
-        rivalry=Rivalry(
+        contention=Contention(
             after,
             after - before,
-            history.rivalry.reversals,
+            history.contention.reversals,
             # The API server counts each change of a spec.
             generation + 1 if generation else 0,
         ),

@@ -15,7 +15,7 @@ from autoscaler.core.observation import (
 )
 from autoscaler.core.printable import printable
 from autoscaler.core.rfc3339 import instant
-from autoscaler.core.series import Answer, QueryFailure, Series, milli_of
+from autoscaler.core.series import QueryFailure, QueryResult, Series, milli_of
 from autoscaler.core.spec import (
     ContainerResourceMetric,
     ExternalMetric,
@@ -35,7 +35,7 @@ _MOST_LABELS, _LONGEST_NAME, _LONGEST_LABELS = 20, 100, 600
 def read(
     metric: MetricSpec,
     query: Query,
-    answer: Answer | QueryFailure,
+    answer: QueryResult | QueryFailure,
     namespace: str,
     pods: Sequence[Pod],
     now: float,
@@ -59,7 +59,7 @@ def read(
     return reading
 
 
-def _warnings(answer: Answer) -> tuple[Gap, ...]:
+def _warnings(answer: QueryResult) -> tuple[Gap, ...]:
     return tuple(
         _gap(GapKind.PARTIAL, f"Prometheus warned that its answer is incomplete: {warning}")
         for warning in answer.warnings[:_MOST_GAPS]
@@ -101,7 +101,7 @@ def labels_text(series: Series) -> str:
     return printable(f"{{{', '.join(pairs)}}}", _LONGEST_LABELS)
 
 
-def _external(metric: ExternalMetric, query: Query, answer: Answer, now: float) -> Reading:
+def _external(metric: ExternalMetric, query: Query, answer: QueryResult, now: float) -> Reading:
     selected = answer.select(metric.metric.selector)
     if not selected:
         of = "none of the series matches the selector"
@@ -124,7 +124,7 @@ def _external(metric: ExternalMetric, query: Query, answer: Answer, now: float) 
 
 
 def _object(
-    metric: ObjectMetric, query: Query, answer: Answer, namespace: str, now: float
+    metric: ObjectMetric, query: Query, answer: QueryResult, namespace: str, now: float
 ) -> Reading:
     described = metric.described_object
     label, name = described.kind.lower(), described.name
@@ -162,7 +162,7 @@ class _PodReader:
         self,
         metric: PodsMetric | ResourceMetric | ContainerResourceMetric,
         query: Query,
-        answer: Answer,
+        answer: QueryResult,
         namespace: str,
         now: float,
     ) -> None:

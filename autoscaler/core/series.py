@@ -18,7 +18,7 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Answer:
+class QueryResult:
     """What Prometheus said to one query: its series and its warnings of incompleteness.
 
     One answer serves many targets, so series are found through an index by label value.

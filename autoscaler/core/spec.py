@@ -163,7 +163,7 @@ class Flags:
     """The HPA's flags of kube-controller-manager that a decision depends on, in seconds.
 
     ``hold_after_reversals`` is ours: so many reversals of our writes by others within ten minutes
-    make us hold (`autoscaler.core.rivalry`); 0 means never, as the HPA does.
+    make us hold (`autoscaler.core.contention`); 0 means never, as the HPA does.
     """
 
     tolerance: float = 0.1

@@ -13,7 +13,7 @@ from autoscaler.app import wording
 from autoscaler.config import Address, Config, ConfigError
 from autoscaler.daemon.exposition import Instruments
 from autoscaler.daemon.health import Component, Health
-from autoscaler.daemon.leadership import Standing
+from autoscaler.daemon.leadership import Role
 from autoscaler.daemon.notify import Notifier
 from autoscaler.daemon.schedule import HangingSyncError
 
@@ -136,12 +136,12 @@ class Announcements:
                 seconds=round(resumption.moved, 3),
             )
 
-    def leadership(self, standing: Standing, sentence: str) -> None:
+    def leadership(self, standing: Role, sentence: str) -> None:
         """Tell where this process stands in the election."""
-        lost = standing in {Standing.LOST, Standing.UNREADABLE}
+        lost = standing in {Role.LOST, Role.UNREADABLE}
         self._tell("leadership", not lost, sentence, standing=standing.value)
         self._health.tell(Component.LEADERSHIP, ok=not lost, message=sentence)
-        self._instruments.leads(leading=standing is Standing.LEADER)
+        self._instruments.leads(leading=standing is Role.LEADER)
         self._standing = standing.value
         self._notifier.status(self._status())
 

@@ -82,7 +82,7 @@ class Health:
             self._turned = {name: self._turned.get(name, now) for name in periods}
             self._periods = dict(periods)
 
-    def turned(self, name: str) -> None:
+    def sync_completed(self, name: str) -> None:
         """Take in that a sync has ended as it should."""
         now = self._monotonic()
         with self._lock:

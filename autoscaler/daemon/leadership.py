@@ -31,7 +31,7 @@ _CONFLICT, _NOT_FOUND = 409, 404
 _LONGEST_NAME = 253
 
 
-class Standing(Enum):
+class Role(Enum):
     """Where this process stands in the election."""
 
     WAITING = "waiting"
@@ -72,14 +72,14 @@ class Leadership:
         identity: str,
         times: ElectionTimes,
         *,
-        on_change: Callable[[Standing, str], None] = lambda _standing, _sentence: None,
+        on_change: Callable[[Role, str], None] = lambda _standing, _sentence: None,
         on_fault: Callable[[BaseException], None] = lambda _error: None,
         steady: Callable[[], float] = clock.steady,
         wall: Callable[[], float] = clock.wall,
     ) -> None:
         self.identity = identity
         """What the Lease calls this process; no other may be called so."""
-        self.standing = (Standing.WAITING, f"{leases} was not read yet")
+        self.standing = (Role.WAITING, f"{leases} was not read yet")
         """Where this process stands, and the sentence for it."""
         self._leases = leases
         self._times = times
@@ -191,7 +191,7 @@ class Leadership:
             sentence = f"{self._leases} is free for the others"
             if isinstance(answer, Failure):
                 sentence = f"{self._leases} could not be freed: {answer.message}"
-        self._say(Standing.RESIGNED, "", sentence)
+        self._say(Role.RESIGNED, "", sentence)
 
     def _deadline(self) -> float:
         """Return until when a request may take: not beyond the end of what is held."""
@@ -212,25 +212,25 @@ class Leadership:
 
     def _tell(self) -> None:
         leases, holder, failure = self._leases, self._election.holder, self._failure
-        led = self.standing[0] in {Standing.LEADER, Standing.LOST}
+        led = self.standing[0] in {Role.LEADER, Role.LOST}
         if self.leading():
-            self._say(Standing.LEADER, "", f"{leases} is held by this process, {self.identity}")
+            self._say(Role.LEADER, "", f"{leases} is held by this process, {self.identity}")
         elif failure is None and holder not in {"", self.identity}:
             lost = "; this process has lost it" if led else ""
             sentence = f"{leases} is held by {printable(holder, _LONGEST_NAME)}{lost}"
-            self._say(Standing.FOLLOWER, holder, sentence)
+            self._say(Role.FOLLOWER, holder, sentence)
         elif failure is not None and led:
             sentence = (
                 f"{leases} could not be renewed for {self._times.renew_deadline:g} s, and "
                 f"nothing is written until it is: {failure.message}"
             )
             # Not each message: the seconds of a time-out differ from try to try.
-            self._say(Standing.LOST, str(failure.status), sentence)
+            self._say(Role.LOST, str(failure.status), sentence)
         elif failure is not None:
             sentence = f"{leases} cannot be used, and this process does not lead: {failure.message}"
-            self._say(Standing.UNREADABLE, failure.message, sentence)
+            self._say(Role.UNREADABLE, failure.message, sentence)
 
-    def _say(self, standing: Standing, subject: str, sentence: str) -> None:
+    def _say(self, standing: Role, subject: str, sentence: str) -> None:
         """Tell where this process stands, once for each holder or failure."""
         if (self.standing[0], self._subject) != (standing, subject):
             self._subject = subject
@@ -242,7 +242,7 @@ class Leadership:
 def standing_for_election(
     settings: LeaderElection,
     api: Api,
-    on_change: Callable[[Standing, str], None],
+    on_change: Callable[[Role, str], None],
     on_fault: Callable[[BaseException], None],
 ) -> Iterator[Leadership]:
     """Take part in the election until the block ends; all writes must have ended by then.

@@ -10,7 +10,7 @@ from autoscaler.app import wording
 from autoscaler.config import Config, ConfigError, load
 from autoscaler.config.comparison import Comparison, FieldChange, compare
 from autoscaler.daemon.announcements import Announcements
-from autoscaler.daemon.changes import FileWatch
+from autoscaler.daemon.file_watch import FileWatch
 
 RETRY_SECONDS = 30.0
 """After how long it is tried again to put a configuration in force."""

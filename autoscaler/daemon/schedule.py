@@ -119,8 +119,8 @@ class Schedule:
         self._state = threading.Condition()
         self._running: dict[str, float] = {}
         """By name, when those began that run."""
-        self._hastened: set[str] = set()
-        """Those that have not begun since `hasten`."""
+        self._to_run_now: set[str] = set()
+        """Those that have not begun since `run_now`."""
         self._swapping = False
         self._origin = datetime.fromtimestamp(clock.wall(), UTC)
         self._steps = steps or clock.Steps(clock.wall(), clock.steady())
@@ -171,20 +171,20 @@ class Schedule:
                 raise HangingSyncError("a sync in hand does not end")
             self._state.wait(_STOP_CHECK_SECONDS)
 
-    def hasten(self) -> None:
+    def run_now(self) -> None:
         """Have every tick begin once out of its turn: now, or once it no longer runs."""
         with self._state:
-            self._hastened = set(self._ticks)
-        self._bring_hastened()
+            self._to_run_now = set(self._ticks)
+        self._bring_forward_all()
 
     def look(self) -> None:
         """Look after the clock, and after who ran when all were hastened; once a second."""
         self._follow_clock()
-        self._bring_hastened()
+        self._bring_forward_all()
 
-    def _bring_hastened(self) -> None:
+    def _bring_forward_all(self) -> None:
         with self._state:
-            names = self._hastened - self._running.keys()
+            names = self._to_run_now - self._running.keys()
         for name in names:
             now = datetime.fromtimestamp(clock.wall(), UTC)
             self._scheduler.modify_job(name, next_run_time=now)
@@ -205,7 +205,7 @@ class Schedule:
         due = {job.id: job.next_run_time for job in self._scheduler.get_jobs()}
         self._scheduler.remove_all_jobs()
         self._ticks = {tick.name: tick for tick in ticks}
-        self._hastened &= self._ticks.keys()
+        self._to_run_now &= self._ticks.keys()
         now = datetime.fromtimestamp(clock.wall(), UTC)
         self._cadences = {
             name: Cadence(due.get(name, now), self._origin, tick.period, tick.offset)
@@ -230,7 +230,7 @@ class Schedule:
             if tick is None or self._stop.is_set():
                 return  # it was handed over for a turn before the swap
             self._running[name] = clock.monotonic()
-            self._hastened.discard(name)
+            self._to_run_now.discard(name)
             due = self._cadences[name].due.timestamp()
         try:
             tick.call(due)

@@ -12,7 +12,7 @@ from structlog.typing import FilteringBoundLogger
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, ApiServer, find_api_server
 from autoscaler.app.history_lines import lines
-from autoscaler.app.ports import Reporter, World
+from autoscaler.app.ports import Ports, Reporter
 from autoscaler.app.slots import Slot, slots_of
 from autoscaler.app.sync import Syncer
 from autoscaler.config import Address, Config
@@ -28,7 +28,7 @@ from autoscaler.daemon.reload import Reload
 from autoscaler.daemon.reporting import LogReporter, Reporters
 from autoscaler.daemon.schedule import Schedule, Tick
 from autoscaler.daemon.signals import Signals
-from autoscaler.daemon.world import Connections, Surroundings, watch, watched_cluster
+from autoscaler.daemon.wiring import Connections, Surroundings, watch, watched_cluster
 
 LONGEST_SYNC_SECONDS = 30.0
 """However long the period, a sync takes no longer: what it read would be old by then."""
@@ -88,7 +88,7 @@ class Daemon:
         self._syncer = stack.enter_context(
             Syncer(
                 config.flags,
-                self._world(),
+                self._ports(),
                 signals.stop,
                 config.kubernetes.max_writes_per_second,
                 known=memory.known,
@@ -112,7 +112,7 @@ class Daemon:
             self._schedule.look()
             led, before = self._leading(), led
             if led and not before:
-                self._schedule.hasten()
+                self._schedule.run_now()
             self._look_after_health()
             if self._reload.look(clock.monotonic(), asked=self._signals.take_reload()):
                 _keep_garbage_collection_rare()
@@ -177,14 +177,14 @@ class Daemon:
     def _leads_since(self) -> float | None:
         return -math.inf if self._leadership is None else self._leadership.leads_since()
 
-    def _world(self) -> World:
+    def _ports(self) -> Ports:
         prometheus, cluster = self._connections.prometheus, self._cluster
         reporters: list[Reporter] = [self._log_reporter, self._metrics.reporter]
         if self._connections.events is not None:
             reporters.append(self._connections.events)
-        return World(
+        return Ports(
             metrics=prometheus,
-            at_hand=cluster,
+            cache=cluster,
             scales=cluster,
             writer=cluster,
             pods=cluster,
@@ -248,8 +248,8 @@ class Daemon:
         self._metrics.set_targets(config.targets)
         self._log_reporter.retain({target.key for target in config.targets})
         writes = config.kubernetes.max_writes_per_second
-        self._syncer.change(config.flags, self._world(), config.targets, writes)
-        self._syncer.register_at_hand(config.targets)
+        self._syncer.change(config.flags, self._ports(), config.targets, writes)
+        self._syncer.register_cached(config.targets)
         if not config.targets:
             for server in (Component.PROMETHEUS, Component.KUBERNETES):
                 self._health.tell(server, ok=True, message="there is no target to ask it for")
@@ -264,7 +264,7 @@ class Daemon:
                 self._syncer.sync(slot.targets, clock.wall(), _budget(slot.period), due=due)
             finally:
                 # Also where one target has a defect: the others were synced.
-                self._health.turned(tick.name)
+                self._health.sync_completed(tick.name)
 
         tick = Tick(call, slot.period, slot.offset)
         return tick

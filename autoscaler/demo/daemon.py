@@ -66,7 +66,7 @@ def config(story: Story, prometheus_url: str, access: ClusterAccess) -> dict[str
     }
 
 
-class Daemon:
+class DemoDaemon:
     """The daemon that runs, and its log so far."""
 
     def __init__(self, process: Child) -> None:
@@ -89,7 +89,7 @@ class Daemon:
 
 
 @contextmanager
-def running(document: dict[str, object], folder: Path) -> Iterator[Daemon]:
+def running(document: dict[str, object], folder: Path) -> Iterator[DemoDaemon]:
     """Run `autoscaler run` on a configuration until the `with` statement ends."""
     folder.mkdir()
     file = folder / "autoscaler.yaml"
@@ -97,7 +97,7 @@ def running(document: dict[str, object], folder: Path) -> Iterator[Daemon]:
     argv = [sys.executable, "-m", "autoscaler", "run", "-c", str(file)]
     argv += ["--log-level", "debug", "--log-format", "json"]
     with Child("The autoscaler", argv, folder / "autoscaler.log") as process:
-        yield Daemon(process)
+        yield DemoDaemon(process)
 
 
 def _sync(line: bytes) -> LogLine | None:

@@ -18,7 +18,7 @@ from autoscaler.adapters.cluster import ConnectError, connect
 from autoscaler.demo import daemon, prometheus
 from autoscaler.demo.apiserver import StandInCluster
 from autoscaler.demo.children import DemoError
-from autoscaler.demo.daemon import ClusterAccess, Daemon
+from autoscaler.demo.daemon import ClusterAccess, DemoDaemon
 from autoscaler.demo.exporter import Exporter
 from autoscaler.demo.fleet import Fleet
 from autoscaler.demo.options import DemoOptions
@@ -37,7 +37,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class _Stage:
     queue: RunningQueue
     prometheus: Prometheus
-    daemon: Daemon
+    daemon: DemoDaemon
 
     def check(self) -> None:
         """Raise DemoError when a process has ended by itself."""

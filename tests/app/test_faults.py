@@ -12,7 +12,7 @@ from autoscaler.app import query_lanes
 from autoscaler.app.completions import Completions
 from autoscaler.core.decision import Outcome
 from autoscaler.core.observation import Scale
-from autoscaler.core.series import Answer, QueryFailure
+from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.writes import WriteFailed
 from tests.app.world import T0, Memory, answer, external
 
@@ -99,7 +99,7 @@ def test_queries_that_were_slow_keep_nobody_waiting(monkeypatch: pytest.MonkeyPa
         release.set()
 
     names = [f"t{number}" for number in range(40)]
-    answers: dict[str, Answer | QueryFailure] = {promql: answer(30.0) for promql in slow}
+    answers: dict[str, QueryResult | QueryFailure] = {promql: answer(30.0) for promql in slow}
     world = Memory(
         answers=answers | {"queue": answer(30.0)},
         scales={f"shop/{name}": Scale(1, 1, f"app={name}") for name in [*names, "quick"]},

@@ -3,10 +3,10 @@
 import pytest
 
 from autoscaler.app import wording
+from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.decision import ForeignChange
-from autoscaler.core.history import History, Rivalry
+from autoscaler.core.history import Contention, History
 from autoscaler.core.observation import Scale, Unavailable, Unchecked
-from autoscaler.core.rivalry import FIELD_MANAGER
 from tests.app.world import T0, Memory, answer, external
 
 TARGET = external("shop", "a")
@@ -20,7 +20,7 @@ Look = tuple[float | None, int | Unavailable]
 def last_change(*looks: Look, known: int | None = None) -> ForeignChange | None:
     """Return what the last of some syncs, one every 15 s from 0 s on, noticed of others."""
     world = Memory(answers={"queue": answer(90.0)})
-    histories = {} if known is None else {TARGET.key: History(rivalry=Rivalry(known))}
+    histories = {} if known is None else {TARGET.key: History(contention=Contention(known))}
     with world.syncer(known=histories) as syncer:
         for number, (led_from, seen) in enumerate(looks):
             world.leads, world.led_from = led_from is not None, led_from or 0.0

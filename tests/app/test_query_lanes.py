@@ -10,7 +10,7 @@ from contextlib import ExitStack, closing
 from autoscaler import clock
 from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
 from autoscaler.app.query_lanes import NO_TURN, QueryLanes
-from autoscaler.core.series import Answer, QueryFailure
+from autoscaler.core.series import QueryFailure, QueryResult
 from tests.app.world import answer
 from tests.contract.cluster import eventually
 
@@ -27,7 +27,7 @@ class Server:
         self.asked: set[str] = set()
         self.wait: Callable[[], object] = lambda: None
 
-    def query(self, promql: str, deadline: float) -> Answer | QueryFailure:  # noqa: ARG002 - port
+    def query(self, promql: str, deadline: float) -> QueryResult | QueryFailure:  # noqa: ARG002 - port
         """Fit `MetricsReader`."""
         with self.lock:
             self.asked.add(promql)
@@ -101,7 +101,7 @@ def test_who_was_cut_short_late_comes_first_the_next_time() -> None:
     queries, answered = QUERIES[: 3 * AT_ONCE], set[str]()
 
     class Cut(Server):
-        def query(self, promql: str, deadline: float) -> Answer | QueryFailure:
+        def query(self, promql: str, deadline: float) -> QueryResult | QueryFailure:
             left = deadline - clock.monotonic()
             time.sleep(max(0.0, min(0.2, left)))
             return QueryFailure("late") if left < 0.2 else super().query(promql, deadline)

@@ -9,12 +9,12 @@ import pytest
 
 from autoscaler.app.explanation import explain
 from autoscaler.app.plan import NoWrites
-from autoscaler.app.ports import World
+from autoscaler.app.ports import Ports
 from autoscaler.app.sync import Syncer
 from autoscaler.core.decision import Outcome
 from autoscaler.core.history import History, PendingWrite
 from autoscaler.core.observation import Scale, Unavailable
-from autoscaler.core.series import Answer, QueryFailure, Series
+from autoscaler.core.series import QueryFailure, QueryResult, Series
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
 from autoscaler.core.writes import (
@@ -25,7 +25,7 @@ from autoscaler.core.writes import (
     WriteOutcome,
     Written,
 )
-from tests.app.world import T0, AtHandInMemory, Memory, answer, external, per_pod, pod
+from tests.app.world import T0, CachedInMemory, Memory, answer, external, per_pod, pod
 from tests.controlplane.waiting import wait_until
 
 BUDGET = 10.0
@@ -54,9 +54,9 @@ def test_a_target_is_scaled_as_its_queue_demands() -> None:
 def test_answers_are_freed_with_the_sync() -> None:
     """Also after a write, and without a garbage collection, which is rare in the daemon."""
     world = Memory(scales={"shop/worker": Scale(1, 1, "app=worker")})
-    given: list[weakref.ref[Answer]] = []
+    given: list[weakref.ref[QueryResult]] = []
 
-    def query(_promql: str, _deadline: float) -> Answer:
+    def query(_promql: str, _deadline: float) -> QueryResult:
         one = answer(200.0)
         given.append(weakref.ref(one))
         return one
@@ -80,7 +80,7 @@ def test_one_query_serves_all_targets() -> None:
     names = [f"worker-{number}" for number in range(100)]
     series = [Series({"queue": name}, 60.0, T0) for name in names]
     world = Memory(
-        answers={"queue": Answer(series)},
+        answers={"queue": QueryResult(series)},
         scales={f"shop/{name}": Scale(2, 2, f"app={name}") for name in names},
     )
     targets = [external("shop", name, queue=name) for name in names]
@@ -194,14 +194,14 @@ def test_two_targets_that_select_the_same_pods_are_both_held(*, shared: bool) ->
     assert len(world.written) == (0 if shared else 2)
 
 
-@pytest.mark.parametrize("at_hand", [True, False])
-def test_targets_are_held_from_the_first_sync_that_reads_them(*, at_hand: bool) -> None:
+@pytest.mark.parametrize("cached", [True, False])
+def test_targets_are_held_from_the_first_sync_that_reads_them(*, cached: bool) -> None:
     """Where no scale could be read before, neither is written before both selectors are known."""
     world = Memory(
         answers={"queue": answer(600.0)},
         scales=dict.fromkeys(("shop/a", "shop/b"), Unavailable("the API server is away")),
         pod_lists={"shop: app=x": (pod("b-1"),), "shop: app=x,tier=b": (pod("b-1"),)},
-        scales_at_hand=at_hand,
+        scales_cached=cached,
     )
     targets = [external("shop", "a"), external("shop", "b")]
     with world.syncer() as syncer:
@@ -279,7 +279,7 @@ def test_stopping_finishes_the_write_in_hand_and_begins_no_other() -> None:
 def test_a_plan_writes_nothing() -> None:
     """With `NoWrites` the decision is made in full, and neither scale nor history moves."""
     world = Memory(answers={"queue": answer(90.0)}, scales={"shop/a": Scale(2, 2, "app=a")})
-    ports = World(world, AtHandInMemory(world), world, NoWrites(), world, world)
+    ports = Ports(world, CachedInMemory(world), world, NoWrites(), world, world)
     with Syncer(Flags(), ports, threading.Event()) as syncer:
         syncer.sync([external("shop", "a")], T0, BUDGET)
     result = world.result("shop/a")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from autoscaler.app.ports import Kept as KeptState
-from autoscaler.app.ports import NoJournal, SyncResult, SyncSummary, World
+from autoscaler.app.ports import NoJournal, Ports, SyncResult, SyncSummary
 from autoscaler.app.sync import Syncer
 from autoscaler.core.history import History
 from autoscaler.core.observation import (
@@ -21,7 +21,7 @@ from autoscaler.core.observation import (
     Unchecked,
 )
 from autoscaler.core.selectors import LabelSelector
-from autoscaler.core.series import Answer, QueryFailure, Series
+from autoscaler.core.series import QueryFailure, QueryResult, Series
 from autoscaler.core.spec import (
     ExternalMetric,
     Flags,
@@ -61,9 +61,9 @@ def _spec(name: str, metric: ExternalMetric | PodsMetric) -> HorizontalPodAutosc
     return HorizontalPodAutoscalerSpec(ref, 1, 20, (metric,))
 
 
-def answer(*values: float, now: float = T0, **labels: str) -> Answer:
+def answer(*values: float, now: float = T0, **labels: str) -> QueryResult:
     """Return an answer of one series a value, all with the same labels."""
-    return Answer([Series(labels, value, now) for value in values])
+    return QueryResult([Series(labels, value, now) for value in values])
 
 
 def pod(name: str) -> Pod:
@@ -76,7 +76,7 @@ def pod(name: str) -> Pod:
 class Memory:
     """Fits every port.  Hooks may block or stop within a call, as a slow server would."""
 
-    answers: dict[str, Answer | QueryFailure] = field(default_factory=dict)
+    answers: dict[str, QueryResult | QueryFailure] = field(default_factory=dict)
     scales: dict[str, Scale | Unavailable] = field(default_factory=dict)
     pod_lists: dict[str, tuple[Pod, ...] | Unavailable] = field(default_factory=dict)
     outcomes: dict[str, WriteOutcome] = field(default_factory=dict)
@@ -95,10 +95,10 @@ class Memory:
     led_from: float = -math.inf
     """Since when, where it leads."""
     controllers: dict[str, str | Unchecked] = field(default_factory=dict)
-    scales_at_hand: bool = False
+    scales_cached: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def query(self, promql: str, deadline: float) -> Answer | QueryFailure:  # noqa: ARG002 - port
+    def query(self, promql: str, deadline: float) -> QueryResult | QueryFailure:  # noqa: ARG002 - port
         """Fit `MetricsReader`."""
         with self.lock:
             self.queried.append(promql)
@@ -161,11 +161,11 @@ class Memory:
         """Return a syncer over this world, in which nothing is at hand."""
         return Syncer(Flags(), self.world(), stop or threading.Event(), **options)
 
-    def world(self) -> World:
+    def world(self) -> Ports:
         """Return this world's ports."""
-        return World(
+        return Ports(
             self,
-            AtHandInMemory(self),
+            CachedInMemory(self),
             self,
             self,
             self,
@@ -175,36 +175,36 @@ class Memory:
         )
 
 
-class NothingAtHand:
-    """Fits `AtHand` where everything is read once, when it is needed."""
+class NothingCached:
+    """Fits `CacheReader` where everything is read once, when it is needed."""
 
-    def scale_at_hand(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:  # noqa: ARG002
+    def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:  # noqa: ARG002
         """Know nothing."""
         return None
 
-    def controller_at_hand(self, namespace: str, ref: ScaleTargetRef) -> str | Unchecked | None:  # noqa: ARG002
+    def cached_controller(self, namespace: str, ref: ScaleTargetRef) -> str | Unchecked | None:  # noqa: ARG002
         """Know nothing."""
         return None
 
-    def pods_at_hand(self, namespace: str, selector: str) -> tuple[Pod, ...] | Unavailable | None:  # noqa: ARG002
+    def cached_pods(self, namespace: str, selector: str) -> tuple[Pod, ...] | Unavailable | None:  # noqa: ARG002
         """Know nothing."""
         return None
 
 
-class AtHandInMemory(NothingAtHand):
+class CachedInMemory(NothingCached):
     """At hand are the other autoscalers of the targets, and the scales where they shall be."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
 
-    def controller_at_hand(self, namespace: str, ref: ScaleTargetRef) -> str | Unchecked | None:
-        """Fit `AtHand`."""
+    def cached_controller(self, namespace: str, ref: ScaleTargetRef) -> str | Unchecked | None:
+        """Fit `CacheReader`."""
         return self._memory.controllers.get(f"{namespace}/{ref.name}")
 
-    def scale_at_hand(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:
-        """Fit `AtHand`."""
+    def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:
+        """Fit `CacheReader`."""
         memory = self._memory
-        return memory.scales[f"{namespace}/{ref.name}"] if memory.scales_at_hand else None
+        return memory.scales[f"{namespace}/{ref.name}"] if memory.scales_cached else None
 
 
 class Kept(NoJournal):

@@ -8,7 +8,7 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Failure, Pods, Scales, connect
-from autoscaler.adapters.cluster.patience import Patience
+from autoscaler.adapters.cluster.retrier import RequestRetrier
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.writes import WriteFailed
 from tests.contract.faults import (
@@ -99,8 +99,8 @@ def test_each_retry_is_told_with_the_failure_before_it() -> None:
     """Of two failures and a success the success is not told."""
     told: list[str] = []
     outcomes = [*(Failure(text, transient=True, retry_after=0.0) for text in ("away", "busy")), 3]
-    patience = Patience(threading.Event(), on_retry=told.append)
-    assert patience.call(lambda: outcomes.pop(0), clock.monotonic() + 10) == 3
+    retrier = RequestRetrier(threading.Event(), on_retry=told.append)
+    assert retrier.call(lambda: outcomes.pop(0), clock.monotonic() + 10) == 3
     assert told == ["away", "busy"]
 
 
@@ -241,7 +241,7 @@ def test_a_429_holds_back_everybody(script: Script) -> None:
         first = pool.submit(_read, api, 30.0)
         wait_until("the first read was refused", lambda: server.methods == ["GET"])
         # The answer may still be on its way to the client.
-        wait_until("the refusal has arrived", lambda: api.patience.held)
+        wait_until("the refusal has arrived", lambda: api.retrier.held)
         assert isinstance(_read(api, 30.0), Scale)
         assert clock.monotonic() - begun >= 3.0
         assert isinstance(first.result(30), Scale)
@@ -263,7 +263,7 @@ def test_a_429_does_not_hold_everybody_for_long(script: Script) -> None:
     with within(8.0):
         answer = _read(api, 20.0)
     assert isinstance(answer, Unavailable)
-    assert 20.0 < api.patience._held_until - clock.monotonic() <= 30.0
+    assert 20.0 < api.retrier._held_until - clock.monotonic() <= 30.0
 
 
 @pytest.mark.parametrize("retry_after", ["\xb2", "9" * 400, "Thu, 01 Jan 0001 00:00:00 -2359", "?"])

@@ -17,7 +17,7 @@ from tests.core.builders import (
     value,
     values,
 )
-from tests.core.calculating import proposed, refused, situation
+from tests.core.calculating import context, proposed, refused
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_value_targets(
     metric: MetricSpec, usage: float, replicas: int, proposal: int, rule: Rule
 ) -> None:
     """The ratio of usage to target times the ready pods; the usage is reported."""
-    result = proposed(metric, values(usage), situation(replicas))
+    result = proposed(metric, values(usage), context(replicas))
     assert (result.proposal, result.rule) == (proposal, rule)
     assert result.current == MetricValueStatus(value=round(usage * 1000))
 
@@ -63,14 +63,14 @@ def test_value_targets(
 )
 def test_value_targets_multiply_by_running_and_ready_pods(of: tuple[Pod, ...], ready: int) -> None:
     """Neither the spec's nor the status' count multiplies."""
-    result = proposed(external(value("1")), values(2), situation(5, 7, of))
+    result = proposed(external(value("1")), values(2), context(5, 7, of))
     assert (result.proposal, result.multiplier) == (2 * ready, ready)
 
 
 def test_value_targets_need_pods_only_outside_tolerance() -> None:
     """Without any pod a ratio on target still proposes to stay."""
-    assert proposed(external(value("1")), values(1), situation(3, of=())).proposal == 3
-    failed = refused(external(value("1")), values(2), situation(3, of=()))
+    assert proposed(external(value("1")), values(1), context(3, of=())).proposal == 3
+    failed = refused(external(value("1")), values(2), context(3, of=()))
     assert failed == MetricFailure("FailedGetExternalMetric", "no pods match the scale's selector")
 
 
@@ -102,49 +102,49 @@ def test_average_targets(
     rule: Rule,
 ) -> None:
     """Usage over target, whatever the pods do; the status count only divides."""
-    result = proposed(metric, values(usage), situation(spec, status, of=()))
+    result = proposed(metric, values(usage), context(spec, status, of=()))
     assert (result.proposal, result.rule) == (proposal, rule)
     assert result.current == MetricValueStatus(average_value=reported)
 
 
 def test_the_total_at_zero_status_replicas_is_exact() -> None:
     """No double comes near it."""
-    result = proposed(external(average("1")), Values((2**53 + 1,)), situation(0))
+    result = proposed(external(average("1")), Values((2**53 + 1,)), context(0))
     assert result.current.average_value == 2**53 + 1
 
 
 def test_pods_do_not_multiply_at_zero() -> None:
     """Those that are left from before are on their way out."""
-    result = proposed(external(value("10")), values(20), situation(0, of=pods(3)))
+    result = proposed(external(value("10")), values(20), context(0, of=pods(3)))
     assert (result.proposal, result.rule) == (2, Rule.FROM_ZERO)
 
 
 def test_external_values_are_summed() -> None:
     """All values count, negative ones too where the target is a Value."""
-    result = proposed(external(value("1")), values(5, -6), situation(3))
+    result = proposed(external(value("1")), values(5, -6), context(3))
     assert (result.ratio, result.proposal) == (-1.0, -3)
-    assert proposed(external(average("1")), values(2, 3, 4), situation(3)).proposal == 9
+    assert proposed(external(average("1")), values(2, 3, 4), context(3)).proposal == 9
 
 
 def test_a_negative_external_sum_counts_as_zero_and_says_so() -> None:
     """Kubernetes takes a negative sum for infinite load (semantics 6.4)."""
-    result = proposed(external(average("1")), values(5, -6), situation(3))
+    result = proposed(external(average("1")), values(5, -6), context(3))
     assert (result.proposal, result.negative_sum) == (0, True)
     assert result.current == MetricValueStatus(average_value=0)
-    zero = proposed(external(average("1")), values(5, -5), situation(3))
+    zero = proposed(external(average("1")), values(5, -5), context(3))
     assert (zero.proposal, zero.negative_sum) == (0, False)
 
 
 def test_an_external_sum_that_passes_through_negative_is_just_a_sum() -> None:
     """The order of the values does not matter; their sum does (semantics 6.4)."""
     for order in (values(-6, 10), values(10, -6)):
-        result = proposed(external(average("1")), order, situation(3))
+        result = proposed(external(average("1")), order, context(3))
         assert (result.proposal, result.negative_sum) == (4, False)
 
 
 def test_a_negative_object_average_is_reported_as_it_is() -> None:
     """Only External's rule takes negative sums for zero."""
-    result = proposed(of_object(average("1")), values(-6), situation(3))
+    result = proposed(of_object(average("1")), values(-6), context(3))
     assert (result.proposal, result.negative_sum) == (-6, False)
     assert result.current == MetricValueStatus(average_value=-2000)
 
@@ -162,12 +162,12 @@ def test_a_negative_object_average_is_reported_as_it_is() -> None:
 )
 def test_overflow_saturates(metric: MetricSpec, milli: tuple[int, ...], proposal: int) -> None:
     """Kubernetes 1.36 wraps to the smallest count at some of these sites (semantics 6.1)."""
-    assert proposed(metric, Values(milli), situation(2)).proposal == proposal
+    assert proposed(metric, Values(milli), context(2)).proposal == proposal
 
 
 def test_the_reported_average_saturates() -> None:
     """With one status replica the average is the sum, which is at most the largest int64."""
-    result = proposed(external(average("1")), Values((INT64_MAX, 5)), situation(1))
+    result = proposed(external(average("1")), Values((INT64_MAX, 5)), context(1))
     assert result.current.average_value == INT64_MAX
 
 
@@ -186,9 +186,9 @@ BOTH = MetricTarget(TargetType.VALUE, value=1000, average_value=500)
 )
 def test_an_object_target_goes_by_its_type(target: MetricTarget, current: object) -> None:
     """Both fields may be there for an Object; the type says which counts."""
-    assert proposed(of_object(target), values(4), situation(2)).current == current
+    assert proposed(of_object(target), values(4), context(2)).current == current
 
 
 def test_an_external_target_goes_by_its_fields() -> None:
     """The controller looks at averageValue first, whatever the type says."""
-    assert proposed(external(BOTH), values(4), situation(2)).current.average_value == 2000
+    assert proposed(external(BOTH), values(4), context(2)).current.average_value == 2000

@@ -6,7 +6,7 @@ import pytest
 
 from autoscaler.core.coverage import coverage
 from autoscaler.core.selectors import LabelSelector, Operator, Requirement
-from autoscaler.core.series import Answer, Series
+from autoscaler.core.series import QueryResult, Series
 from autoscaler.core.spec import (
     ContainerResourceMetric,
     ExternalMetric,
@@ -28,9 +28,9 @@ VALUE = MetricTarget(TargetType.VALUE, value=1000)
 AVERAGE = MetricTarget(TargetType.AVERAGE_VALUE, average_value=1000)
 
 
-def answer(*series: dict[str, str], value: float = 2.0) -> Answer:
+def answer(*series: dict[str, str], value: float = 2.0) -> QueryResult:
     """Return an answer of series with these labels."""
-    return Answer([Series(labels, value, NOW) for labels in series])
+    return QueryResult([Series(labels, value, NOW) for labels in series])
 
 
 def external(**labels: str) -> ExternalMetric:
@@ -47,7 +47,9 @@ SERVICE = ObjectMetric(ScaleTargetRef("v1", "Service", "front"), MetricIdentifie
 Found = tuple[tuple[int, ...] | int, tuple[str, ...]]
 
 
-def of(metric: MetricSpec, found: Answer, query: Query = QUERY, kind: str = "Deployment") -> Found:
+def of(
+    metric: MetricSpec, found: QueryResult, query: Query = QUERY, kind: str = "Deployment"
+) -> Found:
     """Return what a metric of shop/KIND/web finds, and the faults."""
     spec = HorizontalPodAutoscalerSpec(ScaleTargetRef("apps/v1", kind, "web"), 1, 5, (metric,))
     seen = coverage(Target("shop", spec, (query,)), metric, query, found, NOW)

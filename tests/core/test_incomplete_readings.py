@@ -16,7 +16,7 @@ from tests.core.builders import (
     value,
     values,
 )
-from tests.core.calculating import proposed, refused, situation
+from tests.core.calculating import context, proposed, refused
 
 
 @pytest.mark.parametrize(
@@ -79,13 +79,13 @@ from tests.core.calculating import proposed, refused, situation
 )
 def test_failures(metric: MetricSpec, reading: Reading, failure: MetricFailure) -> None:
     """What cannot be computed is a failure with the HPA's reason and a sentence."""
-    assert refused(metric, reading, situation(2)) == failure
+    assert refused(metric, reading, context(2)) == failure
 
 
 @pytest.mark.parametrize("kind", list(GapKind))
 def test_every_kind_of_gap_fails_the_metric(kind: GapKind) -> None:
     """No gap is ever read as a number."""
-    failed = refused(external(average("1")), Gap(kind, "not there"), situation(2))
+    failed = refused(external(average("1")), Gap(kind, "not there"), context(2))
     assert failed == MetricFailure("FailedGetExternalMetric", "not there")
 
 
@@ -109,21 +109,21 @@ def test_an_incomplete_reading_never_scales_down(
     def incomplete(units: tuple[float, ...]) -> Values:
         return Values(values(*units).values, PARTIAL)
 
-    failed = refused(metric, incomplete(down), situation(3))
+    failed = refused(metric, incomplete(down), context(3))
     assert failed.message.endswith("must not scale down: one store did not answer")
-    assert proposed(metric, incomplete(stay), situation(3)).proposal == 3
-    assert proposed(metric, incomplete(up), situation(3)).proposal > 3
+    assert proposed(metric, incomplete(stay), context(3)).proposal == 3
+    assert proposed(metric, incomplete(up), context(3)).proposal > 3
 
 
 def test_incomplete_samples_of_pods_never_scale_down() -> None:
     """The same for per-pod metrics."""
     low = PodSamples(samples(1000, 1000), gaps=PARTIAL)
-    assert "must not scale down" in refused(per_pod("10"), low, situation(2)).message
+    assert "must not scale down" in refused(per_pod("10"), low, context(2)).message
     high = PodSamples(samples(30_000, 30_000), gaps=PARTIAL)
-    assert proposed(per_pod("10"), high, situation(2)).proposal == 6
+    assert proposed(per_pod("10"), high, context(2)).proposal == 6
 
 
 def test_at_zero_an_incomplete_reading_may_stay_at_zero() -> None:
     """Nothing is below zero, so nothing is withheld."""
     reading = Values((0,), PARTIAL)
-    assert proposed(external(average("1")), reading, situation(0)).proposal == 0
+    assert proposed(external(average("1")), reading, context(0)).proposal == 0

@@ -95,8 +95,8 @@ def test_an_accepted_write_is_no_longer_pending() -> None:
 def test_a_clock_that_is_set_moves_what_is_pending_and_what_was_reversed() -> None:
     """All instants of a history move together."""
     history = History(pending=PENDING)
-    history = replace(history, rivalry=replace(history.rivalry, reversals=(BASE,)))
+    history = replace(history, contention=replace(history.contention, reversals=(BASE,)))
     moved = shifted(history, -100.0)
     assert moved.pending is not None
     assert moved.pending.time == BASE - 100
-    assert moved.rivalry.reversals == (BASE - 100,)
+    assert moved.contention.reversals == (BASE - 100,)

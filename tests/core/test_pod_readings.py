@@ -7,7 +7,7 @@ import pytest
 from autoscaler.core.observation import Gap, GapKind, PodRequests, PodSamples, Reading, Sample
 from autoscaler.core.readings import read
 from autoscaler.core.selectors import parse
-from autoscaler.core.series import Answer, Series
+from autoscaler.core.series import QueryResult, Series
 from autoscaler.core.spec import MetricSpec
 from autoscaler.core.target import Query, SeriesLabels
 from tests.core.builders import (
@@ -34,7 +34,7 @@ QUERY = Query("q", window=120.0, max_age=300.0)
 
 def reading(metric: MetricSpec, *found: Series, query: Query = QUERY) -> Reading:
     """Read a metric of two pods in the namespace `shop`, each of containers app and log."""
-    return read(metric, query, Answer(found), "shop", TWO, BASE)
+    return read(metric, query, QueryResult(found), "shop", TWO, BASE)
 
 
 def samples(metric: MetricSpec, *found: Series, query: Query = QUERY) -> PodSamples:
@@ -119,7 +119,7 @@ def test_no_pod_has_a_series() -> None:
 
 def test_without_pods_nothing_is_read() -> None:
     """Series without pods are somebody else's."""
-    result = read(RPS, QUERY, Answer((of_pod(1),)), "shop", (), BASE)
+    result = read(RPS, QUERY, QueryResult((of_pod(1),)), "shop", (), BASE)
     assert isinstance(result, Gap)
     assert result.kind is GapKind.EMPTY
 
@@ -148,7 +148,7 @@ def test_a_sidecar_counts_as_it_counts_in_the_requests(*, restartable: bool) -> 
     """Without a series of its own a sidecar leaves the pod missing; an init container does not."""
     init = (container("proxy", restartable=restartable, cpu="1"),)
     one = pod("p0", requests=PodRequests((container("app", cpu="1"),), init))
-    result = read(CPU, QUERY, Answer((of_pod(0.2, container="app"),)), "shop", (one,), BASE)
+    result = read(CPU, QUERY, QueryResult((of_pod(0.2, container="app"),)), "shop", (one,), BASE)
     assert isinstance(result, Gap if restartable else PodSamples)
 
 
@@ -217,6 +217,6 @@ def test_a_pod_without_series_is_just_absent() -> None:
 def test_pods_without_containers_need_a_series() -> None:
     """A pod's containers come from the spec; whoever is not in it asks nothing of it."""
     bare = (pod("p0", requests=PodRequests(())), *pods(1)[1:])
-    result = read(CPU, QUERY, Answer((of_pod(0.5, container="x"),)), "shop", bare, BASE)
+    result = read(CPU, QUERY, QueryResult((of_pod(0.5, container="x"),)), "shop", bare, BASE)
     assert isinstance(result, PodSamples)
     assert result.samples["p0"].milli == 500

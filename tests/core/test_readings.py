@@ -7,7 +7,7 @@ import pytest
 from autoscaler.core.observation import Gap, GapKind, Reading, Values
 from autoscaler.core.readings import read
 from autoscaler.core.selectors import parse
-from autoscaler.core.series import Answer, QueryFailure, Series
+from autoscaler.core.series import QueryFailure, QueryResult, Series
 from autoscaler.core.spec import MetricSpec, ScaleTargetRef
 from autoscaler.core.target import Query, SeriesLabels
 from tests.core.builders import (
@@ -34,7 +34,7 @@ def reading(
     warnings: tuple[str, ...] = (),
 ) -> Reading:
     """Read a metric of the namespace `shop` with pods p0, p1 out of an answer."""
-    return read(metric, query, Answer(found, warnings), "shop", pods(2), BASE)
+    return read(metric, query, QueryResult(found, warnings), "shop", pods(2), BASE)
 
 
 def gap(metric: MetricSpec, *found: Series, query: Query = Query("q")) -> Gap:  # noqa: B008

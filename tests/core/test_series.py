@@ -6,7 +6,7 @@ import pytest
 
 from autoscaler.core.numbers import INT64_MAX, INT64_MIN
 from autoscaler.core.selectors import LabelSelector, Operator, Requirement, parse
-from autoscaler.core.series import Answer, milli_of
+from autoscaler.core.series import QueryResult, milli_of
 from tests.core.builders import series
 
 
@@ -36,7 +36,7 @@ def test_a_sample_becomes_a_milli_value(value: float, milli: int | None) -> None
     assert milli_of(value) == milli
 
 
-QUEUES = Answer(
+QUEUES = QueryResult(
     (
         series(1, queue="orders", env="prod"),
         series(2, queue="orders", env="test"),
@@ -76,7 +76,7 @@ def test_series_are_found_by_label() -> None:
 
 def test_the_index_is_no_part_of_the_value() -> None:
     """Two equal answers stay equal whichever was searched."""
-    left, right = Answer((series(1, pod="a"),)), Answer((series(1, pod="a"),))
+    left, right = QueryResult((series(1, pod="a"),)), QueryResult((series(1, pod="a"),))
     left.with_label("pod", "a")
     assert left == right
     assert repr(left) == repr(right)

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.decide import decide
 from autoscaler.core.history import History, ScaleEvent
 from autoscaler.core.limits import Changes, limit
 from autoscaler.core.observation import Observation, Scale
-from autoscaler.core.rivalry import FIELD_MANAGER
 from autoscaler.core.settle import settle
 from autoscaler.core.spec import Behavior, Flags, SelectPolicy
 from tests.core.builders import (
@@ -46,7 +46,7 @@ class Instance:
     runs: bool = True
 
 
-class World:
+class Ports:
     """One workload, whoever sets its count, and the judge of what ours write."""
 
     def __init__(self, rules: Behavior, replicas: int = 6) -> None:
@@ -122,7 +122,7 @@ def fast(pods: int) -> Behavior:
 
 def test_a_standby_that_was_stopped_does_not_undo_what_the_leader_did() -> None:
     """The leader goes 6 -> 20 while the standby is stopped; as leader it goes down pod by pod."""
-    world = World(SLOW)
+    world = Ports(SLOW)
     world.pass_time(30)
     world.instances[1].runs = False
     world.load = 21
@@ -142,7 +142,7 @@ def test_a_standby_that_was_stopped_does_not_undo_what_the_leader_did() -> None:
 )
 def test_a_change_by_hand_in_the_sum_frees_nothing(by_hand: int, by_leader: int, then: int) -> None:
     """The standby sees the sum of a change by hand and of one by the leader, and then leads."""
-    world = World(fast(abs(by_leader - by_hand)))
+    world = Ports(fast(abs(by_leader - by_hand)))
     world.pass_time(60)
     world.instances[1].runs = False
     world.hand(by_hand)
@@ -162,7 +162,7 @@ def test_a_change_by_hand_in_the_sum_frees_nothing(by_hand: int, by_leader: int,
 
 def test_what_was_seen_is_known() -> None:
     """A standby that saw the only change knows it, and what else is permitted is done."""
-    world = World(fast(10))
+    world = Ports(fast(10))
     world.pass_time(60)
     world.load = 10
     world.pass_time(2 * PERIOD)
@@ -176,7 +176,7 @@ def test_what_was_seen_is_known() -> None:
 @pytest.mark.parametrize("remembers", [True, False])
 def test_nobody_wrote_and_nothing_waits(remembers: bool) -> None:  # noqa: FBT001
     """A leader that remembers goes on at once, one without memory after one period of a policy."""
-    world = World(fast(10))
+    world = Ports(fast(10))
     world.pass_time(60)
     world.instances[1].runs = False
     world.pass_time(600)
@@ -192,7 +192,7 @@ def test_nobody_wrote_and_nothing_waits(remembers: bool) -> None:  # noqa: FBT00
 STEPS = ("leader", "hand", "stop", "go on", "take over", "forget", "wait")
 
 
-def act(world: World, step: str, number: int) -> None:
+def act(world: Ports, step: str, number: int) -> None:
     """Let one thing happen; ``number`` makes it differ."""
     other = 1 - world.leader
     if step == "leader":
@@ -208,7 +208,7 @@ def act(world: World, step: str, number: int) -> None:
         world.takes_over(other, remembers=step == "take over")
 
 
-def end(world: World) -> None:
+def end(world: Ports) -> None:
     """Let everything settle: what a leader did not see holds it no longer than a period."""
     longest = max(
         policy.period_seconds
@@ -230,7 +230,7 @@ def end(world: World) -> None:
 @pytest.mark.parametrize("steps", list(product(STEPS, repeat=3)))
 def test_three_things_in_every_order_break_no_rate(steps: tuple[str, ...]) -> None:
     """Changes by the leader and by hand, stops, takeovers: the judge sees every write of ours."""
-    world = World(SLOW)
+    world = Ports(SLOW)
     world.pass_time(2 * PERIOD)
     for step, number in zip(steps, (17, 2, 30), strict=True):
         act(world, step, number)
@@ -260,7 +260,7 @@ def test_no_course_of_events_breaks_a_rate(data: st.DataObject) -> None:
         )
         return Behavior(up, down)
 
-    world = World(drawn())
+    world = Ports(drawn())
     steps = st.tuples(st.sampled_from(STEPS), st.integers(0, 60), st.sampled_from([0, 5, 10, 40]))
     for step, number, wait in data.draw(st.lists(steps, max_size=14)):
         act(world, step, number)
@@ -273,12 +273,12 @@ def test_no_course_of_events_breaks_a_rate(data: st.DataObject) -> None:
 
 def test_an_object_made_anew_is_not_taken_for_a_known_one() -> None:
     """Its generations begin again: what happened between is not known."""
-    world = World(SLOW)
+    world = Ports(SLOW)
     world.pass_time(10)
     world.leader = -1
     instance = world.instances[1]
     known = instance.history
     world.generation = 1
-    instance.history = replace(known, rivalry=replace(known.rivalry, generation=9))
+    instance.history = replace(known, contention=replace(known.contention, generation=9))
     world.pass_time(PERIOD)
     assert instance.history.unseen == world.now - PERIOD

@@ -8,6 +8,7 @@ import math
 import re
 from typing import Self
 
+from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import Decision, ForeignChange
 from autoscaler.core.history import History
@@ -22,7 +23,6 @@ from autoscaler.core.observation import (
     Unchecked,
     Values,
 )
-from autoscaler.core.rivalry import FIELD_MANAGER
 from autoscaler.core.settle import settle, settle_failure
 from autoscaler.core.spec import (
     ExternalMetric,

@@ -33,10 +33,10 @@ def test_it_lives_while_every_sync_ends_within_three_periods() -> None:
     health.expect({"15+0": 15.0, "15+1": 15.0, "60+0": 60.0})
     times.seconds += 45.0
     assert health.stalled() is None
-    health.turned("15+0")
+    health.sync_completed("15+0")
     times.seconds += 0.5
     assert health.stalled() == "a sync that is due every 15 s has not ended for 46 s"
-    health.turned("15+1")
+    health.sync_completed("15+1")
     assert health.stalled() is None
 
 
@@ -47,7 +47,7 @@ def test_one_sync_that_hangs_is_seen_beside_others_that_turn() -> None:
     health.expect({"15+0": 15.0, "15+1": 15.0, "15+2": 15.0})
     for _ in range(4):
         times.seconds += 15.0
-        health.turned("15+2")
+        health.sync_completed("15+2")
     assert health.stalled() == (
         "a sync that is due every 15 s has not ended for 60 s, nor did 1 others in time"
     )
@@ -60,10 +60,10 @@ def test_a_reload_forgets_syncs_that_are_gone_and_gives_new_ones_their_time() ->
     health.expect({"15+0": 15.0, "15+1": 15.0})
     times.seconds += 40.0
     health.expect({"15+1": 15.0, "5+0": 5.0})
-    health.turned("15+0")
+    health.sync_completed("15+0")
     assert health.stalled() is None
     times.seconds += 10.0
-    health.turned("5+0")
+    health.sync_completed("5+0")
     assert health.stalled() == "a sync that is due every 15 s has not ended for 50 s"
 
 
@@ -77,11 +77,11 @@ def test_the_time_of_a_reload_is_left_out() -> None:
         times.seconds += 40.0
         assert health.stalled() is None
     assert health.stalled() is None
-    health.turned("5+0")
+    health.sync_completed("5+0")
     for _ in range(6):
         times.seconds += 5.0
         with health.suspended():
-            health.turned("5+0")
+            health.sync_completed("5+0")
     assert health.stalled() is None
     times.seconds += 1.5
     assert health.stalled() == "a sync that is due every 15 s has not ended for 46 s"

@@ -13,7 +13,7 @@ from autoscaler.app.ports import SyncResult
 from autoscaler.app.record import record
 from autoscaler.cli.plan_text import paragraphs
 from autoscaler.core.observation import Scale, Unavailable
-from autoscaler.core.series import Answer, QueryFailure, Series
+from autoscaler.core.series import QueryFailure, QueryResult, Series
 from autoscaler.core.writes import WriteFailed
 from autoscaler.daemon.log_options import LogFormat, LogLevel
 from autoscaler.daemon.logs import configure
@@ -29,13 +29,13 @@ STALE = replace(GOOD, timestamp=T0 - 900.0)
 UNREAL = Series({f"{number:04}{ODD}": LONG for number in range(1000)}, math.nan, T0)
 TWIN = Series({"namespace": "shop", "pod": "p", "of": LONG}, 1.0, T0)
 
-READINGS: dict[str, Answer | QueryFailure] = {
-    "a stale series": Answer([STALE]),
-    "a series that is no number": Answer([UNREAL]),
-    "stale series among others": Answer([GOOD, *[STALE] * 1000]),
-    "ambiguous series": Answer([TWIN, TWIN]),
+READINGS: dict[str, QueryResult | QueryFailure] = {
+    "a stale series": QueryResult([STALE]),
+    "a series that is no number": QueryResult([UNREAL]),
+    "stale series among others": QueryResult([GOOD, *[STALE] * 1000]),
+    "ambiguous series": QueryResult([TWIN, TWIN]),
     "a query that fails": QueryFailure(LONG),
-    "many warnings": Answer([replace(GOOD, value=0.0)], (LONG,) * 100),
+    "many warnings": QueryResult([replace(GOOD, value=0.0)], (LONG,) * 100),
 }
 CLUSTER = {
     "a scale that cannot be read": Memory(scales={"shop/a": Unavailable(LONG)}),
@@ -52,7 +52,7 @@ def synced(case: str) -> SyncResult:
         world.pod_lists["shop: app=a"] = (pod("p"),)
     else:
         world = CLUSTER[case]
-        world.answers["queue"] = Answer([GOOD])
+        world.answers["queue"] = QueryResult([GOOD])
     of_pods = case == "ambiguous series"
     target = per_pod("shop", "a", "queue") if of_pods else external("shop", "a")
     with world.syncer() as syncer:

@@ -242,7 +242,7 @@ def test_a_new_leader_syncs_everything_at_once() -> None:
         swapped = Swapped(stack)
         swapped.schedule.swap([swapped.tick("slow")])
         swapped.wait_for(["slow"])
-        swapped.schedule.hasten()
+        swapped.schedule.run_now()
         swapped.wait_for(["slow", "slow"])
 
 
@@ -260,7 +260,7 @@ def test_a_new_leader_syncs_what_is_in_hand_again() -> None:
 
         schedule.swap([Tick(lambda _due: tick(), 3600.0)])
         assert begun.acquire(timeout=20)
-        schedule.hasten()
+        schedule.run_now()
         schedule.look()
         assert not begun.acquire(timeout=PERIOD), "a tick never overlaps itself"
         release.set()
@@ -302,7 +302,7 @@ def test_a_tick_is_told_when_it_was_due() -> None:
         schedule.swap([Tick(due.append, 3600.0)])
         wait_until("the first tick", lambda: due[-1] > due[-2] + PERIOD / 2, timeout=20)
         before = clock.wall()
-        schedule.hasten()
+        schedule.run_now()
         wait_until("the tick out of turn", lambda: due[-1] >= before - 1e-3, timeout=20)
 
 

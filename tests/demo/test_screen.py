@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from autoscaler.demo.children import Child
-from autoscaler.demo.daemon import Daemon, LogLine
+from autoscaler.demo.daemon import DemoDaemon, LogLine
 from autoscaler.demo.queue import QueueState, Workers
 from autoscaler.demo.screen import PlainScreen, Record, bars, picture
 from autoscaler.demo.story import STORY
@@ -77,7 +77,7 @@ def test_the_daemon_log_is_read_line_by_line(tmp_path: Path) -> None:
     }
     line = json.dumps(sync).encode() + b"\n"
     log.write_bytes(b'Traceback\n{"event": "started"}\n' + line + line[:20])
-    daemon = Daemon(Child("it", ["true"], log))
+    daemon = DemoDaemon(Child("it", ["true"], log))
     expected = LogLine("stays at 5 replicas", changed=False)
     assert daemon.news() == [expected]
     assert daemon.news() == []

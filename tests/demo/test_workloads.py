@@ -13,7 +13,7 @@ from autoscaler.demo.apiserver.resources import (
     STATEFUL_SETS,
     Resource,
 )
-from autoscaler.demo.apiserver.store import Store
+from autoscaler.demo.apiserver.store import ObjectStore
 from autoscaler.demo.apiserver.workloads import WorkloadControllers, alive
 
 START = 1_800_000_000.0
@@ -23,7 +23,7 @@ class Timeline:
     """A store with its controllers; pods take 3 s to start and 1 s to stop."""
 
     def __init__(self) -> None:
-        self.store = Store()
+        self.store = ObjectStore()
         self._controllers = WorkloadControllers(self.store, Registry(self.store))
         self._node = Node(self.store, ready_after=3.0, stop_after=1.0)
         self.create(NAMESPACES, "", {"metadata": {"name": "default"}})

@@ -8,15 +8,15 @@ from typing import Any
 
 import yaml
 
-from autoscaler.daemon.exposition import families
-from autoscaler.daemon.exposition.families import Family, Kind
+from autoscaler.daemon.exposition import metric_catalog
+from autoscaler.daemon.exposition.metric_catalog import Family, Kind
 
 ROOT = Path(__file__).parents[2]
 ALERTS = ROOT / "config" / "alerts.yaml"
 DASHBOARD = ROOT / "config" / "dashboard.json"
 DOCUMENT = ROOT / "docs" / "metrics.md"
 
-OURS = {family.name: family for family in (*families.SERVICE, *families.PER_TARGET)}
+OURS = {family.name: family for family in (*metric_catalog.SERVICE, *metric_catalog.PER_TARGET)}
 
 SCRAPED = frozenset({"job", "instance"})
 """Labels that Prometheus adds."""

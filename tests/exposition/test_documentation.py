@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from autoscaler.core.history import History, Rivalry
-from autoscaler.daemon.exposition import families
-from autoscaler.daemon.exposition.families import Kind
+from autoscaler.core.history import Contention, History
+from autoscaler.daemon.exposition import metric_catalog
+from autoscaler.daemon.exposition.metric_catalog import Kind
 from tests.core.builders import values
 from tests.exposition.queries import (
     ALERTS,
@@ -57,7 +57,7 @@ def test_the_documents_table_is_the_codes() -> None:
 @pytest.mark.parametrize("accept", FORMATS)
 def test_the_page_is_what_the_table_says(accept: str) -> None:
     """Each metric of the table is on the page with its type, labels and meaning, and no other."""
-    held = History(rivalry=Rivalry(3, 0, (NOW - 30, NOW - 20, NOW - 10)))
+    held = History(contention=Contention(3, 0, (NOW - 30, NOW - 20, NOW - 10)))
     metrics = metrics_of(
         rate_limited(),
         result_of(target_of("stabilized"), values(30)),
@@ -117,7 +117,7 @@ def test_every_metric_of_a_target_and_of_trouble_is_watched_or_shown() -> None:
     """What is measured is also used: by an alert, or on the dashboard."""
     used = {family_of(name) for one in EXPRESSIONS.values() for name in metrics_in(one)}
     unused = {name for name, family in OURS.items() if family not in used}
-    assert unused == {families.RELOAD_ATTEMPT.name}
+    assert unused == {metric_catalog.RELOAD_ATTEMPT.name}
 
 
 def test_every_alert_says_what_it_is_about() -> None:

@@ -7,7 +7,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from autoscaler.core.history import History, Rivalry
+from autoscaler.core.history import Contention, History
 from autoscaler.core.observation import Scale
 from autoscaler.core.writes import Written
 from autoscaler.daemon.exposition import Listener, Metrics, RequestsSeen, Site
@@ -40,7 +40,7 @@ def test_the_alerts_fire_when_they_should() -> None:
 
 def busy(health: Health) -> Metrics:
     """Return the metrics of a daemon to which all sorts of things have happened."""
-    held = History(rivalry=Rivalry(3, 0, (1.0, 2.0, 3.0)))
+    held = History(contention=Contention(3, 0, (1.0, 2.0, 3.0)))
     metrics = metrics_of(
         result_of(target_of("ok"), values(600), write=Written(Scale(6, 6, "app=web"))),
         result_of(target_of("blocked"), EMPTY),

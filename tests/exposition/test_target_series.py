@@ -5,7 +5,7 @@ import gc
 import pytest
 
 from autoscaler.app.wording import metric_name
-from autoscaler.core.history import History, Rivalry
+from autoscaler.core.history import Contention, History
 from autoscaler.core.observation import (
     Gap,
     GapKind,
@@ -210,7 +210,7 @@ def test_a_scale_that_cannot_be_read_has_no_counts() -> None:
 
 def test_a_target_that_holds_says_until_when() -> None:
     """After three reversals of our writes the end of the hold is shown, and why."""
-    history = History(rivalry=Rivalry(3, 0, (NOW - 30, NOW - 20, NOW - 10)))
+    history = History(contention=Contention(3, 0, (NOW - 30, NOW - 20, NOW - 10)))
     metrics = metrics_of(result_of(target_of(), values(600), history=history))
     assert series_of(metrics, "autoscaler_target_held_until_timestamp_seconds") == {
         (): NOW - 10 + 600
@@ -246,7 +246,7 @@ def test_changes_by_others_are_counted_from_zero() -> None:
     target = target_of()
     metrics = metrics_of(result_of(target))
     assert series_of(metrics, "autoscaler_target_foreign_changes_total") == {(): 0}
-    history = History(rivalry=Rivalry(5))
+    history = History(contention=Contention(5))
     metrics.reporter.report(result_of(target, history=history))
     metrics.reporter.report(result_of(target, history=history))
     assert series_of(metrics, "autoscaler_target_foreign_changes_total") == {(): 2}

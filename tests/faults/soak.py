@@ -55,7 +55,7 @@ Json = dict[str, object]
 
 
 async def hang_for_a_while(exchange: Exchange) -> None:
-    """Let the client lose patience, and reset the connection."""
+    """Let the client lose timeouts, and reset the connection."""
     await asyncio.sleep(_HANG_SECONDS)
     exchange.reset()
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.adapters.cluster.mirrors import Pace
+from autoscaler.adapters.cluster.caches import WatchTimings
 from tests.app import test_faults as test_syncs
 from tests.app import test_others
 from tests.contract import test_certificates, test_exec_plugins, test_lost_certificates
@@ -160,9 +160,9 @@ def test_the_words_are_those_that_are_found(row: str) -> None:
 
 def test_a_first_refusal_is_believed_after_a_minute_of_tries() -> None:
     """The page says how long it takes, and how often it is tried meanwhile."""
-    assert (Pace().first_refusal_believed, Pace().longest_pause) == (60.0, 10.0)
+    assert (WatchTimings().first_refusal_believed, WatchTimings().longest_pause) == (60.0, 10.0)
 
 
 def test_a_silent_watch_is_noticed_within_a_minute() -> None:
     """Its own end is due by then, and the grace that it has is over."""
-    assert Pace().longest_watch + Pace().grace <= 60
+    assert WatchTimings().longest_watch + WatchTimings().grace <= 60

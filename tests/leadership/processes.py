@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from autoscaler.core.election import ElectionTimes
-from autoscaler.daemon.leadership import Standing
+from autoscaler.daemon.leadership import Role
 from tests.controlplane.waiting import wait_until
 
 
@@ -48,7 +48,7 @@ class WriterProcess:
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
 
-    def wait_for(self, standing: Standing, after: float = 0.0, seconds: float = 30.0) -> float:
+    def wait_for(self, standing: Role, after: float = 0.0, seconds: float = 30.0) -> float:
         """Return when it said where it stands, since an instant of the monotonic clock."""
 
         def look() -> float | None:

@@ -48,7 +48,7 @@ class Server:
 class Candidate:
     """A process: its clocks, and its way to the server, on which the world goes on."""
 
-    def __init__(self, world: "World", name: str, times: ElectionTimes) -> None:
+    def __init__(self, world: "Ports", name: str, times: ElectionTimes) -> None:
         self.world = world
         self.busy = False
         self.looked = False
@@ -123,7 +123,7 @@ class Candidate:
         return answer
 
 
-class World:
+class Ports:
     """Some candidates and what happens to them; how many lead is checked at each event.
 
     The Lease is deleted once at most, when all have seen it and no request of theirs is under

@@ -5,7 +5,7 @@ import threading
 from autoscaler import clock
 from autoscaler.adapters.cluster import Failure, Lease
 from autoscaler.core.election import ElectionTimes, LeaseRecord
-from autoscaler.daemon.leadership import Leadership, Standing, unique
+from autoscaler.daemon.leadership import Leadership, Role, unique
 from tests.controlplane.waiting import wait_until
 from tests.leadership.told import Told
 
@@ -54,7 +54,7 @@ def test_the_name_of_the_holder_is_short_and_printable() -> None:
     leadership = Leadership(ForeignLease(), "a", ElectionTimes(), on_change=told.change)
     leadership.turn()
     ((standing, sentence),) = told.changes
-    assert standing is Standing.FOLLOWER
+    assert standing is Role.FOLLOWER
     assert r" is held by b \x1b[2Jxxx" in sentence
     assert sentence.isprintable()
     assert len(sentence) < 400
@@ -94,7 +94,7 @@ def test_a_lost_lease_is_told_again_when_the_cause_is_another_one() -> None:
     for lease.failure in failures:
         passed[0] += 11.0
         leadership.turn()
-    assert told.standings == [Standing.LEADER, Standing.LOST, Standing.LOST]
+    assert told.standings == [Role.LEADER, Role.LOST, Role.LOST]
     assert told.changes[1][1].endswith(": no answer within 0.4 s")
     assert told.changes[2][1].endswith(": leases is forbidden")
 
@@ -117,7 +117,7 @@ def test_a_defect_does_not_end_the_election() -> None:
     broken = threading.Event()
     told = Told()
 
-    def change(standing: Standing, sentence: str) -> None:
+    def change(standing: Role, sentence: str) -> None:
         if not broken.is_set():
             broken.set()
             raise KeyError("a defect")
@@ -128,7 +128,7 @@ def test_a_defect_does_not_end_the_election() -> None:
     wait_until("the defect is told", lambda: told.faults)
     leadership.close()
     assert isinstance(told.faults[0], KeyError)
-    told.wait_for(Standing.RESIGNED)
+    told.wait_for(Role.RESIGNED)
 
 
 def test_no_two_processes_have_one_identity() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.core.election import ElectionTimes
-from autoscaler.daemon.leadership import Leadership, Standing
+from autoscaler.daemon.leadership import Leadership, Role
 from tests.controlplane.api import Api
 from tests.controlplane.waiting import wait_until
 from tests.leadership.conftest import PATIENT, QUICK, SLACK
@@ -54,12 +54,12 @@ def test_the_first_leads_and_the_second_follows(
 ) -> None:
     """Each is told so once, with the holder's name; the leader knows how long it may write."""
     first, told = stand("a")
-    told.wait_for(Standing.LEADER)
+    told.wait_for(Role.LEADER)
     assert first.leading()
     left = first.may_write_until() - clock.monotonic()
     assert 0 < left <= PATIENT.renew_deadline
     second, others = stand("b")
-    others.wait_for(Standing.FOLLOWER)
+    others.wait_for(Role.FOLLOWER)
     assert not second.leading()
     assert second.may_write_until() < clock.monotonic()
     before = admin_api.get(lease)["spec"]
@@ -68,8 +68,8 @@ def test_the_first_leads_and_the_second_follows(
     assert {**after, "renewTime": ""} == {**before, "renewTime": ""}
     assert (before["holderIdentity"], before["leaseTransitions"]) == ("a", 0)
     named = f"the Lease {namespace}/autoscaler is held by"
-    assert told.changes == [(Standing.LEADER, f"{named} this process, a")]
-    assert others.changes == [(Standing.FOLLOWER, f"{named} a")]
+    assert told.changes == [(Role.LEADER, f"{named} this process, a")]
+    assert others.changes == [(Role.FOLLOWER, f"{named} a")]
     assert second.standing == others.changes[0]
 
 
@@ -78,17 +78,17 @@ def test_who_stops_in_good_order_is_followed_at_once(
 ) -> None:
     """Within about a retry period, not a lease duration; it is one transition."""
     first, told = stand("a")
-    told.wait_for(Standing.LEADER)
+    told.wait_for(Role.LEADER)
     second, others = stand("b")
-    others.wait_for(Standing.FOLLOWER)
+    others.wait_for(Role.FOLLOWER)
     stopped = clock.monotonic()
     first.close()
     assert not first.leading()
-    took = others.wait_for(Standing.LEADER) - stopped
+    took = others.wait_for(Role.LEADER) - stopped
     assert took < PATIENT.lease_duration * 0.75
     assert second.leading()
     assert told.changes[-1] == (
-        Standing.RESIGNED,
+        Role.RESIGNED,
         f"the Lease {namespace}/autoscaler is free for the others",
     )
     spec = admin_api.get(lease)["spec"]
@@ -106,9 +106,9 @@ def test_a_dead_holder_is_waited_for(stand: Stand, admin_api: Api, namespace: st
     )
     began = clock.monotonic()
     _, told = stand("a", times=QUICK)
-    waited = told.wait_for(Standing.LEADER) - began
+    waited = told.wait_for(Role.LEADER) - began
     assert 3 <= waited < 3 + 2 * QUICK.retry_period + SLACK
-    assert told.standings == [Standing.FOLLOWER, Standing.LEADER]
+    assert told.standings == [Role.FOLLOWER, Role.LEADER]
 
 
 def test_a_lease_that_is_deleted_or_annotated_stays_with_its_holder(
@@ -117,9 +117,9 @@ def test_a_lease_that_is_deleted_or_annotated_stays_with_its_holder(
     """It is made again by the holder, and the follower does not take it meanwhile."""
     times = ElectionTimes(lease_duration=5.0, renew_deadline=4.0, retry_period=0.2)
     first, told = stand("a", times=times)
-    told.wait_for(Standing.LEADER)
+    told.wait_for(Role.LEADER)
     _, others = stand("b", times=times)
-    others.wait_for(Standing.FOLLOWER)
+    others.wait_for(Role.FOLLOWER)
     admin_api.patch(lease, {"metadata": {"annotations": {"note": "by hand"}}})
     version = admin_api.get(lease)["metadata"]["resourceVersion"]
     wait_until("a renewal", lambda: admin_api.get(lease)["metadata"]["resourceVersion"] != version)
@@ -130,8 +130,8 @@ def test_a_lease_that_is_deleted_or_annotated_stays_with_its_holder(
     found = admin_api.get(lease)
     assert found["metadata"]["uid"] != uid
     assert found["spec"]["holderIdentity"] == "a"
-    assert told.standings == [Standing.LEADER]
-    assert Standing.LEADER not in others.standings
+    assert told.standings == [Role.LEADER]
+    assert Role.LEADER not in others.standings
 
 
 def test_a_holder_that_is_replaced_by_hand_stops(
@@ -139,9 +139,9 @@ def test_a_holder_that_is_replaced_by_hand_stops(
 ) -> None:
     """By its next renewal, which tells it who holds the Lease."""
     first, told = stand("a")
-    told.wait_for(Standing.LEADER)
+    told.wait_for(Role.LEADER)
     admin_api.patch(lease, {"spec": {"holderIdentity": "operator"}})
-    told.wait_for(Standing.FOLLOWER)
+    told.wait_for(Role.FOLLOWER)
     assert not first.leading()
     assert told.changes[-1][1] == (
         f"the Lease {namespace}/autoscaler is held by operator; this process has lost it"
@@ -154,20 +154,20 @@ def test_who_cannot_renew_stops_before_another_starts(
 ) -> None:
     """It is told once, with the reason, when its time is over; mended, it follows or leads."""
     first, told = stand("a", url=proxy.url, times=APART)
-    told.wait_for(Standing.LEADER)
+    told.wait_for(Role.LEADER)
     _, others = stand("b", times=APART)
-    others.wait_for(Standing.FOLLOWER)
+    others.wait_for(Role.FOLLOWER)
     getattr(proxy, fault)()
     broken = clock.monotonic()
     ended = end_of(first, broken + APART.renew_deadline)
-    lost = told.wait_for(Standing.LOST)
+    lost = told.wait_for(Role.LOST)
     assert lost - ended < SLACK
-    began = others.wait_for(Standing.LEADER)
+    began = others.wait_for(Role.LEADER)
     assert began > ended
     assert began - broken < APART.lease_duration + 2 * APART.retry_period + SLACK
     (proxy.mend if fault == "cut" else proxy.release)()
-    told.wait_for(Standing.FOLLOWER)
-    assert told.standings == [Standing.LEADER, Standing.LOST, Standing.FOLLOWER]
+    told.wait_for(Role.FOLLOWER)
+    assert told.standings == [Role.LEADER, Role.LOST, Role.FOLLOWER]
     sentence = told.changes[1][1]
     assert "could not be renewed for 2 s, and nothing is written until it is: " in sentence
     assert proxy.url in sentence
@@ -176,25 +176,25 @@ def test_who_cannot_renew_stops_before_another_starts(
 def test_a_holder_that_nobody_replaced_leads_again(stand: Stand, proxy: TcpProxy) -> None:
     """As soon as it can renew."""
     first, told = stand("a", url=proxy.url, times=APART)
-    told.wait_for(Standing.LEADER)
+    told.wait_for(Role.LEADER)
     proxy.cut()
-    lost = told.wait_for(Standing.LOST)
+    lost = told.wait_for(Role.LOST)
     proxy.mend()
-    told.wait_for(Standing.LEADER, after=lost)
+    told.wait_for(Role.LEADER, after=lost)
     assert first.leading()
 
 
 def test_a_short_break_is_none(stand: Stand, proxy: TcpProxy) -> None:
     """While the Lease lasts there are more tries, each on another connection."""
     first, told = stand("a", url=proxy.url)
-    told.wait_for(Standing.LEADER)
+    told.wait_for(Role.LEADER)
     proxy.cut()
     leads_for(first, 5 * PATIENT.retry_period)
     until = first.may_write_until()
     proxy.mend()
     wait_until("a renewal", lambda: first.may_write_until() > until + PATIENT.retry_period)
     assert first.leading()
-    assert told.standings == [Standing.LEADER]
+    assert told.standings == [Role.LEADER]
 
 
 def test_close_returns_while_the_server_hangs(stand: Stand, proxy: TcpProxy) -> None:
@@ -202,7 +202,7 @@ def test_close_returns_while_the_server_hangs(stand: Stand, proxy: TcpProxy) -> 
     # A renewal that hangs would leave it unsure of the Lease, and then there is nothing to free.
     times = ElectionTimes(lease_duration=15.0, renew_deadline=9.0, retry_period=6.0)
     leadership, told = stand("a", url=proxy.url, times=times)
-    told.wait_for(Standing.LEADER)
+    told.wait_for(Role.LEADER)
     proxy.hold()
     began = clock.monotonic()
     leadership.close()

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from autoscaler.core.election import ElectionTimes
-from tests.leadership.simulation import World
+from tests.leadership.simulation import Ports
 
 TIMES = ElectionTimes(lease_duration=15, renew_deadline=10, retry_period=2)
 
@@ -16,12 +16,12 @@ TIMES = ElectionTimes(lease_duration=15, renew_deadline=10, retry_period=2)
 @settings(max_examples=60, suppress_health_check=list(HealthCheck))
 def test_no_two_lead_at_one_time(random: Random, candidates: int) -> None:
     """Chosen by hypothesis, which makes what it finds short."""
-    World(random, TIMES, candidates).run(60)
+    Ports(random, TIMES, candidates).run(60)
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_no_two_lead_at_one_time_in_long_runs(seed: int) -> None:
     """Chosen by chance, ten thousand events in each; somebody does lead now and then."""
-    world = World(Random(seed), TIMES, 2 + seed % 3)  # noqa: S311 - no secret
+    world = Ports(Random(seed), TIMES, 2 + seed % 3)  # noqa: S311 - no secret
     world.run(10_000)
     assert world.terms > 100

@@ -10,7 +10,7 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.core.election import ElectionTimes
-from autoscaler.daemon.leadership import Standing
+from autoscaler.daemon.leadership import Role
 from tests.controlplane import workloads
 from tests.controlplane.credentials import write_kubeconfig
 from tests.controlplane.server import ControlPlane
@@ -78,9 +78,9 @@ def proxy(audited_plane: ControlPlane) -> Iterator[TcpProxy]:
 def led(start: Start, audit: Audit, **leader_: Any) -> tuple[WriterProcess, WriterProcess]:
     """Start a leader that writes and a follower that does not."""
     leader = start("left", **leader_)
-    leader.wait_for(Standing.LEADER)
+    leader.wait_for(Role.LEADER)
     follower = start("right")
-    follower.wait_for(Standing.FOLLOWER)
+    follower.wait_for(Role.FOLLOWER)
     await_writes(audit, leader)
     assert audit.scales()["right"] == 0
     return leader, follower
@@ -98,10 +98,10 @@ def test_who_is_stopped_writes_nothing_after_another_took_over(start: Start, aud
     for _ in range(2):
         stopped = clock.monotonic()
         leader.pause()
-        took = follower.wait_for(Standing.LEADER, after=stopped)
+        took = follower.wait_for(Role.LEADER, after=stopped)
         assert took - stopped < TIMES.lease_duration + 2 * TIMES.retry_period + SLACK
         leader.go_on()
-        leader.wait_for(Standing.FOLLOWER, after=took)
+        leader.wait_for(Role.FOLLOWER, after=took)
         leader, follower = follower, leader
         await_writes(audit, leader)
     assert leader.stop() == follower.stop() == 0
@@ -119,12 +119,12 @@ def test_who_is_stopped_while_it_connects_writes_nothing_when_it_goes_on(
     proxy.mend()
     proxy.wait_held(DEPLOYMENTS)
     leader.pause()
-    took = follower.wait_for(Standing.LEADER)
+    took = follower.wait_for(Role.LEADER)
     proxy.release()
     # The handshakes of TLS have their answers then, and are over as soon as it goes on.
     proxy.wait_answered(DEPLOYMENTS)
     leader.go_on()
-    leader.wait_for(Standing.FOLLOWER, after=took)
+    leader.wait_for(Role.FOLLOWER, after=took)
     await_writes(audit, follower)
     assert leader.stop() == follower.stop() == 0
     audit.scales_by_holders()
@@ -137,13 +137,13 @@ def test_who_is_cut_off_writes_nothing_after_another_took_over(
     leader, follower = led(start, audit, url=proxy.url)
     lost = clock.monotonic()
     proxy.hold()
-    took = follower.wait_for(Standing.LEADER)
+    took = follower.wait_for(Role.LEADER)
     assert took - lost < TIMES.lease_duration + 2 * TIMES.retry_period + SLACK
-    assert leader.wait_for(Standing.LOST) < took
+    assert leader.wait_for(Role.LOST) < took
     proxy.cut()
     proxy.release()
     proxy.mend()
-    leader.wait_for(Standing.FOLLOWER)
+    leader.wait_for(Role.FOLLOWER)
     await_writes(audit, follower)
     assert leader.stop() == follower.stop() == 0
     audit.scales_by_holders()
@@ -156,17 +156,17 @@ def test_by_default_a_dead_leader_is_replaced_within_20_seconds(start: Start, au
     """
     times = ElectionTimes()
     leader = start("left", times)
-    leader.wait_for(Standing.LEADER)
+    leader.wait_for(Role.LEADER)
     follower = start("right", times)
-    follower.wait_for(Standing.FOLLOWER)
+    follower.wait_for(Role.FOLLOWER)
     killed = clock.monotonic()
     leader.kill()
-    took = follower.wait_for(Standing.LEADER, seconds=25) - killed
+    took = follower.wait_for(Role.LEADER, seconds=25) - killed
     assert 10 < took < 20
     third = start("left", times)
-    third.wait_for(Standing.FOLLOWER)
+    third.wait_for(Role.FOLLOWER)
     stopped = clock.monotonic()
     assert follower.stop() == 0
-    assert third.wait_for(Standing.LEADER) - stopped < times.retry_period * 1.2 + 2 * SLACK
+    assert third.wait_for(Role.LEADER) - stopped < times.retry_period * 1.2 + 2 * SLACK
     assert third.stop() == 0
     audit.scales_by_holders()

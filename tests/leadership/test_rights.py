@@ -5,7 +5,7 @@ from itertools import groupby
 
 import pytest
 
-from autoscaler.daemon.leadership import Leadership, Standing
+from autoscaler.daemon.leadership import Leadership, Role
 from tests.controlplane.api import Api, Json
 from tests.controlplane.waiting import wait_until
 from tests.leadership.conftest import QUICK
@@ -46,18 +46,18 @@ def test_who_is_refused_says_so_once_and_tries_again(
     The least rights are get and update of the one Lease, and create, which knows no names.
     """
     candidate, told = stand("a", user="nobody")
-    refused = told.wait_for(Standing.UNREADABLE)
+    refused = told.wait_for(Role.UNREADABLE)
     assert not candidate.leading()
     sentence = (
         f"the Lease {namespace}/autoscaler cannot be used, and this process does not lead: "
         'leases.coordination.k8s.io "autoscaler" is forbidden: User "nobody" cannot get resource '
         f'"leases" in API group "coordination.k8s.io" in the namespace "{namespace}"'
     )
-    assert told.changes == [(Standing.UNREADABLE, sentence)]
+    assert told.changes == [(Role.UNREADABLE, sentence)]
     _grant(admin_api, namespace, _rule("get", "update", names=["autoscaler"]), _rule("create"))
-    told.wait_for(Standing.LEADER, after=refused)
+    told.wait_for(Role.LEADER, after=refused)
     # The API server may know the binding before the role, and then says so in other words.
-    assert [one for one, _ in groupby(told.standings)] == [Standing.UNREADABLE, Standing.LEADER]
+    assert [one for one, _ in groupby(told.standings)] == [Role.UNREADABLE, Role.LEADER]
     assert candidate.leading()
 
 
@@ -68,7 +68,7 @@ def test_a_lease_that_is_there_needs_no_right_to_make_one(
     admin_api.create(LEASES.format(namespace), {"metadata": {"name": "autoscaler"}})
     _grant(admin_api, namespace, _rule("get", "update", names=["autoscaler"]))
     candidate, told = stand("a", user="nobody")
-    told.wait_for(Standing.LEADER)
+    told.wait_for(Role.LEADER)
     assert candidate.leading()
 
 
@@ -92,5 +92,5 @@ def test_each_right_is_needed(
 def test_a_namespace_that_is_not_there_is_told(stand: Stand) -> None:
     """In the API server's words."""
     _, told = stand("a", namespace="nowhere")
-    told.wait_for(Standing.UNREADABLE)
+    told.wait_for(Role.UNREADABLE)
     assert told.changes[0][1].endswith('namespaces "nowhere" not found')

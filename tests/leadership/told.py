@@ -4,19 +4,19 @@ import threading
 from dataclasses import dataclass, field
 
 from autoscaler import clock
-from autoscaler.daemon.leadership import Standing
+from autoscaler.daemon.leadership import Role
 
 
 @dataclass
 class Told:
     """The changes so far, each with the instant of `clock.monotonic` at which it was told."""
 
-    changes: list[tuple[Standing, str]] = field(default_factory=list)
+    changes: list[tuple[Role, str]] = field(default_factory=list)
     at: list[float] = field(default_factory=list)
     faults: list[BaseException] = field(default_factory=list)
     _news: threading.Condition = field(default_factory=threading.Condition)
 
-    def change(self, standing: Standing, sentence: str) -> None:
+    def change(self, standing: Role, sentence: str) -> None:
         """Take in a change."""
         with self._news:
             self.changes.append((standing, sentence))
@@ -30,11 +30,11 @@ class Told:
             self._news.notify_all()
 
     @property
-    def standings(self) -> list[Standing]:
+    def standings(self) -> list[Role]:
         """Where the candidate stood, one after the other."""
         return [standing for standing, _ in self.changes]
 
-    def wait_for(self, standing: Standing, after: float = 0.0, seconds: float = 30.0) -> float:
+    def wait_for(self, standing: Role, after: float = 0.0, seconds: float = 30.0) -> float:
         """Return when a standing was told, since an instant."""
         found: list[float] = []
 

@@ -16,7 +16,7 @@ from autoscaler.core.election import ElectionTimes
 from autoscaler.core.observation import Scale
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import NotWritten, Superseded, Written
-from autoscaler.daemon.leadership import Leadership, Standing
+from autoscaler.daemon.leadership import Leadership, Role
 
 _WRITE_SECONDS = 5.0
 _IDLE_SECONDS = 0.002
@@ -66,7 +66,7 @@ def main(settings: dict[str, object]) -> None:
     identity = str(settings["identity"])
     times = ElectionTimes(*json.loads(str(settings["times"])))
 
-    def change(standing: Standing, sentence: str) -> None:
+    def change(standing: Role, sentence: str) -> None:
         say(standing=standing.value, sentence=sentence)
 
     with connect(kubeconfig, stop=stop) as api, connect(kubeconfig) as own:

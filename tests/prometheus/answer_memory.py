@@ -13,7 +13,7 @@ from pathlib import Path
 
 from autoscaler import clock
 from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
-from autoscaler.core.series import Answer
+from autoscaler.core.series import QueryResult
 
 
 def status(field: str) -> int:
@@ -30,8 +30,8 @@ def main(url: str, queries: int, seconds: float) -> None:
         until = clock.monotonic() + seconds
         outcomes = list(threads.map(lambda n: reader.query(f"q{n}", until), range(queries)))
     taken = status("VmHWM") - before
-    answers = [one for one in outcomes if isinstance(one, Answer)]
-    failures = sorted({one.message for one in outcomes if not isinstance(one, Answer)})
+    answers = [one for one in outcomes if isinstance(one, QueryResult)]
+    failures = sorted({one.message for one in outcomes if not isinstance(one, QueryResult)})
     print(json.dumps({"taken": taken, "answers": len(answers), "failures": failures}))
 
 

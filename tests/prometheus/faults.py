@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from autoscaler.core.series import Answer, Series
+from autoscaler.core.series import QueryResult, Series
 
 VECTOR = {
     "status": "success",
@@ -20,7 +20,7 @@ VECTOR = {
     },
 }
 
-ORDERS = Answer([Series({"queue": "orders"}, 42.0, 1700000000.5)])
+ORDERS = QueryResult([Series({"queue": "orders"}, 42.0, 1700000000.5)])
 """What VECTOR is read as."""
 
 
@@ -58,7 +58,7 @@ Step = Callable[[Peer], None]
 def answer(
     body: object = VECTOR, status: str = "200 OK", headers: Mapping[str, str] | None = None
 ) -> Step:
-    """Answer in full; what is not text or bytes is sent as JSON."""
+    """QueryResult in full; what is not text or bytes is sent as JSON."""
     content = _content(body)
 
     def step(peer: Peer) -> None:
@@ -69,7 +69,7 @@ def answer(
 
 
 def echo(status: str) -> Step:
-    """Answer with the headers and the target of the request, as careless error pages do."""
+    """QueryResult with the headers and the target of the request, as careless error pages do."""
 
     def step(peer: Peer) -> None:
         said = f"{peer.received.target} {dict(peer.received.headers)}"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from autoscaler import clock
 from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
 from autoscaler.adapters.prometheus.memory import MOST_BYTES, AnswerMemory
-from autoscaler.core.series import Answer, QueryFailure
+from autoscaler.core.series import QueryFailure, QueryResult
 
 
 @contextmanager
@@ -38,19 +38,19 @@ def reading(
 
 def ask(
     where: str | PrometheusOptions, promql: str, *, within: float = 10.0, **changes: object
-) -> Answer | QueryFailure:
+) -> QueryResult | QueryFailure:
     """Ask once with a reader of its own."""
     with reading(where, **changes) as reader:  # type: ignore[arg-type]  # checked at run time
         return reader.query(promql, clock.monotonic() + within)
 
 
-def answered(outcome: Answer | QueryFailure) -> Answer:
+def answered(outcome: QueryResult | QueryFailure) -> QueryResult:
     """Return the answer; anything else fails the test with the message."""
-    assert isinstance(outcome, Answer), outcome
+    assert isinstance(outcome, QueryResult), outcome
     return outcome
 
 
-def failed(outcome: Answer | QueryFailure) -> str:
+def failed(outcome: QueryResult | QueryFailure) -> str:
     """Return the failure's message; an answer fails the test."""
     assert isinstance(outcome, QueryFailure), outcome
     return outcome.message

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from autoscaler import clock
-from autoscaler.core.series import Answer, QueryFailure
+from autoscaler.core.series import QueryFailure, QueryResult
 from tests.prometheus.exporter import Exporter
 from tests.prometheus.fixtures import StartPrometheus
 from tests.prometheus.reading import answered, ask, failed, reading
@@ -37,7 +37,7 @@ def test_scalar(prometheus_server: PrometheusServer) -> None:
 
 def test_empty(prometheus_server: PrometheusServer) -> None:
     """No series is an answer with no series, not a failure and not a zero."""
-    assert answered(ask(prometheus_server.url, "no_such_metric")) == Answer([])
+    assert answered(ask(prometheus_server.url, "no_such_metric")) == QueryResult([])
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_ten_thousand_series(start_prometheus: StartPrometheus, exporter: Export
     server.wait_for("count(many_test) == 10000")
     with reading(server.url) as reader:
         durations = []
-        answer = Answer([])
+        answer = QueryResult([])
         for _ in range(5):
             begin = time.perf_counter()
             answer = answered(reader.query("many_test", clock.monotonic() + 10))

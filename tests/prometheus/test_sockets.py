@@ -10,7 +10,7 @@ from urllib3.util.ssltransport import SSLTransport
 from autoscaler import clock
 from autoscaler.adapters.prometheus.options import PrometheusOptions
 from autoscaler.adapters.prometheus.reader import PrometheusReader
-from autoscaler.core.series import Answer
+from autoscaler.core.series import QueryResult
 from autoscaler.transport.sockets import InHand
 from tests.controlplane.waiting import wait_until
 from tests.prometheus import faults
@@ -66,7 +66,7 @@ def test_a_connection_that_another_request_uses_by_now_is_left_alone() -> None:
         server.shutdown()
         serving.join()
         reader.close()
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, QueryResult)
     assert len(asked) == 2
     assert asked[0] == asked[1]
 

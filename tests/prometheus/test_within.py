@@ -9,8 +9,8 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.adapters.prometheus.failures import QueryError
-from autoscaler.adapters.prometheus.tries import Tries
-from autoscaler.core.series import Answer
+from autoscaler.adapters.prometheus.query_retrier import QueryRetrier
+from autoscaler.core.series import QueryResult
 from autoscaler.transport.within import Deadline, Expired, Stopped
 from tests.controlplane.waiting import wait_until
 from tests.prometheus.reading import query_threads
@@ -78,7 +78,7 @@ def test_a_failed_query_leaves_nothing_to_the_garbage_collector() -> None:
     stop = threading.Event()
     deadline = Deadline(4, stop)
 
-    def exchange() -> Answer:
+    def exchange() -> QueryResult:
         chunks = _Body(1 << 20)
         kept.append(weakref.ref(chunks))
         raise QueryError(f"{len(chunks)} bytes are too many")
@@ -86,7 +86,7 @@ def test_a_failed_query_leaves_nothing_to_the_garbage_collector() -> None:
     def query() -> str:
         until = clock.monotonic() + 20
         try:
-            Tries(lambda seconds: deadline.run(seconds, exchange), 20, until, stop).run()
+            QueryRetrier(lambda seconds: deadline.run(seconds, exchange), 20, until, stop).run()
         except QueryError as error:
             return error.message
         return ""

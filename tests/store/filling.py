@@ -44,7 +44,7 @@ def main(directory: Path) -> None:
     """Go through it, while the store runs and while it begins."""
     sayings = Sayings()
     histories = {str(one): nth(one) for one in range(TARGETS)}
-    with running(directory, sayings, patience=RETRYING) as (store, _):
+    with running(directory, sayings, timeouts=RETRYING) as (store, _):
         store.intend("0", nth(7)).result(LONG)
         with full(directory) as words:
             store.keep([(key, one, decision(1)) for key, one in histories.items()])
@@ -67,7 +67,7 @@ def begin_on_a_full_disk(directory: Path) -> None:
     sayings, filled = Sayings(), ExitStack()
     histories = {str(one): nth(one) for one in range(TARGETS)}
     filled.enter_context(full(directory))
-    with running(directory, sayings, patience=RETRYING) as (store, _):
+    with running(directory, sayings, timeouts=RETRYING) as (store, _):
         store.keep([(key, one, decision(1)) for key, one in histories.items()])
         store.intend("more", nth(9)).result(LONG)
         sayings.wait(ok=False)

@@ -6,11 +6,11 @@ from autoscaler.core.decide import decide
 from autoscaler.core.decision import Decision
 from autoscaler.core.history import (
     Condition,
+    Contention,
     History,
     PendingWrite,
     ReadingGap,
     Recommendation,
-    Rivalry,
     ScaleEvent,
 )
 from autoscaler.core.observation import ConditionStatus, Observation, Reading, Scale, Values
@@ -51,8 +51,8 @@ histories = st.builds(
     last_scale_time=st.none() | _instants,
     zeroed_by_us=st.booleans(),
     pending=st.none() | st.builds(PendingWrite, _counts, _counts, _instants, _texts),
-    rivalry=st.builds(
-        Rivalry,
+    contention=st.builds(
+        Contention,
         st.none() | _counts,
         _changes,
         st.lists(_instants, max_size=3).map(tuple),
@@ -79,7 +79,7 @@ def nth(number: int, *, pending: bool = False) -> History:
         time,
         number % 3 == 0,
         PendingWrite(number, number + 1, time, str(number)) if pending else None,
-        Rivalry(number, 1, (time,)),
+        Contention(number, 1, (time,)),
         unobserved=number % 4 == 0,
     )
 

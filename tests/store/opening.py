@@ -9,9 +9,9 @@ from pathlib import Path
 
 from autoscaler.adapters.store import (
     Clocks,
+    DiskTimeouts,
     KeptDecision,
     KeptMetric,
-    Patience,
     Resumption,
     Store,
 )
@@ -27,11 +27,11 @@ T0 = 1_800_000_000.0
 LONG = 30.0
 """More seconds than anything takes here."""
 
-PATIENT = Patience(start=LONG, intend=LONG, close=LONG)
+PATIENT = DiskTimeouts(start=LONG, intend=LONG, close=LONG)
 """However busy the machine is, its disk is never taken for one that stalls."""
 
 RETRYING = replace(PATIENT, pause=0.0)
-IMPATIENT = Patience(start=2.5, intend=2.5, pause=0.0)
+IMPATIENT = DiskTimeouts(start=2.5, intend=2.5, pause=0.0)
 """So that only a disk that stalls on purpose is taken for one."""
 
 
@@ -84,11 +84,11 @@ def running(
     directory: Path,
     on_state: Callable[[bool, str], None] | None = None,
     time: Time | None = None,
-    patience: Patience = PATIENT,
+    timeouts: DiskTimeouts = PATIENT,
 ) -> Iterator[tuple[Store, Resumption]]:
     """Run a store; without ``on_state`` it must be able to keep everything."""
     heard = Sayings()
-    store = Store(directory, on_state or heard, (time or Time()).clocks, patience)
+    store = Store(directory, on_state or heard, (time or Time()).clocks, timeouts)
     try:
         yield store, store.start()
     finally:

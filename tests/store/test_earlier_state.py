@@ -191,7 +191,7 @@ def test_state_that_was_not_read_at_the_start_is_missed_for_good(tmp_path: Path)
     (tmp_path / "state").rename(tmp_path / "away")
     (tmp_path / "state").touch()
     sayings = Sayings()
-    with running(tmp_path / "state", sayings, patience=RETRYING) as (store, _):
+    with running(tmp_path / "state", sayings, timeouts=RETRYING) as (store, _):
         (tmp_path / "state").unlink()
         (tmp_path / "away").rename(tmp_path / "state")
         store.intend("shop/Deployment/web", nth(1)).result(LONG)

@@ -45,7 +45,7 @@ def test_a_second_process_goes_on_from_memory_until_the_first_has_ended(tmp_path
     sayings = Sayings()
     with running(tmp_path) as (first, _):
         first.keep([("shop/Deployment/a", nth(1), decision(1))])
-        with running(tmp_path, sayings, patience=RETRYING) as (second, resumption):
+        with running(tmp_path, sayings, timeouts=RETRYING) as (second, resumption):
             assert f"another process keeps its state in {tmp_path}" in sayings.wait(ok=False)
             assert resumption.histories == {}
             second.keep([("shop/Deployment/b", nth(2), decision(2))])
@@ -81,7 +81,7 @@ def test_a_file_that_is_lost_while_in_use_is_made_anew(
 ) -> None:
     """Everything is written again, also what nothing is said of any more."""
     sayings, directory = Sayings(), tmp_path / "state"
-    with running(directory, sayings, patience=RETRYING) as (store, _):
+    with running(directory, sayings, timeouts=RETRYING) as (store, _):
         store.keep([(f"t{one}", nth(one), decision(one)) for one in range(1, 50)])
         store.intend("t0", nth(0)).result(LONG)
         damage(directory / DATABASE)
@@ -113,7 +113,7 @@ def test_nothing_is_tried_in_the_pause_after_an_error(tmp_path: Path) -> None:
 def test_a_value_that_cannot_be_kept_stops_nobody(tmp_path: Path) -> None:
     """A defect is told like a failing disk, and is over when the value is gone."""
     sayings = Sayings()
-    with running(tmp_path, sayings, patience=RETRYING) as (store, _):
+    with running(tmp_path, sayings, timeouts=RETRYING) as (store, _):
         store.intend("shop/Deployment/odd", History(desired_replicas=2**70)).result(LONG)
         assert "a fault of the autoscaler, OverflowError" in sayings.wait(ok=False)
         store.intend("shop/Deployment/a", nth(1)).result(LONG)

@@ -5,7 +5,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from autoscaler.adapters.store import Patience, Store
+from autoscaler.adapters.store import DiskTimeouts, Store
 from tests.store.histories import decision, nth
 from tests.store.opening import DATABASE, IMPATIENT, LONG, Sayings, Time, kept_in, running, stalled
 
@@ -61,7 +61,7 @@ def test_a_sync_is_one_transaction(tmp_path: Path) -> None:
 def test_a_promise_waits_no_longer_than_its_time(tmp_path: Path) -> None:
     """A disk that stalls is told; from then on nobody waits; all is written when it goes on."""
     sayings = Sayings()
-    with running(tmp_path, sayings, patience=IMPATIENT) as (store, _):
+    with running(tmp_path, sayings, timeouts=IMPATIENT) as (store, _):
         store.intend(TARGETS[0], nth(0)).result(LONG)
         with stalled(tmp_path):
             begun = time.monotonic()
@@ -82,7 +82,7 @@ def test_a_promise_waits_no_longer_than_its_time(tmp_path: Path) -> None:
 
 def test_a_promise_waits_two_seconds_at_most() -> None:
     """Unless a test says otherwise."""
-    assert Patience().intend == 2.0
+    assert DiskTimeouts().intend == 2.0
 
 
 def test_a_promise_can_be_cancelled(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_the_end_keeps_what_was_promised_and_waits_for_no_more(tmp_path: Path) -
 def test_the_end_does_not_wait_for_a_disk_that_stalls(tmp_path: Path) -> None:
     """It comes after the time that it has, and says that something is lost."""
     sayings = Sayings()
-    store = Store(tmp_path, sayings, patience=Patience(intend=0.1, close=0.3))
+    store = Store(tmp_path, sayings, timeouts=DiskTimeouts(intend=0.1, close=0.3))
     store.start()
     with stalled(tmp_path):
         store.keep([(TARGETS[0], nth(1), decision(1))])

@@ -16,11 +16,11 @@ from autoscaler.adapters.store.contents import Record, read
 from autoscaler.adapters.store.schema import migrate
 from autoscaler.core.history import (
     Condition,
+    Contention,
     History,
     PendingWrite,
     ReadingGap,
     Recommendation,
-    Rivalry,
     ScaleEvent,
     shifted,
 )
@@ -123,7 +123,7 @@ def test_no_field_of_a_history_is_left_out() -> None:
         Condition: 5,
         PendingWrite: 4,
         ReadingGap: 6,
-        Rivalry: 4,
+        Contention: 4,
     }
     assert {kind: len(fields(kind)) for kind in drawn} == drawn
 

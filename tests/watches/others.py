@@ -41,7 +41,7 @@ def await_controller(
     watched: WatchedCluster, namespace: str, ref: ScaleTargetRef, words: str | None
 ) -> None:
     """Wait until the controller at hand is described so."""
-    eventually(lambda: watched.controller_at_hand(namespace, ref), lambda seen: seen == words)
+    eventually(lambda: watched.cached_controller(namespace, ref), lambda seen: seen == words)
 
 
 def set_count(

@@ -7,7 +7,7 @@ import gc
 import json
 import tracemalloc
 
-from autoscaler.adapters.cluster.pod_mirror import PodMirror
+from autoscaler.adapters.cluster.pod_cache import PodCache
 from autoscaler.adapters.cluster.pods import PodReader
 from tests.watches import fleet
 
@@ -16,18 +16,18 @@ _PODS_EACH = 20
 
 
 def measure() -> tuple[int, int]:
-    """Fill a mirror, ask for each tuple once, and return the bytes kept and sent for a pod."""
+    """Fill a cache, ask for each tuple once, and return the bytes kept and sent for a pod."""
     selectors = frozenset(f"app=app-{app},env=prod" for app in range(_APPS))
-    mirror = PodMirror("shop", lambda: {"shop": selectors}, lambda _: None, PodReader())
+    cache = PodCache("shop", lambda: {"shop": selectors}, lambda _: None, PodReader())
     pages = [json.dumps(page).encode() for page in fleet.pages(_APPS, _PODS_EACH)]
     gc.collect()
     tracemalloc.start()
-    mirror.begin()
+    cache.begin()
     for page in pages:
-        mirror.add(json.loads(page))
-    mirror.commit("1")
+        cache.add(json.loads(page))
+    cache.commit("1")
     for selector in selectors:
-        pods = mirror.pods("shop", selector)
+        pods = cache.pods("shop", selector)
         if pods is None or len(pods) != _PODS_EACH:
             raise RuntimeError(f"not all pods of {selector} are there: {pods}")
     gc.collect()

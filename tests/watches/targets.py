@@ -8,7 +8,7 @@ from functools import partial
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Pods, Scales, WatchedCluster
-from autoscaler.adapters.cluster.mirrors import Pace
+from autoscaler.adapters.cluster.caches import WatchTimings
 from autoscaler.core.observation import Pod, Scale, Unavailable
 from autoscaler.core.spec import (
     ExternalMetric,
@@ -22,7 +22,7 @@ from autoscaler.core.spec import (
 from autoscaler.core.target import Query, Target
 from tests.contract.cluster import eventually, noting
 
-QUICK = Pace(
+QUICK = WatchTimings(
     shortest_watch=2,
     longest_watch=2,
     grace=1.0,
@@ -65,7 +65,7 @@ def watching(
     api: Api,
     targets: Iterable[Target],
     *,
-    pace: Pace = QUICK,
+    pace: WatchTimings = QUICK,
     notes: list[str] | None = None,
     synced: bool = True,
 ) -> Iterator[WatchedCluster]:
@@ -104,7 +104,7 @@ def watch_threads() -> list[str]:
 def scale_of(watched: WatchedCluster, namespace: str, ref: ScaleTargetRef | str) -> Scale:
     """Return the scale at hand, which must be there."""
     named = deployment_ref(ref) if isinstance(ref, str) else ref
-    scale = watched.scale_at_hand(namespace, named)
+    scale = watched.cached_scale(namespace, named)
     assert isinstance(scale, Scale), scale
     return scale
 
@@ -118,7 +118,7 @@ def await_scale(
 ) -> Scale | Unavailable | None:
     """Wait until the scale at hand is as wanted."""
     named = deployment_ref(ref) if isinstance(ref, str) else ref
-    return eventually(lambda: watched.scale_at_hand(namespace, named), wanted, seconds)
+    return eventually(lambda: watched.cached_scale(namespace, named), wanted, seconds)
 
 
 def has_count(count: int, seen: Scale | Unavailable | None) -> bool:
@@ -139,7 +139,7 @@ def await_pods(
 ) -> tuple[Pod, ...]:
     """Wait until the pods at hand are as wanted."""
     pods = eventually(
-        lambda: watched.pods_at_hand(namespace, selector),
+        lambda: watched.cached_pods(namespace, selector),
         lambda seen: isinstance(seen, tuple) and wanted(seen),
     )
     assert isinstance(pods, tuple)

@@ -11,7 +11,7 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, connect, watch_scopes
-from autoscaler.adapters.cluster.autoscalers import AutoscalerMirror, ListedAutoscalers
+from autoscaler.adapters.cluster.autoscalers import AutoscalerCache, ListedAutoscalers
 from autoscaler.core.observation import Scale, Unavailable, Unchecked
 from tests.contract import manifests
 from tests.contract.cluster import ClusterUnderTest, Json, eventually
@@ -41,14 +41,14 @@ def keda_made(*, by: str) -> Json:
 
 def test_names_of_others_are_short_and_printable() -> None:
     """The label by which KEDA's are known is anybody's to write."""
-    mirror = AutoscalerMirror("shop")
+    cache = AutoscalerCache("shop")
     made = autoscaler("web")
     made["metadata"] |= {
         "namespace": "shop",
         "labels": {"scaledobject.keda.sh/name": "a\x1b\n" * 500},
     }
-    mirror.apply("ADDED", made, "1")
-    words = mirror.controller("shop", WEB) or ""
+    cache.apply("ADDED", made, "1")
+    words = cache.controller("shop", WEB) or ""
     assert words.startswith(r'HorizontalPodAutoscaler "web" of ScaledObject "a\x1b a\x1b')
     assert words.isprintable()
     assert len(words) < 320
@@ -60,14 +60,14 @@ def test_one_that_comes_and_goes_is_followed(
     """It is named from its creation to its deletion; one that moves on frees its old target."""
     cluster.create(manifests.deployments(namespace), manifests.deployment("web"))
     with watching(api, [target(namespace, "web")]) as watched:
-        assert watched.controller_at_hand(namespace, WEB) is None
+        assert watched.cached_controller(namespace, WEB) is None
         create(cluster, namespace, autoscaler("by-hand"))
         await_controller(watched, namespace, WEB, HAND_MADE)
-        assert watched.controller_at_hand("elsewhere", WEB) is None
+        assert watched.cached_controller("elsewhere", WEB) is None
         moved = {"spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "name": "api"}}}
         assert cluster.patch(f"{path_of(namespace)}/by-hand", moved).status == 200
         await_controller(watched, namespace, WEB, None)
-        assert watched.controller_at_hand(namespace, deployment_ref("api")) == HAND_MADE
+        assert watched.cached_controller(namespace, deployment_ref("api")) == HAND_MADE
         cluster.request("DELETE", f"{path_of(namespace)}/by-hand")
         await_controller(watched, namespace, deployment_ref("api"), None)
 
@@ -79,7 +79,7 @@ def test_the_first_sync_knows_who_made_it(
     """Once all is synced it is at hand, with the ScaledObject that KEDA made it for."""
     create(cluster, namespace, keda_made(by=by))
     with watching(api, [target(namespace, "web")]) as watched:
-        assert watched.controller_at_hand(namespace, WEB) == KEDA_MADE
+        assert watched.cached_controller(namespace, WEB) == KEDA_MADE
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_group_kind_and_name_tell_the_object(
     server, api = script(listed("7", deployment("7", 1)))
     server.autoscalers.lists[0] = listed("9", autoscaler("by-hand", kind, of, version))
     with watching(api, [target("shop", "web")], pace=SLOW) as watched:
-        seen = watched.controller_at_hand("shop", WEB)
+        seen = watched.cached_controller("shop", WEB)
         assert seen == (HAND_MADE if controlled else None)
 
 
@@ -109,22 +109,22 @@ def test_of_several_the_next_takes_over(script: Script) -> None:
     server, api = script(listed("7", deployment("7", 1)))
     server.autoscalers.lists[0] = listed("9", autoscaler("b"), autoscaler("a"))
     with watching(api, [target("shop", "web")], pace=SLOW) as watched:
-        assert watched.controller_at_hand("shop", WEB) == 'HorizontalPodAutoscaler "a"'
+        assert watched.cached_controller("shop", WEB) == 'HorizontalPodAutoscaler "a"'
         server.autoscalers.send(event("DELETED", autoscaler("a")))
         await_controller(watched, "shop", WEB, 'HorizontalPodAutoscaler "b"')
 
 
 def test_very_many_of_one_object_cost_no_more_than_of_many() -> None:
     """Nobody waits while they are put in force; the first by name is told."""
-    mirror = AutoscalerMirror("shop")
-    mirror.begin()
-    mirror.add([autoscaler(f"hpa-{number:05}", "Deployment", "web") for number in range(30_000)])
+    cache = AutoscalerCache("shop")
+    cache.begin()
+    cache.add([autoscaler(f"hpa-{number:05}", "Deployment", "web") for number in range(30_000)])
     begun = time.process_time()
-    mirror.commit("9")
+    cache.commit("9")
     assert time.process_time() - begun < 1.5
-    assert mirror.controller("shop", WEB) == 'HorizontalPodAutoscaler "hpa-00000"'
-    mirror.apply("DELETED", autoscaler("hpa-00000", "Deployment", "web"), "10")
-    assert mirror.controller("shop", WEB) == 'HorizontalPodAutoscaler "hpa-00001"'
+    assert cache.controller("shop", WEB) == 'HorizontalPodAutoscaler "hpa-00000"'
+    cache.apply("DELETED", autoscaler("hpa-00000", "Deployment", "web"), "10")
+    assert cache.controller("shop", WEB) == 'HorizontalPodAutoscaler "hpa-00001"'
 
 
 def test_nothing_is_decided_before_they_are_known(script: Script) -> None:
@@ -136,14 +136,14 @@ def test_nothing_is_decided_before_they_are_known(script: Script) -> None:
         eventually(lambda: server.count("watch"), bool)
         eventually(lambda: watched._autoscaler_watches.watches()[0].reason, bool)
         assert not watched.wait_synced(clock.monotonic() + 0.2)
-        assert watched.scale_at_hand("shop", WEB) == Unavailable(
+        assert watched.cached_scale("shop", WEB) == Unavailable(
             'the list of HorizontalPodAutoscaler.autoscaling in namespace "shop" is not there yet: '
             f"the API server {server.url} answered 500 (InternalError): no leader"
         )
         server.autoscalers.lists = type(server.lists)([listed("9", autoscaler("by-hand"))])
         assert watched.wait_synced(clock.monotonic() + 20)
-        assert isinstance(watched.scale_at_hand("shop", WEB), Scale)
-        assert watched.controller_at_hand("shop", WEB) == HAND_MADE
+        assert isinstance(watched.cached_scale("shop", WEB), Scale)
+        assert watched.cached_controller("shop", WEB) == HAND_MADE
 
 
 @pytest.mark.parametrize("fault", [failure(500, "InternalError", "no leader"), FORBIDDEN])
@@ -159,9 +159,9 @@ def test_the_last_list_stands_while_the_watch_is_broken(script: Script, fault: A
         server.autoscalers.send(gone())
         eventually(lambda: server.autoscalers.count("list"), lambda count: count >= 4)
         refused = Unchecked("horizontalpodautoscalers is forbidden", known=HAND_MADE)
-        seen = watched.controller_at_hand("shop", WEB)
+        seen = watched.cached_controller("shop", WEB)
         assert seen == (refused if fault is FORBIDDEN else HAND_MADE)
-        assert isinstance(watched.scale_at_hand("shop", WEB), Scale)
+        assert isinstance(watched.cached_scale("shop", WEB), Scale)
         server.autoscalers.lists[0] = listed("11")
         await_controller(watched, "shop", WEB, None)
         said = f"cannot be watched (horizontalpodautoscalers is forbidden): {INSTEAD}"
@@ -176,9 +176,9 @@ def test_where_they_may_not_be_listed_one_note_says_so(script: Script) -> None:
     notes: list[str] = []
     pace = replace(SLOW, refused_pause=0.1)
     with watching(api, [target("shop", "web")], pace=pace, notes=notes) as watched:
-        assert isinstance(watched.scale_at_hand("shop", WEB), Scale)
+        assert isinstance(watched.cached_scale("shop", WEB), Scale)
         eventually(lambda: server.autoscalers.count("list"), lambda count: count >= 3)
-        seen = watched.controller_at_hand("shop", WEB)
+        seen = watched.cached_controller("shop", WEB)
         assert seen == Unchecked("horizontalpodautoscalers is forbidden")
         name = 'HorizontalPodAutoscaler.autoscaling in namespace "shop"'
         assert notes == [
@@ -200,7 +200,7 @@ def test_a_note_tells_of_namespaces_beyond_the_most(
     targets = [target(namespace, "web") for namespace in ("shop", "storage", "till")]
     pace = replace(SLOW, longest_pause=60, refused_pause=60)
     with watching(api, targets, pace=pace, notes=notes) as watched:
-        assert 'not found in namespace "till"' in str(watched.scale_at_hand("till", WEB))
+        assert 'not found in namespace "till"' in str(watched.cached_scale("till", WEB))
     (told,) = notes[1:]
     assert told == (
         "HorizontalPodAutoscaler.autoscaling in 1 namespaces are watched one by one, because all "
@@ -238,13 +238,13 @@ def test_each_namespace_has_its_own_rights(
     await_granted(limited, path_of(shops[0]))
     notes: list[str] = []
     with watching(limited, [target(shop, "web") for shop in shops], notes=notes) as watched:
-        assert watched.controller_at_hand(shops[0], WEB) == HAND_MADE
-        seen = watched.controller_at_hand(shops[1], WEB)
+        assert watched.cached_controller(shops[0], WEB) == HAND_MADE
+        seen = watched.cached_controller(shops[1], WEB)
         assert isinstance(seen, Unchecked)
         assert f'in the namespace "{shops[1]}"' in seen.message
         assert seen.known is None
         # Nobody waits for what may not be known.
-        assert 'not found in namespace "' in str(watched.scale_at_hand(shops[1], WEB))
+        assert 'not found in namespace "' in str(watched.cached_scale(shops[1], WEB))
     told = [note for note in notes if "Autoscaler" in note]
     assert [note.partition(" cannot be watched ")[0] for note in told] == [
         "HorizontalPodAutoscaler.autoscaling",
@@ -258,7 +258,7 @@ def test_all_at_once_is_tried_again_after_a_refusal(
     """When the role comes, one watch takes the place of those of each namespace."""
     pace = replace(QUICK, refused_pause=0.3)
     with watching(limited, [target(shop, "web") for shop in shops], pace=pace) as watched:
-        assert isinstance(watched.controller_at_hand(shops[0], WEB), Unchecked)
+        assert isinstance(watched.cached_controller(shops[0], WEB), Unchecked)
         grant(lone_cluster, "", "late", AUTOSCALERS, WATCH)
         try:
             for shop in shops:
@@ -322,12 +322,12 @@ def test_a_watch_that_ends_by_a_defect_begins_again(
                 raise ZeroDivisionError
             original(*event)
 
-        monkeypatch.setattr(watch.mirror, "apply", partial(apply, watch.mirror.apply))
+        monkeypatch.setattr(watch.cache, "apply", partial(apply, watch.cache.apply))
         server.autoscalers.lists[0] = listed("11", autoscaler("by-hand"))
         server.autoscalers.send(event("DELETED", autoscaler("other")))
         eventually(lambda: notes, bool)
         faulty = Unchecked("by a fault of the autoscaler", known=HAND_MADE)
-        assert watched.controller_at_hand("shop", WEB) == faulty
+        assert watched.cached_controller("shop", WEB) == faulty
         eventually(lambda: server.autoscalers.count("list"), lambda count: count == 2)
         server.autoscalers.send(event("DELETED", autoscaler("by-hand")))
         await_controller(watched, "shop", WEB, None)

@@ -75,7 +75,7 @@ def test_what_the_watch_knows_is_not_undone_by_our_write(script: Script) -> None
         await_scale(watched, "shop", WEB, lambda seen: isinstance(seen, Unavailable))
         server.before_put.set()
         writer.join()
-        assert isinstance(watched.scale_at_hand("shop", WEB), Unavailable)
+        assert isinstance(watched.cached_scale("shop", WEB), Unavailable)
 
 
 def test_a_list_that_is_older_than_our_write_does_not_undo_it(script: Script) -> None:
@@ -101,12 +101,12 @@ def test_versions_that_are_no_numbers_are_not_compared(script: Script) -> None:
     with watching(api, [target("shop", "web"), target("shop", "mark")], pace=SLOW) as watched:
         assert scale_of(watched, "shop", "web").spec_replicas == 1
         _write(watched, 5)
-        assert watched.scale_at_hand("shop", WEB) is None
+        assert watched.cached_scale("shop", WEB) is None
         server.send(
             event("MODIFIED", deployment("b", 2)), event("ADDED", deployment("m", 0, "mark"))
         )
         await_scale(watched, "shop", "mark", partial(has_count, 0))
-        assert watched.scale_at_hand("shop", WEB) is None
+        assert watched.cached_scale("shop", WEB) is None
         server.send(event("MODIFIED", deployment("c", 5)))
         await_count(watched, 5)
 
@@ -126,7 +126,7 @@ def test_after_410_everything_is_listed_anew(script: Script, by: str) -> None:
         else:
             server.send(gone())
         await_count(watched, 3)
-        assert isinstance(watched.scale_at_hand("shop", deployment_ref("old")), Unavailable)
+        assert isinstance(watched.cached_scale("shop", deployment_ref("old")), Unavailable)
         assert scale_of(watched, "shop", "new").spec_replicas == 2
         eventually(lambda: server.count("watch 30"), bool)
 
@@ -186,7 +186,7 @@ def test_an_object_that_cannot_be_read_is_read_directly(script: Script) -> None:
     _, api = script(listed("7", deployment("7", 1), odd))
     targets = [target("shop", "web"), target("shop", "odd")]
     with watching(api, targets, pace=SLOW) as watched:
-        assert watched.scale_at_hand("shop", deployment_ref("odd")) is None
+        assert watched.cached_scale("shop", deployment_ref("odd")) is None
         assert scale_of(watched, "shop", "web").spec_replicas == 1
 
 
@@ -205,7 +205,7 @@ def test_a_first_list_that_fails_is_tried_again(script: Script, fault: Answer) -
     """Until it is there nothing is at hand."""
     server, api = script(fault, listed("7", deployment("7", 1)))
     with watching(api, [target("shop", "web")], pace=SLOW, synced=False) as watched:
-        assert not isinstance(watched.scale_at_hand("shop", WEB), Scale)
+        assert not isinstance(watched.cached_scale("shop", WEB), Scale)
         assert not watched.wait_synced(clock.monotonic())
         assert watched.wait_synced(clock.monotonic() + 20)
         assert scale_of(watched, "shop", "web").spec_replicas == 1
@@ -228,7 +228,7 @@ def test_a_429_to_a_list_holds_all_others_back(script: Script) -> None:
     busy = failure(429, "TooManyRequests", "slow down")
     server.autoscalers.lists[0] = Answer(busy.status, busy.body, {"Retry-After": "20"})
     with watching(api, [target("shop", "web")], pace=SLOW, synced=False):
-        eventually(lambda: api.patience.held, bool, 15.0)
+        eventually(lambda: api.retrier.held, bool, 15.0)
 
 
 def test_a_server_that_ends_each_watch_at_once_is_not_hammered(script: Script) -> None:
@@ -268,7 +268,7 @@ def test_close_is_prompt_and_leaves_no_thread(script: Script) -> None:
         assert clock.monotonic() - began < 5.0
         # The watches would last a minute.
         eventually(watch_threads, lambda threads: not threads, 5)
-        assert watched.scale_at_hand("shop", WEB) is None
+        assert watched.cached_scale("shop", WEB) is None
 
 
 def test_close_does_not_wait_for_a_dead_server(script: Script) -> None:

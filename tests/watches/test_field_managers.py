@@ -5,7 +5,7 @@ import pytest
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Scales
 from autoscaler.adapters.cluster.field_managers import manager_of
-from autoscaler.core.rivalry import FIELD_MANAGER
+from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.spec import ScaleTargetRef
 from tests.contract import manifests
 from tests.contract.cluster import MERGE_PATCH, ClusterUnderTest, Json, eventually

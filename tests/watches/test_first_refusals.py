@@ -38,7 +38,7 @@ def refused_as(server: WatchScript, *answers: Answer) -> None:
 
 def is_blocked(watched: WatchedCluster, namespace: str = "shop") -> bool:
     """Tell whether nothing is decided there, since an API server may have just started."""
-    seen = watched.scale_at_hand(namespace, WEB)
+    seen = watched.cached_scale(namespace, WEB)
     return isinstance(seen, Unavailable) and "nothing is decided here before" in seen.message
 
 
@@ -50,10 +50,10 @@ def test_a_refusal_that_passes_lets_nothing_be_decided(script: Script, refusal: 
     notes: list[str] = []
     with watching(api, [SHOP], pace=LASTING, notes=notes, synced=False) as watched:
         until = clock.monotonic() + 20
-        while isinstance(watched.scale_at_hand("shop", WEB), Unavailable):
+        while isinstance(watched.cached_scale("shop", WEB), Unavailable):
             assert clock.monotonic() < until
-        assert watched.controller_at_hand("shop", WEB) == HAND_MADE
-        assert isinstance(watched.scale_at_hand("shop", WEB), Scale)
+        assert watched.cached_controller("shop", WEB) == HAND_MADE
+        assert isinstance(watched.cached_scale("shop", WEB), Scale)
     assert notes == []
 
 
@@ -65,7 +65,7 @@ def test_the_reason_names_the_refusal_and_when_it_is_believed(script: Script) ->
     with watching(api, [SHOP], pace=replace(LASTING, trusted=0.0), synced=False) as watched:
         began = clock.wall()
         eventually(lambda: is_blocked(watched), bool)
-        seen = watched.scale_at_hand("shop", WEB)
+        seen = watched.cached_scale("shop", WEB)
         assert isinstance(seen, Unavailable)
         sentence, at = seen.message.rsplit(" ", 1)
         assert sentence == (
@@ -76,7 +76,7 @@ def test_the_reason_names_the_refusal_and_when_it_is_believed(script: Script) ->
         assert (
             abs(datetime.fromisoformat(at).timestamp() - began - LASTING.first_refusal_believed) < 3
         )
-        assert watched.controller_at_hand("shop", WEB) == Unchecked(
+        assert watched.cached_controller("shop", WEB) == Unchecked(
             "horizontalpodautoscalers is forbidden"
         )
 
@@ -96,7 +96,7 @@ def test_a_refusal_that_lasts_is_believed_and_told(script: Script) -> None:
         assert notes == [
             f"{NAME} cannot be watched (horizontalpodautoscalers is forbidden): {INSTEAD}"
         ]
-        assert watched.controller_at_hand("shop", WEB) == Unchecked(
+        assert watched.cached_controller("shop", WEB) == Unchecked(
             "horizontalpodautoscalers is forbidden"
         )
 
@@ -122,7 +122,7 @@ def test_scales_that_may_not_be_watched_are_read_at_once(script: Script) -> None
     _, api = script(failure(403, "Forbidden", "deployments is forbidden"))
     notes: list[str] = []
     with watching(api, [SHOP], pace=LASTING, notes=notes) as watched:
-        assert watched.scale_at_hand("shop", WEB) is None
+        assert watched.cached_scale("shop", WEB) is None
         assert [note.partition(" cannot")[0] for note in notes] == [
             'Deployment.apps in namespace "shop"'
         ]
@@ -140,8 +140,8 @@ def test_whoever_may_list_them_by_namespace_does_not_wait(
         targets = [target(shop, "web"), target(other, "web")]
         with watching(limited, targets, pace=LASTING) as watched:
             for namespace in (shop, other):
-                assert watched.controller_at_hand(namespace, WEB) == HAND_MADE
-            assert isinstance(watched.scale_at_hand(shop, WEB), Scale)
+                assert watched.cached_controller(namespace, WEB) == HAND_MADE
+            assert isinstance(watched.cached_scale(shop, WEB), Scale)
 
 
 def test_all_at_once_and_each_namespace_are_doubted_together(script: Script) -> None:

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from autoscaler.adapters.cluster.pod_mirror import PodMirror
+from autoscaler.adapters.cluster.pod_cache import PodCache
 from autoscaler.adapters.cluster.pods import PodReader
 from tests.watches import fleet
 
@@ -21,10 +21,10 @@ def test_a_pod_costs_little_memory(record_property: Callable[[str, object], None
 
 def test_pods_that_nobody_selects_cost_nothing() -> None:
     """They are dropped as they come in."""
-    mirror = PodMirror("shop", lambda: {"shop": frozenset({"app=x"})}, lambda _: None, PodReader())
-    mirror.begin()
+    cache = PodCache("shop", lambda: {"shop": frozenset({"app=x"})}, lambda _: None, PodReader())
+    cache.begin()
     for page in fleet.pages(10, 20):
-        mirror.add(page)
-    mirror.commit("1")
-    assert mirror.pods("shop", "app=x") == ()
-    assert mirror._namespaces["shop"].matched == {}
+        cache.add(page)
+    cache.commit("1")
+    assert cache.pods("shop", "app=x") == ()
+    assert cache._namespaces["shop"].matched == {}

@@ -52,7 +52,7 @@ def test_what_is_forbidden_is_read_directly_until_it_is_allowed(
     await_granted(limited, f"{manifests.deployments(shop)}/web/scale")
     notes: list[str] = []
     with watching(limited, [target(shop, "web")], notes=notes) as watched:
-        assert watched.scale_at_hand(shop, WEB) is None
+        assert watched.cached_scale(shop, WEB) is None
         assert isinstance(watched.read(shop, WEB, clock.monotonic() + 5), Scale)
         name = f'Deployment.apps in namespace "{shop}"'
         note = (
@@ -77,8 +77,8 @@ def test_a_role_in_each_namespace_is_enough(
     targets = [target(shop, "web", pods=True) for shop in shops]
     with watching(limited, targets, notes=notes) as watched:
         for shop in shops:
-            assert isinstance(watched.scale_at_hand(shop, WEB), Scale)
-            pods = watched.pods_at_hand(shop, "app=web")
+            assert isinstance(watched.cached_scale(shop, WEB), Scale)
+            pods = watched.cached_pods(shop, "app=web")
             assert isinstance(pods, tuple)
             assert names(pods) == ["web-1"]
         # All at once is tried again now and then.
@@ -97,8 +97,8 @@ def test_one_namespace_may_be_forbidden(
     grant(lone_cluster, shops[0], "watch", WATCH)
     await_granted(limited, manifests.pods(shops[0]))
     with watching(limited, [target(shop, "web") for shop in shops]) as watched:
-        assert isinstance(watched.scale_at_hand(shops[0], WEB), Scale)
-        assert watched.scale_at_hand(shops[1], WEB) is None
+        assert isinstance(watched.cached_scale(shops[0], WEB), Scale)
+        assert watched.cached_scale(shops[1], WEB) is None
 
 
 def test_a_role_that_is_taken_back_ends_the_watch(
@@ -109,7 +109,7 @@ def test_a_role_that_is_taken_back_ends_the_watch(
     grant(lone_cluster, shop, "watch", WATCH)
     await_granted(limited, manifests.pods(shop))
     with watching(limited, [target(shop, "web")]) as watched:
-        assert isinstance(watched.scale_at_hand(shop, WEB), Scale)
+        assert isinstance(watched.cached_scale(shop, WEB), Scale)
         path = f"{RBAC}/namespaces/{shop}/rolebindings/watch"
         assert lone_cluster.request("DELETE", path).status == 200
         await_scale(watched, shop, WEB, lambda seen: seen is None)
@@ -129,7 +129,7 @@ def test_a_definition_that_may_not_be_read_leaves_its_kind_unwatched(
     await_granted(limited, f"/apis/autoscaling/v2/namespaces/{shops[0]}/horizontalpodautoscalers")
     notes: list[str] = []
     with watching(limited, [target(shops[0], crew)], notes=notes) as watched:
-        assert watched.scale_at_hand(shops[0], crew) is None
+        assert watched.cached_scale(shops[0], crew) is None
     assert len(notes) == 1
     assert f'"crews.{group}" is forbidden' in notes[0]
     lone_cluster.request("DELETE", f"{manifests.CRDS}/{definition['metadata']['name']}")

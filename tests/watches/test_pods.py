@@ -35,7 +35,7 @@ def _await_equality(watched: WatchedCluster, pods: Pods, namespace: str, selecto
     """Wait until the pods at hand are those that a list answers: pods come and go."""
     eventually(
         lambda: (
-            watched.pods_at_hand(namespace, selector),
+            watched.cached_pods(namespace, selector),
             pods.pods(namespace, selector, _soon()),
         ),
         lambda both: isinstance(both[0], tuple) and both[0] == both[1],
@@ -49,7 +49,7 @@ def test_pods_follow_the_scale(cluster: ClusterUnderTest, api: Api, namespace: s
     with watching(api, [target(namespace, "web", pods=True)]) as watched:
         assert scale_of(watched, namespace, "web").selector == "app=web"
         # The selector was known from the scale: the first list has the pods already.
-        assert isinstance(watched.pods_at_hand(namespace, "app=web"), tuple)
+        assert isinstance(watched.cached_pods(namespace, "app=web"), tuple)
         for count in (4, 1, 3):
             cluster.patch(f"{path}/scale", {"spec": {"replicas": count}})
             await_pods(watched, namespace, "app=web", partial(_are_ready, count))
@@ -68,12 +68,12 @@ def test_what_does_not_change_is_the_same_tuple(
             watched, namespace, "app=web", lambda p: p[0].ready is ConditionStatus.TRUE
         )
         assert before is not None
-        assert watched.pods_at_hand(namespace, "app=web") is ready
+        assert watched.cached_pods(namespace, "app=web") is ready
         # Another label changes nothing that a decision looks at.
         cluster.patch(f"{path}/a", {"metadata": {"labels": {"other": "x"}}})
         cluster.create(path, manifests.pod("b", {"app": "api"}))
         await_pods(watched, namespace, "app=api", lambda pods: names(pods) == ["b"])
-        again = watched.pods_at_hand(namespace, "app=web")
+        again = watched.cached_pods(namespace, "app=web")
         assert again == ready
 
 
@@ -86,13 +86,13 @@ def test_a_namespace_is_watched_when_it_is_asked_for(
     pace = replace(QUICK, pods_trusted=60.0)
     with watching(api, [target(namespace, "web")], pace=pace) as watched:
         assert len(watch_threads()) == 1
-        assert watched.pods_at_hand(namespace, "app=web,tier=x") is None
+        assert watched.cached_pods(namespace, "app=web,tier=x") is None
         await_pods(watched, namespace, "app=web,tier=x", lambda pods: names(pods) == ["a"])
         assert len(watch_threads()) == 2
         # Another selector needs a new list; the first one is answered all the time.
-        assert watched.pods_at_hand(namespace, "tier") is None
-        while watched.pods_at_hand(namespace, "tier") is None:
-            assert isinstance(watched.pods_at_hand(namespace, "app=web,tier=x"), tuple)
+        assert watched.cached_pods(namespace, "tier") is None
+        while watched.cached_pods(namespace, "tier") is None:
+            assert isinstance(watched.cached_pods(namespace, "app=web,tier=x"), tuple)
         _await_equality(watched, Pods(api), namespace, "tier")
 
 
@@ -102,7 +102,7 @@ def test_a_selector_that_is_not_understood_is_left_to_the_server(
 ) -> None:
     """It is never at hand, and nothing is watched for it."""
     with watching(api, [target(namespace, "web")]) as watched:
-        assert watched.pods_at_hand(namespace, selector) is None
+        assert watched.cached_pods(namespace, selector) is None
         assert len(watch_threads()) == 1
 
 
@@ -117,7 +117,7 @@ def test_a_pod_whose_label_changes_moves(
         await_pods(watched, namespace, "app=api", lambda pods: not pods)
         cluster.patch(f"{path}/a", {"metadata": {"labels": {"app": "api"}}})
         await_pods(watched, namespace, "app=api", lambda pods: names(pods) == ["a"])
-        assert watched.pods_at_hand(namespace, "app=web") == ()
+        assert watched.cached_pods(namespace, "app=web") == ()
         cluster.request("DELETE", f"{path}/a", {"gracePeriodSeconds": 0})
         await_pods(watched, namespace, "app=api", lambda pods: not pods)
 
@@ -132,7 +132,7 @@ def test_many_namespaces_share_a_watch(cluster: ClusterUnderTest, api: Api, name
         assert watch_threads() == ["watch Deployment.apps", "watch pods"]
         await_pods(watched, namespace, "app=web", lambda pods: names(pods) == ["a"])
         await_pods(watched, "elsewhere-3", "app=web", lambda pods: not pods)
-        assert watched.scale_at_hand(namespace, deployment_ref("web")) is not None
+        assert watched.cached_scale(namespace, deployment_ref("web")) is not None
     assert watch_threads() == []
 
 
@@ -144,7 +144,7 @@ def test_a_ninth_namespace_joins_the_others(
     with watching(api, []) as watched:
         asked = [f"elsewhere-{number}" for number in range(9)]
         for name in [namespace, *asked]:
-            watched.pods_at_hand(name, "app=web")
+            watched.cached_pods(name, "app=web")
         eventually(watch_threads, lambda seen: seen == ["watch pods"])
         await_pods(watched, namespace, "app=web", lambda pods: names(pods) == ["a"])
         for name in asked:

@@ -41,7 +41,7 @@ def test_a_restart_of_the_api_server_loses_nothing(
             lone_plane.stop_apiserver(grace=0)
             assert scale_of(watched, namespace, "web").spec_replicas == 1
             await_scale(watched, namespace, "web", lambda seen: isinstance(seen, Unavailable))
-            assert watched.pods_at_hand(namespace, "app=web") is None
+            assert watched.cached_pods(namespace, "app=web") is None
             lone_plane.start_apiserver()
             lone_cluster.patch(f"{path}/web/scale", {"spec": {"replicas": 3}})
             lone_cluster.create(manifests.pods(namespace), manifests.pod("p", {"app": "web"}))

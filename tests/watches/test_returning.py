@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, WatchedCluster
-from autoscaler.adapters.cluster.watch import State
+from autoscaler.adapters.cluster.reflector import State
 from autoscaler.core.observation import Scale, Unavailable, Unchecked
 from tests.contract.cluster import ClusterUnderTest, eventually
 from tests.contract.clusters import fresh_namespace
@@ -25,14 +25,14 @@ ONCE = replace(SLOW, longest_pause=60, refused_pause=60, refusal_believed=0.0, t
 
 def last_known(watched: WatchedCluster, namespace: str) -> str | None:
     """Return who controlled the object when that could be checked last, which it cannot be now."""
-    seen = watched.controller_at_hand(namespace, WEB)
+    seen = watched.cached_controller(namespace, WEB)
     assert isinstance(seen, Unchecked), seen
     return seen.known
 
 
 def is_awaited(watched: WatchedCluster, namespace: str) -> bool:
     """Tell whether a namespace's HorizontalPodAutoscalers are waited for."""
-    seen = watched.scale_at_hand(namespace, WEB)
+    seen = watched.cached_scale(namespace, WEB)
     return isinstance(seen, Unavailable) and "is not there yet" in seen.message
 
 
@@ -46,14 +46,14 @@ def test_one_that_was_made_meanwhile_is_known_before_anything_is_decided(
             await_granted(limited, path_of(namespace))
         stays, leaves = target(other, "web"), target(shop, "web")
         with watching(limited, [stays, leaves], pace=SLOW) as watched:
-            assert isinstance(watched.scale_at_hand(shop, WEB), Scale)
+            assert isinstance(watched.cached_scale(shop, WEB), Scale)
             watched.set_targets([stays])
             create(lone_cluster, shop, autoscaler("by-hand"))
             watched.set_targets([stays, leaves])
             until = clock.monotonic() + 20
-            while isinstance(watched.scale_at_hand(shop, WEB), Unavailable):
+            while isinstance(watched.cached_scale(shop, WEB), Unavailable):
                 assert clock.monotonic() < until
-            assert watched.controller_at_hand(shop, WEB) == HAND_MADE
+            assert watched.cached_controller(shop, WEB) == HAND_MADE
 
 
 def test_what_was_known_of_it_is_forgotten(script: Script) -> None:
@@ -62,7 +62,7 @@ def test_what_was_known_of_it_is_forgotten(script: Script) -> None:
     by_hand = listed("9", autoscaler("by-hand"))
     server.autoscalers.lists = deque([FORBIDDEN, by_hand])
     with watching(api, [SHOP, TILL], pace=ONCE) as watched:
-        assert watched.controller_at_hand("shop", WEB) == HAND_MADE
+        assert watched.cached_controller("shop", WEB) == HAND_MADE
         watched.set_targets([TILL])
         assert last_known(watched, "shop") is None
         server.autoscalers.lists = deque([BROKEN])
@@ -72,7 +72,7 @@ def test_what_was_known_of_it_is_forgotten(script: Script) -> None:
         assert not is_awaited(watched, "till")
         server.autoscalers.lists = deque([listed("11")])
         await_scale(watched, "shop", WEB, lambda seen: isinstance(seen, Scale))
-        assert watched.controller_at_hand("shop", WEB) is None
+        assert watched.cached_controller("shop", WEB) is None
 
 
 def test_where_all_are_watched_at_once_it_is_known_on_its_return(script: Script) -> None:
@@ -82,8 +82,8 @@ def test_where_all_are_watched_at_once_it_is_known_on_its_return(script: Script)
     with watching(api, [SHOP, TILL], pace=ONCE) as watched:
         watched.set_targets([TILL])
         watched.set_targets([SHOP, TILL])
-        assert isinstance(watched.scale_at_hand("shop", WEB), Scale)
-        assert watched.controller_at_hand("shop", WEB) == HAND_MADE
+        assert isinstance(watched.cached_scale("shop", WEB), Scale)
+        assert watched.cached_controller("shop", WEB) == HAND_MADE
         assert server.autoscalers.count("list") == 1
 
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api
-from autoscaler.app.ports import World
+from autoscaler.app.ports import Ports
 from autoscaler.app.sync import Syncer
+from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.decision import Decision, ForeignChange, Zone
-from autoscaler.core.rivalry import FIELD_MANAGER
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
 from tests.app.world import T0, Memory, answer, external
@@ -42,10 +42,10 @@ class Instance:
         """Take part in an election unless ``leads`` is None, and never win or lose it."""
         self.target = one
         self.watched = stack.enter_context(watching(api, [one], pace=SLOW))
-        at_hand = self.watched
-        ports = (memory, at_hand, at_hand, at_hand, at_hand, memory)
+        cache = self.watched
+        ports = (memory, cache, cache, cache, cache, memory)
         since = -math.inf if leads is None else clock.steady()
-        world = World(*ports, leads_since=lambda: None if leads is False else since)
+        world = Ports(*ports, leads_since=lambda: None if leads is False else since)
         self.syncer = stack.enter_context(Syncer(Flags(), world, threading.Event()))
         self.memory = memory
 

@@ -51,7 +51,7 @@ def _await_equality(watched: WatchedCluster, api: Api, namespace: str, ref: Scal
     """Wait until what is at hand is what the server answers: controllers are at work."""
     eventually(
         lambda: (
-            _unattributed(watched.scale_at_hand(namespace, ref)),
+            _unattributed(watched.cached_scale(namespace, ref)),
             Scales(api).read(namespace, ref, _soon()),
         ),
         lambda both: isinstance(both[0], Scale) and both[0] == both[1],
@@ -142,7 +142,7 @@ def test_a_custom_resource_without_a_count_is_read_directly(
     crew = manifests.crew("alpha", 4) | {"apiVersion": CREW.api_version}
     cluster.create(path, crew | {"spec": {}})
     with watching(api, [target(namespace, CREW)]) as watched:
-        assert watched.scale_at_hand(namespace, CREW) is None
+        assert watched.cached_scale(namespace, CREW) is None
         assert isinstance(watched.read(namespace, CREW, _soon()), Unavailable)
 
 
@@ -151,7 +151,7 @@ def test_changes_arrive(cluster: ClusterUnderTest, api: Api, namespace: str) -> 
     path = manifests.deployments(namespace)
     missing = Unavailable(f'deployments.apps "web" not found in namespace "{namespace}"')
     with watching(api, [target(namespace, "web")]) as watched:
-        assert watched.scale_at_hand(namespace, WEB) == missing
+        assert watched.cached_scale(namespace, WEB) == missing
         assert watched.read(namespace, WEB, _soon()) == missing
         cluster.create(path, manifests.deployment("web", 2))
         await_scale(watched, namespace, WEB, lambda seen: isinstance(seen, Scale))
@@ -226,9 +226,9 @@ def test_one_watch_serves_all_namespaces(cluster: ClusterUnderTest, api: Api) ->
             assert watch_threads() == ["watch Deployment.apps"]
             assert scale_of(watched, one, "web").spec_replicas == 1
             assert scale_of(watched, other, "web").spec_replicas == 2
-            assert isinstance(watched.scale_at_hand(other, deployment_ref("alone")), Unavailable)
+            assert isinstance(watched.cached_scale(other, deployment_ref("alone")), Unavailable)
             # It is nobody's target: the watch does not keep it.
-            assert watched.scale_at_hand(one, deployment_ref("alone")) is None
+            assert watched.cached_scale(one, deployment_ref("alone")) is None
         assert watch_threads() == []
 
 
@@ -243,4 +243,4 @@ def test_other_targets_may_come(cluster: ClusterUnderTest, api: Api, namespace: 
         watched.set_targets([target(namespace, "api"), target(namespace, db)])
         for ref in (deployment_ref("api"), db):
             await_scale(watched, namespace, ref, lambda seen: isinstance(seen, Scale))
-        assert watched.scale_at_hand(namespace, WEB) is None
+        assert watched.cached_scale(namespace, WEB) is None

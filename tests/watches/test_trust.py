@@ -1,4 +1,4 @@
-"""How long a mirror is trusted that gets no events, and what happens instead."""
+"""How long a cache is trusted that gets no events, and what happens instead."""
 
 from dataclasses import replace
 
@@ -44,7 +44,7 @@ def test_a_watch_that_stays_broken_is_not_trusted(script: Script) -> None:
     with watching(api, [target("shop", "web")], pace=pace) as watched:
         server.lists = type(server.lists)([failure(500, "InternalError", "no leader")])
         server.send(RESET)
-        assert isinstance(watched.scale_at_hand("shop", WEB), Scale)
+        assert isinstance(watched.cached_scale("shop", WEB), Scale)
         seen = await_scale(watched, "shop", WEB, lambda seen: isinstance(seen, Unavailable))
         assert isinstance(seen, Unavailable)
         before, _, after = seen.message.partition(" is broken since ")
@@ -86,9 +86,9 @@ def test_pods_of_a_broken_watch_are_listed_directly(script: Script) -> None:
         asked = ("shop", "app=web")
         await_pods(watched, *asked, lambda pods: names(pods) == ["a"])
         server.send(RESET)
-        assert watched.pods_at_hand(*asked) is not None
-        eventually(lambda: watched.pods_at_hand(*asked), lambda pods: pods is None)
+        assert watched.cached_pods(*asked) is not None
+        eventually(lambda: watched.cached_pods(*asked), lambda pods: pods is None)
         assert isinstance(watched.pods(*asked, clock.monotonic() + 20), tuple)
-        assert watched.pods_at_hand(*asked) is None
+        assert watched.cached_pods(*asked) is None
         server.heads.clear()
         await_pods(watched, *asked, lambda pods: names(pods) == ["a"])

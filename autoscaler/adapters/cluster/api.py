@@ -15,8 +15,8 @@ from autoscaler import __version__, clock
 from autoscaler.adapters.cluster import failures
 from autoscaler.adapters.cluster.credentials import Access, Credentials
 from autoscaler.adapters.cluster.failures import Failure, JsonObject
-from autoscaler.adapters.cluster.patience import Patience
 from autoscaler.adapters.cluster.received import MOST_MEMORY, Received, receive
+from autoscaler.adapters.cluster.retrier import RequestRetrier
 from autoscaler.transport.bodies import Encoded, check_encoding
 from autoscaler.transport.parsing import TooMuch, parse
 from autoscaler.transport.within import GRACE_SECONDS, Deadline, Expired
@@ -66,7 +66,7 @@ class Api:
         """The server's URL, for messages."""
         self.origin = origin
         """Where the configuration comes from, for messages."""
-        self.patience = Patience(stop or threading.Event(), on_retry=on_retry)
+        self.retrier = RequestRetrier(stop or threading.Event(), on_retry=on_retry)
         # No stop: what is under way when the daemon is told to stop is seen through.
         self._within = Deadline(_MOST_REQUESTS, name="kubernetes-request")
 
@@ -84,7 +84,7 @@ class Api:
         self, path: str, deadline: float, query: Mapping[str, str] | None = None
     ) -> JsonObject | Failure:
         """Read a path, trying again what is transient."""
-        return self.patience.call(lambda: self.once("GET", path, deadline, query=query), deadline)
+        return self.retrier.call(lambda: self.once("GET", path, deadline, query=query), deadline)
 
     def once(
         self,

@@ -7,8 +7,8 @@ from typing import TypedDict, cast
 from urllib.parse import quote
 
 from autoscaler.adapters.cluster.api import Api
+from autoscaler.adapters.cluster.caches import EACH_NAMESPACE, WatchTimings
 from autoscaler.adapters.cluster.failures import Failure, JsonObject
-from autoscaler.adapters.cluster.mirrors import EACH_NAMESPACE, Pace
 from autoscaler.adapters.cluster.watch_requests import WatchRequests
 from autoscaler.adapters.cluster.watch_scopes import ALL
 from autoscaler.core.observation import Unchecked
@@ -57,8 +57,8 @@ class _AutoscalerJson(TypedDict):
     spec: _SpecJson
 
 
-class AutoscalerMirror:
-    """Fits `mirrors.Mirror` for the HorizontalPodAutoscalers of one namespace, or of ALL.
+class AutoscalerCache:
+    """Fits `caches.Cache` for the HorizontalPodAutoscalers of one namespace, or of ALL.
 
     It knows them by what they control.  What is known stands until it is known better: whoever may
     not list them any more goes on with the last list.
@@ -157,23 +157,23 @@ class ListedAutoscalers:
         return listed.controller(namespace, ref)
 
     @cached_property
-    def _by_namespace(self) -> Mapping[str, AutoscalerMirror | Failure]:
+    def _by_namespace(self) -> Mapping[str, AutoscalerCache | Failure]:
         if len(self._namespaces) > 1:
             listed = self._list(ALL)
             if not (isinstance(listed, Failure) and listed.status == _FORBIDDEN):
                 return dict.fromkeys(self._namespaces, listed)
-        found: dict[str, AutoscalerMirror | Failure] = {}
+        found: dict[str, AutoscalerCache | Failure] = {}
         for namespace in self._namespaces:
             found[namespace] = listed = self._list(namespace)
             if isinstance(listed, Failure) and listed.status != _FORBIDDEN:
                 return dict.fromkeys(self._namespaces, listed) | found
         return found
 
-    def _list(self, scope: str) -> AutoscalerMirror | Failure:
-        mirror = AutoscalerMirror(scope)
-        listed = WatchRequests(self._api, mirror, Pace()).list_all(mirror.path(0.0))
+    def _list(self, scope: str) -> AutoscalerCache | Failure:
+        cache = AutoscalerCache(scope)
+        listed = WatchRequests(self._api, cache, WatchTimings()).list_all(cache.path(0.0))
         if not isinstance(listed, Failure):
-            return mirror
+            return cache
         if scope != ALL or listed.status != _FORBIDDEN:
             self._on_note(
                 "it is not known whether a HorizontalPodAutoscaler controls a target too: "

@@ -215,7 +215,7 @@ def _configured(kubeconfig: Kubeconfig) -> Configuration:
 
 def _new_configuration() -> Configuration:
     configuration = Configuration()
-    configuration.retries = False  # Patience tries again, in sight of the deadline
+    configuration.retries = False  # RequestRetrier tries again, in sight of the deadline
     configuration.connection_pool_maxsize = _POOL_SIZE
     configuration.socket_options = _SOCKET_OPTIONS
     return configuration

@@ -77,7 +77,7 @@ class Events:
         One that is gone by now is created anew under another name, which is put down in
         ``happened``.  Sends nothing while the server asks everybody to wait.
         """
-        if self._api.patience.held:
+        if self._api.retrier.held:
             return Sent(Fate.LATER, "the API server is short of room")
         until = min(deadline, clock.monotonic() + _REQUEST_SECONDS)
         if happened.name:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from autoscaler import clock
 from autoscaler.adapters.cluster.failures import Failure
-from autoscaler.adapters.cluster.patience import Patience
+from autoscaler.adapters.cluster.retrier import RequestRetrier
 from autoscaler.core.observation import Scale
 from autoscaler.core.writes import (
     NOT_LEADING,
@@ -54,9 +54,9 @@ class ScaleWrite:
         self._must_look = not decided_on.resource_version
         self._uncertain = False
 
-    def carry_out(self, patience: Patience) -> WriteOutcome | Failure:
-        """Try until the outcome is known, as long as patience and deadline allow."""
-        outcome = patience.call(self._once, self._deadline)
+    def carry_out(self, retrier: RequestRetrier) -> WriteOutcome | Failure:
+        """Try until the outcome is known, as long as retrier and deadline allow."""
+        outcome = retrier.call(self._once, self._deadline)
         if not isinstance(outcome, Failure) or not self._uncertain:
             return outcome
         # The write in hand is finished even when we are told to stop: one look, no new try.

@@ -10,8 +10,8 @@ from autoscaler.adapters.cluster.failures import Failure, JsonObject, malformed
 from autoscaler.adapters.cluster.kinds import ScalableKinds, ScalableResource
 from autoscaler.adapters.cluster.pods import MALFORMED
 from autoscaler.adapters.cluster.scale_writes import ScaleWrite
+from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.observation import Scale, Unavailable
-from autoscaler.core.rivalry import FIELD_MANAGER
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import WriteFailed, WriteOutcome
 
@@ -68,7 +68,7 @@ class Scales:
             return answer if isinstance(answer, Failure) else scale_of(answer, self._api.server)
 
         write = ScaleWrite(look, put, scale, replicas, deadline, self._may_write_until)
-        outcome = write.carry_out(self._api.patience)
+        outcome = write.carry_out(self._api.retrier)
         if isinstance(outcome, Failure):
             return WriteFailed(_in_namespace(outcome, namespace))
         return outcome

@@ -10,6 +10,7 @@ import urllib3
 
 from autoscaler import clock
 from autoscaler.adapters.cluster.api import Api
+from autoscaler.adapters.cluster.caches import Cache, WatchTimings
 from autoscaler.adapters.cluster.failures import (
     RAISED,
     Failure,
@@ -17,7 +18,6 @@ from autoscaler.adapters.cluster.failures import (
     from_exception,
     malformed,
 )
-from autoscaler.adapters.cluster.mirrors import Mirror, Pace
 from autoscaler.adapters.cluster.pods import MALFORMED
 from autoscaler.adapters.cluster.received import MOST_MEMORY
 from autoscaler.adapters.cluster.streams import LineTooLong, Stream
@@ -74,11 +74,11 @@ class Course:
 
 
 class WatchRequests:
-    """Sends the requests and feeds the mirror, on one thread; another may interrupt."""
+    """Sends the requests and feeds the cache, on one thread; another may interrupt."""
 
-    def __init__(self, api: Api, mirror: Mirror, pace: Pace) -> None:
+    def __init__(self, api: Api, cache: Cache, pace: WatchTimings) -> None:
         self._api = api
-        self._mirror = mirror
+        self._cache = cache
         self._pace = pace
         self._lock = threading.Lock()
         self._stream: Stream | None = None
@@ -103,8 +103,8 @@ class WatchRequests:
             self._interrupted = False
 
     def list_all(self, path: str) -> str | Failure | None:
-        """Fill the mirror; return the list's resourceVersion, None when ended."""
-        self._mirror.begin()
+        """Fill the cache; return the list's resourceVersion, None when ended."""
+        self._cache.begin()
         limit = self._pace.page
         query: dict[str, str] = {}
         while not self._ended:
@@ -115,7 +115,7 @@ class WatchRequests:
                 limit = max(1, limit // PAGE_SHRINKS)
                 continue
             if not page.get("continue"):
-                self._mirror.commit(page["resourceVersion"])
+                self._cache.commit(page["resourceVersion"])
                 return page["resourceVersion"]
             query["continue"] = page["continue"]
         return None
@@ -126,7 +126,7 @@ class WatchRequests:
             return answer
         try:
             page = cast("_ListJson", answer)
-            self._mirror.add(page["items"])
+            self._cache.add(page["items"])
             if not page["metadata"]["resourceVersion"]:
                 raise ValueError("it has no resourceVersion")
         except MALFORMED as error:
@@ -134,7 +134,7 @@ class WatchRequests:
         return page["metadata"]
 
     def follow(self, path: str, version: str, opened: Callable[[], None]) -> Course | Failure:
-        """Feed the mirror with the events after a resourceVersion, until the watch ends.
+        """Feed the cache with the events after a resourceVersion, until the watch ends.
 
         The server ends it in good order after a random time, so that the watches of many
         clients do not end together.  ``opened`` is called when the server has agreed; Failure
@@ -202,7 +202,7 @@ class WatchRequests:
             version = cast("_ObjectJson", obj)["metadata"]["resourceVersion"]
             if kind not in _EVENTS or not version:
                 raise ValueError(f"type {kind}, resourceVersion {version}")
-            self._mirror.apply(kind, obj, version)
+            self._cache.apply(kind, obj, version)
         except (TooMuch, *MALFORMED) as error:
             course.version = None
             return self._unreadable("watch event", error)

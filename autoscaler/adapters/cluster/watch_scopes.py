@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection
 from typing import Generic
 
 from autoscaler import clock
-from autoscaler.adapters.cluster.mirrors import Notes
-from autoscaler.adapters.cluster.watch import M, State, Watch
+from autoscaler.adapters.cluster.caches import OperatorNotes
+from autoscaler.adapters.cluster.reflector import M, Reflector, State
 
 ALL = ""
 """The namespace of a watch of all namespaces."""
@@ -14,7 +14,7 @@ ALL = ""
 _MOST_WATCHES = 100
 """Above this, where all namespaces at once are forbidden, the rest is read directly."""
 
-Changed = Callable[[Watch[M]], None]
+Changed = Callable[[Reflector[M]], None]
 
 
 class WatchScopes(Generic[M]):
@@ -28,9 +28,9 @@ class WatchScopes(Generic[M]):
 
     def __init__(
         self,
-        create: Callable[[str, Changed[M]], Watch[M]],
+        create: Callable[[str, Changed[M]], Reflector[M]],
         most_namespaces: int,
-        notes: Notes,
+        notes: OperatorNotes,
         changed: Callable[[], None],
     ) -> None:
         self._create = create
@@ -39,14 +39,14 @@ class WatchScopes(Generic[M]):
         self._changed = changed
         self._lock = threading.RLock()
         self._needed: frozenset[str] = frozenset()
-        self._all: Watch[M] | None = None
-        self._each: dict[str, Watch[M]] = {}
+        self._all: Reflector[M] | None = None
+        self._each: dict[str, Reflector[M]] = {}
         self._apart = True
         """Whether each namespace has its own."""
-        self._retired: list[Watch[M]] = []
+        self._retired: list[Reflector[M]] = []
         self._closed = False
 
-    def find(self, namespace: str) -> Watch[M] | None:
+    def find(self, namespace: str) -> Reflector[M] | None:
         """Return the watch that covers a namespace; None where there is none."""
         with self._lock:
             every = self._all
@@ -57,12 +57,12 @@ class WatchScopes(Generic[M]):
                 self._arrange()
             return self._each.get(namespace) or every
 
-    def watches(self) -> list[Watch[M]]:
+    def watches(self) -> list[Reflector[M]]:
         """Return the watches that run now."""
         with self._lock:
             return [*([self._all] if self._all else []), *self._each.values()]
 
-    def covering(self, namespace: str) -> list[Watch[M]]:
+    def covering(self, namespace: str) -> list[Reflector[M]]:
         """Return every watch that sees a namespace, ready or not."""
         with self._lock:
             return [watch for watch in (self._all, self._each.get(namespace)) if watch is not None]
@@ -117,18 +117,18 @@ class WatchScopes(Generic[M]):
         """Return the namespaces without a watch of their own."""
         return sorted(self._needed - self._each.keys())
 
-    def _begin(self, namespace: str) -> Watch[M]:
+    def _begin(self, namespace: str) -> Reflector[M]:
         watch = self._create(namespace, self._on_change)
         watch.start()
         return watch
 
-    def _retire(self, watch: Watch[M]) -> None:
+    def _retire(self, watch: Reflector[M]) -> None:
         watch.end()
         # Should it be needed again, and refused again, that is news.
-        self._notes.forget(watch.mirror.name)
+        self._notes.forget(watch.cache.name)
         self._retired = [*(old for old in self._retired if old.alive), watch]
 
-    def _on_change(self, watch: Watch[M]) -> None:
+    def _on_change(self, watch: Reflector[M]) -> None:
         with self._lock:
             if watch is self._all and not self._closed:
                 self._arrange()
@@ -136,7 +136,7 @@ class WatchScopes(Generic[M]):
 
     def _tell_of(self, rest: list[str]) -> None:
         if rest and self._all is not None:
-            name, instead = self._all.mirror.name, self._each[min(self._each)].mirror.instead
+            name, instead = self._all.cache.name, self._each[min(self._each)].cache.instead
             self._notes.say(
                 f"{name}, too many namespaces",
                 f"{name} in {_MOST_WATCHES} namespaces are watched one by one, because all at once "

@@ -7,16 +7,16 @@ from functools import partial
 
 from autoscaler import clock
 from autoscaler.adapters.cluster.api import Api
-from autoscaler.adapters.cluster.autoscalers import AutoscalerMirror
+from autoscaler.adapters.cluster.autoscalers import AutoscalerCache
+from autoscaler.adapters.cluster.caches import OperatorNotes, WatchTimings
 from autoscaler.adapters.cluster.kinds import ScalableKinds
-from autoscaler.adapters.cluster.mirrors import Notes, Pace
+from autoscaler.adapters.cluster.pod_cache import PodCache
 from autoscaler.adapters.cluster.pod_lists import Pods
-from autoscaler.adapters.cluster.pod_mirror import PodMirror
 from autoscaler.adapters.cluster.pods import PodReader
-from autoscaler.adapters.cluster.scale_mirror import Key, ScaleMirror
+from autoscaler.adapters.cluster.reflector import Reflector, State
+from autoscaler.adapters.cluster.scale_cache import Key, ScaleCache
 from autoscaler.adapters.cluster.scales import Scales
 from autoscaler.adapters.cluster.selector_index import is_indexable
-from autoscaler.adapters.cluster.watch import State, Watch
 from autoscaler.adapters.cluster.watch_scopes import Changed, WatchScopes
 from autoscaler.core.observation import Pod, Scale, Unavailable, Unchecked
 from autoscaler.core.spec import ScaleTargetRef, needs_pods
@@ -30,7 +30,7 @@ _MOST_POD_NAMESPACES = 8
 _Kind = tuple[str, str]
 """apiVersion and kind, as a target's reference has them."""
 
-_AnyScopes = WatchScopes[ScaleMirror] | WatchScopes[PodMirror] | WatchScopes[AutoscalerMirror]
+_AnyScopes = WatchScopes[ScaleCache] | WatchScopes[PodCache] | WatchScopes[AutoscalerCache]
 
 
 class WatchedCluster:
@@ -48,21 +48,21 @@ class WatchedCluster:
         targets: Sequence[Target],
         *,
         on_note: Callable[[bool, str], None] = lambda *_: None,
-        pace: Pace | None = None,
+        pace: WatchTimings | None = None,
     ) -> None:
         self._api = api
         self._scales = scales
         self._pods = pods
         self._targets = tuple(targets)
-        self._notes = Notes(on_note)
-        self._pace = pace or Pace()
+        self._notes = OperatorNotes(on_note)
+        self._pace = pace or WatchTimings()
         self._kinds = ScalableKinds(api)
         self._reader = PodReader()
         self._lock = threading.RLock()
         self._changed = threading.Condition()
         self._closed = False
         self._wanted: dict[_Kind, frozenset[Key]] = {}
-        self._scale_watches: dict[_Kind, WatchScopes[ScaleMirror]] = {}
+        self._scale_watches: dict[_Kind, WatchScopes[ScaleCache]] = {}
         self._autoscaler_watches = WatchScopes(
             self._autoscaler_watch, 1, self._notes, self._tell_change
         )
@@ -133,7 +133,7 @@ class WatchedCluster:
 
     # -- scales ----------------------------------------------------------------------------
 
-    def scale_at_hand(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:
+    def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:
         """Return the scale as the watch shows it; None where it must be read.
 
         Unavailable says that the object is not there, that the watch is broken for so long that
@@ -155,16 +155,16 @@ class WatchedCluster:
                 "; an API server that has just started may refuse it for a moment, so unless it "
                 f"is listed nothing is decided here before {believed_at}"
             )
-        return Unavailable(f"the list of {watch.mirror.name} is not there yet{why}")
+        return Unavailable(f"the list of {watch.cache.name} is not there yet{why}")
 
     def _scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:
         watches = self._scale_watches.get((ref.api_version, ref.kind))
         watch = watches.find(namespace) if watches is not None else None
         if watch is None or watch.state is not State.SYNCED or self._closed:
             return None
-        return watch.doubt or watch.mirror.at_hand(namespace, ref.name)
+        return watch.doubt or watch.cache.cached(namespace, ref.name)
 
-    def controller_at_hand(self, namespace: str, ref: ScaleTargetRef) -> str | Unchecked | None:
+    def cached_controller(self, namespace: str, ref: ScaleTargetRef) -> str | Unchecked | None:
         """Return the words for a HorizontalPodAutoscaler of the object; None without one.
 
         While the watch of them is broken, those that were there last are taken to be there; while
@@ -174,10 +174,10 @@ class WatchedCluster:
         watches = self._autoscaler_watches
         watch = watches.find(namespace)
         if watch is None or watch.state is State.SYNCED:
-            return None if watch is None else watch.mirror.controller(namespace, ref)
-        why = watch.reason or f"the list of {watch.mirror.name} is not there yet"
+            return None if watch is None else watch.cache.controller(namespace, ref)
+        why = watch.reason or f"the list of {watch.cache.name} is not there yet"
         listed = [watch, *watches.covering(namespace)]
-        last = next((one.mirror for one in listed if one.mirror.listed), None)
+        last = next((one.cache for one in listed if one.cache.listed), None)
         known = None if last is None else last.controller(namespace, ref) or ""
         return Unchecked(why, known)
 
@@ -193,12 +193,12 @@ class WatchedCluster:
         watches = self._scale_watches.get((ref.api_version, ref.kind))
         if watches is not None and isinstance(outcome, Written | Superseded):
             for watch in watches.covering(namespace):
-                watch.mirror.put(namespace, ref.name, outcome.scale)
+                watch.cache.put(namespace, ref.name, outcome.scale)
         return outcome
 
     # -- pods ------------------------------------------------------------------------------
 
-    def pods_at_hand(self, namespace: str, selector: str) -> tuple[Pod, ...] | None:
+    def cached_pods(self, namespace: str, selector: str) -> tuple[Pod, ...] | None:
         """Return the pods as the watch shows them, by name; None where they must be listed.
 
         A namespace or a selector that is asked for the first time is watched from then on.
@@ -211,10 +211,10 @@ class WatchedCluster:
         if watch is not None and watch.state is State.SYNCED:
             if watch.is_behind(self._pace.pods_trusted):
                 return None
-            pods = watch.mirror.pods(namespace, selector)
+            pods = watch.cache.pods(namespace, selector)
             if pods is not None:
                 return pods
-        if watch is not None and watch.mirror.expects(namespace, selector):
+        if watch is not None and watch.cache.expects(namespace, selector):
             return None
         if selector not in self._asked.get(namespace, ()) and is_indexable(selector):
             self._ask(namespace, selector)
@@ -239,27 +239,27 @@ class WatchedCluster:
         watches.need({namespace for namespace, _ in self._wanted[kind]})
 
     def _scale_watch(
-        self, kind: _Kind, namespace: str, changed: Changed[ScaleMirror]
-    ) -> Watch[ScaleMirror]:
-        mirror = ScaleMirror(
+        self, kind: _Kind, namespace: str, changed: Changed[ScaleCache]
+    ) -> Reflector[ScaleCache]:
+        cache = ScaleCache(
             self._api,
             self._kinds,
             ScaleTargetRef(*kind, name=""),
             namespace,
             lambda: self._wanted.get(kind, frozenset()),
         )
-        return Watch(self._api, mirror, self._pace, self._notes, changed)
+        return Reflector(self._api, cache, self._pace, self._notes, changed)
 
-    def _pod_watch(self, namespace: str, changed: Changed[PodMirror]) -> Watch[PodMirror]:
-        mirror = PodMirror(namespace, self._selectors, self._await_scales, self._reader)
-        return Watch(self._api, mirror, self._pace, self._notes, changed)
+    def _pod_watch(self, namespace: str, changed: Changed[PodCache]) -> Reflector[PodCache]:
+        cache = PodCache(namespace, self._selectors, self._await_scales, self._reader)
+        return Reflector(self._api, cache, self._pace, self._notes, changed)
 
     def _autoscaler_watch(
-        self, namespace: str, changed: Changed[AutoscalerMirror]
-    ) -> Watch[AutoscalerMirror]:
-        return Watch(
+        self, namespace: str, changed: Changed[AutoscalerCache]
+    ) -> Reflector[AutoscalerCache]:
+        return Reflector(
             self._api,
-            AutoscalerMirror(namespace),
+            AutoscalerCache(namespace),
             self._pace,
             self._notes,
             changed,

@@ -1,4 +1,4 @@
-"""The JSON of `/api/v1/query` -> an `Answer`.
+"""The JSON of `/api/v1/query` -> a `QueryResult`.
 
 Format: https://prometheus.io/docs/prometheus/latest/querying/api/#instant-queries
 """
@@ -9,7 +9,7 @@ from typing import TypedDict, cast
 
 from autoscaler.adapters.prometheus.failures import QueryError
 from autoscaler.adapters.prometheus.refusals import LONGEST_TEXT, REFUSED_TYPES, prometheus_error
-from autoscaler.core.series import Answer, Series
+from autoscaler.core.series import QueryResult, Series
 from autoscaler.transport.parsing import memory_of
 from autoscaler.transport.redaction import Hiding
 
@@ -54,7 +54,7 @@ def document_of(
     return document
 
 
-def answer_of(subject: str, document: dict[str, object], hiding: Hiding) -> Answer:
+def answer_of(subject: str, document: dict[str, object], hiding: Hiding) -> QueryResult:
     """Convert a whole answer; raises QueryError for what is no vector or scalar of floats.
 
     Values of NaN and infinity stay as they are, in their order, but a time of that kind is
@@ -86,7 +86,7 @@ def answer_of(subject: str, document: dict[str, object], hiding: Hiding) -> Answ
     if document.get("isPartial") is True:
         # VictoriaMetrics' cluster warns so, and by default answers although a store is away.
         warnings += ("isPartial is true",)
-    return Answer(series, warnings)
+    return QueryResult(series, warnings)
 
 
 def _series(element: _Element) -> Series:

@@ -8,10 +8,10 @@ from autoscaler.adapters.prometheus.credentials import read_credentials
 from autoscaler.adapters.prometheus.failures import QueryError, too_slow
 from autoscaler.adapters.prometheus.memory import KEPT_PART, PROCESS, AnswerMemory
 from autoscaler.adapters.prometheus.options import PrometheusOptions
+from autoscaler.adapters.prometheus.query_retrier import QueryRetrier
 from autoscaler.adapters.prometheus.session import OnRequest, QuerySession, ask
 from autoscaler.adapters.prometheus.tls import POOL_SIZE, ConnectionPools
-from autoscaler.adapters.prometheus.tries import Tries
-from autoscaler.core.series import Answer, QueryFailure
+from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.transport.redaction import Hiding
 from autoscaler.transport.within import GRACE_SECONDS, Deadline, Expired, Stopped, in_words
 
@@ -44,7 +44,7 @@ class PrometheusReader:
         self._pools = ConnectionPools(options)
         self._deadline = Deadline(4 * POOL_SIZE, stop, name="prometheus-query")
 
-    def query(self, promql: str, deadline: float) -> Answer | QueryFailure:
+    def query(self, promql: str, deadline: float) -> QueryResult | QueryFailure:
         """Evaluate an instant query now; returns by ``deadline`` (of `clock.monotonic`).
 
         What is transient is tried again as long as there is time: connections that fail, time-
@@ -52,11 +52,11 @@ class PrometheusReader:
         `unavailable`; not before the server's Retry-After, else with random waits that grow.
         """
 
-        def attempt(seconds: float) -> Answer:
+        def attempt(seconds: float) -> QueryResult:
             return self._attempt(promql, seconds)
 
         try:
-            tries = Tries(
+            tries = QueryRetrier(
                 attempt, self._options.timeout_seconds, deadline, self._stop, self._on_retry
             )
             return tries.run()
@@ -67,8 +67,8 @@ class PrometheusReader:
         """Close the connections; no query may run."""
         self._pools.close()
 
-    def _attempt(self, promql: str, seconds: float) -> Answer:
-        def work() -> Answer:
+    def _attempt(self, promql: str, seconds: float) -> QueryResult:
+        def work() -> QueryResult:
             return self._exchange(promql, seconds)
 
         try:
@@ -79,7 +79,7 @@ class PrometheusReader:
         except Stopped:
             raise QueryError(f"stopping: {self._subject} is not waited for") from None
 
-    def _exchange(self, promql: str, seconds: float) -> Answer:
+    def _exchange(self, promql: str, seconds: float) -> QueryResult:
         credentials = read_credentials(self._options)
         self._hiding.take(credentials.authorization)
         session = QuerySession(
@@ -91,7 +91,7 @@ class PrometheusReader:
             self._memory,
             self._on_request,
         )
-        kept: Answer | None = None
+        kept: QueryResult | None = None
         try:
             document = ask(self._options, session, promql)
             kept = answer_of(self._subject, document, self._hiding)

@@ -7,13 +7,13 @@ it goes on from memory, says so, and tries again.
 from autoscaler.adapters.store.clocks import Clocks, Resumption, Stamp
 from autoscaler.adapters.store.decisions import KeptDecision, KeptMetric, Unreadable, last_decisions
 from autoscaler.adapters.store.look import Saved, look
-from autoscaler.adapters.store.store import Patience, Store
+from autoscaler.adapters.store.store import DiskTimeouts, Store
 
 __all__ = [
     "Clocks",
+    "DiskTimeouts",
     "KeptDecision",
     "KeptMetric",
-    "Patience",
     "Resumption",
     "Saved",
     "Stamp",

@@ -72,7 +72,7 @@ class Changes:
             or new.last_scale_time != old.last_scale_time
             or new.zeroed_by_us is not old.zeroed_by_us
             or new.pending != old.pending
-            or (new.rivalry is not old.rivalry and new.rivalry != old.rivalry)
+            or (new.contention is not old.contention and new.contention != old.contention)
             or new.unobserved is not old.unobserved
             or (new.gaps is not old.gaps and new.gaps != old.gaps)
             or new.unseen != old.unseen
@@ -120,7 +120,7 @@ def _conditions(conditions: Sequence[Condition]) -> list[Row]:
 
 
 def _state(target: int, history: History) -> Row:
-    pending, rivalry = history.pending, history.rivalry
+    pending, rivalry = history.pending, history.contention
     return (
         target,
         int(history.recommendations is not None),

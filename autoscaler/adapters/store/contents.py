@@ -16,11 +16,11 @@ from autoscaler.adapters.store.clocks import (
 from autoscaler.adapters.store.decisions import Summary, from_json
 from autoscaler.core.history import (
     Condition,
+    Contention,
     History,
     PendingWrite,
     ReadingGap,
     Recommendation,
-    Rivalry,
     ScaleEvent,
     shifted,
 )
@@ -156,7 +156,7 @@ def _history(
         last_scale_time,
         bool(zeroed_by_us),
         None if pending is None else PendingWrite(*json.loads(pending)),
-        Rivalry(known, our_step, tuple(reversals), generation),
+        Contention(known, our_step, tuple(reversals), generation),
         bool(unobserved),
         tuple(_gap(*one) for one in json.loads(gaps)),
         unseen,

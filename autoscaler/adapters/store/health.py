@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 
 
-class Health:
+class StoreHealth:
     """Tells ``on_state`` whether state can be kept and why not, and counts what went wrong."""
 
     def __init__(self, on_state: Callable[[bool, str], None]) -> None:

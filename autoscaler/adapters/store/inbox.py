@@ -45,12 +45,12 @@ class _Promise(NamedTuple):
 class Inbox:
     """Takes in what callers hand over, and hands it on in batches.  No method waits for a disk.
 
-    A promise is kept by `settle`, or else given up by `overdue` after ``patience`` seconds of
+    A promise is kept by `settle`, or else given up by `overdue` after ``timeouts`` seconds of
     ``monotonic``.  From then on until the next `settle` promises are given up at once.
     """
 
-    def __init__(self, patience: float, monotonic: Callable[[], float]) -> None:
-        self._patience = patience
+    def __init__(self, timeouts: float, monotonic: Callable[[], float]) -> None:
+        self._timeouts = timeouts
         self._monotonic = monotonic
         lock = threading.Lock()
         self._arrived = threading.Condition(lock)
@@ -91,7 +91,7 @@ class Inbox:
             self._made += 1
             if not self._waiting:
                 self._promised.notify()
-            due = self._monotonic() + self._patience
+            due = self._monotonic() + self._timeouts
             self._waiting.append(_Promise(self._made, due, future))
         return future
 

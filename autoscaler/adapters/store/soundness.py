@@ -89,7 +89,7 @@ def check_contents(contents: Contents) -> None:
                 for gap in history.gaps
                 for one in (gap.until, *chain.from_iterable(gap.losses))
             )
-            and INT32_MIN <= history.rivalry.our_step <= INT32_MAX
+            and INT32_MIN <= history.contention.our_step <= INT32_MAX
         ):
             raise MalformedError(f"{key:.60}: a condition, gap, write or rivalry that cannot be")
 
@@ -97,11 +97,11 @@ def check_contents(contents: Contents) -> None:
 def _nested(history: History) -> tuple[Iterable[float], Iterable[int], Iterable[str]]:
     """Return the instants, counts and texts of what is kept as JSON."""
     instants = [one.last_transition for one in history.conditions]
-    instants += history.rivalry.reversals
+    instants += history.contention.reversals
     texts = [text for one in history.conditions for text in (one.type, one.reason, one.message)]
     instants += [one.since for one in history.gaps if one.since is not None]
     texts += [text for one in history.gaps for text in one.key]
-    counts = [] if history.rivalry.known is None else [history.rivalry.known]
+    counts = [] if history.contention.known is None else [history.contention.known]
     pending = history.pending
     if pending is not None:
         instants.append(pending.time)

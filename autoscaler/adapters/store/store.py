@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from autoscaler.adapters.store.clocks import Clocks, Resumption
 from autoscaler.adapters.store.files import DATABASE, UnusableError, reason
-from autoscaler.adapters.store.health import Health
+from autoscaler.adapters.store.health import StoreHealth
 from autoscaler.adapters.store.inbox import Inbox
 from autoscaler.adapters.store.keeper import Keeper
 from autoscaler.core.decision import Decision
@@ -29,7 +29,7 @@ _ANEW = (
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class DiskTimeouts:
     """How long, in seconds, a disk is waited for.
 
     ``start`` is for what was kept, ``intend`` for a note before a write to the cluster, ``close``
@@ -57,14 +57,14 @@ class Store:
         directory: Path,
         on_state: Callable[[bool, str], None],
         clocks: Clocks | None = None,
-        patience: Patience | None = None,
+        timeouts: DiskTimeouts | None = None,
     ) -> None:
         clocks = clocks or Clocks()
-        self._patience = patience or Patience()
+        self._timeouts = timeouts or DiskTimeouts()
         self._path = directory / DATABASE
-        self._health = Health(on_state)
-        self._inbox = Inbox(self._patience.intend, clocks.monotonic)
-        self._keeper = Keeper(directory, clocks, self._patience.pause, self._say_set_aside)
+        self._health = StoreHealth(on_state)
+        self._inbox = Inbox(self._timeouts.intend, clocks.monotonic)
+        self._keeper = Keeper(directory, clocks, self._timeouts.pause, self._say_set_aside)
         self._resumed: SimpleQueue[Resumption] = SimpleQueue()
         self._begun = False
         self._lost = ""
@@ -85,10 +85,10 @@ class Store:
         self._writer.start()
         self._watch.start()
         try:
-            return self._resumed.get(timeout=self._patience.start)
+            return self._resumed.get(timeout=self._timeouts.start)
         except Empty:
             self._lost = _NOT_READ
-            self._health.ill(self._no_answer(self._patience.start))
+            self._health.ill(self._no_answer(self._timeouts.start))
             return Resumption(self._keeper.now)
 
     def intend(self, target: str, history: History) -> Future[None]:
@@ -110,10 +110,10 @@ class Store:
     def close(self) -> None:
         """Write what is left to be written, and take in nothing more."""
         self._inbox.close()
-        self._writer.join(self._patience.close)
+        self._writer.join(self._timeouts.close)
         if self._writer.is_alive():
-            self._health.ill(self._no_answer(self._patience.close))
-        self._watch.join(self._patience.intend)
+            self._health.ill(self._no_answer(self._timeouts.close))
+        self._watch.join(self._timeouts.intend)
 
     def _write(self) -> None:
         """Run the thread that writes: all that waits in one transaction, again and again."""
@@ -154,7 +154,7 @@ class Store:
     def _watch_promises(self) -> None:
         """Run the thread that gives up promises that a disk does not let us keep in time."""
         while self._inbox.overdue():
-            self._health.ill(self._no_answer(self._patience.intend), lambda: self._inbox.stalled)
+            self._health.ill(self._no_answer(self._timeouts.intend), lambda: self._inbox.stalled)
 
     def _say_set_aside(self, fate: str) -> None:
         if self._begun:

@@ -13,8 +13,8 @@ from prometheus_client import (
 
 from autoscaler import __version__, clock
 from autoscaler.core.writes import NotWritten, Superseded, WriteFailed, WriteOutcome, Written
-from autoscaler.daemon.exposition import families
-from autoscaler.daemon.exposition.families import Family
+from autoscaler.daemon.exposition import metric_catalog
+from autoscaler.daemon.exposition.metric_catalog import Family
 
 NO_ANSWER = "error"
 """The code of a request that ended without an HTTP status."""
@@ -41,38 +41,38 @@ class Instruments:
         disable_created_metrics()  # type: ignore[no-untyped-call] # the library is half typed
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
-        self._gauge(families.BUILD_INFO).labels(__version__, platform.python_version()).set(1)
-        self._faults = self._counter(families.FAULTS)
-        self._clock_steps = self._counter(families.CLOCK_STEPS)
+        self._gauge(metric_catalog.BUILD_INFO).labels(__version__, platform.python_version()).set(1)
+        self._faults = self._counter(metric_catalog.FAULTS)
+        self._clock_steps = self._counter(metric_catalog.CLOCK_STEPS)
 
-        self._durations = self._histogram(families.SYNC_DURATION)
-        self._lags = self._histogram(families.SYNC_LAG)
-        self._skipped = self._counter(families.SYNCS_SKIPPED)
-        self._failed = self._counter(families.SYNCS_FAILED)
-        self._decisions = self._by_outcome(families.DECISIONS, _OK, _FAILED)
-        writes = self._counter(families.WRITES)
+        self._durations = self._histogram(metric_catalog.SYNC_DURATION)
+        self._lags = self._histogram(metric_catalog.SYNC_LAG)
+        self._skipped = self._counter(metric_catalog.SYNCS_SKIPPED)
+        self._failed = self._counter(metric_catalog.SYNCS_FAILED)
+        self._decisions = self._by_outcome(metric_catalog.DECISIONS, _OK, _FAILED)
+        writes = self._counter(metric_catalog.WRITES)
         self._writes = {
             (kind, up): writes.labels(word, "up" if up else "down")
             for kind, word in _WRITE_WORDS.items()
             for up in (True, False)
         }
 
-        self._prometheus_requests = self._histogram(families.PROMETHEUS_REQUEST_DURATION)
-        self._prometheus_retries = self._counter(families.PROMETHEUS_RETRIES)
-        self._kubernetes_requests = self._histogram(families.KUBERNETES_REQUEST_DURATION)
-        self._kubernetes_retries = self._counter(families.KUBERNETES_RETRIES)
+        self._prometheus_requests = self._histogram(metric_catalog.PROMETHEUS_REQUEST_DURATION)
+        self._prometheus_retries = self._counter(metric_catalog.PROMETHEUS_RETRIES)
+        self._kubernetes_requests = self._histogram(metric_catalog.KUBERNETES_REQUEST_DURATION)
+        self._kubernetes_retries = self._counter(metric_catalog.KUBERNETES_RETRIES)
         for code in ("200", NO_ANSWER):
             self._prometheus_requests.labels(code)
             self._kubernetes_requests.labels("GET", code)
-        self._watch_notes = self._counter(families.WATCH_NOTES)
+        self._watch_notes = self._counter(metric_catalog.WATCH_NOTES)
 
-        self._reloads = self._by_outcome(families.RELOADS, _SUCCEEDED, _FAILED)
-        self._reload_attempt = self._gauge(families.RELOAD_ATTEMPT)
-        self._reload_success = self._gauge(families.RELOAD_SUCCESS)
+        self._reloads = self._by_outcome(metric_catalog.RELOADS, _SUCCEEDED, _FAILED)
+        self._reload_attempt = self._gauge(metric_catalog.RELOAD_ATTEMPT)
+        self._reload_success = self._gauge(metric_catalog.RELOAD_SUCCESS)
         self._read_at(clock.wall(), ok=True)
         self._leader: Gauge | None = None
         self._leading = False
-        self._transitions = self._counter(families.LEADERSHIP_TRANSITIONS)
+        self._transitions = self._counter(metric_catalog.LEADERSHIP_TRANSITIONS)
 
     # -- syncs -----------------------------------------------------------------------------
 
@@ -141,7 +141,7 @@ class Instruments:
         A process that takes part in no election has no series of it.
         """
         if self._leader is None:
-            self._leader = self._gauge(families.LEADER)
+            self._leader = self._gauge(metric_catalog.LEADER)
         self._leader.set(leading)
         if leading is not self._leading:
             self._transitions.inc()

@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 
 from autoscaler.core.target import Target
 from autoscaler.daemon.events import EventCounts
-from autoscaler.daemon.exposition import families
+from autoscaler.daemon.exposition import metric_catalog
 from autoscaler.daemon.exposition.instruments import Instruments
 from autoscaler.daemon.exposition.reporter import MetricsReporter
 from autoscaler.daemon.exposition.target_states import TargetStates
@@ -86,28 +86,32 @@ class _Standing(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """Yield how the daemon and its targets are now."""
-        yield _gauge(families.LIVE, {(): self._health.stalled() is None})
-        yield _gauge(families.READY, {(): self._health.ready})
+        yield _gauge(metric_catalog.LIVE, {(): self._health.stalled() is None})
+        yield _gauge(metric_catalog.READY, {(): self._health.ready})
         components = self._health.components()
-        yield _gauge(families.COMPONENT_OK, {(one.name.value,): one.ok for one in components})
+        yield _gauge(metric_catalog.COMPONENT_OK, {(one.name.value,): one.ok for one in components})
         outcomes = self._states.outcomes()
-        yield _gauge(families.TARGETS, {(outcome,): count for outcome, count in outcomes.items()})
-        yield _counter(families.STORE_ERRORS, {(): self.store_errors()})
+        yield _gauge(
+            metric_catalog.TARGETS, {(outcome,): count for outcome, count in outcomes.items()}
+        )
+        yield _counter(metric_catalog.STORE_ERRORS, {(): self.store_errors()})
         counts = asdict(self.event_counts())
-        yield _counter(families.EVENTS, {(outcome,): count for outcome, count in counts.items()})
+        yield _counter(
+            metric_catalog.EVENTS, {(outcome,): count for outcome, count in counts.items()}
+        )
 
 
 _Values = Mapping[tuple[str, ...], float]
 
 
-def _gauge(family: families.Family, values: _Values) -> Metric:
+def _gauge(family: metric_catalog.Family, values: _Values) -> Metric:
     gauge = GaugeMetricFamily(family.name, family.meaning, labels=family.labels)
     for labels, value in values.items():
         gauge.add_metric(labels, value)
     return gauge
 
 
-def _counter(family: families.Family, values: _Values) -> Metric:
+def _counter(family: metric_catalog.Family, values: _Values) -> Metric:
     counter = CounterMetricFamily(family.name, family.meaning, labels=family.labels)
     for labels, value in values.items():
         counter.add_metric(labels, value)

@@ -10,8 +10,8 @@ from operator import attrgetter
 
 from autoscaler.core.decision import Calculation
 from autoscaler.core.observation import ConditionStatus
-from autoscaler.daemon.exposition import families
-from autoscaler.daemon.exposition.families import Family, Kind
+from autoscaler.daemon.exposition import metric_catalog
+from autoscaler.daemon.exposition.metric_catalog import Family, Kind
 from autoscaler.daemon.exposition.metric_values import measured
 from autoscaler.daemon.exposition.target_states import Row, reason_of
 
@@ -20,7 +20,7 @@ _Lines = Iterable[str]
 
 def target_text(rows: Sequence[Row], *, openmetrics: bool) -> Iterator[bytes]:
     """Yield the text of one metric after another, in either of the text formats."""
-    for family in families.PER_TARGET:
+    for family in metric_catalog.PER_TARGET:
         lines = _LINES[family](f"{family.name}", rows)
         yield (_head(family, openmetrics=openmetrics) + "".join(lines)).encode()
 
@@ -150,22 +150,22 @@ def _foreign_changes(name: str, rows: Sequence[Row]) -> _Lines:
 
 
 _LINES: dict[Family, Callable[[str, Sequence[Row]], _Lines]] = {
-    families.TARGET_INFO: _info,
-    families.TARGET_OUTCOME: _outcome,
-    families.TARGET_LAST_SUCCESS: _last_success,
-    families.TARGET_SPEC_TARGET_METRIC: _spec_target,
-    families.TARGET_STATUS_TARGET_METRIC: _status_target,
-    families.TARGET_CURRENT: _gauge("current"),
-    families.TARGET_PROPOSED: _proposed,
-    families.TARGET_STABILIZED: _of_stage("stabilization", "after"),
-    families.TARGET_DESIRED: _desired,
-    families.TARGET_MIN: _gauge("min_replicas"),
-    families.TARGET_MAX: _gauge("max_replicas"),
-    families.TARGET_LIMITED: _limited,
-    families.TARGET_CONDITION: _condition,
-    families.TARGET_STABILIZED_UNTIL: _of_stage("stabilization", "until"),
-    families.TARGET_LIMITED_UNTIL: _of_stage("limit", "until"),
-    families.TARGET_HELD_UNTIL: _gauge("held_until"),
-    families.TARGET_NO_SCALE_DOWN_UNTIL: _no_scale_down,
-    families.TARGET_FOREIGN_CHANGES: _foreign_changes,
+    metric_catalog.TARGET_INFO: _info,
+    metric_catalog.TARGET_OUTCOME: _outcome,
+    metric_catalog.TARGET_LAST_SUCCESS: _last_success,
+    metric_catalog.TARGET_SPEC_TARGET_METRIC: _spec_target,
+    metric_catalog.TARGET_STATUS_TARGET_METRIC: _status_target,
+    metric_catalog.TARGET_CURRENT: _gauge("current"),
+    metric_catalog.TARGET_PROPOSED: _proposed,
+    metric_catalog.TARGET_STABILIZED: _of_stage("stabilization", "after"),
+    metric_catalog.TARGET_DESIRED: _desired,
+    metric_catalog.TARGET_MIN: _gauge("min_replicas"),
+    metric_catalog.TARGET_MAX: _gauge("max_replicas"),
+    metric_catalog.TARGET_LIMITED: _limited,
+    metric_catalog.TARGET_CONDITION: _condition,
+    metric_catalog.TARGET_STABILIZED_UNTIL: _of_stage("stabilization", "until"),
+    metric_catalog.TARGET_LIMITED_UNTIL: _of_stage("limit", "until"),
+    metric_catalog.TARGET_HELD_UNTIL: _gauge("held_until"),
+    metric_catalog.TARGET_NO_SCALE_DOWN_UNTIL: _no_scale_down,
+    metric_catalog.TARGET_FOREIGN_CHANGES: _foreign_changes,
 }

@@ -20,7 +20,7 @@ from autoscaler.demo.apiserver.resources import (
     Resource,
 )
 from autoscaler.demo.apiserver.server import ApiServer
-from autoscaler.demo.apiserver.store import Store
+from autoscaler.demo.apiserver.store import ObjectStore
 from autoscaler.demo.apiserver.workloads import WorkloadControllers, alive
 
 _NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
@@ -47,7 +47,7 @@ class StandInCluster:
     ) -> None:
         self.token = token or secrets.token_urlsafe(24)
         self.read_only_token = read_only_token or secrets.token_urlsafe(24)
-        self.store = Store(kept_events)
+        self.store = ObjectStore(kept_events)
         self._address = ("127.0.0.1", port)
         self._access = Access(self.token, self.read_only_token)
         self._node = Node(self.store, ready_after, stop_after)

@@ -3,7 +3,7 @@
 from autoscaler.demo.apiserver import status
 from autoscaler.demo.apiserver.objects import KubeObject, key, meta, timestamp
 from autoscaler.demo.apiserver.resources import PODS
-from autoscaler.demo.apiserver.store import Store
+from autoscaler.demo.apiserver.store import ObjectStore
 
 NAME = "stand-in"
 
@@ -15,7 +15,7 @@ class Node:
     seconds after its deletion.
     """
 
-    def __init__(self, store: Store, ready_after: float, stop_after: float) -> None:
+    def __init__(self, store: ObjectStore, ready_after: float, stop_after: float) -> None:
         self._store = store
         self._ready_after = ready_after
         self._stop_after = stop_after

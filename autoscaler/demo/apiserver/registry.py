@@ -13,7 +13,7 @@ from autoscaler.demo.apiserver.resources import (
     Resource,
     of_definition,
 )
-from autoscaler.demo.apiserver.store import Store
+from autoscaler.demo.apiserver.store import ObjectStore
 
 _BUILT_IN_GROUPS = {resource.group for resource in BUILT_IN}
 
@@ -21,7 +21,7 @@ _BUILT_IN_GROUPS = {resource.group for resource in BUILT_IN}
 class Registry:
     """The built-in resources, and those of the CustomResourceDefinitions in the store."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ObjectStore) -> None:
         self._store = store
 
     def resources(self) -> list[Resource]:

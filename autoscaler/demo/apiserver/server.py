@@ -14,7 +14,7 @@ from autoscaler.demo.apiserver.access import Access
 from autoscaler.demo.apiserver.objects import KubeObject
 from autoscaler.demo.apiserver.registry import Registry
 from autoscaler.demo.apiserver.requests import Request, parse
-from autoscaler.demo.apiserver.store import Store
+from autoscaler.demo.apiserver.store import ObjectStore
 from autoscaler.demo.apiserver.verbs import Verbs, WatchAnswer
 
 VERSION = {
@@ -38,7 +38,7 @@ class ApiServer(ThreadingHTTPServer):
     daemon_threads = False
     block_on_close = True
 
-    def __init__(self, store: Store, access: Access, address: tuple[str, int]) -> None:
+    def __init__(self, store: ObjectStore, access: Access, address: tuple[str, int]) -> None:
         self.store = store
         self.registry = Registry(store)
         self.verbs = Verbs(store, self.registry)

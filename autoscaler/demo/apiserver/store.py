@@ -27,7 +27,7 @@ class Event:
     current: KubeObject | None
 
 
-class Store:
+class ObjectStore:
     """Objects by resource, and the latest changes, for watches.
 
     Its methods raise `ApiError` for what the API server would refuse.
@@ -54,7 +54,7 @@ class Store:
             return self._oldest
 
     def create(self, resource: Resource, obj: KubeObject, *, dry_run: bool = False) -> KubeObject:
-        """Store a new object.  Raises AlreadyExists."""
+        """ObjectStore a new object.  Raises AlreadyExists."""
         with self._changed:
             name = meta(obj)["name"]
             if key(obj) in self._all(resource):

@@ -11,7 +11,7 @@ from autoscaler.demo.apiserver.objects import KubeObject, key, meta, timestamp
 from autoscaler.demo.apiserver.registry import Registry
 from autoscaler.demo.apiserver.requests import Request
 from autoscaler.demo.apiserver.resources import CRDS, NAMESPACES, PODS, Resource
-from autoscaler.demo.apiserver.store import Store
+from autoscaler.demo.apiserver.store import ObjectStore
 
 _BODIES = ("application/json",)
 _BUILT_IN_BODIES = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
@@ -35,7 +35,7 @@ class WatchAnswer:
 class Verbs:
     """Carries out the requests for resources.  Its methods raise `ApiError`."""
 
-    def __init__(self, store: Store, registry: Registry) -> None:
+    def __init__(self, store: ObjectStore, registry: Registry) -> None:
         self._store = store
         self._registry = registry
 

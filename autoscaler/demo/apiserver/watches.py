@@ -7,7 +7,7 @@ from autoscaler.demo.apiserver import selection, status
 from autoscaler.demo.apiserver.objects import KubeObject, meta
 from autoscaler.demo.apiserver.resources import Resource
 from autoscaler.demo.apiserver.selection import Selection
-from autoscaler.demo.apiserver.store import Event, Store
+from autoscaler.demo.apiserver.store import Event, ObjectStore
 
 # kube-apiserver ends a watch after --min-request-timeout (1800 s) to twice that, and sends a
 # bookmark each minute and two seconds before the end of a watch.
@@ -18,7 +18,7 @@ _POLL = 1.0
 
 
 def events(
-    store: Store,
+    store: ObjectStore,
     resource: Resource,
     chosen: Selection,
     query: Mapping[str, str],
@@ -51,7 +51,7 @@ def events(
 class _Stream:
     def __init__(
         self,
-        store: Store,
+        store: ObjectStore,
         resource: Resource,
         chosen: Selection,
         deadline: float,

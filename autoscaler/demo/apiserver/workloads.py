@@ -16,13 +16,13 @@ from autoscaler.demo.apiserver.resources import (
     WORKLOADS,
     Resource,
 )
-from autoscaler.demo.apiserver.store import Store
+from autoscaler.demo.apiserver.store import ObjectStore
 
 
 class WorkloadControllers:
     """Brings the pods and the status of every workload to what it asks."""
 
-    def __init__(self, store: Store, registry: Registry) -> None:
+    def __init__(self, store: ObjectStore, registry: Registry) -> None:
         self._store = store
         self._registry = registry
 

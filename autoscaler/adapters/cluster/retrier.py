@@ -20,7 +20,7 @@ _LONGEST_HOLD_SECONDS = 30.0
 _BACKOFF = wait_exponential_jitter(multiplier=0.1, max=2.0, jitter=0.1)
 
 
-class Patience:
+class RequestRetrier:
     """Tries again what is transient: at most 5 times in all, never past the deadline.
 
     The server's Retry-After is obeyed; where it reaches past the deadline nothing more is tried.

@@ -1,9 +1,9 @@
 """Others who set the replicas, and other autoscalers (semantics 7.4, 7.5, 7.6)."""
 
+from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.decision import ForeignChange, Zone
 from autoscaler.core.history import ScaleEvent
 from autoscaler.core.observation import Unchecked
-from autoscaler.core.rivalry import FIELD_MANAGER
 from autoscaler.core.spec import Flags
 from tests.core.builders import (
     BASE,
@@ -46,7 +46,7 @@ def test_three_reversals_in_ten_minutes_hold_for_ten_minutes() -> None:
     for number, time in enumerate(("15s", "30s"), 1):
         line.by_hand(2, "kubectl").at(time, queue=40).want(4)
         line.foreign(ForeignChange(4, 2, "kubectl", reversal=True))
-        assert len(line.history.rivalry.reversals) == number
+        assert len(line.history.contention.reversals) == number
     line.by_hand(2, "kubectl").at("45s", queue=40).want(2, outcome="blocked")
     line.conditions(AbleToScale="ReplicasContested").events("ReplicasContested")
     assert line.decision is not None
@@ -76,7 +76,7 @@ def test_only_a_change_against_our_own_is_a_reversal() -> None:
     line = Timeline(SPEC, replicas=2).at("0s", queue=40).want(4)
     line.by_hand(6).at("15s", queue=60).foreign(ForeignChange(4, 6))
     line.by_hand(4).at("30s", queue=40).foreign(ForeignChange(6, 4))
-    assert line.history.rivalry.reversals == ()
+    assert line.history.contention.reversals == ()
 
 
 def test_the_hold_can_be_left_out() -> None:

@@ -7,8 +7,8 @@ from sys import intern
 from typing import TypedDict, cast
 from urllib.parse import quote
 
+from autoscaler.adapters.cluster.caches import EACH_NAMESPACE
 from autoscaler.adapters.cluster.failures import JsonObject
-from autoscaler.adapters.cluster.mirrors import EACH_NAMESPACE
 from autoscaler.adapters.cluster.pods import MALFORMED, PodJson, PodReader
 from autoscaler.adapters.cluster.selector_index import SelectorIndex
 from autoscaler.adapters.cluster.watch_scopes import ALL
@@ -65,8 +65,8 @@ class _Namespace:
         return self.tuples[selector]
 
 
-class PodMirror:
-    """Fits `mirrors.Mirror` for the pods of one namespace, or of ALL.
+class PodCache:
+    """Fits `caches.Cache` for the pods of one namespace, or of ALL.
 
     Pods that none of the selectors match, as ``selectors`` gives them when a list begins, are
     dropped as they come in; of the others only the core's Pod is kept.  ``ready`` may wait, until

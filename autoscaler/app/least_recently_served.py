@@ -6,13 +6,13 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 
 from autoscaler import clock
-from autoscaler.app.urgency import Urgency
+from autoscaler.app.priority_pool import Urgency
 
 _END_SECONDS = 0.1
 """So long before the end of their time those who ask give up, to be back by then."""
 
 
-class Turns:
+class LeastRecentlyServed:
     """Remembers when each of many last had a turn, so that nobody is passed over for ever.
 
     What began in the second half of its time, and was cut short by the end of it, was no turn:

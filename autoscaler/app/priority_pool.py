@@ -29,7 +29,7 @@ def urgency(current: int, desired: int) -> Urgency:
     return 1, -(current / desired if desired else float("inf"))
 
 
-class Pace:
+class RateLimiter:
     """Lets through at most so many a second, after a burst of ten seconds' worth."""
 
     def __init__(self, per_second: float) -> None:
@@ -63,8 +63,8 @@ class _Waiting:
     call: Callable[[], Any] = field(compare=False)
 
 
-class UrgentFirst:
-    """Runs calls on a few threads in order of urgency, at a pace.
+class PriorityPool:
+    """Runs calls on a few threads in order of urgency, at a limiter.
 
     Which call runs is chosen when its turn has come, not when it was handed in.  One ``group``
     (a namespace) has at most two thirds of the threads, so that a slow one leaves room for the
@@ -76,7 +76,7 @@ class UrgentFirst:
     ) -> None:
         self._threads = ThreadPoolExecutor(at_once, name)
         self._most_of_a_group = max(1, at_once * 2 // 3)
-        self._pace = None if per_second is None else Pace(per_second)
+        self._limiter = None if per_second is None else RateLimiter(per_second)
         self._stop = stop
         self._lock = threading.Lock()
         self._numbers = itertools.count()
@@ -85,10 +85,10 @@ class UrgentFirst:
         """By group, what waits until one of the group's own calls has ended."""
         self._running: Counter[str] = Counter()
 
-    def set_pace(self, per_second: float) -> None:
-        """Run at another pace from now on."""
-        if self._pace is None or self._pace.per_second != per_second:
-            self._pace = Pace(per_second)
+    def set_rate(self, per_second: float) -> None:
+        """Run at another limiter from now on."""
+        if self._limiter is None or self._limiter.per_second != per_second:
+            self._limiter = RateLimiter(per_second)
 
     def submit(self, how_urgent: Urgency, group: str, call: Callable[[], R]) -> Future[R]:
         """Run a call when its turn comes; its future may be cancelled until then."""
@@ -113,15 +113,15 @@ class UrgentFirst:
         with self._lock:
             if not self._any_left():
                 return False
-        pace = self._pace
-        if pace is not None:
-            wait = pace.take()
+        limiter = self._limiter
+        if limiter is not None:
+            wait = limiter.take()
             if wait > 0:
                 self._stop.wait(wait)
         chosen = self._choose()
         if chosen is None:
-            if pace is not None:
-                pace.give_back()
+            if limiter is not None:
+                limiter.give_back()
             return False
         _carry_out(chosen)
         return self._release(chosen.group)

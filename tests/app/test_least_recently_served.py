@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from autoscaler import clock
-from autoscaler.app.ports import World
+from autoscaler.app.ports import Ports
 from autoscaler.core.observation import Pod, Scale, Unavailable
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.target import Target
-from tests.app.world import T0, AtHandInMemory, Memory, answer, external, per_pod
+from tests.app.world import T0, CachedInMemory, Memory, answer, external, per_pod
 from tests.contract.cluster import eventually
 
 LATE = Unavailable("no time was left")
@@ -33,9 +33,9 @@ class Slow(Memory):
 
     seconds = 0.0
 
-    def world(self) -> World:
+    def world(self) -> Ports:
         """Let everything but the reads take a little time, too."""
-        return replace(super().world(), at_hand=Unhurried(self))
+        return replace(super().world(), cache=Unhurried(self))
 
     def read(self, namespace: str, ref: ScaleTargetRef, deadline: float) -> Scale | Unavailable:
         """Fit `ScaleReader`."""
@@ -52,13 +52,13 @@ class Slow(Memory):
         return True
 
 
-class Unhurried(AtHandInMemory):
+class Unhurried(CachedInMemory):
     """Takes so long to tell what is at hand that the first reads have begun by then."""
 
-    def scale_at_hand(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:
-        """Fit `AtHand`."""
+    def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:
+        """Fit `CacheReader`."""
         time.sleep(0.001)
-        return super().scale_at_hand(namespace, ref)
+        return super().cached_scale(namespace, ref)
 
 
 @pytest.mark.parametrize("seconds", [0.1, 0.5])
@@ -82,7 +82,7 @@ def test_scales_that_had_no_turn_come_first_the_next_time(seconds: float) -> Non
 @pytest.mark.parametrize("seconds", [0.1, 0.5])
 def test_pods_that_had_no_turn_come_first_the_next_time(seconds: float) -> None:
     """The same of lists of pods where the scales are at hand."""
-    world = Slow(answers={"rps": answer(30.0)}, scales=SCALES, scales_at_hand=True)
+    world = Slow(answers={"rps": answer(30.0)}, scales=SCALES, scales_cached=True)
     world.seconds = seconds
     targets = [per_pod("shop", name) for name in NAMES]
     with world.syncer() as syncer:

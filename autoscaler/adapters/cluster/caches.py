@@ -8,7 +8,7 @@ from typing import Protocol
 from autoscaler.adapters.cluster.failures import Failure, JsonObject
 
 
-class Mirror(Protocol):
+class Cache(Protocol):
     """A copy of a collection.  One watch writes it; any thread may read it.
 
     A list fills a new copy beside the one in force (`begin`, `add` for each page, `commit`);
@@ -47,7 +47,7 @@ class Mirror(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class WatchTimings:
     """Times of a watch, in seconds, and the size of a page."""
 
     shortest_watch: int = 40
@@ -85,7 +85,7 @@ EACH_NAMESPACE = "each namespace is watched by itself"
 """What is done where all namespaces at once cannot be watched."""
 
 
-class Notes:
+class OperatorNotes:
     """Sentences for the operator, each said once until it is taken back, and whether it is good."""
 
     def __init__(self, say: Callable[[bool, str], None]) -> None:

@@ -7,7 +7,7 @@ import tenacity
 
 from autoscaler import clock
 from autoscaler.adapters.prometheus.failures import QueryError
-from autoscaler.core.series import Answer
+from autoscaler.core.series import QueryResult
 from autoscaler.transport.within import GRACE_SECONDS
 
 # A try with less time than this would only fail as too slow.
@@ -16,7 +16,7 @@ _FIRST_WAIT_SECONDS = 0.2
 _LONGEST_WAIT_SECONDS = 5.0
 
 
-class Tries:
+class QueryRetrier:
     """The tries of one query.
 
     ``ask`` is given the seconds that it may take: ``timeout_seconds`` or what is left until
@@ -26,7 +26,7 @@ class Tries:
 
     def __init__(
         self,
-        ask: Callable[[float], Answer],
+        ask: Callable[[float], QueryResult],
         timeout_seconds: float,
         deadline: float,
         stop: threading.Event,
@@ -42,7 +42,7 @@ class Tries:
             multiplier=_FIRST_WAIT_SECONDS, max=_LONGEST_WAIT_SECONDS
         )
 
-    def run(self) -> Answer:
+    def run(self) -> QueryResult:
         """Return the first answer; raises the QueryError that says most.
 
         Its text is the same from sync to sync as long as the cause is, so that Events and log
@@ -66,7 +66,7 @@ class Tries:
         finally:
             self._last = None
 
-    def _attempt(self) -> Answer:
+    def _attempt(self) -> QueryResult:
         left = self._deadline - clock.monotonic() - GRACE_SECONDS
         if self._last is not None and (left <= 0 or self._stop.is_set()):
             raise QueryError(self._last.message, retry_after=self._last.retry_after)

@@ -1,4 +1,4 @@
-"""The outside world as the configuration describes it."""
+"""The ports of the syncs, opened as the configuration says."""
 
 import math
 import threading
@@ -12,8 +12,8 @@ from autoscaler.adapters.cluster import Api, Pods, Scales, WatchedCluster, find_
 from autoscaler.adapters.cluster.autoscalers import ListedAutoscalers
 from autoscaler.adapters.cluster.events import Events
 from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
-from autoscaler.app.plan import NothingAtHand, NoWrites
-from autoscaler.app.ports import Reporter, World
+from autoscaler.app.plan import NothingCached, NoWrites
+from autoscaler.app.ports import Ports, Reporter
 from autoscaler.config import Config, PrometheusSettings
 from autoscaler.core.target import Target
 from autoscaler.daemon.events import EventReporter
@@ -39,9 +39,9 @@ class PlanNotes:
 
 
 @contextmanager
-def world_to_plan(
+def ports_to_plan(
     config: Config, targets: Sequence[Target], reporter: Reporter, notes: PlanNotes
-) -> Iterator[tuple[World, ListedAutoscalers]]:
+) -> Iterator[tuple[Ports, ListedAutoscalers]]:
     """Open the connections that the configuration names: everything is read, nothing written.
 
     Gives with them the other autoscalers of the ``targets``.  Raises ConnectError when there is no
@@ -56,7 +56,7 @@ def world_to_plan(
         namespaces = {target.namespace for target in targets}
         others = ListedAutoscalers(api, namespaces, notes.on_note)
         reads = (Scales(api), NoWrites(), Pods(api))
-        yield World(prometheus, NothingAtHand(), *reads, reporter), others
+        yield Ports(prometheus, NothingCached(), *reads, reporter), others
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ our writes within ten minutes we hold for ten minutes, and say so.
 from dataclasses import replace
 
 from autoscaler.core.decision import ForeignChange
-from autoscaler.core.history import History, Rivalry
+from autoscaler.core.history import Contention, History
 from autoscaler.core.landing import landed
 from autoscaler.core.observation import Scale
 from autoscaler.core.spec import HorizontalPodAutoscalerSpec
@@ -39,9 +39,9 @@ def observe(
     If we were ``alone``, a change under our name was made by an autoscaler with which we share no
     Lease, and that is somebody else like any other.
     """
-    rivalry, current = history.rivalry, scale.spec_replicas
-    before, ours = rivalry.known, scale.replicas_by == FIELD_MANAGER
-    changes = _changes_between(rivalry.generation, scale.generation)
+    contention, current = history.contention, scale.spec_replicas
+    before, ours = contention.known, scale.replicas_by == FIELD_MANAGER
+    changes = _changes_between(contention.generation, scale.generation)
     foreign = None
     if before is None:
         unseen = ours or not alone
@@ -58,12 +58,14 @@ def observe(
             history = landed(spec, history, before, current, now, earliest)
         else:
             history = replace(
-                history, rivalry=replace(rivalry, our_step=0), zeroed_by_us=current == 0
+                history, contention=replace(contention, our_step=0), zeroed_by_us=current == 0
             )
     if unseen:
         history = replace(history, unseen=now)
-    rivalry = replace(history.rivalry, known=current, generation=scale.generation)
-    return history if rivalry == history.rivalry else replace(history, rivalry=rivalry), foreign
+    contention = replace(history.contention, known=current, generation=scale.generation)
+    return history if contention == history.contention else replace(
+        history, contention=contention
+    ), foreign
 
 
 def _changes_between(before: int, after: int) -> int | None:
@@ -76,20 +78,20 @@ def _changes_between(before: int, after: int) -> int | None:
 def _changed_by_other(
     history: History, scale: Scale, before: int, now: float
 ) -> tuple[History, ForeignChange]:
-    current, rivalry = scale.spec_replicas, history.rivalry
-    reversal = rivalry.our_step * (current - before) < 0
-    recent = tuple(one for one in rivalry.reversals if one > now - HOLD_SECONDS)
+    current, contention = scale.spec_replicas, history.contention
+    reversal = contention.our_step * (current - before) < 0
+    recent = tuple(one for one in contention.reversals if one > now - HOLD_SECONDS)
     reversals = (*recent, now) if reversal else recent
-    history = replace(history, rivalry=replace(rivalry, our_step=0, reversals=reversals))
+    history = replace(history, contention=replace(contention, our_step=0, reversals=reversals))
     return history, ForeignChange(before, current, scale.replicas_by, reversal=reversal)
 
 
-def held_until(rivalry: Rivalry, most: int, now: float) -> float | None:
+def held_until(contention: Contention, most: int, now: float) -> float | None:
     """Return until when nothing is written, after ``most`` reversals (0: any number may be).
 
     None where nothing holds us.
     """
-    last = rivalry.reversals[-most:]
+    last = contention.reversals[-most:]
     if most == 0 or len(last) < most or last[-1] - last[0] >= HOLD_SECONDS:
         return None
     until = last[-1] + HOLD_SECONDS

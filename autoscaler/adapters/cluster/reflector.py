@@ -1,4 +1,4 @@
-"""List and watch: keeps a mirror of a collection up to date, on a thread of its own."""
+"""List and watch: keeps a cache of a collection up to date, on a thread of its own."""
 
 import math
 import random
@@ -11,12 +11,12 @@ from typing import Generic, TypeVar
 
 from autoscaler import clock
 from autoscaler.adapters.cluster.api import Api
+from autoscaler.adapters.cluster.caches import Cache, OperatorNotes, WatchTimings
 from autoscaler.adapters.cluster.failures import Failure
-from autoscaler.adapters.cluster.mirrors import Mirror, Notes, Pace
 from autoscaler.adapters.cluster.watch_requests import WatchRequests
 from autoscaler.core.observation import Unavailable
 
-M = TypeVar("M", bound=Mirror)
+M = TypeVar("M", bound=Cache)
 
 _GONE = 410
 _REFUSALS = frozenset({400, 403, 404, 405, 406, 415, 422})
@@ -31,7 +31,7 @@ class State(Enum):
     """How far a watch is."""
 
     STARTING = "the first list is not there yet"
-    SYNCED = "the mirror is, or was, complete"
+    SYNCED = "the cache is, or was, complete"
     REFUSED = "the collection cannot be watched, and that is believed"
 
 
@@ -44,12 +44,12 @@ class _Trouble:
     reason: str
 
 
-class Watch(Generic[M]):
-    """Keeps a mirror of a collection as the API server has it.
+class Reflector(Generic[M]):
+    """Keeps a cache of a collection as the API server has it.
 
     Lists, then watches from the list's resourceVersion.  A watch that ends or breaks is resumed
     where it was; 410 Gone, an event that cannot be read, and a break that lasted longer than
-    the mirror is trusted lead to a new list.  A refusal that lasts is tried again after minutes,
+    the cache is trusted lead to a new list.  A refusal that lasts is tried again after minutes,
     and so is a defect of ours that ended the thread, both sooner at first.  ``changed`` is
     called, on the watch's thread, when `state` changes or `refused` becomes true.  A refusal before
     the first list is believed after ``first_refusal_believed`` seconds without another answer.
@@ -58,17 +58,17 @@ class Watch(Generic[M]):
     def __init__(
         self,
         api: Api,
-        mirror: M,
-        pace: Pace,
-        notes: Notes,
-        changed: Callable[["Watch[M]"], None],
+        cache: M,
+        pace: WatchTimings,
+        notes: OperatorNotes,
+        changed: Callable[["Reflector[M]"], None],
         *,
         first_refusal_believed: float = 0.0,
     ) -> None:
-        self.mirror = mirror
+        self.cache = cache
         self.state = State.STARTING
-        self._requests = WatchRequests(api, mirror, pace)
-        self._patience = api.patience
+        self._requests = WatchRequests(api, cache, pace)
+        self._retrier = api.retrier
         self._pace = pace
         self._notes = notes
         self._changed = changed
@@ -87,7 +87,7 @@ class Watch(Generic[M]):
         """The first of the refusals that go on before the first list and are not believed yet."""
         self._given_up: str | None = None
         """Why the collection cannot be watched, in the state REFUSED."""
-        self._thread = threading.Thread(target=self._run, name=f"watch {mirror.name}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"watch {cache.name}", daemon=True)
 
     def start(self) -> None:
         """Begin, on the watch's own thread."""
@@ -109,18 +109,18 @@ class Watch(Generic[M]):
         return self._thread.is_alive()
 
     def relist(self) -> None:
-        """Have the mirror filled anew, because it wants objects that it did not before."""
+        """Have the cache filled anew, because it wants objects that it did not before."""
         self._wanted.set()
         self._requests.interrupt()
 
     def is_behind(self, seconds: float) -> bool:
-        """Tell whether the mirror has been getting no events for longer than that."""
+        """Tell whether the cache has been getting no events for longer than that."""
         trouble = self._trouble
         return trouble is not None and clock.monotonic() - trouble.since > seconds
 
     @property
     def reason(self) -> str | None:
-        """Why the mirror gets nothing now; None while it does, or while nothing was tried."""
+        """Why the cache gets nothing now; None while it does, or while nothing was tried."""
         trouble = self._trouble
         return self._given_up if trouble is None else trouble.reason
 
@@ -137,12 +137,12 @@ class Watch(Generic[M]):
 
     @property
     def doubt(self) -> Unavailable | None:
-        """Why the mirror is too old to trust; None while it is not."""
+        """Why the cache is too old to trust; None while it is not."""
         trouble = self._trouble
         if trouble is None or not self.is_behind(self._pace.trusted):
             return None
         return Unavailable(
-            f"the watch of {self.mirror.name} is broken since {_instant(trouble.wall)}: "
+            f"the watch of {self.cache.name} is broken since {_instant(trouble.wall)}: "
             f"{trouble.reason}"
         )
 
@@ -154,7 +154,7 @@ class Watch(Generic[M]):
                     self._take(failure)
         finally:
             if not self._ended.is_set():
-                # A fault of ours ends the thread: without this the mirror would silently grow old.
+                # A fault of ours ends the thread: without this the cache would silently grow old.
                 try:
                     self._give_up("by a fault of the autoscaler")
                 finally:
@@ -198,9 +198,9 @@ class Watch(Generic[M]):
 
     def _list(self) -> Failure | None:
         if self.state is State.SYNCED and self._trouble is None:
-            # Until the list is in force the mirror stays as it is now.
+            # Until the list is in force the cache stays as it is now.
             self._trouble = _trouble_since(clock.monotonic(), "it is being listed anew")
-        path = self.mirror.path(clock.monotonic() + _PATH_SECONDS)
+        path = self.cache.path(clock.monotonic() + _PATH_SECONDS)
         if isinstance(path, Failure):
             return path
         self._path = path
@@ -211,7 +211,7 @@ class Watch(Generic[M]):
             self._version = version
             self._trouble = self._first_refusal = self._given_up = None
             if self.state is not State.SYNCED:
-                self._notes.over(self.mirror.name, f"{self.mirror.name} can be watched now")
+                self._notes.over(self.cache.name, f"{self.cache.name} can be watched now")
                 self._enter(State.SYNCED)
             return None
         return version
@@ -236,7 +236,7 @@ class Watch(Generic[M]):
 
     def _take(self, failure: Failure) -> None:
         """Note a failure and pause after it; a 429 lets all others wait as well."""
-        self._patience.hold_back(failure)
+        self._retrier.hold_back(failure)
         if failure.status not in _REFUSALS:
             # A server that is not there may be a new one when it is back.
             self._first_refusal = None
@@ -251,7 +251,7 @@ class Watch(Generic[M]):
         if failure.status == _GONE:
             self._version = None
         if failure.status == _MALFORMED:
-            name = self.mirror.name
+            name = self.cache.name
             self._notes.say(f"{name}, malformed", f"{name} is listed anew: {failure.message}")
         trouble = self._trouble or _trouble_since(clock.monotonic(), failure.message)
         self._trouble = replace(trouble, reason=failure.message)
@@ -278,15 +278,13 @@ class Watch(Generic[M]):
 
     def _give_up(self, reason: str) -> None:
         """Have everything read directly, for as long as the collection cannot be watched."""
-        mirror = self.mirror
+        cache = self.cache
         self._version = self._trouble = self._first_refusal = None
         self._given_up = reason
         self._was_open = False
         self._failures = 0
-        mirror.clear()
-        self._notes.say(
-            mirror.name, f"{mirror.name} cannot be watched ({reason}): {mirror.instead}"
-        )
+        cache.clear()
+        self._notes.say(cache.name, f"{cache.name} cannot be watched ({reason}): {cache.instead}")
         self._enter(State.REFUSED)
 
     def _enter(self, state: State) -> None:

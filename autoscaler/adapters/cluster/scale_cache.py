@@ -8,15 +8,15 @@ from typing import TypedDict, cast
 from urllib.parse import quote
 
 from autoscaler.adapters.cluster.api import Api
+from autoscaler.adapters.cluster.caches import EACH_NAMESPACE
 from autoscaler.adapters.cluster.crd_paths import read_paths
 from autoscaler.adapters.cluster.failures import Failure, JsonObject
 from autoscaler.adapters.cluster.kinds import ScalableKinds, ScalableResource
-from autoscaler.adapters.cluster.mirrors import EACH_NAMESPACE
 from autoscaler.adapters.cluster.pods import MALFORMED
 from autoscaler.adapters.cluster.watch_scopes import ALL
 from autoscaler.adapters.cluster.workload_scales import ScaleOf, built_in
+from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.observation import Scale, Unavailable
-from autoscaler.core.rivalry import FIELD_MANAGER
 from autoscaler.core.spec import ScaleTargetRef
 
 Key = tuple[str, str]
@@ -32,8 +32,8 @@ class _ObjectJson(TypedDict, total=False):
     metadata: _MetadataJson
 
 
-class ScaleMirror:
-    """Fits `mirrors.Mirror` for the objects of one kind, in one namespace or in ALL.
+class ScaleCache:
+    """Fits `caches.Cache` for the objects of one kind, in one namespace or in ALL.
 
     Only the objects that ``wanted`` names are kept, and of them only the scale; the copy knows
     of those that were wanted when its list began.  A scale of None is one that must be read
@@ -71,7 +71,7 @@ class ScaleMirror:
 
     # -- for readers -----------------------------------------------------------------------
 
-    def at_hand(self, namespace: str, name: str) -> Scale | Unavailable | None:
+    def cached(self, namespace: str, name: str) -> Scale | Unavailable | None:
         """Return a scale; None where it must be read directly."""
         key = (namespace, name)
         with self._lock:

@@ -1,4 +1,4 @@
-"""Writes in order of urgency, at a pace, and none after a stop."""
+"""Writes in order of urgency, at a limiter, and none after a stop."""
 
 import threading
 from concurrent.futures import CancelledError
@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from autoscaler import clock
-from autoscaler.app.urgency import UrgentFirst, urgency
+from autoscaler.app.priority_pool import PriorityPool, urgency
 from tests.controlplane.waiting import wait_until
 
 
@@ -28,7 +28,7 @@ def test_waiting_calls_run_in_order_of_urgency() -> None:
     """While one call holds the only thread, later and more urgent ones overtake."""
     held = threading.Event()
     order: list[int] = []
-    writes = UrgentFirst("call", at_once=1, stop=threading.Event())
+    writes = PriorityPool("call", at_once=1, stop=threading.Event())
     first = writes.submit((9, 0.0), "shop", lambda: held.wait(10))
     futures = [
         writes.submit((number, 0.0), "shop", partial(order.append, number)) for number in (3, 1, 2)
@@ -43,7 +43,7 @@ def test_waiting_calls_run_in_order_of_urgency() -> None:
 
 def test_calls_beyond_the_burst_wait_for_the_pace() -> None:
     """At 20 a second, 210 calls are a burst of 200 and half a second for the other 10."""
-    writes = UrgentFirst("call", at_once=8, stop=threading.Event(), per_second=20.0)
+    writes = PriorityPool("call", at_once=8, stop=threading.Event(), per_second=20.0)
     begun = clock.monotonic()
     for future in [writes.submit((0, 0.0), "shop", lambda: None) for _ in range(210)]:
         future.result(10)
@@ -60,7 +60,7 @@ def test_after_a_stop_no_call_begins() -> None:
         held.wait(10)
         return "finished"
 
-    writes = UrgentFirst("call", at_once=1, stop=stop)
+    writes = PriorityPool("call", at_once=1, stop=stop)
     in_hand = writes.submit((0, 0.0), "shop", hold)
     assert begun.wait(10)
     waiting = writes.submit((0, 0.0), "shop", lambda: "never")
@@ -74,7 +74,7 @@ def test_after_a_stop_no_call_begins() -> None:
 
 def test_an_error_of_a_call_belongs_to_its_future() -> None:
     """The thread survives it, and the next call runs."""
-    writes = UrgentFirst("call", at_once=1, stop=threading.Event())
+    writes = PriorityPool("call", at_once=1, stop=threading.Event())
     broken = writes.submit((0, 0.0), "shop", lambda: 1 // 0)
     fine = writes.submit((0, 0.0), "shop", lambda: "fine")
     with pytest.raises(ZeroDivisionError):
@@ -86,7 +86,7 @@ def test_an_error_of_a_call_belongs_to_its_future() -> None:
 def test_more_urgent_calls_overtake_while_the_pace_holds_all_back() -> None:
     """The burst is spent; of what waits for a turn the most urgent goes first."""
     order: list[int] = []
-    writes = UrgentFirst("call", at_once=2, stop=threading.Event(), per_second=1.0)
+    writes = PriorityPool("call", at_once=2, stop=threading.Event(), per_second=1.0)
     futures = [writes.submit((0, 0.0), "shop", lambda: None) for _ in range(10)]
     futures += [writes.submit((5, 0.0), "shop", partial(order.append, 5))]
     futures += [writes.submit((1, 0.0), "shop", partial(order.append, 1))]
@@ -99,7 +99,7 @@ def test_more_urgent_calls_overtake_while_the_pace_holds_all_back() -> None:
 def test_a_stop_while_the_pace_holds_back_ends_at_once() -> None:
     """A call that waits for a turn minutes away is cancelled."""
     stop = threading.Event()
-    writes = UrgentFirst("call", at_once=2, stop=stop, per_second=0.01)
+    writes = PriorityPool("call", at_once=2, stop=stop, per_second=0.01)
     writes.submit((0, 0.0), "shop", lambda: None).result(10)
     waiting = writes.submit((0, 0.0), "shop", lambda: None)
     begun = clock.monotonic()
@@ -114,7 +114,7 @@ def test_calls_that_were_dropped_while_they_were_held_cost_nobody_a_turn() -> No
     """A namespace that was full at one sync's end writes at full width in the next one."""
     ran: list[int] = []
     release = threading.Event()
-    calls = UrgentFirst("call", 3, threading.Event())
+    calls = PriorityPool("call", 3, threading.Event())
     try:
         first = [calls.submit((0, 0.0), "shop", lambda: release.wait(20)) for _ in range(50)]
         wait_until("two calls to run", lambda: sum(one.running() for one in first) == 2)
