@@ -26,7 +26,7 @@ pytest: $(VENV)/.dev
 	# These say how punctual syncs are while a server fails: nothing runs beside them.
 	$(BIN)/python -m pytest tests/faults $(PYTEST_FLAGS)
 
-## quick: lint, types and the tests that need no server, in about a minute
+## quick: lint, types and the tests of core, configuration and syncs, in about a minute
 quick: check
 	$(BIN)/python -m pytest $(WORKERS) -m "not slow" $(PYTEST_FLAGS)
 

@@ -17,27 +17,16 @@ pytest_plugins = [
     "tests.prometheus.fixtures",
 ]
 
+_PURE = frozenset({"app", "config", "core"})
+"""Directories whose tests start no server and no other process, but for those that ask for one."""
 _SERVERS = frozenset({"control_plane", "prometheus_server", "start_prometheus"})
 """The fixtures that start real servers."""
-_SLOW = frozenset(
-    {
-        "benchmarks",
-        "conformance",
-        "controlplane",
-        "demo",
-        "endtoend",
-        "faults",
-        "outages",
-        "service",
-    }
-)
-"""Directories whose tests start whole programs or take long by what they are."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what `make quick` leaves out: real servers, whole programs, long recordings."""
+    """Mark what `make quick` leaves out."""
     for item in items:
-        fixtures = set(getattr(item, "fixturenames", ()))
         directory = item.path.relative_to(_TESTS).parts[0]
-        if fixtures & _SERVERS or directory in _SLOW:
+        fixtures = set(getattr(item, "fixturenames", ()))
+        if directory not in _PURE or fixtures & _SERVERS:
             item.add_marker(pytest.mark.slow)
