@@ -25,7 +25,6 @@ from autoscaler.core.observation import (
     Scale,
     Values,
 )
-from autoscaler.core.settle import settle
 from autoscaler.core.spec import (
     Behavior,
     ExternalMetric,
@@ -42,6 +41,7 @@ from autoscaler.core.spec import (
     SelectPolicy,
     TargetType,
 )
+from autoscaler.core.writes import settle
 
 NOW = 1_767_225_600.0
 SYNC_PERIOD = 15.0

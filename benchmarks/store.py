@@ -24,8 +24,8 @@ from autoscaler.core.decide import decide
 from autoscaler.core.decision import Decision
 from autoscaler.core.history import History
 from autoscaler.core.observation import Observation, Scale, Values
-from autoscaler.core.settle import settle
 from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec, ScaleTargetRef
+from autoscaler.core.writes import settle
 from benchmarks.core import BEHAVIOR, NOW, QUEUE, SYNC_PERIOD
 
 SPEC = HorizontalPodAutoscalerSpec(

@@ -10,8 +10,7 @@ import urllib3
 from autoscaler import __version__, clock
 from autoscaler.core.printable import printable
 from autoscaler.transport.bodies import Encoded, check_encoding
-from autoscaler.transport.sockets import POOLS
-from autoscaler.transport.within import Deadline, Expired
+from autoscaler.transport.within import POOLS, Deadline, Expired
 
 T = TypeVar("T")
 

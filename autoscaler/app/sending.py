@@ -5,10 +5,16 @@ from dataclasses import dataclass, replace
 from autoscaler.core.decision import Decision
 from autoscaler.core.history import History, PendingWrite
 from autoscaler.core.observation import Scale
-from autoscaler.core.pending import resolve
-from autoscaler.core.settle import settle, settle_failure
 from autoscaler.core.target import Target
-from autoscaler.core.writes import Superseded, WriteFailed, WriteOutcome, Written
+from autoscaler.core.writes import (
+    Superseded,
+    WriteFailed,
+    WriteOutcome,
+    Written,
+    resolve,
+    settle,
+    settle_failure,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +22,7 @@ class Sending:
     """A write that was noted and is sent.
 
     ``previous`` is the history before the decision; ``earlier`` a write before this one that may
-    still have landed.
+    still be applied.
     """
 
     target: Target

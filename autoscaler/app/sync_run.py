@@ -24,12 +24,11 @@ from autoscaler.core.gaps import after_absence
 from autoscaler.core.history import History
 from autoscaler.core.instants import instants_of
 from autoscaler.core.observation import Observation, Scale, Unavailable
-from autoscaler.core.pending import intend
 from autoscaler.core.readings import read
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.spec import needs_pods
 from autoscaler.core.target import Target
-from autoscaler.core.writes import NOT_LEADING, NotWritten, WriteFailed, WriteOutcome
+from autoscaler.core.writes import NOT_LEADING, NotWritten, WriteFailed, WriteOutcome, intend
 
 _SCALE_SHARE, _READ_SHARE = 1 / 3, 2 / 3
 """The parts of a sync's time within which scales, and all that is read, must be there.

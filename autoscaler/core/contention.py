@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from autoscaler.core.decision import ForeignChange
 from autoscaler.core.history import Contention, History
-from autoscaler.core.landing import landed
 from autoscaler.core.observation import Scale
 from autoscaler.core.spec import HorizontalPodAutoscalerSpec
+from autoscaler.core.writes import applied
 
 FIELD_MANAGER = "autoscaler"
 """The name under which our writes stand in an object's managedFields."""
@@ -55,7 +55,7 @@ def observe(
             history, foreign = _changed_by_other(history, scale, before, now)
         elif changes == 1:
             earliest = 0.0 if looked is None else looked - MOST_LAG_SECONDS
-            history = landed(spec, history, before, current, now, earliest)
+            history = applied(spec, history, before, current, now, earliest)
         else:
             history = replace(
                 history, contention=replace(contention, our_step=0), zeroed_by_us=current == 0

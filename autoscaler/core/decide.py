@@ -1,7 +1,7 @@
 """One decision, from what was read to what is to be written (semantics 1).
 
 `decide` is the HorizontalPodAutoscaler's reconcile without its reads and writes; what
-follows from the answer to the write is in `autoscaler.core.settle`.
+follows from the answer to the write is in `autoscaler.core.writes`.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from autoscaler.core.calculator import MetricContext, propose
 from autoscaler.core.combination import combine
-from autoscaler.core.conditions import ABLE_TO_SCALE, SCALING_ACTIVE
+from autoscaler.core.conditions import ABLE_TO_SCALE, SCALING_ACTIVE, Notes
 from autoscaler.core.contention import HOLD_SECONDS, held_until, observe
 from autoscaler.core.decision import (
     Combination,
@@ -26,7 +26,6 @@ from autoscaler.core.gaps import GapRules, follow_pods, follow_readings, refill_
 from autoscaler.core.history import UNKNOWN, History, Recommendation
 from autoscaler.core.names import winner_name
 from autoscaler.core.normalize import Normalizer
-from autoscaler.core.notes import Notes
 from autoscaler.core.observation import (
     Observation,
     Pod,
@@ -35,8 +34,7 @@ from autoscaler.core.observation import (
     Unavailable,
     Unchecked,
 )
-from autoscaler.core.pending import resolve
-from autoscaler.core.selector_checks import selector_problem
+from autoscaler.core.selectors import selector_problem
 from autoscaler.core.spec import (
     Flags,
     HorizontalPodAutoscalerSpec,
@@ -44,6 +42,7 @@ from autoscaler.core.spec import (
     tolerance_of,
 )
 from autoscaler.core.stabilization import down_window
+from autoscaler.core.writes import resolve
 
 ABOVE_MAX = "Current number of replicas above Spec.MaxReplicas"
 BELOW_MIN = "Current number of replicas below Spec.MinReplicas"

@@ -56,7 +56,7 @@ class PendingWrite:
     """A write that was about to be sent, and whose outcome is not known yet.
 
     It outlives a crash between the request and its answer: the next read of the scale tells
-    whether it landed (`autoscaler.core.pending`).
+    whether it was applied (`autoscaler.core.writes`).
     """
 
     before: int

@@ -5,11 +5,10 @@ The behavior normalizer of the HPA (semantics 4), with its conditions.
 
 from dataclasses import dataclass, replace
 
-from autoscaler.core.conditions import ABLE_TO_SCALE, SCALING_LIMITED
+from autoscaler.core.conditions import ABLE_TO_SCALE, SCALING_LIMITED, Notes
 from autoscaler.core.decision import Limit, Refill, Stabilization
 from autoscaler.core.history import History
 from autoscaler.core.limits import Changes, limit, limit_legacy
-from autoscaler.core.notes import Notes
 from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec
 from autoscaler.core.stabilization import READY, SCALE_DOWN_STABILIZED, stabilize, stabilize_legacy
 

@@ -1,7 +1,7 @@
 """Label selectors: which pods belong to a scale, which series belong to a metric."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -127,3 +127,21 @@ def _requirement(term: re.Match[str]) -> Requirement:
     if term["operator"]:
         return Requirement(term["key"], Operator.NOT_IN, (term["value"],))
     return Requirement(term["key"], Operator.EXISTS)
+
+
+def selector_problem(selector: str, ambiguous_with: Sequence[str]) -> tuple[str, str, str] | None:
+    """Return event, reason and message of a selector that cannot be used; None for a good one.
+
+    ``ambiguous_with`` names other targets whose selector matches one of the same pods.
+    """
+    if not selector.strip():
+        return "SelectorRequired", "InvalidSelector", "the scale has no selector of its pods"
+    try:
+        parse(selector)
+    except ValueError as error:
+        return "InvalidSelector", "InvalidSelector", str(error)
+    if ambiguous_with:
+        others = ", ".join(ambiguous_with)
+        message = f"pods of the selector {shown(selector)} are also those of {others}"
+        return "AmbiguousSelector", "AmbiguousSelector", message
+    return None

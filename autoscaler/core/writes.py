@@ -1,8 +1,20 @@
-"""What became of a write of the scale."""
+"""Writes of the scale: before they are sent, what became of them, and what follows from that.
 
-from dataclasses import dataclass
+A write that is about to be sent is noted in the history first: whoever reads that later, be it
+after a time-out or after a crash, learns from the scale whether it was applied (semantics 7.7).
+What was applied becomes conditions, events and scale events (semantics 1.5, 4.4).
+"""
 
-from autoscaler.core.observation import Scale
+from dataclasses import dataclass, replace
+
+from autoscaler.core.conditions import ABLE_TO_SCALE, with_condition
+from autoscaler.core.decision import Decision, Event
+from autoscaler.core.history import Contention, History, PendingWrite, ScaleEvent
+from autoscaler.core.instants import AFTER_DUE_SECONDS
+from autoscaler.core.limits import Changes, record_event, release_after_write
+from autoscaler.core.observation import LONGEST_SENTENCE, ConditionStatus, Scale
+from autoscaler.core.printable import printable
+from autoscaler.core.spec import HorizontalPodAutoscalerSpec
 
 PLANNED, NOT_LEADING = "planned", "not leading"
 
@@ -20,7 +32,7 @@ class Superseded:
 
     scale: Scale
     uncertain: bool = False
-    """Whether our own request may have landed before it."""
+    """Whether our own request may have been applied before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +41,7 @@ class WriteFailed:
 
     message: str
     unknown: bool = False
-    """Whether the request may have landed all the same."""
+    """Whether the request may have been applied all the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +52,142 @@ class NotWritten:
 
 
 WriteOutcome = Written | Superseded | WriteFailed | NotWritten
+
+
+# -- before it is sent ---------------------------------------------------------------------------
+
+
+def intend(decision: Decision, history: History) -> History:
+    """Note the write that the decision asks for, before it is sent."""
+    scale = decision.scale
+    if not isinstance(scale, Scale):
+        return history
+    pending = PendingWrite(
+        scale.spec_replicas, decision.desired, decision.stamp, scale.resource_version
+    )
+    return replace(history, pending=pending)
+
+
+def resolve(spec: HorizontalPodAutoscalerSpec, history: History, scale: Scale) -> History:
+    """Find out from the scale what became of a write whose outcome was not known.
+
+    As long as the object has the version that was to be replaced, the write may still arrive
+    late.  Once it has another, the count tells: the old one says that the write did not land, and
+    no longer can; any other says that it did, for somebody who sets a third count does so after
+    it or before it, and a limit that counts the write is then at worst kept longer.
+    """
+    pending = history.pending
+    if pending is None or scale.resource_version == pending.resource_version:
+        return history
+    if scale.spec_replicas == pending.before:
+        return replace(history, pending=None)
+    decided = pending.time + AFTER_DUE_SECONDS
+    return applied(spec, history, pending.before, pending.after, pending.time, now=decided)
+
+
+# -- once it is known ----------------------------------------------------------------------------
+
+
+def settle(
+    spec: HorizontalPodAutoscalerSpec, decision: Decision, history: History
+) -> tuple[Decision, History]:
+    """Take in that the API server accepted the write; it counts as of the decision's stamp."""
+    current, desired, now = decision.current or 0, decision.desired, decision.time
+    conditions = with_condition(
+        decision.conditions,
+        ABLE_TO_SCALE,
+        ConditionStatus.TRUE,
+        "SucceededRescale",
+        f"the scale was updated from {current} to {desired} replicas",
+        now,
+    )
+    event = Event("Normal", "SuccessfulRescale", f"New size: {desired}; reason: {decision.reason}")
+    history = applied(spec, history, current, desired, decision.stamp, now=now)
+    limited = decision.limit
+    if spec.behavior is not None and limited is not None:
+        changes = Changes(history.scale_ups, history.scale_downs, history.unseen)
+        limited = release_after_write(limited, spec.behavior, changes, now)
+    settled = replace(
+        decision,
+        limit=limited,
+        conditions=conditions,
+        events=(*decision.events, event),
+        written=True,
+    )
+    return settled, replace(history, conditions=conditions)
+
+
+def settle_failure(
+    decision: Decision,
+    history: History,
+    previous: History,
+    error: str,
+    pending: PendingWrite | None = None,
+) -> tuple[Decision, History]:
+    """Take in that nothing was written, as far as is known.
+
+    No scale event is stored, and the desired count stays the ``previous`` one; this sync's
+    recommendation remains.  ``pending`` is a write that may have been applied all the same: this
+    one or one before it; the next read of the scale tells.
+    """
+    error = printable(error, LONGEST_SENTENCE)
+    conditions = with_condition(
+        decision.conditions,
+        ABLE_TO_SCALE,
+        ConditionStatus.FALSE,
+        "FailedUpdateScale",
+        f"the scale could not be updated: {error}",
+        decision.time,
+    )
+    event = Event(
+        "Warning",
+        "FailedRescale",
+        f"New size: {decision.desired}; reason: {decision.reason}; error: {error}",
+    )
+    settled = replace(decision, conditions=conditions, events=(*decision.events, event))
+    return settled, replace(
+        history,
+        conditions=conditions,
+        desired_replicas=previous.desired_replicas,
+        pending=pending,
+    )
+
+
+def applied(
+    spec: HorizontalPodAutoscalerSpec,
+    history: History,
+    before: int,
+    after: int,
+    time: float,
+    earliest: float | None = None,
+    now: float | None = None,
+) -> History:
+    """Take in that the replicas went from one count to another by our write at an instant.
+
+    A write by another instance of ours was between ``earliest`` and ``time``.  Ages of earlier
+    events are taken at ``now``, by default at ``time``.
+    """
+    ups, downs = history.scale_ups, history.scale_downs
+    event = ScaleEvent(abs(after - before), time, earliest=earliest)
+    if spec.behavior is not None:
+        if after > before:
+            ups = record_event(ups, spec.behavior.scale_up, event, now)
+        else:
+            downs = record_event(downs, spec.behavior.scale_down, event, now)
+    generation = history.contention.generation
+    return replace(
+        history,
+        scale_ups=ups,
+        scale_downs=downs,
+        desired_replicas=after,
+        last_scale_time=time,
+        zeroed_by_us=after == 0,
+        pending=None,
+        contention=Contention(
+            after,
+            after - before,
+            history.contention.reversals,
+            # The API server counts each change of a spec.
+            generation + 1 if generation else 0,
+        ),
+    )

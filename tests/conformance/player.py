@@ -30,9 +30,9 @@ from autoscaler.core.observation import (
     Values,
 )
 from autoscaler.core.quantity import parse
-from autoscaler.core.settle import settle
 from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec
 from autoscaler.core.status import current_metrics
+from autoscaler.core.writes import settle
 
 Json = Mapping[str, Any]
 """Recorded JSON; its shape is the file format's."""

@@ -18,7 +18,7 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Failure, Pods, Scales, connect
-from autoscaler.adapters.cluster.streams import MOST_LINE_BYTES, LineTooLong, Stream
+from autoscaler.adapters.cluster.watch_requests import MOST_LINE_BYTES, LineTooLong, Stream
 from autoscaler.app.sync import Syncer
 from autoscaler.core.observation import Scale
 from autoscaler.core.spec import Flags

@@ -2,7 +2,8 @@
 
 import pytest
 
-from autoscaler.adapters.cluster.pods import MALFORMED, PodJson, PodReader, unix_seconds
+from autoscaler.adapters.cluster.failures import MALFORMED
+from autoscaler.adapters.cluster.pods import PodJson, PodReader, unix_seconds
 from autoscaler.core.observation import ConditionStatus, ContainerRequests, Pod, PodRequests
 
 

@@ -21,9 +21,9 @@ from autoscaler.core.observation import (
     Unavailable,
     Values,
 )
-from autoscaler.core.settle import settle
 from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec
 from autoscaler.core.target import Query, Target
+from autoscaler.core.writes import settle
 from tests.core.builders import (
     BASE,
     average,

@@ -10,7 +10,6 @@ from autoscaler.core.decide import decide
 from autoscaler.core.history import History, shifted
 from autoscaler.core.instants import instants_of
 from autoscaler.core.observation import Observation, Scale
-from autoscaler.core.settle import settle
 from autoscaler.core.spec import (
     Flags,
     HorizontalPodAutoscalerSpec,
@@ -19,6 +18,7 @@ from autoscaler.core.spec import (
     ScalingRules,
     SelectPolicy,
 )
+from autoscaler.core.writes import settle
 from tests.core.builders import (
     BASE,
     average,

@@ -8,9 +8,8 @@ from autoscaler.core.decide import decide
 from autoscaler.core.decision import Decision
 from autoscaler.core.history import History, PendingWrite, ScaleEvent, shifted
 from autoscaler.core.observation import Observation, Scale
-from autoscaler.core.pending import intend, resolve
-from autoscaler.core.settle import settle, settle_failure
 from autoscaler.core.spec import Flags
+from autoscaler.core.writes import intend, resolve, settle, settle_failure
 from tests.core.builders import BASE, average, behavior, external, pods, spec, values
 
 SPEC = spec(external(average("10")), maximum=20, behavior=behavior())

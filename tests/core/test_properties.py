@@ -13,10 +13,10 @@ from autoscaler.core.history import History
 from autoscaler.core.limits import Changes, Events, limit
 from autoscaler.core.numbers import INT32_MAX
 from autoscaler.core.observation import Gap, Observation, Scale, Values
-from autoscaler.core.settle import settle, settle_failure
 from autoscaler.core.spec import Behavior, ExternalMetric, Flags, HorizontalPodAutoscalerSpec
 from autoscaler.core.stabilization import Recommendations, stabilize, stabilize_legacy
 from autoscaler.core.status import current_metrics
+from autoscaler.core.writes import settle, settle_failure
 from tests.core import strategies
 from tests.core.builders import BASE, behavior, percent_policy, pods, rules
 

@@ -6,8 +6,8 @@ from autoscaler.core.decide import decide
 from autoscaler.core.decision import Decision
 from autoscaler.core.history import History, Recommendation, ScaleEvent
 from autoscaler.core.observation import Observation, Scale
-from autoscaler.core.settle import settle, settle_failure
 from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec
+from autoscaler.core.writes import settle, settle_failure
 from tests.core.builders import BASE, average, behavior, external, pods, spec, values
 
 QUEUE = external(average("10"))

@@ -17,8 +17,8 @@ from autoscaler.core.decide import decide
 from autoscaler.core.history import History, ScaleEvent
 from autoscaler.core.limits import Changes, limit
 from autoscaler.core.observation import Observation, Scale
-from autoscaler.core.settle import settle
 from autoscaler.core.spec import Behavior, Flags, SelectPolicy
+from autoscaler.core.writes import settle
 from tests.core.builders import (
     BASE,
     average,

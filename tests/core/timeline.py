@@ -23,7 +23,6 @@ from autoscaler.core.observation import (
     Unchecked,
     Values,
 )
-from autoscaler.core.settle import settle, settle_failure
 from autoscaler.core.spec import (
     ExternalMetric,
     Flags,
@@ -32,6 +31,7 @@ from autoscaler.core.spec import (
     ObjectMetric,
     ResourceMetric,
 )
+from autoscaler.core.writes import settle, settle_failure
 from tests.core.builders import BASE, pods
 
 _TIME = re.compile(r"(?:(\d+)m)?(?:([\d.]+)s)?")

@@ -11,7 +11,7 @@ from autoscaler import clock
 from autoscaler.adapters.prometheus.options import PrometheusOptions
 from autoscaler.adapters.prometheus.reader import PrometheusReader
 from autoscaler.core.series import QueryResult
-from autoscaler.transport.sockets import InHand
+from autoscaler.transport.within import InHand
 from tests.controlplane.waiting import wait_until
 from tests.prometheus import faults
 from tests.prometheus.faults import ScriptedServer

@@ -13,7 +13,7 @@ from autoscaler.adapters.cluster.connection import (
 )
 from autoscaler.adapters.cluster.failures import Failure
 from autoscaler.adapters.cluster.leases import Lease, Leases
-from autoscaler.adapters.cluster.pod_lists import Pods
+from autoscaler.adapters.cluster.pods import Pods
 from autoscaler.adapters.cluster.scales import Scales
 from autoscaler.adapters.cluster.watched import WatchedCluster
 

@@ -12,7 +12,7 @@ class Cache(Protocol):
     """A copy of a collection.  One watch writes it; any thread may read it.
 
     A list fills a new copy beside the one in force (`begin`, `add` for each page, `commit`);
-    events change the one in force.  `add` and `apply` raise one of `pods.MALFORMED` for what
+    events change the one in force.  `add` and `apply` raise one of `failures.MALFORMED` for what
     cannot be read at all.
     """
 

@@ -41,7 +41,7 @@ class ScalePaths:
     def read(self, obj: JsonObject, known: Scale | None) -> Scale:
         """Read the scale as the API server makes it of the object; it is a `ScaleOf`.
 
-        Raises one of `pods.MALFORMED` where the server would answer with an error instead.
+        Raises one of `failures.MALFORMED` where the server would answer with an error instead.
         """
         spec = _count(obj, self.spec_replicas)
         if spec is None:

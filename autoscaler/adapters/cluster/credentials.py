@@ -17,7 +17,7 @@ from autoscaler.adapters.cluster.client_log import quiet_client
 from autoscaler.adapters.cluster.failures import Failure
 from autoscaler.file_contents import MOST_OF_A_SECRET, MOST_OF_CREDENTIALS, read_bytes
 from autoscaler.transport.redaction import Hiding, credentials_of
-from autoscaler.transport.sockets import POOLS
+from autoscaler.transport.within import POOLS
 
 _FRESH_SECONDS = 1.0
 _PLUGIN_FRESH_SECONDS = 10.0

@@ -22,6 +22,9 @@ RAISED = (urllib3.exceptions.HTTPError, ValueError, OSError, RuntimeError)
 """What the client raises for a request that fails, and for one that it cannot make at all, such as
 for a shortage of threads."""
 
+MALFORMED = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
+"""What reading JSON raises that has not the form of its kind."""
+
 _TRANSIENT = frozenset({429, 500, 502, 503, 504})
 _NOT_CARRIED_OUT = frozenset({429})
 _LONGEST_EXCERPT = 200

@@ -3,8 +3,7 @@
 from sys import intern
 from typing import TypedDict, cast
 
-from autoscaler.adapters.cluster.failures import JsonObject
-from autoscaler.adapters.cluster.pods import MALFORMED
+from autoscaler.adapters.cluster.failures import MALFORMED, JsonObject
 from autoscaler.core.printable import printable
 
 _LONGEST_NAME = 128

@@ -7,8 +7,7 @@ from typing import TypedDict, cast
 from urllib.parse import quote
 
 from autoscaler.adapters.cluster.api import Api
-from autoscaler.adapters.cluster.failures import Failure, JsonObject, malformed
-from autoscaler.adapters.cluster.pods import MALFORMED
+from autoscaler.adapters.cluster.failures import MALFORMED, Failure, JsonObject, malformed
 from autoscaler.core.election import LeaseRecord
 
 _GROUP_VERSION = "coordination.k8s.io/v1"

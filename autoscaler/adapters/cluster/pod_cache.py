@@ -8,8 +8,8 @@ from typing import TypedDict, cast
 from urllib.parse import quote
 
 from autoscaler.adapters.cluster.caches import EACH_NAMESPACE
-from autoscaler.adapters.cluster.failures import JsonObject
-from autoscaler.adapters.cluster.pods import MALFORMED, PodJson, PodReader
+from autoscaler.adapters.cluster.failures import MALFORMED, JsonObject
+from autoscaler.adapters.cluster.pods import PodJson, PodReader
 from autoscaler.adapters.cluster.selector_index import SelectorIndex
 from autoscaler.adapters.cluster.watch_scopes import ALL
 from autoscaler.core.observation import Pod

@@ -1,11 +1,21 @@
-"""Pod JSON, as the API sends it, to the part of a pod that a decision looks at."""
+"""Pods: lists of them, page by page, and of each the part that a decision looks at."""
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TypedDict
+from typing import TypedDict, cast
+from urllib.parse import quote
 
+from autoscaler.adapters.cluster.api import Api
+from autoscaler.adapters.cluster.failures import MALFORMED, Failure, malformed
+from autoscaler.adapters.cluster.watch_requests import PAGE_SHRINKS
 from autoscaler.core import quantity
-from autoscaler.core.observation import ConditionStatus, ContainerRequests, Pod, PodRequests
+from autoscaler.core.observation import (
+    ConditionStatus,
+    ContainerRequests,
+    Pod,
+    PodRequests,
+    Unavailable,
+)
 
 
 class ResourcesJson(TypedDict, total=False):
@@ -65,9 +75,6 @@ ContainerKey = tuple[str, bool, tuple[tuple[str, str], ...]]
 RequestsKey = tuple[tuple[ContainerKey, ...], tuple[ContainerKey, ...], tuple[tuple[str, str], ...]]
 
 _MOST_TEMPLATES = 10_000
-
-MALFORMED = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
-"""What reading JSON that is not a pod raises."""
 
 
 class PodReader:
@@ -153,3 +160,67 @@ def unix_seconds(text: str) -> float:
     if instant.tzinfo is None:
         raise ValueError(f"{text!r} is not a time: it has no offset; right is 2006-01-02T15:04:05Z")
     return instant.timestamp()
+
+
+_PAGE = 500
+"""As the API's own clients page."""
+_GONE = 410
+_LONGEST = 200
+
+_ListMetadataJson = TypedDict("_ListMetadataJson", {"continue": str}, total=False)
+
+
+class _PodListJson(TypedDict, total=False):
+    metadata: _ListMetadataJson
+    items: list[PodJson]
+
+
+class Pods:
+    """Fits `app.ports.PodLister`."""
+
+    def __init__(self, api: Api, *, page_size: int = _PAGE) -> None:
+        self._api = api
+        self._page_size = page_size
+        self._reader = PodReader()
+
+    def pods(self, namespace: str, selector: str, deadline: float) -> tuple[Pod, ...] | Unavailable:
+        """List the pods that match, all of one resourceVersion."""
+        pods = self._pages(namespace, selector, deadline)
+        if isinstance(pods, Failure) and pods.status == _GONE:
+            # A later page came too late for its resourceVersion.  A list in one piece cannot.
+            pods = self._page(namespace, {"labelSelector": selector}, deadline, into=[])
+        if isinstance(pods, Failure):
+            return Unavailable(pods.message)
+        return tuple(pods[0])
+
+    def _pages(
+        self, namespace: str, selector: str, deadline: float
+    ) -> tuple[list[Pod], str] | Failure:
+        pods: list[Pod] = []
+        limit = self._page_size
+        query = {"labelSelector": selector}
+        while True:
+            page = self._page(namespace, query | {"limit": str(limit)}, deadline, into=pods)
+            if isinstance(page, Failure) and page.too_large and limit > 1:
+                limit = max(1, limit // PAGE_SHRINKS)
+                continue
+            if isinstance(page, Failure) or not page[1]:
+                return page
+            query["continue"] = page[1]
+
+    def _page(
+        self, namespace: str, query: dict[str, str], deadline: float, into: list[Pod]
+    ) -> tuple[list[Pod], str] | Failure:
+        path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods"
+        answer = self._api.get(path, deadline, query)
+        if isinstance(answer, Failure):
+            return answer
+        page = cast("_PodListJson", answer)
+        try:
+            into.extend(map(self._reader.read, page["items"]))
+            return into, page["metadata"].get("continue", "")
+        except MALFORMED as error:
+            return malformed(
+                self._api.server,
+                self._api.said(f"a list of pods that cannot be read: {error}", _LONGEST),
+            )

@@ -10,9 +10,8 @@ from urllib.parse import quote
 from autoscaler.adapters.cluster.api import Api
 from autoscaler.adapters.cluster.caches import EACH_NAMESPACE
 from autoscaler.adapters.cluster.crd_paths import read_paths
-from autoscaler.adapters.cluster.failures import Failure, JsonObject
+from autoscaler.adapters.cluster.failures import MALFORMED, Failure, JsonObject
 from autoscaler.adapters.cluster.kinds import ScalableKinds, ScalableResource
-from autoscaler.adapters.cluster.pods import MALFORMED
 from autoscaler.adapters.cluster.watch_scopes import ALL
 from autoscaler.adapters.cluster.workload_scales import ScaleOf, built_in
 from autoscaler.core.contention import FIELD_MANAGER

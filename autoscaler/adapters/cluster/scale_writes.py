@@ -114,6 +114,6 @@ class ScaleWrite:
         return Superseded(seen, uncertain=self._uncertain)
 
     def _time_to_put(self) -> float:
-        """Keep a quarter of the time, at most a second, to learn whether the write landed."""
+        """Keep a quarter of the time, at most a second, to learn whether the write was applied."""
         left = self._deadline - clock.monotonic()
         return self._deadline - min(1.0, left / 4)

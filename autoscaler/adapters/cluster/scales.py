@@ -6,9 +6,8 @@ from typing import TypedDict, cast
 
 from autoscaler import clock
 from autoscaler.adapters.cluster.api import Api
-from autoscaler.adapters.cluster.failures import Failure, JsonObject, malformed
+from autoscaler.adapters.cluster.failures import MALFORMED, Failure, JsonObject, malformed
 from autoscaler.adapters.cluster.kinds import ScalableKinds, ScalableResource
-from autoscaler.adapters.cluster.pods import MALFORMED
 from autoscaler.adapters.cluster.scale_writes import ScaleWrite
 from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.observation import Scale, Unavailable

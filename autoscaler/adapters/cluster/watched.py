@@ -11,8 +11,7 @@ from autoscaler.adapters.cluster.autoscalers import AutoscalerCache
 from autoscaler.adapters.cluster.caches import OperatorNotes, WatchTimings
 from autoscaler.adapters.cluster.kinds import ScalableKinds
 from autoscaler.adapters.cluster.pod_cache import PodCache
-from autoscaler.adapters.cluster.pod_lists import Pods
-from autoscaler.adapters.cluster.pods import PodReader
+from autoscaler.adapters.cluster.pods import PodReader, Pods
 from autoscaler.adapters.cluster.reflector import Reflector, State
 from autoscaler.adapters.cluster.scale_cache import Key, ScaleCache
 from autoscaler.adapters.cluster.scales import Scales

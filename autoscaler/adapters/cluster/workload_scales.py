@@ -14,7 +14,7 @@ from autoscaler.core.observation import Scale
 ScaleOf = Callable[[JsonObject, Scale | None], Scale]
 """Reads a scale of an object, given the scale that was known of it.
 
-Raises one of `pods.MALFORMED` for what has none.
+Raises one of `failures.MALFORMED` for what has none.
 """
 
 _REPLICAS = ("spec", "replicas")

@@ -7,8 +7,12 @@ import json
 from collections.abc import Callable
 from typing import TypedDict, cast
 
-from autoscaler.adapters.prometheus.failures import QueryError
-from autoscaler.adapters.prometheus.refusals import LONGEST_TEXT, REFUSED_TYPES, prometheus_error
+from autoscaler.adapters.prometheus.failures import (
+    LONGEST_TEXT,
+    REFUSED_TYPES,
+    QueryError,
+    prometheus_error,
+)
 from autoscaler.core.series import QueryResult, Series
 from autoscaler.transport.parsing import memory_of
 from autoscaler.transport.redaction import Hiding

@@ -20,10 +20,14 @@ from requests.utils import get_environ_proxies
 from autoscaler import clock
 from autoscaler.adapters.prometheus.answers import document_of
 from autoscaler.adapters.prometheus.credentials import Credentials
-from autoscaler.adapters.prometheus.failures import QueryError, connection_failure
+from autoscaler.adapters.prometheus.failures import (
+    QueryError,
+    connection_failure,
+    prometheus_error,
+    refusal,
+)
 from autoscaler.adapters.prometheus.memory import ROOM_EARLIER, ROOM_SHARE, AnswerMemory
 from autoscaler.adapters.prometheus.options import PrometheusOptions
-from autoscaler.adapters.prometheus.refusals import prometheus_error, refusal
 from autoscaler.transport.bodies import Encoded, TooLarge, read_body
 from autoscaler.transport.budget import Room
 from autoscaler.transport.redaction import Hiding

@@ -13,7 +13,7 @@ from requests.adapters import HTTPAdapter
 
 from autoscaler.adapters.prometheus.failures import QueryError
 from autoscaler.adapters.prometheus.options import PrometheusOptions
-from autoscaler.transport.sockets import POOLS
+from autoscaler.transport.within import POOLS
 
 # As many as ask at once: a sync asks from up to 16 threads.
 POOL_SIZE = 16
