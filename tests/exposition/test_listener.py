@@ -158,13 +158,13 @@ def test_what_is_no_http_is_refused_and_harms_nothing() -> None:
             b"GET / HTTP/1.1\r\n" + b"".join(b"A%d: b\r\n" % n for n in range(200)) + b"\r\n",
             b"GET / HTTP/9.9\r\n\r\n",
         ):
-            with socket.create_connection((HOST, listener.port), timeout=20) as client:
-                # It may have closed the connection before all of it was sent.
-                with suppress(OSError):
-                    client.sendall(junk)
-                    client.shutdown(socket.SHUT_WR)
-                    while client.recv(65_536):
-                        """What it says to junk does not matter."""
+            connection = socket.create_connection((HOST, listener.port), timeout=20)
+            # The server may have closed it before all of the junk was sent.
+            with connection as client, suppress(OSError):
+                client.sendall(junk)
+                client.shutdown(socket.SHUT_WR)
+                while client.recv(65_536):
+                    """What it says to junk does not matter."""
         assert get(listener, "/livez")[0].status == 200
 
 
