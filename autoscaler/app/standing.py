@@ -4,7 +4,6 @@ Log, metrics, `plan` and `status` all take both from here.
 """
 
 from enum import StrEnum
-from typing import NamedTuple
 
 from autoscaler.app import wording
 from autoscaler.app.ports import SyncResult
@@ -48,23 +47,6 @@ class State(StrEnum):
     HELD = "held"
     """A stabilization window, or a reading that has just returned, permits less than is wanted."""
     OK = "ok"
-
-
-class Standing(NamedTuple):
-    """A target's state, what brought it about, and the whole as a sentence.
-
-    ``cause`` is the same text for all targets that stand so for the same reason, sync after sync.
-    """
-
-    state: State
-    cause: str
-    sentence: str
-
-
-def standing_of(result: SyncResult) -> Standing:
-    """Tell how a target stands."""
-    state = state_of(result)
-    return Standing(state, cause_of(result, state), verdict(result))
 
 
 def state_of(result: SyncResult) -> State:
@@ -111,7 +93,10 @@ def _is_as_asked(decision: Decision) -> bool:
 
 
 def cause_of(result: SyncResult, state: State) -> str:
-    """Tell what brought a state about."""
+    """Tell what brought a state about.
+
+    It is the same text for all targets that stand so for the same reason, sync after sync.
+    """
     decision = result.decision
     if state is State.FAILING:
         if isinstance(result.write, WriteFailed):

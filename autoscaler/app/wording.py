@@ -105,10 +105,11 @@ def _binary(value: float) -> str:
 
 def target(metric: MetricSpec) -> str:
     """Write what a metric is held to, and per what."""
-    return _target_value(metric) + per(metric)
+    return target_value(metric) + per(metric)
 
 
-def _target_value(metric: MetricSpec) -> str:
+def target_value(metric: MetricSpec) -> str:
+    """Write what a metric is held to."""
     held = metric.target
     if isinstance(metric, ExternalMetric | ObjectMetric):
         milli = held.average_value if averaged(metric) else held.value
@@ -147,10 +148,7 @@ def usage(result: MetricResult) -> str:
 
 def usage_and_target(result: MetricResult) -> str:
     """Write both as `kubectl get hpa` does: "26.5/30 per replica", "90%/70%"."""
-    held = _target_value(result.metric)
-    if not isinstance(result.outcome, Calculation):
-        return f"<unknown>/{held}"
-    return f"{usage(result)}/{held}{per(result.metric)}"
+    return f"{usage(result)}/{target(result.metric)}"
 
 
 def total(result: MetricResult) -> str | None:
@@ -170,25 +168,26 @@ def total(result: MetricResult) -> str | None:
 
 def of_request(result: MetricResult) -> str | None:
     """Write what a utilization is made of: "450m of 500m"; None where the value is none."""
+    both = _usage_and_request(result)
+    return None if both is None else f"{both[0]} of {both[1]}"
+
+
+def _usage_and_request(result: MetricResult) -> tuple[str, str] | None:
     if not isinstance(result.outcome, Calculation):
         return None
     current = result.outcome.current
     if current.average_value is None or current.average_request is None:
         return None
     used = quantity(result.metric, current.average_value)
-    return f"{used} of {quantity(result.metric, current.average_request)}"
+    return used, quantity(result.metric, current.average_request)
 
 
 def measured(result: MetricResult) -> dict[str, object]:
-    """Return the fields of a value: itself, and what it was made of."""
+    """Return the fields of a value that was measured: itself, and what it was made of."""
     fields: dict[str, object] = {"value": usage(result)}
-    outcome, sum_of = result.outcome, total(result)
-    if not isinstance(outcome, Calculation):
-        return {}
-    current = outcome.current
-    if current.average_request is not None and current.average_value is not None:
-        fields["usage"] = quantity(result.metric, current.average_value)
-        fields["request"] = quantity(result.metric, current.average_request)
+    both, sum_of = _usage_and_request(result), total(result)
+    if both is not None:
+        fields["usage"], fields["request"] = both
     if sum_of is not None:
         fields["total"] = sum_of
     return fields

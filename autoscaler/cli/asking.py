@@ -1,6 +1,5 @@
 """`autoscaler validate --prometheus`: every query is asked once, and what comes back is shown."""
 
-import re
 import sys
 import threading
 from collections import Counter, deque
@@ -26,7 +25,6 @@ _MOST_USES = 3
 """Metrics of one query that are shown."""
 
 _MOST_WARNINGS = 20
-_TRIES = re.compile(r" \([0-9]+ tries\)$")
 _NOTE_AFTER, _NOTE_EVERY = 2.0, 10.0
 """Seconds."""
 
@@ -63,10 +61,9 @@ class _Report:
             self._refused = True
             _complain(f"{_shown(query.place)}: {answer.message}")
         else:
-            message = _TRIES.sub("", answer.message)
-            self._unanswered[message] += 1
-            if self._unanswered[message] == 1:
-                _complain(f"{_shown(query.place)}: no answer: {message}")
+            self._unanswered[answer.message] += 1
+            if self._unanswered[answer.message] == 1:
+                _complain(f"{_shown(query.place)}: no answer: {answer.message}")
 
     def end(self) -> int:
         """Print what was left out, and return the exit code."""

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 from autoscaler.config import Address, ConfigError, load
 from autoscaler.config.addresses import Listen
 from autoscaler.config.document import Value, child, documents
-from autoscaler.config.pod_namespace import ANYWHERE, pod_namespace
+from autoscaler.config.pod_namespace import namespace_or_anywhere
 from autoscaler.config.settings import LISTEN
 from autoscaler.config.sources import MOST_OF_A_FILE
 from autoscaler.file_contents import read_bytes
@@ -25,7 +25,7 @@ def listen_of(file: Path) -> tuple[Address | None, bool]:
     Raises ConfigError where there is no file to read.
     """
     try:
-        return load(file, lambda: pod_namespace() or ANYWHERE).listen, True  # no Lease is needed
+        return load(file, namespace_or_anywhere).listen, True  # no Lease is needed
     except ConfigError:
         with contextlib.suppress(OSError):
             return _listen_in(

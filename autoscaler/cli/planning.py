@@ -18,7 +18,7 @@ from autoscaler.cli.choosing import UnknownTargetError, chosen
 from autoscaler.cli.plan_text import paragraphs, print_text
 from autoscaler.cli.query_sources import query_sources
 from autoscaler.config import Config, ConfigError, load
-from autoscaler.config.pod_namespace import ANYWHERE, pod_namespace
+from autoscaler.config.pod_namespace import namespace_or_anywhere
 from autoscaler.core.decision import Outcome
 from autoscaler.core.history import History
 from autoscaler.core.observation import Scale
@@ -67,7 +67,7 @@ class Collector:
 def print_plan(file: Path, options: PlanOptions) -> int:
     """Plan the named targets, or all; return the exit code."""
     try:
-        config = load(file, lambda: pod_namespace() or ANYWHERE)  # a plan needs no Lease
+        config = load(file, namespace_or_anywhere)  # a plan needs no Lease
         targets = _named(config, options.names)
         known = remembered(config, options.url) if targets else Remembered()
         if options.as_json and targets:

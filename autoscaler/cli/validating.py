@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from autoscaler.adapters.cluster import ConnectError, find_api_server
+from autoscaler.app import wording
 from autoscaler.cli.asking import ask_every_query
 from autoscaler.config import Config, ConfigError, KubernetesSettings, Problem, load
-from autoscaler.config.pod_namespace import ANYWHERE, pod_namespace
+from autoscaler.config.pod_namespace import ANYWHERE, namespace_or_anywhere, pod_namespace
 from autoscaler.config.security import warnings_of, warnings_of_access
 from autoscaler.config.sources import MOST_OF_A_FILE
 
@@ -28,7 +29,7 @@ def validate_files(files: Sequence[Path], *, ask_prometheus: bool = False) -> in
 def _validate(file: Path, *, ask_prometheus: bool) -> int:
     try:
         content = _standard_input() if file == _STANDARD_INPUT else None
-        config = load(file if content is None else _SHOWN, _namespace, content)
+        config = load(file if content is None else _SHOWN, namespace_or_anywhere, content)
     except ConfigError as error:
         _print_refusal(error)
         return 2
@@ -59,11 +60,6 @@ def _print_refusal(error: ConfigError) -> None:
             print(problem.ready, flush=True)
 
 
-def _namespace() -> str | None:
-    """Let a file for a pod be checked where there is none."""
-    return pod_namespace() or ANYWHERE
-
-
 def _election_warnings(config: Config) -> list[str]:
     if not config.leader_election.enabled or pod_namespace() is not None:
         return []
@@ -84,7 +80,6 @@ def _access_warnings(settings: KubernetesSettings) -> list[str]:
 
 
 def _counted(config: Config) -> str:
-    targets = len(config.targets)
-    counted = f"{targets} {'target' if targets == 1 else 'targets'}"
+    counted = wording.counted(len(config.targets), "target")
     files = len(config.sources.digests) + (config.path == _SHOWN)
     return counted if files == 1 else f"{counted} in {files} files"

@@ -18,3 +18,8 @@ def pod_namespace(file: Path = FILE) -> str | None:
     except (OSError, UnicodeDecodeError):
         return None
     return text if re.fullmatch("[a-z0-9-]{1,63}", text) else None
+
+
+def namespace_or_anywhere() -> str:
+    """Return the namespace of the pod, outside of one `ANYWHERE`: to look at a file needs none."""
+    return pod_namespace() or ANYWHERE

@@ -55,10 +55,11 @@ class Announcements:
 
     def serving(self, config: Config) -> None:
         """Tell that the syncs have begun."""
+        targets = wording.counted(len(config.targets), "target")
         self._log.info(
             "started",
-            message=f"autoscaler {__version__} syncs {_counted(len(config.targets))}, by default "
-            f"every {config.sync_period:g} s",
+            message=f"autoscaler {__version__} syncs {targets}, by default every "
+            f"{config.sync_period:g} s",
             version=__version__,
             targets=len(config.targets),
             sync_period_seconds=config.sync_period,
@@ -69,7 +70,7 @@ class Announcements:
         """Tell that a configuration is in force."""
         self._targets = len(config.targets)
         self._refusal = ""
-        message = f"{config.path} is in force, {_counted(self._targets)}"
+        message = f"{config.path} is in force, {wording.counted(self._targets, 'target')}"
         self._health.tell(Component.CONFIGURATION, ok=True, message=message)
         self._notifier.ready(self._status())
 
@@ -201,16 +202,12 @@ class Announcements:
 
     def _status(self) -> str:
         standing = f", {self._standing}" if self._standing else ""
-        return f"{_counted(self._targets)}{standing}{self._refusal}"
+        return f"{wording.counted(self._targets, 'target')}{standing}{self._refusal}"
 
 
 def _resumed(resumption: Resumption) -> str:
-    targets = _counted(len(resumption.histories))
+    targets = wording.counted(len(resumption.histories), "target")
     if not math.isfinite(resumption.absent):
         return f"goes on with what an earlier run remembered of {targets}"
     ago = wording.duration(resumption.absent)
     return f"goes on with what an earlier run remembered of {targets}, {ago} ago"
-
-
-def _counted(targets: int) -> str:
-    return "1 target" if targets == 1 else f"{targets} targets"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from autoscaler.adapters.cluster.events import Involved, Occurrences
 from autoscaler.core.decision import Event
+from autoscaler.daemon.token_bucket import TokenBucket
 
 _WINDOW_SECONDS = 600.0
 """How long after the last of its like something is the same thing again."""
@@ -37,18 +38,8 @@ class _Happening:
 class _Object:
     """What is known of one object: what happened, and how many requests it still has."""
 
-    refilled: float
-    requests: float = _BURST
+    requests: TokenBucket
     happenings: dict[_Kind, _Happening] = field(default_factory=dict)
-
-    def may_ask(self, now: float) -> bool:
-        """Take a request, if there is one left."""
-        earned = (now - self.refilled) / _REFILL_SECONDS
-        self.requests, self.refilled = min(_BURST, self.requests + earned), now
-        if self.requests < 1:
-            return False
-        self.requests -= 1
-        return True
 
     def happens(self, involved: Involved, event: Event, instant: float, now: float) -> _Happening:
         """Find what has happened again, or note what is new."""
@@ -93,7 +84,9 @@ class Correlator:
         """Take in an event of the Unix time ``instant``, at the monotonic time ``now``."""
         known = self._objects.get(involved)
         if known is None:
-            known = self._objects[involved] = _Object(refilled=now)
+            known = self._objects[involved] = _Object(
+                TokenBucket(_BURST, _REFILL_SECONDS, refilled=now)
+            )
             if len(self._objects) > _MOST_OBJECTS:
                 self._objects.popitem(last=False)
         else:
@@ -103,7 +96,7 @@ class Correlator:
             return
         if len(self._waiting) >= _MOST_WAITING:
             self.dropped += 1
-        elif not known.may_ask(now):
+        elif not known.requests.take(now):
             self.held_back += 1
         else:
             self._waiting[id(occurrences)] = occurrences

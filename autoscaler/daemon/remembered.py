@@ -76,12 +76,11 @@ def remembered(config: Config, url: str | None) -> Remembered:
     odd: list[str] = []
     """What answers, and is no daemon of these targets."""
     if config.listen is not None and config.listen.port:
-        beside = config.listen.url
         try:
-            found = _of_daemon(beside, config.targets, _BESIDE)
+            found = _of_daemon(config.listen.url, config.targets, _BESIDE)
             if found.histories:
                 return found
-            odd.append(f"the daemon at {beside} knows none of the targets")
+            odd.extend(found.reasons)
         except NobodyListensError as error:
             nobody = str(error)
         except PageError as error:

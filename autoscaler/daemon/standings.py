@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from autoscaler.app import wording
 from autoscaler.app.standing import State
+from autoscaler.daemon.token_bucket import TokenBucket
 
 SUMMARY_SECONDS = 60.0
 """How often what goes on is summed up."""
@@ -54,30 +55,6 @@ class Summary(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Allowance:
-    """How many lines a target still has: one that comes and goes all day must not fill the log."""
-
-    most: int
-    refill: float
-    """Seconds."""
-    left: float
-    refilled: float = 0.0
-
-    def take(self, now: float) -> bool:
-        self.left = min(self.most, self.left + max(0.0, now - self.refilled) / self.refill)
-        self.refilled = now
-        if self.left < 1.0:
-            return False
-        self.left -= 1.0
-        return True
-
-    def empty_until(self) -> float | None:
-        """Return from when on there is another line; None where there is one now."""
-        missing = 1.0 - self.left
-        return self.refilled + missing * self.refill if missing > 0.0 else None
-
-
-@dataclass(slots=True)
 class _Known:
     """How a target stands, since when, and whether the log has said so."""
 
@@ -86,13 +63,16 @@ class _Known:
     since: float | None = None
     """Unix time; None where it was so at the first sync already."""
     told: bool = False
-    failures: _Allowance = field(default_factory=partial(_Allowance, LINES, REFILL_SECONDS, LINES))
-    quiet: _Allowance = field(
-        default_factory=partial(_Allowance, QUIET_LINES, QUIET_REFILL_SECONDS, QUIET_LINES)
+    failures: TokenBucket = field(default_factory=partial(TokenBucket, LINES, REFILL_SECONDS))
+    quiet: TokenBucket = field(
+        default_factory=partial(TokenBucket, QUIET_LINES, QUIET_REFILL_SECONDS)
     )
 
-    def allowance(self, state: State) -> _Allowance | None:
-        """Return what bounds the lines about a state; None for those that cannot come often."""
+    def lines(self, state: State) -> TokenBucket | None:
+        """Return what bounds the lines about a state; None for those that cannot come often.
+
+        A target that comes and goes all day must not fill the log.
+        """
         if state is State.FAILING:
             return self.failures
         return self.quiet if state in {State.HELD, State.LIMITED} else None
@@ -126,7 +106,7 @@ class Standings:
         if state is known.state and (cause == known.cause or state not in TROUBLE):
             return None
         other = state is not known.state
-        lines = known.allowance(state)
+        lines = known.lines(state)
         begins = state is not State.OK and (lines is None or lines.take(now))
         ends = known.told and other
         silent = lines.empty_until() if lines is not None and begins else None

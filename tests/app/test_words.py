@@ -11,7 +11,7 @@ from autoscaler.app.explanation import explain
 from autoscaler.app.ports import SyncResult
 from autoscaler.app.query_source import QuerySource
 from autoscaler.app.record import record
-from autoscaler.app.standing import State, standing_of
+from autoscaler.app.standing import State, cause_of, state_of, verdict
 from autoscaler.core.decide import decide
 from autoscaler.core.history import History, Recommendation
 from autoscaler.core.observation import (
@@ -204,22 +204,21 @@ def test_each_standing_has_a_word_and_a_sentence(
     result: SyncResult, state: State, sentence: str
 ) -> None:
     """What was done, why, what restricts it and until when; no name of the HPA's internals."""
-    standing = standing_of(result)
-    assert (standing.state, standing.sentence) == (state, sentence)
+    assert (state_of(result), verdict(result)) == (state, sentence)
 
 
 def test_a_write_that_fails_and_a_plan_say_so() -> None:
     """The count that was wanted, and why it is not there; who controls the target instead."""
     up = synced(spec(QUEUE), 3, values(50.0))
-    failed = standing_of(SyncResult(up.target, up.decision, WriteFailed("it was refused")))
-    assert failed == (
+    failed = SyncResult(up.target, up.decision, WriteFailed("it was refused"))
+    assert (state_of(failed), cause_of(failed, State.FAILING), verdict(failed)) == (
         State.FAILING,
         "FailedRescale: it was refused",
         "3 -> 5 replicas not written: it was refused",
     )
-    controlled = standing_of(SyncResult(up.target, up.decision, None, 'HPA "web"'))
-    assert controlled.state is State.CONTROLLED
-    assert controlled.sentence == (
+    controlled = SyncResult(up.target, up.decision, None, 'HPA "web"')
+    assert state_of(controlled) is State.CONTROLLED
+    assert verdict(controlled) == (
         "would scale 3 -> 5 replicas: queue above target: 16.67/10 per replica, "
         'but HPA "web" controls it: the daemon leaves it alone'
     )

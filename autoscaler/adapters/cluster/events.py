@@ -1,7 +1,6 @@
 """Kubernetes Events (core/v1), as `kubectl describe` shows them below the object."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import Enum
 from urllib.parse import quote
 
@@ -9,6 +8,7 @@ from autoscaler import clock
 from autoscaler.adapters.cluster.api import Api
 from autoscaler.adapters.cluster.failures import Failure, JsonObject
 from autoscaler.core.printable import printable
+from autoscaler.core.rfc3339 import instant
 
 COMPONENT = "autoscaler"
 """`source.component` of our Events."""
@@ -105,7 +105,7 @@ class Events:
             body={
                 "message": printable(happened.message, _LONGEST_MESSAGE),
                 "count": happened.count,
-                "lastTimestamp": _timestamp(happened.last),
+                "lastTimestamp": instant(happened.last),
             },
             content_type=_MERGE_PATCH,
         )
@@ -150,14 +150,10 @@ def _event(happened: Occurrences, name: str) -> JsonObject:
         "type": happened.type,
         "reason": happened.reason,
         "message": printable(happened.message, _LONGEST_MESSAGE),
-        "firstTimestamp": _timestamp(happened.first),
-        "lastTimestamp": _timestamp(happened.last),
+        "firstTimestamp": instant(happened.first),
+        "lastTimestamp": instant(happened.last),
         "count": happened.count,
         "source": {"component": COMPONENT},
         "reportingComponent": COMPONENT,
         "reportingInstance": "",
     }
-
-
-def _timestamp(instant: float) -> str:
-    return datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -5,7 +5,6 @@ import random
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from enum import Enum
 from typing import Generic, TypeVar
 
@@ -15,6 +14,7 @@ from autoscaler.adapters.cluster.caches import Cache, OperatorNotes, WatchTiming
 from autoscaler.adapters.cluster.failures import Failure
 from autoscaler.adapters.cluster.watch_requests import WatchRequests
 from autoscaler.core.observation import Unavailable
+from autoscaler.core.rfc3339 import instant
 
 M = TypeVar("M", bound=Cache)
 
@@ -133,7 +133,7 @@ class Reflector(Generic[M]):
     def believed_at(self) -> str | None:
         """When a refusal will be believed that is not yet, if it lasts; None without one."""
         first = self._first_refusal
-        return None if first is None else _instant(first.wall + self._first_refusal_believed)
+        return None if first is None else instant(first.wall + self._first_refusal_believed)
 
     @property
     def doubt(self) -> Unavailable | None:
@@ -142,7 +142,7 @@ class Reflector(Generic[M]):
         if trouble is None or not self.is_behind(self._pace.trusted):
             return None
         return Unavailable(
-            f"the watch of {self.cache.name} is broken since {_instant(trouble.wall)}: "
+            f"the watch of {self.cache.name} is broken since {instant(trouble.wall)}: "
             f"{trouble.reason}"
         )
 
@@ -290,10 +290,6 @@ class Reflector(Generic[M]):
     def _enter(self, state: State) -> None:
         self.state = state
         self._changed(self)
-
-
-def _instant(wall: float) -> str:
-    return datetime.fromtimestamp(int(wall), UTC).isoformat().replace("+00:00", "Z")
 
 
 def _trouble_since(instant: float, reason: str) -> _Trouble:

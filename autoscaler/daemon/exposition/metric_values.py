@@ -3,8 +3,9 @@
 Cores, bytes, or whatever a query counts; a utilization in percent.
 """
 
+from autoscaler.app import wording
 from autoscaler.core.decision import MetricValueStatus
-from autoscaler.core.spec import MetricSpec, TargetType
+from autoscaler.core.spec import ExternalMetric, MetricSpec, ObjectMetric
 
 
 def held_to(metric: MetricSpec) -> tuple[str, float]:
@@ -15,11 +16,9 @@ def held_to(metric: MetricSpec) -> tuple[str, float]:
     held = metric.target
     if held.average_utilization is not None:
         return "utilization", held.average_utilization
-    # An Object's target may have both fields, and its type says which one counts.
-    averaged = held.value is None or held.type is TargetType.AVERAGE_VALUE
-    if averaged and held.average_value is not None:
-        return "average", held.average_value / 1000
-    return "value", (held.value or 0) / 1000
+    if isinstance(metric, ExternalMetric | ObjectMetric) and not wording.averaged(metric):
+        return "value", (held.value or 0) / 1000
+    return "average", (held.average_value or 0) / 1000
 
 
 def measured(current: MetricValueStatus) -> float:

@@ -111,13 +111,12 @@ def _metric(spec: MetricSpec, result: MetricResult | None, absent: str) -> Json:
     if result is not None and isinstance(result.outcome, Calculation):
         value, text = measured(result.outcome.current), wording.usage(result)
         proposal = result.outcome.proposal
-    held = wording.target(spec).removesuffix(wording.per(spec))
     return {
         "name": wording.metric_name(spec),
         "type": spec.type,
         "targetType": kind,
         "value": value,
         "target": target,
-        "text": f"{text or absent}/{held}",
+        "text": f"{text or absent}/{wording.target_value(spec)}",
         "proposedReplicas": proposal,
     }

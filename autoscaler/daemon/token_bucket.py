@@ -1,0 +1,33 @@
+"""A token bucket: so much at once, and one more each so often."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class TokenBucket:
+    """Holds at most ``most`` tokens, and gets one each ``refill_seconds``; full at first.
+
+    ``refilled`` is the instant as of which it is filled, by the clock of the caller.
+    """
+
+    most: int
+    refill_seconds: float
+    refilled: float = 0.0
+    left: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.left = self.most
+
+    def take(self, now: float) -> bool:
+        """Take a token; return False where there is none."""
+        earned = max(0.0, now - self.refilled) / self.refill_seconds
+        self.left, self.refilled = min(self.most, self.left + earned), now
+        if self.left < 1.0:
+            return False
+        self.left -= 1.0
+        return True
+
+    def empty_until(self) -> float | None:
+        """Return from when on there is a token again; None where there is one now."""
+        missing = 1.0 - self.left
+        return self.refilled + missing * self.refill_seconds if missing > 0.0 else None
