@@ -108,7 +108,7 @@ class Announcements:
             return
         lasts = f"has not answered for {wording.duration(seconds)}"
         what = lasts if seconds >= 1.0 else "does not answer"
-        message = f"{name} {what} (it {problem}); {meanwhile}, and their lines say why"
+        message = f"{name} {what} (it {problem}); {meanwhile}; the lines of the targets say why"
         self._log.warning("server_away", server=component.value, message=message)
 
     def state(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - as above
