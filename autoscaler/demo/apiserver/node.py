@@ -12,7 +12,7 @@ class Node:
     """Takes every pod at once.
 
     A pod is Running and Ready ``ready_after`` seconds after that, and gone ``stop_after``
-    seconds after its deletion.
+    seconds after its deletion, or once its finalizers are gone.
     """
 
     def __init__(self, store: ObjectStore, ready_after: float, stop_after: float) -> None:
@@ -50,6 +50,8 @@ class Node:
     def _stop(self, pod: KubeObject, monotonic: float) -> None:
         uid = meta(pod)["uid"]
         self._starting.pop(uid, None)
+        if meta(pod).get("finalizers"):
+            return
         if monotonic >= self._stopping.setdefault(uid, monotonic + self._stop_after):
             del self._stopping[uid]
             self._store.delete(PODS, *key(pod))

@@ -54,7 +54,7 @@ class ObjectStore:
             return self._oldest
 
     def create(self, resource: Resource, obj: KubeObject, *, dry_run: bool = False) -> KubeObject:
-        """ObjectStore a new object.  Raises AlreadyExists."""
+        """Store a new object.  Raises AlreadyExists."""
         with self._changed:
             name = meta(obj)["name"]
             if key(obj) in self._all(resource):

@@ -149,7 +149,7 @@ class Verbs:
         if "dryRun" in request.query:
             return Answer(200, _typed(resource, found))
         grace = request.query.get("gracePeriodSeconds", options.get("gracePeriodSeconds"))
-        if resource is NAMESPACES or (resource is PODS and self._runs(found, grace)):
+        if resource is NAMESPACES or (resource is PODS and _stays(found, grace)):
             return Answer(200, self._mark_deleted(resource, request))
         if resource is CRDS:
             self._delete_instances(found)
@@ -159,11 +159,6 @@ class Verbs:
         details = {**status.details_of(resource, request.name), "uid": meta(found)["uid"]}
         body = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
         return Answer(200, {**body, "details": details})
-
-    @staticmethod
-    def _runs(pod: KubeObject, grace: object) -> bool:
-        """Tell whether a pod is on a node, which then has to stop it first."""
-        return bool((pod.get("spec") or {}).get("nodeName")) and str(grace) != "0"
 
     def _mark_deleted(self, resource: Resource, request: Request) -> KubeObject:
         def mark(obj: KubeObject) -> KubeObject:
@@ -183,6 +178,12 @@ class Verbs:
             if resource.custom and resource.qualified == meta(crd)["name"]:
                 for obj in self._store.list_all(resource)[0]:
                     self._store.delete(resource, *key(obj))
+
+
+def _stays(pod: KubeObject, grace: object) -> bool:
+    """Tell whether a deleted pod stays for now: for a finalizer, or until its node stopped it."""
+    on_node = bool((pod.get("spec") or {}).get("nodeName")) and str(grace) != "0"
+    return on_node or bool(meta(pod).get("finalizers"))
 
 
 def _patched(resource: Resource, request: Request, obj: KubeObject) -> KubeObject:
