@@ -8,7 +8,7 @@ from typing import TypeVar
 import urllib3
 
 from autoscaler import __version__, clock
-from autoscaler.core.printable import printable
+from autoscaler.core.text import printable
 from autoscaler.transport.bodies import Encoded, check_encoding
 from autoscaler.transport.within import POOLS, Deadline, Expired
 

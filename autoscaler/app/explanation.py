@@ -25,8 +25,7 @@ from autoscaler.core.observation import (
     Unavailable,
     Values,
 )
-from autoscaler.core.printable import printable
-from autoscaler.core.rfc3339 import instant
+from autoscaler.core.text import printable, rfc3339
 
 _LABEL_WIDTH = 12
 
@@ -39,7 +38,7 @@ def explain(result: SyncResult, sources: Sequence[QuerySource] = (), file: str =
     decision, target = result.decision, wording.target_key(result.target)
     sentence = printable(verdict(result), LONGEST_SENTENCE)
     lines = [
-        f"{target} at {instant(decision.time)}: {sentence}",
+        f"{target} at {rfc3339(decision.time)}: {sentence}",
         *_lines("scale", _scale(decision)),
     ]
     for index, metric in enumerate(decision.metrics):
@@ -177,7 +176,7 @@ _UNREADY = {
 
 
 def _counts_from(until: float | None) -> str:
-    return "" if until is None else f"; the last counts from {instant(until)} on"
+    return "" if until is None else f"; the last counts from {rfc3339(until)} on"
 
 
 def _some(names: tuple[str, ...], most: int = 3) -> str:

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from autoscaler.app.ports import SyncResult
 from autoscaler.core.observation import LONGEST_SENTENCE
-from autoscaler.core.printable import printable
+from autoscaler.core.text import printable
 
 
 class QuerySource(NamedTuple):

@@ -17,10 +17,9 @@ from autoscaler.core.observation import (
     Unavailable,
     Values,
 )
-from autoscaler.core.printable import printable
 from autoscaler.core.quantity import format_milli
-from autoscaler.core.rfc3339 import instant
 from autoscaler.core.status import current_metrics
+from autoscaler.core.text import printable, rfc3339
 from autoscaler.core.writes import NotWritten, Superseded, WriteFailed, Written
 
 Json = dict[str, object]
@@ -34,7 +33,7 @@ def record(result: SyncResult, sources: Sequence[QuerySource] = ()) -> Json:
     decision = result.decision
     body: Json = {
         "target": result.target.key,
-        "time": instant(decision.time),
+        "time": rfc3339(decision.time),
         "state": state_of(result).value,
         "message": verdict(result),
         "zone": decision.zone.value,
@@ -57,7 +56,7 @@ def record(result: SyncResult, sources: Sequence[QuerySource] = ()) -> Json:
                 "status": one.status.value,
                 "reason": one.reason,
                 "message": wording.plain(one.message, decision),
-                "lastTransitionTime": instant(one.last_transition),
+                "lastTransitionTime": rfc3339(one.last_transition),
             }
             for one in decision.conditions
         ],
@@ -82,9 +81,9 @@ def record(result: SyncResult, sources: Sequence[QuerySource] = ()) -> Json:
             "reversal": change.reversal,
         }
     if decision.held_until is not None:
-        body["heldUntil"] = instant(decision.held_until)
+        body["heldUntil"] = rfc3339(decision.held_until)
     if decision.releases_at is not None:
-        body["releasesAt"] = instant(decision.releases_at)
+        body["releasesAt"] = rfc3339(decision.releases_at)
     return body
 
 
@@ -135,8 +134,8 @@ def _metric(result: MetricResult) -> Json:
     if outcome.negative_sum:
         body["negativeSum"] = True
     if result.refill is not None:
-        body["returned"] = instant(result.refill.returned)
-        body["nothingDownBefore"] = instant(result.refill.until)
+        body["returned"] = rfc3339(result.refill.returned)
+        body["nothingDownBefore"] = rfc3339(result.refill.until)
     return body
 
 
@@ -164,7 +163,7 @@ def _groups(groups: PodGroups) -> Json:
             {
                 "pod": one.pod,
                 "rule": one.rule.value,
-                "until": None if one.until is None else instant(one.until),
+                "until": None if one.until is None else rfc3339(one.until),
             }
             for one in groups.unready_by
         ],
@@ -190,7 +189,7 @@ def _stages(decision: Decision) -> list[Json]:
             if stabilization.held_by:
                 stage["heldBy"] = {
                     "replicas": stabilization.held_by.replicas,
-                    "time": instant(stabilization.held_by.time),
+                    "time": rfc3339(stabilization.held_by.time),
                 }
             _add_until(stage, stabilization.until)
         if stage["name"] == "limit" and limit and limit.policy:
@@ -200,11 +199,11 @@ def _stages(decision: Decision) -> list[Json]:
                 "periodSeconds": limit.policy.period_seconds,
             }
             if limit.unseen is not None:
-                stage["unseenUntil"] = instant(limit.unseen)
+                stage["unseenUntil"] = rfc3339(limit.unseen)
             _add_until(stage, limit.until)
     return stages
 
 
 def _add_until(stage: Json, until: float | None) -> None:
     if until is not None:
-        stage["until"] = instant(until)
+        stage["until"] = rfc3339(until)

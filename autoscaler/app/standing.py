@@ -17,8 +17,8 @@ from autoscaler.core.decision import (
 )
 from autoscaler.core.limits import SCALE_DOWN_LIMIT, SCALE_UP_LIMIT, TOO_FEW, TOO_MANY
 from autoscaler.core.observation import LONGEST_SENTENCE
-from autoscaler.core.printable import printable
 from autoscaler.core.spec import Behavior, HorizontalPodAutoscalerSpec, SelectPolicy
+from autoscaler.core.text import printable
 from autoscaler.core.writes import (
     NOT_LEADING,
     NotWritten,

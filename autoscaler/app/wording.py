@@ -9,8 +9,6 @@ from autoscaler.core.decision import (
     Refill,
 )
 from autoscaler.core.observation import PodSamples, Values
-from autoscaler.core.printable import printable
-from autoscaler.core.rfc3339 import instant
 from autoscaler.core.selectors import LabelSelector, Operator, Requirement
 from autoscaler.core.spec import (
     ContainerResourceMetric,
@@ -21,6 +19,7 @@ from autoscaler.core.spec import (
     ResourceMetric,
 )
 from autoscaler.core.target import Target
+from autoscaler.core.text import printable, rfc3339
 
 _LONGEST_NAME, _LONGEST_KEY = 500, 1000
 
@@ -222,7 +221,7 @@ def refill(back: Refill, now: float) -> str:
     """Say that a reading has just returned, and until when it takes nothing down."""
     ago = f"{max(0, round(now - back.returned))} s ago"
     what = f"the first reading was {ago}" if back.first else f"the reading returned {ago}"
-    return f"{what} and may be too low; nothing goes down before {instant(back.until)}"
+    return f"{what} and may be too low; nothing goes down before {rfc3339(back.until)}"
 
 
 def duration(seconds: float) -> str:
@@ -245,5 +244,5 @@ def per_pod(metric: MetricSpec) -> bool:
 
 def soon(time: float, now: float) -> str:
     """Write an instant near ``now`` as its time of day in UTC; with the date on another day."""
-    text = instant(time)
-    return text[11:] if text[:10] == instant(now)[:10] else text
+    text = rfc3339(time)
+    return text[11:] if text[:10] == rfc3339(now)[:10] else text

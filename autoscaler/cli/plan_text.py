@@ -14,7 +14,7 @@ from autoscaler.app.ports import SyncResult
 from autoscaler.app.standing import verdict
 from autoscaler.core.decision import Calculation, MetricResult, Outcome
 from autoscaler.core.observation import LONGEST_SENTENCE, Gap, GapKind, Unavailable
-from autoscaler.core.printable import printable
+from autoscaler.core.text import printable
 
 _NARROWEST = 40
 _INDENT = "  "

@@ -7,9 +7,9 @@ from autoscaler.config import Config
 from autoscaler.config.problems import path_of
 from autoscaler.config.query_places import queries_of
 from autoscaler.config.resource_queries import DEFAULTS
-from autoscaler.core.printable import printable
 from autoscaler.core.spec import ContainerResourceMetric, MetricSpec, ResourceMetric
 from autoscaler.core.target import Query
+from autoscaler.core.text import printable
 
 
 def query_sources(config: Config) -> Mapping[str, tuple[QuerySource, ...]]:

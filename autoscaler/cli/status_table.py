@@ -9,7 +9,7 @@ from autoscaler.app import wording
 from autoscaler.app.standing import State
 from autoscaler.cli.reported import Report, ReportedTarget
 from autoscaler.core.observation import LONGEST_SENTENCE
-from autoscaler.core.printable import printable
+from autoscaler.core.text import printable
 from autoscaler.daemon.health import Component
 
 _HEADINGS = ("REFERENCE", "TARGETS", "MINPODS", "MAXPODS", "REPLICAS", "SINCE", "STATE")

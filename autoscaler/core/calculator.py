@@ -1,10 +1,16 @@
-"""The replica calculator: one metric's reading in, a proposal out (semantics 2)."""
+"""The replica calculator: readings in, one proposal out (semantics 2, 1.3.2)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from autoscaler.core.decision import Calculation, MetricFailure, MetricValueStatus, Rule
-from autoscaler.core.names import failure_reason
+from autoscaler.core.decision import (
+    Calculation,
+    Combination,
+    MetricFailure,
+    MetricResult,
+    MetricValueStatus,
+    Rule,
+)
 from autoscaler.core.numbers import Tolerance, ceil32, ceil64, divide, ratio_of, saturate64
 from autoscaler.core.observation import (
     LONGEST_SENTENCE,
@@ -17,8 +23,9 @@ from autoscaler.core.observation import (
     Values,
 )
 from autoscaler.core.per_pod import propose_per_pod
-from autoscaler.core.printable import printable
 from autoscaler.core.spec import ExternalMetric, Flags, MetricSpec, ObjectMetric, TargetType
+from autoscaler.core.status import failure_reason
+from autoscaler.core.text import printable
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,3 +146,24 @@ def _average(
         )
     proposal = ceil32(ratio_of(usage, target))
     return Calculation(proposal, Rule.USAGE_OVER_TARGET, current, ratio, negative_sum=negative_sum)
+
+
+def combine(
+    results: Sequence[MetricResult], current: int
+) -> Combination | tuple[MetricFailure, int]:
+    """Take the largest proposal, of equal ones the first.
+
+    A failed metric forbids everything below the ``current`` count, and if all fail nothing can
+    be said; then the first failure is returned, and how many there are.
+    """
+    best, winner = 0, ""
+    failures: list[MetricFailure] = []
+    for result in results:
+        if isinstance(result.outcome, MetricFailure):
+            failures.append(result.outcome)
+        elif best == 0 or result.outcome.proposal > best:
+            best, winner = result.outcome.proposal, result.name
+    if len(failures) == len(results) or (failures and best < current):
+        return failures[0], len(failures)
+    # A negative proposal asks for no replicas (semantics 1.4).
+    return Combination(current, max(best, 0), winner, len(failures))

@@ -7,9 +7,7 @@ follows from the answer to the write is in `autoscaler.core.writes`.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from autoscaler.core.calculator import MetricContext, propose
-from autoscaler.core.combination import combine
-from autoscaler.core.conditions import ABLE_TO_SCALE, SCALING_ACTIVE, Notes
+from autoscaler.core.calculator import MetricContext, combine, propose
 from autoscaler.core.contention import HOLD_SECONDS, held_until, observe
 from autoscaler.core.decision import (
     Combination,
@@ -24,8 +22,7 @@ from autoscaler.core.decision import (
 )
 from autoscaler.core.gaps import GapRules, follow_pods, follow_readings, refill_of, without
 from autoscaler.core.history import UNKNOWN, History, Recommendation
-from autoscaler.core.names import winner_name
-from autoscaler.core.normalize import Normalizer
+from autoscaler.core.normalize import Normalizer, down_window
 from autoscaler.core.observation import (
     Observation,
     Pod,
@@ -41,7 +38,7 @@ from autoscaler.core.spec import (
     MetricSpec,
     tolerance_of,
 )
-from autoscaler.core.stabilization import down_window
+from autoscaler.core.status import ABLE_TO_SCALE, SCALING_ACTIVE, Notes, winner_name
 from autoscaler.core.writes import resolve
 
 ABOVE_MAX = "Current number of replicas above Spec.MaxReplicas"

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 from autoscaler.core.decision import Calculation, MetricResult, Refill
 from autoscaler.core.history import UNKNOWN, History, ReadingGap, unobserved_after
-from autoscaler.core.names import winner_name
 from autoscaler.core.observation import Gap, GapKind, Observation, Pod, PodSamples, Reading
 from autoscaler.core.spec import ContainerResourceMetric, MetricSpec
+from autoscaler.core.status import winner_name
 from autoscaler.core.target import Target
 
 _SETTLING_SECONDS, _SETTLING_PART = 5.0, 0.25

@@ -13,8 +13,6 @@ from autoscaler.core.observation import (
     Sample,
     Values,
 )
-from autoscaler.core.printable import printable
-from autoscaler.core.rfc3339 import instant
 from autoscaler.core.series import QueryFailure, QueryResult, Series, milli_of
 from autoscaler.core.spec import (
     ContainerResourceMetric,
@@ -25,6 +23,7 @@ from autoscaler.core.spec import (
     ResourceMetric,
 )
 from autoscaler.core.target import Query
+from autoscaler.core.text import printable, rfc3339
 
 _MOST_GAPS = 10
 """So many series without a value are told of one by one."""
@@ -87,7 +86,7 @@ def _why_none(series: Series, query: Query, now: float) -> Gap:
     # The instant and not the age: a text that changes at each sync is no repetition to anybody.
     return _gap(
         GapKind.STALE,
-        f"{labels_text(series)} was sampled at {instant(series.timestamp)}, and is older than "
+        f"{labels_text(series)} was sampled at {rfc3339(series.timestamp)}, and is older than "
         f"{query.max_age:g} s (maxAge)",
     )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
-from autoscaler.core.printable import printable
+from autoscaler.core.text import printable
 
 _LONGEST_SHOWN = 500
 

@@ -1,14 +1,103 @@
-"""A decision's metrics as `HorizontalPodAutoscalerStatus.currentMetrics` (semantics 2.8)."""
+"""What an HPA reports of itself: conditions, events and metrics (semantics 1.6, 1.7, 2.8)."""
 
-from autoscaler.core.decision import Calculation, Decision, MetricResult, MetricValueStatus
+from functools import lru_cache
+
+from autoscaler.core.decision import Calculation, Decision, Event, MetricResult, MetricValueStatus
+from autoscaler.core.history import Condition
+from autoscaler.core.observation import LONGEST_SENTENCE, ConditionStatus
 from autoscaler.core.quantity import format_milli
-from autoscaler.core.selectors import LabelSelector
+from autoscaler.core.selectors import LabelSelector, dump
 from autoscaler.core.spec import (
     ContainerResourceMetric,
+    ExternalMetric,
     MetricIdentifier,
+    MetricSpec,
     ObjectMetric,
     ResourceMetric,
+    TargetType,
 )
+from autoscaler.core.text import printable
+
+ABLE_TO_SCALE = "AbleToScale"
+SCALING_ACTIVE = "ScalingActive"
+SCALING_LIMITED = "ScalingLimited"
+
+Conditions = tuple[Condition, ...]
+
+
+def with_condition(
+    conditions: Conditions,
+    type_: str,
+    status: ConditionStatus,
+    reason: str,
+    message: str,
+    now: float,
+) -> Conditions:
+    """Set a condition in its place, or append it; the transition moves when the status flips."""
+    for index, old in enumerate(conditions):
+        if old.type == type_:
+            since = old.last_transition if old.status is status else now
+            new = Condition(type_, status, reason, message, since)
+            return (*conditions[:index], new, *conditions[index + 1 :])
+    return (*conditions, Condition(type_, status, reason, message, now))
+
+
+class Notes:
+    """Conditions as they stand and events in their order, as of the instant ``now``."""
+
+    def __init__(self, conditions: Conditions, now: float) -> None:
+        self.conditions = conditions
+        self.events: list[Event] = []
+        self._now = now
+
+    def true(self, type_: str, reason: str, message: str) -> None:
+        """Set a condition to True."""
+        self._set(type_, ConditionStatus.TRUE, reason, message)
+
+    def false(self, type_: str, reason: str, message: str) -> None:
+        """Set a condition to False."""
+        self._set(type_, ConditionStatus.FALSE, reason, message)
+
+    def warn(self, reason: str, message: str) -> None:
+        """Add a Warning event."""
+        self.events.append(Event("Warning", reason, printable(message, LONGEST_SENTENCE)))
+
+    def _set(self, type_: str, status: ConditionStatus, reason: str, message: str) -> None:
+        message = printable(message, LONGEST_SENTENCE)
+        self.conditions = with_condition(self.conditions, type_, status, reason, message, self._now)
+
+
+_LONGEST_NAME = 1000
+
+
+@lru_cache(maxsize=65536)
+def winner_name(metric: MetricSpec) -> str:
+    """Return the name under which a metric appears in a rescale's reason."""
+    return printable(_winner_name(metric), _LONGEST_NAME)
+
+
+def _winner_name(metric: MetricSpec) -> str:
+    if isinstance(metric, ResourceMetric | ContainerResourceMetric):
+        if metric.target.average_value is not None:
+            return f"{metric.name} resource"
+        scope = "resource" if isinstance(metric, ResourceMetric) else "container resource"
+        return f"{metric.name} {scope} utilization (percentage of request)"
+    identifier = metric.metric
+    external = f"external metric {identifier.name}({dump(identifier.selector)})"
+    if isinstance(metric, ExternalMetric):
+        return external
+    if isinstance(metric, ObjectMetric):
+        if metric.target.type is TargetType.VALUE:
+            return f"{metric.described_object.kind} metric {identifier.name}"
+        # The controller, too, calls an averaged Object metric external.
+        return external
+    return f"pods metric {identifier.name}"
+
+
+def failure_reason(metric: MetricSpec) -> str:
+    """Return the reason of a metric's Warning event and of ScalingActive=False."""
+    return f"FailedGet{metric.type}Metric"
+
 
 Json = dict[str, object]
 

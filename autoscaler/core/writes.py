@@ -7,14 +7,14 @@ What was applied becomes conditions, events and scale events (semantics 1.5, 4.4
 
 from dataclasses import dataclass, replace
 
-from autoscaler.core.conditions import ABLE_TO_SCALE, with_condition
 from autoscaler.core.decision import Decision, Event
 from autoscaler.core.history import Contention, History, PendingWrite, ScaleEvent
 from autoscaler.core.instants import AFTER_DUE_SECONDS
 from autoscaler.core.limits import Changes, record_event, release_after_write
 from autoscaler.core.observation import LONGEST_SENTENCE, ConditionStatus, Scale
-from autoscaler.core.printable import printable
 from autoscaler.core.spec import HorizontalPodAutoscalerSpec
+from autoscaler.core.status import ABLE_TO_SCALE, with_condition
+from autoscaler.core.text import printable
 
 PLANNED, NOT_LEADING = "planned", "not leading"
 

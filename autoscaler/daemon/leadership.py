@@ -21,7 +21,7 @@ from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Failure, Lease, Leases
 from autoscaler.config.settings import LeaderElection
 from autoscaler.core.election import Election, ElectionTimes, LeaseRecord
-from autoscaler.core.printable import printable
+from autoscaler.core.text import printable
 
 _JITTER = 0.2
 """How much later than a period followers look at most, as a part of it."""

@@ -9,7 +9,7 @@ from typing import TextIO, cast
 import structlog
 from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
 
-from autoscaler.core.printable import printable
+from autoscaler.core.text import printable
 from autoscaler.daemon.log_options import LogFormat, LogLevel
 
 # The values of variables may be secrets.

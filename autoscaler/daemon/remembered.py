@@ -10,8 +10,8 @@ from autoscaler.app import history_lines
 from autoscaler.app.history_lines import FormatError
 from autoscaler.config import Config
 from autoscaler.core.history import History
-from autoscaler.core.rfc3339 import instant
 from autoscaler.core.target import Target
+from autoscaler.core.text import rfc3339
 from autoscaler.daemon.exposition.site import HISTORIES
 from autoscaler.daemon.memory import known_of
 
@@ -116,5 +116,5 @@ def _of_state(config: Config, nobody: str, odd: tuple[str, ...]) -> Remembered:
     histories = known_of(config.targets, found.resumption)
     if not histories:
         return Remembered(reasons=(*reasons, f"{found.path} knows none of the targets"))
-    after = f" when it was last saved, at {instant(found.time)}"
+    after = f" when it was last saved, at {rfc3339(found.time)}"
     return Remembered(histories, f"{found.path} held", after, nobody, odd)

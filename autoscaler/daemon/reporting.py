@@ -13,7 +13,7 @@ from autoscaler.app.ports import Reporter, SyncResult, SyncSummary
 from autoscaler.app.record import write_word
 from autoscaler.app.standing import State, cause_of, state_of, verdict
 from autoscaler.core.decision import Calculation, MetricResult
-from autoscaler.core.rfc3339 import instant
+from autoscaler.core.text import rfc3339
 from autoscaler.core.writes import Superseded, Written
 from autoscaler.daemon.standings import TROUBLE, Change, Standings, Summary
 
@@ -71,12 +71,12 @@ class LogReporter:
                     target=result.target.key,
                     metric=wording.metric_name(metric.metric),
                     message=f"{wording.metric_name(metric.metric)} is read again after a gap; its "
-                    f"range may lack samples, so nothing goes down before {instant(back.until)}",
+                    f"range may lack samples, so nothing goes down before {rfc3339(back.until)}",
                 )
 
     def _sum_up(self, summary: Summary) -> None:
         """Log how many targets still stand alike for one cause."""
-        begun = instant(summary.since)
+        begun = rfc3339(summary.since)
         targets = wording.counted(summary.targets, "target")
         what = {
             State.FAILING: f"{targets} failing, the first since {begun}",
@@ -180,9 +180,9 @@ def _fields(result: SyncResult, state: State, change: Change | None) -> dict[str
                 "reason": stage.reason,
             }
     if decision.held_until is not None:
-        fields["held_until"] = instant(decision.held_until)
+        fields["held_until"] = rfc3339(decision.held_until)
     if decision.releases_at is not None:
-        fields["releases_at"] = instant(decision.releases_at)
+        fields["releases_at"] = rfc3339(decision.releases_at)
     if result.write is not None:
         fields["write"] = write_word(result)
     return fields

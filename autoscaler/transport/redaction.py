@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from urllib.parse import quote, quote_plus
 
-from autoscaler.core.printable import printable
+from autoscaler.core.text import printable
 
 _HIDDEN = "<hidden>"
 _REMEMBERED = 3

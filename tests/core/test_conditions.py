@@ -1,7 +1,7 @@
 """How conditions are set (semantics 1.6)."""
 
-from autoscaler.core.conditions import with_condition
 from autoscaler.core.history import Condition
+from autoscaler.core.status import with_condition
 from tests.core.builders import FALSE, TRUE, UNKNOWN
 
 ABLE = Condition("AbleToScale", TRUE, "SucceededGetScale", "read", 100.0)

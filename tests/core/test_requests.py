@@ -3,8 +3,8 @@
 import pytest
 
 from autoscaler.core.observation import PodRequests
+from autoscaler.core.per_pod import request_of
 from autoscaler.core.quantity import parse
-from autoscaler.core.requests import request_of
 from tests.core.builders import container
 
 SIDECAR = container("proxy", restartable=True, cpu="100m")

@@ -6,8 +6,8 @@ import pytest
 
 from autoscaler.core.decision import Stabilization
 from autoscaler.core.history import Recommendation
+from autoscaler.core.normalize import Recommendations, stabilize, stabilize_legacy
 from autoscaler.core.spec import Behavior, Flags
-from autoscaler.core.stabilization import Recommendations, stabilize, stabilize_legacy
 from tests.core.builders import BASE, behavior, percent_policy, rules
 
 

@@ -12,11 +12,10 @@ from autoscaler.core.decision import (
     Rule,
     Zone,
 )
-from autoscaler.core.names import failure_reason, winner_name
 from autoscaler.core.observation import Scale, Values
 from autoscaler.core.selectors import LabelSelector, Operator, Requirement, parse
 from autoscaler.core.spec import MetricSpec, MetricTarget, ResourceMetric, TargetType
-from autoscaler.core.status import current_metrics
+from autoscaler.core.status import current_metrics, failure_reason, winner_name
 from tests.core.builders import (
     BASE,
     TENTH,

@@ -12,8 +12,8 @@ from autoscaler.adapters.cluster.failures import Failure, JsonObject
 from autoscaler.adapters.cluster.watch_requests import WatchRequests
 from autoscaler.adapters.cluster.watch_scopes import ALL
 from autoscaler.core.observation import Unchecked
-from autoscaler.core.printable import printable
 from autoscaler.core.spec import ScaleTargetRef
+from autoscaler.core.text import printable
 
 _FORBIDDEN = 403
 _KEDA_KIND = "ScaledObject"

@@ -7,8 +7,7 @@ from urllib.parse import quote
 from autoscaler import clock
 from autoscaler.adapters.cluster.api import Api
 from autoscaler.adapters.cluster.failures import Failure, JsonObject
-from autoscaler.core.printable import printable
-from autoscaler.core.rfc3339 import instant
+from autoscaler.core.text import printable, rfc3339
 
 COMPONENT = "autoscaler"
 """`source.component` of our Events."""
@@ -105,7 +104,7 @@ class Events:
             body={
                 "message": printable(happened.message, _LONGEST_MESSAGE),
                 "count": happened.count,
-                "lastTimestamp": instant(happened.last),
+                "lastTimestamp": rfc3339(happened.last),
             },
             content_type=_MERGE_PATCH,
         )
@@ -150,8 +149,8 @@ def _event(happened: Occurrences, name: str) -> JsonObject:
         "type": happened.type,
         "reason": happened.reason,
         "message": printable(happened.message, _LONGEST_MESSAGE),
-        "firstTimestamp": instant(happened.first),
-        "lastTimestamp": instant(happened.last),
+        "firstTimestamp": rfc3339(happened.first),
+        "lastTimestamp": rfc3339(happened.last),
         "count": happened.count,
         "source": {"component": COMPONENT},
         "reportingComponent": COMPONENT,

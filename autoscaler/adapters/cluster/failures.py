@@ -12,7 +12,7 @@ import urllib3
 
 from autoscaler import clock
 from autoscaler.adapters.cluster.received import Received
-from autoscaler.core.printable import printable
+from autoscaler.core.text import printable
 from autoscaler.transport.parsing import TooMuch, parse
 
 JsonObject = dict[str, object]

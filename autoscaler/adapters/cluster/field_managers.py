@@ -4,7 +4,7 @@ from sys import intern
 from typing import TypedDict, cast
 
 from autoscaler.adapters.cluster.failures import MALFORMED, JsonObject
-from autoscaler.core.printable import printable
+from autoscaler.core.text import printable
 
 _LONGEST_NAME = 128
 """As the API server allows."""

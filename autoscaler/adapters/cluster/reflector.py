@@ -14,7 +14,7 @@ from autoscaler.adapters.cluster.caches import Cache, OperatorNotes, WatchTiming
 from autoscaler.adapters.cluster.failures import Failure
 from autoscaler.adapters.cluster.watch_requests import WatchRequests
 from autoscaler.core.observation import Unavailable
-from autoscaler.core.rfc3339 import instant
+from autoscaler.core.text import rfc3339
 
 M = TypeVar("M", bound=Cache)
 
@@ -133,7 +133,7 @@ class Reflector(Generic[M]):
     def believed_at(self) -> str | None:
         """When a refusal will be believed that is not yet, if it lasts; None without one."""
         first = self._first_refusal
-        return None if first is None else instant(first.wall + self._first_refusal_believed)
+        return None if first is None else rfc3339(first.wall + self._first_refusal_believed)
 
     @property
     def doubt(self) -> Unavailable | None:
@@ -142,7 +142,7 @@ class Reflector(Generic[M]):
         if trouble is None or not self.is_behind(self._pace.trusted):
             return None
         return Unavailable(
-            f"the watch of {self.cache.name} is broken since {instant(trouble.wall)}: "
+            f"the watch of {self.cache.name} is broken since {rfc3339(trouble.wall)}: "
             f"{trouble.reason}"
         )
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from autoscaler import clock
-from autoscaler.core.rfc3339 import instant
+from autoscaler.core.text import rfc3339
 from autoscaler.daemon.exposition.page import Metrics
 from autoscaler.daemon.exposition.target_list import target_list
 from autoscaler.daemon.health import REQUIRED, ComponentState, Health
@@ -105,7 +105,7 @@ def _component(one: ComponentState) -> dict[str, object]:
         "ok": one.ok,
         "required": one.name in REQUIRED,
         "message": one.message,
-        "since": instant(one.since),
+        "since": rfc3339(one.since),
     }
 
 

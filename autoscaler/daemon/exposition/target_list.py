@@ -12,9 +12,8 @@ from autoscaler.app.ports import SyncResult
 from autoscaler.app.standing import verdict
 from autoscaler.core.decision import Calculation, MetricResult
 from autoscaler.core.observation import LONGEST_SENTENCE
-from autoscaler.core.printable import printable
-from autoscaler.core.rfc3339 import instant
 from autoscaler.core.spec import MetricSpec
+from autoscaler.core.text import printable, rfc3339
 from autoscaler.daemon.exposition.metric_values import held_to, measured
 from autoscaler.daemon.exposition.target_states import Known
 
@@ -33,7 +32,7 @@ def target_list(
     targets: Iterable[Known], now: float, components: Sequence[Json] = ()
 ) -> Iterator[bytes]:
     """Yield the page in parts; ``now`` is the Unix time of it, ``components`` are not ok."""
-    head = f'{{"time": "{instant(now)}", "components": {json.dumps(components)}, "targets": ['
+    head = f'{{"time": "{rfc3339(now)}", "components": {json.dumps(components)}, "targets": ['
     part, size = [head], 0
     separator = "\n"
     for one in targets:
@@ -72,7 +71,7 @@ def _target(known: Known) -> Json:
         "metrics": _metrics(
             last.target.spec.metrics, decision.metrics, _UNASKED if unasked else _UNKNOWN
         ),
-        "lastSync": instant(decision.time),
+        "lastSync": rfc3339(decision.time),
     }
 
 
@@ -86,7 +85,7 @@ def _counts(minimum: int, maximum: int, current: int | None, desired: int | None
 
 
 def _standing(state: str, since: float | None, message: str) -> Json:
-    began = None if since is None else instant(since)
+    began = None if since is None else rfc3339(since)
     return {"state": state, "since": began, "message": message}
 
 

@@ -9,12 +9,12 @@ from typing import NamedTuple
 from autoscaler.app import wording
 from autoscaler.app.ports import SyncResult
 from autoscaler.app.standing import State, state_of
-from autoscaler.core.conditions import ABLE_TO_SCALE, SCALING_ACTIVE
 from autoscaler.core.decision import Calculation, Decision, MetricFailure, MetricResult, Outcome
 from autoscaler.core.grouping import PodGroups
 from autoscaler.core.observation import ConditionStatus, Gap, Reading, Values
-from autoscaler.core.printable import printable
+from autoscaler.core.status import ABLE_TO_SCALE, SCALING_ACTIVE
 from autoscaler.core.target import Target
+from autoscaler.core.text import printable
 from autoscaler.core.writes import WriteFailed
 from autoscaler.daemon.exposition.metric_values import held_to
 

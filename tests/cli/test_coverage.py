@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from autoscaler.core.coverage import coverage
+from autoscaler.cli.coverage import coverage
 from autoscaler.core.selectors import LabelSelector, Operator, Requirement
 from autoscaler.core.series import QueryResult, Series
 from autoscaler.core.spec import (

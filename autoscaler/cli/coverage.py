@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from autoscaler.core.observation import Gap, GapKind, Pod, PodRequests, PodSamples, Values
-from autoscaler.core.printable import printable
 from autoscaler.core.readings import read
 from autoscaler.core.series import QueryResult
 from autoscaler.core.spec import (
@@ -15,6 +14,7 @@ from autoscaler.core.spec import (
     PodsMetric,
 )
 from autoscaler.core.target import Query, Target
+from autoscaler.core.text import printable
 
 _NAMES_ITS_PODS = {"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"}
 """The kinds whose pods' names begin with that of the workload."""

@@ -1,10 +1,12 @@
-"""`printable`: whatever comes in, one short line of characters that only show themselves."""
+"""Untrusted text becomes one short line of visible characters; instants become RFC 3339."""
+
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.core.printable import printable
+from autoscaler.core.text import printable, rfc3339
 
 
 @pytest.mark.parametrize(
@@ -62,3 +64,16 @@ def test_any_text_is_one_short_line(text: str, limit: int) -> None:
     assert shown.isprintable()
     assert shown.encode().decode() == shown
     assert printable(shown, limit) == shown
+
+
+@given(st.floats(0.0, 253_402_300_799.0))
+def test_an_instant_is_what_the_calendar_says(time: float) -> None:
+    """To the second, up to the end of the year 9999."""
+    whole = datetime.fromtimestamp(int(time), UTC)
+    assert rfc3339(time) == whole.strftime("%Y-%m-%dT%H:%M:%SZ").rjust(20, "0")
+
+
+@pytest.mark.parametrize("time", [-1.0, -float("inf")])
+def test_what_is_no_instant_is_the_first(time: float) -> None:
+    """A source of series may send anything."""
+    assert rfc3339(time) == "1970-01-01T00:00:00Z"

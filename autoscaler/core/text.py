@@ -1,6 +1,7 @@
-"""Text from outside made fit to be shown: one line, short, and without characters that act."""
+"""Text for messages: untrusted text on one line, instants as RFC 3339."""
 
 import unicodedata
+from datetime import UTC, datetime
 
 _LOOKED_AT = 2
 """So many times the limit is looked at: whitespace and the rest beyond it cost nothing."""
@@ -50,3 +51,13 @@ def _shown(character: str) -> str:
     if code <= 0xFF:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+_LATEST = 253_402_300_799.0
+"""The end of the year 9999, the last that the form can write."""
+
+
+def rfc3339(time: float) -> str:
+    """Write a Unix time as RFC 3339 in UTC, to the second; what is out of range as its border."""
+    bounded = min(max(0.0, time), _LATEST)
+    return datetime.fromtimestamp(int(bounded), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
