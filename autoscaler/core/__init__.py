@@ -1,6 +1,5 @@
-"""The decision, a pure function; "semantics 4.1" is section 4.1 of docs/semantics.md.
+"""The scaling decision as a pure function: spec, observation, history and time -> decision.
 
-It is made of a spec, an observation and a history.  Standard library only; the time is an
-argument; nothing here logs, waits, reads or writes.
-Start with `decide`.
+Standard library only: nothing here reads a clock, logs, waits, or reads or writes a file.
+"semantics 4.1" in a docstring is section 4.1 of docs/semantics.md.  Start with `decide`.
 """

@@ -1,4 +1,4 @@
-"""The replica calculator: readings in, one proposal out (semantics 2, 1.3.2)."""
+"""The replica calculator: the proposal of each metric, and that of them all (semantics 2)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ from autoscaler.core.text import printable
 
 @dataclass(frozen=True, slots=True)
 class MetricContext:
-    """What every metric of one target is computed against."""
+    """What the proposals of a target's metrics have in common."""
 
     scale: Scale
     pods: Sequence[Pod]
@@ -42,15 +42,15 @@ class MetricContext:
 def propose(
     metric: MetricSpec, reading: Reading, context: MetricContext
 ) -> Calculation | MetricFailure:
-    """Compute one metric's proposal.
+    """Compute the proposal of one metric.
 
-    A reading that may understate the truth may propose to stay or to go up, never down.
+    A reading that may understate the load never proposes less than the current count.
     """
     if isinstance(reading, Gap):
         return MetricFailure(failure_reason(metric), reading.detail)
     result = _compute(metric, reading, context)
     if isinstance(result, str):
-        # It may name pods and containers.
+        # The sentence may contain names of pods and containers.
         return MetricFailure(failure_reason(metric), printable(result, LONGEST_SENTENCE))
     if reading.gaps and result.proposal < context.scale.spec_replicas:
         return MetricFailure(
@@ -89,7 +89,7 @@ def _external(
         return "the metric has no values"
     total = saturate64(sum(values))
     if metric.target.average_value is not None:
-        # Upstream takes a negative sum for an overflow, and so for infinite load.
+        # Upstream takes a negative sum for an overflow, that is for infinite load (semantics 6.4).
         return _average(max(total, 0), metric.target.average_value, context, total < 0)
     if metric.target.value is not None:
         return _value(total, metric.target.value, context)
@@ -110,7 +110,7 @@ def _object(
 
 
 def _value(usage: int, target: int, context: MetricContext) -> Calculation | str:
-    """Value targets: the ratio times the Running and Ready pods (semantics 2.4)."""
+    """Multiply the ratio by the number of Running and Ready pods (semantics 2.4)."""
     current = MetricValueStatus(value=usage)
     ratio = ratio_of(usage, target)
     replicas = context.scale.spec_replicas
@@ -134,10 +134,10 @@ def _average(
     context: MetricContext,
     negative_sum: bool,  # noqa: FBT001 - a fact of the usage
 ) -> Calculation:
-    """AverageValue targets of Object and External: status replicas divide (semantics 2.5)."""
+    """Divide the usage by the target; status replicas decide on the tolerance (semantics 2.5)."""
     replicas = context.scale.status_replicas
     ratio = divide(float(usage), float(target) * float(replicas))
-    # Without replicas there is nothing to average over: the total is reported.
+    # Without status replicas the total is reported (semantics 6.2).
     average = ceil64(ratio_of(usage, replicas)) if replicas else usage
     current = MetricValueStatus(average_value=average)
     if context.tolerance.covers(ratio):
@@ -151,10 +151,10 @@ def _average(
 def combine(
     results: Sequence[MetricResult], current: int
 ) -> Combination | tuple[MetricFailure, int]:
-    """Take the largest proposal, of equal ones the first.
+    """Return the largest proposal, the first of equal ones (semantics 1.3.2).
 
-    A failed metric forbids everything below the ``current`` count, and if all fail nothing can
-    be said; then the first failure is returned, and how many there are.
+    If all metrics fail, or some fail and the largest proposal is below ``current``, returns the
+    first failure and the number of failures instead.
     """
     best, winner = 0, ""
     failures: list[MetricFailure] = []
@@ -165,5 +165,5 @@ def combine(
             best, winner = result.outcome.proposal, result.name
     if len(failures) == len(results) or (failures and best < current):
         return failures[0], len(failures)
-    # A negative proposal asks for no replicas (semantics 1.4).
+    # A negative proposal becomes 0 (semantics 1.4).
     return Combination(current, max(best, 0), winner, len(failures))

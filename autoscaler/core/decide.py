@@ -1,14 +1,13 @@
-"""One decision, from what was read to what is to be written (semantics 1).
+"""One decision: the HPA's reconcile without its reads and writes (semantics 1).
 
-`decide` is the HorizontalPodAutoscaler's reconcile without its reads and writes; what
-follows from the answer to the write is in `autoscaler.core.writes`.
+What follows from the outcome of the write is in `autoscaler.core.writes`.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from autoscaler.core.calculator import MetricContext, combine, propose
-from autoscaler.core.contention import HOLD_SECONDS, held_until, observe
+from autoscaler.core.contention import HOLD_SECONDS, held_until, note_changes
 from autoscaler.core.decision import (
     Combination,
     Decision,
@@ -20,7 +19,7 @@ from autoscaler.core.decision import (
     Stabilization,
     Zone,
 )
-from autoscaler.core.gaps import GapRules, follow_pods, follow_readings, refill_of, without
+from autoscaler.core.gaps import GapRules, follow_pods, follow_readings, refill_of, without_samples
 from autoscaler.core.history import UNKNOWN, History, Recommendation
 from autoscaler.core.normalize import Normalizer, down_window
 from autoscaler.core.observation import (
@@ -38,14 +37,14 @@ from autoscaler.core.spec import (
     MetricSpec,
     tolerance_of,
 )
-from autoscaler.core.status import ABLE_TO_SCALE, SCALING_ACTIVE, Notes, winner_name
+from autoscaler.core.status import ABLE_TO_SCALE, SCALING_ACTIVE, StatusRecorder, winner_name
 from autoscaler.core.writes import resolve
 
 ABOVE_MAX = "Current number of replicas above Spec.MaxReplicas"
 BELOW_MIN = "Current number of replicas below Spec.MinReplicas"
 ALL_BELOW = "All metrics below target"
 LONGEST_WINDOW_SECONDS = 3600.0
-"""The API permits no longer stabilizationWindowSeconds."""
+"""The longest stabilizationWindowSeconds that the API permits."""
 
 CONTROLLED_BY_OTHER = "ControlledByOther"
 REPLICAS_CONTESTED = "ReplicasContested"
@@ -59,17 +58,17 @@ def decide(
     now: float,
     stamp: float | None = None,
 ) -> tuple[Decision, History]:
-    """Decide what one target's replicas ought to be at the instant ``now`` (Unix seconds).
+    """Decide on the replicas of one target at the instant ``now`` (Unix seconds).
 
-    What is remembered of this sync is remembered as of ``stamp`` (`instants_of`), by default as
-    of ``now``.  Returns the decision and the history to carry on with.  Nothing is written yet:
-    where the decision says ``rescale``, the write's outcome goes to `settle` or `settle_failure`.
+    The history records the sync as of ``stamp`` (`instants_of`), by default as of ``now``.
+    Returns the decision and the new history.  If the decision says ``rescale``, the caller writes
+    the scale and passes the outcome to `settle` or `settle_failure`.
     """
     return _Reconcile(spec, flags, observation, history, now, stamp).run()
 
 
 class _Reconcile:
-    """One run of `decide`; notes and state gather here while it lasts."""
+    """One run of `decide`: its arguments, and the history and status as they change."""
 
     def __init__(
         self,
@@ -86,72 +85,59 @@ class _Reconcile:
         self.history = history
         self.now = now
         self.stamp = now if stamp is None else stamp
-        self.notes = Notes(history.conditions, now)
+        self.status = StatusRecorder(history.conditions, now)
         self.tolerance = tolerance_of(spec, flags)
         self.foreign: ForeignChange | None = None
-        looked = observation.looked
+        last = observation.last_read
         self.gap_rules = GapRules(
-            self.stamp, UNKNOWN if looked is None else looked, self.tolerance.down
+            self.stamp, UNKNOWN if last is None else last, self.tolerance.down
         )
 
     def run(self) -> tuple[Decision, History]:
+        """Take the steps of semantics 1.1."""
         scale = self.observation.scale
+        window = down_window(self.spec.behavior, self.flags)
         self.history = follow_readings(
-            self.history,
-            self.spec.metrics,
-            self.observation,
-            self.gap_rules,
-            down_window(self.spec.behavior, self.flags),
+            self.history, self.spec.metrics, self.observation, self.gap_rules, window
         )
         if isinstance(scale, Unavailable):
-            self.notes.warn("FailedGetScale", scale.message)
-            self.notes.false(ABLE_TO_SCALE, "FailedGetScale", scale.message)
+            self.status.warn("FailedGetScale", scale.message)
+            self.status.set_false(ABLE_TO_SCALE, "FailedGetScale", scale.message)
             return self._finish(Zone.UNKNOWN, Outcome.BLOCKED)
-        self.notes.true(ABLE_TO_SCALE, "SucceededGetScale", "the current scale was read")
+        self.status.set_true(ABLE_TO_SCALE, "SucceededGetScale", "the current scale was read")
         history = resolve(self.spec, self.history, scale)
-        seen = self.observation
-        self.history, self.foreign = observe(
-            self.spec, history, scale, self.now, alone=seen.alone, looked=seen.looked
+        self.history, self.foreign = note_changes(
+            self.spec,
+            history,
+            scale,
+            self.now,
+            sole_writer=self.observation.sole_writer,
+            last_read=self.observation.last_read,
         )
         controller, why = self._other_autoscaler()
         if controller:
             return self._controlled(controller, why)
-        current = scale.spec_replicas
-        if self.history.recommendations is None or self.history.unobserved:
-            # A restart alone never scales down (semantics 4.5), nor does one with a memory that
-            # ends before what happened last.
-            oldest = self.now - max(LONGEST_WINDOW_SECONDS, self.flags.downscale_stabilization)
-            known = tuple(one for one in self.history.recommendations or () if one.time > oldest)
-            found = Recommendation(current, self.stamp, first=True)
-            self.history = replace(self.history, recommendations=(*known, found), unobserved=False)
-        if current > 0 and self.history.zeroed_by_us:
-            self.history = replace(self.history, zeroed_by_us=False)
-        if current == 0 and self.spec.min_replicas != 0:
-            return self._at_zero()
-        if current > self.spec.max_replicas:
-            return self._to_bound(Zone.ABOVE_MAX, self.spec.max_replicas, ABOVE_MAX)
-        if current < self.spec.min_replicas:
-            return self._to_bound(Zone.BELOW_MIN, self.spec.min_replicas, BELOW_MIN)
-        return self._by_metrics(scale)
+        self._record_initial_recommendation(scale.spec_replicas)
+        return self._in_zone(scale)
 
     def _other_autoscaler(self) -> tuple[str, str]:
-        """Return which one controls the target, empty for none, and why that is not certain.
+        """Return the autoscaler that controls the target, and why that is uncertain; or "".
 
-        Where it cannot be checked, what was known last stands: a restart is no reason to write.
+        If it cannot be checked, the last known one stands, also after a restart.
         """
-        seen, why = self.observation.controller or "", ""
-        if isinstance(seen, Unchecked):
-            why = seen.message
-            seen = self.history.controller if seen.known is None else seen.known
-        if seen != self.history.controller:
-            self.history = replace(self.history, controller=seen)
-        return seen, why
+        found, why = self.observation.controller or "", ""
+        if isinstance(found, Unchecked):
+            why = found.message
+            found = self.history.controller if found.known is None else found.known
+        if found != self.history.controller:
+            self.history = replace(self.history, controller=found)
+        return found, why
 
     def _controlled(self, controller: str, why: str) -> tuple[Decision, History]:
-        """Leave the target to the other autoscaler.
+        """Leave the target to the other autoscaler (semantics 7.6).
 
-        What the metrics asked for meanwhile is not known: once the other is gone, the count that
-        it leaves is the first recommendation.
+        Recommendations are dropped, since none are recorded meanwhile: the count that the other
+        one leaves becomes the first.
         """
         message = f"{controller} controls this target too; nothing is done until that is gone"
         if why:
@@ -159,27 +145,37 @@ class _Reconcile:
                 f"{controller} controlled this target too when that was last known, and it cannot "
                 f"be checked now ({why}); nothing is done until it is known to be gone"
             )
-        self.notes.false(ABLE_TO_SCALE, CONTROLLED_BY_OTHER, message)
-        self.notes.warn(CONTROLLED_BY_OTHER, message)
+        self.status.set_false(ABLE_TO_SCALE, CONTROLLED_BY_OTHER, message)
+        self.status.warn(CONTROLLED_BY_OTHER, message)
         self.history = replace(self.history, recommendations=None)
         return self._finish(Zone.CONTROLLED, Outcome.BLOCKED)
 
-    def _at_zero(self) -> tuple[Decision, History]:
-        """Leave a target alone that is at zero, unless our own write brought it there.
+    def _record_initial_recommendation(self, current: int) -> None:
+        """Record the current count if there is no recommendation, or a hole (semantics 4.5)."""
+        if self.history.recommendations is not None and not self.history.unobserved:
+            return
+        oldest = self.now - max(LONGEST_WINDOW_SECONDS, self.flags.downscale_stabilization)
+        kept = tuple(one for one in self.history.recommendations or () if one.time > oldest)
+        initial = Recommendation(current, self.stamp, first=True)
+        self.history = replace(self.history, recommendations=(*kept, initial), unobserved=False)
 
-        Zero with minReplicas above it means that somebody switched the workload off.
-        """
-        if self.history.zeroed_by_us:
-            return self._to_bound(Zone.BELOW_MIN, self.spec.min_replicas, BELOW_MIN)
-        self.notes.false(
-            SCALING_ACTIVE,
-            "ScalingDisabled",
-            "scaling is disabled, since the replicas of the target were set to zero",
-        )
-        return self._finish(Zone.DISABLED, Outcome.OK)
-
-    def _to_bound(self, zone: Zone, desired: int, reason: str) -> tuple[Decision, History]:
-        return self._finish(zone, Outcome.OK, desired, reason)
+    def _in_zone(self, scale: Scale) -> tuple[Decision, History]:
+        """Decide by the first zone that matches (semantics 1.2)."""
+        current, spec = scale.spec_replicas, self.spec
+        if current > 0 and self.history.zeroed_by_us:
+            self.history = replace(self.history, zeroed_by_us=False)
+        if current == 0 and spec.min_replicas != 0 and not self.history.zeroed_by_us:
+            self.status.set_false(
+                SCALING_ACTIVE,
+                "ScalingDisabled",
+                "scaling is disabled, since the replicas of the target were set to zero",
+            )
+            return self._finish(Zone.DISABLED, Outcome.OK)
+        if current > spec.max_replicas:
+            return self._finish(Zone.ABOVE_MAX, Outcome.OK, spec.max_replicas, ABOVE_MAX)
+        if current < spec.min_replicas:
+            return self._finish(Zone.BELOW_MIN, Outcome.OK, spec.min_replicas, BELOW_MIN)
+        return self._by_metrics(scale)
 
     def _by_metrics(self, scale: Scale) -> tuple[Decision, History]:
         pods = self._pods(scale)
@@ -196,7 +192,7 @@ class _Reconcile:
         combined = self._combine(results, scale.spec_replicas)
         if combined is None:
             return self._finish(Zone.METRICS, Outcome.BLOCKED, metrics=results)
-        self.notes.true(
+        self.status.set_true(
             SCALING_ACTIVE,
             "ValidMetricFound",
             f"the replica count was computed from {combined.winner or 'the metrics'}",
@@ -204,19 +200,19 @@ class _Reconcile:
         return self._normalize(results, combined)
 
     def _pods(self, scale: Scale) -> Sequence[Pod] | None:
-        """Return the pods; None where they forbid any decision (semantics 1.3.1)."""
+        """Return the pods; None if selector or pods block the decision (semantics 1.3.1)."""
         problem = selector_problem(scale.selector, self.observation.ambiguous_with)
         pods = self.observation.pods
         if problem is not None:
             event, reason, message = problem
-            self.notes.warn(event, message)
+            self.status.warn(event, message)
         elif isinstance(pods, Unavailable):
             reason, message = "FailedListPods", pods.message
-            self.notes.warn(reason, message)
+            self.status.warn(reason, message)
         else:
             return () if pods is None else pods
-        self.notes.false(SCALING_ACTIVE, reason, message)
-        self.notes.warn("FailedComputeMetricsReplicas", f"no metric was computed: {message}")
+        self.status.set_false(SCALING_ACTIVE, reason, message)
+        self.status.warn("FailedComputeMetricsReplicas", f"no metric was computed: {message}")
         return None
 
     def _propose(
@@ -231,19 +227,23 @@ class _Reconcile:
         if range_seconds is not None:
             result = self._after_gaps(result, range_seconds, context)
         if isinstance(result.outcome, MetricFailure):
-            self.notes.warn(result.outcome.reason, result.outcome.message)
+            self.status.warn(result.outcome.reason, result.outcome.message)
         return result
 
     def _after_gaps(
         self, result: MetricResult, range_seconds: float, context: MetricContext
     ) -> MetricResult:
-        """Charge pods whose samples have just returned as missing, where all of them say less."""
-        self.history, back = follow_pods(
+        """Apply the rules of gaps (semantics 7.2).
+
+        A pod that refills counts as missing if the metric would otherwise propose less than the
+        current count, and more (or nothing) without its sample.
+        """
+        self.history, refilling = follow_pods(
             self.history, result, context.pods, range_seconds, self.gap_rules
         )
         proposal = result.proposal
-        if back and proposal is not None and proposal < context.scale.spec_replicas:
-            reading = without(result.reading, back)
+        if refilling and proposal is not None and proposal < context.scale.spec_replicas:
+            reading = without_samples(result.reading, refilling)
             outcome = propose(result.metric, reading, context)
             if isinstance(outcome, MetricFailure) or outcome.proposal > proposal:
                 result = replace(result, reading=reading, outcome=outcome)
@@ -251,14 +251,14 @@ class _Reconcile:
         return result if refill is None else replace(result, refill=refill)
 
     def _combine(self, results: Sequence[MetricResult], current: int) -> Combination | None:
-        """Take the largest proposal; None where failures forbid a decision."""
+        """Combine the proposals; None if failed metrics block the decision."""
         combined = combine(results, current)
         if isinstance(combined, Combination):
             return combined
         first, failed = combined
         message = f"the replica count could not be computed: {first.message}"
-        self.notes.false(SCALING_ACTIVE, first.reason, message)
-        self.notes.warn(
+        self.status.set_false(SCALING_ACTIVE, first.reason, message)
+        self.status.warn(
             "FailedComputeMetricsReplicas",
             f"{failed} of {len(results)} metrics are not usable; "
             f"the first of them: {first.message}",
@@ -274,14 +274,14 @@ class _Reconcile:
             reason = f"{combined.winner} above target"
         elif desired < current:
             reason = ALL_BELOW
-        rules = Normalizer(self.spec, self.flags, self.now, self.stamp)
+        normalizer = Normalizer(self.spec, self.flags, self.now, self.stamp, self.status)
         refills = [one.refill for one in results if one.refill is not None]
         if desired < current and refills:
             last = max(refills, key=lambda one: one.until)
-            stabilized = rules.hold(current, desired, last, self.history, self.notes)
+            stabilized = normalizer.hold(current, desired, last, self.history)
         else:
-            stabilized, self.history = rules.stabilize(current, desired, self.history, self.notes)
-        limited = rules.limit(current, stabilized.after, self.history, self.notes)
+            stabilized, self.history = normalizer.stabilize(current, desired, self.history)
+        limited = normalizer.limit(current, stabilized.after, self.history)
         return self._finish(
             Zone.METRICS,
             Outcome.PARTIAL if combined.failed else Outcome.OK,
@@ -302,11 +302,10 @@ class _Reconcile:
     ) -> tuple[Decision, History]:
         scale = self.observation.scale
         current = scale.spec_replicas if isinstance(scale, Scale) else 0
-        held = None
-        if desired is not None and desired != current:
-            held = held_until(self.history.contention, self.flags.hold_after_reversals, self.now)
+        rescale = desired is not None and desired != current
+        held = self._held_until() if rescale else None
         if held is not None:
-            outcome, desired = self._hold(), None
+            outcome, rescale = Outcome.BLOCKED, False
         decision = Decision(
             time=self.now,
             stamp=self.stamp,
@@ -316,30 +315,33 @@ class _Reconcile:
             min_replicas=self.spec.min_replicas,
             max_replicas=self.spec.max_replicas,
             tolerance=self.tolerance,
-            desired=current if desired is None else desired,
-            rescale=desired is not None and desired != current,
+            desired=desired if rescale and desired is not None else current,
+            rescale=rescale,
             reason=reason,
             metrics=metrics,
             combination=stages[0],
             stabilization=stages[1],
             limit=stages[2],
-            conditions=self.notes.conditions,
-            events=tuple(self.notes.events),
+            conditions=self.status.conditions,
+            events=tuple(self.status.events),
             foreign=self.foreign,
             held_until=held,
         )
-        history = replace(self.history, conditions=self.notes.conditions)
+        history = replace(self.history, conditions=self.status.conditions)
         if outcome is not Outcome.BLOCKED:
             history = replace(history, desired_replicas=decision.desired)
         return decision, history
 
-    def _hold(self) -> Outcome:
-        """Write nothing while somebody else undoes what we write."""
+    def _held_until(self) -> float | None:
+        """Return until when a contested target is held; None if it is not (semantics 7.5)."""
+        held = held_until(self.history.contention, self.flags.hold_after_reversals, self.now)
+        if held is None:
+            return None
         message = (
             f"others undid our changes {self.flags.hold_after_reversals} times within "
             f"{HOLD_SECONDS:g} seconds; nothing is written until {HOLD_SECONDS:g} seconds after "
             "the last time"
         )
-        self.notes.false(ABLE_TO_SCALE, REPLICAS_CONTESTED, message)
-        self.notes.warn(REPLICAS_CONTESTED, message)
-        return Outcome.BLOCKED
+        self.status.set_false(ABLE_TO_SCALE, REPLICAS_CONTESTED, message)
+        self.status.warn(REPLICAS_CONTESTED, message)
+        return held

@@ -1,4 +1,4 @@
-"""The record of one decision: what was read, what was made of it at each stage, and why."""
+"""The record of one decision: what was read, the result of each stage, and the reasons."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,27 +11,27 @@ from autoscaler.core.spec import MetricSpec, ScalingPolicy
 
 
 class Rule(StrEnum):
-    """Which line of the arithmetic gave a proposal."""
+    """The formula that gave a proposal (semantics 2.2 to 2.5)."""
 
     WITHIN_TOLERANCE = "WithinTolerance"
-    """The ratio is within tolerance: no change is proposed."""
+    """The ratio is within tolerance: no change."""
     READY_PODS = "ReadyPods"
-    """The ratio times the ready pods, rounded up."""
+    """The ratio times the number of ready pods, rounded up."""
     REBALANCED = "Rebalanced"
     """The ratio with missing and unready pods filled in, times all samples, rounded up."""
     REBALANCED_AWAY = "RebalancedAway"
-    """With missing and unready pods filled in no change is justified."""
+    """No change, since the ratio with missing and unready pods filled in does not confirm it."""
     USAGE_OVER_TARGET = "UsageOverTarget"
     """The total usage divided by the target average, rounded up."""
     FROM_ZERO = "FromZero"
-    """At zero replicas the ratio itself, rounded up."""
+    """The ratio itself, rounded up, at zero replicas."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetricValueStatus:
-    """`MetricValueStatus`: what was measured; milli-units, utilization in percent.
+    """`MetricValueStatus`: the measured value in milli-units, the utilization in percent.
 
-    ``average_request`` is no field of the API: what ``average_utilization`` is a percentage of.
+    ``average_request`` is no field of the API: ``average_utilization`` is a percentage of it.
     """
 
     value: int | None = None
@@ -42,12 +42,12 @@ class MetricValueStatus:
 
 @dataclass(frozen=True, slots=True)
 class Calculation:
-    """How one metric came to its proposal.
+    """The proposal of one metric, and how it was computed.
 
-    ``ratio`` is usage over target as first computed; ``rebalanced_ratio`` the one after
-    missing and unready pods were filled in; ``multiplier`` the count that the ratio in force
-    was multiplied by.  ``negative_sum`` is set where an External metric's values add up to
-    less than zero, which counts as zero.
+    ``ratio`` is usage over target; ``rebalanced_ratio`` is that with missing and unready pods
+    filled in.  ``multiplier`` is the number of pods or samples that the last of them was
+    multiplied by.  ``negative_sum`` is set if the values of an External metric add up to less
+    than zero, which counts as zero.
     """
 
     proposal: int
@@ -62,7 +62,7 @@ class Calculation:
 
 @dataclass(frozen=True, slots=True)
 class MetricFailure:
-    """Why a metric proposes nothing: a reason of the HPA's, and a sentence."""
+    """Why a metric has no proposal: the HPA's reason, and a sentence."""
 
     reason: str
     message: str
@@ -70,9 +70,9 @@ class MetricFailure:
 
 @dataclass(frozen=True, slots=True)
 class Refill:
-    """A reading returned after a gap, and until its range is whole again it may understate.
+    """A reading has returned after a gap, and may understate until its range is full again.
 
-    ``first`` says that it is the first one, and that whether there was a gap is not known.
+    ``first`` is set if it is the first reading, so that a gap before it is only possible.
     """
 
     returned: float
@@ -82,10 +82,10 @@ class Refill:
 
 @dataclass(frozen=True, slots=True)
 class MetricResult:
-    """One metric of the spec: its reading, and what came of it.
+    """One metric of the spec: its reading, and its proposal or failure.
 
-    ``name`` is the one that the HPA's reasons use (semantics 1.7).  ``refill`` is set while the
-    metric may take nothing down, since it has just returned.
+    ``name`` is its name in the HPA's reasons (semantics 1.7).  While ``refill`` is set the metric
+    cannot scale down.
     """
 
     metric: MetricSpec
@@ -96,7 +96,7 @@ class MetricResult:
 
     @property
     def proposal(self) -> int | None:
-        """The replicas that this metric proposes; None when it failed."""
+        """The replicas that the metric proposes; None if it failed."""
         return self.outcome.proposal if isinstance(self.outcome, Calculation) else None
 
 
@@ -118,14 +118,14 @@ class Outcome(StrEnum):
 
     OK = "ok"
     PARTIAL = "partial"
-    """Some metric failed, and the others decided."""
+    """Some metrics failed, and the others decided."""
     BLOCKED = "blocked"
-    """Nothing was decided, and nothing changes."""
+    """Nothing was decided: the replicas stay as they are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """Several metrics, one proposal: the largest wins and gives its name."""
+    """The combined proposal: the largest one, the name of its metric, and how many failed."""
 
     before: int
     after: int
@@ -135,11 +135,10 @@ class Combination:
 
 @dataclass(frozen=True, slots=True)
 class Stabilization:
-    """What recent recommendations made of the proposal (semantics 4.1, 4.2).
+    """The result of stabilization (semantics 4.1, 4.2, 7.2).
 
-    ``held_by`` is the recommendation that holds the result away from the proposal, or ``refill``
-    the reading that has just returned (`autoscaler.core.gaps`), and ``until`` the instant from
-    which it no longer does.
+    If it differs from the proposal, the cause is the recommendation ``held_by`` or the reading
+    ``refill``, and ``until`` is the instant from which that no longer counts.
     """
 
     before: int
@@ -152,12 +151,12 @@ class Stabilization:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What rate limits and bounds made of the stabilized count (semantics 4.1, 4.3).
+    """The result of rate limits and bounds (semantics 4.1, 4.3).
 
-    ``allowed`` is the furthest count that was permitted, ``policy`` the rate limit that set
-    it (None for a bound), ``until`` the instant from which the policies permit more.  ``unseen``
-    is set where the policy permits nothing, since another instance of ours may have used its
-    allowance up to that instant.
+    If it differs from the stabilized count, ``allowed`` is the count at the limit, ``policy`` the
+    policy that sets it (None for a bound), and ``until`` the instant from which the policies
+    permit more.  ``unseen`` is set if the policy permits no change because other instances of
+    ours may have written until that instant (semantics 7.4).
     """
 
     before: int
@@ -171,7 +170,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One step of a decision: a count before, a count after, and the reason."""
+    """One stage of a decision: the count before it, the count after it, and the reason."""
 
     name: str
     before: int
@@ -181,10 +180,10 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class ForeignChange:
-    """Somebody else set the replicas since the last sync.
+    """A change of the replicas by others since the last sync.
 
-    ``manager`` is the field manager that did, empty where the API does not tell; ``reversal``
-    says that it undid our last write.
+    ``manager`` is their field manager, empty if unknown.  ``reversal`` is set if the change is
+    against the direction of our last write (semantics 7.5).
     """
 
     before: int
@@ -195,7 +194,7 @@ class ForeignChange:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A Kubernetes Event about the decision."""
+    """A Kubernetes Event about a decision."""
 
     type: str
     reason: str
@@ -204,12 +203,11 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """All of one decision.  Every log line, table, event and page is rendered from it.
+    """One decision, from which every log line, table, Event and page is rendered.
 
-    ``time`` is the instant of the decision, and ``stamp`` the one as of which it is remembered.
-    ``desired`` is the count to be written if ``rescale``, else the count as it stands (0 and
-    without meaning while the scale cannot be read);
-    ``written`` tells after `settle` whether the API server took it.
+    ``time`` is the instant of the decision, ``stamp`` the one that the history records for it.
+    ``desired`` is the count to write if ``rescale``, else the current one; it means nothing if
+    the scale could not be read.
     """
 
     time: float
@@ -230,19 +228,19 @@ class Decision:
     conditions: tuple[Condition, ...]
     events: tuple[Event, ...]
     written: bool = False
+    """Whether the API server has accepted the write; set by `settle`."""
     foreign: ForeignChange | None = None
-    """What somebody else did to the count since the last sync."""
     held_until: float | None = None
-    """Set where we hold because others reversed our writes (`autoscaler.core.contention`)."""
+    """Until when nothing is written, since others reversed our writes (semantics 7.5)."""
 
     @property
     def current(self) -> int | None:
-        """The replicas as they were read; None when they could not be."""
+        """The replicas of the scale as read; None if it could not be read."""
         return self.scale.spec_replicas if isinstance(self.scale, Scale) else None
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """The stages that ran, in order."""
+        """The stages that have run, in order."""
         if self.zone in {Zone.ABOVE_MAX, Zone.BELOW_MIN} and isinstance(self.scale, Scale):
             return (Stage("bounds", self.scale.spec_replicas, self.desired, self.reason),)
         stages: list[Stage] = []
@@ -256,13 +254,13 @@ class Decision:
 
     @property
     def refill(self) -> Refill | None:
-        """The reading that returned last, where one may still understate."""
+        """The refill that ends last; None if no metric has one."""
         refills = [one.refill for one in self.metrics if one.refill is not None]
         return max(refills, key=lambda one: one.until, default=None)
 
     @property
     def releases_at(self) -> float | None:
-        """The next instant at which a limit that binds now lets go, where that is known."""
+        """The next instant at which stabilization or the limit may permit more, if known."""
         instants = [
             stage.until
             for stage in (self.stabilization, self.limit)

@@ -1,4 +1,4 @@
-"""Pods in four groups: ready, unready, missing, ignored (semantics 3)."""
+"""The groups of pods: ready, unready, missing and ignored (semantics 3)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,22 +10,22 @@ from autoscaler.core.spec import Flags
 
 
 class UnreadyRule(StrEnum):
-    """Why a pod counts as unready; all but the first concern CPU only."""
+    """Why a pod is unready; every rule but the first applies to cpu only."""
 
     PENDING = "Pending"
     """Its phase is Pending."""
     NO_STATUS = "NoStatus"
     """It has no Ready condition or no start time yet."""
     NOT_READY = "NotReady"
-    """It is not Ready, and within its CPU initialization period."""
+    """It is not Ready, and within the CPU initialization period."""
     SAMPLE_WINDOW = "SampleWindow"
-    """It is Ready; its sample covers a time at which it was not."""
+    """It is Ready, but its sample covers a time before it was."""
     NEVER_READY = "NeverReady"
-    """It has not been Ready since its start."""
+    """It has never been Ready."""
 
 
 class Unready(NamedTuple):
-    """A pod that is set aside, and the instant from which the rule no longer does, if known."""
+    """An unready pod, the rule, and the instant from which the rule no longer applies, if known."""
 
     pod: str
     rule: UnreadyRule
@@ -34,10 +34,10 @@ class Unready(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PodGroups:
-    """How the pods were grouped: a count of the ready ones, the names of the others.
+    """The number of ready pods, and the names of the others.
 
-    ``unready_by`` says by which rule each of the unready ones is unready, in their order; it
-    explains, and two groupings that differ only in it are equal.
+    ``unready_by`` has the rule of each unready pod, in the same order; it only explains the
+    groups, so equality ignores it.
     """
 
     ready: int
@@ -47,10 +47,10 @@ class PodGroups:
     unready_by: tuple[Unready, ...] = field(default=(), compare=False)
 
 
-def group(
+def group_pods(
     pods: Sequence[Pod], samples: Mapping[str, Sample], resource: str, flags: Flags, now: float
 ) -> PodGroups:
-    """Group pods; the first rule that matches wins.  ``resource`` is "" for Pods metrics."""
+    """Group pods by the first rule that matches.  ``resource`` is empty for a Pods metric."""
     ready = 0
     unready: list[Unready] = []
     missing: list[str] = []
@@ -72,10 +72,10 @@ def group(
 
 
 def _initializing(pod: Pod, sample: Sample, flags: Flags, now: float) -> Unready | None:
-    """Return why a pod's CPU is still that of its start and says nothing of its load."""
+    """Return why the cpu usage of a pod may be that of its start; None if it counts."""
     if pod.ready is None or pod.start_time is None:
         return Unready(pod.name, UnreadyRule.NO_STATUS)
-    # An absent lastTransitionTime is Go's zero time: before everything.
+    # An absent lastTransitionTime is Go's zero time, which is before every other.
     transition = float("-inf") if pod.ready_transition is None else pod.ready_transition
     not_ready = pod.ready is ConditionStatus.FALSE
     period_end = pod.start_time + flags.cpu_initialization_period
@@ -86,7 +86,7 @@ def _initializing(pod: Pod, sample: Sample, flags: Flags, now: float) -> Unready
         if sample.timestamp < window_end:
             return Unready(pod.name, UnreadyRule.SAMPLE_WINDOW, min(window_end, period_end))
         return None
-    # Unready since about its start: it never was ready.
+    # A transition so soon after the start is the initial one: it has never been ready.
     if not_ready and pod.start_time + flags.initial_readiness_delay > transition:
         return Unready(pod.name, UnreadyRule.NEVER_READY)
     return None

@@ -1,4 +1,4 @@
-"""Rate limits and bounds: how far one sync may go (semantics 4.1, 4.3, 4.4)."""
+"""Rate limits, bounds and scale events (semantics 4.1, 4.3, 4.4)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -16,11 +16,11 @@ SCALE_DOWN_LIMIT = "ScaleDownLimit"
 
 Events = tuple[ScaleEvent, ...]
 Allowance = tuple[int, ScalingPolicy | None]
-"""The furthest count that the rules permit, and the policy that says so."""
+"""The count at the limit, and the policy that sets it; None if scaling is disabled."""
 
 
 def limit_legacy(current: int, stabilized: int, minimum: int, maximum: int) -> Limit:
-    """Allow a doubling (at least four), then the bounds.  The path without behavior."""
+    """Permit at most a doubling (at least 4) within the bounds: the path without behavior."""
     doubled = trunc32(max(2.0 * float(current), 4.0))
     allowed, reason = (doubled, SCALE_UP_LIMIT) if maximum > doubled else (maximum, TOO_MANY)
     if stabilized < minimum:
@@ -32,10 +32,9 @@ def limit_legacy(current: int, stabilized: int, minimum: int, maximum: int) -> L
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Our changes of the scale so far.
+    """The scale events of both directions.
 
-    ``unseen`` is the last instant up to which another instance of ours may have made more of them
-    that are not among these, None where there is none.
+    Until ``unseen`` other instances of ours may have written unseen; None if they cannot have.
     """
 
     ups: Events = ()
@@ -51,9 +50,9 @@ def limit(
     changes: Changes,
     now: float,
 ) -> Limit:
-    """Apply the direction's policies and its bound.  The path with behavior.
+    """Apply the policies and the bound of the direction: the path with behavior.
 
-    ``bounds`` are the least and the most replicas; only the one that lies ahead is checked.
+    ``bounds`` are minReplicas and maxReplicas.
     """
     minimum, maximum = bounds
     if stabilized > current:
@@ -67,7 +66,7 @@ def limit(
 
 @dataclass(frozen=True, slots=True)
 class _Rates:
-    """What the policies of one direction permit, as a function of the time."""
+    """The policies of one direction: what they permit at any time."""
 
     current: int
     rules: ScalingRules
@@ -78,13 +77,13 @@ class _Rates:
         return self.permitted(self.current, self.rules, self.changes, time)
 
     def unseen_at(self, policy: ScalingPolicy | None, now: float) -> float | None:
-        """Return until when unseen changes may have been that leave a policy no allowance."""
+        """Return `Changes.unseen` if the policy permits no change because of it."""
         if policy is None or not _unseen_within(policy, self.changes, now):
             return None
         return self.changes.unseen
 
     def first(self, permits_more: Callable[[int], bool], now: float) -> float | None:
-        """Find the first instant at which an event leaves a period and more is permitted."""
+        """Return the first instant at which an event leaves a period and more is permitted."""
         if self.rules.select_policy is SelectPolicy.DISABLED:
             return None
         times = {event.time for event in (*self.changes.ups, *self.changes.downs)}
@@ -122,9 +121,9 @@ def _limit_down(stabilized: int, minimum: int, rates: _Rates, now: float) -> Lim
 
 
 def release_after_write(limited: Limit, behavior: Behavior, changes: Changes, now: float) -> Limit:
-    """Name the instant at which more is permitted than a rate limit has just let through.
+    """Return the limit with the instant from which more is permitted than has just been written.
 
-    ``changes`` hold the write's own event, which is what binds from now on.
+    ``changes`` include the scale event of that write.
     """
     replicas = limited.after
     if limited.reason == SCALE_UP_LIMIT:
@@ -137,7 +136,7 @@ def release_after_write(limited: Limit, behavior: Behavior, changes: Changes, no
 
 
 def _permitted_up(current: int, rules: ScalingRules, changes: Changes, now: float) -> Allowance:
-    """Return how far up the rules permit to go, and the policy that says so."""
+    """Return the scale-up limit (`calculateScaleUpLimitWithScalingRules`)."""
     if rules.select_policy is SelectPolicy.DISABLED:
         return current, None
     proposals: list[Allowance] = []
@@ -156,7 +155,7 @@ def _permitted_up(current: int, rules: ScalingRules, changes: Changes, now: floa
 
 
 def _permitted_down(current: int, rules: ScalingRules, changes: Changes, now: float) -> Allowance:
-    """Return how far down the rules permit to go, and the policy that says so."""
+    """Return the scale-down limit (`calculateScaleDownLimitWithBehaviors`)."""
     if rules.select_policy is SelectPolicy.DISABLED:
         return current, None
     proposals: list[Allowance] = []
@@ -179,27 +178,27 @@ def _replicas(allowance: Allowance) -> int:
 
 
 def _used(own: Events, other: Events, policy: ScalingPolicy, now: float) -> int:
-    """Return by how many replicas we changed one way within a policy's period, net.
+    """Return the net change in a direction within a policy's period (`getReplicasChangePerPeriod`).
 
-    Where it is not known when a change was, one of the ``own`` direction counts as long as it may
-    be within the period, and one the other way only while it certainly is.
+    If the time of an event is uncertain, one of the ``own`` direction counts as long as it may be
+    within the period, one of the ``other`` direction only while it certainly is.
     """
     cutoff = now - policy.period_seconds
-    taken = sum(event.change for event in own if event.may_be_after(cutoff))
-    return taken - sum(event.change for event in other if event.is_after(cutoff))
+    used = sum(event.change for event in own if event.may_be_after(cutoff))
+    return used - sum(event.change for event in other if event.is_after(cutoff))
 
 
 def _unseen_within(policy: ScalingPolicy, changes: Changes, now: float) -> bool:
-    """Tell whether changes that are not known may have used up a policy's allowance."""
+    """Return whether unseen changes may be within a policy's period."""
     return changes.unseen is not None and changes.unseen > now - policy.period_seconds
 
 
 def record_event(
     events: Events, rules: ScalingRules, entry: ScaleEvent, now: float | None = None
 ) -> Events:
-    """Store a scale event in the last outdated slot, else append it (semantics 4.4).
+    """Store a scale event in the last outdated slot, else append it (`storeScaleEvent`).
 
-    Ages are taken at ``now``, by default when the event was.
+    Ages are taken at ``now``, by default at the time of the event.
     """
     at = entry.time if now is None else now
     longest = max(policy.period_seconds for policy in rules.policies)

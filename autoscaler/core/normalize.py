@@ -1,4 +1,4 @@
-"""The normalizer: from the proposal to the count (semantics 4): stabilization, then rate limits."""
+"""The normalizer: from the desired count to the count that may be written (semantics 4)."""
 
 import math
 from collections.abc import Sequence
@@ -8,22 +8,32 @@ from autoscaler.core.decision import Limit, Refill, Stabilization
 from autoscaler.core.history import History, Recommendation
 from autoscaler.core.limits import Changes, limit, limit_legacy
 from autoscaler.core.spec import Behavior, Flags, HorizontalPodAutoscalerSpec
-from autoscaler.core.status import ABLE_TO_SCALE, SCALING_LIMITED, Notes
+from autoscaler.core.status import ABLE_TO_SCALE, SCALING_LIMITED, StatusRecorder
+
+READY = "ReadyForNewScale"
+SCALE_DOWN_STABILIZED = "ScaleDownStabilized"
+SCALE_UP_STABILIZED = "ScaleUpStabilized"
+
+Recommendations = tuple[Recommendation, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Normalizer:
-    """The rules of one target at the instant ``now`` of a sync that is remembered as ``stamp``."""
+    """Applies stabilization, then limits, at ``now``, and sets the conditions of each.
+
+    Recommendations are recorded as of ``stamp``.
+    """
 
     spec: HorizontalPodAutoscalerSpec
     flags: Flags
     now: float
     stamp: float
+    status: StatusRecorder
 
     def stabilize(
-        self, current: int, desired: int, history: History, notes: Notes
+        self, current: int, desired: int, history: History
     ) -> tuple[Stabilization, History]:
-        """Hold the proposal back by recent recommendations, and remember it as one."""
+        """Stabilize the desired count, and record it as a recommendation."""
         recommendations, behavior = history.recommendations or (), self.spec.behavior
         if behavior is None:
             window = self.flags.downscale_stabilization
@@ -37,28 +47,26 @@ class Normalizer:
             if result.reason == READY
             else f"recent recommendations hold the size at {result.after} instead of {desired}"
         )
-        notes.true(ABLE_TO_SCALE, result.reason, message)
+        self.status.set_true(ABLE_TO_SCALE, result.reason, message)
         return result, replace(history, recommendations=kept)
 
-    def hold(
-        self, current: int, desired: int, refill: Refill, history: History, notes: Notes
-    ) -> Stabilization:
-        """Keep the count until a reading that has just returned is whole again.
+    def hold(self, current: int, desired: int, refill: Refill, history: History) -> Stabilization:
+        """Keep the current count while a reading refills (semantics 7.2).
 
-        What the reading asks for is no recommendation; earlier ones hold as they would otherwise.
+        The desired count is not recorded; earlier recommendations count as always.
         """
-        result, _ = self.stabilize(current, current, history, notes)
+        result, _ = self.stabilize(current, current, history)
         if result.after != current:
             return result
         which = "was read for the first time" if refill.first else "returned after a gap"
         message = f"a metric {which}; nothing goes down until its range is whole again"
-        notes.true(ABLE_TO_SCALE, SCALE_DOWN_STABILIZED, message)
+        self.status.set_true(ABLE_TO_SCALE, SCALE_DOWN_STABILIZED, message)
         return Stabilization(
             desired, current, SCALE_DOWN_STABILIZED, until=refill.until, refill=refill
         )
 
-    def limit(self, current: int, stabilized: int, history: History, notes: Notes) -> Limit:
-        """Go only as far as rate limits and bounds permit now."""
+    def limit(self, current: int, stabilized: int, history: History) -> Limit:
+        """Apply rate limits and bounds."""
         spec = self.spec
         if spec.behavior is None:
             result = limit_legacy(current, stabilized, spec.min_replicas, spec.max_replicas)
@@ -73,22 +81,15 @@ class Normalizer:
             )
         if result.after != stabilized:
             message = f"{stabilized} replicas are wanted, and {result.after} are permitted now"
-            notes.true(SCALING_LIMITED, result.reason, message)
+            self.status.set_true(SCALING_LIMITED, result.reason, message)
         else:
             message = "the desired count is within the acceptable range"
-            notes.false(SCALING_LIMITED, result.reason, message)
+            self.status.set_false(SCALING_LIMITED, result.reason, message)
         return result
 
 
-READY = "ReadyForNewScale"
-SCALE_DOWN_STABILIZED = "ScaleDownStabilized"
-SCALE_UP_STABILIZED = "ScaleUpStabilized"
-
-Recommendations = tuple[Recommendation, ...]
-
-
 def down_window(behavior: Behavior | None, flags: Flags) -> float:
-    """Return how long recommendations hold a scale-down, in seconds (semantics 4.1, 4.2)."""
+    """Return the stabilization window of scale-down in seconds (semantics 4.1, 4.2)."""
     if behavior is None:
         return flags.downscale_stabilization
     seconds = behavior.scale_down.stabilization_window_seconds
@@ -102,10 +103,10 @@ def stabilize_legacy(
     now: float,
     stamp: float | None = None,
 ) -> tuple[Stabilization, Recommendations]:
-    """Take the largest recommendation of the window, and remember this one.
+    """Return the largest of the desired count and the recommendations of the window.
 
-    The path of a spec without behavior.  An entry exactly as old as the window counts.  This one
-    is remembered as of ``stamp``, by default as of ``now``.
+    This is the path without behavior (semantics 4.1): an entry exactly as old as the window
+    counts.  The desired count is recorded as of ``stamp``, by default as of ``now``.
     """
     cutoff = now - window
     largest = desired
@@ -115,14 +116,14 @@ def stabilize_legacy(
             old_slot = slot
         elif entry.replicas > largest:
             largest = entry.replicas
-    remembered = _remember(recommendations, old_slot, desired, now if stamp is None else stamp)
+    recorded = _record(recommendations, old_slot, desired, now if stamp is None else stamp)
     if largest == desired:
-        return Stabilization(desired, desired, READY), remembered
+        return Stabilization(desired, desired, READY), recorded
     counting = [entry for entry in recommendations if entry.time >= cutoff]
     holder = _latest([entry for entry in counting if entry.replicas >= largest])
-    # At the end of the window itself the entry still counts: the next instant is the first.
+    # At the end of the window the entry still counts: the next instant is the first without it.
     until = math.nextafter(holder.time + window, math.inf)
-    return Stabilization(desired, largest, SCALE_DOWN_STABILIZED, holder, until), remembered
+    return Stabilization(desired, largest, SCALE_DOWN_STABILIZED, holder, until), recorded
 
 
 def stabilize(
@@ -134,10 +135,10 @@ def stabilize(
     now: float,
     stamp: float | None = None,
 ) -> tuple[Stabilization, Recommendations]:
-    """Move from the current count toward the desired one only as far as both windows allow.
+    """Move from the current count toward the desired one as far as both windows permit.
 
-    The path of a spec with behavior.  An entry exactly as old as a window does not count.  This
-    one is remembered as of ``stamp``, by default as of ``now``.
+    This is the path with behavior (semantics 4.2): an entry exactly as old as a window does not
+    count.  The desired count is recorded as of ``stamp``, by default as of ``now``.
     """
     up_window = float(behavior.scale_up.stabilization_window_seconds or 0)
     held_down = down_window(behavior, flags)
@@ -152,9 +153,9 @@ def stabilize(
         if entry.time < up_cutoff and entry.time < down_cutoff:
             old_slot = slot
     stabilized = min(max(current, low), high)
-    remembered = _remember(recommendations, old_slot, desired, now if stamp is None else stamp)
+    recorded = _record(recommendations, old_slot, desired, now if stamp is None else stamp)
     if stabilized == desired:
-        return Stabilization(desired, desired, READY), remembered
+        return Stabilization(desired, desired, READY), recorded
     if desired >= current:
         holders = [e for e in recommendations if e.time > up_cutoff and e.replicas <= stabilized]
         reason, window = SCALE_UP_STABILIZED, up_window
@@ -162,15 +163,15 @@ def stabilize(
         holders = [e for e in recommendations if e.time > down_cutoff and e.replicas >= stabilized]
         reason, window = SCALE_DOWN_STABILIZED, held_down
     holder = _latest(holders)
-    return Stabilization(desired, stabilized, reason, holder, holder.time + window), remembered
+    return Stabilization(desired, stabilized, reason, holder, holder.time + window), recorded
 
 
 def _latest(entries: Sequence[Recommendation]) -> Recommendation:
-    """Return the entry that leaves the window last: until then the result stands."""
+    """Return the entry that leaves the window last: the result stands until it does."""
     return max(entries, key=lambda entry: entry.time)
 
 
-def _remember(
+def _record(
     recommendations: Recommendations, slot: int | None, desired: int, stamp: float
 ) -> Recommendations:
     entry = Recommendation(desired, stamp)

@@ -14,32 +14,32 @@ INT64_MIN = -(2**63)
 
 
 def saturate64(value: int) -> int:
-    """Bring an integer into the range of int64."""
+    """Clamp an integer to the range of int64."""
     return max(INT64_MIN, min(INT64_MAX, value))
 
 
 def saturate32(value: int) -> int:
-    """Bring an integer into the range of int32."""
+    """Clamp an integer to the range of int32."""
     return max(INT32_MIN, min(INT32_MAX, value))
 
 
 def trunc_div(numerator: int, denominator: int) -> int:
-    """Divide as Go divides integers: the quotient is truncated toward zero."""
+    """Divide integers as Go does: the quotient is truncated toward zero."""
     quotient = abs(numerator) // abs(denominator)
     return quotient if (numerator < 0) == (denominator < 0) else -quotient
 
 
 def ratio_of(numerator: int, denominator: int) -> float:
-    """Divide two int64 as doubles; zero divides as IEEE 754 says.
+    """Divide two int64 as doubles; a division by zero follows IEEE 754.
 
-    Both operands become doubles first: Python's ``int / int`` rounds once, over the exact
-    integers, and differs from the controller above 2**53.
+    Both operands are converted first, as the controller does.  Python's ``int / int`` divides
+    the exact integers and rounds once, so that its result differs above 2**53.
     """
     return divide(float(numerator), float(denominator))
 
 
 def divide(numerator: float, denominator: float) -> float:
-    """Divide doubles as IEEE 754 says: x/0 is an infinity, 0/0 is NaN."""
+    """Divide doubles as IEEE 754 defines it: x/0 is an infinity, 0/0 is NaN."""
     if denominator != 0.0:
         return numerator / denominator
     if numerator == 0.0 or math.isnan(numerator):
@@ -48,7 +48,7 @@ def divide(numerator: float, denominator: float) -> float:
 
 
 def ceil32(value: float) -> int:
-    """Round a double up to an int32: the replica count that covers it.  NaN becomes 0."""
+    """Round a double up to an int32.  NaN becomes 0."""
     if -2147483648.0 <= value <= 2147483647.0:
         return math.ceil(value)
     return _out_of_range(value, INT32_MIN, INT32_MAX)
@@ -75,11 +75,11 @@ def _out_of_range(value: float, low: int, high: int) -> int:
 
 
 class Tolerance(NamedTuple):
-    """How far a ratio may be from 1.0 without a change of scale, downwards and upwards."""
+    """How far a ratio may be below and above 1.0 without a change of scale."""
 
     down: float
     up: float
 
     def covers(self, ratio: float) -> bool:
-        """Tell whether the ratio counts as on target; both borders do, NaN never does."""
+        """Return whether the ratio is within tolerance, borders included; NaN never is."""
         return (1.0 - self.down) <= ratio <= (1.0 + self.up)

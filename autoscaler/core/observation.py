@@ -1,6 +1,6 @@
-"""What was read of the world for one target at one sync.
+"""The input of a decision: what one sync has read from Prometheus and the cluster.
 
-Missing data is a value with a name, never a number: see `GapKind`.
+Missing data has a type of its own and is never a number: see `Gap`.
 """
 
 from collections.abc import Mapping
@@ -8,29 +8,29 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 LONGEST_SENTENCE = 2000
-"""How many characters a sentence may have that repeats what others say."""
+"""The most characters of a sentence that quotes text from outside."""
 
 
 class GapKind(StrEnum):
-    """Why data is missing.  Each is a different thing and none of them is zero."""
+    """Why data is missing (semantics 2.1)."""
 
     ERROR = "error"
     """The query failed."""
     EMPTY = "empty"
-    """The query succeeded and returned no series that belongs to the metric."""
+    """The query succeeded, and no series of its answer belongs to the metric."""
     NOT_A_NUMBER = "NaN"
-    """A series was there, and its value is NaN or infinite."""
+    """The value of a series is NaN or infinite."""
     STALE = "stale"
-    """A series was there, and its sample is too old."""
+    """The sample of a series is older than the query's `maxAge`."""
     PARTIAL = "partial"
-    """Prometheus warned that its answer is not complete."""
+    """Prometheus warned that its answer is incomplete, or a container of a pod has no series."""
     AMBIGUOUS = "ambiguous"
-    """Several series claim to be the one value, or lack the label that tells them apart."""
+    """Several series match where one is needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A piece of data that is missing, and the sentence that says why."""
+    """Missing data, and a sentence that says why."""
 
     kind: GapKind
     detail: str
@@ -38,7 +38,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One pod's value in milli-units, when it was taken, and the seconds that it averages over."""
+    """The value of one pod in milli-units, its Unix time, and the seconds that it averages over."""
 
     milli: int
     timestamp: float
@@ -47,10 +47,10 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class PodSamples:
-    """A per-pod metric: pod name -> sample.
+    """The reading of a per-pod metric: samples by pod name.
 
-    ``dropped`` names pods whose sample was no number or too old; they count as missing.
-    ``gaps`` says why the whole reading may understate the truth.
+    The pods in ``dropped`` have series but no usable sample, and count as missing.  If there are
+    ``gaps``, the reading may understate the load.
     """
 
     samples: Mapping[str, Sample]
@@ -60,9 +60,9 @@ class PodSamples:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """An External metric's values (any number) or an Object's (one), in milli-units.
+    """The reading of an External metric (any number of values) or an Object metric (one).
 
-    ``gaps`` says why their sum may understate the truth.
+    The values are in milli-units.  If there are ``gaps``, their sum may understate the load.
     """
 
     values: tuple[int, ...]
@@ -70,11 +70,11 @@ class Values:
 
 
 Reading = PodSamples | Values | Gap
-"""What one metric's query gave; a `Gap` when it gave nothing to compute with."""
+"""What one metric has read; a `Gap` if there is nothing to compute with."""
 
 
 class ConditionStatus(StrEnum):
-    """The status of a condition, as Kubernetes spells it."""
+    """The status of a Kubernetes condition."""
 
     TRUE = "True"
     FALSE = "False"
@@ -83,34 +83,34 @@ class ConditionStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ContainerRequests:
-    """`resources.requests` of one container, in nano-units by resource name."""
+    """`resources.requests` of one container: nano-units by resource name."""
 
     name: str
     requests: Mapping[str, int]
     restartable: bool = False
-    """For an init container: `restartPolicy: Always`, a sidecar."""
+    """Whether it is a sidecar: an init container with `restartPolicy: Always`."""
 
 
 @dataclass(frozen=True, slots=True)
 class PodRequests:
-    """What a pod's spec requests: by container, and for the pod as a whole."""
+    """The requests of a pod's spec: those of its containers, and the pod-level ones."""
 
     containers: tuple[ContainerRequests, ...]
     init_containers: tuple[ContainerRequests, ...] = ()
     pod_level: Mapping[str, int] = field(default_factory=dict)
-    """`spec.resources.requests` in nano-units; empty when absent."""
+    """`spec.resources.requests` of the pod in nano-units; empty if absent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """The part of a pod that a decision looks at.  Times are Unix seconds."""
+    """The fields of a pod that a decision uses.  Times are Unix seconds."""
 
     name: str
     phase: str
     ready: ConditionStatus | None
-    """The status of the Ready condition; None when the pod has none."""
+    """The status of the Ready condition; None if the pod has none."""
     ready_transition: float | None
-    """`lastTransitionTime` of the Ready condition; None when absent."""
+    """`lastTransitionTime` of the Ready condition; None if absent."""
     start_time: float | None
     deleted: bool
     """Whether the pod has a deletionTimestamp."""
@@ -119,34 +119,34 @@ class Pod:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The scale subresource as it was read."""
+    """The scale subresource, and what the scaled object's metadata says about it."""
 
     spec_replicas: int
     status_replicas: int
     selector: str
     resource_version: str = ""
-    """Opaque; a write names it so that it never overwrites somebody else's."""
+    """A write names it, so that the API server refuses it after any other change."""
     uid: str = ""
-    """The UID of the object that is scaled; empty where it is not known."""
+    """The UID of the scaled object; empty if unknown."""
     replicas_by: str = ""
-    """The field manager that last set the replicas; empty where it is not known."""
+    """The field manager that last set the replicas; empty if unknown."""
     generation: int = 0
-    """How often the object's spec was changed, itself included; 0 where it is not known."""
+    """`metadata.generation`, which counts the changes of the object's spec; 0 if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """Something of the cluster could not be read; the message is a sentence for the operator."""
+    """The scale or the pods could not be read; the message is a sentence for the operator."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Unchecked:
-    """It cannot be checked now which other autoscaler controls a target; the message says why.
+    """Whether another autoscaler controls the target cannot be checked; the message says why.
 
-    ``known`` is who did when that could be checked last, in words, empty for nobody, and None
-    where it never could since the process began.
+    ``known`` names the one that did at the last check, is empty if none did, and None if there
+    was no check since the process began.
     """
 
     message: str
@@ -155,23 +155,20 @@ class Unchecked:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """All that one decision may look at.
-
-    ``pods`` is None where no metric of the spec looks at pods; ``readings`` are in the order
-    of the spec's metrics; ``ambiguous_with`` names other targets whose selector matches one
-    of this target's pods; ``controller`` says which other autoscaler controls the target, in
-    words such as ``HorizontalPodAutoscaler "web"``, and is None where there is none, Unchecked
-    where nobody can tell; ``alone`` says that since the scale was read before this time no other
-    process with our Lease wrote; ``looked`` is that time (Unix seconds), None where this process
-    reads it for the first time.  ``ranges`` says how many seconds each metric's query looks back
-    over (0: it looks at an instant); None has gaps in the readings not followed.
-    """
+    """Everything that one decision reads besides spec, flags, history and time."""
 
     scale: Scale | Unavailable
     pods: tuple[Pod, ...] | Unavailable | None
+    """None if the spec needs no pods (`needs_pods`)."""
     readings: tuple[Reading, ...]
+    """One for each metric, in the order of the spec."""
     ambiguous_with: tuple[str, ...] = ()
+    """Other targets whose selector matches one of the pods."""
     controller: str | Unchecked | None = None
-    alone: bool = True
-    looked: float | None = None
+    """The other autoscaler that controls the target, such as ``HorizontalPodAutoscaler "web"``."""
+    sole_writer: bool = True
+    """Whether this process has led without a break since ``last_read`` (semantics 7.4)."""
+    last_read: float | None = None
+    """When this process read the scale before this sync, in Unix seconds; None if it never did."""
     ranges: tuple[float, ...] | None = None
+    """`Query.range_seconds` of each metric; None if gaps are not to be tracked (semantics 7.2)."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from autoscaler.core.decision import Calculation, MetricValueStatus, Rule
-from autoscaler.core.grouping import PodGroups, group
+from autoscaler.core.grouping import PodGroups, group_pods
 from autoscaler.core.numbers import (
     Tolerance,
     ceil32,
@@ -22,10 +22,10 @@ PerPodMetric = ResourceMetric | ContainerResourceMetric | PodsMetric
 
 @dataclass(frozen=True, slots=True)
 class _Measure:
-    """How samples become a ratio, and what a missing pod is charged on the way down."""
+    """How samples become a ratio, and what usage is assumed of a missing pod."""
 
     ratio: Callable[[Mapping[str, int]], tuple[float, MetricValueStatus] | str]
-    charge: Callable[[str], int]
+    missing_usage: Callable[[str], int]
 
 
 def propose_per_pod(
@@ -37,15 +37,15 @@ def propose_per_pod(
     flags: Flags,
     now: float,
 ) -> Calculation | str:
-    """Compute a proposal from samples of pods, or say why there is none.
+    """Compute the proposal of a per-pod metric, or return a sentence that says why there is none.
 
-    ``replicas`` is the scale's spec count; samples of pods that are not listed count in some of
-    the steps (semantics 2.2, 2.3).
+    ``replicas`` is the current count.  Samples of pods other than ``pods`` count in some of the
+    steps.
     """
     if not pods:
         return "no pods match the scale's selector"
     resource = "" if isinstance(metric, PodsMetric) else metric.name
-    groups = group(pods, samples, resource, flags, now)
+    groups = group_pods(pods, samples, resource, flags, now)
     counted = {name: sample.milli for name, sample in samples.items()}
     for name in (*groups.ignored, *groups.unready):
         counted.pop(name, None)
@@ -64,10 +64,10 @@ def _propose(
     replicas: int,
     tolerance: Tolerance,
 ) -> Calculation | str:
-    first = measure.ratio(counted)
-    if isinstance(first, str):
-        return first
-    ratio, current = first
+    measured = measure.ratio(counted)
+    if isinstance(measured, str):
+        return measured
+    ratio, current = measured
     fill_unready = bool(groups.unready) and ratio > 1.0
     if not fill_unready and not groups.missing:
         if tolerance.covers(ratio):
@@ -75,10 +75,10 @@ def _propose(
         proposal = ceil32(ratio * float(groups.ready))
         return Calculation(proposal, Rule.READY_PODS, current, ratio, groups.ready, groups)
     filled = _filled(counted, groups, measure, ratio)
-    second = measure.ratio(filled)
-    if isinstance(second, str):
-        return second
-    rebalanced = second[0]
+    remeasured = measure.ratio(filled)
+    if isinstance(remeasured, str):
+        return remeasured
+    rebalanced = remeasured[0]
     confirmed = _rebalanced_proposal(ratio, rebalanced, len(filled), replicas, tolerance)
     rule = Rule.REBALANCED_AWAY if confirmed is None else Rule.REBALANCED
     proposal = replicas if confirmed is None else confirmed
@@ -88,11 +88,11 @@ def _propose(
 def _filled(
     counted: Mapping[str, int], groups: PodGroups, measure: _Measure, ratio: float
 ) -> Mapping[str, int]:
-    """Assume the worst of what is not known: full load on the way down, none on the way up."""
+    """Fill in samples that damp the change: a high usage if the ratio is below 1, else none."""
     filled = dict(counted)
     if ratio < 1.0:
         for name in groups.missing:
-            filled[name] = measure.charge(name)
+            filled[name] = measure.missing_usage(name)
     elif ratio > 1.0:
         for name in (*groups.missing, *groups.unready):
             filled[name] = 0
@@ -102,9 +102,9 @@ def _filled(
 def _rebalanced_proposal(
     ratio: float, rebalanced: float, samples: int, replicas: int, tolerance: Tolerance
 ) -> int | None:
-    """Return the proposal after rebalancing; None where it would not confirm the direction."""
-    turned = (ratio < 1.0 < rebalanced) or (rebalanced < 1.0 < ratio)
-    if tolerance.covers(rebalanced) or turned:
+    """Return the proposal of the rebalanced ratio; None if it does not confirm the direction."""
+    reversed_ = (ratio < 1.0 < rebalanced) or (rebalanced < 1.0 < ratio)
+    if tolerance.covers(rebalanced) or reversed_:
         return None
     proposal = ceil32(rebalanced * float(samples))
     if (rebalanced < 1.0 and proposal > replicas) or (rebalanced > 1.0 and proposal < replicas):
@@ -155,17 +155,17 @@ def _utilization_measure(
         )
         return float(utilization) / float(target), current
 
-    def charge(pod: str) -> int:
+    def missing_usage(pod: str) -> int:
         return trunc_div(saturate64(requests[pod] * max(100, target)), 100)
 
-    return _Measure(ratio, charge)
+    return _Measure(ratio, missing_usage)
 
 
 def _requests(
     metric: ResourceMetric | ContainerResourceMetric, pods: Sequence[Pod]
 ) -> dict[str, int] | str:
-    """Each pod's request in milli-units; every listed pod must have one, whatever its phase."""
-    # Pods of one template share their requests, so most of the work is done once.
+    """Return the requests by pod in milli-units; every pod must have one, whatever its phase."""
+    # Pods of one template share their PodRequests, so that most of the work is done once.
     known: dict[int, int] = {}
     by_pod: dict[str, int] = {}
     for pod in pods:
@@ -184,9 +184,9 @@ _POD_LEVEL_PREFIX = "hugepages-"
 
 
 def request_of(requests: PodRequests, resource: str, container: str | None) -> int | str:
-    """Return a pod's request in milli-units, or the sentence that says why it has none.
+    """Return a pod's request in milli-units, or a sentence that says why it has none.
 
-    ``container`` names the only container that counts; None means the whole pod.
+    ``container`` names the container that counts; None means the whole pod (semantics 2.6).
     """
     if container is None and any(
         name in _POD_LEVEL or name.startswith(_POD_LEVEL_PREFIX) for name in requests.pod_level
@@ -208,9 +208,9 @@ def request_of(requests: PodRequests, resource: str, container: str | None) -> i
 
 
 def _pod_level_request(requests: PodRequests, resource: str) -> int | str:
-    """Take the pod-level request, else the aggregate, in which a container may have none.
+    """Return the pod-level request, else the aggregate, in which a container may have none.
 
-    Pod overhead is left out, as upstream does from kubernetes/kubernetes#142154 on.
+    Pod overhead is not part of it (semantics 6.3).
     """
     if resource in requests.pod_level:
         return milli_value(requests.pod_level[resource])
@@ -223,7 +223,11 @@ def _pod_level_request(requests: PodRequests, resource: str) -> int | str:
 def _aggregate(
     containers: Sequence[ContainerRequests], init: Sequence[ContainerRequests], resource: str
 ) -> int:
-    """Sum as the scheduler does, in nano-units: what runs together, or the largest init step."""
+    """Aggregate as the scheduler does, in nano-units.
+
+    It is the larger of all containers and sidecars, and each init container with the sidecars
+    before it.
+    """
     sidecars = 0
     largest_step = 0
     for one in init:

@@ -21,10 +21,10 @@ _EXACT = Context(prec=400)
 
 
 def parse(text: str) -> int:
-    """Read a quantity as Kubernetes does and return it in nano-units.
+    """Parse a quantity as Kubernetes does and return it in nano-units.
 
-    What is finer than a nano-unit is rounded away from zero; what is beyond the range of
-    int64 units saturates.  Raises ValueError for anything that is not a quantity.
+    Finer digits are rounded away from zero.  Values beyond the range of int64 units saturate.
+    Raises ValueError if the text is not a quantity.
     """
     form = _FORM.fullmatch(text)
     if form is None:
@@ -56,15 +56,15 @@ def milli_value(nano: int) -> int:
 
 
 def parse_milli(text: str) -> int:
-    """Read a quantity into milli-units.  Raises ValueError as `parse` does."""
+    """Parse a quantity and return it in milli-units.  Raises ValueError as `parse` does."""
     return milli_value(parse(text))
 
 
 def tolerance_value(nano: int) -> float:
-    """Convert a tolerance to the double that the controller computes with.
+    """Convert a tolerance in nano-units to the double that the controller computes with.
 
-    The API server stores the canonical form, so the double is mantissa times a power of
-    1000, not the nearest double of the decimal literal: 13m is 0.013000000000000001.
+    The API server stores the canonical form, so the double is the mantissa times a power of
+    1000 and not the double nearest to the decimal literal: 13m is 0.013000000000000001.
     """
     for exponent, unit, factor in ((0, NANO, 1.0), (-3, 10**6, 1e-3), (-6, 10**3, 1e-6)):
         if nano % unit == 0:
@@ -74,10 +74,10 @@ def tolerance_value(nano: int) -> float:
 
 
 def format_milli(milli: int, *, binary: bool = False) -> str:
-    """Write milli-units as Kubernetes' canonical quantity.
+    """Format milli-units as Kubernetes' canonical quantity.
 
-    ``binary`` chooses the form of memory: powers of 1024 where the value is a whole number
-    of at least 1024 units, the decimal form otherwise.
+    ``binary`` is for memory: a whole number of at least 1024 units is written with a binary
+    suffix, any other value in the decimal form.
     """
     if binary and milli % 1000 == 0 and abs(milli) >= 1024 * 1000:
         return _format_scaled(milli // 1000, 1024, ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"))
@@ -85,7 +85,7 @@ def format_milli(milli: int, *, binary: bool = False) -> str:
 
 
 def canonical(text: str) -> str:
-    """Rewrite a quantity in the canonical form of its own notation, as the API server does."""
+    """Return a quantity in the canonical form of its own notation, as the API server stores it."""
     nano = parse(text)
     if text.endswith("i") and nano % NANO == 0 and abs(nano) >= 1024 * NANO:
         return _format_scaled(nano // NANO, 1024, ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"))

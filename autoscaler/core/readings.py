@@ -1,4 +1,4 @@
-"""From a Prometheus answer to a metric's reading: which series belong (semantics 2.1)."""
+"""The reading of a metric: which series of the answer count, and their values (semantics 2.1)."""
 
 from collections.abc import Mapping, Sequence
 from heapq import nsmallest
@@ -26,9 +26,9 @@ from autoscaler.core.target import Query
 from autoscaler.core.text import printable, rfc3339
 
 _MOST_GAPS = 10
-"""So many series without a value are told of one by one."""
+"""The most series without a value that a reading names."""
 _MOST_LABELS, _LONGEST_NAME, _LONGEST_LABELS = 20, 100, 600
-"""So many labels of a series are shown, of names and in all so long."""
+"""The most labels of a series in a message, and the most characters of a name and of them all."""
 
 
 def read(
@@ -39,9 +39,9 @@ def read(
     pods: Sequence[Pod],
     now: float,
 ) -> Reading:
-    """Read one metric of a target in ``namespace`` out of its query's answer.
+    """Return the reading of a metric of a target in ``namespace`` from its query's answer.
 
-    Series of pods that are not among ``pods`` belong to other workloads and are left out.
+    Series of pods other than ``pods`` belong to other workloads and are ignored.
     """
     if isinstance(answer, QueryFailure):
         return _gap(GapKind.ERROR, answer.message)
@@ -53,7 +53,7 @@ def read(
     else:
         reading = _PodReader(metric, query, answer, namespace, now).read(pods)
     if isinstance(reading, Gap) and reading.kind is GapKind.EMPTY and answer.warnings:
-        # What is not there may be in the part that is missing.
+        # The metric's series may be in the missing part of the answer.
         return _gap(GapKind.PARTIAL, f"{reading.detail}; {_warnings(answer)[0].detail}")
     return reading
 
@@ -66,24 +66,24 @@ def _warnings(answer: QueryResult) -> tuple[Gap, ...]:
 
 
 def _gap(kind: GapKind, detail: str) -> Gap:
-    """Return a gap, in a sentence that may quote whatever labels and servers say."""
+    """Return a gap; the detail may quote labels and messages of servers."""
     return Gap(kind, printable(detail, LONGEST_SENTENCE))
 
 
 def _value_of(series: Series, query: Query, now: float) -> int | Gap:
-    """Return the series' value in milli-units, or why it has none that counts."""
-    milli = _counted(series, query, now)
-    return _why_none(series, query, now) if milli is None else milli
+    """Return the value of a series in milli-units, or why it does not count."""
+    milli = _milli_or_none(series, query, now)
+    return _gap_of(series, query, now) if milli is None else milli
 
 
-def _counted(series: Series, query: Query, now: float) -> int | None:
+def _milli_or_none(series: Series, query: Query, now: float) -> int | None:
     return milli_of(series.value) if series.timestamp >= now - query.max_age else None
 
 
-def _why_none(series: Series, query: Query, now: float) -> Gap:
+def _gap_of(series: Series, query: Query, now: float) -> Gap:
     if series.timestamp >= now - query.max_age:
         return _gap(GapKind.NOT_A_NUMBER, f"{labels_text(series)} is {series.value}, not a number")
-    # The instant and not the age: a text that changes at each sync is no repetition to anybody.
+    # The instant and not the age, so that the text is the same at each sync.
     return _gap(
         GapKind.STALE,
         f"{labels_text(series)} was sampled at {rfc3339(series.timestamp)}, and is older than "
@@ -92,7 +92,7 @@ def _why_none(series: Series, query: Query, now: float) -> Gap:
 
 
 def labels_text(series: Series) -> str:
-    """Write the labels of a series, which may be many and of any length and characters."""
+    """Format the labels of a series for a message, shortened and printable."""
     first = nsmallest(_MOST_LABELS, series.labels.items())
     pairs = [f'{printable(key, _LONGEST_NAME)}="{printable(value)}"' for key, value in first]
     if len(first) < len(series.labels):
@@ -108,12 +108,12 @@ def _external(metric: ExternalMetric, query: Query, answer: QueryResult, now: fl
     values: list[int] = []
     missing: list[Series] = []
     for series in selected:
-        milli = _counted(series, query, now)
+        milli = _milli_or_none(series, query, now)
         if milli is None:
             missing.append(series)
         else:
             values.append(milli)
-    gaps = [_why_none(series, query, now) for series in missing[:_MOST_GAPS]]
+    gaps = [_gap_of(series, query, now) for series in missing[:_MOST_GAPS]]
     if not values:
         return gaps[-1]
     if len(missing) > _MOST_GAPS:
@@ -128,15 +128,14 @@ def _object(
     described = metric.described_object
     label, name = described.kind.lower(), described.name
     if described.kind == "Namespace" and not described.group:
-        # The API answers for the autoscaler's own namespace, whatever name is given.
+        # The custom metrics API ignores the name and answers for the HPA's own namespace.
         label, name = query.labels.namespace, namespace
-    # A query that aggregates namespaces away leaves none; one that keeps them says by their label
-    # whose a series is, and one without it is nobody's.
-    without = "" if answer.has_label(query.labels.namespace) else namespace
+    # If no series has a namespace label, the query has aggregated it away and none is needed.
+    default = "" if answer.has_label(query.labels.namespace) else namespace
     series = [
         one
         for one in answer.with_label(label, name)
-        if one.labels.get(query.labels.namespace, without) == namespace
+        if one.labels.get(query.labels.namespace, default) == namespace
         and (metric.metric.selector is None or metric.metric.selector.matches(one.labels))
     ]
     if not series:
@@ -155,7 +154,7 @@ def _object(
 
 
 class _PodReader:
-    """Reads a per-pod metric: one sample for each pod that has one."""
+    """Reads a per-pod metric: at most one sample for each pod."""
 
     def __init__(
         self,
@@ -187,7 +186,7 @@ class _PodReader:
             else:
                 dropped[pod.name] = sample
         if not samples and not dropped:
-            return self._nothing()
+            return self._no_series()
         if not samples:
             return next(iter(dropped.values()))
         return PodSamples(samples, dropped, _warnings(self._answer))
@@ -203,7 +202,7 @@ class _PodReader:
 
     def _sample(self, pod: Pod, series: list[Series]) -> Sample | Gap:
         if isinstance(self._metric, PodsMetric):
-            return self._only(pod.name, series)
+            return self._single(pod.name, series)
         by_container = self._by_container(pod.name, series)
         if isinstance(by_container, Gap):
             return by_container
@@ -214,8 +213,8 @@ class _PodReader:
                     GapKind.EMPTY,
                     f"pod {pod.name} has no series of container {self._metric.container}",
                 )
-            return self._only(pod.name, [one])
-        return self._total(pod, by_container)
+            return self._single(pod.name, [one])
+        return self._sum(pod, by_container)
 
     def _by_container(self, pod: str, series: list[Series]) -> Mapping[str, Series] | Gap:
         label = self._query.labels.container
@@ -224,10 +223,10 @@ class _PodReader:
             return self._ambiguous(pod, series, f"namespace, pod and {label}")
         return found
 
-    def _total(self, pod: Pod, by_container: Mapping[str, Series]) -> Sample | Gap:
-        """Sum a pod's containers; a container without a series leaves the pod without a sample."""
+    def _sum(self, pod: Pod, by_container: Mapping[str, Series]) -> Sample | Gap:
+        """Return the sum over a pod's containers; a gap if a container has no series."""
         if "" not in by_container:
-            # A sidecar's request counts, so its usage must be there too.
+            # The requests of sidecars count, so their usage must too.
             sidecars = (one for one in pod.requests.init_containers if one.restartable)
             for container in (*pod.requests.containers, *sidecars):
                 if container.name not in by_container:
@@ -244,7 +243,7 @@ class _PodReader:
             oldest = min(oldest, series.timestamp)
         return Sample(total, oldest, self._query.window)
 
-    def _only(self, pod: str, series: list[Series]) -> Sample | Gap:
+    def _single(self, pod: str, series: list[Series]) -> Sample | Gap:
         if len(series) > 1:
             return self._ambiguous(pod, series, "namespace and pod")
         value = _value_of(series[0], self._query, self._now)
@@ -259,7 +258,7 @@ class _PodReader:
             f"{labels_text(series[1])} among them; aggregate the query by {by}",
         )
 
-    def _nothing(self) -> Gap:
+    def _no_series(self) -> Gap:
         labels = self._query.labels
         if not self._answer.series:
             return _gap(GapKind.EMPTY, "the query returned no series")

@@ -1,4 +1,4 @@
-"""Label selectors: which pods belong to a scale, which series belong to a metric."""
+"""Label selectors: which pods belong to a scale, and which series belong to a metric."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ class Requirement:
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Tell whether the labels meet the condition; NotIn is met by an absent label."""
+        """Return whether the labels meet the condition; an absent label meets NotIn."""
         value = labels.get(self.key)
         if self.operator is Operator.IN:
             return value is not None and value in self.values
@@ -40,25 +40,25 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class LabelSelector:
-    """`LabelSelector`: every label and every requirement must match; none of them selects all."""
+    """`LabelSelector`: every label and requirement must match; an empty one matches everything."""
 
     match_labels: tuple[tuple[str, str], ...] = ()
     match_expressions: tuple[Requirement, ...] = ()
 
     @property
     def empty(self) -> bool:
-        """Whether the selector states no condition."""
+        """Whether the selector has no condition."""
         return not self.match_labels and not self.match_expressions
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Tell whether the labels meet every condition."""
+        """Return whether the labels meet every condition."""
         return all(labels.get(key) == value for key, value in self.match_labels) and all(
             requirement.matches(labels) for requirement in self.match_expressions
         )
 
 
-def dump(selector: LabelSelector | None) -> str:
-    """Print a selector as Go prints the struct: it is part of an External metric's name."""
+def go_string(selector: LabelSelector | None) -> str:
+    """Format a selector as Go prints the struct, which is part of an External metric's name."""
     if selector is None:
         return "nil"
     labels = "".join(f"{key}: {value}," for key, value in sorted(selector.match_labels))
@@ -88,9 +88,9 @@ _TERM = re.compile(
 
 @lru_cache(maxsize=65536)
 def parse(text: str) -> LabelSelector:
-    """Read a selector in the string form of `scale.status.selector`.
+    """Parse a selector in the string form of `scale.status.selector`.
 
-    Raises ValueError for what is not a selector.  An empty text is the empty selector.
+    An empty text is the empty selector.  Raises ValueError if the text is not a selector.
     """
     requirements: list[Requirement] = []
     labels: list[tuple[str, str]] = []
@@ -99,7 +99,7 @@ def parse(text: str) -> LabelSelector:
         term = _TERM.match(text, position)
         if term is None:
             raise ValueError(
-                f"{shown(text)} is not a label selector: it cannot be read from character "
+                f"{_quoted(text)} is not a label selector: it cannot be read from character "
                 f"{position + 1} on; right is, for example, app=web,tier in (a, b),!canary"
             )
         if term["key"] and term["operator"] in {"=", "=="}:
@@ -108,12 +108,11 @@ def parse(text: str) -> LabelSelector:
             requirements.append(_requirement(term))
         position = term.end()
     if text.rstrip().endswith(","):
-        raise ValueError(f"{shown(text)} is not a label selector: nothing follows the last comma")
+        raise ValueError(f"{_quoted(text)} is not a label selector: nothing follows the last comma")
     return LabelSelector(tuple(labels), tuple(requirements))
 
 
-def shown(text: str) -> str:
-    """Quote a selector for a message, whatever it is and however long."""
+def _quoted(text: str) -> str:
     return f"'{printable(text, _LONGEST_SHOWN)}'"
 
 
@@ -130,9 +129,10 @@ def _requirement(term: re.Match[str]) -> Requirement:
 
 
 def selector_problem(selector: str, ambiguous_with: Sequence[str]) -> tuple[str, str, str] | None:
-    """Return event, reason and message of a selector that cannot be used; None for a good one.
+    """Return the event, reason and message for a selector that cannot be used (semantics 1.3.1).
 
-    ``ambiguous_with`` names other targets whose selector matches one of the same pods.
+    Returns None if it can be used.  ``ambiguous_with`` names other targets whose selector matches
+    one of the same pods.
     """
     if not selector.strip():
         return "SelectorRequired", "InvalidSelector", "the scale has no selector of its pods"
@@ -142,6 +142,6 @@ def selector_problem(selector: str, ambiguous_with: Sequence[str]) -> tuple[str,
         return "InvalidSelector", "InvalidSelector", str(error)
     if ambiguous_with:
         others = ", ".join(ambiguous_with)
-        message = f"pods of the selector {shown(selector)} are also those of {others}"
+        message = f"pods of the selector {_quoted(selector)} are also those of {others}"
         return "AmbiguousSelector", "AmbiguousSelector", message
     return None

@@ -1,4 +1,4 @@
-"""A Prometheus answer, and how it becomes a metric's reading."""
+"""The answer to an instant query: an instant vector, or why there is none."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -19,9 +19,9 @@ class Series:
 
 @dataclass(frozen=True)
 class QueryResult:
-    """What Prometheus said to one query: its series and its warnings of incompleteness.
+    """An instant vector, and the server's warnings that it is incomplete.
 
-    One answer serves many targets, so series are found through an index by label value.
+    One answer serves many targets, so series are looked up in an index by label value.
     """
 
     series: Sequence[Series]
@@ -31,11 +31,11 @@ class QueryResult:
     )
 
     def with_label(self, name: str, value: str) -> Sequence[Series]:
-        """Return the series whose label ``name`` equals ``value``."""
+        """Return the series with the label ``name="value"``."""
         return self._by_value(name).get(value, ())
 
     def has_label(self, name: str) -> bool:
-        """Tell whether any series has the label."""
+        """Return whether any series has the label."""
         return any(value is not None for value in self._by_value(name))
 
     def _by_value(self, name: str) -> Mapping[str | None, Sequence[Series]]:
@@ -48,7 +48,7 @@ class QueryResult:
         return by_value
 
     def select(self, selector: LabelSelector | None) -> Sequence[Series]:
-        """Return the series that a metric's selector leaves; no selector leaves all."""
+        """Return the series that match a metric's selector; without a selector, all."""
         if selector is None or selector.empty:
             return self.series
         candidates: Sequence[Series] = self.series
@@ -59,9 +59,9 @@ class QueryResult:
 
 @dataclass(frozen=True, slots=True)
 class QueryFailure:
-    """A query that gave no answer; the message is the server's own text where it sent one.
+    """A query without an answer; the message is the server's own text if it sent one.
 
-    ``refused`` says that the server answered and that it is the query which is at fault.
+    ``refused`` is set if the server answered that the query itself is wrong.
     """
 
     message: str
@@ -69,7 +69,7 @@ class QueryFailure:
 
 
 def milli_of(value: float) -> int | None:
-    """Convert a sample to milli-units, rounded to the nearest; None for NaN and infinities."""
+    """Convert a sample to milli-units, rounded to nearest; None for NaN and infinities."""
     if not math.isfinite(value):
         return None
     milli = value * 1000.0

@@ -1,7 +1,6 @@
-"""What the user asks for: `HorizontalPodAutoscalerSpec` (autoscaling/v2), defaulted and valid.
+"""`HorizontalPodAutoscalerSpec` (autoscaling/v2) after defaulting and validation, and the flags.
 
-Quantities are integers of milli-units; tolerances are doubles.  Field names are the API's in
-snake_case.
+Fields have the API's names in snake_case.  Quantities are int64 milli-units, tolerances doubles.
 """
 
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from autoscaler.core.selectors import LabelSelector
 
 
 class SelectPolicy(StrEnum):
-    """Which of several policies counts: the one that allows the largest or smallest change."""
+    """`ScalingPolicySelect`: the policy with the largest or the smallest change counts, or none."""
 
     MAX = "Max"
     MIN = "Min"
@@ -20,7 +19,7 @@ class SelectPolicy(StrEnum):
 
 
 class PolicyType(StrEnum):
-    """Whether a policy's value counts pods or percent of the pods."""
+    """`HPAScalingPolicyType`: whether a policy's value is a number of pods or a percentage."""
 
     PODS = "Pods"
     PERCENT = "Percent"
@@ -36,7 +35,7 @@ class TargetType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ScaleTargetRef:
-    """`CrossVersionObjectReference`: the workload whose scale subresource is written."""
+    """`CrossVersionObjectReference`: the scale target, or the object of an Object metric."""
 
     api_version: str
     kind: str
@@ -50,7 +49,7 @@ class ScaleTargetRef:
 
 @dataclass(frozen=True, slots=True)
 class MetricTarget:
-    """`MetricTarget`: values in milli-units, utilization in percent of the request."""
+    """`MetricTarget`: values in milli-units, the utilization in percent of the request."""
 
     type: TargetType
     value: int | None = None
@@ -60,7 +59,7 @@ class MetricTarget:
 
 @dataclass(frozen=True, slots=True)
 class MetricIdentifier:
-    """`MetricIdentifier`: a metric's name and the selector of its series."""
+    """`MetricIdentifier`: the name of a metric and the selector of its series."""
 
     name: str
     selector: LabelSelector | None = None
@@ -68,7 +67,7 @@ class MetricIdentifier:
 
 @dataclass(frozen=True, slots=True)
 class ResourceMetric:
-    """`ResourceMetricSource`: cpu, memory or another resource of whole pods."""
+    """`ResourceMetricSource`: the usage of cpu, memory or another resource by each pod."""
 
     type = "Resource"
     name: str
@@ -78,7 +77,7 @@ class ResourceMetric:
 
 @dataclass(frozen=True, slots=True)
 class ContainerResourceMetric:
-    """`ContainerResourceMetricSource`: a resource of one container in each pod."""
+    """`ContainerResourceMetricSource`: the usage of a resource by one container of each pod."""
 
     type = "ContainerResource"
     name: str
@@ -107,7 +106,7 @@ class ObjectMetric:
 
 @dataclass(frozen=True, slots=True)
 class ExternalMetric:
-    """`ExternalMetricSource`: a metric of something outside the cluster, such as a queue."""
+    """`ExternalMetricSource`: a metric of no Kubernetes object, such as the length of a queue."""
 
     type = "External"
     metric: MetricIdentifier
@@ -119,7 +118,7 @@ MetricSpec = ResourceMetric | ContainerResourceMetric | PodsMetric | ObjectMetri
 
 @dataclass(frozen=True, slots=True)
 class ScalingPolicy:
-    """`HPAScalingPolicy`: at most ``value`` pods or percent within ``period_seconds``."""
+    """`HPAScalingPolicy`: a change of at most ``value`` pods or percent in ``period_seconds``."""
 
     type: PolicyType
     value: int
@@ -130,7 +129,7 @@ class ScalingPolicy:
 class ScalingRules:
     """`HPAScalingRules` of one direction.
 
-    A window of None means the flag's (scale-down only); a tolerance of None means the flag's.
+    If the tolerance is None the flag applies; so it does for the window of scale-down.
     """
 
     stabilization_window_seconds: int | None
@@ -141,7 +140,7 @@ class ScalingRules:
 
 @dataclass(frozen=True, slots=True)
 class Behavior:
-    """`HorizontalPodAutoscalerBehavior`, both directions completed by defaulting."""
+    """`HorizontalPodAutoscalerBehavior`; defaulting has completed both directions."""
 
     scale_up: ScalingRules
     scale_down: ScalingRules
@@ -149,7 +148,7 @@ class Behavior:
 
 @dataclass(frozen=True, slots=True)
 class HorizontalPodAutoscalerSpec:
-    """`HorizontalPodAutoscalerSpec`, after defaulting and validation."""
+    """`HorizontalPodAutoscalerSpec`."""
 
     scale_target_ref: ScaleTargetRef
     min_replicas: int
@@ -160,10 +159,10 @@ class HorizontalPodAutoscalerSpec:
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """The HPA's flags of kube-controller-manager that a decision depends on, in seconds.
+    """The flags of kube-controller-manager that a decision depends on; durations in seconds.
 
-    ``hold_after_reversals`` is ours: so many reversals of our writes by others within ten minutes
-    make us hold (`autoscaler.core.contention`); 0 means never, as the HPA does.
+    ``hold_after_reversals`` is not one of them: after that many reversals of our writes nothing is
+    written for a while (semantics 7.5); 0 means never to hold.
     """
 
     tolerance: float = 0.1
@@ -174,7 +173,7 @@ class Flags:
 
 
 def tolerance_of(spec: HorizontalPodAutoscalerSpec, flags: Flags) -> Tolerance:
-    """Return the tolerance in force: each direction's own, else the flag's."""
+    """Return the tolerance of each direction: that of its behavior, else the flag's."""
     if spec.behavior is None:
         return Tolerance(flags.tolerance, flags.tolerance)
     down, up = spec.behavior.scale_down.tolerance, spec.behavior.scale_up.tolerance
@@ -184,10 +183,10 @@ def tolerance_of(spec: HorizontalPodAutoscalerSpec, flags: Flags) -> Tolerance:
 
 
 def needs_pods(spec: HorizontalPodAutoscalerSpec) -> bool:
-    """Tell whether a decision may look at pods.
+    """Return whether a decision may need the pods (semantics 1.3.1).
 
-    Per-pod metrics always do; Object and External metrics with a Value target multiply by the
-    pods that are ready; those with an AverageValue target look at no pod.
+    Per-pod metrics do, and so do Value targets, which multiply by the number of ready pods.
+    AverageValue targets of Object and External metrics do not.
     """
     return any(
         not isinstance(metric, ObjectMetric | ExternalMetric) or metric.target.value is not None

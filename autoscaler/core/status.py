@@ -6,7 +6,7 @@ from autoscaler.core.decision import Calculation, Decision, Event, MetricResult,
 from autoscaler.core.history import Condition
 from autoscaler.core.observation import LONGEST_SENTENCE, ConditionStatus
 from autoscaler.core.quantity import format_milli
-from autoscaler.core.selectors import LabelSelector, dump
+from autoscaler.core.selectors import LabelSelector, go_string
 from autoscaler.core.spec import (
     ContainerResourceMetric,
     ExternalMetric,
@@ -33,7 +33,7 @@ def with_condition(
     message: str,
     now: float,
 ) -> Conditions:
-    """Set a condition in its place, or append it; the transition moves when the status flips."""
+    """Set a condition in its place, or append it (`setConditionInList`)."""
     for index, old in enumerate(conditions):
         if old.type == type_:
             since = old.last_transition if old.status is status else now
@@ -42,19 +42,19 @@ def with_condition(
     return (*conditions, Condition(type_, status, reason, message, now))
 
 
-class Notes:
-    """Conditions as they stand and events in their order, as of the instant ``now``."""
+class StatusRecorder:
+    """Records the conditions and events of one decision, which is taken at ``now``."""
 
     def __init__(self, conditions: Conditions, now: float) -> None:
         self.conditions = conditions
         self.events: list[Event] = []
         self._now = now
 
-    def true(self, type_: str, reason: str, message: str) -> None:
+    def set_true(self, type_: str, reason: str, message: str) -> None:
         """Set a condition to True."""
         self._set(type_, ConditionStatus.TRUE, reason, message)
 
-    def false(self, type_: str, reason: str, message: str) -> None:
+    def set_false(self, type_: str, reason: str, message: str) -> None:
         """Set a condition to False."""
         self._set(type_, ConditionStatus.FALSE, reason, message)
 
@@ -72,7 +72,7 @@ _LONGEST_NAME = 1000
 
 @lru_cache(maxsize=65536)
 def winner_name(metric: MetricSpec) -> str:
-    """Return the name under which a metric appears in a rescale's reason."""
+    """Return the name of a metric in the reason of a rescale (semantics 1.7)."""
     return printable(_winner_name(metric), _LONGEST_NAME)
 
 
@@ -83,19 +83,19 @@ def _winner_name(metric: MetricSpec) -> str:
         scope = "resource" if isinstance(metric, ResourceMetric) else "container resource"
         return f"{metric.name} {scope} utilization (percentage of request)"
     identifier = metric.metric
-    external = f"external metric {identifier.name}({dump(identifier.selector)})"
+    external = f"external metric {identifier.name}({go_string(identifier.selector)})"
     if isinstance(metric, ExternalMetric):
         return external
     if isinstance(metric, ObjectMetric):
         if metric.target.type is TargetType.VALUE:
             return f"{metric.described_object.kind} metric {identifier.name}"
-        # The controller, too, calls an averaged Object metric external.
+        # The controller also calls an averaged Object metric external.
         return external
     return f"pods metric {identifier.name}"
 
 
 def failure_reason(metric: MetricSpec) -> str:
-    """Return the reason of a metric's Warning event and of ScalingActive=False."""
+    """Return the reason of a failed metric's Warning event and of ScalingActive=False."""
     return f"FailedGet{metric.type}Metric"
 
 
@@ -103,7 +103,7 @@ Json = dict[str, object]
 
 
 def current_metrics(decision: Decision) -> list[Json]:
-    """Render the metrics in the order of the spec; a failed one leaves an empty entry."""
+    """Return `HorizontalPodAutoscalerStatus.currentMetrics`; a failed metric's entry is empty."""
     return [_metric_status(result) for result in decision.metrics]
 
 

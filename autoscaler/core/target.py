@@ -1,4 +1,4 @@
-"""A target: one workload, what its autoscaler spec asks, and the queries that give its metrics."""
+"""A target: the spec of one workload's autoscaler and the queries that give its metrics."""
 
 from dataclasses import dataclass, field
 
@@ -7,7 +7,7 @@ from autoscaler.core.spec import HorizontalPodAutoscalerSpec
 
 @dataclass(frozen=True, slots=True)
 class SeriesLabels:
-    """The names of the labels that say which object a series is about."""
+    """The names of the labels that identify the namespace, pod and container of a series."""
 
     namespace: str = "namespace"
     pod: str = "pod"
@@ -16,30 +16,33 @@ class SeriesLabels:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """PromQL, and how its answer is read.  Two targets with equal PromQL share one request."""
+    """PromQL, and how its answer is read.  Targets with the same PromQL share one request."""
 
     promql: str
     window: float = 60.0
-    """The seconds that a sample averages over (the HPA's default is 60)."""
+    """The seconds over which a sample is an average; the HPA's default is 60."""
     max_age: float = 300.0
-    """The seconds after which a sample is too old to count."""
+    """The age in seconds beyond which a sample is stale."""
     labels: SeriesLabels = SeriesLabels()
     range_seconds: float = 0.0
-    """How far the PromQL looks back, in seconds; 0 where it looks at an instant."""
+    """The longest range of the PromQL in seconds; 0 if it has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One entry of `targets`.  ``queries`` are in the order of ``spec.metrics``."""
+    """One entry of `targets` in the configuration.
+
+    ``queries`` are in the order of ``spec.metrics``.
+    """
 
     namespace: str
     spec: HorizontalPodAutoscalerSpec
     queries: tuple[Query, ...]
     sync_period: float = 15.0
-    """Seconds from one sync to the next."""
+    """The seconds from one sync to the next."""
 
     key: str = field(init=False, compare=False)
-    """The target's identity, `namespace/kind/name` (with the group where it is not usual)."""
+    """The identity, `namespace/kind/name`; `kind.group` if the kind is not of its usual group."""
 
     def __post_init__(self) -> None:
         ref = self.spec.scale_target_ref

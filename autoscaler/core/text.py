@@ -3,11 +3,11 @@
 import unicodedata
 from datetime import UTC, datetime
 
-_LOOKED_AT = 2
-"""So many times the limit is looked at: whitespace and the rest beyond it cost nothing."""
+_READ_AHEAD = 2
+"""How many times the limit is read: a longer text costs no more."""
 _CUT = "…"
 _WHITESPACE = frozenset("\t\n\v\f\r ")
-# Letters and marks to Unicode, and yet nothing is seen of them.
+# Unicode classes these as letters or marks, but they are not visible.
 _INVISIBLE = frozenset(
     map(
         chr,
@@ -24,16 +24,17 @@ _INVISIBLE = frozenset(
 def printable(text: str, limit: int = 200) -> str:
     r"""Return ``text`` as one line of at most ``limit`` characters.
 
-    Runs of whitespace become a blank.  What is not seen or changes how the rest is shown (control
-    characters, bidirectional controls, line separators, surrogates, zero-width characters) becomes
-    ``\xNN``, ``\uNNNN`` or ``\UNNNNNNNN``.  What is cut ends with ``…``.  It takes as long as the
-    limit, however long the text, and to apply it twice changes nothing.
+    Runs of whitespace become one space.  Characters that are invisible or change how the rest is
+    displayed (controls, bidirectional controls, line separators, surrogates, zero-width
+    characters) become ``\xNN``, ``\uNNNN`` or ``\UNNNNNNNN``.  A text that is cut ends with ``…``.
+    The time depends on the limit and not on the length of the text.  The result of a second call
+    is the same.
     """
     if len(text) <= limit and _is_plain(text):
         return text
-    seen = text[: _LOOKED_AT * limit]
-    line = " ".join("".join(map(_shown, seen)).split())
-    if len(line) <= limit and len(seen) == len(text):
+    start = text[: _READ_AHEAD * limit]
+    line = " ".join("".join(map(_escaped, start)).split())
+    if len(line) <= limit and len(start) == len(text):
         return line
     return line[: limit - len(_CUT)] + _CUT
 
@@ -42,7 +43,7 @@ def _is_plain(text: str) -> bool:
     return text.isascii() and text.isprintable() and "  " not in text and text == text.strip()
 
 
-def _shown(character: str) -> str:
+def _escaped(character: str) -> str:
     if character.isprintable() and character not in _INVISIBLE:
         return character
     if character in _WHITESPACE or unicodedata.category(character) == "Zs":
@@ -54,10 +55,10 @@ def _shown(character: str) -> str:
 
 
 _LATEST = 253_402_300_799.0
-"""The end of the year 9999, the last that the form can write."""
+"""The end of the year 9999, the last one that RFC 3339 can express."""
 
 
 def rfc3339(time: float) -> str:
-    """Write a Unix time as RFC 3339 in UTC, to the second; what is out of range as its border."""
+    """Format a Unix time as RFC 3339 in UTC, to the second; clamped to the years 1970 to 9999."""
     bounded = min(max(0.0, time), _LATEST)
     return datetime.fromtimestamp(int(bounded), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -83,7 +83,7 @@ class Line:
             found if api else AWAY,
             pods(self.replicas),
             readings,
-            looked=self.looked,
+            last_read=self.looked,
             ranges=self.ranges,
         )
         decision, history = decide(self.spec, Flags(), seen, self.history, self.now)
@@ -321,7 +321,7 @@ def test_a_pod_that_is_new_is_not_one_that_returned() -> None:
         Scale(2, 2, "app=web"),
         (pod(), young),
         (usage(400, None),),
-        looked=line.looked,
+        last_read=line.looked,
         ranges=(RANGE,),
     )
     _, history = decide(CPU, Flags(), seen, line.history, line.now)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from autoscaler.core.grouping import PodGroups, Unready, UnreadyRule, group
+from autoscaler.core.grouping import PodGroups, Unready, UnreadyRule, group_pods
 from autoscaler.core.observation import Pod, Sample
 from autoscaler.core.spec import Flags
 from tests.core.builders import BASE, FALSE, TRUE, UNKNOWN, pod
@@ -17,7 +17,7 @@ FLAGS = Flags(cpu_initialization_period=300.0, initial_readiness_delay=30.0)
 def grouped(one: Pod, resource: str = "cpu", at: float | None = 0.0) -> PodGroups:
     """Group one pod with a sample at ``at`` with a window of 60 s, or without a sample."""
     samples = {} if at is None else {"p0": Sample(500, BASE + at, 60.0)}
-    return group([one], samples, resource, FLAGS, BASE)
+    return group_pods([one], samples, resource, FLAGS, BASE)
 
 
 @pytest.mark.parametrize("resource", ["cpu", "memory", ""])
@@ -113,19 +113,19 @@ def test_groups_keep_the_order_of_pods() -> None:
         pod("d"),
     ]
     samples = {name: Sample(1, BASE, 60.0) for name in ("a", "d", "stranger")}
-    assert group(pods, samples, "cpu", FLAGS, BASE) == PodGroups(2, ("z", "b"), ("m",), ("c",))
+    assert group_pods(pods, samples, "cpu", FLAGS, BASE) == PodGroups(2, ("z", "b"), ("m",), ("c",))
 
 
 def test_the_flags_are_obeyed() -> None:
     """Period and delay come from the flags; zero switches either off."""
     starting = pod(start=-10.0, transition=-5.0)
     samples = {"p0": Sample(500, BASE, 60.0)}
-    assert group([starting], samples, "cpu", Flags(), BASE) == UNREADY
+    assert group_pods([starting], samples, "cpu", Flags(), BASE) == UNREADY
     off = Flags(cpu_initialization_period=0.0, initial_readiness_delay=0.0)
-    assert group([starting], samples, "cpu", off, BASE) == READY
+    assert group_pods([starting], samples, "cpu", off, BASE) == READY
     never = pod(start=-400.0, ready=FALSE, transition=-400.0)
-    assert group([never], samples, "cpu", Flags(), BASE) == UNREADY
-    assert group([never], samples, "cpu", off, BASE) == READY
+    assert group_pods([never], samples, "cpu", Flags(), BASE) == UNREADY
+    assert group_pods([never], samples, "cpu", off, BASE) == READY
 
 
 @pytest.mark.parametrize(

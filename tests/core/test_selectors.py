@@ -2,7 +2,7 @@
 
 import pytest
 
-from autoscaler.core.selectors import LabelSelector, Operator, Requirement, dump, parse
+from autoscaler.core.selectors import LabelSelector, Operator, Requirement, go_string, parse
 
 WEB = {"app": "web", "tier": "front"}
 
@@ -141,4 +141,4 @@ def test_an_empty_value_is_not_an_absent_label() -> None:
 )
 def test_dump(selector: LabelSelector | None, printed: str) -> None:
     """The form that Go's String method gives, labels sorted."""
-    assert dump(selector) == printed
+    assert go_string(selector) == printed

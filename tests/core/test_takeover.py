@@ -98,7 +98,7 @@ class Ports:
             replicas_by=self.set_by,
             generation=self.generation,
         )
-        seen = Observation(scale, (), (values(self.load),), alone=alone, looked=looked)
+        seen = Observation(scale, (), (values(self.load),), sole_writer=alone, last_read=looked)
         flags = Flags(downscale_stabilization=0, hold_after_reversals=0)
         decision, history = decide(self.spec, flags, seen, instance.history, self.now)
         if leads and decision.rescale:

@@ -106,8 +106,8 @@ class Timeline:
             of,
             observed,
             controller=self.controller,
-            alone=not self.others_lead,
-            looked=self.looked,
+            sole_writer=not self.others_lead,
+            last_read=self.looked,
         )
         self.looked = now
         previous = self.history
