@@ -1,8 +1,8 @@
-"""Which of several processes may write: the rule of a leader election on a Lease.
+"""Leader election on a Lease: which of several processes may write.
 
-The rule is that of client-go's `leaderelection`.  ``now`` is an instant of a clock that
-nobody can set and that also counts while the process or its machine is stopped; each process has
-its own, and none is compared with another's.  The wall clock is only written down.
+The rule is that of client-go's `leaderelection`.  ``now`` is an instant of a clock that cannot be
+set and that goes on while the process or its machine is stopped.  It is never compared with that
+of another process.  Wall-clock times are only written to the Lease.
 """
 
 from dataclasses import dataclass, replace
@@ -10,114 +10,114 @@ from dataclasses import dataclass, replace
 NEVER = float("-inf")
 
 DELETED = "whoever held it when it was deleted"
-"""Stands for the holder of a Lease that was there and is not any more."""
+"""The holder of a Lease that has been deleted, in the words of messages."""
 
 _RELEASED_SECONDS = 1.0
-"""The duration that a released Lease shows: the API wants one above 0."""
+"""The duration in a released Lease: the API refuses 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseRecord:
-    """What a Lease says (`coordination.k8s.io/v1`, LeaseSpec); times are Unix seconds."""
+    """LeaseSpec of `coordination.k8s.io/v1`; times are Unix seconds."""
 
     holder: str = ""
-    """Empty where nobody holds it."""
+    """Empty if the Lease has no holder."""
     duration: float = 0.0
     acquired: float | None = None
     renewed: float | None = None
     transitions: int = 0
     version: str = ""
-    """Its resourceVersion, new with each change; empty in what is yet to be written."""
+    """The resourceVersion of the Lease; empty in a record that is not written yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class ElectionTimes:
-    """Seconds; ``renew_deadline`` is shorter than ``lease_duration``."""
+    """client-go's durations in seconds; ``renew_deadline`` is shorter than ``lease_duration``."""
 
     lease_duration: float = 15.0
-    """How long the others let a record stand that does not change."""
+    """How long the others wait for a record to change before they take the Lease."""
     renew_deadline: float = 10.0
-    """How long a holder writes after the last renewal that it knows of."""
+    """How long the holder may write after its last renewal."""
     retry_period: float = 2.0
-    """From one try to the next."""
+    """The time between two attempts."""
 
 
 class Election:
-    """One process's view of the Lease, and what follows from it.
+    """The election as one process sees it.
 
-    A holder counts from before it sent its renewal, the others from after they saw it, and they
-    wait longer than it writes: no two lead at one time, however slow or lossy the network is and
-    whoever is stopped for how long, provided that no two have the same identity and each write
-    of the record is guarded by the version that was seen.  This holds also when the record is
-    changed by hand, or deleted (once, while they run); but who empties its holder, or starts
-    another process just after deleting it, gives it away while its holder may write until its
-    next renewal tells it.
+    The holder counts its time from before it sent a renewal, the others count theirs from after
+    they observed it, and they wait longer.  So no two processes lead at once, however slow the
+    network is and however long a process is stopped, if no two have the same identity and each
+    write is guarded by the version that was observed.  This holds also if the record is changed by
+    hand, or deleted once while the processes run.  It does not hold if the holder is removed by
+    hand, or another process is started just after a deletion: then the holder may write until its
+    next renewal fails.
     """
 
     def __init__(self, identity: str, times: ElectionTimes) -> None:
         self.identity = identity
-        self.until = NEVER
+        self.leads_until = NEVER
         """The instant before which this process may write."""
         self._times = times
-        self._seen: LeaseRecord | None = None
-        self._since = NEVER
+        self._observed: LeaseRecord | None = None
+        self._observed_at = NEVER
         self._led_from = NEVER
 
     @property
     def holder(self) -> str:
-        """Who held the Lease when it was last seen; empty for nobody."""
-        return "" if self._seen is None else self._seen.holder
+        """The holder in the record last observed; empty for none."""
+        return "" if self._observed is None else self._observed.holder
 
     @property
-    def free_at(self) -> float:
+    def expires_at(self) -> float:
         """The instant from which this process may take the Lease."""
-        if self._seen is None or self._seen.holder in {"", self.identity}:
+        if self._observed is None or self._observed.holder in {"", self.identity}:
             return NEVER
-        # A duration that somebody made shorter by hand is not what its holder counts on.
-        return self._since + max(self._seen.duration, self._times.lease_duration)
+        # The holder counts on the configured duration, even if the record was edited by hand.
+        return self._observed_at + max(self._observed.duration, self._times.lease_duration)
 
     def leading(self, now: float) -> bool:
-        """Tell whether this process may write."""
-        return now < self.until
+        """Return whether this process may write."""
+        return now < self.leads_until
 
     def leads_since(self, now: float) -> float | None:
-        """Return the instant since which nobody else may have written; None while one may."""
-        # In this order, and `won` in the other: another thread may win meanwhile.
+        """Return since when only this process may have written; None if it does not lead."""
+        # In this order, opposite to `record_written`: another thread may call that meanwhile.
         return self._led_from if self.leading(now) else None
 
-    def see(self, record: LeaseRecord | None, now: float) -> None:
-        """Take in what a read showed, at an instant after its answer came; None: no Lease."""
+    def observe(self, record: LeaseRecord | None, now: float) -> None:
+        """Process the record that was read, at an instant after the answer; None: no Lease."""
         if record is None:
-            if self._seen is None or self.leading(now):
+            if self._observed is None or self.leading(now):
                 return
-            # Its holder may not know yet, and who that is may have changed unseen.
-            record = replace(self._seen, holder=DELETED)
-        # Of the version too: what somebody puts back by hand is not what was there before.
-        if record != self._seen:
-            self._seen, self._since = record, now
+            # The holder may not know yet, and may be another one than was observed.
+            record = replace(self._observed, holder=DELETED)
+        # Compared with its version: a record that is restored by hand is a new one.
+        if record != self._observed:
+            self._observed, self._observed_at = record, now
         if record.holder != self.identity:
-            self.until = NEVER
+            self.leads_until = NEVER
 
-    def bid(self, now: float, wall: float) -> LeaseRecord | None:
-        """Return what is to be written over the record that was seen; None while one must wait."""
-        if now < self.free_at:
+    def next_record(self, now: float, wall: float) -> LeaseRecord | None:
+        """Return the record that acquires or renews the Lease; None before it expires."""
+        if now < self.expires_at:
             return None
-        duration, seen = self._times.lease_duration, self._seen
-        if seen is not None and seen.holder == self.identity:
-            return replace(seen, duration=duration, renewed=wall, version="")
-        transitions = 0 if seen is None else seen.transitions + 1
+        duration, old = self._times.lease_duration, self._observed
+        if old is not None and old.holder == self.identity:
+            return replace(old, duration=duration, renewed=wall, version="")
+        transitions = 0 if old is None else old.transitions + 1
         return LeaseRecord(self.identity, duration, wall, wall, transitions)
 
-    def won(self, record: LeaseRecord, asked: float) -> None:
-        """Take in that the server took a bid, which was sent after the instant ``asked``."""
-        self._seen, self._since = record, asked
+    def record_written(self, record: LeaseRecord, asked: float) -> None:
+        """Lead, since the server accepted the record; ``asked`` is before the request was sent."""
+        self._observed, self._observed_at = record, asked
         if not self.leading(asked):
             self._led_from = asked
-        self.until = asked + self._times.renew_deadline
+        self.leads_until = asked + self._times.renew_deadline
 
-    def resign(self, wall: float) -> LeaseRecord | None:
-        """Lead no more; return what frees the Lease for the others, None where it is not ours."""
-        self.until = NEVER
-        if self._seen is None or self._seen.holder != self.identity:
+    def release(self, wall: float) -> LeaseRecord | None:
+        """Stop leading; return the record that releases the Lease, None if it is not ours."""
+        self.leads_until = NEVER
+        if self._observed is None or self._observed.holder != self.identity:
             return None
-        return LeaseRecord("", _RELEASED_SECONDS, wall, wall, self._seen.transitions)
+        return LeaseRecord("", _RELEASED_SECONDS, wall, wall, self._observed.transitions)

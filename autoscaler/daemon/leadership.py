@@ -112,7 +112,7 @@ class Leadership:
         """
         # In this order: who is stopped between the two gets an instant that is too early.
         now = clock.monotonic()
-        return now + (self._election.until - self._steady())
+        return now + (self._election.leads_until - self._steady())
 
     def start(self) -> None:
         """Begin."""
@@ -157,14 +157,14 @@ class Leadership:
             if unseen is not None:
                 return unseen
             asked = self._steady()
-            bid = self._election.bid(asked, self._wall())
+            bid = self._election.next_record(asked, self._wall())
             self._sure = False
             if bid is None:
                 return None
             answer = self._leases.write(bid, self._lease, self._deadline())
             if isinstance(answer, Lease):
                 self._lease, self._sure = answer, True
-                self._election.won(answer.record, asked)
+                self._election.record_written(answer.record, asked)
                 return None
             refusal = answer
             if refusal.status not in {_CONFLICT, _NOT_FOUND}:
@@ -177,14 +177,14 @@ class Leadership:
         if isinstance(seen, Failure):
             return seen
         self._lease, self._sure = seen, True
-        self._election.see(None if seen is None else seen.record, self._steady())
+        self._election.observe(None if seen is None else seen.record, self._steady())
         return None
 
     def resign(self) -> None:
         """Free the Lease, where it is ours, so that the others need not wait for its end."""
         if not self._sure and self._election.holder == self.identity:
             self._look()
-        record = self._election.resign(self._wall())
+        record = self._election.release(self._wall())
         sentence = f"this process stands for {self._leases} no more"
         if record is not None and self._sure:
             answer = self._leases.write(record, self._lease, clock.monotonic() + _RELEASE_SECONDS)
@@ -196,16 +196,16 @@ class Leadership:
     def _deadline(self) -> float:
         """Return until when a request may take: not beyond the end of what is held."""
         seconds = self._request_seconds
-        left = self._election.until - self._steady()
+        left = self._election.leads_until - self._steady()
         return clock.monotonic() + (min(seconds, left) if left > 0 else seconds)
 
     def _next_turn(self, begun: float) -> float:
         """Return the instant of the next turn: after a period, or when something runs out."""
         now, steady, period = clock.monotonic(), self._steady(), self._times.retry_period
         if self._election.leading(steady):
-            return min(begun + period, now + (self._election.until - steady))
+            return min(begun + period, now + (self._election.leads_until - steady))
         late = begun + period * (1 + random.uniform(0, _JITTER))  # noqa: S311 - no secret
-        free_in = self._election.free_at - steady
+        free_in = self._election.expires_at - steady
         return min(late, now + free_in) if free_in > 0 else late
 
     # -- what is told ------------------------------------------------------------------------

@@ -19,18 +19,18 @@ def candidate(name: str = "a") -> Election:
 def leader(asked: float = 0.0) -> Election:
     """Return a candidate that took the Lease with a request sent at an instant."""
     one = candidate()
-    one.see(None, asked)
-    bid = one.bid(asked, WALL)
+    one.observe(None, asked)
+    bid = one.next_record(asked, WALL)
     assert bid is not None
-    one.won(bid, asked)
+    one.record_written(bid, asked)
     return one
 
 
 def test_a_lease_that_never_was_is_taken_at_once() -> None:
     """The first record names holder, duration and both times; there was no transition yet."""
     one = candidate()
-    one.see(None, 100.0)
-    assert one.bid(100.0, WALL) == LeaseRecord("a", 15, WALL, WALL, 0)
+    one.observe(None, 100.0)
+    assert one.next_record(100.0, WALL) == LeaseRecord("a", 15, WALL, WALL, 0)
     assert not one.leading(100.0)
 
 
@@ -38,8 +38,8 @@ def test_a_lease_that_never_was_is_taken_at_once() -> None:
 def test_a_lease_of_nobody_is_taken_at_once(record: LeaseRecord) -> None:
     """One without a spec, and one that was given back; taking it is a transition."""
     one = candidate()
-    one.see(record, 0.0)
-    assert one.bid(0.0, WALL + 5) == LeaseRecord(
+    one.observe(record, 0.0)
+    assert one.next_record(0.0, WALL + 5) == LeaseRecord(
         "a", 15, WALL + 5, WALL + 5, record.transitions + 1
     )
 
@@ -54,8 +54,8 @@ def test_a_holder_writes_until_the_deadline_from_before_its_request() -> None:
 def test_a_renewal_keeps_when_it_was_acquired() -> None:
     """Only renewTime and duration are written anew; no transition."""
     one = leader()
-    assert one.bid(2.0, WALL + 2) == LeaseRecord("a", 15, WALL, WALL + 2, 0)
-    one.won(LeaseRecord("a", 15, WALL, WALL + 2, 0), 2.0)
+    assert one.next_record(2.0, WALL + 2) == LeaseRecord("a", 15, WALL, WALL + 2, 0)
+    one.record_written(LeaseRecord("a", 15, WALL, WALL + 2, 0), 2.0)
     assert (one.leading(11.9), one.leading(12.0)) == (True, False)
 
 
@@ -64,19 +64,19 @@ def test_who_leads_says_since_when_nobody_else_can_have() -> None:
     one = candidate()
     assert one.leads_since(100.0) is None
     one = leader(asked=100.0)
-    one.won(OTHERS, 109.0)
+    one.record_written(OTHERS, 109.0)
     assert one.leads_since(118.9) == 100.0
     assert one.leads_since(119.0) is None
-    one.won(OTHERS, 119.5)
+    one.record_written(OTHERS, 119.5)
     assert one.leads_since(120.0) == 119.5
 
 
 def test_who_saw_another_lead_begins_anew() -> None:
     """Also within the time that it had been given before."""
     one = leader(asked=100.0)
-    one.see(OTHERS, 101.0)
+    one.observe(OTHERS, 101.0)
     assert one.leads_since(101.0) is None
-    one.won(OTHERS, 102.0)
+    one.record_written(OTHERS, 102.0)
     assert one.leads_since(103.0) == 102.0
 
 
@@ -89,117 +89,117 @@ def test_anothers_lease_is_waited_for_from_when_it_was_first_seen(
     """As long as its record says; a shorter one, or none, is not what its holder counts on."""
     record = LeaseRecord("b", duration, WALL, WALL, 3)
     one = candidate()
-    one.see(record, 100.0)
-    one.see(record, 110.0)
-    assert one.bid(100.0 + waits - 0.01, WALL) is None
-    assert one.bid(100.0 + waits, WALL) == LeaseRecord("a", 15, WALL, WALL, 4)
+    one.observe(record, 100.0)
+    one.observe(record, 110.0)
+    assert one.next_record(100.0 + waits - 0.01, WALL) is None
+    assert one.next_record(100.0 + waits, WALL) == LeaseRecord("a", 15, WALL, WALL, 4)
 
 
 @pytest.mark.parametrize("written", [0.0, WALL - 86_400, WALL + 86_400, None])
 def test_what_the_clock_on_the_wall_said_is_of_no_account(written: float | None) -> None:
     """A holder whose clock is a day off, or that wrote no time, holds as long as any."""
     one = candidate()
-    one.see(LeaseRecord("b", 15, written, written, 0), 100.0)
-    assert one.bid(114.9, WALL) is None
-    assert one.bid(115.0, WALL + 1e6) is not None
+    one.observe(LeaseRecord("b", 15, written, written, 0), 100.0)
+    assert one.next_record(114.9, WALL) is None
+    assert one.next_record(115.0, WALL + 1e6) is not None
 
 
 def test_each_renewal_that_is_seen_begins_the_wait_anew() -> None:
     """Any change of the record does."""
     one = candidate()
     for second in range(0, 60, 2):
-        one.see(LeaseRecord("b", 15, WALL, WALL + second, 3), float(second))
-    assert one.bid(72.9, WALL) is None
-    assert one.bid(73.0, WALL) is not None
+        one.observe(LeaseRecord("b", 15, WALL, WALL + second, 3), float(second))
+    assert one.next_record(72.9, WALL) is None
+    assert one.next_record(73.0, WALL) is not None
 
 
 def test_what_is_put_back_by_hand_is_a_change() -> None:
     """The text may be what was seen long ago; the version tells that others came between."""
     one = candidate()
-    one.see(replace(OTHERS, version="7"), 0.0)
-    one.see(replace(OTHERS, version="9"), 100.0)
-    assert one.bid(114.9, WALL) is None
-    assert one.bid(115.0, WALL) is not None
+    one.observe(replace(OTHERS, version="7"), 0.0)
+    one.observe(replace(OTHERS, version="9"), 100.0)
+    assert one.next_record(114.9, WALL) is None
+    assert one.next_record(115.0, WALL) is not None
 
 
 def test_a_holder_that_sees_another_leads_no_more() -> None:
     """At once, whatever time it had left."""
     one = leader()
-    one.see(OTHERS, 1.0)
+    one.observe(OTHERS, 1.0)
     assert not one.leading(1.0)
-    assert one.bid(15.9, WALL) is None
-    assert one.bid(16.0, WALL) is not None
+    assert one.next_record(15.9, WALL) is None
+    assert one.next_record(16.0, WALL) is not None
 
 
 def test_a_renewal_that_landed_unseen_is_found_and_renewed() -> None:
     """The answer was cut: the holder sees its own record, and renews over it at once."""
     one = leader()
-    landed = one.bid(2.0, WALL + 2)
+    landed = one.next_record(2.0, WALL + 2)
     assert landed is not None
-    one.see(replace(landed, version="8"), 5.0)
+    one.observe(replace(landed, version="8"), 5.0)
     assert one.leading(9.9)
     assert not one.leading(10.0), "nothing counts but an answer"
-    again = one.bid(5.0, WALL + 5)
+    again = one.next_record(5.0, WALL + 5)
     assert again == LeaseRecord("a", 15, WALL, WALL + 5, 0)
-    one.won(again, 5.0)
+    one.record_written(again, 5.0)
     assert one.leading(14.9)
 
 
 def test_a_late_answer_may_be_worth_nothing() -> None:
     """A holder that was stopped in the middle of its renewal gets an answer that is too old."""
     one = leader()
-    bid = one.bid(2.0, WALL)
+    bid = one.next_record(2.0, WALL)
     assert bid is not None
-    one.won(bid, 2.0)
+    one.record_written(bid, 2.0)
     assert not one.leading(40.0)
-    assert one.bid(40.0, WALL) is not None
+    assert one.next_record(40.0, WALL) is not None
 
 
 def test_who_is_stopped_as_a_follower_does_not_take_what_was_renewed() -> None:
     """After its stop the first look shows another record, and it waits from then."""
     one = candidate()
-    one.see(OTHERS, 0.0)
-    one.see(LeaseRecord("b", 15, WALL, WALL + 300, 3), 300.0)
-    assert one.bid(300.0, WALL) is None
-    assert one.bid(315.0, WALL) is not None
+    one.observe(OTHERS, 0.0)
+    one.observe(LeaseRecord("b", 15, WALL, WALL + 300, 3), 300.0)
+    assert one.next_record(300.0, WALL) is None
+    assert one.next_record(315.0, WALL) is not None
 
 
 def test_a_holder_whose_lease_was_deleted_makes_it_again() -> None:
     """As long as it leads nobody else can have; it is the same holding, hence no transition."""
     one = leader()
-    one.see(None, 2.0)
+    one.observe(None, 2.0)
     assert one.leading(9.9)
-    assert one.bid(2.0, WALL + 2) == LeaseRecord("a", 15, WALL, WALL + 2, 0)
+    assert one.next_record(2.0, WALL + 2) == LeaseRecord("a", 15, WALL, WALL + 2, 0)
 
 
 def test_a_follower_whose_lease_was_deleted_waits() -> None:
     """Its holder may have renewed until just before; from then on nobody can have."""
     one = candidate()
-    one.see(OTHERS, 0.0)
-    one.see(None, 30.0)
-    one.see(None, 32.0)
-    assert one.bid(44.9, WALL) is None
-    assert one.bid(45.0, WALL) == LeaseRecord("a", 15, WALL, WALL, 4)
+    one.observe(OTHERS, 0.0)
+    one.observe(None, 30.0)
+    one.observe(None, 32.0)
+    assert one.next_record(44.9, WALL) is None
+    assert one.next_record(45.0, WALL) == LeaseRecord("a", 15, WALL, WALL, 4)
 
 
 def test_a_holder_that_comes_too_late_for_its_deleted_lease_waits_too() -> None:
     """Another may have held the Lease before it was deleted."""
     one = leader()
-    one.see(None, 20.0)
-    assert one.bid(34.9, WALL) is None
-    assert one.bid(35.0, WALL) is not None
+    one.observe(None, 20.0)
+    assert one.next_record(34.9, WALL) is None
+    assert one.next_record(35.0, WALL) is not None
 
 
 def test_who_resigns_leads_no_more_and_frees_the_lease() -> None:
     """Nobody holds it, for the shortest duration that the API allows; transitions stay."""
     one = leader()
-    assert one.resign(WALL + 3) == LeaseRecord("", 1, WALL + 3, WALL + 3, 0)
+    assert one.release(WALL + 3) == LeaseRecord("", 1, WALL + 3, WALL + 3, 0)
     assert not one.leading(0.1)
 
 
 def test_who_does_not_hold_the_lease_has_nothing_to_free() -> None:
     """Neither a follower, nor who has seen nothing."""
     one = candidate()
-    assert one.resign(WALL) is None
-    one.see(OTHERS, 0.0)
-    assert one.resign(WALL) is None
+    assert one.release(WALL) is None
+    one.observe(OTHERS, 0.0)
+    assert one.release(WALL) is None
