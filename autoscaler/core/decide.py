@@ -160,7 +160,7 @@ class _Reconcile:
         self.history = replace(self.history, recommendations=(*kept, initial), unobserved=False)
 
     def _in_zone(self, scale: Scale) -> tuple[Decision, History]:
-        """Decide by the first zone that matches (semantics 1.2)."""
+        """Decide by the first zone that matches (semantics 1.2, 6.7)."""
         current, spec = scale.spec_replicas, self.spec
         if current > 0 and self.history.zeroed_by_us:
             self.history = replace(self.history, zeroed_by_us=False)

@@ -1,6 +1,5 @@
 """Rate limits, bounds and scale events (semantics 4.1, 4.3, 4.4)."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from autoscaler.core.decision import Limit
@@ -54,70 +53,19 @@ def limit(
 
     ``bounds`` are minReplicas and maxReplicas.
     """
+    if stabilized == current:
+        return Limit(stabilized, stabilized, WITHIN_RANGE)
+    rates = _Rates(current, behavior, changes, up=stabilized > current)
     minimum, maximum = bounds
-    if stabilized > current:
-        rates = _Rates(current, behavior.scale_up, changes, _permitted_up)
-        return _limit_up(stabilized, maximum, rates, now)
-    if stabilized < current:
-        rates = _Rates(current, behavior.scale_down, changes, _permitted_down)
-        return _limit_down(stabilized, minimum, rates, now)
+    bound = maximum if rates.up else minimum
+    allowed, policy = rates.limit_at(now)
+    if rates.beyond(stabilized, bound) and not rates.beyond(bound, allowed):
+        return Limit(stabilized, bound, TOO_MANY if rates.up else TOO_FEW, bound)
+    if rates.beyond(stabilized, allowed):
+        reason = SCALE_UP_LIMIT if rates.up else SCALE_DOWN_LIMIT
+        until, unseen = rates.first_beyond(allowed, now), rates.unseen_at(policy, now)
+        return Limit(stabilized, allowed, reason, allowed, policy, until, unseen)
     return Limit(stabilized, stabilized, WITHIN_RANGE)
-
-
-@dataclass(frozen=True, slots=True)
-class _Rates:
-    """The policies of one direction: what they permit at any time."""
-
-    current: int
-    rules: ScalingRules
-    changes: Changes
-    permitted: Callable[[int, ScalingRules, Changes, float], Allowance]
-
-    def at(self, time: float) -> Allowance:
-        return self.permitted(self.current, self.rules, self.changes, time)
-
-    def unseen_at(self, policy: ScalingPolicy | None, now: float) -> float | None:
-        """Return `Changes.unseen` if the policy permits no change because of it."""
-        if policy is None or not _unseen_within(policy, self.changes, now):
-            return None
-        return self.changes.unseen
-
-    def first(self, permits_more: Callable[[int], bool], now: float) -> float | None:
-        """Return the first instant at which an event leaves a period and more is permitted."""
-        if self.rules.select_policy is SelectPolicy.DISABLED:
-            return None
-        times = {event.time for event in (*self.changes.ups, *self.changes.downs)}
-        if self.changes.unseen is not None:
-            times.add(self.changes.unseen)
-        instants = {
-            time + policy.period_seconds
-            for policy in self.rules.policies
-            for time in times
-            if time > now - policy.period_seconds
-        }
-        return next((at for at in sorted(instants) if permits_more(self.at(at)[0])), None)
-
-
-def _limit_up(stabilized: int, maximum: int, rates: _Rates, now: float) -> Limit:
-    allowed, policy = rates.at(now)
-    if stabilized <= min(allowed, maximum):
-        return Limit(stabilized, stabilized, WITHIN_RANGE)
-    if maximum <= allowed:
-        return Limit(stabilized, maximum, TOO_MANY, maximum)
-    until = rates.first(lambda then: then > allowed, now)
-    unseen = rates.unseen_at(policy, now)
-    return Limit(stabilized, allowed, SCALE_UP_LIMIT, allowed, policy, until, unseen)
-
-
-def _limit_down(stabilized: int, minimum: int, rates: _Rates, now: float) -> Limit:
-    allowed, policy = rates.at(now)
-    if stabilized >= max(allowed, minimum):
-        return Limit(stabilized, stabilized, WITHIN_RANGE)
-    if minimum >= allowed:
-        return Limit(stabilized, minimum, TOO_FEW, minimum)
-    until = rates.first(lambda then: then < allowed, now)
-    unseen = rates.unseen_at(policy, now)
-    return Limit(stabilized, allowed, SCALE_DOWN_LIMIT, allowed, policy, until, unseen)
 
 
 def release_after_write(limited: Limit, behavior: Behavior, changes: Changes, now: float) -> Limit:
@@ -125,72 +73,89 @@ def release_after_write(limited: Limit, behavior: Behavior, changes: Changes, no
 
     ``changes`` include the scale event of that write.
     """
-    replicas = limited.after
-    if limited.reason == SCALE_UP_LIMIT:
-        rates = _Rates(replicas, behavior.scale_up, changes, _permitted_up)
-        return replace(limited, until=rates.first(lambda then: then > replicas, now))
-    if limited.reason == SCALE_DOWN_LIMIT:
-        rates = _Rates(replicas, behavior.scale_down, changes, _permitted_down)
-        return replace(limited, until=rates.first(lambda then: then < replicas, now))
-    return limited
+    if limited.reason not in {SCALE_UP_LIMIT, SCALE_DOWN_LIMIT}:
+        return limited
+    rates = _Rates(limited.after, behavior, changes, up=limited.reason == SCALE_UP_LIMIT)
+    return replace(limited, until=rates.first_beyond(limited.after, now))
 
 
-def _permitted_up(current: int, rules: ScalingRules, changes: Changes, now: float) -> Allowance:
-    """Return the scale-up limit (`calculateScaleUpLimitWithScalingRules`)."""
-    if rules.select_policy is SelectPolicy.DISABLED:
-        return current, None
-    proposals: list[Allowance] = []
-    for policy in rules.policies:
-        start = saturate32(current - _used(changes.ups, changes.downs, policy, now))
-        if _unseen_within(policy, changes, now):
-            proposals.append((current, policy))
-        elif policy.type is PolicyType.PODS:
-            proposals.append((saturate32(start + policy.value), policy))
-        else:
-            factor = 1 + float(policy.value) / 100
-            proposals.append((ceil32(float(start) * factor), policy))
-    choose = min if rules.select_policy is SelectPolicy.MIN else max
-    replicas, chosen = choose(proposals, key=_replicas)
-    return max(replicas, current), chosen
+class _Rates:
+    """The policies of one direction: what they permit at any time."""
 
+    def __init__(self, current: int, behavior: Behavior, changes: Changes, *, up: bool) -> None:
+        self.up = up
+        self._current = current
+        self._rules = behavior.scale_up if up else behavior.scale_down
+        self._changes = changes
 
-def _permitted_down(current: int, rules: ScalingRules, changes: Changes, now: float) -> Allowance:
-    """Return the scale-down limit (`calculateScaleDownLimitWithBehaviors`)."""
-    if rules.select_policy is SelectPolicy.DISABLED:
-        return current, None
-    proposals: list[Allowance] = []
-    for policy in rules.policies:
-        start = saturate32(current + _used(changes.downs, changes.ups, policy, now))
-        if _unseen_within(policy, changes, now):
-            proposals.append((current, policy))
-        elif policy.type is PolicyType.PODS:
-            proposals.append((saturate32(start - policy.value), policy))
-        else:
-            factor = 1 - float(policy.value) / 100
-            proposals.append((trunc32(float(start) * factor), policy))
-    choose = max if rules.select_policy is SelectPolicy.MIN else min
-    replicas, chosen = choose(proposals, key=_replicas)
-    return min(replicas, current), chosen
+    def beyond(self, one: int, other: int) -> bool:
+        """Return whether one count is further in the direction than the other."""
+        return one > other if self.up else one < other
+
+    def limit_at(self, time: float) -> Allowance:
+        """Return the limit of all policies at an instant.
+
+        Upstream: `calculateScaleUpLimitWithScalingRules`, `calculateScaleDownLimitWithBehaviors`.
+        """
+        select = self._rules.select_policy
+        if select is SelectPolicy.DISABLED:
+            return self._current, None
+        limits = [(self._limit_of(policy, time), policy) for policy in self._rules.policies]
+        choose = max if self.up is (select is SelectPolicy.MAX) else min
+        replicas, policy = choose(limits, key=_replicas)
+        return self._current if self.beyond(self._current, replicas) else replicas, policy
+
+    def _limit_of(self, policy: ScalingPolicy, time: float) -> int:
+        if self._unseen_within(policy, time):
+            return self._current
+        change = policy.value if self.up else -policy.value
+        start = self._start(time - policy.period_seconds)
+        if policy.type is PolicyType.PODS:
+            return saturate32(start + change)
+        scaled = float(start) * (1 + float(change) / 100)
+        return ceil32(scaled) if self.up else trunc32(scaled)
+
+    def _start(self, cutoff: float) -> int:
+        """Return the count without our changes after an instant (`getReplicasChangePerPeriod`).
+
+        If the time of an event is uncertain, one of this direction counts as long as it may be
+        after the instant, one of the other only while it certainly is.
+        """
+        ups, downs = self._changes.ups, self._changes.downs
+        own, other = (ups, downs) if self.up else (downs, ups)
+        used = sum(event.change for event in own if event.may_be_after(cutoff))
+        used -= sum(event.change for event in other if event.is_after(cutoff))
+        return saturate32(self._current - used if self.up else self._current + used)
+
+    def _unseen_within(self, policy: ScalingPolicy, now: float) -> bool:
+        unseen = self._changes.unseen
+        return unseen is not None and unseen > now - policy.period_seconds
+
+    def unseen_at(self, policy: ScalingPolicy | None, now: float) -> float | None:
+        """Return `Changes.unseen` if the policy permits no change because of it."""
+        if policy is None or not self._unseen_within(policy, now):
+            return None
+        return self._changes.unseen
+
+    def first_beyond(self, replicas: int, now: float) -> float | None:
+        """Return the first instant at which an event leaves a period and more is permitted."""
+        if self._rules.select_policy is SelectPolicy.DISABLED:
+            return None
+        times = {event.time for event in (*self._changes.ups, *self._changes.downs)}
+        if self._changes.unseen is not None:
+            times.add(self._changes.unseen)
+        instants = {
+            time + policy.period_seconds
+            for policy in self._rules.policies
+            for time in times
+            if time > now - policy.period_seconds
+        }
+        later = (at for at in sorted(instants) if self.beyond(self.limit_at(at)[0], replicas))
+        return next(later, None)
 
 
 def _replicas(allowance: Allowance) -> int:
     return allowance[0]
-
-
-def _used(own: Events, other: Events, policy: ScalingPolicy, now: float) -> int:
-    """Return the net change in a direction within a policy's period (`getReplicasChangePerPeriod`).
-
-    If the time of an event is uncertain, one of the ``own`` direction counts as long as it may be
-    within the period, one of the ``other`` direction only while it certainly is.
-    """
-    cutoff = now - policy.period_seconds
-    used = sum(event.change for event in own if event.may_be_after(cutoff))
-    return used - sum(event.change for event in other if event.is_after(cutoff))
-
-
-def _unseen_within(policy: ScalingPolicy, changes: Changes, now: float) -> bool:
-    """Return whether unseen changes may be within a policy's period."""
-    return changes.unseen is not None and changes.unseen > now - policy.period_seconds
 
 
 def record_event(
