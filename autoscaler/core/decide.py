@@ -19,7 +19,7 @@ from autoscaler.core.decision import (
     Stabilization,
     Zone,
 )
-from autoscaler.core.gaps import GapRules, follow_pods, follow_readings, refill_of, without_samples
+from autoscaler.core.gaps import GapRules, refill_of, track_pods, track_readings, without_samples
 from autoscaler.core.history import UNKNOWN, History, Recommendation
 from autoscaler.core.normalize import Normalizer, down_window
 from autoscaler.core.observation import (
@@ -97,7 +97,7 @@ class _Reconcile:
         """Take the steps of semantics 1.1."""
         scale = self.observation.scale
         window = down_window(self.spec.behavior, self.flags)
-        self.history = follow_readings(
+        self.history = track_readings(
             self.history, self.spec.metrics, self.observation, self.gap_rules, window
         )
         if isinstance(scale, Unavailable):
@@ -238,7 +238,7 @@ class _Reconcile:
         A pod that refills counts as missing if the metric would otherwise propose less than the
         current count, and more (or nothing) without its sample.
         """
-        self.history, refilling = follow_pods(
+        self.history, refilling = track_pods(
             self.history, result, context.pods, range_seconds, self.gap_rules
         )
         proposal = result.proposal

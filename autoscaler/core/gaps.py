@@ -88,7 +88,7 @@ def after_absence(target: Target, history: History, absent: float, now: float) -
     return unobserved_after(history, absent, period)
 
 
-def follow_readings(
+def track_readings(
     history: History,
     metrics: Sequence[MetricSpec],
     observation: Observation,
@@ -145,7 +145,7 @@ def refill_of(
     return None
 
 
-def follow_pods(
+def track_pods(
     history: History,
     result: MetricResult,
     pods: Sequence[Pod],
@@ -159,16 +159,16 @@ def follow_pods(
         return history, frozenset()
     metric = _key_of(result.metric)
     known = {gap.pod: gap for gap in history.gaps if gap.metric == metric and gap.pod}
-    followed = _follow(known, groups.missing, pods, (metric, range_seconds), rules)
+    tracked = _track(known, groups.missing, pods, (metric, range_seconds), rules)
     others = [gap for gap in history.gaps if gap.metric != metric or not gap.pod]
-    kept = (*others, *followed)
+    kept = (*others, *tracked)
     if kept != history.gaps:
         history = replace(history, gaps=kept)
-    refilling = (gap for gap in followed if gap.since is None and gap.until > rules.stamp)
+    refilling = (gap for gap in tracked if gap.since is None and gap.until > rules.stamp)
     return history, frozenset(gap.pod for gap in refilling)
 
 
-def _follow(
+def _track(
     known: Mapping[str, ReadingGap],
     missing: Iterable[str],
     pods: Sequence[Pod],
@@ -177,19 +177,19 @@ def _follow(
 ) -> list[ReadingGap]:
     metric, range_seconds = of
     missing = frozenset(missing)
-    followed: list[ReadingGap] = []
+    tracked: list[ReadingGap] = []
     for pod in pods:
         gap = known.get(pod.name)
         if pod.name in missing:
             # A pod that has not run for a whole range is new: it never had a full one.
             new = pod.start_time is None or pod.start_time + range_seconds > rules.stamp
             if gap is not None or not new:
-                followed.append(rules.begun(gap, (metric, pod.name)))
+                tracked.append(rules.begun(gap, (metric, pod.name)))
         elif gap is not None:
             ended = rules.ended(gap, range_seconds)
             if ended is not None:
-                followed.append(ended)
-    return followed
+                tracked.append(ended)
+    return tracked
 
 
 def without_samples(reading: Reading, pods: frozenset[str]) -> Reading:
