@@ -1,7 +1,4 @@
-"""The one place that reads clocks.
-
-Everything else is given the time, so that the same code runs live, in tests and over history.
-"""
+"""The only module that reads clocks: the same code runs live, in tests and over history."""
 
 import threading
 import time
@@ -15,20 +12,19 @@ def wall() -> float:
 
 
 def monotonic() -> float:
-    """Return seconds from an arbitrary origin that never go back: for deadlines and durations."""
+    """Return seconds from an arbitrary origin that never decrease: for deadlines and durations."""
     return time.monotonic()
 
 
 def steady() -> float:
-    """Return seconds that only pass, also while the machine sleeps: nobody can set them."""
+    """Return seconds of a clock that cannot be set and goes on while the machine sleeps."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class Steps:
-    """Notices that the Unix time was set: it moved otherwise than the steady seconds did.
+    """Detects that the Unix time was set: it has moved by other than the steady seconds.
 
-    Whoever moves with the clock moves by the same seconds, so that instants of different parts of
-    the program keep their distance.
+    All parts of the program use the same total, so that their instants keep their distance.
     """
 
     def __init__(self, wall_now: float, steady_now: float) -> None:
@@ -37,7 +33,7 @@ class Steps:
         self._lock = threading.Lock()
 
     def total(self, wall_now: float, steady_now: float) -> float:
-        """Return by how many seconds the clock was set so far; less than 1 is drift."""
+        """Return by how many seconds the clock was set so far; a step below 1 s is drift."""
         with self._lock:
             step = wall_now - steady_now - self._offset
             if abs(step) >= _SMALLEST_STEP_SECONDS:

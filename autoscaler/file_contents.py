@@ -1,4 +1,4 @@
-"""Files that are read whole, as long as they are files and no larger than they may be."""
+"""Reads whole files up to a limit, and refuses pipes, sockets and devices."""
 
 import errno
 import os
@@ -6,11 +6,10 @@ import stat
 from pathlib import Path
 
 MOST_OF_A_SECRET = 2**20
-"""Bytes of a token's or a password's file; they have some kilobytes at most."""
+"""The most bytes of a file with a token or a password, which has a few kilobytes."""
 
 MOST_OF_CREDENTIALS = 16 * 2**20
-"""Bytes of a kubeconfig or of a file of certificates; a system's authorities have 0.3 MB."""
-
+"""The most bytes of a kubeconfig or a file of certificates; a system's bundle has 0.3 MB."""
 
 _PIECE = 2**18
 _KINDS = (
@@ -22,29 +21,29 @@ _KINDS = (
 
 
 class TooLargeError(OSError):
-    """A file holds more than it may; ``strerror`` says how much that is."""
+    """A file is too large; ``strerror`` names the limit."""
 
     def __init__(self, path: Path, most: int) -> None:
         super().__init__(errno.EFBIG, f"it is larger than {most // 2**20} MiB", str(path))
 
 
 class NoFileError(OSError):
-    """A path leads to something else than a file; ``strerror`` says to what."""
+    """A path does not lead to a file; ``strerror`` says to what."""
 
     def __init__(self, path: Path, kind: str) -> None:
         super().__init__(errno.EINVAL, f"it is {kind}, not a file", str(path))
 
 
 def read_bytes(path: Path, most: int) -> bytes:
-    """Return what a file holds, at once: nothing is waited for, as a pipe would have one do.
+    """Return the content of a file without blocking, as the read of a pipe might.
 
-    Raises OSError; among them NoFileError for a pipe, a socket or a device, and TooLargeError for
-    more than ``most`` bytes.
+    Raises NoFileError for a pipe, a socket or a device, TooLargeError for more than ``most``
+    bytes, and any other OSError of the read.
     """
     refuse_other_than_file(path, path.stat().st_mode)
     data = bytearray()
     with open(path, "rb", opener=_without_waiting) as file:
-        # Another one may have come in its place.
+        # The path may lead to another file by now.
         refuse_other_than_file(path, os.fstat(file.fileno()).st_mode)
         while piece := file.read(_PIECE):
             data += piece
@@ -54,14 +53,14 @@ def read_bytes(path: Path, most: int) -> bytes:
 
 
 def refuse_other_than_file(path: Path, mode: int) -> None:
-    """Raise NoFileError where a mode is that of a pipe, a socket or a device."""
+    """Raise NoFileError if ``mode`` is that of a pipe, a socket or a device."""
     kind = kind_of(mode)
     if kind is not None:
         raise NoFileError(path, kind)
 
 
 def kind_of(mode: int) -> str | None:
-    """Name what a mode is of: a pipe, a socket or a device; None for files and folders."""
+    """Return what ``mode`` is of: a pipe, a socket or a device; None for files and folders."""
     return next((name for is_one, name in _KINDS if is_one(mode)), None)
 
 

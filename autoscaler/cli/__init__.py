@@ -1,6 +1,6 @@
-"""The command line: arguments in, exit codes and tables out.
+"""The commands, their arguments and their help.
 
-Commands import what they need when they run, so that `--help` answers at once.
+A command imports its work when it runs, so that `--help` answers at once.
 """
 
 import sys
@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import typer
 
 from autoscaler import __version__
-from autoscaler.cli import completing
+from autoscaler.cli.target_names import complete
 from autoscaler.daemon.log_options import LogFormat, LogLevel
 
 app = typer.Typer(
@@ -20,7 +20,7 @@ app = typer.Typer(
     help="Scales Kubernetes workloads on Prometheus metrics, exactly as the "
     "HorizontalPodAutoscaler would, and explains every decision.",
     no_args_is_help=True,
-    rich_markup_mode=None,  # importing rich alone takes longer than the help may
+    rich_markup_mode=None,  # the import of rich is too slow for --help
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -41,7 +41,7 @@ TargetNames = Annotated[
     typer.Argument(
         metavar="TARGET",
         help="NAMESPACE/NAME or NAMESPACE/KIND/NAME, default all.",
-        autocompletion=completing.targets,
+        autocompletion=complete,
         show_default=False,
     ),
 ]
@@ -50,8 +50,8 @@ Output = Annotated[
 ]
 
 
-def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the shape of an option's callback
-    if wanted:
+def _print_version(requested: bool) -> None:  # noqa: FBT001 - the signature of a typer callback
+    if requested:
         typer.echo(f"autoscaler {__version__}")
         raise typer.Exit
 
@@ -76,7 +76,7 @@ def _root(
         ),
     ] = False,
 ) -> None:
-    """Take the options that stand before a command."""
+    """Define the options before a command."""
 
 
 @app.command(
@@ -100,9 +100,9 @@ def run(
     import signal
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        # Until the daemon handles them itself there is nothing to finish.
+        # Before the daemon installs its own handlers there is nothing to finish.
         signal.signal(number, _exit_at_once)
-    # The daemon reads the files after this, and notices by itself what changes from then on.
+    # The files are read after this, so that a SIGHUP until then needs no reload.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     from autoscaler.cli.running import run_daemon
 

@@ -1,4 +1,4 @@
-"""`autoscaler validate --prometheus`: every query is asked once, and what comes back is shown."""
+"""`autoscaler validate --prometheus`: asks every query once, and prints what the metrics find."""
 
 import sys
 import threading
@@ -22,7 +22,7 @@ from autoscaler.daemon.wiring import prometheus_reader
 
 _AT_ONCE = 4
 _MOST_USES = 3
-"""Metrics of one query that are shown."""
+"""The most metrics of one query that are printed."""
 
 _MOST_WARNINGS = 20
 _NOTE_AFTER, _NOTE_EVERY = 2.0, 10.0
@@ -30,10 +30,10 @@ _NOTE_AFTER, _NOTE_EVERY = 2.0, 10.0
 
 
 def ask_every_query(config: Config, content: bytes | None) -> int:
-    """Ask the Prometheus of a valid configuration; return the exit code.
+    """Ask the Prometheus of a valid configuration, and return the exit code.
 
-    It is 2 where a query is refused, 1 where there was no answer to one, else 0.  ``content`` is
-    what the main file holds, where it is standard input.
+    It is 2 if a query is refused, 1 if one has no answer, else 0.  ``content`` is that of the
+    main file if it is standard input.
     """
     asked = queries_of(config, content)
     report = _Report(clock.wall())
@@ -43,7 +43,7 @@ def ask_every_query(config: Config, content: bytes | None) -> int:
 
 
 class _Report:
-    """Prints what came back, query by query."""
+    """Prints the answers query by query, and counts warnings and failures."""
 
     def __init__(self, now: float) -> None:
         self._now = now
@@ -52,7 +52,7 @@ class _Report:
         self._warnings = 0
 
     def tell(self, query: AskedQuery, answer: QueryResult | QueryFailure | None) -> None:
-        """Print the answer to one query; None is one that was not asked."""
+        """Print the answer to one query; None means that it was not asked."""
         if answer is None:
             self._unanswered[""] += 1
         elif isinstance(answer, QueryResult):
@@ -66,7 +66,7 @@ class _Report:
                 _complain(f"{_shown(query.place)}: no answer: {answer.message}")
 
     def end(self) -> int:
-        """Print what was left out, and return the exit code."""
+        """Print the counts, and return the exit code."""
         if self._warnings > _MOST_WARNINGS:
             _complain(f"these are {_MOST_WARNINGS} warnings, and more are not looked for")
         unanswered = self._unanswered.total()
@@ -100,7 +100,7 @@ class _Report:
 
 
 def _complain(line: str) -> None:
-    """Print to standard error, after what stands on standard output."""
+    """Print to standard error, after everything on standard output."""
     sys.stdout.flush()
     print(line, file=sys.stderr, flush=True)
 
@@ -114,7 +114,7 @@ def _of(use: MetricUse) -> str:
 
 
 def _empty(query: AskedQuery) -> str:
-    """Say that a query returned no series, to whom, and what a built-in one needs."""
+    """Return the warning for a query without series: its users, and what a built-in one needs."""
     users = ", ".join(_of(use) for use in query.uses[:_MOST_USES])
     more = len(query.uses) - _MOST_USES
     used = f"it is used by {users}" + (f" and {more} more metrics" if more > 0 else "")
@@ -145,9 +145,9 @@ def _finds(found: Coverage, answer: QueryResult) -> str:
 
 
 def _answers(config: Config, queries: Sequence[str]) -> Iterator[QueryResult | QueryFailure | None]:
-    """Ask a few at once, and yield the answers in the order of the queries.
+    """Ask a few queries at a time, and yield the answers in the order of the queries.
 
-    Where none of the first ones is answered the others are not asked: None.
+    If the first few have no answer, the others are not asked: they yield None.
     """
     left, waiting = deque(queries), deque[Future[QueryResult | QueryFailure]]()
     note = _Note(config.prometheus.url, len(queries))
@@ -166,7 +166,7 @@ def _answers(config: Config, queries: Sequence[str]) -> Iterator[QueryResult | Q
 
 
 def _is_answer(answer: QueryResult | QueryFailure) -> bool:
-    """Tell whether the server answered, be it that it refused."""
+    """Return whether the server answered; a refusal is an answer."""
     return isinstance(answer, QueryResult) or answer.refused
 
 
@@ -184,7 +184,7 @@ def _asking(config: Config) -> Iterator[tuple[PrometheusReader, ThreadPoolExecut
 
 
 class _Note:
-    """Says what is waited for, once it lasts."""
+    """Prints that answers are awaited, if that takes long."""
 
     def __init__(self, url: str, queries: int) -> None:
         self._url = url
@@ -194,7 +194,7 @@ class _Note:
     def wait(
         self, future: Future[QueryResult | QueryFailure], done: int
     ) -> QueryResult | QueryFailure:
-        """Wait for an answer, and say from time to time that so many queries are done."""
+        """Wait for an answer, and print the progress from time to time."""
         while not future.done():
             wait([future], timeout=max(0.0, self._next - clock.monotonic()))
             if not future.done() and clock.monotonic() >= self._next:

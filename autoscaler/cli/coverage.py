@@ -1,4 +1,4 @@
-"""What a metric finds in its query's answer, told without a look at the cluster."""
+"""What a metric finds in its query's answer, without access to the cluster."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from autoscaler.core.target import Query, Target
 from autoscaler.core.text import printable
 
 _NAMES_ITS_PODS = {"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"}
-"""The kinds whose pods' names begin with that of the workload."""
+"""The kinds whose pods' names begin with the name of the workload."""
 
 _VALUELESS = {GapKind.NOT_A_NUMBER, GapKind.STALE}
 _MOST_VALUES, _MOST_LABELS, _LONGEST = 5, 20, 60
@@ -25,11 +25,11 @@ _MOST_VALUES, _MOST_LABELS, _LONGEST = 5, 20, 60
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What a metric would use of an answer, and what it lacks.
+    """What a metric uses of an answer.
 
-    ``used`` are values of an External or Object metric, in milli-units, or how many pods have a
-    sample.  ``faults`` are sentences: why there is nothing, or why it is not all.  ``valueless``
-    tells that series are there, of which none has a value that counts.
+    ``used`` are the values of an External or Object metric in milli-units, or the number of pods
+    with a sample.  ``faults`` are sentences that say what is missing.  ``valueless`` is set if
+    there are series, but none with a value that counts.
     """
 
     used: tuple[int, ...] | int
@@ -40,7 +40,7 @@ class Coverage:
 def coverage(
     target: Target, metric: MetricSpec, query: Query, answer: QueryResult, now: float
 ) -> Coverage:
-    """Read a metric as a sync would, with the pods that the series name for those of the target."""
+    """Read a metric as a sync would; the pods are those that the series name."""
     if not answer.series:
         return Coverage((), ("the query returned no series",))
     per_pod = not isinstance(metric, ExternalMetric | ObjectMetric)
@@ -67,7 +67,7 @@ def _dropped(reading: PodSamples) -> Iterator[str]:
 
 
 def _pods(target: Target, query: Query, answer: QueryResult) -> Sequence[Pod]:
-    """Make pods of the names in the series of the target's namespace."""
+    """Return a pod for each pod name in the series of the target's namespace."""
     series = answer.with_label(query.labels.namespace, target.namespace)
     names = dict.fromkeys(one.labels.get(query.labels.pod, "") for one in series)
     ref = target.spec.scale_target_ref
@@ -88,11 +88,11 @@ def _no_pods(target: Target, metric: MetricSpec, query: Query, answer: QueryResu
 
 
 def _existing(target: Target, metric: MetricSpec, query: Query, answer: QueryResult) -> str:
-    """Say which values the labels have that a metric looks at."""
-    wanted = list(dict.fromkeys(_looked_at(metric, query)))
-    told = [_values(label, answer) for label in wanted]
-    lacking = [label for label, values in zip(wanted, told, strict=True) if not values]
-    parts = [text for text in told if text]
+    """Return which values the labels have that select a metric's series."""
+    wanted = list(dict.fromkeys(_labels_used(metric, query)))
+    texts = [_values(label, answer) for label in wanted]
+    lacking = [label for label, text in zip(wanted, texts, strict=True) if not text]
+    parts = [text for text in texts if text]
     if lacking:
         known = sorted({name for one in answer.series for name in one.labels})
         shown = ", ".join(printable(name, _LONGEST) for name in known[:_MOST_LABELS])
@@ -107,8 +107,8 @@ def _existing(target: Target, metric: MetricSpec, query: Query, answer: QueryRes
     return "; ".join(parts)
 
 
-def _looked_at(metric: MetricSpec, query: Query) -> Iterator[str]:
-    """Yield the labels that say which series belong to a metric."""
+def _labels_used(metric: MetricSpec, query: Query) -> Iterator[str]:
+    """Yield the labels that select a metric's series."""
     if isinstance(metric, ObjectMetric):
         described = metric.described_object
         yield described.kind.lower()
@@ -125,7 +125,7 @@ def _looked_at(metric: MetricSpec, query: Query) -> Iterator[str]:
 
 
 def _values(label: str, answer: QueryResult) -> str:
-    """Say which values a label has in an answer; nothing where no series has it."""
+    """Return which values a label has in an answer; empty if no series has it."""
     values = sorted({one.labels[label] for one in answer.series if label in one.labels})
     if not values:
         return ""

@@ -1,4 +1,4 @@
-"""Where the daemon of a configuration listens, also where the file has mistakes by now."""
+"""The address at which the daemon of a configuration listens, even if the file has mistakes."""
 
 import contextlib
 import re
@@ -19,10 +19,10 @@ _LINE = re.compile(r"^listen[ \t]*:.*$", re.MULTILINE)
 
 
 def listen_of(file: Path) -> tuple[Address | None, bool]:
-    """Return where a configuration has its daemon listen, and whether the file is valid.
+    """Return `listen` of a configuration, and whether the file is valid.
 
-    Of one with mistakes only `listen` is taken, or its default where that is a mistake, too.
-    Raises ConfigError where there is no file to read.
+    From a file with mistakes only `listen` is taken, or its default if that is a mistake too.
+    Raises ConfigError if the file cannot be read.
     """
     try:
         return load(file, namespace_or_anywhere).listen, True  # no Lease is needed
@@ -35,7 +35,7 @@ def listen_of(file: Path) -> tuple[Address | None, bool]:
 
 
 def _listen_in(text: str) -> Address | None:
-    """Take `listen` out of YAML; where that cannot be read as a whole, out of its own line."""
+    """Return `listen` from YAML; if that cannot be parsed as a whole, from its own line."""
     found: list[Value] = [one.value for one in documents(text)[:1]]
     if not found:
         found = [one.value for line in _LINE.findall(text) for one in documents(line)]

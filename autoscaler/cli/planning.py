@@ -14,9 +14,9 @@ from autoscaler.app.plan import controller_of
 from autoscaler.app.ports import SyncResult, SyncSummary
 from autoscaler.app.record import record
 from autoscaler.app.sync import Syncer
-from autoscaler.cli.choosing import UnknownTargetError, chosen
 from autoscaler.cli.plan_text import paragraphs, print_text
 from autoscaler.cli.query_sources import query_sources
+from autoscaler.cli.target_names import UnknownTargetError, chosen
 from autoscaler.config import Config, ConfigError, load
 from autoscaler.config.pod_namespace import namespace_or_anywhere
 from autoscaler.core.decision import Outcome
@@ -28,14 +28,14 @@ from autoscaler.daemon.wiring import PlanNotes, ports_to_plan
 
 _PLAN_SECONDS = 30.0
 _EXPLAINED_FROM = 14
-"""The column in which the words of an explanation begin, after the stage's name."""
+"""The column at which the text of an explanation begins, after the name of the stage."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
-    """What is asked for: ``names`` of targets, none for all, and how it is told.
+    """The options of `plan`.  No ``names`` means all targets.
 
-    ``url`` is the daemon's whose histories are gone on with; None looks for one.
+    ``url`` is that of the daemon whose histories are used; None means to look for one.
     """
 
     names: Sequence[str] = ()
@@ -55,17 +55,17 @@ class Collector:
         self.results.append(result)
 
     def fault(self, error: BaseException) -> None:
-        """Need nothing: the results of the target say it."""
+        """Do nothing: the result of the target says it."""
 
     def clock_set(self, seconds: float) -> None:
-        """Need nothing: a plan lasts a moment."""
+        """Do nothing: a plan takes a moment."""
 
     def synced(self, summary: SyncSummary) -> None:
-        """Need no summary."""
+        """Do nothing: a plan prints the results."""
 
 
 def print_plan(file: Path, options: PlanOptions) -> int:
-    """Plan the named targets, or all; return the exit code."""
+    """Plan the named targets, or all, and return the exit code."""
     try:
         config = load(file, namespace_or_anywhere)  # a plan needs no Lease
         targets = _named(config, options.names)
@@ -100,7 +100,7 @@ def _named(config: Config, names: Sequence[str]) -> tuple[Target, ...]:
 
 
 def _plan(config: Config, targets: Sequence[Target], known: Remembered) -> list[SyncResult]:
-    """Sync the chosen targets' namespaces, since selectors may overlap, and keep the chosen."""
+    """Sync all targets of the namespaces, since selectors may overlap; return the named ones."""
     collector = Collector()
     namespaces = {target.namespace for target in targets}
     neighbours = [target for target in config.targets if target.namespace in namespaces]
@@ -122,7 +122,7 @@ def _plan(config: Config, targets: Sequence[Target], known: Remembered) -> list[
 
 
 def _once() -> Callable[[str], None]:
-    """Return what says, of the first failure that it is told, that it is waited for."""
+    """Return a function that prints a note about its first call only."""
     told = threading.Lock()
 
     def tell(failure: str) -> None:

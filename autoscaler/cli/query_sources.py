@@ -1,4 +1,4 @@
-"""Where the queries of a configuration's metrics come from."""
+"""The name of each metric's query: built-in, named in the configuration, or the metric's own."""
 
 from collections.abc import Mapping
 
@@ -13,9 +13,9 @@ from autoscaler.core.text import printable
 
 
 def query_sources(config: Config) -> Mapping[str, tuple[QuerySource, ...]]:
-    """Return the source of each metric's query, in the order of the spec, by the target's key.
+    """Return by target the source of each metric's query, in the order of the spec.
 
-    The files of the configuration are read again for it.
+    This reads the files of the configuration again.
     """
     asked = queries_of(config)
     places = {one.promql: one.place.path for one in asked}
@@ -35,7 +35,7 @@ def query_sources(config: Config) -> Mapping[str, tuple[QuerySource, ...]]:
 
 
 def _name(metric: MetricSpec, query: Query, place: str) -> str:
-    """Name a query; ``place`` is the first of its PromQL, named queries before metrics' own."""
+    """Return the name of a query; ``place`` is the first place of its PromQL, a named one first."""
     if isinstance(metric, ResourceMetric | ContainerResourceMetric):
         key, name = "resourceQueries", metric.name
         if query == DEFAULTS.get(name):

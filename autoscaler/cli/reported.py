@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-from autoscaler.cli.choosing import chosen
+from autoscaler.cli.target_names import chosen
 
 Raw = Mapping[str, object]
 

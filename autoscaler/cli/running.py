@@ -12,7 +12,7 @@ from autoscaler.daemon.service import serve
 
 
 def run_daemon(file: Path, log_level: LogLevel, log_format: LogFormat) -> int:
-    """Load the configuration and run until a signal; return the exit code."""
+    """Load the configuration, run until a signal, and return the exit code."""
     try:
         config = load(file)
     except ConfigError as error:

@@ -9,7 +9,6 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from autoscaler.adapters.daemon import Limits, NobodyListensError, PageError, read_page
-from autoscaler.cli.choosing import UnknownTargetError
 from autoscaler.cli.listen_address import listen_of
 from autoscaler.cli.reported import Report
 from autoscaler.cli.status_table import (
@@ -18,6 +17,7 @@ from autoscaler.cli.status_table import (
     summary,
     what_is_not_ok,
 )
+from autoscaler.cli.target_names import UnknownTargetError
 from autoscaler.config import ConfigError
 from autoscaler.config.settings import LISTEN
 from autoscaler.daemon.exposition.site import TARGETS

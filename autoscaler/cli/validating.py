@@ -14,13 +14,13 @@ from autoscaler.config.sources import MOST_OF_A_FILE
 
 _STANDARD_INPUT = Path("-")
 _SHOWN = Path("standard input")
-"""How messages name it; what it includes is relative to the working directory."""
+"""The name in messages.  Included files are relative to the working directory."""
 
 
 def validate_files(files: Sequence[Path], *, ask_prometheus: bool = False) -> int:
-    """Check every file, print all that is wrong or unwise, and return the exit code.
+    """Check every file, print all mistakes and warnings, and return the exit code.
 
-    ``ask_prometheus`` asks the server of each valid file for its queries, too.
+    ``ask_prometheus`` also asks the queries of each valid file.
     """
     codes = {_validate(file, ask_prometheus=ask_prometheus) for file in files}
     return max(codes, default=0)
@@ -48,12 +48,12 @@ def _standard_input() -> bytes:
         raise ConfigError([Problem(str(_SHOWN), None, "", None, "it is closed")])
     if sys.stdin.isatty():
         print("reading standard input; Ctrl-D ends it", file=sys.stderr)
-    # One byte more than a file may have, so that it is refused like one.
+    # One byte more than permitted, so that too much is refused as in a file.
     return sys.stdin.buffer.read(MOST_OF_A_FILE + 1)
 
 
 def _print_refusal(error: ConfigError) -> None:
-    """Print the mistakes, and what to paste instead of some of them."""
+    """Print the mistakes, and for some what to paste instead."""
     for problem in error.problems:
         print(problem.text, file=sys.stderr, flush=True)
         if problem.ready:
@@ -69,7 +69,7 @@ def _election_warnings(config: Config) -> list[str]:
 
 
 def _access_warnings(settings: KubernetesSettings) -> list[str]:
-    """Warn of the kubeconfig that `run` would use; where there is none, nobody asks for it."""
+    """Return the warnings about the kubeconfig that `run` would use; none if there is none."""
     try:
         server = find_api_server(settings.kubeconfig, settings.context)
     except ConnectError:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from autoscaler.cli.choosing import UnknownTargetError, chosen
+from autoscaler.cli.target_names import UnknownTargetError, chosen
 
 KEYS = [
     "shop/Deployment/order-worker",

@@ -1,0 +1,102 @@
+"""Names of targets on the command line: which targets they mean, and their completion.
+
+A name is NAMESPACE/NAME or NAMESPACE/KIND/NAME; the latter is the target's key.
+"""
+
+import difflib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import typer
+
+_MOST_LISTED, _MOST_SUGGESTED = 10, 3
+
+
+class UnknownTargetError(Exception):
+    """Names that no target has; the text suggests targets, or lists those that exist."""
+
+
+def chosen(names: Sequence[str], keys: Sequence[str]) -> frozenset[str]:
+    """Return those of ``keys`` that the names mean; all if there is no name.
+
+    Raises UnknownTargetError.
+    """
+    if not names:
+        return frozenset(keys)
+    by_name: dict[str, set[str]] = {}
+    for key in keys:
+        by_name.setdefault(key, set()).add(key)
+        by_name.setdefault(_short(key), set()).add(key)
+    unknown = [name for name in dict.fromkeys(names) if name not in by_name]
+    if unknown:
+        raise UnknownTargetError("\n".join(_sentences(unknown, keys)))
+    return frozenset(key for name in names for key in by_name[name])
+
+
+def _short(key: str) -> str:
+    parts = key.split("/")
+    return f"{parts[0]}/{parts[-1]}" if len(parts) > 1 else key
+
+
+def _sentences(unknown: Iterable[str], keys: Sequence[str]) -> Iterable[str]:
+    """Yield a sentence for each name that is like a target's, and one for all others."""
+    shorts = list(dict.fromkeys(map(_short, keys)))
+    others = []
+    for name in unknown:
+        suggested = _suggested(_short(name).lower(), shorts)
+        if suggested:
+            yield f"no target is called {name}; did you mean {' or '.join(suggested)}?"
+        else:
+            others.append(name)
+    if others:
+        more = len(keys) - _MOST_LISTED
+        listed = ", ".join(keys[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
+        there = f"there are: {listed}" if keys else "there are none"
+        yield f"no target is called {', '.join(others)}; {there}"
+
+
+def _suggested(name: str, shorts: Sequence[str]) -> list[str]:
+    """Return those that differ in case only, else in the namespace only, else the closest match.
+
+    ``name`` is in lower case.
+    """
+    alike = [short for short in shorts if short.lower() == name]
+    same = [short for short in shorts if _last(short) == _last(name)]
+    if alike or same:
+        return (alike or same)[:_MOST_SUGGESTED]
+    by_form: dict[str, str] = {}
+    for short in shorts:
+        by_form.setdefault(short.lower() if "/" in name else _last(short), short)
+    return [by_form[form] for form in difflib.get_close_matches(name, by_form, n=1)]
+
+
+def _last(short: str) -> str:
+    return short.rpartition("/")[2].lower()
+
+
+def complete(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the names of the targets of the file after ``-c`` that begin with ``incomplete``.
+
+    A name is NAMESPACE/KIND/NAME if the short form is ambiguous, or does not match.  Returns none
+    if the file cannot be read.
+    """
+    from autoscaler.config import ConfigError, load
+    from autoscaler.config.pod_namespace import ANYWHERE
+
+    file = context.params.get("config")
+    given: Sequence[str] = context.params.get("targets") or ()
+    if not isinstance(file, Path):
+        return []
+    try:
+        config = load(file, lambda: ANYWHERE)
+    except (ConfigError, OSError):
+        return []
+    shorts = {
+        one.key: f"{one.namespace}/{one.spec.scale_target_ref.name}" for one in config.targets
+    }
+    counts = Counter(shorts.values())
+    names = [short if counts[short] == 1 else key for key, short in shorts.items()]
+    matching = [name for name in names if name.startswith(incomplete)]
+    matching = matching or [key for key in shorts if key.startswith(incomplete)]
+    return [name for name in matching if name not in given]
