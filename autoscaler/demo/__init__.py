@@ -1,4 +1,4 @@
-"""`autoscaler demo`: the whole product at work on one machine, in about a minute."""
+"""`autoscaler demo`: the daemon scales the workers of a queue, in about a minute."""
 
 from autoscaler.demo.options import DemoOptions
 

@@ -1,4 +1,4 @@
-"""The processes that the demo starts, and the sentence that it fails with."""
+"""The child processes of the demo, and its error."""
 
 import os
 import subprocess
@@ -11,13 +11,13 @@ _GRACE = 10.0
 
 
 class DemoError(Exception):
-    """The demo cannot go on; the message is a sentence for whoever runs it."""
+    """The demo cannot continue; the message is a sentence for the user."""
 
 
 class Child:
-    """A process with its output in a log file, for a `with` statement, which stops it.
+    """A process that runs inside a `with` statement, with its output in a log file.
 
-    It stays in the demo's process group: what a terminal sends to one, it sends to all.
+    It stays in the demo's process group, so that a Ctrl-C in the terminal reaches it too.
     """
 
     def __init__(self, name: str, argv: Sequence[str], log: Path) -> None:
@@ -50,7 +50,7 @@ class Child:
             self._process.wait()
 
     def check(self) -> None:
-        """Raise DemoError, with the end of the log, when the process has ended."""
+        """Raise DemoError with the end of the log if the process has ended."""
         code = self._process.poll()
         if code is not None:
             how = f"was killed by signal {-code}" if code < 0 else f"exited with code {code}"
@@ -63,7 +63,7 @@ class Child:
 
 
 def _environment() -> dict[str, str]:
-    """Return our environment, in which no proxy stands between the demo's own parts."""
+    """Return our environment, with loopback excluded from any proxy."""
     env = dict(os.environ)
     for name in ("NO_PROXY", "no_proxy"):
         env[name] = ",".join(part for part in (env.get(name), "127.0.0.1", "localhost") if part)

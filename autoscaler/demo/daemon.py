@@ -1,4 +1,4 @@
-"""The demo's autoscaler: the real daemon as a process, and what its log tells."""
+"""The demo's autoscaler: the real daemon as a child process, and the syncs in its log."""
 
 import json
 import sys
@@ -15,7 +15,7 @@ from autoscaler.demo.story import DEPLOYMENT, METRIC, QUEUE, Story
 
 @dataclass(frozen=True, slots=True)
 class ClusterAccess:
-    """How the daemon gets to the cluster; a kubeconfig of None means the environment's."""
+    """How the daemon reaches the cluster; a kubeconfig of None means the environment's."""
 
     kubeconfig: Path | None
     context: str
@@ -24,11 +24,11 @@ class ClusterAccess:
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """One sync of the daemon, in its own words."""
+    """The log line of one sync."""
 
     message: str
     changed: bool
-    """Whether the scale changed, or how the target stands."""
+    """Whether the scale or the state of the target changed."""
 
 
 def config(story: Story, prometheus_url: str, access: ClusterAccess) -> dict[str, object]:
@@ -58,7 +58,7 @@ def config(story: Story, prometheus_url: str, access: ClusterAccess) -> dict[str
         "prometheus": {"url": prometheus_url},
         "kubernetes": kubernetes,
         "syncPeriod": f"{story.sync_period}s",
-        # The demo leaves nothing behind, and runs beside whatever else does.
+        # The demo leaves nothing behind and does not disturb another daemon.
         "stateDirectory": None,
         "listen": None,
         "queries": {METRIC: f'{METRIC}{{queue="{QUEUE}"}}'},
@@ -67,7 +67,7 @@ def config(story: Story, prometheus_url: str, access: ClusterAccess) -> dict[str
 
 
 class DemoDaemon:
-    """The daemon that runs, and its log so far."""
+    """The running daemon and its log."""
 
     def __init__(self, process: Child) -> None:
         self.process = process
@@ -101,7 +101,7 @@ def running(document: dict[str, object], folder: Path) -> Iterator[DemoDaemon]:
 
 
 def _sync(line: bytes) -> LogLine | None:
-    """Read a log line; None for one that is not about a sync of our target."""
+    """Parse a log line; None if it is not that of a sync."""
     try:
         entry = json.loads(line)
     except ValueError:

@@ -10,7 +10,7 @@ from autoscaler.demo.story import METRIC, QUEUE
 
 
 class Exporter:
-    """Serves `/metrics`, for a `with` statement."""
+    """Serves `/metrics` inside a `with` statement."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -42,7 +42,7 @@ class Exporter:
         return f"127.0.0.1:{self._server.server_port}"
 
     def publish(self, state: QueueState) -> None:
-        """Show a state from the next scrape on."""
+        """Set the state that the next scrape reads."""
         self._waiting.labels(QUEUE).set(state.waiting)
         self._published.labels(QUEUE).set(int(state.published))
         self._consumed.labels(QUEUE).set(int(state.consumed))

@@ -1,4 +1,4 @@
-"""The workers of the demo: a Deployment in a namespace of its own, in whichever cluster."""
+"""The workers of the demo: a Deployment in a namespace of its own."""
 
 import threading
 from collections.abc import Callable
@@ -18,10 +18,10 @@ _POLL = 0.25
 
 
 class Fleet:
-    """Makes namespace and Deployment, and removes both at the end of its `with` statement.
+    """Creates namespace and Deployment, and removes both at the end of its `with` statement.
 
-    Raises DemoError when they cannot be made; a namespace that exists is never touched.
-    ``say`` is given sentences about what takes time.
+    Raises DemoError if they cannot be created; an existing namespace is never touched.  ``say``
+    gets sentences about what takes time.
     """
 
     def __init__(self, api: Api, namespace: str, say: Callable[[str], None]) -> None:
@@ -55,8 +55,8 @@ class Fleet:
     ) -> None:
         self._remove()
 
-    def look(self) -> Workers | None:
-        """Return the workers now; None when the API server does not tell."""
+    def workers(self) -> Workers | None:
+        """Return the current workers; None if they cannot be read."""
         found = self._request("GET", f"{self._path}/{DEPLOYMENT}", None)
         if isinstance(found, Failure):
             return None
@@ -70,7 +70,7 @@ class Fleet:
         return self._api.once(method, path, clock.monotonic() + _REQUEST, body=body)
 
     def _remove(self) -> None:
-        """Delete the namespace with all that is in it, and wait until it is gone."""
+        """Delete the namespace with its content, and wait until it is gone."""
         path = f"/api/v1/namespaces/{self._namespace}"
         deadline = clock.monotonic() + _REMOVAL
         waiting = False

@@ -1,4 +1,4 @@
-"""What the demo can be asked."""
+"""The options of the demo."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from autoscaler.demo.story import STORY, Story
 class DemoOptions:
     """``context`` is one of the user's kubeconfig; None means the embedded stand-in.
 
-    ``namespace`` is made for the demo and removed at its end.
+    ``namespace`` is created for the demo and removed at its end.
     """
 
     context: str | None = None

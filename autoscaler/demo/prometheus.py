@@ -28,14 +28,14 @@ INSTALL = (
 
 @dataclass(frozen=True, slots=True)
 class Prometheus:
-    """A Prometheus that runs."""
+    """A running Prometheus."""
 
     url: str
     process: Child
 
 
 def find_binary() -> str:
-    """Return the path of the program.  Raises DemoError, with how to install it."""
+    """Return the path of the program.  Raises DemoError that says how to install it."""
     named = os.environ.get("PROMETHEUS_BINARY")
     found = shutil.which(named or "prometheus")
     if found is not None:
@@ -49,8 +49,8 @@ def find_binary() -> str:
 def running(binary: str, folder: Path, target: str, stop: threading.Event) -> Iterator[Prometheus]:
     """Run Prometheus, scraping ``target`` each second, until the `with` statement ends.
 
-    It is yielded once it knows the queue's metric, or once ``stop`` is set.  Raises DemoError
-    when that takes too long.
+    It is yielded once it has scraped the queue's metric, or ``stop`` is set.  Raises DemoError if
+    that takes too long.
     """
     folder.mkdir()
     config = folder / "prometheus.yml"
@@ -93,7 +93,7 @@ def _knows_metric(session: requests.Session, url: str) -> bool:
 
 
 def _free_port() -> int:
-    """Return a port that is free now: Prometheus cannot tell which one it took by itself."""
+    """Return a port that is free now: with port 0 Prometheus would not say which it has."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -1,4 +1,4 @@
-"""The queue of the demo: a simulation of messages that come and workers that consume them."""
+"""The queue of the demo: a simulation of messages that arrive and workers that consume them."""
 
 import threading
 from collections.abc import Callable
@@ -14,7 +14,7 @@ _TICK = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """The workers of the queue: those that are ready, and those that are wanted."""
+    """The number of ready and of desired workers."""
 
     ready: int
     desired: int
@@ -33,12 +33,12 @@ class QueueState:
 
     @property
     def waiting(self) -> int:
-        """The messages in the queue, in whole ones; a part of one has not arrived yet."""
+        """The number of whole messages in the queue."""
         return int(self.published - self.consumed + 1e-6)
 
 
 def step(story: Story, state: QueueState, elapsed: float, workers: Workers) -> QueueState:
-    """Return the state at a later instant, if these workers were there since the last."""
+    """Return the state at a later instant, if there were these workers since the last one."""
     published = story.published(elapsed)
     able = workers.ready * story.worker_rate * (elapsed - state.elapsed)
     phase = story.phase_at(elapsed)
@@ -53,20 +53,20 @@ def step(story: Story, state: QueueState, elapsed: float, workers: Workers) -> Q
 
 
 class RunningQueue:
-    """Steps the simulation in real time in a thread, from `begin` on; for a `with` statement.
+    """Runs the simulation in real time in a thread, from `begin` on, inside a `with` statement.
 
-    ``look`` tells the workers, or None while they are not known: then nothing changes but the
-    time.  ``publish`` is given each state.
+    ``workers`` returns the workers, or None while they are unknown: then only the time changes.
+    ``publish`` gets each state.
     """
 
     def __init__(
         self,
         story: Story,
-        look: Callable[[], Workers | None],
+        workers: Callable[[], Workers | None],
         publish: Callable[[QueueState], None],
     ) -> None:
         self._story = story
-        self._look = look
+        self._workers = workers
         self._publish = publish
         self._state = QueueState()
         self._began: float | None = None
@@ -97,7 +97,7 @@ class RunningQueue:
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            workers = self._look() or self._state.workers
+            workers = self._workers() or self._state.workers
             if self._began is None:
                 self._state = replace(self._state, workers=workers)
             else:

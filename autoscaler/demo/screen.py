@@ -1,4 +1,4 @@
-"""What one sees of the demo: a live table on a terminal, a line per second elsewhere."""
+"""The output of the demo: a live table on a terminal, else one line each second."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ class Record:
     peak_workers: int = 0
 
     def add(self, state: QueueState, lines: Sequence[LogLine]) -> list[Decision]:
-        """Take note of the state and of what the daemon logged; return what is news."""
+        """Add the state and the daemon's log lines; return the new decisions."""
         second = int(state.elapsed) > int(self.state.elapsed) or not self.queue
         self.state = state
         self.peak_queue = max(self.peak_queue, state.waiting)
@@ -59,10 +59,10 @@ class Record:
 
 
 class Screen(Protocol):
-    """Shows a record; for a `with` statement."""
+    """Shows a record inside a `with` statement."""
 
     def __enter__(self) -> Self:
-        """Begin to show."""
+        """Start the output."""
         ...
 
     def __exit__(
@@ -71,16 +71,16 @@ class Screen(Protocol):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Leave the last picture standing."""
+        """End the output; the last table stays."""
         ...
 
     def show(self, record: Record, news: Sequence[Decision]) -> None:
-        """Show what is new."""
+        """Show the record and its new decisions."""
         ...
 
 
 class LiveScreen:
-    """A table on a terminal that is drawn again at each `show`."""
+    """A table on a terminal that each `show` draws again."""
 
     def __init__(self, console: Console, story: Story) -> None:
         self._story = story
@@ -119,10 +119,10 @@ class PlainScreen:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Nothing is left to do."""
+        """Do nothing."""
 
     def show(self, record: Record, news: Sequence[Decision]) -> None:
-        """Print what is new."""
+        """Print the new decisions, and each second the state."""
         state = record.state
         for decision in news:
             self._print(f"{decision.elapsed:5.0f} s  autoscaler: {decision.message}")
@@ -164,7 +164,7 @@ def picture(record: Record, story: Story) -> Group:
 
 
 def bars(values: Sequence[int]) -> str:
-    """Draw numbers as a line of bars, the greatest one full."""
+    """Return numbers as a line of bars; the largest has full height."""
     top = max(values, default=0)
     if top <= 0:
         return _BARS[0] * len(values)

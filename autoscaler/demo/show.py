@@ -1,4 +1,4 @@
-"""The demo from its first sentence to its last: sets the stage, plays, and clears it away."""
+"""The demo: starts its parts, runs the story, and removes everything."""
 
 import shutil
 import signal
@@ -40,20 +40,20 @@ class _Stage:
     daemon: DemoDaemon
 
     def check(self) -> None:
-        """Raise DemoError when a process has ended by itself."""
+        """Raise DemoError if a process has ended by itself."""
         self.prometheus.process.check()
         self.daemon.process.check()
 
 
 def perform(options: DemoOptions) -> int:
-    """Run the demo; the exit code is 0 at its end, 1 if it fails, 128 + the signal if stopped."""
+    """Run the demo; the exit code is 0, 1 if it fails, or 128 + the signal that stopped it."""
     console = Console(highlight=False)
     stop = threading.Event()
     with _signals_set(stop) as received:
         try:
             record = _play(options, console, stop)
         except (DemoError, ConnectError) as error:
-            # A terminal sends Ctrl-C to all: then a part that ends is no failure.
+            # Ctrl-C in a terminal also ends the child processes: that is no failure.
             if not received:
                 print(f"The demo stopped: {error}", file=sys.stderr)
                 return 1
@@ -68,7 +68,7 @@ def perform(options: DemoOptions) -> int:
 
 @contextmanager
 def _signals_set(stop: threading.Event) -> Iterator[list[int]]:
-    """Turn signals into the event and a list of their numbers."""
+    """Set the event on a signal, and yield the list of signals received."""
     received: list[int] = []
 
     def handle(number: int, _frame: FrameType | None) -> None:
@@ -84,7 +84,7 @@ def _signals_set(stop: threading.Event) -> Iterator[list[int]]:
 
 
 def _play(options: DemoOptions, console: Console, stop: threading.Event) -> Record:
-    """Build everything, tell the story, and take everything down again, whatever happens."""
+    """Start everything, run the story, and remove everything in any case."""
     story, record = options.story, Record()
     binary = prometheus.find_binary()
 
@@ -108,13 +108,13 @@ def _set_stage(
     say: Callable[[str], None],
     stop: threading.Event,
 ) -> _Stage | None:
-    """Start the parts, each below the next; None when ``stop`` was set on the way."""
+    """Start the parts in their order; None if ``stop`` was set meanwhile."""
     story = options.story
     access = _access(stack, options, folder, say)
     api = stack.enter_context(connect(access.kubeconfig, access.context))
     fleet = stack.enter_context(Fleet(api, access.namespace, say))
     exporter = stack.enter_context(Exporter())
-    queue = stack.enter_context(RunningQueue(story, fleet.look, exporter.publish))
+    queue = stack.enter_context(RunningQueue(story, fleet.workers, exporter.publish))
     say("Starting Prometheus, which scrapes the queue ...")
     server = stack.enter_context(
         prometheus.running(binary, folder / "prometheus", exporter.address, stop)
@@ -142,7 +142,7 @@ def _access(
 
 
 def _wait_for_worker(stage: _Stage, stop: threading.Event, say: Callable[[str], None]) -> bool:
-    """Wait for the first worker; False when ``stop`` was set before."""
+    """Wait for the first worker; False if ``stop`` was set before."""
     say("Waiting for the first worker to be ready ...")
     deadline = clock.monotonic() + _FIRST_POD_WITHIN
     while not stop.is_set():
@@ -203,7 +203,7 @@ def _summarize(record: Record, console: Console) -> None:
         "Begin with a copy of config/queue.yaml; docs/configuration.md has every key.",
     ]
     if shutil.which("autoscaler") is None:
-        # Where the package is not installed, its module still runs from its folder.
+        # The command is not on the PATH: the module can still be run.
         python = Path(sys.executable)
         if python.is_relative_to(Path.cwd()):
             python = python.relative_to(Path.cwd())

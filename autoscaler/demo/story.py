@@ -1,4 +1,4 @@
-"""What happens in the demo: when messages come, and what the autoscaler is told about it."""
+"""The story of the demo: when messages arrive, and how the target is configured."""
 
 import math
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ METRIC = "demo_queue_messages_ready"
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A stretch of time in which messages come at one rate (messages per second)."""
+    """A period in which messages arrive at one rate (messages per second)."""
 
     name: str
     seconds: float
@@ -19,7 +19,7 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """The script; the last phase has no end.
+    """The phases, the last of which has no end, and the settings.
 
     A worker consumes ``worker_rate`` messages per second and should have no more than
     ``messages_per_worker`` waiting for it.  Durations are in seconds.
@@ -33,7 +33,7 @@ class Story:
     sync_period: int = 1
     pod_start: float = 2.0
     longest: float = 150.0
-    """When the demo gives up on workers that do not come back to one."""
+    """When the demo fails if the workers are not back to one."""
 
     def phase_at(self, elapsed: float) -> Phase:
         """Return the phase at an instant of the story."""
@@ -44,7 +44,7 @@ class Story:
         return self.phases[-1]
 
     def published(self, elapsed: float) -> float:
-        """Return how many messages have come by an instant of the story."""
+        """Return how many messages have arrived by an instant of the story."""
         total = 0.0
         for phase in self.phases:
             spent = min(elapsed, phase.seconds)

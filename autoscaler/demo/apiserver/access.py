@@ -45,7 +45,7 @@ class Access:
         raise status.unauthorized()
 
     def authorize(self, user: User, request: Request) -> None:
-        """Raise Forbidden for what the user may not do."""
+        """Raise Forbidden if the user lacks the right."""
         if user.writes:
             return
         if request.group is None or not request.plural:

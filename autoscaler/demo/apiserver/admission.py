@@ -39,7 +39,7 @@ _SERVER_FIELDS = ("uid", "creationTimestamp", "generation", "deletionTimestamp")
 
 
 def decode(body: bytes, group_version: str, kind: str, *, custom: bool) -> KubeObject:
-    """Read a body that must hold an object of a kind.  Raises 400 and 422 as the server does."""
+    """Decode a body that must be an object of a kind.  Raises 400 and 422 as the server does."""
     said = body.decode(errors="replace")
     try:
         obj = json.loads(body)
@@ -69,7 +69,7 @@ def decode(body: bytes, group_version: str, kind: str, *, custom: bool) -> KubeO
 
 
 def check_shape(obj: KubeObject) -> None:
-    """Raise 400 where a part that must be an object is none."""
+    """Raise 400 if a part that must be an object is none."""
     for part in ("metadata", "spec", "status"):
         if not isinstance(obj.get(part, {}), dict):
             raise status.bad_request(
@@ -78,7 +78,7 @@ def check_shape(obj: KubeObject) -> None:
 
 
 def for_create(resource: Resource, namespace: str, obj: KubeObject) -> KubeObject:
-    """Return the object as the server stores it first.  Raises what the server refuses."""
+    """Return a new object as the server stores it.  Raises ApiError if the server refuses it."""
     made = copy.deepcopy(obj)
     metadata = made.setdefault("metadata", {})
     check_namespace(namespace, metadata)
@@ -102,7 +102,7 @@ def for_create(resource: Resource, namespace: str, obj: KubeObject) -> KubeObjec
 
 
 def for_update(resource: Resource, old: KubeObject, new: KubeObject, part: str) -> KubeObject:
-    """Return what an update of the object (or its status, if ``part`` says so) makes of it.
+    """Return the object after an update of it, or of its status if ``part`` says so.
 
     Raises Conflict for a resourceVersion or uid that is not the object's.
     """

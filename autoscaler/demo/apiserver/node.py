@@ -23,7 +23,7 @@ class Node:
         self._stopping: dict[str, float] = {}
 
     def step(self, monotonic: float, wall: float) -> float | None:
-        """Do what is due; return the next instant (monotonic) with something to do, if any."""
+        """Do what is due; return the next instant (monotonic) at which something is due, if any."""
         now = timestamp(wall)
         pods = self._store.list_all(PODS)[0]
         uids = {meta(pod)["uid"] for pod in pods}

@@ -69,6 +69,6 @@ def selector_text(selector: LabelSelector) -> str:
 
 
 def is_ready(pod: Mapping[str, Any]) -> bool:
-    """Tell whether the pod's Ready condition is true."""
+    """Return whether the pod's Ready condition is true."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
     return any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)

@@ -1,4 +1,4 @@
-"""Which resources are served now, and discovery, which tells it."""
+"""The resources that are served now, and the discovery of them."""
 
 from collections.abc import Iterable
 
@@ -70,7 +70,7 @@ class Registry:
 
 
 def _reaches(resource: Resource, request: Request) -> bool:
-    """Tell whether the path has the form that the resource's paths have."""
+    """Return whether the path has the form that the resource's paths have."""
     if request.subresource and request.subresource not in resource.subresources():
         # A custom resource answers for its own subresources, also those that it lacks.
         if resource.custom and request.subresource in {"status", "scale"}:

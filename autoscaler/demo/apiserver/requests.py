@@ -1,4 +1,4 @@
-"""What a request asks: the verb, the resource and the object that its path names."""
+"""The parts of a request: its verb, and the resource and object that its path names."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -40,7 +40,7 @@ class Request:
 
     @property
     def watch(self) -> bool:
-        """Whether the query asks for a watch."""
+        """Whether the request is a watch."""
         return self.query.get("watch", "") in {"1", "true", "True", "TRUE"}
 
 

@@ -19,7 +19,7 @@ class ScalePaths:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One resource of a group and version; names as discovery tells them."""
+    """One resource of a group and version, with its names in discovery."""
 
     group: str
     version: str

@@ -67,7 +67,7 @@ def apply(resource: Resource, old: KubeObject, scale: KubeObject) -> KubeObject:
 
 
 def check_count(scale: KubeObject) -> str | None:
-    """Return what Go's decoder says of the count when it is no integer."""
+    """Return the sentence of Go's decoder if the count is no integer."""
     replicas = (scale.get("spec") or {}).get("replicas")
     if replicas is None or (isinstance(replicas, int) and not isinstance(replicas, bool)):
         return None

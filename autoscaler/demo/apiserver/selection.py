@@ -1,4 +1,4 @@
-"""Which objects a list or a watch is about: its namespace, label selector and field selector."""
+"""The objects of a list or a watch: by namespace, label selector and field selector."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Selection:
         return bool(self.fields) or not self.labels.empty
 
     def matches(self, obj: KubeObject) -> bool:
-        """Tell whether the request is about this object."""
+        """Return whether the object is selected."""
         if self.namespace and meta(obj).get("namespace") != self.namespace:
             return False
         return self.labels.matches(labels(obj)) and all(

@@ -146,7 +146,7 @@ class _Handler(BaseHTTPRequestHandler):
         raise status.NoSuchPath
 
     def _going(self) -> bool:
-        """Tell whether neither the server nor the client has hung up."""
+        """Return whether neither the server nor the client has hung up."""
         if self.server.closing.is_set():
             return False
         readable, _, _ = select.select([self.connection], [], [], 0)

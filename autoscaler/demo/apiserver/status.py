@@ -1,4 +1,4 @@
-"""What the API server answers when it refuses: `metav1.Status` bodies, worded as it words them.
+"""The API server's refusals: `metav1.Status` bodies in its own words.
 
 Every form here was compared with the answers of kube-apiserver v1.36.
 """
@@ -148,7 +148,7 @@ def too_large(asked: int, current: int) -> ApiError:
 
 @contextmanager
 def if_there() -> Iterator[None]:
-    """Do nothing more where the object is gone (404): somebody deleted it meanwhile."""
+    """Suppress 404: another client has deleted the object meanwhile."""
     try:
         yield
     except ApiError as error:

@@ -101,10 +101,10 @@ class ObjectStore:
         *,
         dry_run: bool = False,
     ) -> KubeObject:
-        """Replace an object by what ``change`` makes of a copy of it, in one step.
+        """Replace an object by the result of ``change`` on a copy of it, atomically.
 
-        What changes nothing leaves the resourceVersion as it is.  Raises NotFound, and what
-        ``change`` raises.
+        If nothing changes, the resourceVersion stays.  Raises NotFound, and what ``change``
+        raises.
         """
         with self._changed:
             previous = self.get(resource, namespace, name)
@@ -114,7 +114,7 @@ class ObjectStore:
             return self._put(resource, previous, current)
 
     def delete(self, resource: Resource, namespace: str, name: str) -> KubeObject:
-        """Remove an object and return it as it was last.  Raises NotFound."""
+        """Remove an object and return its last state.  Raises NotFound."""
         with self._changed:
             previous = self.get(resource, namespace, name)
             del self._all(resource)[namespace, name]
@@ -140,7 +140,7 @@ class ObjectStore:
                 self._changed.wait(timeout)
 
     def wake(self) -> None:
-        """Let all that wait for changes look up, as at a shutdown."""
+        """Wake all threads that wait for changes, as at a shutdown."""
         with self._changed:
             self._changed.notify_all()
 

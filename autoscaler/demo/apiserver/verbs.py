@@ -27,7 +27,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class WatchAnswer:
-    """A stream of watch events; None is a moment without one."""
+    """A stream of watch events; None stands for a moment without one."""
 
     events: Iterator[KubeObject | None]
 
@@ -40,7 +40,7 @@ class Verbs:
         self._registry = registry
 
     def handle(self, request: Request, going: Callable[[], bool]) -> Answer | WatchAnswer:
-        """Answer one request; ``going`` tells a watch whether to go on."""
+        """Answer one request; a watch ends once ``going`` returns False."""
         resource = self._registry.find(request)
         verb = request.verb
         if verb == "watch":
@@ -181,7 +181,7 @@ class Verbs:
 
 
 def _stays(pod: KubeObject, grace: object) -> bool:
-    """Tell whether a deleted pod stays for now: for a finalizer, or until its node stopped it."""
+    """Return whether a deleted pod stays for now: for a finalizer, or until its node stopped it."""
     on_node = bool((pod.get("spec") or {}).get("nodeName")) and str(grace) != "0"
     return on_node or bool(meta(pod).get("finalizers"))
 

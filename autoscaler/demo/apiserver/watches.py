@@ -24,11 +24,11 @@ def events(
     query: Mapping[str, str],
     going: Callable[[], bool],
 ) -> Iterator[KubeObject | None]:
-    """Check the query and return the stream; None, about each second, says that all is quiet.
+    """Check the query and return the stream, which yields None about each second without events.
 
-    ``going`` tells whether the server still runs and the client still listens.  The stream
-    ends at the query's `timeoutSeconds`, or with one ERROR event.  Raises `ApiError` before it
-    begins, for a query that cannot be read.
+    ``going`` returns whether the server still runs and the client still listens.  The stream
+    ends at the query's `timeoutSeconds`, or with one ERROR event.  Raises `ApiError` for a query
+    that cannot be parsed.
     """
     given = query.get("resourceVersion", "")
     if given and not given.isdecimal():

@@ -1,4 +1,4 @@
-"""The controllers: pods for workloads, their status, and the removal of what has no owner.
+"""The controllers: pods and status of workloads, and garbage collection.
 
 A Deployment's pods are its own, without a ReplicaSet between.
 """
@@ -20,7 +20,7 @@ from autoscaler.demo.apiserver.store import ObjectStore
 
 
 class WorkloadControllers:
-    """Brings the pods and the status of every workload to what it asks."""
+    """Brings the pods and the status of every workload to its spec."""
 
     def __init__(self, store: ObjectStore, registry: Registry) -> None:
         self._store = store
@@ -146,7 +146,7 @@ class WorkloadControllers:
 
 
 def alive(pod: KubeObject) -> bool:
-    """Tell whether the pod counts for its workload: neither deleted nor at its end."""
+    """Return whether the pod counts for its workload: neither deleted nor at its end."""
     phase = (pod.get("status") or {}).get("phase")
     return "deletionTimestamp" not in meta(pod) and phase not in {"Failed", "Succeeded"}
 
