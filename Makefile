@@ -1,13 +1,13 @@
 # `make demo` and `make test` are all that a new Debian or Ubuntu machine needs.
 
 VENV := .venv
-# The first of these that runs and is new enough; a name on the PATH may be an empty shim.
+# The first of these that runs and is new enough; a name on the PATH may be a shim without Python.
 usable = $(shell $(1) -c 'import sys; print("$(1)" if sys.version_info >= (3, 11) else "")' 2>/dev/null)
 PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11 python3.14,$(call usable,$(name))))
 BIN := $(VENV)/bin
-# Much of the tests' time is spent waiting for servers, of which each worker has its own. The tests
-# of a file stay together, since they share more. The files begin in their order: those that last
-# long have few tests, and pytest-xdist would leave them to the end.
+# Most of the time the tests wait for servers, and each worker has its own. The tests
+# of a file stay together, since they share servers. The files keep their order: long ones have few
+# tests, and pytest-xdist would run them last.
 WORKERS ?= --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 
 .PHONY: demo test pytest quick check fix lock clean
@@ -23,7 +23,7 @@ test: check pytest
 pytest: $(VENV)/.dev
 	@scripts/require.sh prometheus rabbitmq-server openssl systemd
 	$(BIN)/python -m pytest $(WORKERS) --ignore=tests/faults $(PYTEST_FLAGS)
-	# These say how punctual syncs are while a server fails: nothing runs beside them.
+	# These measure how punctual syncs are while a server fails, so nothing else may run.
 	$(BIN)/python -m pytest tests/faults $(PYTEST_FLAGS)
 
 ## quick: lint, types and the tests of core, configuration and syncs, in about a minute
@@ -37,7 +37,7 @@ check: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-## fix: what the linter and the formatter can mend by themselves
+## fix: apply the fixes of the linter and the formatter
 fix: $(VENV)/.dev
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what is missing of the given Debian packages; elsewhere says what is needed.
+# Installs those of the given Debian packages that are missing; on other systems says which they are.
 set -eu
 
 missing_of() {
@@ -36,8 +36,8 @@ echo "Installing from the distribution: $missing"
 export DEBIAN_FRONTEND=noninteractive
 $as_root apt-get update -qq
 $as_root apt-get install -y -qq --no-install-recommends $missing >/dev/null
-# The demo and the tests start servers of their own, on free ports; the packages' services
-# would only occupy the machine.
+# The demo and the tests start their own servers on free ports; the services of the packages
+# are not needed.
 if [ -d /run/systemd/system ]; then
     for service in prometheus rabbitmq-server; do
         case " $missing " in *" $service "*) $as_root systemctl disable --now --quiet "$service" || true ;; esac
