@@ -5,7 +5,7 @@ samples of D seconds, the result is too low by up to D seconds' worth until the 
 range.  A decision on it would scale down under full load.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from autoscaler.core.decision import Calculation, MetricResult, Refill
@@ -159,24 +159,7 @@ def track_pods(
         return history, frozenset()
     metric = _key_of(result.metric)
     known = {gap.pod: gap for gap in history.gaps if gap.metric == metric and gap.pod}
-    tracked = _track(known, groups.missing, pods, (metric, range_seconds), rules)
-    others = [gap for gap in history.gaps if gap.metric != metric or not gap.pod]
-    kept = (*others, *tracked)
-    if kept != history.gaps:
-        history = replace(history, gaps=kept)
-    refilling = (gap for gap in tracked if gap.since is None and gap.until > rules.stamp)
-    return history, frozenset(gap.pod for gap in refilling)
-
-
-def _track(
-    known: Mapping[str, ReadingGap],
-    missing: Iterable[str],
-    pods: Sequence[Pod],
-    of: tuple[str, float],
-    rules: GapRules,
-) -> list[ReadingGap]:
-    metric, range_seconds = of
-    missing = frozenset(missing)
+    missing = frozenset(groups.missing)
     tracked: list[ReadingGap] = []
     for pod in pods:
         gap = known.get(pod.name)
@@ -189,7 +172,12 @@ def _track(
             ended = rules.ended(gap, range_seconds)
             if ended is not None:
                 tracked.append(ended)
-    return tracked
+    others = [gap for gap in history.gaps if gap.metric != metric or not gap.pod]
+    kept = (*others, *tracked)
+    if kept != history.gaps:
+        history = replace(history, gaps=kept)
+    refilling = (gap for gap in tracked if gap.since is None and gap.until > rules.stamp)
+    return history, frozenset(gap.pod for gap in refilling)
 
 
 def without_samples(reading: Reading, pods: frozenset[str]) -> Reading:

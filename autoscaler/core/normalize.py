@@ -140,9 +140,9 @@ def stabilize(
     This is the path with behavior (semantics 4.2): an entry exactly as old as a window does not
     count.  The desired count is recorded as of ``stamp``, by default as of ``now``.
     """
-    up_window = float(behavior.scale_up.stabilization_window_seconds or 0)
-    held_down = down_window(behavior, flags)
-    up_cutoff, down_cutoff = now - up_window, now - held_down
+    up_seconds = float(behavior.scale_up.stabilization_window_seconds or 0)
+    down_seconds = down_window(behavior, flags)
+    up_cutoff, down_cutoff = now - up_seconds, now - down_seconds
     low = high = desired
     old_slot = None
     for slot, entry in enumerate(recommendations):
@@ -158,10 +158,10 @@ def stabilize(
         return Stabilization(desired, desired, READY), recorded
     if desired >= current:
         holders = [e for e in recommendations if e.time > up_cutoff and e.replicas <= stabilized]
-        reason, window = SCALE_UP_STABILIZED, up_window
+        reason, window = SCALE_UP_STABILIZED, up_seconds
     else:
         holders = [e for e in recommendations if e.time > down_cutoff and e.replicas >= stabilized]
-        reason, window = SCALE_DOWN_STABILIZED, held_down
+        reason, window = SCALE_DOWN_STABILIZED, down_seconds
     holder = _latest(holders)
     return Stabilization(desired, stabilized, reason, holder, holder.time + window), recorded
 
