@@ -51,7 +51,7 @@ def test_the_largest_proposal_wins(queue: int, mails: int, desired: int, winner:
     ("first", "second", "after"), [(-5, -2, 0), (0, -2, 0), (-5, 30, 3), (30, -5, 3), (-5, 0, 0)]
 )
 def test_negative_proposals_become_zero(first: int, second: int, after: int) -> None:
-    """A ratio below zero asks for nobody."""
+    """A ratio below zero proposes less than 0 replicas."""
     of = spec(external(value("10")), external(value("10"), "mails"))
     decision, _ = decided(of, observe(1, values(first), values(second)))
     assert decision.combination is not None

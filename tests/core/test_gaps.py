@@ -407,7 +407,7 @@ def test_no_outage_takes_a_steady_load_down(
 
 
 def test_an_absence_may_hide_a_gap() -> None:
-    """Nobody looked for half a minute: Prometheus may have been away as long, and nobody knows."""
+    """After half a minute without syncs Prometheus may have been away as long."""
     target = Target("shop", short(0), (Query("q", range_seconds=RANGE),), PERIOD)
     for absent, matters in ((PERIOD, False), (22.0, False), (28.0, True), (math.inf, True)):
         line = steady(short(0))

@@ -119,7 +119,7 @@ def test_utilization_is_that_of_the_sums() -> None:
         ((400,), 2, 50, 2, Rule.REBALANCED_AWAY, 2),
         # The same charge, whole, where it only dampens: 25% of 50%, and not 12%.
         ((0, 0, 0), 4, 50, 4, Rule.REBALANCED, 2),
-        # Exactly on target: nobody is filled in, so the sample count stays one.
+        # Exactly on target: no sample is filled in, so the sample count stays one.
         ((1000,), 2, 100, 2, Rule.REBALANCED_AWAY, 2),
         # r = 3 over 2 of 3 pods: 2 * 3 = 6, not 3 * 3.
         ((3000, 3000), 3, 100, 3, Rule.REBALANCED, 6),

@@ -118,7 +118,7 @@ def test_no_pod_has_a_series() -> None:
 
 
 def test_without_pods_nothing_is_read() -> None:
-    """Series without pods are somebody else's."""
+    """Series without pods belong to others."""
     result = read(RPS, QUERY, QueryResult((of_pod(1),)), "shop", (), BASE)
     assert isinstance(result, Gap)
     assert result.kind is GapKind.EMPTY
@@ -215,7 +215,7 @@ def test_a_pod_without_series_is_just_absent() -> None:
 
 
 def test_pods_without_containers_need_a_series() -> None:
-    """A pod's containers come from the spec; whoever is not in it asks nothing of it."""
+    """The containers come from the pod's spec: without any there, no series is required."""
     bare = (pod("p0", requests=PodRequests(())), *pods(1)[1:])
     result = read(CPU, QUERY, QueryResult((of_pod(0.5, container="x"),)), "shop", bare, BASE)
     assert isinstance(result, PodSamples)

@@ -47,7 +47,7 @@ def unheld(
 
 
 def failed(decision: Decision) -> bool:
-    """Tell whether some metric gave no proposal."""
+    """Return whether some metric has no proposal."""
     return any(not isinstance(one.outcome, Calculation) for one in decision.metrics)
 
 

@@ -180,7 +180,7 @@ def test_object_takes_a_series_without_a_namespace() -> None:
 
 
 def test_object_takes_no_series_without_a_namespace_beside_those_that_have_one() -> None:
-    """An answer that says whose its series are says so of each: one without it is nobody's."""
+    """If any series has the namespace label, one without it does not count."""
     other, stray = series(7, ingress="back", namespace="shop"), series(1, ingress="front")
     assert gap(INGRESS, stray, other).kind is GapKind.EMPTY
     own = series(2, ingress="front", namespace="shop")

@@ -1,7 +1,7 @@
 """Rate limits across a change of leader: what it did not see frees nothing (semantics 7.4).
 
 Instances of ours sync one target; one of them leads and writes, others stand by, are stopped, come
-back, lose their memory, and take over, while somebody sets the count by hand.  The judge knows
+back, lose their memory, and take over, while the count is set by hand.  The judge knows
 every write of ours and when it was.
 """
 
@@ -47,7 +47,7 @@ class Instance:
 
 
 class Ports:
-    """One workload, whoever sets its count, and the judge of what ours write."""
+    """One workload, all that set its count, and the judge of our writes."""
 
     def __init__(self, rules: Behavior, replicas: int = 6) -> None:
         self.spec = spec(external(average("1")), maximum=1000, behavior=rules)
@@ -63,7 +63,7 @@ class Ports:
         self.downs: tuple[ScaleEvent, ...] = ()
 
     def hand(self, replicas: int, manager: str = "kubectl") -> None:
-        """Set the count, as somebody does."""
+        """Set the count by hand."""
         if replicas != self.replicas:
             self.replicas, self.set_by = replicas, manager
             self.generation += 1

@@ -19,7 +19,7 @@ QUEUE = external(average("10"))
 
 @pytest.mark.parametrize("rule", [None, behavior(down=rules(percent_policy(100), window=60))])
 def test_to_zero_and_back(rule: object) -> None:
-    """With minReplicas 0 an empty queue needs nobody, and its first message somebody."""
+    """With minReplicas 0 an empty queue needs no replica, and its first message one."""
     flags = Flags(downscale_stabilization=60.0)
     of = spec(QUEUE, minimum=0, behavior=rule)  # type: ignore[arg-type]  # None or a behavior
     (
@@ -35,7 +35,7 @@ def test_to_zero_and_back(rule: object) -> None:
 
 
 def test_a_target_set_to_zero_by_hand_stays_off() -> None:
-    """Whatever the queue says, until somebody sets another count."""
+    """Whatever the queue says, until another count is set."""
     (
         Timeline(spec(QUEUE, minimum=1), replicas=3)
         .at("0s", queue=30).want(3)
@@ -64,7 +64,7 @@ def test_our_own_zero_comes_back_when_the_minimum_is_raised() -> None:
 
 
 def test_a_zero_by_hand_after_our_own_is_theirs() -> None:
-    """Once somebody has left our zero, the next zero is not ours."""
+    """Once the count has left our zero, the next zero is not ours."""
     down = behavior(down=rules(percent_policy(100), window=0))
     (
         Timeline(spec(QUEUE, minimum=0, behavior=down), replicas=1)
@@ -78,7 +78,7 @@ def test_a_zero_by_hand_after_our_own_is_theirs() -> None:
 
 
 def test_percent_policies_alone_cannot_leave_zero() -> None:
-    """A hundred percent of nobody is nobody."""
+    """A hundred percent of 0 is 0."""
     up = behavior(up=rules(percent_policy(100), window=0))
     (
         Timeline(spec(QUEUE, minimum=0, behavior=up), replicas=0)

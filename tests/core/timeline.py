@@ -69,13 +69,13 @@ class Timeline:
         return self
 
     def by_hand(self, replicas: int, manager: str = "") -> Self:
-        """Let somebody else set the count, under a field manager's name."""
+        """Let others set the count, with a field manager."""
         self.replicas, self.set_by = replicas, manager
         self.generation += 1
         return self
 
     def controlled_by(self, controller: str | Unchecked | None) -> Self:
-        """Let another autoscaler control the target from now on, or no more, or nobody know."""
+        """Let another autoscaler control the target from now on, or none, or leave it unknown."""
         self.controller = controller
         return self
 
