@@ -98,7 +98,7 @@ def test_a_change_by_another_instance_of_ours_counts_as_our_write() -> None:
 
 
 def test_an_autoscaler_with_another_lease_is_somebody_else() -> None:
-    """It has our field manager, but no instance with our Lease wrote it: three reversals hold us."""
+    """It has our field manager, but none with our Lease wrote it: three reversals hold us."""
     line = Timeline(SPEC, replicas=2).at("0s", queue=40).want(4)
     for time in ("15s", "30s", "45s"):
         line.by_hand(2, FIELD_MANAGER).at(time, queue=40)

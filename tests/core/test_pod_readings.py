@@ -215,7 +215,7 @@ def test_a_pod_without_series_is_just_absent() -> None:
 
 
 def test_pods_without_containers_need_a_series() -> None:
-    """The containers come from the pod's spec: without any there, no series is required."""
+    """Containers come from the pod's spec: one that is not there needs no series."""
     bare = (pod("p0", requests=PodRequests(())), *pods(1)[1:])
     result = read(CPU, QUERY, QueryResult((of_pod(0.5, container="x"),)), "shop", bare, BASE)
     assert isinstance(result, PodSamples)
