@@ -1,11 +1,11 @@
-"""What a plan goes on with: what a daemon beside it remembers, or what one left on the disk."""
+"""The histories that a plan goes on with: those of a running daemon, or those in its directory."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from autoscaler import clock
 from autoscaler.adapters.daemon import Limits, NobodyListensError, PageError, read_page
-from autoscaler.adapters.store import Unreadable, look
+from autoscaler.adapters.store import Unreadable, read_saved
 from autoscaler.app import history_lines
 from autoscaler.app.history_lines import FormatError
 from autoscaler.config import Config
@@ -108,7 +108,7 @@ def _of_state(config: Config, nobody: str, odd: tuple[str, ...]) -> Remembered:
     directory = config.state_directory
     if directory is None:
         return Remembered(reasons=(*reasons, "stateDirectory is null"))
-    found = look(directory)
+    found = read_saved(directory)
     if found is None:
         return Remembered(reasons=(*reasons, f"there is no state in {directory}"))
     if isinstance(found, Unreadable):
