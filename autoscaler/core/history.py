@@ -1,7 +1,8 @@
 """What one target's decisions remember of the past.
 
 A new field needs a default and a type, nothing else: moving instants (`shifted`), keeping it in a
-file and checking what is read back (`autoscaler.core.history_json`) follow from its type.
+file and checking what is read back (`autoscaler.core.history_json`) follow from its type.  Classes
+within `History` are kept by the order of their fields: a new one is the last.
 """
 
 from collections.abc import Callable

@@ -1,13 +1,13 @@
 """Histories as JSON, as the fields of `autoscaler.core.history` and their types say.
 
-A dataclass is an object by field name without the fields that have their default; a tuple is an
-array.  When read, a field that is missing has its default, and one of an unknown name is ignored:
-older and newer versions differ by such fields.
+A history is an object by field name, without the fields that have their default; a dataclass
+within is an array of its fields in order.  When read, a field that is missing has its default, and
+one that is not known, by name or beyond the last, is ignored: so differ older and newer versions.
 """
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable
+from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache, partial
 from types import NoneType, UnionType
@@ -16,28 +16,33 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 from autoscaler.core.history import Between, History, UnixTime
 
 _FINITE = (-1e300, 1e300)
+_DEFAULTS = tuple((one.name, one.default) for one in fields(History))
 
 _Reader = Callable[[Any], Any]
 
 
-def _object(value: object) -> Mapping[str, object]:
-    kind: Any = type(value)
-    return {
-        name: one for name, default in _defaults(kind) if (one := getattr(value, name)) != default
-    }
-
-
 @cache
-def _defaults(kind: Any) -> tuple[tuple[str, object], ...]:
-    return tuple((one.name, one.default) for one in fields(kind))
+def _names(kind: Any) -> tuple[str, ...]:
+    return tuple(one.name for one in fields(kind))
 
 
-_encoder = json.JSONEncoder(separators=(",", ":"), default=_object)
+def _in_order(value: object) -> list[object]:
+    kind: Any = type(value)
+    return [getattr(value, name) for name in _names(kind)]
 
 
-def to_json(history: History) -> str:
-    """Write a history in ASCII: what a server sent may hold lone surrogates."""
-    return _encoder.encode(history)
+_encoder = json.JSONEncoder(separators=(",", ":"), default=_in_order)
+
+
+def to_json(history: History, **instead: object) -> str:
+    """Write a history, with ``instead`` in place of its fields of these names.
+
+    The text is ASCII: what a server sent may hold lone surrogates.
+    """
+    changed = {
+        name: one for name, default in _DEFAULTS if (one := getattr(history, name)) != default
+    }
+    return _encoder.encode(changed | instead)
 
 
 def history_reader(earliest: float, latest: float) -> Callable[[str], History]:
@@ -45,13 +50,33 @@ def history_reader(earliest: float, latest: float) -> Callable[[str], History]:
 
     It raises ValueError for what no history holds, with the path of the field, or RecursionError.
     """
-    read = _reader(History, (earliest, latest))
+    readers = _field_readers(History, (earliest, latest))
 
-    def read_text(text: str) -> History:
-        history: History = read(json.loads(text))
-        return history
+    def read(text: str) -> History:
+        found = json.loads(text)
+        if type(found) is not dict:
+            raise ValueError(f"{found!r:.60} cannot be")
+        return History(**{name: readers[name](found[name]) for name in found if name in readers})
 
-    return read_text
+    return read
+
+
+def _field_readers(kind: Any, past: tuple[float, float]) -> dict[str, _Reader]:
+    """Return what reads the fields of a dataclass, and puts their names before an error."""
+
+    def reader(name: str, hint: object) -> _Reader:
+        read = _reader(hint, past)
+
+        def read_field(value: object) -> object:
+            try:
+                return read(value)
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from None
+
+        return read_field
+
+    hints = get_type_hints(kind, include_extras=True)
+    return {name: reader(name, hint) for name, hint in hints.items()}
 
 
 def _reader(hint: Any, past: tuple[float, float]) -> _Reader:
@@ -61,7 +86,7 @@ def _reader(hint: Any, past: tuple[float, float]) -> _Reader:
         read = _reader(next(one for one in args if one is not NoneType), past)
         return lambda value: None if value is None else read(value)
     if origin is tuple:
-        return _array(args, past)
+        return _tuple(args, past)
     if is_dataclass(hint):
         return _dataclass(hint, past)
     if origin is Annotated:
@@ -87,7 +112,7 @@ def _plain(kind: type, bounds: tuple[float, float]) -> _Reader:
     return read
 
 
-def _array(kinds: tuple[Any, ...], past: tuple[float, float]) -> _Reader:
+def _tuple(kinds: tuple[Any, ...], past: tuple[float, float]) -> _Reader:
     readers = [_reader(one, past) for one in kinds if one is not ...]
     many = kinds[-1] is ...
 
@@ -102,22 +127,12 @@ def _array(kinds: tuple[Any, ...], past: tuple[float, float]) -> _Reader:
 
 
 def _dataclass(kind: Any, past: tuple[float, float]) -> _Reader:
-    hints = get_type_hints(kind, include_extras=True)
-    readers = {name: _reader(hint, past) for name, hint in hints.items()}
+    readers = _field_readers(kind, past).values()
+    needed = sum(one.default is MISSING for one in fields(kind))
 
     def read(value: object) -> object:
-        if type(value) is not dict:
+        if type(value) is not list or len(value) < needed:
             raise ValueError(f"{value!r:.60} cannot be")
-        known = {}
-        for name, one in value.items():
-            if name in readers:
-                try:
-                    known[name] = readers[name](one)
-                except ValueError as error:
-                    raise ValueError(f"{name}: {error}") from None
-        try:
-            return kind(**known)
-        except TypeError as error:  # a field without a default is missing
-            raise ValueError(str(error)) from None
+        return kind(*[reader(one) for reader, one in zip(readers, value, strict=False)])
 
     return read

@@ -148,7 +148,9 @@ class Changes:
         """Write a target that is new."""
         self._rows["targets"].append((target, key))
         self._write_text(target, record.history)
-        self.replace(target, Record(replace(record.history, recommendations=None)), record)
+        self._write_recommendations(target, (), record.history.recommendations or ())
+        if record.decided is not None:
+            self._rows["decided"].append((target, record.decided))
 
     def drop(self, target: int) -> None:
         """Delete a target and all that belongs to it."""
@@ -185,8 +187,7 @@ class Changes:
 
     def _write_text(self, target: int, history: History) -> None:
         slots = None if history.recommendations is None else ()
-        text = to_json(replace(history, recommendations=slots))
-        self._rows["histories"].append((target, text))
+        self._rows["histories"].append((target, to_json(history, recommendations=slots)))
 
     def _write_recommendations(
         self, target: int, old: Sequence[Recommendation], new: Sequence[Recommendation]

@@ -1,7 +1,7 @@
 """The tables, and how a database of an older version becomes one of this version.
 
 `user_version` counts the migrations that a database has seen.  What was released is never edited:
-a change is a further migration.  A new field of a history needs none, since all of them but the
+a change is a further migration.  A new field of a history needs none: all of them but the
 recommendations are one JSON text (`autoscaler.core.history_json`).
 
 A sync changes one recommendation of each target.  They are rows for that, and slots lead their
@@ -11,7 +11,7 @@ keys, so that what one sync changes lies close together in the file.
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import cache
 from typing import Any
@@ -85,14 +85,13 @@ def _version_3(connection: sqlite3.Connection) -> None:
     for target, *state in connection.execute("SELECT * FROM states"):
         histories[target] = _state_of_version_2(*state)
     for target, conditions in connection.execute("SELECT * FROM conditions"):
-        names = ("type", "status", "reason", "message", "last_transition")
-        histories[target]["conditions"] = _named(names, json.loads(conditions))
+        histories[target]["conditions"] = json.loads(conditions)
     for table in ("scale_ups", "scale_downs"):
         for _, target, change, time, outdated, earliest in connection.execute(
             f"SELECT * FROM {table} ORDER BY slot"  # noqa: S608 - a table's name
         ):
-            event = {"change": change, "time": time, "outdated": bool(outdated)}
-            histories[target].setdefault(table, []).append(event | {"earliest": earliest})
+            event = [change, time, bool(outdated), earliest]
+            histories[target].setdefault(table, []).append(event)
     connection.executemany(
         "INSERT INTO histories VALUES (?, ?)",
         [
@@ -107,27 +106,19 @@ def _version_3(connection: sqlite3.Connection) -> None:
 def _state_of_version_2(*state: Any) -> dict[str, Any]:
     has_recommendations, desired, last_scale_time, zeroed_by_us, *rest = state
     pending, rivalry, unobserved, gaps, unseen, generation, controller = rest
-    write, gap = (
-        ("before", "after", "time", "resource_version"),
-        ("metric", "pod", "since", "until", "first", "losses"),
-    )
-    contention = _named(("known", "our_step", "reversals"), [json.loads(rivalry)])[0]
+    known, our_step, reversals = json.loads(rivalry)
     return {
         "recommendations": [] if has_recommendations else None,
         "desired_replicas": desired,
         "last_scale_time": last_scale_time,
         "zeroed_by_us": bool(zeroed_by_us),
-        "pending": None if pending is None else _named(write, [json.loads(pending)])[0],
-        "contention": contention | {"generation": generation},
+        "pending": None if pending is None else json.loads(pending),
+        "contention": [known, our_step, reversals, generation],
         "unobserved": bool(unobserved),
-        "gaps": _named(gap, json.loads(gaps)),
+        "gaps": json.loads(gaps),
         "unseen": unseen,
         "controller": json.loads(controller),
     }
-
-
-def _named(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:
-    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 Migration = str | Callable[[sqlite3.Connection], None]
