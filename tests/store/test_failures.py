@@ -58,6 +58,19 @@ def test_a_second_process_goes_on_from_memory_until_the_first_has_ended(tmp_path
     assert kept_in(tmp_path) == {"shop/Deployment/b": nth(2), "shop/Deployment/c": nth(5)}
 
 
+def test_what_the_first_process_decided_is_not_taken_for_the_second_ones(tmp_path: Path) -> None:
+    """A target that the second has only noted a write of was never decided about by it."""
+    sayings = Sayings()
+    with running(tmp_path) as (first, _):
+        first.keep([("shop/Deployment/a", nth(1), decided_at(1))])
+        with running(tmp_path, sayings, timeouts=RETRYING) as (second, _):
+            first.close()
+            second.intend("shop/Deployment/a", nth(2)).result(LONG)
+            sayings.wait(ok=True)
+    assert kept_in(tmp_path) == {"shop/Deployment/a": nth(2)}
+    assert decided_in(tmp_path) == {}
+
+
 def unlink(path: Path) -> None:
     """Remove the directory."""
     shutil.rmtree(path.parent)

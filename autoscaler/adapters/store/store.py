@@ -41,29 +41,29 @@ class DiskTimeouts:
 
 
 class _State:
-    """Tells ``on_state`` once per change whether state can be kept, and counts errors."""
+    """Reports to ``on_state`` once per change whether state can be kept, and counts errors."""
 
     def __init__(self, on_state: Callable[[bool, str], None]) -> None:
         self._on_state = on_state
         self._lock = threading.Lock()
-        self._told: tuple[bool, str] | None = None
+        self._reported: tuple[bool, str] | None = None
         self.errors = 0
 
     def well(self, sentence: str) -> None:
         """Report that state is kept."""
         with self._lock:
-            self._tell(ok=True, sentence=sentence)
+            self._report(ok=True, sentence=sentence)
 
     def ill(self, sentence: str, still: Callable[[], bool] = lambda: True) -> None:
         """Count and report an error, if it is ``still`` there once no other thread reports."""
         with self._lock:
             if still():
                 self.errors += 1
-                self._tell(ok=False, sentence=sentence)
+                self._report(ok=False, sentence=sentence)
 
-    def _tell(self, *, ok: bool, sentence: str) -> None:
-        if self._told != (ok, sentence):
-            self._told = (ok, sentence)
+    def _report(self, *, ok: bool, sentence: str) -> None:
+        if self._reported != (ok, sentence):
+            self._reported = (ok, sentence)
             self._on_state(ok, sentence)
 
 
@@ -88,7 +88,7 @@ class SqliteHistoryStore:
         self._path = directory / DATABASE
         self._state = _State(on_state)
         self._queue = WriteQueue(self._timeouts.intend, clocks.monotonic)
-        self._writer = Writer(directory, clocks, self._timeouts.pause, self._tell_set_aside)
+        self._writer = Writer(directory, clocks, self._timeouts.pause, self._report_set_aside)
         self._resumed: SimpleQueue[Resumption] = SimpleQueue()
         self._begun = False
         self._lost = ""
@@ -182,7 +182,7 @@ class SqliteHistoryStore:
         while self._queue.expire():
             self._state.ill(self._no_answer(self._timeouts.intend), lambda: self._queue.stalled)
 
-    def _tell_set_aside(self, fate: str) -> None:
+    def _report_set_aside(self, fate: str) -> None:
         if self._begun:
             self._state.ill(f"{self._path} {fate}; all of it is written anew")
         else:

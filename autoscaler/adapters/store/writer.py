@@ -49,7 +49,7 @@ class Writer:
         return Stamp(steady + self._ahead, steady, self._boot_id)
 
     def resume(self) -> Resumption:
-        """Open the file, and go on with what it holds, by the clock of now."""
+        """Open the file and return what it holds, by the clock of now."""
         _, contents = self._open()
         resumption = contents.resumed(self.now)
         if resumption.earlier:
