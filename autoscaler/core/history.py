@@ -1,4 +1,4 @@
-"""What one target's decisions remember of the past.
+"""The history of one target: the state that its decisions carry from sync to sync.
 
 A new field needs a default and a type, nothing else: moving instants (`shifted`), keeping it in a
 file and checking what is read back (`autoscaler.core.history_json`) follow from its type.  Classes
@@ -41,10 +41,10 @@ Generation = Annotated[int, Between(0, 2**63 - 1)]
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """What the metrics asked for at an instant, before any stabilization or limit.
+    """The desired count of one sync before stabilization and limits.
 
-    ``first`` marks the count that was found at the first sync: it counts as a recommendation,
-    so that a restart alone never scales down (semantics 4.5).
+    ``first`` marks the current count of a first sync, which is recorded as a recommendation so
+    that a restart never scales down (semantics 4.5).
     """
 
     replicas: SignedReplicas
@@ -54,10 +54,10 @@ class Recommendation:
 
 @dataclass(frozen=True, slots=True)
 class ScaleEvent:
-    """A change of scale by us: by how many replicas, and when.
+    """A rescale of ours: the number of replicas and the time (semantics 4.4).
 
-    ``outdated`` marks an entry whose slot the next event may take over.  A change by another
-    instance of ours is known to lie between ``earliest`` and ``time``; None: it was at ``time``.
+    ``outdated`` marks a slot that the next event may reuse.  A rescale by another instance of
+    ours happened between ``earliest`` and ``time``; if ``earliest`` is None, at ``time``.
     """
 
     change: Replicas
@@ -66,17 +66,17 @@ class ScaleEvent:
     earliest: Instant | None = None
 
     def may_be_after(self, instant: float) -> bool:
-        """Return whether it may have been after an instant."""
+        """Return whether it may have happened after an instant."""
         return self.time > instant
 
     def is_after(self, instant: float) -> bool:
-        """Return whether it certainly was after an instant."""
+        """Return whether it certainly happened after an instant."""
         return (self.time if self.earliest is None else self.earliest) > instant
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """`HorizontalPodAutoscalerCondition`; the transition is when the status last flipped."""
+    """`HorizontalPodAutoscalerCondition`; ``last_transition`` is when the status last changed."""
 
     type: str
     status: ConditionStatus
@@ -87,32 +87,32 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class PendingWrite:
-    """A write that was about to be sent, and whose outcome is not known yet.
+    """A write of the scale whose outcome is unknown (semantics 7.7).
 
-    It outlives a crash between the request and its answer: the next read of the scale tells
-    whether it was applied (`autoscaler.core.writes`).
+    It is stored before the request is sent, so that it survives a crash.  The next read of the
+    scale shows whether it was applied (`autoscaler.core.writes`).
     """
 
     before: Replicas
     after: Replicas
     time: Instant
     resource_version: str
-    """The version that the write was to replace."""
+    """The version that the write replaces."""
 
 
 UNKNOWN = 0.0
-"""Stands for an instant of which only is known that it was long ago, if ever."""
+"""An instant that is unknown: long ago, or never."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadingGap:
-    """A metric without a good reading now, or that had none lately (`autoscaler.core.gaps`).
+    """A gap in the readings of a metric, from its begin to the end of the refill (semantics 7.2).
 
-    ``pod`` names the one pod that had no sample, and is empty where the whole metric had none.
-    ``since`` is the last good reading before a gap that still lasts, None where it is over;
-    before ``until`` the reading may understate.  ``first`` says that nobody looked before: whether
-    there was a gap is not known.  ``losses`` are the gaps of late that do not matter, each with its
-    end and its seconds: together they may.
+    ``pod`` names the pod without a sample; it is empty if the whole metric failed.  ``since`` is
+    the last good reading before the gap, None once the gap has ended; until ``until`` the reading
+    may understate.  ``first`` is set if there was no sync before, so that a gap is only possible.
+    ``losses`` are recent gaps that were each too short to matter: their ends and their lengths in
+    seconds.
     """
 
     metric: str
@@ -124,17 +124,17 @@ class ReadingGap:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What it is about: the metric and the pod."""
+        """The metric and the pod."""
         return self.metric, self.pod
 
 
 @dataclass(frozen=True, slots=True)
 class Contention:
-    """What others did to the count that we last knew (`autoscaler.core.contention`).
+    """The last known count, and who changed it since (semantics 7.4, 7.5).
 
-    ``known`` is the count as it was last read or written, ``our_step`` the change of our last
-    write until somebody reverses it, ``reversals`` the instants at which somebody did.
-    ``generation`` is the object's as of ``known``, 0 where it is not known.
+    ``known`` is the count as last read or written.  ``our_step`` is the change of our last write,
+    0 once others have changed the count.  ``reversals`` are the instants at which others reversed
+    a write of ours.  ``generation`` is that of the object as of ``known``, 0 if unknown.
     """
 
     known: Replicas | None = None
@@ -147,8 +147,8 @@ class Contention:
 class History:
     """The state of one target between two syncs.
 
-    ``recommendations`` is None until the first scale was read.  Lists keep their slots and
-    are not pruned: a later, longer window may reach old entries (semantics 4.1 to 4.4).
+    ``recommendations`` is None until the scale is read for the first time.  The slots of a list
+    are reused and never pruned: a longer window may reach old entries (semantics 4.1 to 4.4).
     """
 
     recommendations: tuple[Recommendation, ...] | None = None
@@ -158,28 +158,28 @@ class History:
     desired_replicas: Replicas = 0
     last_scale_time: Instant | None = None
     zeroed_by_us: bool = False
-    """Whether the last write that brought the target to zero was ours."""
+    """Whether the target is at zero by a write of ours."""
     pending: PendingWrite | None = None
     contention: Contention = Contention()
     unobserved: bool = False
-    """Whether nobody looked for a while, so that the window has a hole before the next sync."""
+    """Whether the recommendations have a hole, since syncs were left out (semantics 7.3)."""
     gaps: tuple[ReadingGap, ...] = ()
-    """Metrics that have no good reading, or had none lately."""
+    """The metrics and pods that have a gap, or had one recently."""
     unseen: Instant | None = None
-    """The last instant up to which another instance of ours may have written unseen."""
+    """Until this instant other instances of ours may have written unseen (semantics 7.4)."""
     controller: str = ""
-    """Which other autoscaler controlled the target when that was last known; empty for none."""
+    """The other autoscaler that controlled the target when that was last known; empty for none."""
 
 
 GAP_PERIODS = 3
-"""An absence that is no longer than so many periods of a target is no news to it."""
+"""After an absence of more periods than this the recommendations have a hole."""
 
 
 def unobserved_after(history: History, absent: float, period: float) -> History:
-    """Go on with a history after nobody looked for ``absent`` seconds, infinite if unknown.
+    """Return the history after an absence: no sync for ``absent`` seconds, infinite if unknown.
 
-    What the metrics asked for in a long gap is not known, and it may have been more than there is
-    now.  ``period`` is the target's.
+    After a long one recommendations are missing that may have been larger than the current count.
+    ``period`` is the target's sync period in seconds.
     """
     if history.recommendations is None or absent <= GAP_PERIODS * period:
         return history
@@ -187,9 +187,9 @@ def unobserved_after(history: History, absent: float, period: float) -> History:
 
 
 def shifted(history: History, seconds: float) -> History:
-    """Move every instant of a history, after the clock that it was written by was set.
+    """Move every instant of a history by ``seconds``, after the clock was set by as many.
 
-    Windows and periods then last as long as they would have.
+    Windows and periods keep their lengths.
     """
     move = _mover(History)
     return move(history, seconds) if move else history
