@@ -53,7 +53,7 @@ def test_what_an_older_version_kept_is_still_read(tmp_path: Path, version: int) 
     ],
 )
 def test_a_damaged_database_of_an_older_version_is_set_aside(tmp_path: Path, damage: str) -> None:
-    """Its new form would not be read; it is kept as it was."""
+    """Whether it cannot be converted, or not be read afterwards."""
     with closing(sqlite3.connect(tmp_path / DATABASE)) as connection:
         connection.executescript(VERSIONS[2].read_text() + damage)
     sayings = Sayings()
