@@ -19,9 +19,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from autoscaler.adapters.store import Store
+from autoscaler.adapters.store import SqliteHistoryStore
 from autoscaler.core.decide import decide
-from autoscaler.core.decision import Decision
 from autoscaler.core.history import History
 from autoscaler.core.observation import Observation, Scale, Values
 from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec, ScaleTargetRef
@@ -40,7 +39,7 @@ INTENDED = 3000
 KINDS = 100
 """So many targets are decided about; the others share what comes of it."""
 
-Kept = list[tuple[str, History, Decision]]
+Kept = list[tuple[str, History, float]]
 
 
 class Fleet:
@@ -59,7 +58,7 @@ class Fleet:
         decided = [self._decide(kind) for kind in range(KINDS)]
         return [(name, *decided[number % KINDS]) for number, name in enumerate(self.names)]
 
-    def _decide(self, kind: int) -> tuple[History, Decision]:
+    def _decide(self, kind: int) -> tuple[History, float]:
         swing = math.sin(self.syncs / 7 + kind) if self.moving else 0.0
         replicas = self._replicas[kind]
         seen = Observation(
@@ -71,7 +70,7 @@ class Fleet:
             decision, history = settle(SPEC, decision, history)
             self._replicas[kind] = decision.desired
         self._histories[kind] = history
-        return history, decision
+        return history, decision.time
 
 
 class Pickled:
@@ -84,9 +83,9 @@ class Pickled:
         """Write all there is, and wait until it is on the disk."""
         new = self._directory / "new"
         with new.open("wb") as file:
-            for name, history, decision in kept:
+            for name, history, decided in kept:
                 # One by one, lest what targets share in this benchmark is written once.
-                file.write(pickle.dumps((name, history, decision.time, decision.stages)))
+                file.write(pickle.dumps((name, history, decided)))
             file.flush()
             os.fsync(file.fileno())
         new.rename(self._directory / "state")
@@ -133,9 +132,9 @@ def megabytes(directory: Path, name: str) -> float:
 
 
 @contextmanager
-def opened(directory: Path) -> Iterator[Store]:
+def opened(directory: Path) -> Iterator[SqliteHistoryStore]:
     """Open a store, and say so where it cannot keep anything."""
-    store = Store(directory, lambda ok, sentence: None if ok else print(sentence))
+    store = SqliteHistoryStore(directory, lambda ok, sentence: None if ok else print(sentence))
     try:
         yield store
     finally:

@@ -4,7 +4,6 @@ import threading
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Future
-from dataclasses import replace
 
 from autoscaler import clock
 from autoscaler.app.ports import Journal
@@ -76,11 +75,7 @@ class Histories:
             step = self._moved - as_of
             self._journal.keep(
                 [
-                    (
-                        target,
-                        self._by_target[target],
-                        replace(one, time=one.time + step) if step else one,
-                    )
+                    (target, self._by_target[target], one.time + step)
                     for target, one in decisions.items()
                 ]
             )

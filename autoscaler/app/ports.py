@@ -104,8 +104,8 @@ class PodLister(Protocol):
         ...
 
 
-Kept = tuple[str, History, Decision]
-"""A target's key, what it remembers after a sync, and the sync's decision."""
+Kept = tuple[str, History, float]
+"""A target's key, its history after a sync, and when it was decided about (Unix seconds)."""
 
 
 class Journal(Protocol):

@@ -1,8 +1,42 @@
-"""The history of one target: the state that its decisions carry from sync to sync."""
+"""The history of one target: the state that its decisions carry from sync to sync.
 
-from dataclasses import dataclass, field, replace
+A new field needs a default and a type, nothing else: moving instants (`shifted`), keeping it in a
+file and checking what is read back (`autoscaler.core.history_json`) follow from its type.  Classes
+within `History` are kept by the order of their fields: a new one is the last.
+"""
 
+from collections.abc import Callable
+from dataclasses import dataclass, field, is_dataclass, replace
+from enum import Enum
+from functools import cache
+from operator import add
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+
+from autoscaler.core.numbers import INT32_MAX, INT32_MIN
 from autoscaler.core.observation import ConditionStatus
+
+
+class UnixTime(Enum):
+    """Marks Unix seconds, which move when the clock is set."""
+
+    PAST = "has passed"
+    ANY = "may lie ahead"
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """The bounds of a whole number, both included."""
+
+    least: int
+    most: int
+
+
+Instant = Annotated[float, UnixTime.PAST]
+AnyInstant = Annotated[float, UnixTime.ANY]
+Replicas = Annotated[int, Between(0, INT32_MAX)]
+SignedReplicas = Annotated[int, Between(INT32_MIN, INT32_MAX)]
+Generation = Annotated[int, Between(0, 2**63 - 1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,8 +47,8 @@ class Recommendation:
     that a restart never scales down (semantics 4.5).
     """
 
-    replicas: int
-    time: float
+    replicas: SignedReplicas
+    time: Instant
     first: bool = field(default=False, compare=False)
 
 
@@ -26,10 +60,10 @@ class ScaleEvent:
     ours happened between ``earliest`` and ``time``; if ``earliest`` is None, at ``time``.
     """
 
-    change: int
-    time: float
+    change: Replicas
+    time: Instant
     outdated: bool = False
-    earliest: float | None = None
+    earliest: Instant | None = None
 
     def may_be_after(self, instant: float) -> bool:
         """Return whether it may have happened after an instant."""
@@ -48,7 +82,7 @@ class Condition:
     status: ConditionStatus
     reason: str
     message: str
-    last_transition: float
+    last_transition: Instant
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +93,9 @@ class PendingWrite:
     scale shows whether it was applied (`autoscaler.core.writes`).
     """
 
-    before: int
-    after: int
-    time: float
+    before: Replicas
+    after: Replicas
+    time: Instant
     resource_version: str
     """The version that the write replaces."""
 
@@ -83,10 +117,10 @@ class ReadingGap:
 
     metric: str
     pod: str = ""
-    since: float | None = None
-    until: float = UNKNOWN
+    since: Instant | None = None
+    until: AnyInstant = UNKNOWN
     first: bool = False
-    losses: tuple[tuple[float, float], ...] = ()
+    losses: tuple[tuple[AnyInstant, float], ...] = ()
 
     @property
     def key(self) -> tuple[str, str]:
@@ -103,10 +137,10 @@ class Contention:
     a write of ours.  ``generation`` is that of the object as of ``known``, 0 if unknown.
     """
 
-    known: int | None = None
-    our_step: int = 0
-    reversals: tuple[float, ...] = ()
-    generation: int = 0
+    known: Replicas | None = None
+    our_step: SignedReplicas = 0
+    reversals: tuple[Instant, ...] = ()
+    generation: Generation = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +155,8 @@ class History:
     scale_ups: tuple[ScaleEvent, ...] = ()
     scale_downs: tuple[ScaleEvent, ...] = ()
     conditions: tuple[Condition, ...] = ()
-    desired_replicas: int = 0
-    last_scale_time: float | None = None
+    desired_replicas: Replicas = 0
+    last_scale_time: Instant | None = None
     zeroed_by_us: bool = False
     """Whether the target is at zero by a write of ours."""
     pending: PendingWrite | None = None
@@ -131,7 +165,7 @@ class History:
     """Whether the recommendations have a hole, since syncs were left out (semantics 7.3)."""
     gaps: tuple[ReadingGap, ...] = ()
     """The metrics and pods that have a gap, or had one recently."""
-    unseen: float | None = None
+    unseen: Instant | None = None
     """Until this instant other instances of ours may have written unseen (semantics 7.4)."""
     controller: str = ""
     """The other autoscaler that controlled the target when that was last known; empty for none."""
@@ -157,40 +191,31 @@ def shifted(history: History, seconds: float) -> History:
 
     Windows and periods keep their lengths.
     """
-    return replace(
-        history,
-        recommendations=None
-        if history.recommendations is None
-        else tuple(replace(one, time=one.time + seconds) for one in history.recommendations),
-        scale_ups=tuple(_shifted(one, seconds) for one in history.scale_ups),
-        scale_downs=tuple(_shifted(one, seconds) for one in history.scale_downs),
-        unseen=None if history.unseen is None else history.unseen + seconds,
-        gaps=tuple(
-            replace(
-                one,
-                since=None if one.since is None else one.since + seconds,
-                until=one.until + seconds,
-                losses=tuple((end + seconds, lost) for end, lost in one.losses),
-            )
-            for one in history.gaps
-        ),
-        conditions=tuple(
-            replace(one, last_transition=one.last_transition + seconds)
-            for one in history.conditions
-        ),
-        last_scale_time=None
-        if history.last_scale_time is None
-        else history.last_scale_time + seconds,
-        pending=None
-        if history.pending is None
-        else replace(history.pending, time=history.pending.time + seconds),
-        contention=replace(
-            history.contention,
-            reversals=tuple(one + seconds for one in history.contention.reversals),
-        ),
-    )
+    move = _mover(History)
+    return move(history, seconds) if move else history
 
 
-def _shifted(event: ScaleEvent, seconds: float) -> ScaleEvent:
-    earliest = None if event.earliest is None else event.earliest + seconds
-    return replace(event, time=event.time + seconds, earliest=earliest)
+@cache
+def _mover(hint: Any) -> Callable[[Any, float], Any] | None:
+    """Return what moves the instants within a value of a type; None where it has none."""
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return add if isinstance(args[1], UnixTime) else None
+    if origin in {Union, UnionType}:
+        move = _mover(next(one for one in args if one is not NoneType))
+        return move and (lambda value, by: None if value is None else move(value, by))
+    if origin is tuple and args[-1] is ...:
+        each = _mover(args[0])
+        return each and (lambda values, by: tuple([each(one, by) for one in values]))
+    if origin is tuple:
+        parts = [_mover(one) for one in args]
+        return lambda values, by: tuple(
+            [part(one, by) if part else one for part, one in zip(parts, values, strict=True)]
+        )
+    hints = get_type_hints(hint, include_extras=True) if is_dataclass(hint) else {}
+    movers = [(name, move) for name, one in hints.items() if (move := _mover(one))]
+
+    def move_fields(value: Any, by: float) -> Any:
+        return replace(value, **{name: move(getattr(value, name), by) for name, move in movers})
+
+    return move_fields if movers else None

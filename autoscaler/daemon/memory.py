@@ -1,11 +1,11 @@
-"""What the daemon remembers of an earlier run, and where it keeps what it learns."""
+"""The histories that a daemon starts with, and the store that keeps them for the next start."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 
 from autoscaler import clock
-from autoscaler.adapters.store import Resumption, Store
+from autoscaler.adapters.store import Resumption, SqliteHistoryStore
 from autoscaler.app.ports import Journal, NoJournal
 from autoscaler.config import Config
 from autoscaler.core.gaps import after_absence
@@ -17,7 +17,7 @@ from autoscaler.daemon.exposition import Metrics
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A journal, the histories to go on with, and the clock that they are by."""
+    """A store, the histories to go on with, and the clock that they are by."""
 
     journal: Journal
     known: Mapping[str, History] = field(default_factory=dict)
@@ -29,11 +29,11 @@ def open_memory(
 ) -> Memory:
     """Open the state directory; ``stack`` closes it.
 
-    Histories of targets that the configuration has no more are dropped.
+    Histories of targets that are no longer configured are dropped.
     """
     if config.state_directory is None:
         return Memory(NoJournal())
-    store = Store(config.state_directory, announcements.state)
+    store = SqliteHistoryStore(config.state_directory, announcements.state)
     metrics.ask_for_store_errors(lambda: store.errors)
     stack.enter_context(closing(store))
     resumption = store.start()
@@ -48,12 +48,12 @@ def open_memory(
 
 
 def known_of(targets: Sequence[Target], resumption: Resumption) -> Mapping[str, History]:
-    """Return the histories that targets go on with after the time in which nobody looked."""
+    """Return the histories that targets go on with after a time in which none was decided about."""
     return {
         target.key: after_absence(
             target,
             resumption.histories[target.key],
-            resumption.absent + resumption.overlooked.get(target.key, 0.0),
+            resumption.absent + resumption.undecided.get(target.key, 0.0),
             resumption.now.wall,
         )
         for target in targets

@@ -1,11 +1,11 @@
-"""What a plan goes on with: what a daemon beside it remembers, or what one left on the disk."""
+"""The histories that a plan goes on with: those of a running daemon, or those in its directory."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from autoscaler import clock
 from autoscaler.adapters.daemon import Limits, NobodyListensError, PageError, read_page
-from autoscaler.adapters.store import Unreadable, look
+from autoscaler.adapters.store import Unreadable, read_saved
 from autoscaler.app import history_lines
 from autoscaler.app.history_lines import FormatError
 from autoscaler.config import Config
@@ -27,22 +27,22 @@ _NO_WAY_DOWN = (
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """Histories by our clock, and whose they are.
+    """Histories by our clock, and where they are from.
 
-    ``source`` completes "goes on with what ...", and is empty where there are none; ``reasons`` say
-    why what ought to come first is not what is gone on with.
+    ``source`` completes "goes on with what ...", and is empty if there are none; ``reasons`` say
+    why a source was passed over.
     """
 
     histories: Mapping[str, History] = field(default_factory=dict)
     source: str = ""
     after: str = ""
-    """What else is to be said of the source."""
+    """What the line says after the source."""
     before: str = ""
-    """What is to be said first: that no daemon listens."""
+    """What the line says first: that no daemon listens."""
     reasons: tuple[str, ...] = ()
 
     def told(self, targets: Sequence[Target]) -> str:
-        """Say in one line what a plan of these targets goes on with."""
+        """Return a line that says what a plan of these targets goes on with."""
         known, every = sum(one.key in self.histories for one in targets), len(targets)
         nothing = (f"{self.source} nothing of them",) if self.source and not known else ()
         reasons = "; ".join((*nothing, *self.reasons))
@@ -65,27 +65,27 @@ def _share(known: int, every: int) -> str:
 
 
 def remembered(config: Config, url: str | None) -> Remembered:
-    """Return what is remembered of the configuration's targets.
+    """Return the histories of the configuration's targets.
 
-    ``url`` is the daemon's, which must then answer: raises PageError.  Without it the address is
-    asked on which the configuration has a daemon listen, and then its state directory.
+    They are those of the daemon at ``url``; raises PageError if it does not answer.  Without it,
+    they are those of the daemon at the configuration's `listen`, or else of its state directory.
     """
     if url is not None:
         return _of_daemon(url, config.targets, _NAMED)
-    nobody = ""
-    odd: list[str] = []
-    """What answers, and is no daemon of these targets."""
+    no_daemon = ""
+    passed_over: list[str] = []
+    """Why what answers is not used."""
     if config.listen is not None and config.listen.port:
         try:
             found = _of_daemon(config.listen.url, config.targets, _BESIDE)
             if found.histories:
                 return found
-            odd.extend(found.reasons)
+            passed_over.extend(found.reasons)
         except NobodyListensError as error:
-            nobody = str(error)
+            no_daemon = str(error)
         except PageError as error:
-            odd.append(str(error))
-    return _of_state(config, nobody, tuple(odd))
+            passed_over.append(str(error))
+    return _of_state(config, no_daemon, tuple(passed_over))
 
 
 def _of_daemon(url: str, targets: Sequence[Target], limits: Limits) -> Remembered:
@@ -102,13 +102,13 @@ def _of_daemon(url: str, targets: Sequence[Target], limits: Limits) -> Remembere
     return Remembered(histories, f"the daemon at {url} remembers", after)
 
 
-def _of_state(config: Config, nobody: str, odd: tuple[str, ...]) -> Remembered:
-    """Return what is on the disk; ``nobody`` says that no daemon listens, if so."""
-    reasons = (nobody, *odd) if nobody else odd
+def _of_state(config: Config, no_daemon: str, passed_over: tuple[str, ...]) -> Remembered:
+    """Return what is on the disk; ``no_daemon`` says that no daemon listens, if so."""
+    reasons = (no_daemon, *passed_over) if no_daemon else passed_over
     directory = config.state_directory
     if directory is None:
         return Remembered(reasons=(*reasons, "stateDirectory is null"))
-    found = look(directory)
+    found = read_saved(directory)
     if found is None:
         return Remembered(reasons=(*reasons, f"there is no state in {directory}"))
     if isinstance(found, Unreadable):
@@ -117,4 +117,4 @@ def _of_state(config: Config, nobody: str, odd: tuple[str, ...]) -> Remembered:
     if not histories:
         return Remembered(reasons=(*reasons, f"{found.path} knows none of the targets"))
     after = f" when it was last saved, at {rfc3339(found.time)}"
-    return Remembered(histories, f"{found.path} held", after, nobody, odd)
+    return Remembered(histories, f"{found.path} held", after, no_daemon, passed_over)

@@ -26,7 +26,7 @@ from tests.controlplane.process import free_port
 from tests.endtoend.daemon import write_config
 from tests.prometheus import faults
 from tests.prometheus.faults import Step
-from tests.store.histories import decision, nth
+from tests.store.histories import decided_at, nth
 from tests.store.opening import running
 
 KEYS = ("shop/Deployment/a", "shop/Deployment/b")
@@ -66,7 +66,7 @@ def answering(step: Step) -> Iterator[str]:
 def save(directory: Path, known: dict[str, History]) -> None:
     """Leave state as a daemon does."""
     with running(directory) as (store, _):
-        store.keep([(key, history, decision(1)) for key, history in known.items()])
+        store.keep([(key, history, decided_at(1)) for key, history in known.items()])
 
 
 def told(found: Remembered, config: Config, keys: Sequence[str] = KEYS) -> str:

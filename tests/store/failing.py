@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from autoscaler.core.history import History
-from tests.store.histories import decision, nth
+from tests.store.histories import decided_at, nth
 from tests.store.opening import LONG, Sayings, kept_in, running
 
 
@@ -12,7 +12,7 @@ def fill(directory: Path, targets: int = 20) -> dict[str, History]:
     """Keep some targets, and return their histories."""
     histories = {f"shop/Deployment/{one}": nth(one) for one in range(targets)}
     with running(directory) as (store, _):
-        store.keep([(key, one, decision(2)) for key, one in histories.items()])
+        store.keep([(key, one, decided_at(2)) for key, one in histories.items()])
     return histories
 
 
@@ -21,7 +21,7 @@ def assert_goes_on_from_memory(directory: Path, words: str) -> None:
     sayings = Sayings()
     with running(directory, sayings) as (store, resumption):
         assert resumption.histories == {}
-        store.keep([("shop/Deployment/web", nth(1), decision(1))])
+        store.keep([("shop/Deployment/web", nth(1), decided_at(1))])
         assert store.intend("shop/Deployment/web", nth(2)).result(LONG) is None
         store.shift(3600.0)
         store.drop(["shop/Deployment/web"])

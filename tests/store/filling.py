@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from tests.store.histories import decision, nth
+from tests.store.histories import decided_at, nth
 from tests.store.opening import LONG, RETRYING, Sayings, kept_in, running
 
 SMALL = 64 * 1024 * 1024
@@ -47,7 +47,7 @@ def main(directory: Path) -> None:
     with running(directory, sayings, timeouts=RETRYING) as (store, _):
         store.intend("0", nth(7)).result(LONG)
         with full(directory) as words:
-            store.keep([(key, one, decision(1)) for key, one in histories.items()])
+            store.keep([(key, one, decided_at(1)) for key, one in histories.items()])
             sentence = sayings.wait(ok=False)
             assert words in sentence, sentence
             assert "kept in memory only" in sentence
@@ -68,7 +68,7 @@ def begin_on_a_full_disk(directory: Path) -> None:
     histories = {str(one): nth(one) for one in range(TARGETS)}
     filled.enter_context(full(directory))
     with running(directory, sayings, timeouts=RETRYING) as (store, _):
-        store.keep([(key, one, decision(1)) for key, one in histories.items()])
+        store.keep([(key, one, decided_at(1)) for key, one in histories.items()])
         store.intend("more", nth(9)).result(LONG)
         sayings.wait(ok=False)
         filled.close()

@@ -10,12 +10,9 @@ from pathlib import Path
 from autoscaler.adapters.store import (
     Clocks,
     DiskTimeouts,
-    KeptDecision,
-    KeptMetric,
     Resumption,
-    Store,
+    SqliteHistoryStore,
 )
-from autoscaler.core.decision import Calculation, Decision
 from autoscaler.core.history import History
 
 DATABASE = "autoscaler.db"
@@ -85,10 +82,10 @@ def running(
     on_state: Callable[[bool, str], None] | None = None,
     time: Time | None = None,
     timeouts: DiskTimeouts = PATIENT,
-) -> Iterator[tuple[Store, Resumption]]:
+) -> Iterator[tuple[SqliteHistoryStore, Resumption]]:
     """Run a store; without ``on_state`` it must be able to keep everything."""
     heard = Sayings()
-    store = Store(directory, on_state or heard, (time or Time()).clocks, timeouts)
+    store = SqliteHistoryStore(directory, on_state or heard, (time or Time()).clocks, timeouts)
     try:
         yield store, store.start()
     finally:
@@ -112,6 +109,12 @@ def kept_in(directory: Path, time: Time | None = None) -> dict[str, History]:
         return dict(resumption.histories)
 
 
+def decided_in(directory: Path) -> dict[str, float]:
+    """Read when each target of a directory was last decided about."""
+    with closing(sqlite3.connect(directory / DATABASE)) as connection:
+        return dict(connection.execute("SELECT key, time FROM targets JOIN decided USING (target)"))
+
+
 def same(one: History, other: History) -> bool:
     """Tell whether two histories are equal in every field, those that `==` leaves out as well."""
     firsts = [
@@ -121,23 +124,3 @@ def same(one: History, other: History) -> bool:
         for history in (one, other)
     ]
     return one == other and firsts[0] == firsts[1]
-
-
-def assert_tells(kept: KeptDecision, decision: Decision) -> None:
-    """Find in what was kept all that a decision tells."""
-    assert kept == KeptDecision(
-        decision.time,
-        decision.zone,
-        decision.outcome,
-        decision.current,
-        decision.desired,
-        decision.reason,
-        decision.written,
-        tuple(
-            KeptMetric(one.name, one.proposal, None)
-            if isinstance(one.outcome, Calculation)
-            else KeptMetric(one.name, None, one.outcome.reason)
-            for one in decision.metrics
-        ),
-        decision.stages,
-    )

@@ -2,7 +2,6 @@
 
 import math
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler import clock
-from autoscaler.adapters.store import Unreadable, last_decisions
 from autoscaler.adapters.store.clocks import Stamp, seconds_to_move, this_boot
 from autoscaler.core.history import shifted
-from tests.store.histories import decision, nth
-from tests.store.opening import LONG, T0, Time, kept_in, running, stalled
+from tests.store.histories import decided_at, nth
+from tests.store.opening import LONG, T0, Time, decided_in, kept_in, running, stalled
 
 HOUR = 3600.0
 SAVED = Stamp(T0, 1000.0, "a")
@@ -79,7 +77,7 @@ def test_time_that_passes_passes(tmp_path: Path) -> None:
     """Within a boot nothing moves, and the absence is known."""
     time = Time()
     with running(tmp_path, time=time) as (store, _):
-        store.keep([("web", nth(3), decision(3))])
+        store.keep([("web", nth(3), decided_at(3))])
     time.pass_(HOUR)
     with running(tmp_path, time=time) as (_, resumption):
         assert resumption.histories == {"web": nth(3)}
@@ -89,10 +87,10 @@ def test_time_that_passes_passes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("boot_id", ["this boot", "another boot"])
 def test_all_that_is_kept_moves_at_once(tmp_path: Path, boot_id: str) -> None:
-    """Histories and decisions; and once moved, it is not moved again."""
+    """Histories and when they were decided about; and once moved, it is not moved again."""
     time = Time()
     with running(tmp_path, time=time) as (store, _):
-        store.keep([(f"t{one}", nth(one), decision(one)) for one in range(20)])
+        store.keep([(f"t{one}", nth(one), decided_at(one)) for one in range(20)])
     time.wall -= HOUR
     time.boot_id = boot_id
     moved = {f"t{one}": shifted(nth(one), -HOUR) for one in range(20)}
@@ -101,9 +99,7 @@ def test_all_that_is_kept_moves_at_once(tmp_path: Path, boot_id: str) -> None:
         unknown = boot_id != "this boot"
         assert (resumption.moved, resumption.absent) == (-HOUR, math.inf if unknown else 0.0)
     assert kept_in(tmp_path, time) == moved
-    decisions = last_decisions(tmp_path)
-    assert not isinstance(decisions, Unreadable)
-    assert decisions["t5"].time == decision(5).time - HOUR
+    assert decided_in(tmp_path)["t5"] == decided_at(5) - HOUR
 
 
 @pytest.mark.parametrize("at_once", [False, True], ids=["one by one", "at once"])
@@ -123,11 +119,11 @@ def test_a_shift_reaches_what_was_handed_in_before_it(tmp_path: Path, *, at_once
         if at_once:
             waiting.enter_context(stalled(tmp_path))
         next_one()
-        store.keep([("before", nth(3), decision(3)), ("between", nth(3), decision(3))])
+        store.keep([("before", nth(3), decided_at(3)), ("between", nth(3), decided_at(3))])
         next_one()
         time.wall += HOUR
         store.shift(HOUR)
-        store.keep([("between", nth(4), decision(4)), ("after", nth(3), decision(3))])
+        store.keep([("between", nth(4), decided_at(4)), ("after", nth(3), decided_at(3))])
         next_one()
         time.wall += 60.0
         store.shift(60.0)
@@ -138,10 +134,9 @@ def test_a_shift_reaches_what_was_handed_in_before_it(tmp_path: Path, *, at_once
         "between": shifted(nth(4), 60.0),
         "after": nth(5),
     }
-    decisions = last_decisions(tmp_path)
-    assert not isinstance(decisions, Unreadable)
-    assert decisions["before"].time == decision(3).time + HOUR + 60.0
-    assert decisions["after"].time == decision(3).time + 60.0
+    decided = decided_in(tmp_path)
+    assert decided["before"] == decided_at(3) + HOUR + 60.0
+    assert decided["after"] == decided_at(3) + 60.0
 
 
 def test_a_clock_that_was_set_and_not_told_of_is_noticed_at_the_next_start(tmp_path: Path) -> None:
@@ -149,7 +144,7 @@ def test_a_clock_that_was_set_and_not_told_of_is_noticed_at_the_next_start(tmp_p
     time = Time()
     with running(tmp_path, time=time) as (store, _):
         time.wall += HOUR
-        store.keep([("web", nth(3), decision(3))])
+        store.keep([("web", nth(3), decided_at(3))])
     with running(tmp_path, time=time) as (_, resumption):
         assert resumption.moved == HOUR
         assert resumption.histories == {"web": shifted(nth(3), HOUR)}
@@ -159,7 +154,7 @@ def test_a_process_that_ends_at_once_has_moved_nothing_yet(tmp_path: Path) -> No
     """What it read stays as it was, together with the clock that it is by."""
     time = Time()
     with running(tmp_path, time=time) as (store, _):
-        store.keep([("web", nth(3), decision(3))])
+        store.keep([("web", nth(3), decided_at(3))])
     time.wall += HOUR
     before = (tmp_path / "autoscaler.db").read_bytes()
     with running(tmp_path, time=time) as (_, resumption):
@@ -172,6 +167,5 @@ def test_the_clocks_are_those_of_the_system(tmp_path: Path) -> None:
     """A store that is given none reads the real ones."""
     time = Time(clock.wall(), clock.steady(), this_boot())
     with running(tmp_path, time=time) as (store, _):
-        decided = replace(decision(3), time=time.wall)
-        store.keep([("web", shifted(nth(3), time.wall - T0), decided)])
+        store.keep([("web", shifted(nth(3), time.wall - T0), time.wall)])
     assert kept_in(tmp_path, time) != {}

@@ -1,5 +1,7 @@
 """State of an earlier run that is missing, damaged or newer: what a start makes of it, and says."""
 
+import json
+import math
 import os
 import random
 import re
@@ -12,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.adapters.store.files import set_aside
+from autoscaler.adapters.store.directory import set_aside
 from tests.store.failing import assert_goes_on_from_memory, assert_keeps, fill
 from tests.store.histories import nth
 from tests.store.opening import ANEW, DATABASE, LONG, RETRYING, T0, Sayings, running
@@ -56,19 +58,13 @@ def other_tables(path: Path) -> None:
 def missing_table(path: Path) -> None:
     """Take a table out."""
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("DROP TABLE states")
+        connection.execute("DROP TABLE histories")
 
 
 def missing_slot(path: Path) -> None:
     """Take a row out of the middle of a list."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("DELETE FROM recommendations WHERE slot = 1 AND target = 9")
-
-
-def odd_value(path: Path) -> None:
-    """Write what no condition can be."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("UPDATE conditions SET conditions = '[[1, \"Perhaps\", 2, 3, 4]]'")
 
 
 def changed(statement: str) -> Callable[[Path], None]:
@@ -92,22 +88,43 @@ TAMPERED = [
         ENDLESS,
         "CREATE TRIGGER more AFTER INSERT ON clock BEGIN DELETE FROM targets; END",
         "UPDATE recommendations SET time = 9e999 WHERE target = 9",
-        f"UPDATE scale_ups SET time = {T0 + 2 * 86400} WHERE target = 9",  # noqa: S608 - a time
-        "UPDATE scale_downs SET change = 9223372036854775807 WHERE target = 9",
-        "UPDATE scale_downs SET change = -1 WHERE target = 9",
-        "UPDATE states SET desired_replicas = 2147483648 WHERE target = 9",
-        "UPDATE states SET last_scale_time = -9e999 WHERE target = 9",
-        "UPDATE states SET pending = '[1, 2, NaN, \"7\"]' WHERE target = 9",
-        "UPDATE states SET rivalry = '[1e400, 0, []]' WHERE target = 9",
-        "UPDATE states SET rivalry = '[3, 0, [1e400]]' WHERE target = 9",
-        'UPDATE conditions SET conditions = \'[["A", "True", 1, "", 0]]\' WHERE target = 9',
-        "UPDATE conditions SET conditions = replace(hex(zeroblob(50000)), '0', '[')",
+        "UPDATE histories SET history = replace(hex(zeroblob(50000)), '0', '[')",
+        "UPDATE histories SET history = hex(zeroblob(9000000)) WHERE target = 9",
+        "DELETE FROM histories WHERE target = 9",
         "UPDATE decided SET time = 9e999 WHERE target = 9",
         "UPDATE clock SET wall = 9e999",
-        "UPDATE decisions SET decision = hex(zeroblob(9000000)) WHERE target = 9",
     )
 ]
 """What no daemon writes: other tables, instants, counts and sizes."""
+
+
+def field(name: str, value: object) -> Callable[[Path], None]:
+    """Return what writes another value into a field of a history."""
+
+    def change(path: Path) -> None:
+        with closing(sqlite3.connect(path)) as connection:
+            ((text,),) = connection.execute("SELECT history FROM histories WHERE target = 9")
+            text = json.dumps(json.loads(text) | {name: value})
+            connection.execute("UPDATE histories SET history = ? WHERE target = 9", (text,))
+            connection.commit()
+
+    change.__name__ = f"{name} {value}"
+    return change
+
+
+FIELDS = [
+    field("scale_ups", [[1, T0 + 2 * 86400]]),
+    field("scale_downs", [[2**63 - 1, T0]]),
+    field("scale_downs", [[-1, T0]]),
+    field("desired_replicas", 2**31),
+    field("last_scale_time", -math.inf),
+    field("pending", [1, 2, math.nan, "7"]),
+    field("contention", [math.inf, 0, []]),
+    field("contention", [3, 0, [math.inf]]),
+    field("conditions", [["A", "True", 1, "", 0]]),
+    field("conditions", [["A", "Perhaps", "", "", 0]]),
+]
+"""What no history holds; `core/test_history_json.py` has more of it."""
 
 
 def half_a_file(path: Path) -> None:
@@ -134,10 +151,10 @@ def broken_index(path: Path) -> None:
         other_tables,
         missing_table,
         missing_slot,
-        odd_value,
         half_a_file,
         broken_index,
         *TAMPERED,
+        *FIELDS,
     ],
 )
 def test_a_damaged_database_is_set_aside(tmp_path: Path, damage: Callable[[Path], None]) -> None:

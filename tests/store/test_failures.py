@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.adapters.store import Store, Unreadable, last_decisions
-from autoscaler.core.history import History
+from autoscaler.adapters.store import SqliteHistoryStore
+from autoscaler.core.history import History, Recommendation
 from tests.store.failing import assert_goes_on_from_memory, fill
-from tests.store.histories import decision, nth
-from tests.store.opening import DATABASE, LONG, RETRYING, Sayings, kept_in, running
+from tests.store.histories import decided_at, nth
+from tests.store.opening import DATABASE, LONG, RETRYING, T0, Sayings, decided_in, kept_in, running
 
 CANNOT_BE_USED = " cannot be used: .*; for now state is kept in memory only"
 """What the operator sees, as a pattern."""
@@ -44,11 +44,11 @@ def test_a_second_process_goes_on_from_memory_until_the_first_has_ended(tmp_path
     """What the first keeps stays whole; then the second writes everything that it has."""
     sayings = Sayings()
     with running(tmp_path) as (first, _):
-        first.keep([("shop/Deployment/a", nth(1), decision(1))])
+        first.keep([("shop/Deployment/a", nth(1), decided_at(1))])
         with running(tmp_path, sayings, timeouts=RETRYING) as (second, resumption):
             assert f"another process keeps its state in {tmp_path}" in sayings.wait(ok=False)
             assert resumption.histories == {}
-            second.keep([("shop/Deployment/b", nth(2), decision(2))])
+            second.keep([("shop/Deployment/b", nth(2), decided_at(2))])
             second.intend("shop/Deployment/c", nth(3)).result(LONG)
             first.intend("shop/Deployment/a", nth(4)).result(LONG)
             first.close()
@@ -56,6 +56,19 @@ def test_a_second_process_goes_on_from_memory_until_the_first_has_ended(tmp_path
             sayings.wait(ok=True)
     assert sayings.states == [False, True]
     assert kept_in(tmp_path) == {"shop/Deployment/b": nth(2), "shop/Deployment/c": nth(5)}
+
+
+def test_what_the_first_process_decided_is_not_taken_for_the_second_ones(tmp_path: Path) -> None:
+    """A target that the second has only noted a write of was never decided about by it."""
+    sayings = Sayings()
+    with running(tmp_path) as (first, _):
+        first.keep([("shop/Deployment/a", nth(1), decided_at(1))])
+        with running(tmp_path, sayings, timeouts=RETRYING) as (second, _):
+            first.close()
+            second.intend("shop/Deployment/a", nth(2)).result(LONG)
+            sayings.wait(ok=True)
+    assert kept_in(tmp_path) == {"shop/Deployment/a": nth(2)}
+    assert decided_in(tmp_path) == {}
 
 
 def unlink(path: Path) -> None:
@@ -82,7 +95,7 @@ def test_a_file_that_is_lost_while_in_use_is_made_anew(
     """Everything is written again, also what nothing is said of any more."""
     sayings, directory = Sayings(), tmp_path / "state"
     with running(directory, sayings, timeouts=RETRYING) as (store, _):
-        store.keep([(f"t{one}", nth(one), decision(one)) for one in range(1, 50)])
+        store.keep([(f"t{one}", nth(one), decided_at(one)) for one in range(1, 50)])
         store.intend("t0", nth(0)).result(LONG)
         damage(directory / DATABASE)
         for number in range(100):
@@ -93,9 +106,7 @@ def test_a_file_that_is_lost_while_in_use_is_made_anew(
     assert sayings.all[-1] == sayings.all[0]
     assert all("begins anew" not in sentence for ok, sentence in sayings.all if not ok)
     assert kept_in(directory) == {f"t{one}": nth(one) for one in range(1, 50)} | {"t0": nth(number)}
-    kept = last_decisions(directory)
-    assert not isinstance(kept, Unreadable)
-    assert kept["t49"].time == decision(49).time
+    assert decided_in(directory)["t49"] == decided_at(49)
 
 
 def test_nothing_is_tried_in_the_pause_after_an_error(tmp_path: Path) -> None:
@@ -114,7 +125,8 @@ def test_a_value_that_cannot_be_kept_stops_nobody(tmp_path: Path) -> None:
     """A defect is told like a failing disk, and is over when the value is gone."""
     sayings = Sayings()
     with running(tmp_path, sayings, timeouts=RETRYING) as (store, _):
-        store.intend("shop/Deployment/odd", History(desired_replicas=2**70)).result(LONG)
+        odd = History((Recommendation(2**70, T0),))
+        store.intend("shop/Deployment/odd", odd).result(LONG)
         assert "a fault of the autoscaler, OverflowError" in sayings.wait(ok=False)
         store.intend("shop/Deployment/a", nth(1)).result(LONG)
         store.drop(["shop/Deployment/odd"])
@@ -126,15 +138,15 @@ def test_a_value_that_cannot_be_kept_stops_nobody(tmp_path: Path) -> None:
 def test_nothing_happens_after_the_end(tmp_path: Path) -> None:
     """Calls of a thread that comes late neither fail nor wait."""
     with running(tmp_path) as (store, _):
-        store.keep([("shop/Deployment/a", nth(1), decision(1))])
-    store.keep([("shop/Deployment/a", nth(2), decision(2))])
+        store.keep([("shop/Deployment/a", nth(1), decided_at(1))])
+    store.keep([("shop/Deployment/a", nth(2), decided_at(2))])
     assert store.intend("shop/Deployment/a", nth(3)).done()
     assert kept_in(tmp_path) == {"shop/Deployment/a": nth(1)}
 
 
 def test_the_end_comes_in_time(tmp_path: Path) -> None:
     """A store that never could keep anything closes at once."""
-    store = Store(tmp_path / "a" / "b", Sayings())
+    store = SqliteHistoryStore(tmp_path / "a" / "b", Sayings())
     (tmp_path / "a").touch()
     store.start()
     store.close()

@@ -6,7 +6,7 @@ import sys
 import threading
 from pathlib import Path
 
-from autoscaler.adapters.store import Store
+from autoscaler.adapters.store import SqliteHistoryStore
 from tests.store.histories import nth
 from tests.store.opening import PATIENT, Sayings, Time
 from tests.store.victim import NOTED, TARGETS
@@ -44,7 +44,7 @@ def test_what_was_promised_survives_a_kill(tmp_path: Path) -> None:
     for _ in range(KILLS):
         promised, begun = kill_while_it_keeps(tmp_path, begin, chance.uniform(0, 0.15))
         sayings = Sayings()
-        store = Store(tmp_path, sayings, Time().clocks, PATIENT)
+        store = SqliteHistoryStore(tmp_path, sayings, Time().clocks, PATIENT)
         found = store.start().histories
         store.close()
         assert sayings.states == [True], sayings.all

@@ -5,8 +5,8 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from autoscaler.adapters.store import DiskTimeouts, Store
-from tests.store.histories import decision, nth
+from autoscaler.adapters.store import DiskTimeouts, SqliteHistoryStore
+from tests.store.histories import decided_at, nth
 from tests.store.opening import DATABASE, IMPATIENT, LONG, Sayings, Time, kept_in, running, stalled
 
 TARGETS = [f"shop/Deployment/{one}" for one in range(2000)]
@@ -28,8 +28,8 @@ def test_what_was_promised_is_on_the_disk(tmp_path: Path) -> None:
     with running(tmp_path) as (store, _):
         assert store.intend(TARGETS[0], nth(5, pending=True)).result(LONG) is None
         with closing(sqlite3.connect(tmp_path / DATABASE)) as other:
-            ((pending,),) = other.execute("SELECT pending FROM states").fetchall()
-        assert pending.startswith("[5,6,")
+            ((history,),) = other.execute("SELECT history FROM histories").fetchall()
+        assert '"pending":[5,6,' in history
     assert kept_in(tmp_path) == {TARGETS[0]: nth(5, pending=True)}
 
 
@@ -50,7 +50,7 @@ def test_a_sync_is_one_transaction(tmp_path: Path) -> None:
     """However many targets it has."""
     with running(tmp_path) as (store, _):
         before = commits(tmp_path)
-        store.keep([(one, nth(1), decision(1)) for one in TARGETS])
+        store.keep([(one, nth(1), decided_at(1)) for one in TARGETS])
         with closing(sqlite3.connect(tmp_path / DATABASE)) as other:
             while (count := other.execute("SELECT count(*) FROM targets").fetchone()) == (0,):
                 time.sleep(0.01)
@@ -71,7 +71,7 @@ def test_a_promise_waits_no_longer_than_its_time(tmp_path: Path) -> None:
             assert "autoscaler.db has not answered for 2.5 s" in sayings.wait(ok=False)
             for number in range(2, 500):
                 assert store.intend(TARGETS[0], nth(number)).done()
-                store.keep([(TARGETS[1], nth(number), decision(number))])
+                store.keep([(TARGETS[1], nth(number), decided_at(number))])
             assert store.errors == 1
         sayings.wait(ok=True)
         with stalled(tmp_path):
@@ -109,10 +109,10 @@ def test_the_end_keeps_what_was_promised_and_waits_for_no_more(tmp_path: Path) -
 def test_the_end_does_not_wait_for_a_disk_that_stalls(tmp_path: Path) -> None:
     """It comes after the time that it has, and says that something is lost."""
     sayings = Sayings()
-    store = Store(tmp_path, sayings, timeouts=DiskTimeouts(intend=0.1, close=0.3))
+    store = SqliteHistoryStore(tmp_path, sayings, timeouts=DiskTimeouts(intend=0.1, close=0.3))
     store.start()
     with stalled(tmp_path):
-        store.keep([(TARGETS[0], nth(1), decision(1))])
+        store.keep([(TARGETS[0], nth(1), decided_at(1))])
         begun = time.monotonic()
         store.close()
         assert time.monotonic() - begun < 15.0
@@ -123,17 +123,17 @@ def test_the_end_does_not_wait_for_a_disk_that_stalls(tmp_path: Path) -> None:
 def test_a_start_does_not_wait_for_a_disk_that_stalls(tmp_path: Path) -> None:
     """It begins with nothing; what the file turns out to hold stays until there is a later word."""
     with running(tmp_path) as (store, _):
-        store.keep([(one, nth(9), decision(1)) for one in TARGETS[:9]])
+        store.keep([(one, nth(9), decided_at(1)) for one in TARGETS[:9]])
     with closing(sqlite3.connect(tmp_path / DATABASE)) as other:
         other.execute("PRAGMA journal_mode = DELETE")  # else readers would not wait
     sayings = Sayings()
-    store = Store(tmp_path, sayings, Time().clocks, IMPATIENT)
+    store = SqliteHistoryStore(tmp_path, sayings, Time().clocks, IMPATIENT)
     with stalled(tmp_path, "BEGIN EXCLUSIVE"):
         begun = time.monotonic()
         assert store.start().histories == {}
         assert time.monotonic() - begun < 15.0
         assert "has not answered for 2.5 s" in sayings.wait(ok=False)
-        store.keep([(TARGETS[0], nth(2), decision(2))])
+        store.keep([(TARGETS[0], nth(2), decided_at(2))])
     assert "could not be read at the start: every target begins anew" in sayings.wait(ok=True)
     store.close()
     assert kept_in(tmp_path) == dict.fromkeys(TARGETS[1:9], nth(9)) | {TARGETS[0]: nth(2)}

@@ -7,14 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.adapters.store import KeptMetric, Unreadable, last_decisions
-from autoscaler.adapters.store.schema import OF_A_TARGET, SCRIPTS, migrate, version_of
-from autoscaler.core.decision import Stage
+from autoscaler.adapters.store.schema import MIGRATIONS, OF_A_TARGET, migrate, version_of
 from autoscaler.core.history import History
-from tests.store.histories import nth
-from tests.store.opening import DATABASE, kept_in, same
+from tests.store.histories import FULL, decided_at, nth
+from tests.store.opening import DATABASE, Sayings, decided_in, kept_in, running, same
 
-VERSION_1 = Path(__file__).with_name("version-1.sql")
+VERSIONS = {one: Path(__file__).with_name(f"version-{one}.sql") for one in (1, 2)}
 NEXT = "ALTER TABLE targets ADD COLUMN note TEXT; UPDATE targets SET note = 'of ' || key"
 
 
@@ -22,28 +20,47 @@ NEXT = "ALTER TABLE targets ADD COLUMN note TEXT; UPDATE targets SET note = 'of 
 def old() -> Iterator[sqlite3.Connection]:
     """Return a database of version 1 with three targets."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        connection.executescript(VERSION_1.read_text())
+        connection.executescript(VERSIONS[1].read_text())
         yield connection
 
 
-def test_what_version_1_kept_is_still_read(tmp_path: Path) -> None:
-    """Histories and decisions, exactly."""
+@pytest.mark.parametrize("version", [1, 2])
+def test_what_an_older_version_kept_is_still_read(tmp_path: Path, version: int) -> None:
+    """Histories, exactly, and when they were decided about."""
     with closing(sqlite3.connect(tmp_path / DATABASE)) as connection:
-        connection.executescript(VERSION_1.read_text())
+        connection.executescript(VERSIONS[version].read_text())
     found = kept_in(tmp_path)
     expected = {
         "shop/Deployment/new": History(),
         "shop/Deployment/web": nth(7),
         "shop/StatefulSet.example.com/cache": nth(12, pending=True),
     }
+    if version > 1:
+        expected["shop/Deployment/full"] = FULL
     assert found.keys() == expected.keys()
     assert all(same(found[key], one) for key, one in expected.items())
-    decisions = last_decisions(tmp_path)
-    assert not isinstance(decisions, Unreadable)
-    web = decisions["shop/Deployment/web"]
-    assert (web.time, web.current, web.desired, web.written) == (1800000105.7, 3, 6, False)
-    assert web.metrics == (KeptMetric("external metric queue(nil)", 7, None),)
-    assert web.stages[-1] == Stage("limit", 7, 6, "ScaleUpLimit")
+    assert decided_in(tmp_path)["shop/Deployment/web"] == decided_at(7)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE states SET pending = '[1, 2, 3]' WHERE target = 2",
+        "UPDATE states SET rivalry = '[1e400, 0, []]' WHERE target = 2",
+        "UPDATE states SET last_scale_time = 9e999 WHERE target = 2",
+        "UPDATE conditions SET conditions = '[[1, \"Perhaps\", 2, 3, 4]]'",
+        "UPDATE scale_downs SET change = -1",
+    ],
+)
+def test_a_damaged_database_of_an_older_version_is_set_aside(tmp_path: Path, damage: str) -> None:
+    """Whether it cannot be converted, or not be read afterwards."""
+    with closing(sqlite3.connect(tmp_path / DATABASE)) as connection:
+        connection.executescript(VERSIONS[2].read_text() + damage)
+    sayings = Sayings()
+    with running(tmp_path, sayings) as (_, resumption):
+        assert resumption.histories == {}
+    assert sayings.states == [False, True]
+    assert list(tmp_path.glob(f"{DATABASE}.unreadable-*"))
 
 
 def test_the_tables_of_a_new_database_are_those_of_a_migrated_one(
@@ -54,7 +71,7 @@ def test_the_tables_of_a_new_database_are_those_of_a_migrated_one(
     tables = "SELECT name, replace(replace(sql, ' ', ''), char(10), '') FROM sqlite_schema"
     with closing(sqlite3.connect(":memory:")) as new:
         migrate(new)
-        assert version_of(new) == version_of(old) == len(SCRIPTS)
+        assert version_of(new) == version_of(old) == len(MIGRATIONS)
         assert set(new.execute(tables)) == set(old.execute(tables))
 
 
@@ -72,7 +89,7 @@ def test_every_table_of_targets_is_known(old: sqlite3.Connection) -> None:
 
 def test_a_later_version_keeps_what_is_there(old: sqlite3.Connection) -> None:
     """Only the scripts that a database has not seen are run, and each of them once."""
-    scripts = (*SCRIPTS, NEXT)
+    scripts = (*MIGRATIONS, NEXT)
     for _ in range(2):
         migrate(old, scripts)
         assert version_of(old) == len(scripts)
@@ -85,14 +102,14 @@ def test_a_script_that_fails_changes_nothing(tmp_path: Path) -> None:
     """The database is still of the version before."""
     path = tmp_path / DATABASE
     with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(VERSION_1.read_text())
+        connection.executescript(VERSIONS[1].read_text())
     failing = f"{NEXT}; UPDATE nowhere SET key = 1"  # noqa: S608 - no input
     with (
         closing(sqlite3.connect(path, isolation_level=None)) as connection,
         pytest.raises(sqlite3.OperationalError, match="no such table: nowhere"),
     ):
-        migrate(connection, (*SCRIPTS, failing))
+        migrate(connection, (*MIGRATIONS, failing))
     with closing(sqlite3.connect(path)) as connection:
-        assert version_of(connection) == len(SCRIPTS)
+        assert version_of(connection) == len(MIGRATIONS)
         assert "note" not in {row[1] for row in connection.execute("PRAGMA table_info(targets)")}
     assert len(kept_in(tmp_path)) == 3

@@ -8,8 +8,8 @@ import sys
 from itertools import count
 from pathlib import Path
 
-from autoscaler.adapters.store import Store
-from tests.store.histories import decision, nth
+from autoscaler.adapters.store import SqliteHistoryStore
+from tests.store.histories import decided_at, nth
 from tests.store.opening import PATIENT, Time
 
 TARGETS = 40
@@ -25,9 +25,9 @@ def main(directory: Path, begin: int) -> None:
             print(sentence, file=sys.stderr, flush=True)
             os._exit(1)
 
-    store = Store(directory, give_up, Time().clocks, PATIENT)
+    store = SqliteHistoryStore(directory, give_up, Time().clocks, PATIENT)
     store.start()
-    made = decision(1)
+    made = decided_at(1)
     for number in count(begin):
         print("begun", number, flush=True)
         store.keep([(str(target), nth(number), made) for target in range(TARGETS)])

@@ -1,24 +1,20 @@
 """The state directory: what targets remember, in a small SQLite database, beyond a restart.
 
-`Store` fits the journal's port.  It never stands in the way of scaling: where nothing can be kept
-it goes on from memory, says so, and tries again.
+`SqliteHistoryStore` fits the port `Journal`.  It never delays scaling: if nothing can be kept it
+goes on from memory, reports that, and tries again.
 """
 
 from autoscaler.adapters.store.clocks import Clocks, Resumption, Stamp
-from autoscaler.adapters.store.decisions import KeptDecision, KeptMetric, Unreadable, last_decisions
-from autoscaler.adapters.store.look import Saved, look
-from autoscaler.adapters.store.store import DiskTimeouts, Store
+from autoscaler.adapters.store.database import Saved, Unreadable, read_saved
+from autoscaler.adapters.store.store import DiskTimeouts, SqliteHistoryStore
 
 __all__ = [
     "Clocks",
     "DiskTimeouts",
-    "KeptDecision",
-    "KeptMetric",
     "Resumption",
     "Saved",
+    "SqliteHistoryStore",
     "Stamp",
-    "Store",
     "Unreadable",
-    "last_decisions",
-    "look",
+    "read_saved",
 ]

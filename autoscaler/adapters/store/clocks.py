@@ -1,7 +1,7 @@
-"""Time across a restart: by how much instants move that were written by another process.
+"""Time across a restart: by how much instants move that another process has written.
 
-The running daemon moves its histories when the clock is set (`autoscaler.clock.Steps`).  A
-process that reads them later does the same for what happened in between, as far as it can know.
+The running daemon moves its histories when the clock is set (`autoscaler.clock.Steps`).  A process
+that reads them later does the same for what happened in between, as far as it can know.
 """
 
 import math
@@ -29,21 +29,21 @@ class Resumption:
     """The histories to go on with, by the clock as it was at the instant ``now``.
 
     ``moved`` are the seconds by which every instant was moved for that, ``absent`` those that
-    have passed since the last save, infinity where nothing tells; ``overlooked`` are, by target,
-    those that had passed then since its last decision.  ``earlier`` tells whether an earlier run
-    saved anything at all.
+    have passed since the last save, infinity if that is not known; ``undecided`` are, by target,
+    the seconds between its last decision and the last save.  ``earlier`` says whether an earlier
+    run saved anything at all.
     """
 
     now: Stamp
     histories: Mapping[str, History] = field(default_factory=dict)
     moved: float = 0.0
     absent: float = 0.0
-    overlooked: Mapping[str, float] = field(default_factory=dict)
+    undecided: Mapping[str, float] = field(default_factory=dict)
     earlier: bool = False
 
 
 def this_boot() -> str:
-    """Return what names the machine's present boot; empty where the system does not tell."""
+    """Return the id of the machine's present boot; empty if the system has none."""
     try:
         return _BOOT_ID.read_text("ascii").strip()
     except (OSError, ValueError):
@@ -67,11 +67,10 @@ class Clocks:
 def seconds_to_move(saved: Stamp, now: Stamp) -> float:
     """Return by how many seconds the instants that were saved move.
 
-    Within one boot the steady clock tells how much time has passed, and the rest was somebody
-    who set the clock.  After another boot, or on another machine, nothing tells: a clock that is
-    wrong by minutes would free windows and periods by as much.  No time counts as passed then,
-    and the last saved instant is now.  A limit is thereby kept for too long at worst, and never
-    by more than its own length.
+    Within one boot the steady clock says how much time has passed; the rest is a step of the
+    clock.  After another boot, or on another machine, that is not known: a clock that is wrong by
+    minutes would end windows and periods early by as much.  No time counts as passed then, and the
+    last saved instant is now.  At worst a limit holds for too long, by its own length at most.
     """
     if _same_boot(saved, now):
         return clock.Steps(saved.wall, saved.steady).total(now.wall, now.steady)
@@ -79,7 +78,7 @@ def seconds_to_move(saved: Stamp, now: Stamp) -> float:
 
 
 def seconds_between(saved: Stamp, now: Stamp) -> float:
-    """Return how much time has passed; infinity where nothing tells."""
+    """Return how many seconds have passed; infinity if that is not known."""
     return now.steady - saved.steady if _same_boot(saved, now) else math.inf
 
 

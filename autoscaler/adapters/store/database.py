@@ -1,26 +1,29 @@
-"""One open database, and what is known to be in it."""
+"""One database file: opened, checked, read and written."""
 
 import os
 import sqlite3
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from pathlib import Path
 
-from autoscaler.adapters.store.changes import Changes, put
-from autoscaler.adapters.store.clocks import Stamp
-from autoscaler.adapters.store.contents import Contents, MalformedError, Record, read, stamp_of
-from autoscaler.adapters.store.files import (
+from autoscaler.adapters.store.clocks import Clocks, Resumption, Stamp
+from autoscaler.adapters.store.directory import (
     DATABASE,
     UnusableError,
     create,
-    distrust,
     lock,
-    read_only,
+    reason,
     set_aside,
 )
-from autoscaler.adapters.store.schema import SCRIPTS, migrate, version_of
-from autoscaler.adapters.store.soundness import check_contents, check_rows, check_tables
-from autoscaler.core.history import History
+from autoscaler.adapters.store.rows import Changes, Contents, Record, read
+from autoscaler.adapters.store.schema import (
+    MIGRATIONS,
+    MalformedError,
+    check_tables,
+    migrate,
+    version_of,
+)
 
 _BUSY_SECONDS = 10.0
 """How long a statement waits for another program that has locked the database."""
@@ -34,16 +37,17 @@ _OLDEST_SQLITE = (3, 37)
 _MOST_BYTES = 4 * 2**30
 """Of a database; 10,000 targets with windows of an hour and a sync each second have 1 GB."""
 
-UNREADABLE = (MalformedError, LookupError, TypeError, ValueError, RecursionError)
-"""What a damaged file raises besides sqlite3.Error."""
+_MOST_BYTES_OF_A_ROW = 16 * 2**20
+"""Of a row or a text; 10,000 targets that are dropped at once make one of 60 kB."""
 
-_NOTHING = Record(History())
+_UNREADABLE = (MalformedError, LookupError, TypeError, ValueError, RecursionError)
+"""What a damaged file raises besides sqlite3.Error."""
 
 
 class Database:
     """The database of a directory that is locked for this process.
 
-    It belongs to the thread that opened it.  After an error it is only good for `close`.
+    It belongs to the thread that opened it.  After an error it can only be closed.
     """
 
     def __init__(
@@ -58,12 +62,12 @@ class Database:
         self._connection = connection
         self._numbers = numbers
         self._next_number = max(numbers.values(), default=0) + 1
-        self._held = held.pop_all()  # whoever held it until here lets go of it no more
+        self._held = held.pop_all()  # `close` releases it from now on
 
     def save(
         self, wanted: Mapping[str, Record], unsaved: Mapping[str, Record | None], stamp: Stamp
     ) -> None:
-        """Make the file hold what is wanted of the unsaved targets, in one transaction.
+        """Write what is wanted of the unsaved targets, in one transaction.
 
         ``unsaved`` has what the file holds of them.  Raises UnusableError, OSError or
         sqlite3.Error, and the file is as it was.
@@ -71,14 +75,14 @@ class Database:
         if _identity(self._path) != self._file:
             raise UnusableError(f"{self._path} was replaced while it was in use")
         changes = self._changes(wanted, unsaved)
+        changes.stamp(stamp)
         connection = self._connection
         connection.execute("BEGIN IMMEDIATE")
         changes.apply(connection)
-        put(connection, "clock", [(0, stamp.wall, stamp.steady, stamp.boot_id)])
         connection.execute("COMMIT")
 
     def close(self) -> None:
-        """Close the file, and let go of the directory."""
+        """Close the file, and unlock the directory."""
         self._held.close()
 
     def _changes(
@@ -90,23 +94,23 @@ class Database:
             if new is None:
                 if old is not None:
                     changes.drop(numbers.pop(key))
-                continue
-            if old is None:
+            elif old is None:
                 numbers[key] = self._next_number
-                changes.add(self._next_number, key)
+                changes.add(self._next_number, key, new)
                 self._next_number += 1
-            changes.record(numbers[key], old or _NOTHING, new)
+            else:
+                changes.replace(numbers[key], old, new)
         return changes
 
 
 def open_database(
     directory: Path, now: float, on_set_aside: Callable[[str], None]
 ) -> tuple[Database, Contents]:
-    """Open the database of a directory, or make it, and read it.
+    """Open the database of a directory, or create it, and read it.
 
-    One that cannot be read is set aside under a name with the Unix time ``now``, ``on_set_aside``
-    is told its fate ("could not be read ..."), and a new one begun.  One of a newer version is
-    left as it is.  Raises UnusableError, OSError or sqlite3.Error.
+    One that cannot be read is renamed after the Unix time ``now``, ``on_set_aside`` is told so
+    ("could not be read ..."), and a new one begun.  One of a newer version is left as it is.
+    Raises UnusableError, OSError or sqlite3.Error.
     """
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
         raise UnusableError(f"Python's SQLite is {sqlite3.sqlite_version}; 3.37 is needed")
@@ -114,10 +118,10 @@ def open_database(
     with ExitStack() as held:
         held.callback(os.close, lock(directory))
         if path.exists():
-            refuse_newer(path)
+            _refuse_newer(path)
         try:
             connection, contents = _open(path)
-        except (*UNREADABLE, sqlite3.Error) as error:
+        except (*_UNREADABLE, sqlite3.Error) as error:
             if isinstance(error, sqlite3.Error) and not _is_damage(error):
                 raise
             aside = set_aside(path, now)
@@ -127,52 +131,99 @@ def open_database(
         return Database(path, connection, contents.numbers, held), contents
 
 
-def refuse_newer(path: Path) -> None:
-    """Raise UnusableError for a database of a newer version of this program."""
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What a file holds, when it was last saved (Unix seconds), and what to go on with."""
+
+    path: Path
+    time: float
+    resumption: Resumption
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Nothing could be read; the message is for the operator."""
+
+    message: str
+
+
+def read_saved(directory: Path, clocks: Clocks | None = None) -> Saved | Unreadable | None:
+    """Return what a daemon that starts now would go on with; None where nothing was saved.
+
+    It may be read while a daemon writes it, and nothing is changed: what is of an older version is
+    migrated in memory.
+    """
+    path, now = directory / DATABASE, (clocks or Clocks()).stamp()
     try:
-        with closing(read_only(path)) as connection:
-            version = version_of(connection)
-    except sqlite3.DatabaseError:
-        return  # opening it for good tells what is wrong
-    if version > len(SCRIPTS):
-        raise UnusableError(
-            f"{path} is of a newer version of autoscaler (its tables have version {version}, "
-            f"this one knows {len(SCRIPTS)}) and is left as it is"
-        )
+        path.stat()
+        _refuse_newer(path)
+        contents = _read_copy(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (UnusableError, OSError) as error:
+        return Unreadable(reason(path, error))
+    except (*_UNREADABLE, sqlite3.Error) as error:
+        return Unreadable(f"{path} cannot be read: {error}")
+    saved: Stamp | None = contents.stamp
+    return None if saved is None else Saved(path, saved.wall, contents.resumed(now))
+
+
+def _read_copy(path: Path) -> Contents:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
+        with closing(_read_only(path)) as file:
+            _check(file)
+            file.backup(copy)
+        _distrust(copy)
+        migrate(copy)
+        return read(copy)
 
 
 def _open(path: Path) -> tuple[sqlite3.Connection, Contents]:
-    """Open a database, make its tables current, and read it."""
+    """Open a database, migrate it to the current version, and read it."""
     create(path)
     connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
     try:
-        distrust(connection)
+        _distrust(connection)
         connection.execute("PRAGMA journal_mode = WAL")
-        # A commit that was promised outlives a loss of power.
+        # What `intend` has confirmed must outlive a loss of power.
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES:d}")
-        check(connection)
+        _check(connection)
         migrate(connection)
-        return connection, sound_contents(connection)
+        return connection, read(connection)
     except BaseException:
         connection.close()
         raise
 
 
-def sound_contents(connection: sqlite3.Connection) -> Contents:
-    """Read a database, and check that it could have been written so.
+def _read_only(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    _distrust(connection)
+    return connection
 
-    Raises one of UNREADABLE or sqlite3.Error.
-    """
-    stamp = stamp_of(connection)
-    check_rows(connection, stamp)
-    contents = read(connection)
-    check_contents(contents)
-    return contents
+
+def _distrust(connection: sqlite3.Connection) -> None:
+    """Let a database neither call functions nor hold larger rows than we write."""
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_BYTES_OF_A_ROW)
+
+
+def _refuse_newer(path: Path) -> None:
+    """Raise UnusableError for a database of a newer version of this program."""
+    try:
+        with closing(_read_only(path)) as connection:
+            version = version_of(connection)
+    except sqlite3.DatabaseError:
+        return  # what opens it next reports what is wrong
+    if version > len(MIGRATIONS):
+        raise UnusableError(
+            f"{path} is of a newer version of autoscaler (its tables have version {version}, "
+            f"this one knows {len(MIGRATIONS)}) and is left as it is"
+        )
 
 
 def _is_damage(error: sqlite3.Error) -> bool:
-    """Tell a file that is damaged, no database, or has other tables, from one out of reach."""
+    """Return whether a file is damaged, no database, or has other tables: not just out of reach."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     return code in {
         sqlite3.SQLITE_CORRUPT,
@@ -182,8 +233,8 @@ def _is_damage(error: sqlite3.Error) -> bool:
     }
 
 
-def check(connection: sqlite3.Connection) -> None:
-    """Look for damage, for other tables, and for a size that ours never have.
+def _check(connection: sqlite3.Connection) -> None:
+    """Check for damage, for other tables than ours, and for a size that ours never have.
 
     Raises MalformedError or sqlite3.Error.
     """

@@ -1,18 +1,22 @@
 """The tables, and how a database of an older version becomes one of this version.
 
-`user_version` counts the scripts that a database has seen.  What was released is never edited: a
-change is a further script.
+`user_version` counts the migrations that a database has seen.  What was released is never edited:
+a change is a further migration.  A new field of a history needs none: all of them but the
+recommendations are one JSON text (`autoscaler.core.history_json`).
 
-Slots lead the keys of the lists, so that what one sync changes lies close together in the file.
-Nested values (conditions, a pending write, a rivalry, gaps, a decision) are JSON arrays of their
-fields in order; a controller's words are a JSON string, since a server may send what is no UTF-8.
+A sync changes one recommendation of each target.  They are rows for that, and slots lead their
+keys, so that what one sync changes lies close together in the file.
 """
 
+import json
 import sqlite3
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from functools import cache
+from typing import Any
 
-SCRIPTS: Sequence[str] = (
-    """
+_VERSION_1 = """
     CREATE TABLE targets (target INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE) STRICT;
     CREATE TABLE recommendations (
         slot INTEGER NOT NULL,
@@ -57,27 +61,70 @@ SCRIPTS: Sequence[str] = (
         steady REAL NOT NULL,
         boot_id TEXT NOT NULL
     ) STRICT;
-    """,
     """
+_VERSION_2 = """
     ALTER TABLE scale_ups ADD COLUMN earliest REAL;
     ALTER TABLE scale_downs ADD COLUMN earliest REAL;
     ALTER TABLE states ADD COLUMN gaps TEXT NOT NULL DEFAULT '[]';
     ALTER TABLE states ADD COLUMN unseen REAL;
     ALTER TABLE states ADD COLUMN generation INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE states ADD COLUMN controller TEXT NOT NULL DEFAULT '""';
-    """,
-)
+    """
 
-OF_A_TARGET = (
-    "recommendations",
-    "scale_ups",
-    "scale_downs",
-    "conditions",
-    "states",
-    "decisions",
-    "decided",
-    "targets",
-)
+
+class MalformedError(Exception):
+    """A database holds what this program never writes; the message says what."""
+
+
+def _version_3(connection: sqlite3.Connection) -> None:
+    """Write all of a history but its recommendations as one JSON text, and drop the decisions."""
+    connection.execute(
+        "CREATE TABLE histories (target INTEGER PRIMARY KEY, history TEXT NOT NULL) STRICT"
+    )
+    histories: dict[int, dict[str, Any]] = defaultdict(dict)
+    for target, *state in connection.execute("SELECT * FROM states"):
+        histories[target] = _state_of_version_2(*state)
+    for target, conditions in connection.execute("SELECT * FROM conditions"):
+        histories[target]["conditions"] = json.loads(conditions)
+    for table in ("scale_ups", "scale_downs"):
+        for _, target, change, time, outdated, earliest in connection.execute(
+            f"SELECT * FROM {table} ORDER BY slot"  # noqa: S608 - a table's name
+        ):
+            event = [change, time, bool(outdated), earliest]
+            histories[target].setdefault(table, []).append(event)
+    connection.executemany(
+        "INSERT INTO histories VALUES (?, ?)",
+        [
+            (target, json.dumps(histories[target]))
+            for (target,) in connection.execute("SELECT target FROM targets").fetchall()
+        ],
+    )
+    for table in ("scale_ups", "scale_downs", "conditions", "states", "decisions"):
+        connection.execute(f"DROP TABLE {table}")
+
+
+def _state_of_version_2(*state: Any) -> dict[str, Any]:
+    has_recommendations, desired, last_scale_time, zeroed_by_us, *rest = state
+    pending, rivalry, unobserved, gaps, unseen, generation, controller = rest
+    known, our_step, reversals = json.loads(rivalry)
+    return {
+        "recommendations": [] if has_recommendations else None,
+        "desired_replicas": desired,
+        "last_scale_time": last_scale_time,
+        "zeroed_by_us": bool(zeroed_by_us),
+        "pending": None if pending is None else json.loads(pending),
+        "contention": [known, our_step, reversals, generation],
+        "unobserved": bool(unobserved),
+        "gaps": json.loads(gaps),
+        "unseen": unseen,
+        "controller": json.loads(controller),
+    }
+
+
+Migration = str | Callable[[sqlite3.Connection], None]
+MIGRATIONS: Sequence[Migration] = (_VERSION_1, _VERSION_2, _version_3)
+
+OF_A_TARGET = ("recommendations", "histories", "decided", "targets")
 """Every table with rows of single targets, by a column `target`."""
 
 
@@ -86,12 +133,48 @@ def version_of(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def migrate(connection: sqlite3.Connection, scripts: Sequence[str] = SCRIPTS) -> None:
-    """Run the scripts that a database has not seen, each in a transaction.
+def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration] = MIGRATIONS) -> None:
+    """Run the migrations that a database has not seen, each in a transaction.
 
     After an error the connection is left within it, and is to be closed.
     """
-    for version in range(version_of(connection) + 1, len(scripts) + 1):
-        connection.executescript(
-            f"BEGIN IMMEDIATE; {scripts[version - 1]}; PRAGMA user_version = {version:d}; COMMIT;"
-        )
+    for version in range(version_of(connection) + 1, len(migrations) + 1):
+        migration = migrations[version - 1]
+        if isinstance(migration, str):
+            connection.executescript(f"BEGIN IMMEDIATE; {migration}")
+        else:
+            connection.execute("BEGIN IMMEDIATE")
+            migration(connection)
+        connection.execute(f"PRAGMA user_version = {version:d}")
+        connection.execute("COMMIT")
+
+
+def check_tables(connection: sqlite3.Connection) -> None:
+    """Check that there are the tables of the database's version, no other, no view, no trigger.
+
+    A view in place of a table could keep a start waiting for ever.  Raises MalformedError.
+    """
+    version = version_of(connection)
+    if not 0 <= version <= len(MIGRATIONS):
+        raise MalformedError(f"its tables have version {version}")
+    odd = _objects(connection) ^ _expected(version)
+    if odd:
+        name = min(name for _, name, _ in odd)
+        raise MalformedError(f'"{name:.60}" is not the table of version {version}')
+
+
+def _objects(connection: sqlite3.Connection) -> frozenset[tuple[str, str, str]]:
+    """Return the type, name and text of all that was created, however that is spaced."""
+    rows = connection.execute("SELECT type, name, coalesce(sql, '') FROM sqlite_schema")
+    return frozenset(
+        (kind, name, "".join(sql.split()))
+        for kind, name, sql in rows
+        if not name.startswith("sqlite_")
+    )
+
+
+@cache
+def _expected(version: int) -> frozenset[tuple[str, str, str]]:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        migrate(connection, MIGRATIONS[:version])
+        return _objects(connection)

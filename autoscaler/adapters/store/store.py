@@ -1,4 +1,4 @@
-"""A journal in a directory: written by a thread of its own, so that nobody waits for the disk."""
+"""Histories in a directory, written by a thread of their own: no sync waits for the disk."""
 
 import sqlite3
 import threading
@@ -11,11 +11,9 @@ from queue import Empty, SimpleQueue
 from typing import TypeVar
 
 from autoscaler.adapters.store.clocks import Clocks, Resumption
-from autoscaler.adapters.store.files import DATABASE, UnusableError, reason
-from autoscaler.adapters.store.health import StoreHealth
-from autoscaler.adapters.store.inbox import Inbox
-from autoscaler.adapters.store.keeper import Keeper
-from autoscaler.core.decision import Decision
+from autoscaler.adapters.store.directory import DATABASE, UnusableError, reason
+from autoscaler.adapters.store.write_queue import WriteQueue
+from autoscaler.adapters.store.writer import Writer
 from autoscaler.core.history import History
 
 Result = TypeVar("Result")
@@ -32,8 +30,8 @@ _ANEW = (
 class DiskTimeouts:
     """How long, in seconds, a disk is waited for.
 
-    ``start`` is for what was kept, ``intend`` for a note before a write to the cluster, ``close``
-    for what is left to be written; ``pause`` lies between an error and the next try.
+    ``start`` is for reading what was kept, ``intend`` for a history before its write to the
+    cluster, ``close`` for writing what is left; ``pause`` lies between an error and the next try.
     """
 
     start: float = 20.0
@@ -42,14 +40,40 @@ class DiskTimeouts:
     pause: float = 30.0
 
 
-class Store:
-    """Keeps histories and last decisions in a directory, which it makes where it is missing.
+class _State:
+    """Reports to ``on_state`` once per change whether state can be kept, and counts errors."""
 
-    It fits the journal's port.  Nothing raises for what a disk does: where nothing can be kept
-    everything is taken in all the same, and written once it can be.  ``on_state`` is told by a
-    sentence whether state can be kept, at the start and whenever that changes; and where nothing
-    of an earlier run is gone on with, the sentence says so for as long as this one lasts.  It is
-    called on the store's threads.
+    def __init__(self, on_state: Callable[[bool, str], None]) -> None:
+        self._on_state = on_state
+        self._lock = threading.Lock()
+        self._reported: tuple[bool, str] | None = None
+        self.errors = 0
+
+    def well(self, sentence: str) -> None:
+        """Report that state is kept."""
+        with self._lock:
+            self._report(ok=True, sentence=sentence)
+
+    def ill(self, sentence: str, still: Callable[[], bool] = lambda: True) -> None:
+        """Count and report an error, if it is ``still`` there once no other thread reports."""
+        with self._lock:
+            if still():
+                self.errors += 1
+                self._report(ok=False, sentence=sentence)
+
+    def _report(self, *, ok: bool, sentence: str) -> None:
+        if self._reported != (ok, sentence):
+            self._reported = (ok, sentence)
+            self._on_state(ok, sentence)
+
+
+class SqliteHistoryStore:
+    """Keeps histories in a directory, which it creates if it is missing; fits the port `Journal`.
+
+    Nothing raises for what a disk does: what cannot be written is held in memory, and written once
+    it can be.  ``on_state`` is told with a sentence whether state can be kept, at the start and
+    whenever that changes; if nothing of an earlier run was found, every such sentence says so.  It
+    is called on the store's threads.
     """
 
     def __init__(
@@ -62,106 +86,108 @@ class Store:
         clocks = clocks or Clocks()
         self._timeouts = timeouts or DiskTimeouts()
         self._path = directory / DATABASE
-        self._health = StoreHealth(on_state)
-        self._inbox = Inbox(self._timeouts.intend, clocks.monotonic)
-        self._keeper = Keeper(directory, clocks, self._timeouts.pause, self._say_set_aside)
+        self._state = _State(on_state)
+        self._queue = WriteQueue(self._timeouts.intend, clocks.monotonic)
+        self._writer = Writer(directory, clocks, self._timeouts.pause, self._report_set_aside)
         self._resumed: SimpleQueue[Resumption] = SimpleQueue()
         self._begun = False
         self._lost = ""
-        """What became of the state of an earlier run, where it is not gone on with."""
-        self._writer = threading.Thread(target=self._write, name="store", daemon=True)
-        self._watch = threading.Thread(target=self._watch_promises, name="store-watch", daemon=True)
+        """Why there is no state of an earlier run, if there is none."""
+        self._write_thread = threading.Thread(target=self._write, name="store", daemon=True)
+        self._timeout_thread = threading.Thread(
+            target=self._expire, name="store-timeouts", daemon=True
+        )
 
     @property
     def errors(self) -> int:
         """How often the disk failed or did not answer in time, so far."""
-        return self._health.errors
+        return self._state.errors
 
     def start(self) -> Resumption:
-        """Open the file and return what it holds, by the clock of now; nothing where it cannot be.
+        """Return what the file holds, by the clock of now; no histories if it cannot be read.
 
-        Comes first, once.
+        To be called first, and once.
         """
-        self._writer.start()
-        self._watch.start()
+        self._write_thread.start()
+        self._timeout_thread.start()
         try:
             return self._resumed.get(timeout=self._timeouts.start)
         except Empty:
             self._lost = _NOT_READ
-            self._health.ill(self._no_answer(self._timeouts.start))
-            return Resumption(self._keeper.now)
+            self._state.ill(self._no_answer(self._timeouts.start))
+            return Resumption(self._writer.now)
 
     def intend(self, target: str, history: History) -> Future[None]:
         """Keep a history; the future is done once it is on the disk, or cannot be in time."""
-        return self._inbox.promise(target, history)
+        return self._queue.put_awaited(target, history)
 
-    def keep(self, kept: Sequence[tuple[str, History, Decision]]) -> None:
-        """Keep histories and decisions, all of them in one transaction."""
-        self._inbox.put(kept)
+    def keep(self, kept: Sequence[tuple[str, History, float]]) -> None:
+        """Keep histories and when they were decided about, all of them in one transaction."""
+        self._queue.put(kept)
 
     def drop(self, targets: Iterable[str]) -> None:
         """Forget targets."""
-        self._inbox.drop(targets)
+        self._queue.drop(targets)
 
     def shift(self, seconds: float) -> None:
         """Move every instant that is kept; histories that come later are by the new clock."""
-        self._inbox.shift(seconds)
+        self._queue.shift(seconds)
 
     def close(self) -> None:
-        """Write what is left to be written, and take in nothing more."""
-        self._inbox.close()
-        self._writer.join(self._timeouts.close)
-        if self._writer.is_alive():
-            self._health.ill(self._no_answer(self._timeouts.close))
-        self._watch.join(self._timeouts.intend)
+        """Write what is left, and accept nothing more."""
+        self._queue.close()
+        self._write_thread.join(self._timeouts.close)
+        if self._write_thread.is_alive():
+            self._state.ill(self._no_answer(self._timeouts.close))
+        self._timeout_thread.join(self._timeouts.intend)
 
     def _write(self) -> None:
-        """Run the thread that writes: all that waits in one transaction, again and again."""
+        """Run the thread that writes: everything in the queue in one transaction, and again."""
         resumption = self._do(self._resume)
         if resumption is None:
             self._lost = _NOT_READ
         self._begun = True
-        self._resumed.put(resumption or Resumption(self._keeper.now))
-        while (batch := self._inbox.take()) is not None:
-            self._do(partial(self._keeper.keep, batch), batch.promises)
-        self._do(self._keeper.finish)
+        self._resumed.put(resumption or Resumption(self._writer.now))
+        while (batch := self._queue.take()) is not None:
+            self._do(partial(self._writer.write, batch), batch.futures)
+        self._do(self._writer.finish)
 
     def _resume(self) -> Resumption:
-        """Go on with what the file holds, or find out why there is nothing to go on with."""
-        resumption = self._keeper.resume()
+        """Return what the file holds, and note why it is nothing."""
+        resumption = self._writer.resume()
         if not resumption.earlier:
             self._lost = self._lost or "it held nothing of an earlier run"
         return resumption
 
-    def _do(self, work: Callable[[], Result], promises: int = 0) -> Result | None:
-        """Do some work with the file, be done with promises, and tell how it went."""
+    def _do(self, work: Callable[[], Result], futures: int = 0) -> Result | None:
+        """Do some work with the file, finish the futures up to a number, and report the state."""
         result, failure = None, ""
         try:
             result = work()
         except (UnusableError, OSError, sqlite3.Error) as error:
             failure = reason(self._path, error)
-        except Exception as error:  # noqa: BLE001 - promises wait for this thread: it must not end
+        except Exception as error:  # noqa: BLE001 - syncs wait for this thread: it must not end
             failure = f"a fault of the autoscaler, {type(error).__name__}: {error}"
-        # First, so that a stall that is over is not told after this.
-        self._inbox.settle(promises)
+        # Before the state, so that a stall that is over is not reported after it.
+        self._queue.written(futures)
         if failure:
-            self._health.ill(f"{failure}; {_IN_MEMORY}")
+            self._state.ill(f"{failure}; {_IN_MEMORY}")
         elif result:
             lost = f"; {self._lost}: {_ANEW}" if self._lost else ""
-            self._health.well(f"state is kept in {self._path}{lost}")
+            self._state.well(f"state is kept in {self._path}{lost}")
         return result
 
-    def _watch_promises(self) -> None:
-        """Run the thread that gives up promises that a disk does not let us keep in time."""
-        while self._inbox.overdue():
-            self._health.ill(self._no_answer(self._timeouts.intend), lambda: self._inbox.stalled)
+    def _expire(self) -> None:
+        """Run the thread that finishes futures when the disk has not answered in time."""
+        while self._queue.expire():
+            self._state.ill(self._no_answer(self._timeouts.intend), lambda: self._queue.stalled)
 
-    def _say_set_aside(self, fate: str) -> None:
+    def _report_set_aside(self, fate: str) -> None:
         if self._begun:
-            self._health.ill(f"{self._path} {fate}; all of it is written anew")
+            self._state.ill(f"{self._path} {fate}; all of it is written anew")
         else:
             self._lost = f"the one before {fate}"
-            self._health.ill(f"{self._path} {fate}: {_ANEW}")
+            self._state.ill(f"{self._path} {fate}: {_ANEW}")
 
     def _no_answer(self, seconds: float) -> str:
         return f"{self._path} has not answered for {seconds:g} s; {_IN_MEMORY}"

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,11 +9,11 @@ from typing import Any
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.store import Store
+from autoscaler.adapters.store import SqliteHistoryStore
 from autoscaler.app.histories import Histories
 from autoscaler.daemon import memory
 from tests.app.world import external
-from tests.store.histories import decision, nth
+from tests.store.histories import nth
 from tests.store.opening import LONG, PATIENT, Time, running
 
 PERIOD = 15.0
@@ -28,7 +27,9 @@ def restarted(
 ) -> Iterator[memory.Memory]:
     """Open what an earlier run kept, as the daemon does."""
     monkeypatch.setattr(
-        memory, "Store", lambda folder, say: Store(folder, say, time.clocks, PATIENT)
+        memory,
+        "SqliteHistoryStore",
+        lambda folder, say: SqliteHistoryStore(folder, say, time.clocks, PATIENT),
     )
     config: Any = SimpleNamespace(state_directory=directory, targets=(HUNG, WELL))
     nobody: Any = SimpleNamespace(
@@ -42,14 +43,14 @@ def test_when_each_was_decided_last_is_known(tmp_path: Path) -> None:
     """In seconds before the last save; nothing is said of what was never decided."""
     time = Time()
     with running(tmp_path, time=time) as (store, _):
-        store.keep([("hung", nth(1), replace(decision(1), time=time.wall))])
+        store.keep([("hung", nth(1), time.wall)])
         store.intend("new", nth(2)).result(LONG)
         time.pass_(60.0)
-        store.keep([("well", nth(3), replace(decision(3), time=time.wall))])
+        store.keep([("well", nth(3), time.wall)])
     time.pass_(RESTART)
     with running(tmp_path, time=time) as (_, resumption):
         assert resumption.absent == RESTART
-        assert resumption.overlooked == {"hung": 60.0, "well": 0.0}
+        assert resumption.undecided == {"hung": 60.0, "well": 0.0}
 
 
 @pytest.mark.parametrize(("periods", "unobserved"), [(1, False), (2, False), (3, True), (99, True)])
@@ -59,9 +60,9 @@ def test_it_goes_on_as_if_it_had_been_absent(
     """What its metrics asked for meanwhile is not known, so that it does not go down at once."""
     time = Time()
     with running(tmp_path, time=time) as (store, _):
-        store.keep([(HUNG.key, nth(1), replace(decision(1), time=time.wall))])
+        store.keep([(HUNG.key, nth(1), time.wall)])
         time.pass_(periods * PERIOD)
-        store.keep([(WELL.key, nth(3), replace(decision(3), time=time.wall))])
+        store.keep([(WELL.key, nth(3), time.wall)])
     time.pass_(RESTART)
     with restarted(tmp_path, time, monkeypatch) as opened:
         known = opened.known
@@ -83,9 +84,10 @@ def test_a_clock_that_is_set_during_a_sync(tmp_path: Path, step: float) -> None:
         time.pass_(5.0)
         time.wall += step
         histories.follow_clock(time.wall, time.steady)
-        histories.keep({"hung": replace(decision(1), time=began)}, as_of)
+        decision: Any = SimpleNamespace(time=began)
+        histories.keep({"hung": decision}, as_of)
     with running(tmp_path, time=time) as (_, resumption):
-        assert resumption.overlooked == {"hung": 5.0}
+        assert resumption.undecided == {"hung": 5.0}
 
 
 def test_a_second_restart_before_its_first_sync_frees_nothing(
@@ -94,7 +96,7 @@ def test_a_second_restart_before_its_first_sync_frees_nothing(
     """After a boot nobody knows how long it was; that is still so at the restart after it."""
     time = Time()
     with running(tmp_path, time=time) as (store, _):
-        both = [(one.key, nth(1), replace(decision(1), time=time.wall)) for one in (HUNG, WELL)]
+        both = [(one.key, nth(1), time.wall) for one in (HUNG, WELL)]
         store.keep(both)
     time.boot_id = "another boot"
     for _ in range(2):
@@ -102,4 +104,4 @@ def test_a_second_restart_before_its_first_sync_frees_nothing(
         with restarted(tmp_path, time, monkeypatch) as opened:
             assert opened.known[HUNG.key].unobserved
             journal: Any = opened.journal
-            journal.keep([(WELL.key, nth(3), replace(decision(3), time=time.wall))])
+            journal.keep([(WELL.key, nth(3), time.wall)])

@@ -1,4 +1,4 @@
-"""The files of a state directory: who may use them, and what becomes of broken ones."""
+"""A state directory: its lock, the modes of its files, and the renaming of a damaged database."""
 
 import fcntl
 import os
@@ -13,9 +13,6 @@ _LOCK = "autoscaler.lock"
 _COMPANIONS = ("", "-wal", "-shm")
 """SQLite's files beside a database are part of it."""
 
-_MOST_OF_A_ROW = 16 * 2**20
-"""Bytes of a row or a text; 10,000 targets that are dropped at once make one of 60 kB."""
-
 _PRIVATE = 0o600
 """The mode of our files; SQLite gives those beside a database the mode of that."""
 _PRIVATE_DIRECTORY = 0o700
@@ -26,7 +23,7 @@ class UnusableError(Exception):
 
 
 def reason(path: Path, error: UnusableError | OSError | sqlite3.Error) -> str:
-    """Say why a database cannot be used."""
+    """Return a sentence on why a database cannot be used."""
     if isinstance(error, UnusableError):
         return str(error)
     if isinstance(error, sqlite3.Error):
@@ -35,24 +32,11 @@ def reason(path: Path, error: UnusableError | OSError | sqlite3.Error) -> str:
     return f"{path} cannot be used: {error.strerror}"
 
 
-def read_only(path: Path) -> sqlite3.Connection:
-    """Open a database without changing it.  Raises sqlite3.Error."""
-    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-    distrust(connection)
-    return connection
-
-
-def distrust(connection: sqlite3.Connection) -> None:
-    """Let a database neither call functions nor hold rows as large as no row of ours is."""
-    connection.execute("PRAGMA trusted_schema = OFF")
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_OF_A_ROW)
-
-
 def lock(directory: Path) -> int:
-    """Make the directory where it is missing, and take it for this process.
+    """Create the directory if it is missing, lock it for this process, and close it to other users.
 
-    Other users may then not read what is in it.  Returns a file descriptor; closing it, or the end
-    of the process, lets go of the directory.  Raises UnusableError.
+    Returns a file descriptor; closing it, or the end of the process, unlocks the directory.
+    Raises UnusableError.
     """
     try:
         directory.mkdir(_PRIVATE_DIRECTORY, parents=True, exist_ok=True)
@@ -71,18 +55,18 @@ def lock(directory: Path) -> int:
 
 
 def create(path: Path) -> None:
-    """Make an empty database that only we may read, where there is none.
+    """Create an empty database with mode 0600 if there is none; SQLite would use the umask.
 
-    SQLite would let everybody read it.  Where it cannot be made, opening it tells why.
+    Errors are ignored: opening the database reports them.
     """
     with suppress(OSError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, _PRIVATE))
 
 
 def _make_private(directory: Path) -> None:
-    """Take the rights of others from our files of an earlier run, and from a folder of only these.
+    """Remove the rights of others on our files, and on the directory if it holds nothing else.
 
-    What belongs to another user is left as it is, as is what cannot be changed.
+    Files of another user, and those whose mode cannot be changed, are left as they are.
     """
     with suppress(OSError):
         files = list(directory.iterdir())

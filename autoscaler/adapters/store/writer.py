@@ -1,27 +1,25 @@
-"""What is to be in the file, what is in it, and the way from the one to the other."""
+"""What the file is to hold, what it holds, and the writing of the difference."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from sqlite3 import Error as SqliteError
 
 from autoscaler.adapters.store.clocks import Clocks, Resumption, Stamp
-from autoscaler.adapters.store.contents import Record, resume
 from autoscaler.adapters.store.database import Database, open_database
-from autoscaler.adapters.store.decisions import summary
-from autoscaler.adapters.store.inbox import Batch, Entry
-from autoscaler.core.history import shifted
+from autoscaler.adapters.store.rows import Contents, Record
+from autoscaler.adapters.store.write_queue import Batch
 
 
-class Keeper:
-    """Holds the latest of every target, and makes the file follow.
+class Writer:
+    """Holds the latest of every target, and writes what the file does not hold of it.
 
-    What could not be written stays to be written.  After an error the file is closed, and opened
-    anew by the first batch that comes ``pause`` seconds later.  Whatever it holds by then, it is
+    What could not be written is written later.  After an error the file is closed, and opened
+    again by the first batch that comes ``pause`` seconds later.  Whatever it holds by then, it is
     made to hold the latest of these targets and nothing else.
 
     Belongs to one thread.  Methods raise UnusableError, OSError or sqlite3.Error for what happens
-    to the file; they have taken in what they were given all the same.
+    to the file; they have accepted what they were given all the same.
     """
 
     def __init__(
@@ -36,7 +34,7 @@ class Keeper:
         self._pause = pause
         self._on_set_aside = on_set_aside
         self._boot_id = clocks.boot_id()
-        # Histories are by the clock of now; one that is set is followed when that is told.
+        # Histories are by the clock of now; a step of it is followed when `Batch.shifts` has it.
         self._ahead = clocks.wall() - clocks.steady()
         self._wanted: dict[str, Record] = {}
         self._unsaved: dict[str, Record | None] = {}
@@ -51,31 +49,31 @@ class Keeper:
         return Stamp(steady + self._ahead, steady, self._boot_id)
 
     def resume(self) -> Resumption:
-        """Open the file, and go on with what it holds, by the clock of now."""
-        _, saved = self._open()
-        now = self.now
-        if saved is None:
-            return Resumption(now)
-        self._wanted = {target: record for target, record in self._unsaved.items() if record}
-        self._unsaved.clear()
-        resumption = resume(saved, self._wanted, now)
+        """Open the file and return what it holds, by the clock of now."""
+        _, contents = self._open()
+        resumption = contents.resumed(self.now)
+        if resumption.earlier:
+            self._wanted = contents.records
+            self._unsaved.clear()
         if resumption.moved:
             self._shift(resumption.moved)
         return resumption
 
-    def keep(self, batch: Batch) -> bool:
-        """Take in a batch and write it; return False in the pause after an error."""
+    def write(self, batch: Batch) -> bool:
+        """Accept a batch and write it; return False in the pause after an error."""
         for seconds in batch.shifts:
             self._ahead += seconds
             self._shift(seconds)
         wanted, unsaved = self._wanted, self._unsaved
-        for target, entry in batch.entries.items():
+        for target, record in batch.records.items():
             before = wanted.get(target)
             unsaved.setdefault(target, before)
-            if entry is not None:
-                wanted[target] = _record(before, entry, batch.shifts)
-            elif before is not None:
-                del wanted[target]
+            if record is None:
+                wanted.pop(target, None)
+            elif record.decided is None and before is not None:
+                wanted[target] = Record(record.history, before.decided)
+            else:
+                wanted[target] = record
         if self._database is None and self._clocks.monotonic() < self._retry_at:
             return False
         self._save()
@@ -91,13 +89,14 @@ class Keeper:
         finally:
             self._close()
 
-    def _open(self) -> tuple[Database, Stamp | None]:
-        """Open the file, and find out what it holds and when that was saved."""
+    def _open(self) -> tuple[Database, Contents]:
+        """Open the file and read it."""
         self._retry_at = self._clocks.monotonic() + self._pause
-        database, contents = open_database(self._directory, self._clocks.wall(), self._on_set_aside)
-        self._database = database
+        self._database, contents = open_database(
+            self._directory, self._clocks.wall(), self._on_set_aside
+        )
         self._unsaved = dict.fromkeys(self._wanted) | contents.records
-        return database, contents.stamp
+        return self._database, contents
 
     def _save(self) -> None:
         try:
@@ -119,14 +118,3 @@ class Keeper:
         for target, record in self._wanted.items():
             self._unsaved.setdefault(target, record)
             self._wanted[target] = record.shifted(seconds)
-
-
-def _record(before: Record | None, entry: Entry, shifts: Sequence[float]) -> Record:
-    """Return an entry as a record; without a decision the one before still is the last."""
-    history, decision = entry.history, entry.decision
-    for seconds in shifts[entry.shifts :]:
-        history = shifted(history, seconds)
-    if decision is not None:
-        time = sum(shifts[entry.decision_shifts :], decision.time)
-        return Record(history, time, summary(decision))
-    return (before or Record(history))._replace(history=history)

@@ -1,4 +1,4 @@
-"""A look at another process's state: it is what a start goes on with, and changes nothing."""
+"""Another process's state is read: it is what a start goes on with, and nothing changes."""
 
 import sqlite3
 from collections.abc import Callable
@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.adapters.store import Saved, Unreadable, look
+from autoscaler.adapters.store import Saved, Unreadable, read_saved
 from autoscaler.core.history import shifted
 from tests.store.failing import fill
-from tests.store.histories import decision, nth
+from tests.store.histories import decided_at, nth
 from tests.store.opening import DATABASE, T0, Time, running, same
 
 
 def found(directory: Path, time: Time) -> Saved:
-    """Look, and find something."""
-    saved = look(directory, time.clocks)
+    """Read what there is."""
+    saved = read_saved(directory, time.clocks)
     assert isinstance(saved, Saved), saved
     return saved
 
@@ -25,7 +25,7 @@ def test_what_is_found_is_what_a_start_goes_on_with(tmp_path: Path) -> None:
     """While the daemon runs, and after it; moved where the clock was set meanwhile."""
     time = Time()
     with running(tmp_path, time=time) as (store, _):
-        store.keep([("a", nth(3), decision(3))])
+        store.keep([("a", nth(3), decided_at(3))])
         store.intend("b", nth(4)).result(10)
         live = found(tmp_path, time)
     assert same(live.resumption.histories["a"], nth(3))
@@ -40,11 +40,11 @@ def test_what_is_found_is_what_a_start_goes_on_with(tmp_path: Path) -> None:
     assert (later.moved, later.absent) == (3600.0, 60.0)
 
 
-def test_a_look_changes_nothing_and_needs_no_lock(tmp_path: Path) -> None:
+def test_reading_changes_nothing_and_needs_no_lock(tmp_path: Path) -> None:
     """Not a byte of the database, and a start right after it is as without it."""
     fill(tmp_path)
     before = (tmp_path / DATABASE).read_bytes()
-    assert isinstance(look(tmp_path), Saved)
+    assert isinstance(read_saved(tmp_path), Saved)
     assert (tmp_path / DATABASE).read_bytes() == before
     with running(tmp_path) as (_, resumption):
         assert resumption.earlier
@@ -54,7 +54,7 @@ def test_where_nothing_was_kept_nothing_is_found_or_made(tmp_path: Path) -> None
     """No folder, no file, and a folder that is a file."""
     (tmp_path / "file").touch()
     for directory in (tmp_path, tmp_path / "none", tmp_path / "file"):
-        assert look(directory) is None
+        assert read_saved(directory) is None
     assert [one.name for one in tmp_path.iterdir()] == ["file"]
 
 
@@ -87,7 +87,7 @@ def test_what_cannot_be_read_is_told_and_left(
     path = tmp_path / DATABASE
     change(path)
     before = path.read_bytes()
-    outcome = look(tmp_path)
+    outcome = read_saved(tmp_path)
     assert isinstance(outcome, Unreadable)
     assert outcome.message.startswith(f"{path} {said}")
     assert path.read_bytes() == before
