@@ -4,6 +4,7 @@ To the log, the health pages, the metrics and the service manager: each has one 
 """
 
 import math
+from http.client import responses
 
 from structlog.typing import FilteringBoundLogger
 
@@ -11,9 +12,10 @@ from autoscaler import __version__
 from autoscaler.adapters.store import Resumption
 from autoscaler.app import wording
 from autoscaler.config import Address, Config, ConfigError
-from autoscaler.daemon.exposition import Instruments
+from autoscaler.config.security import warnings_of
+from autoscaler.daemon.exposition.instruments import NO_ANSWER, Instruments
 from autoscaler.daemon.health import Component, Health
-from autoscaler.daemon.leadership import Role
+from autoscaler.daemon.leadership import ElectionObserver, Role
 from autoscaler.daemon.notify import Notifier
 from autoscaler.daemon.schedule import HangingSyncError
 
@@ -27,8 +29,8 @@ _SERVERS = {
 }
 
 
-class Announcements:
-    """Tells each thing once, on whatever thread it happens."""
+class Announcements(ElectionObserver):
+    """Reports each change once; any thread may call any method."""
 
     def __init__(
         self,
@@ -41,7 +43,7 @@ class Announcements:
         self._health = health
         self._instruments = instruments
         self._notifier = notifier
-        self._standing = ""
+        self._role = ""
         self._refusal = ""
         self._targets = 0
         health.follow_servers(self._server)
@@ -86,17 +88,22 @@ class Announcements:
 
     # -- what a part of the daemon says -------------------------------------------------------
 
+    def security(self, config: Config) -> None:
+        """Warn of each secret that a configuration leaves open."""
+        for sentence in warnings_of(config):
+            self.insecure(sentence)
+
     def insecure(self, sentence: str) -> None:
         """Warn of what leaves a secret or a connection open to others."""
         self._log.warning("insecure", message=sentence)
 
-    def watched(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - the shape of each part's call
-        """Tell what can be watched again, or cannot."""
+    def watch_changed(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - the observer's shape
+        """Report what can be watched again, or cannot."""
         self._tell("watched" if ok else "not_watched", ok, sentence)
         self._instruments.watch_noted()
 
-    def events(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - as above
-        """Tell whether Events can be written."""
+    def events_changed(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - as above
+        """Report whether Events can be written."""
         self._tell("events", ok, sentence)
 
     def _server(self, component: Component, problem: str, seconds: float) -> None:
@@ -137,19 +144,45 @@ class Announcements:
                 seconds=round(resumption.moved, 3),
             )
 
-    def leadership(self, standing: Role, sentence: str) -> None:
-        """Tell where this process stands in the election."""
-        lost = standing in {Role.LOST, Role.UNREADABLE}
-        self._tell("leadership", not lost, sentence, standing=standing.value)
+    def role_changed(self, role: Role, sentence: str) -> None:
+        """Report the role of this process in the election."""
+        lost = role in {Role.LOST, Role.UNREADABLE}
+        self._tell("leadership", not lost, sentence, standing=role.value)
         self._health.tell(Component.LEADERSHIP, ok=not lost, message=sentence)
-        self._instruments.leads(leading=standing is Role.LEADER)
-        self._standing = standing.value
+        self._instruments.leads(leading=role is Role.LEADER)
+        self._role = role.value
         self._notifier.status(self._status())
 
     def fault(self, error: BaseException) -> None:
         """Tell of a defect, with its traceback."""
         self._log.error("fault", exc_info=error)
         self._instruments.fault()
+
+    # -- requests ------------------------------------------------------------------------------
+
+    def prometheus_request(self, status: str, seconds: float) -> None:
+        """Count a request; a query that is refused for what it says was answered all the same."""
+        self._instruments.prometheus_request(status or NO_ANSWER, seconds)
+        answered = status in {"200", "400", "422"}
+        self._health.heard(Component.PROMETHEUS, None if answered else _problem(status))
+
+    def prometheus_retry(self, failure: str) -> None:  # noqa: ARG002 - the target's line has it
+        """Count another try of a query."""
+        self._instruments.prometheus_retry()
+
+    def kubernetes_request(self, verb: str, status: str, seconds: float) -> None:
+        """Count a request.
+
+        Most refusals are of one object or one verb: only rejected credentials, and a server that
+        can do nothing, mean that it does not answer us.
+        """
+        self._instruments.kubernetes_request(verb, status or NO_ANSWER, seconds)
+        answered = bool(status) and status < "500" and status not in {"401", "429"}
+        self._health.heard(Component.KUBERNETES, None if answered else _problem(status))
+
+    def kubernetes_retry(self, failure: str) -> None:  # noqa: ARG002 - as above
+        """Count another try of a call."""
+        self._instruments.kubernetes_retry()
 
     # -- reload --------------------------------------------------------------------------------
 
@@ -201,8 +234,8 @@ class Announcements:
         (self._log.info if ok else self._log.warning)(event, message=sentence, **fields)
 
     def _status(self) -> str:
-        standing = f", {self._standing}" if self._standing else ""
-        return f"{wording.counted(self._targets, 'target')}{standing}{self._refusal}"
+        role = f", {self._role}" if self._role else ""
+        return f"{wording.counted(self._targets, 'target')}{role}{self._refusal}"
 
 
 def _resumed(resumption: Resumption) -> str:
@@ -211,3 +244,10 @@ def _resumed(resumption: Resumption) -> str:
         return f"goes on with what an earlier run remembered of {targets}"
     ago = wording.duration(resumption.absent)
     return f"goes on with what an earlier run remembered of {targets}, {ago} ago"
+
+
+def _problem(status: str) -> str:
+    if not status:
+        return "gives no answer, or none that can be read"
+    phrase = responses.get(int(status), "")
+    return f"answers only HTTP {status} {phrase}".strip()

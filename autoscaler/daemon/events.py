@@ -2,7 +2,6 @@
 
 import math
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 
@@ -14,6 +13,8 @@ from autoscaler.core.decision import Event
 from autoscaler.core.observation import Scale
 from autoscaler.core.writes import NotWritten
 from autoscaler.daemon.correlation import Correlator
+from autoscaler.transport.observer import UNOBSERVED, Observer
+from autoscaler.transport.write_gate import ALWAYS_OPEN, WriteGate
 
 CHANGED_BY_OTHER = "ReplicasChangedByOther"
 
@@ -63,24 +64,22 @@ class EventReporter:
     """Fits `app.ports.Reporter`: writes what happened, after the deed, on a thread of its own.
 
     `report` only puts it down; whatever the API server does, no sync waits for an Event.  Only
-    who is ``leading`` reports, so that several instances do not tell the same.  ``on_note`` is
-    told, on that thread, whether Events may be written, in a sentence, whenever that changes, and
-    ``on_fault`` of a defect of ours, by which one Event is lost.
+    the leader reports, so that several instances do not tell the same.  The ``observer``
+    is told, on that thread, whether Events may be written, whenever that changes, and of a
+    defect, by which one Event is lost.
     """
 
     def __init__(
         self,
         events: Events,
         *,
-        leading: Callable[[], bool] = lambda: True,
-        on_note: Callable[[bool, str], None] = lambda *_: None,
-        on_fault: Callable[[BaseException], None] = lambda _: None,
+        gate: WriteGate = ALWAYS_OPEN,
+        observer: Observer = UNOBSERVED,
         pace: EventPace | None = None,
     ) -> None:
         self._events = events
-        self._leading = leading
-        self._on_note = on_note
-        self._on_fault = on_fault
+        self._gate = gate
+        self._observer = observer
         self._pace = pace or EventPace()
         self._queue: SimpleQueue[_News | None] = SimpleQueue()
         self._uids: dict[str, str] = {}
@@ -108,7 +107,7 @@ class EventReporter:
             self._uids[target.key] = decision.scale.uid
         if not decision.events and decision.foreign is None:
             return
-        if isinstance(result.write, NotWritten) or not self._leading():
+        if isinstance(result.write, NotWritten) or not self._gate.leading():
             return
         if self._end is not None or self._queue.qsize() >= _MOST_QUEUED:
             self._unheard += 1
@@ -170,7 +169,7 @@ class EventReporter:
             except Exception as error:  # noqa: BLE001 - without this thread no Event is written
                 self._refused += 1
                 self._next_request = clock.monotonic() + self._pace.first_pause
-                self._on_fault(error)
+                self._observer.fault(error)
         self._refused += self._correlator.waiting
 
     def _wait_for_work(self) -> bool:
@@ -233,12 +232,9 @@ class EventReporter:
             self._forbidden = True
             pause = f"{self._pace.forbidden_pause:g} seconds"
             sentence = f"Events cannot be written ({why}); it is tried again every {pause}"
-            self._tell(ok=False, sentence=sentence)
+            self._observer.events_changed(ok=False, sentence=sentence)
 
     def _allowed(self, namespace: str) -> None:
         if self._pauses.pop(namespace, None) is not None and self._forbidden:
             self._forbidden = False
-            self._tell(ok=True, sentence="Events can be written now")
-
-    def _tell(self, *, ok: bool, sentence: str) -> None:
-        self._on_note(ok, sentence)
+            self._observer.events_changed(ok=True, sentence="Events can be written now")

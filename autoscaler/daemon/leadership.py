@@ -22,6 +22,8 @@ from autoscaler.adapters.cluster import Api, Failure, Lease, Leases
 from autoscaler.config.settings import LeaderElection
 from autoscaler.core.election import Election, ElectionTimes, LeaseRecord
 from autoscaler.core.printable import printable
+from autoscaler.transport.observer import Observer
+from autoscaler.transport.write_gate import WriteGate
 
 _JITTER = 0.2
 """How much later than a period followers look at most, as a part of it."""
@@ -58,12 +60,19 @@ class LeaseAccess(Protocol):
         ...
 
 
-class Leadership:
-    """Holds the Lease whenever it can, on a thread of its own, and tells whether it does.
+class ElectionObserver(Observer):
+    """Observes the election too."""
 
-    ``on_change`` is told, on that thread, where this process stands when that changes, with a
-    sentence for the operator; ``on_fault`` of a defect of ours, after which the election goes on.
-    ``leases`` should have a connection that nobody else uses, so that no queue delays a renewal.
+    def role_changed(self, role: Role, sentence: str) -> None:
+        """Observe that this process has another role, or another reason for it."""
+
+
+class Leadership(WriteGate):
+    """Holds the Lease whenever it can, on a thread of its own.
+
+    The ``observer`` is told on that thread of each change of role, and of defects, after which
+    the election goes on.  ``leases`` should have a connection of its own, so that no queue delays
+    a renewal.
     """
 
     def __init__(
@@ -72,8 +81,7 @@ class Leadership:
         identity: str,
         times: ElectionTimes,
         *,
-        on_change: Callable[[Role, str], None] = lambda _standing, _sentence: None,
-        on_fault: Callable[[BaseException], None] = lambda _error: None,
+        observer: ElectionObserver | None = None,
         steady: Callable[[], float] = clock.steady,
         wall: Callable[[], float] = clock.wall,
     ) -> None:
@@ -84,8 +92,7 @@ class Leadership:
         self._leases = leases
         self._times = times
         self._request_seconds = times.renew_deadline / _TRIES_WITHIN_DEADLINE
-        self._on_change = on_change
-        self._on_fault = on_fault
+        self._observer = observer or ElectionObserver()
         self._steady = steady
         self._wall = wall
         self._election = Election(identity, times)
@@ -97,20 +104,13 @@ class Leadership:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="leadership", daemon=True)
 
-    def leading(self) -> bool:
-        """Tell whether this process may write now; to be asked before each write."""
-        return self._election.leading(self._steady())
-
     def leads_since(self) -> float | None:
         """Return since when, by `clock.steady`, this process leads; None where it does not."""
         return self._election.leads_since(self._steady())
 
     def may_write_until(self) -> float:
-        """Return the instant of `clock.monotonic` before which a write must have ended.
-
-        It has passed where this process does not lead.
-        """
-        # In this order: who is stopped between the two gets an instant that is too early.
+        """Return the instant of `clock.monotonic` before which a write must have ended."""
+        # In this order: a process that is paused between the two gets an instant too early.
         now = clock.monotonic()
         return now + (self._election.until - self._steady())
 
@@ -141,7 +141,7 @@ class Leadership:
             step()
         except Exception as error:  # noqa: BLE001 - without this thread nobody here would ever lead
             self._sure = False
-            self._on_fault(error)
+            self._observer.fault(error)
 
     def turn(self) -> None:
         """Renew the Lease, or try to take it, once."""
@@ -235,27 +235,23 @@ class Leadership:
         if (self.standing[0], self._subject) != (standing, subject):
             self._subject = subject
             self.standing = (standing, sentence)
-            self._on_change(standing, sentence)
+            self._observer.role_changed(standing, sentence)
 
 
 @contextmanager
-def standing_for_election(
-    settings: LeaderElection,
-    api: Api,
-    on_change: Callable[[Role, str], None],
-    on_fault: Callable[[BaseException], None],
+def leader_election(
+    settings: LeaderElection, api: Api, observer: ElectionObserver
 ) -> Iterator[Leadership]:
     """Take part in the election until the block ends; all writes must have ended by then.
 
-    Nobody else uses the ``api``, which is closed then.
+    The ``api`` is for the election alone, and is closed at the end.
     """
     with closing(api):
         leadership = Leadership(
             Leases(api, settings.namespace, settings.name),
             unique(settings.identity or socket.gethostname()),
             ElectionTimes(settings.lease_duration, settings.renew_deadline, settings.retry_period),
-            on_change=on_change,
-            on_fault=on_fault,
+            observer=observer,
         )
         leadership.start()
         try:

@@ -43,7 +43,7 @@ class Reload:
         self._files = FileWatch(config.sources)
         self._again_at = math.inf
 
-    def look(self, now: float, *, asked: bool) -> bool:
+    def poll(self, now: float, *, asked: bool) -> bool:
         """Reload if that is ``asked`` for, the files hold something else, or it is time to retry.
 
         To be called once a second; ``now`` is of `clock.monotonic`.  Returns whether another

@@ -177,8 +177,8 @@ class Schedule:
             self._to_run_now = set(self._ticks)
         self._bring_forward_all()
 
-    def look(self) -> None:
-        """Look after the clock, and after who ran when all were hastened; once a second."""
+    def poll(self) -> None:
+        """Follow a clock that was set, and start ticks that `run_now` could not; once a second."""
         self._follow_clock()
         self._bring_forward_all()
 

@@ -31,8 +31,8 @@ def announcing(health: Health) -> Iterator[tuple[Announcements, Lines]]:
 @pytest.mark.parametrize(
     ("part", "failed", "well"),
     [
-        ("watched", "not_watched", "watched"),
-        ("events", "events", "events"),
+        ("watch_changed", "not_watched", "watched"),
+        ("events_changed", "events", "events"),
         ("state", "state", "state"),
     ],
 )

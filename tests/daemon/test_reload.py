@@ -44,7 +44,7 @@ class Reloading:
         with capture_logs() as lines:
             for number in range(round(seconds)):
                 self._now += 1.0
-                self.reload.look(self._now, asked=asked and number == 0)
+                self.reload.poll(self._now, asked=asked and number == 0)
         return lines
 
     def outcomes(self) -> dict[str, float]:

@@ -261,13 +261,13 @@ def test_a_new_leader_syncs_what_is_in_hand_again() -> None:
         schedule.swap([Tick(lambda _due: tick(), 3600.0)])
         assert begun.acquire(timeout=20)
         schedule.run_now()
-        schedule.look()
+        schedule.poll()
         assert not begun.acquire(timeout=PERIOD), "a tick never overlaps itself"
         release.set()
         wait_until("the sync has ended", lambda: not schedule._running)
-        schedule.look()
+        schedule.poll()
         assert begun.acquire(timeout=20)
-        schedule.look()
+        schedule.poll()
         assert not begun.acquire(timeout=PERIOD), "once is enough"
         assert log.calls == [], "nothing is late"
 

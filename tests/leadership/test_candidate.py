@@ -51,7 +51,7 @@ class ForeignLease(FakeLease):
 def test_the_name_of_the_holder_is_short_and_printable() -> None:
     """Whoever may write the Lease may write anything into it."""
     told = Told()
-    leadership = Leadership(ForeignLease(), "a", ElectionTimes(), on_change=told.change)
+    leadership = Leadership(ForeignLease(), "a", ElectionTimes(), observer=told)
     leadership.turn()
     ((standing, sentence),) = told.changes
     assert standing is Role.FOLLOWER
@@ -86,7 +86,7 @@ def test_a_lost_lease_is_told_again_when_the_cause_is_another_one() -> None:
         "a",
         ElectionTimes(),
         steady=lambda: clock.steady() + passed[0],
-        on_change=told.change,
+        observer=told,
     )
     leadership.turn()
     failures = [Failure(f"no answer within 0.{n} s") for n in (4, 5)]
@@ -115,15 +115,16 @@ def test_a_defect_does_not_end_the_election() -> None:
     """It is told, the gate stays as it was, and the next turn comes."""
     times = ElectionTimes(lease_duration=2, renew_deadline=1, retry_period=0.02)
     broken = threading.Event()
-    told = Told()
 
-    def change(standing: Role, sentence: str) -> None:
-        if not broken.is_set():
-            broken.set()
-            raise KeyError("a defect")
-        told.change(standing, sentence)
+    class Broken(Told):
+        def role_changed(self, role: Role, sentence: str) -> None:
+            if not broken.is_set():
+                broken.set()
+                raise KeyError("a defect")
+            super().role_changed(role, sentence)
 
-    leadership = Leadership(FakeLease(), "a", times, on_change=change, on_fault=told.fault)
+    told = Broken()
+    leadership = Leadership(FakeLease(), "a", times, observer=told)
     leadership.start()
     wait_until("the defect is told", lambda: told.faults)
     leadership.close()

@@ -4,7 +4,6 @@ from autoscaler.daemon.exposition.instruments import Instruments
 from autoscaler.daemon.exposition.listener import Listener, ListenError
 from autoscaler.daemon.exposition.page import Metrics
 from autoscaler.daemon.exposition.reporter import MetricsReporter
-from autoscaler.daemon.exposition.requests_seen import RequestsSeen
 from autoscaler.daemon.exposition.site import Site
 
 __all__ = [
@@ -13,6 +12,5 @@ __all__ = [
     "Listener",
     "Metrics",
     "MetricsReporter",
-    "RequestsSeen",
     "Site",
 ]
