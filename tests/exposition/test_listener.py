@@ -7,7 +7,8 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
-from http.client import HTTPConnection, HTTPResponse
+from http.client import HTTPConnection, HTTPException, HTTPResponse
+from typing import Any
 
 import pytest
 
@@ -45,7 +46,11 @@ def listening(
 
 def threads() -> list[threading.Thread]:
     """Return the threads of listeners."""
-    return [one for one in threading.enumerate() if one.name in {"http", "http-answer"}]
+    return [
+        one
+        for one in threading.enumerate()
+        if one.name == "http" or "process_request_thread" in one.name
+    ]
 
 
 def get(
@@ -214,6 +219,21 @@ def test_a_page_that_fails_is_a_500_and_is_told_of() -> None:
         assert b"secret" not in body
         assert [str(one) for one in faults] == ["a secret"]
         assert get(listener, "/")[1] == b"well"
+
+
+def test_a_defect_while_an_answer_is_sent_is_told_of() -> None:
+    """It closes that connection, and the next page is answered."""
+    faults: list[BaseException] = []
+
+    def answer(path: str, _accept: str) -> Page:
+        status: Any = object() if path == "/broken" else 200
+        return Page(status, "text/plain", [b"well"])
+
+    with listening(answer, faults) as listener:
+        with pytest.raises(HTTPException):
+            get(listener, "/broken")
+        assert get(listener, "/")[1] == b"well"
+        assert [type(one) for one in faults] == [TypeError]
 
 
 def test_an_address_that_is_taken_is_said_in_a_sentence() -> None:

@@ -66,16 +66,16 @@ class Site:
     def page(self, path: str, accept: str) -> Page:
         """Return the page of a path, without its query; ``accept`` is the Accept header."""
         page = self._pages.get(path)
-        return _text(404, "there is no such page") if page is None else page(accept)
+        return text_page(404, "there is no such page") if page is None else page(accept)
 
     def _livez(self) -> Page:
         stalled = self._health.stalled()
-        return _text(200, "ok") if stalled is None else _text(503, stalled)
+        return text_page(200, "ok") if stalled is None else text_page(503, stalled)
 
     def _histories(self) -> Page:
         ask = self._ask_for_histories
         if ask is None:
-            return _text(503, "the daemon starts, and has not read what it remembers yet")
+            return text_page(503, "the daemon starts, and has not read what it remembers yet")
 
         return Page(200, "application/x-ndjson", ask(), large=True, streamed=True)
 
@@ -109,5 +109,6 @@ def _component(one: ComponentState) -> dict[str, object]:
     }
 
 
-def _text(status: int, sentence: str) -> Page:
+def text_page(status: int, sentence: str) -> Page:
+    """Return a page of one sentence."""
     return Page(status, _TEXT, [f"{sentence}\n".encode()])
