@@ -16,8 +16,8 @@ from autoscaler.config.security import warnings_of
 from autoscaler.daemon.exposition.instruments import NO_ANSWER, Instruments
 from autoscaler.daemon.health import Component, Health
 from autoscaler.daemon.leadership import ElectionObserver, Role
-from autoscaler.daemon.notify import Notifier
 from autoscaler.daemon.schedule import HangingSyncError
+from autoscaler.daemon.service_manager import Notifier
 
 _LEAST_MOVE_SECONDS = 1.0
 _MOST_PROBLEMS = 20

@@ -15,11 +15,10 @@ from autoscaler.config import Config
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.exposition import Metrics, Site
 from autoscaler.daemon.health import Component, Health
-from autoscaler.daemon.notify import Notifier
 from autoscaler.daemon.reload import Reload
 from autoscaler.daemon.reporting import LogReporter
 from autoscaler.daemon.schedule import Schedule, Tick
-from autoscaler.daemon.signals import Signals
+from autoscaler.daemon.service_manager import Notifier, Signals
 from autoscaler.daemon.wiring import Connections, ReplaceableConnections
 from autoscaler.transport.write_gate import WriteGate
 

@@ -78,7 +78,7 @@ class Cadence(BaseTrigger):  # type: ignore[misc] # the library is untyped
         return due + max(0, (now - due) // self._period) * self._period
 
 
-class Punctuality:
+class TickObserver:
     """Is told how late ticks begin, and of those that are left out.  Does nothing by itself."""
 
     def began(self, period: float, lag: float) -> None:
@@ -107,12 +107,12 @@ class Schedule:
         self,
         stop: threading.Event,
         log: FilteringBoundLogger,
-        punctuality: Punctuality,
+        observer: TickObserver,
         steps: clock.Steps | None = None,
     ) -> None:
         self._stop = stop
         self._log = log
-        self._punctuality = punctuality
+        self._observer = observer
         self._late = itertools.count(1)
         self._ticks: dict[str, Tick] = {}
         self._cadences: dict[str, Cadence] = {}
@@ -246,12 +246,12 @@ class Schedule:
         if tick is None:
             return
         if event.code == EVENT_JOB_ERROR:
-            self._punctuality.failed(tick.period)
+            self._observer.failed(tick.period)
         elif event.code == EVENT_JOB_SUBMITTED:
             due = event.scheduled_run_times[-1].timestamp()
-            self._punctuality.began(tick.period, max(0.0, clock.wall() - due))
+            self._observer.began(tick.period, max(0.0, clock.wall() - due))
         else:
-            self._punctuality.left_out(tick.period)
+            self._observer.left_out(tick.period)
             late = next(self._late)
             self._log.warning(
                 "sync_late",

@@ -21,10 +21,9 @@ from autoscaler.daemon.health import Health
 from autoscaler.daemon.leadership import leader_election
 from autoscaler.daemon.main_loop import MainLoop, Reports
 from autoscaler.daemon.memory import open_memory
-from autoscaler.daemon.notify import Notifier
 from autoscaler.daemon.reporting import LogReporter, Reporters
 from autoscaler.daemon.schedule import Schedule
-from autoscaler.daemon.signals import Signals
+from autoscaler.daemon.service_manager import Notifier, Signals
 from autoscaler.daemon.wiring import Connections, ReplaceableConnections
 from autoscaler.transport.write_gate import ALWAYS_OPEN, WriteGate
 
@@ -75,7 +74,7 @@ def build(config: Config, signals: Signals, stack: ExitStack) -> MainLoop:
     )
     stack.enter_context(syncer)
     reports.site.ask_for_histories(lambda: _history_lines(syncer, gate))
-    schedule = Schedule(stop, reports.log, metrics.reporter, memory.steps)
+    schedule = Schedule(stop, reports.log, metrics.instruments, memory.steps)
     return MainLoop(
         config=config,
         signals=signals,

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.exposition import Metrics, Site
 from autoscaler.daemon.health import Health
-from autoscaler.daemon.notify import Notifier
+from autoscaler.daemon.service_manager import Notifier
 from tests.store.opening import DATABASE, running
 
 Lines = Sequence[MutableMapping[str, Any]]

@@ -16,7 +16,7 @@ from autoscaler.adapters.prometheus.memory import AnswerMemory
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.exposition import Metrics
 from autoscaler.daemon.health import Component, Health
-from autoscaler.daemon.notify import Notifier
+from autoscaler.daemon.service_manager import Notifier
 from tests.contract import scripted
 from tests.exposition.results import series_of
 from tests.prometheus import faults

@@ -15,7 +15,7 @@ from autoscaler.core.writes import Written
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.exposition import Listener, Metrics, Site
 from autoscaler.daemon.health import Component, Health
-from autoscaler.daemon.notify import Notifier
+from autoscaler.daemon.service_manager import Notifier
 from tests.contract.cluster import eventually
 from tests.controlplane.waiting import wait_until
 from tests.core.builders import values

@@ -22,7 +22,7 @@ from autoscaler.daemon import logs
 from autoscaler.daemon.log_options import LogFormat, LogLevel
 from autoscaler.daemon.main_loop import MainLoop
 from autoscaler.daemon.service import build
-from autoscaler.daemon.signals import Signals
+from autoscaler.daemon.service_manager import Signals
 from tests.faults.bed import defects
 
 PERIOD_SECONDS = 15.0

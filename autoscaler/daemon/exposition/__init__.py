@@ -2,8 +2,7 @@
 
 from autoscaler.daemon.exposition.instruments import Instruments
 from autoscaler.daemon.exposition.listener import Listener, ListenError
-from autoscaler.daemon.exposition.page import Metrics
-from autoscaler.daemon.exposition.reporter import MetricsReporter
+from autoscaler.daemon.exposition.metrics import Metrics
 from autoscaler.daemon.exposition.site import Site
 
 __all__ = [
@@ -11,6 +10,5 @@ __all__ = [
     "ListenError",
     "Listener",
     "Metrics",
-    "MetricsReporter",
     "Site",
 ]

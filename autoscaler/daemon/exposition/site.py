@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from autoscaler import clock
 from autoscaler.core.rfc3339 import instant
-from autoscaler.daemon.exposition.page import Metrics
+from autoscaler.daemon.exposition.metrics import Metrics
 from autoscaler.daemon.exposition.target_list import target_list
 from autoscaler.daemon.health import REQUIRED, ComponentState, Health
 

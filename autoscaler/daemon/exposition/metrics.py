@@ -1,4 +1,7 @@
-"""The page of metrics: the library's text of the daemon as a whole, our own of each target."""
+"""The metrics: results counted, and the page of them.
+
+The library writes the metrics of the daemon as a whole, `target_text` those of each target.
+"""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -9,11 +12,11 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from autoscaler.app.ports import SyncResult, SyncSummary
 from autoscaler.core.target import Target
 from autoscaler.daemon.events import EventCounts
 from autoscaler.daemon.exposition import metric_catalog
 from autoscaler.daemon.exposition.instruments import Instruments
-from autoscaler.daemon.exposition.reporter import MetricsReporter
 from autoscaler.daemon.exposition.target_states import TargetStates
 from autoscaler.daemon.exposition.target_text import target_text
 from autoscaler.daemon.health import Health
@@ -34,8 +37,8 @@ class Metrics:
         self.states = TargetStates()
         self.reporter = MetricsReporter(self.instruments, self.states)
         self._registry: CollectorRegistry = self.instruments.registry
-        self._standing = _Standing(health, self.states)
-        self._registry.register(self._standing)
+        self._current = _CurrentState(health, self.states)
+        self._registry.register(self._current)
         self._one_page_at_a_time = threading.Lock()
 
     def set_targets(self, targets: Sequence[Target]) -> None:
@@ -43,12 +46,12 @@ class Metrics:
         self.states.set_targets(targets)
 
     def ask_for_events(self, counts: Callable[[], EventCounts]) -> None:
-        """Ask there for what became of Kubernetes Events; before it, none are counted."""
-        self._standing.event_counts = counts
+        """Call this for the counts of Kubernetes Events at each page; before, all are zero."""
+        self._current.event_counts = counts
 
     def ask_for_store_errors(self, count: Callable[[], int]) -> None:
-        """Ask there how often state could not be kept; before it, never."""
-        self._standing.store_errors = count
+        """Call this for the count of errors of the store at each page; before, it is zero."""
+        self._current.store_errors = count
 
     def page(self, accept: str = "") -> tuple[str, Iterator[bytes]]:
         """Return the page's Content-Type and its parts, in the format that ``accept`` prefers.
@@ -75,8 +78,37 @@ class Metrics:
             yield _END
 
 
-class _Standing(Collector):
-    """What is not counted here as it happens but looked at when the page is asked for."""
+class MetricsReporter:
+    """Fits `app.ports.Reporter`."""
+
+    def __init__(self, instruments: Instruments, states: TargetStates) -> None:
+        self._instruments = instruments
+        self._states = states
+
+    def report(self, result: SyncResult) -> None:
+        """Keep a target's result for the pages, and count its write."""
+        self._states.note(result)
+        if result.write is not None:
+            decision = result.decision
+            up = decision.desired > (decision.current or 0)
+            self._instruments.written(result.write, up=up)
+
+    def fault(self, error: BaseException) -> None:  # noqa: ARG002 - the log has it
+        """Count a defect."""
+        self._instruments.fault()
+
+    def clock_set(self, seconds: float) -> None:
+        """Count a step of the clock."""
+        self._states.clock_set(seconds)
+        self._instruments.clock_set()
+
+    def synced(self, summary: SyncSummary) -> None:
+        """Count a sync and its decisions."""
+        self._instruments.synced(summary.seconds, summary.targets, summary.failed)
+
+
+class _CurrentState(Collector):
+    """What is not counted as it happens, but read when a page is made."""
 
     def __init__(self, health: Health, states: TargetStates) -> None:
         self.event_counts: Callable[[], EventCounts] = EventCounts
@@ -85,7 +117,7 @@ class _Standing(Collector):
         self._states = states
 
     def collect(self) -> Iterable[Metric]:
-        """Yield how the daemon and its targets are now."""
+        """Yield the state of the daemon and its targets."""
         yield _gauge(metric_catalog.LIVE, {(): self._health.stalled() is None})
         yield _gauge(metric_catalog.READY, {(): self._health.ready})
         components = self._health.components()
