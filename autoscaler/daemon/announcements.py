@@ -1,6 +1,6 @@
-"""What happens to the daemon itself, told wherever somebody may look.
+"""Reports what happens to the daemon to the log, the health, the metrics and the service manager.
 
-To the log, the health pages, the metrics and the service manager: each has one method here.
+Each event has one method here.
 """
 
 import math
@@ -21,7 +21,7 @@ from autoscaler.daemon.service_manager import Notifier
 
 _LEAST_MOVE_SECONDS = 1.0
 _MOST_PROBLEMS = 20
-"""Of a configuration that is refused; `autoscaler validate` tells more of them."""
+"""So many mistakes of a refused configuration are logged; `autoscaler validate` shows more."""
 
 _SERVERS = {
     Component.PROMETHEUS: ("Prometheus", "targets whose metrics it has stay as they are"),
@@ -51,12 +51,12 @@ class Announcements(ElectionObserver):
     # -- life --------------------------------------------------------------------------------
 
     def listening(self, address: Address) -> None:
-        """Tell where metrics and health are served."""
+        """Report where metrics and health are served."""
         at = str(address)
         self._log.info("listening", message=f"metrics and health are at http://{at}", address=at)
 
     def serving(self, config: Config) -> None:
-        """Tell that the syncs have begun."""
+        """Report that the syncs have begun."""
         targets = wording.counted(len(config.targets), "target")
         self._log.info(
             "started",
@@ -69,24 +69,24 @@ class Announcements(ElectionObserver):
         self.configured(config)
 
     def configured(self, config: Config) -> None:
-        """Tell that a configuration is in force."""
+        """Report that a configuration has taken effect."""
         self._targets = len(config.targets)
         self._refusal = ""
         message = f"{config.path} is in force, {wording.counted(self._targets, 'target')}"
-        self._health.tell(Component.CONFIGURATION, ok=True, message=message)
+        self._health.report(Component.CONFIGURATION, ok=True, message=message)
         self._notifier.ready(self._status())
 
     def stopping(self) -> None:
-        """Tell that the daemon is about to end."""
+        """Report that the daemon is about to end."""
         self._notifier.stopping()
 
     def stopped(self, signal: str | None) -> None:
-        """Tell that the daemon has ended."""
+        """Report that the daemon has ended."""
         self._log.info(
             "stopped", message=f"stopped by {signal}" if signal else "stopped", signal=signal
         )
 
-    # -- what a part of the daemon says -------------------------------------------------------
+    # -- parts of the daemon -----------------------------------------------------------------
 
     def security(self, config: Config) -> None:
         """Warn of each secret that a configuration leaves open."""
@@ -100,14 +100,14 @@ class Announcements(ElectionObserver):
     def watch_changed(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - the observer's shape
         """Report what can be watched again, or cannot."""
         self._tell("watched" if ok else "not_watched", ok, sentence)
-        self._instruments.watch_noted()
+        self._instruments.watch_notes.inc()
 
     def events_changed(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - as above
         """Report whether Events can be written."""
         self._tell("events", ok, sentence)
 
     def _server(self, component: Component, problem: str, seconds: float) -> None:
-        """Tell that a server no longer answers, or does again."""
+        """Report that a server no longer answers, or does again."""
         name, meanwhile = _SERVERS[component]
         if not problem:
             message = f"{name} answers again, after {wording.duration(seconds)}"
@@ -119,12 +119,12 @@ class Announcements(ElectionObserver):
         self._log.warning("server_away", server=component.value, message=message)
 
     def state(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - as above
-        """Tell whether state can be kept."""
+        """Report whether state can be saved."""
         self._tell("state", ok, sentence)
-        self._health.tell(Component.STATE, ok=ok, message=sentence)
+        self._health.report(Component.STATE, ok=ok, message=sentence)
 
     def resumed(self, resumption: Resumption) -> None:
-        """Tell what the daemon remembers of an earlier run, if there was one."""
+        """Report the histories of an earlier run, if there are any."""
         if not resumption.histories:
             return
         self._log.info(
@@ -148,27 +148,27 @@ class Announcements(ElectionObserver):
         """Report the role of this process in the election."""
         lost = role in {Role.LOST, Role.UNREADABLE}
         self._tell("leadership", not lost, sentence, standing=role.value)
-        self._health.tell(Component.LEADERSHIP, ok=not lost, message=sentence)
+        self._health.report(Component.LEADERSHIP, ok=not lost, message=sentence)
         self._instruments.leads(leading=role is Role.LEADER)
         self._role = role.value
         self._notifier.status(self._status())
 
     def fault(self, error: BaseException) -> None:
-        """Tell of a defect, with its traceback."""
+        """Log a defect with its traceback, and count it."""
         self._log.error("fault", exc_info=error)
-        self._instruments.fault()
+        self._instruments.faults.inc()
 
     # -- requests ------------------------------------------------------------------------------
 
     def prometheus_request(self, status: str, seconds: float) -> None:
         """Count a request; a query that is refused for what it says was answered all the same."""
-        self._instruments.prometheus_request(status or NO_ANSWER, seconds)
+        self._instruments.prometheus_requests.labels(status or NO_ANSWER).observe(seconds)
         answered = status in {"200", "400", "422"}
-        self._health.heard(Component.PROMETHEUS, None if answered else _problem(status))
+        self._health.request_ended(Component.PROMETHEUS, None if answered else _problem(status))
 
     def prometheus_retry(self, failure: str) -> None:  # noqa: ARG002 - the target's line has it
         """Count another try of a query."""
-        self._instruments.prometheus_retry()
+        self._instruments.prometheus_retries.inc()
 
     def kubernetes_request(self, verb: str, status: str, seconds: float) -> None:
         """Count a request.
@@ -176,22 +176,22 @@ class Announcements(ElectionObserver):
         Most refusals are of one object or one verb: only rejected credentials, and a server that
         can do nothing, mean that it does not answer us.
         """
-        self._instruments.kubernetes_request(verb, status or NO_ANSWER, seconds)
+        self._instruments.kubernetes_requests.labels(verb, status or NO_ANSWER).observe(seconds)
         answered = bool(status) and status < "500" and status not in {"401", "429"}
-        self._health.heard(Component.KUBERNETES, None if answered else _problem(status))
+        self._health.request_ended(Component.KUBERNETES, None if answered else _problem(status))
 
     def kubernetes_retry(self, failure: str) -> None:  # noqa: ARG002 - as above
         """Count another try of a call."""
-        self._instruments.kubernetes_retry()
+        self._instruments.kubernetes_retries.inc()
 
     # -- reload --------------------------------------------------------------------------------
 
     def reloading(self) -> None:
-        """Tell that the configuration is read again."""
+        """Report that the configuration is read again."""
         self._notifier.reloading()
 
     def reload_refused(self, error: ConfigError, config: Config) -> None:
-        """Tell that a new configuration is bad, and that the old ``config`` stays in force."""
+        """Report that a new configuration has mistakes; ``config`` is the one that stays."""
         first, more = error.problems[0], len(error.problems) - 1
         others = f" (and {more} more)" if more else ""
         left = len(error.problems) - _MOST_PROBLEMS
@@ -204,9 +204,9 @@ class Announcements(ElectionObserver):
         self.not_reloaded(f"refused: {first}{others}; the last good one is in force", config)
 
     def reload_impossible(self, error: Exception, config: Config) -> None:
-        """Tell that a valid configuration cannot be put in force; once, however often it is tried.
+        """Report once that a valid configuration cannot take effect, however often it is tried.
 
-        Whatever is no sync that hangs is a defect.
+        Anything but a sync that hangs is a defect.
         """
         sentence = f"not in force yet: {error}; it is tried again, and the last good one stays"
         if sentence not in self._refusal:
@@ -216,17 +216,17 @@ class Announcements(ElectionObserver):
         self.not_reloaded(sentence, config)
 
     def not_reloaded(self, sentence: str, config: Config) -> None:
-        """Tell health, metrics and service manager of a reload that failed."""
+        """Report a failed reload to health, metrics and service manager."""
         self._instruments.reloaded(ok=False)
-        self._health.tell(Component.RELOAD, ok=False, message=sentence)
+        self._health.report(Component.RELOAD, ok=False, message=sentence)
         self._targets = len(config.targets)
         self._refusal = f"; {sentence}"
         self._notifier.ready(self._status())
 
     def reloaded(self, config: Config) -> None:
-        """Tell that a new configuration is in force."""
+        """Report that a reload succeeded."""
         self._instruments.reloaded(ok=True)
-        self._health.tell(Component.RELOAD, ok=True, message="the last reload succeeded")
+        self._health.report(Component.RELOAD, ok=True, message="the last reload succeeded")
         self.configured(config)
 
     def _tell(self, event: str, ok: bool, sentence: str, **fields: str) -> None:  # noqa: FBT001 - as above

@@ -29,7 +29,7 @@ _JOIN_SECONDS = 0.5
 """How much later than the end of the flush the thread is waited for."""
 
 _WINDOW_SECONDS = 600.0
-"""How long after the last of its like something is the same thing again."""
+"""How long after the last occurrence an Event is still the same one."""
 _MOST_ALIKE = 10
 """So many messages of one reason are kept apart; further ones are one Event together."""
 _COMBINED = "(combined from similar events): "
@@ -37,7 +37,7 @@ _BURST = 25
 _REFILL_SECONDS = 300.0
 """An object has so many requests at once, and one more each so many seconds."""
 _MOST_OBJECTS = 16_384
-"""Of so many objects it is known what happened to them; the one that was quiet longest goes."""
+"""So many objects are remembered; the one without Events for longest is forgotten first."""
 _MOST_WAITING = 4_096
 
 
@@ -69,8 +69,8 @@ class EventCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class _News:
-    """What a sync has to tell of one object."""
+class _Report:
+    """What happened to one object in a sync."""
 
     involved: Involved
     instant: float
@@ -78,12 +78,11 @@ class _News:
 
 
 class EventReporter:
-    """Fits `app.ports.Reporter`: writes what happened, after the deed, on a thread of its own.
+    """Fits `app.ports.Reporter`: queues what happened, and writes it on a thread of its own.
 
-    `report` only puts it down; whatever the API server does, no sync waits for an Event.  Only
-    the leader reports, so that several instances do not tell the same.  The ``observer``
-    is told, on that thread, whether Events may be written, whenever that changes, and of a
-    defect, by which one Event is lost.
+    Whatever the API server does, no sync waits for an Event.  Only the leader writes Events, so
+    that each is written once.  The ``observer`` is told, on that thread, whether Events may be
+    written, whenever that changes, and of a defect, by which one Event is lost.
     """
 
     def __init__(
@@ -98,10 +97,10 @@ class EventReporter:
         self._gate = gate
         self._observer = observer
         self._pace = pace or EventPace()
-        self._queue: SimpleQueue[_News | None] = SimpleQueue()
+        self._queue: SimpleQueue[_Report | None] = SimpleQueue()
         self._uids: dict[str, str] = {}
         self._correlator = Correlator()
-        self._unheard = 0
+        self._not_queued = 0
         """What `report` dropped."""
         self._written = 0
         self._refused = 0
@@ -118,7 +117,7 @@ class EventReporter:
     # -- for syncs -------------------------------------------------------------------------
 
     def report(self, result: SyncResult) -> None:
-        """Take in one target's result; returns at once."""
+        """Queue the Events of one target's result; returns at once."""
         decision, target = result.decision, result.target
         if isinstance(decision.scale, Scale):
             self._uids[target.key] = decision.scale.uid
@@ -127,7 +126,7 @@ class EventReporter:
         if isinstance(result.write, NotWritten) or not self._gate.leading():
             return
         if self._end is not None or self._queue.qsize() >= _MOST_QUEUED:
-            self._unheard += 1
+            self._not_queued += 1
             return
         events = tuple(
             Event(one.type, one.reason, wording.plain(one.message, decision))
@@ -145,16 +144,16 @@ class EventReporter:
             ref.name,
             self._uids.get(target.key, ""),
         )
-        self._queue.put(_News(involved, decision.time, events))
+        self._queue.put(_Report(involved, decision.time, events))
 
     def fault(self, error: BaseException) -> None:
-        """Take in a defect: it is about no object."""
+        """Do nothing: a defect is about no object."""
 
     def clock_set(self, seconds: float) -> None:
-        """Take in that the clock was set: Events have the times of their decisions."""
+        """Do nothing: Events have the times of their decisions."""
 
     def synced(self, summary: SyncSummary) -> None:  # noqa: ARG002 - a reporter's shape
-        """Take in the end of a sync; of targets that are gone nothing is remembered for ever."""
+        """Forget the UIDs of all objects once there are too many, since some targets are gone."""
         if len(self._uids) > _MOST_UIDS:
             self._uids.clear()
 
@@ -165,11 +164,13 @@ class EventReporter:
         """What became of the Events so far."""
         correlator = self._correlator
         return EventCounts(
-            self._written, correlator.held_back, self._unheard + self._refused + correlator.dropped
+            self._written,
+            correlator.held_back,
+            self._not_queued + self._refused + correlator.dropped,
         )
 
     def close(self) -> None:
-        """Write what is still to be written, for two seconds at most, and end."""
+        """Write the Events that are left, for two seconds at most, and end."""
         if self._end is None:
             self._end = clock.monotonic() + self._pace.flush
             self._queue.put(None)
@@ -190,20 +191,20 @@ class EventReporter:
         self._refused += self._correlator.waiting
 
     def _wait_for_work(self) -> bool:
-        """Take in what is new until something may be written; return False at the end."""
+        """Take what was queued until an Event may be written; return False at the end."""
         while True:
             now = clock.monotonic()
             if self._end is not None and (now >= self._end or not self._more()):
                 return False
             try:
-                news = self._next_news(now)
+                report = self._next_report(now)
             except Empty:
                 return True
-            if news is not None:
-                self._take(news)
+            if report is not None:
+                self._take(report)
 
-    def _next_news(self, now: float) -> _News | None:
-        """Wait for news, but no longer than something else has to wait.  Raises Empty then."""
+    def _next_report(self, now: float) -> _Report | None:
+        """Wait for the queue until the next Event may be written.  Raises Empty then."""
         if not self._correlator.waiting:
             return self._queue.get()
         until = self._next_request if self._end is None else min(self._next_request, self._end)
@@ -212,13 +213,13 @@ class EventReporter:
     def _more(self) -> bool:
         return bool(self._correlator.waiting) or not self._queue.empty()
 
-    def _take(self, news: _News) -> None:
+    def _take(self, report: _Report) -> None:
         now = clock.monotonic()
-        if now < self._pauses.get(news.involved.namespace, 0.0):
-            self._refused += len(news.events)
+        if now < self._pauses.get(report.involved.namespace, 0.0):
+            self._refused += len(report.events)
             return
-        for event in news.events:
-            self._correlator.take(news.involved, event, news.instant, now)
+        for event in report.events:
+            self._correlator.take(report.involved, event, report.instant, now)
 
     def _write_one(self) -> None:
         happened = self._correlator.next()
@@ -263,7 +264,7 @@ _Kind = tuple[str, str, str]
 
 @dataclass(slots=True)
 class _Happening:
-    """Something that happened to an object, and when (monotonic) it did so last."""
+    """An Event of an object, and when (monotonic) it happened last."""
 
     occurrences: Occurrences
     seen: float
@@ -271,13 +272,13 @@ class _Happening:
 
 @dataclass(slots=True)
 class _Object:
-    """What is known of one object: what happened, and how many requests it still has."""
+    """One object: what happened to it, and how many requests it still has."""
 
     requests: TokenBucket
     happenings: dict[_Kind, _Happening] = field(default_factory=dict)
 
     def happens(self, involved: Involved, event: Event, instant: float, now: float) -> _Happening:
-        """Find what has happened again, or note what is new."""
+        """Count an Event that has happened again, or add a new one."""
         kind = (event.type, event.reason, event.message)
         happening = self.happenings.get(kind)
         if happening is None or now - happening.seen > _WINDOW_SECONDS:
@@ -303,10 +304,10 @@ class _Object:
 
 
 class Correlator:
-    """Takes in what happened, and gives out what is to be written, in order.
+    """Decides which Events are worth a request, and in which order.
 
-    ``held_back`` counts what was counted but not worth a request of its own, ``dropped`` what
-    would have been and found too much waiting already.  All memory is bounded.
+    ``held_back`` is how many were counted only, ``dropped`` how many were lost because too many
+    were waiting.  All memory is bounded.
     """
 
     def __init__(self) -> None:
@@ -316,7 +317,7 @@ class Correlator:
         self.dropped = 0
 
     def take(self, involved: Involved, event: Event, instant: float, now: float) -> None:
-        """Take in an event of the Unix time ``instant``, at the monotonic time ``now``."""
+        """Add an Event of the Unix time ``instant``, at the monotonic time ``now``."""
         known = self._objects.get(involved)
         if known is None:
             known = self._objects[involved] = _Object(
@@ -342,9 +343,9 @@ class Correlator:
         return len(self._waiting)
 
     def next(self) -> Occurrences:
-        """Give out the one that waits longest.  Raises KeyError when none does."""
+        """Remove and return the one that waits longest.  Raises KeyError when none does."""
         return self._waiting.popitem(last=False)[1]
 
     def put_back(self, occurrences: Occurrences) -> None:
-        """Have one wait again, behind all others."""
+        """Let one wait again, behind all others."""
         self._waiting[id(occurrences)] = occurrences

@@ -108,7 +108,7 @@ class MainLoop:
         self.syncer.register_cached(targets)
         if not targets:
             for server in (Component.PROMETHEUS, Component.KUBERNETES):
-                reports.health.tell(server, ok=True, message="there is no target to ask it for")
+                reports.health.report(server, ok=True, message="there is no target to ask it for")
         reports.health.expect({tick.name: tick.period for tick in ticks})
 
     def _ticks(self, config: Config) -> list[Tick]:
@@ -133,7 +133,7 @@ class MainLoop:
             if synced
             else "watches are not there yet"
         )
-        health.tell(Component.CACHES, ok=synced, message=message)
+        health.report(Component.CACHES, ok=synced, message=message)
         if health.stalled() is None:
             self.reports.notifier.watchdog()
 

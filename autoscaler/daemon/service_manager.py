@@ -15,28 +15,28 @@ from typing import Self
 from autoscaler import clock
 
 _SEND_SECONDS = 1.0
-"""How long a full queue of the service manager may hold us up before a message is dropped."""
+"""How long a full queue of the service manager may block before a message is dropped."""
 
 
 class Signals:
-    """SIGTERM and SIGINT set ``stop``, SIGHUP asks for a reload.
+    """SIGTERM and SIGINT set ``stop``, SIGHUP requests a reload.
 
     Handlers may interrupt the main thread anywhere, also where it holds the lock of ``stop``:
-    they only set flags, and put a word into a queue, which may be done from there.
+    they only set flags, and put an item into a queue, which is safe there.
     """
 
     def __init__(self) -> None:
         self.stop = threading.Event()
-        self._ends: SimpleQueue[None] = SimpleQueue()
+        self._stops: SimpleQueue[None] = SimpleQueue()
         self._received: list[str] = []
         self._reload = False
 
     def listen(self) -> None:
-        """Take signals from now on.  Must be called on the main thread, which alone gets them."""
-        threading.Thread(target=self._await_end, name="signals", daemon=True).start()
+        """Handle signals from now on.  Must be called on the main thread, which alone gets them."""
+        threading.Thread(target=self._wait_for_stop, name="signals", daemon=True).start()
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._end)
-        signal.signal(signal.SIGHUP, self._ask_for_reload)
+            signal.signal(number, self._on_stop)
+        signal.signal(signal.SIGHUP, self._on_reload)
 
     @property
     def received(self) -> str | None:
@@ -44,32 +44,32 @@ class Signals:
         return self._received[0] if self._received else None
 
     def take_reload(self) -> bool:
-        """Tell whether a reload was asked for since the last call; however often, it is one."""
+        """Return whether a reload was requested since the last call, however often."""
         asked, self._reload = self._reload, False
         return asked
 
-    def _end(self, number: int, _frame: FrameType | None) -> None:
+    def _on_stop(self, number: int, _frame: FrameType | None) -> None:
         self._received.append(signal.Signals(number).name)
-        self._ends.put(None)
+        self._stops.put(None)
 
-    def _await_end(self) -> None:
-        self._ends.get()
+    def _wait_for_stop(self) -> None:
+        self._stops.get()
         self.stop.set()
 
-    def _ask_for_reload(self, _number: int, _frame: FrameType | None) -> None:
+    def _on_reload(self, _number: int, _frame: FrameType | None) -> None:
         self._reload = True
 
 
 class Notifier:
-    """Tells systemd how the daemon is.
+    """Reports the state of the daemon to systemd.
 
-    Does nothing where the environment names no socket, and never raises: whether anybody listens
-    changes nothing about the scaling.
+    Does nothing where the environment names no socket, and never raises: the scaling goes on
+    whether or not anything listens.
     """
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
         self.watchdog_seconds = _watchdog_seconds(environment)
-        """After how many seconds without `watchdog` we are killed; None where nobody watches."""
+        """After how many seconds without `watchdog` systemd kills the daemon; None for never."""
         name = environment.get("NOTIFY_SOCKET", "")
         # A name that begins with "@" is in the abstract namespace, where it begins with NUL.
         self._address = "\0" + name[1:] if name.startswith("@") else name
@@ -79,30 +79,30 @@ class Notifier:
             self._socket.settimeout(_SEND_SECONDS)
 
     def ready(self, status: str) -> None:
-        """Say that the daemon serves: after its start, and after each reload, good or bad."""
+        """Report that the daemon runs: after its start, and after each reload, good or bad."""
         self._send("READY=1", _status(status))
 
     def reloading(self) -> None:
-        """Say that a reload begins; `ready` says that it has ended."""
+        """Report that a reload begins; `ready` reports its end."""
         # Type=notify-reload wants the time too, to tell this reload from an earlier one.
         microseconds = int(clock.monotonic() * 1e6)
         self._send("RELOADING=1", f"MONOTONIC_USEC={microseconds}", _status("reloading"))
 
     def stopping(self) -> None:
-        """Say that the daemon is about to end."""
+        """Report that the daemon is about to end."""
         self._send("STOPPING=1", _status("stopping"))
 
     def status(self, text: str) -> None:
-        """Say in one line how the daemon is; `systemctl status` shows it."""
+        """Set the one line that `systemctl status` shows."""
         self._send(_status(text))
 
     def watchdog(self) -> None:
-        """Say that the daemon lives.  Call it only while syncs complete."""
+        """Feed the watchdog.  Call it only while syncs complete."""
         if self.watchdog_seconds is not None:
             self._send("WATCHDOG=1")
 
     def close(self) -> None:
-        """Say nothing any more."""
+        """Close the socket; later reports do nothing."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -119,17 +119,17 @@ class Notifier:
         try:
             self._socket.sendto("\n".join(assignments).encode(), self._address)
         except OSError:
-            # Nobody listens (any more).  A watchdog that misses us says so by itself.
+            # Nothing listens.  If it is the watchdog, systemd acts by itself.
             return
 
 
 def _status(text: str) -> str:
-    """Return the assignment; a second line would be taken for another one."""
+    """Return the assignment on one line; a second line would be another assignment."""
     return f"STATUS={' '.join(text.split())}"
 
 
 def _watchdog_seconds(environment: Mapping[str, str]) -> float | None:
-    """Return the watchdog's period, if it is this process that it watches."""
+    """Return the watchdog's period, if it watches this process."""
     if environment.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
         return None
     text = environment.get("WATCHDOG_USEC", "")

@@ -90,7 +90,7 @@ def test_the_rest_of_the_service_is_counted_from_zero() -> None:
     assert value_of(metrics, "autoscaler_store_errors_total") == 0
     assert set(series_of(metrics, "autoscaler_events_total").values()) == {0}
     metrics.ask_for_store_errors(lambda: 1)
-    metrics.instruments.watch_noted()
+    metrics.instruments.watch_notes.inc()
     metrics.ask_for_events(lambda: EventCounts(written=3, held_back=2, dropped=1))
     assert value_of(metrics, "autoscaler_store_errors_total") == 1
     assert value_of(metrics, "autoscaler_watch_notes_total") == 1
@@ -107,8 +107,8 @@ def test_health_is_among_the_metrics() -> None:
     metrics = Metrics(health)
     assert value_of(metrics, "autoscaler_live") == 1
     assert value_of(metrics, "autoscaler_ready") == 0
-    health.tell(Component.STATE, ok=False, message="the disk is full")
-    health.tell(Component.CACHES, ok=True, message="synced")
+    health.report(Component.STATE, ok=False, message="the disk is full")
+    health.report(Component.CACHES, ok=True, message="synced")
     assert value_of(metrics, "autoscaler_component_ok", component="state") == 0
     assert value_of(metrics, "autoscaler_component_ok", component="caches") == 1
     assert (("component", "leadership"),) not in series_of(metrics, "autoscaler_component_ok")

@@ -102,8 +102,8 @@ def test_readyz_is_json_with_one_entry_for_each_component() -> None:
         assert response.headers["Content-Type"] == "application/json"
         assert json.loads(body)["ready"] is False
         for name in REQUIRED:
-            health.tell(name, ok=True, message="well")
-        health.tell(Component.STATE, ok=False, message="runs from memory: the disk is full")
+            health.report(name, ok=True, message="well")
+        health.report(Component.STATE, ok=False, message="runs from memory: the disk is full")
         response, body = get(listener, "/readyz")
     assert response.status == 200
     document = json.loads(body)
@@ -122,7 +122,7 @@ def test_readyz_is_json_with_one_entry_for_each_component() -> None:
 def test_readyz_takes_a_name_of_whatever_bytes() -> None:
     """The file of the configuration may be called so; the page stays JSON."""
     health = Health()
-    health.tell(Component.CONFIGURATION, ok=True, message="caf\udce9.yaml is in force, 0 targets")
+    health.report(Component.CONFIGURATION, ok=True, message="caf\udce9.yaml is in force, 0 targets")
     with listening(site_of(health)) as listener:
         response, body = get(listener, "/readyz")
     assert response.status == 503

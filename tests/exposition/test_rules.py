@@ -57,7 +57,7 @@ def busy(health: Health) -> Metrics:
     )
     metrics.instruments.leads(leading=True)
     for name in Component:
-        health.tell(name, ok=True, message="well")
+        health.report(name, ok=True, message="well")
     log, instruments = structlog.get_logger(), metrics.instruments
     observer = Announcements(log, health, instruments, Notifier({}))
     observer.prometheus_request("503", 0.2)

@@ -29,14 +29,14 @@ def test_a_machine_that_sleeps_does_not_lead_when_it_wakes() -> None:
         FakeLease(), "a", ElectionTimes(), steady=lambda: clock.steady() + slept[0]
     )
     before = clock.monotonic()
-    leadership.turn()
+    leadership.try_acquire_or_renew()
     after = clock.monotonic()
     assert leadership.leading()
     assert before + 9 < leadership.may_write_until() <= after + 10
     slept[0] = 3600.0
     assert not leadership.leading()
     assert leadership.may_write_until() < clock.monotonic() - 3000
-    leadership.turn()
+    leadership.try_acquire_or_renew()
     assert leadership.leading()
 
 
@@ -52,7 +52,7 @@ def test_the_name_of_the_holder_is_short_and_printable() -> None:
     """Whoever may write the Lease may write anything into it."""
     told = Told()
     leadership = Leadership(ForeignLease(), "a", ElectionTimes(), observer=told)
-    leadership.turn()
+    leadership.try_acquire_or_renew()
     ((standing, sentence),) = told.changes
     assert standing is Role.FOLLOWER
     assert r" is held by b \x1b[2Jxxx" in sentence
@@ -88,12 +88,12 @@ def test_a_lost_lease_is_told_again_when_the_cause_is_another_one() -> None:
         steady=lambda: clock.steady() + passed[0],
         observer=told,
     )
-    leadership.turn()
+    leadership.try_acquire_or_renew()
     failures = [Failure(f"no answer within 0.{n} s") for n in (4, 5)]
     failures += [Failure("leases is forbidden", status=403)] * 2
     for lease.failure in failures:
         passed[0] += 11.0
-        leadership.turn()
+        leadership.try_acquire_or_renew()
     assert told.standings == [Role.LEADER, Role.LOST, Role.LOST]
     assert told.changes[1][1].endswith(": no answer within 0.4 s")
     assert told.changes[2][1].endswith(": leases is forbidden")
@@ -103,10 +103,10 @@ def test_a_clock_that_is_set_changes_nothing() -> None:
     """What the clock on the wall shows is written down, and that is all."""
     shown = [1e9]
     leadership = Leadership(FakeLease(), "a", ElectionTimes(), wall=lambda: shown[0])
-    leadership.turn()
+    leadership.try_acquire_or_renew()
     shown[0] = 2e9
     assert leadership.leading()
-    leadership.turn()
+    leadership.try_acquire_or_renew()
     shown[0] = 0.0
     assert leadership.leading()
 

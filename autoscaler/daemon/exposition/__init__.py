@@ -1,4 +1,4 @@
-"""The daemon seen from outside: metrics and health as pages of one HTTP listener."""
+"""Metrics, health and histories of the daemon, as pages of one HTTP listener."""
 
 from autoscaler.daemon.exposition.instruments import Instruments
 from autoscaler.daemon.exposition.listener import Listener, ListenError

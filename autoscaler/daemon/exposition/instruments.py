@@ -43,8 +43,8 @@ class Instruments(TickObserver):
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         self._gauge(metric_catalog.BUILD_INFO).labels(__version__, platform.python_version()).set(1)
-        self._faults = self._counter(metric_catalog.FAULTS)
-        self._clock_steps = self._counter(metric_catalog.CLOCK_STEPS)
+        self.faults = self._counter(metric_catalog.FAULTS)
+        self.clock_steps = self._counter(metric_catalog.CLOCK_STEPS)
 
         self._durations = self._histogram(metric_catalog.SYNC_DURATION)
         self._lags = self._histogram(metric_catalog.SYNC_LAG)
@@ -58,14 +58,14 @@ class Instruments(TickObserver):
             for up in (True, False)
         }
 
-        self._prometheus_requests = self._histogram(metric_catalog.PROMETHEUS_REQUEST_DURATION)
-        self._prometheus_retries = self._counter(metric_catalog.PROMETHEUS_RETRIES)
-        self._kubernetes_requests = self._histogram(metric_catalog.KUBERNETES_REQUEST_DURATION)
-        self._kubernetes_retries = self._counter(metric_catalog.KUBERNETES_RETRIES)
+        self.prometheus_requests = self._histogram(metric_catalog.PROMETHEUS_REQUEST_DURATION)
+        self.prometheus_retries = self._counter(metric_catalog.PROMETHEUS_RETRIES)
+        self.kubernetes_requests = self._histogram(metric_catalog.KUBERNETES_REQUEST_DURATION)
+        self.kubernetes_retries = self._counter(metric_catalog.KUBERNETES_RETRIES)
         for code in ("200", NO_ANSWER):
-            self._prometheus_requests.labels(code)
-            self._kubernetes_requests.labels("GET", code)
-        self._watch_notes = self._counter(metric_catalog.WATCH_NOTES)
+            self.prometheus_requests.labels(code)
+            self.kubernetes_requests.labels("GET", code)
+        self.watch_notes = self._counter(metric_catalog.WATCH_NOTES)
 
         self._reloads = self._by_outcome(metric_catalog.RELOADS, _SUCCEEDED, _FAILED)
         self._reload_attempt = self._gauge(metric_catalog.RELOAD_ATTEMPT)
@@ -98,36 +98,6 @@ class Instruments(TickObserver):
     def written(self, outcome: WriteOutcome, *, up: bool) -> None:
         """Count a change of scale by its outcome."""
         self._writes[type(outcome), up].inc()
-
-    def fault(self) -> None:
-        """Count a defect."""
-        self._faults.inc()
-
-    def clock_set(self) -> None:
-        """Count a step of the system's clock."""
-        self._clock_steps.inc()
-
-    # -- requests --------------------------------------------------------------------------
-
-    def prometheus_request(self, code: str, seconds: float) -> None:
-        """Observe a request to Prometheus; without an answer the code is NO_ANSWER."""
-        self._prometheus_requests.labels(code).observe(seconds)
-
-    def prometheus_retry(self) -> None:
-        """Count another try of a query."""
-        self._prometheus_retries.inc()
-
-    def kubernetes_request(self, verb: str, code: str, seconds: float) -> None:
-        """Observe a request to the API server; without an answer the code is NO_ANSWER."""
-        self._kubernetes_requests.labels(verb, code).observe(seconds)
-
-    def kubernetes_retry(self) -> None:
-        """Count another try of a call of the API server."""
-        self._kubernetes_retries.inc()
-
-    def watch_noted(self) -> None:
-        """Count that something cannot be watched, or can again."""
-        self._watch_notes.inc()
 
     # -- the service -----------------------------------------------------------------------
 

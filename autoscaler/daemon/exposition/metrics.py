@@ -42,7 +42,7 @@ class Metrics:
         self._one_page_at_a_time = threading.Lock()
 
     def set_targets(self, targets: Sequence[Target]) -> None:
-        """Show these targets and no others; to be called while no sync runs."""
+        """Show these targets and no others; call it while no sync runs."""
         self.states.set_targets(targets)
 
     def ask_for_events(self, counts: Callable[[], EventCounts]) -> None:
@@ -56,9 +56,9 @@ class Metrics:
     def page(self, accept: str = "") -> tuple[str, Iterator[bytes]]:
         """Return the page's Content-Type and its parts, in the format that ``accept`` prefers.
 
-        ``accept`` is the Accept header.  The parts are made as they are taken, so that the whole,
-        which may be large, need not be held.  Syncs do not wait for a page; another page does, so
-        that several that are asked for at once do not take all of the processor.
+        ``accept`` is the Accept header.  The parts are made while they are sent, so that a large
+        page is never in memory as a whole.  Syncs do not wait for a page; one page waits for
+        another, so that several at once do not take all of the processor.
         """
         try:
             encode, content_type = choose_encoder(accept)
@@ -95,12 +95,12 @@ class MetricsReporter:
 
     def fault(self, error: BaseException) -> None:  # noqa: ARG002 - the log has it
         """Count a defect."""
-        self._instruments.fault()
+        self._instruments.faults.inc()
 
     def clock_set(self, seconds: float) -> None:
         """Count a step of the clock."""
         self._states.clock_set(seconds)
-        self._instruments.clock_set()
+        self._instruments.clock_steps.inc()
 
     def synced(self, summary: SyncSummary) -> None:
         """Count a sync and its decisions."""
