@@ -69,7 +69,7 @@ class EventCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class _Report:
+class _QueuedEvents:
     """What happened to one object in a sync."""
 
     involved: Involved
@@ -97,7 +97,7 @@ class EventReporter:
         self._gate = gate
         self._observer = observer
         self._pace = pace or EventPace()
-        self._queue: SimpleQueue[_Report | None] = SimpleQueue()
+        self._queue: SimpleQueue[_QueuedEvents | None] = SimpleQueue()
         self._uids: dict[str, str] = {}
         self._correlator = Correlator()
         self._not_queued = 0
@@ -144,7 +144,7 @@ class EventReporter:
             ref.name,
             self._uids.get(target.key, ""),
         )
-        self._queue.put(_Report(involved, decision.time, events))
+        self._queue.put(_QueuedEvents(involved, decision.time, events))
 
     def fault(self, error: BaseException) -> None:
         """Do nothing: a defect is about no object."""
@@ -197,13 +197,13 @@ class EventReporter:
             if self._end is not None and (now >= self._end or not self._more()):
                 return False
             try:
-                report = self._next_report(now)
+                queued = self._next_queued(now)
             except Empty:
                 return True
-            if report is not None:
-                self._take(report)
+            if queued is not None:
+                self._take(queued)
 
-    def _next_report(self, now: float) -> _Report | None:
+    def _next_queued(self, now: float) -> _QueuedEvents | None:
         """Wait for the queue until the next Event may be written.  Raises Empty then."""
         if not self._correlator.waiting:
             return self._queue.get()
@@ -213,13 +213,13 @@ class EventReporter:
     def _more(self) -> bool:
         return bool(self._correlator.waiting) or not self._queue.empty()
 
-    def _take(self, report: _Report) -> None:
+    def _take(self, queued: _QueuedEvents) -> None:
         now = clock.monotonic()
-        if now < self._pauses.get(report.involved.namespace, 0.0):
-            self._refused += len(report.events)
+        if now < self._pauses.get(queued.involved.namespace, 0.0):
+            self._refused += len(queued.events)
             return
-        for event in report.events:
-            self._correlator.take(report.involved, event, report.instant, now)
+        for event in queued.events:
+            self._correlator.take(queued.involved, event, queued.instant, now)
 
     def _write_one(self) -> None:
         happened = self._correlator.next()

@@ -31,8 +31,8 @@ _POLL_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Reports:
-    """Where the daemon reports what it does."""
+class Telemetry:
+    """The log, the metrics, the health, and what reports to them."""
 
     log: FilteringBoundLogger
     health: Health
@@ -52,7 +52,7 @@ class MainLoop:
 
     config: Config
     signals: Signals
-    reports: Reports
+    telemetry: Telemetry
     gate: WriteGate
     cluster: WatchedCluster
     connections: ReplaceableConnections
@@ -61,12 +61,12 @@ class MainLoop:
     schedule: Schedule
 
     def __post_init__(self) -> None:
-        reports = self.reports
-        self.reload = Reload(self.config, self._reconfigure, reports.announcements, reports.log)
+        telemetry = self.telemetry
+        self.reload = Reload(self.config, self._reconfigure, telemetry.announcements, telemetry.log)
 
     def run(self) -> None:
         """Sync until a signal says stop."""
-        announcements, config = self.reports.announcements, self.config
+        announcements, config = self.telemetry.announcements, self.config
         led = self.gate.leading()
         ticks = self._ticks(config)
         self.schedule.swap(ticks, lambda: self._apply(config, ticks, self.connections.current))
@@ -82,34 +82,30 @@ class MainLoop:
                 _keep_garbage_collection_rare()
         announcements.stopping()
 
-    def apply(self, config: Config) -> None:
-        """Change targets and settings, without the schedule; no sync may run."""
-        self._apply(config, self._ticks(config), self.connections.current)
-
     def _reconfigure(self, config: Config) -> None:
         """Go on with another configuration; the one before stays where this raises."""
         with self.connections.replaced(config) as connections:
             ticks = self._ticks(config)
             # The swap takes up to `HANGS_AFTER_SECONDS`, and the watchdog is not fed meanwhile.
             self._check_health()
-            with self.reports.health.suspended():
+            with self.telemetry.health.suspended():
                 self.schedule.swap(ticks, lambda: self._apply(config, ticks, connections))
-        self.reports.announcements.security(config)
+        self.telemetry.announcements.security(config)
 
     def _apply(self, config: Config, ticks: Sequence[Tick], connections: Connections) -> None:
         """Change targets and settings while no sync runs; ``ticks`` are the configuration's."""
-        reports, targets = self.reports, config.targets
+        telemetry, targets = self.telemetry, config.targets
         self.cluster.set_targets(targets)
-        reports.metrics.per_target = config.per_target_metrics
-        reports.metrics.set_targets(targets)
-        reports.log_reporter.retain({target.key for target in targets})
+        telemetry.metrics.per_target = config.per_target_metrics
+        telemetry.metrics.set_targets(targets)
+        telemetry.log_reporter.retain({target.key for target in targets})
         writes = config.kubernetes.max_writes_per_second
         self.syncer.change(config.flags, self.ports(connections), targets, writes)
         self.syncer.register_cached(targets)
         if not targets:
             for server in (Component.PROMETHEUS, Component.KUBERNETES):
-                reports.health.report(server, ok=True, message="there is no target to ask it for")
-        reports.health.expect({tick.name: tick.period for tick in ticks})
+                telemetry.health.report(server, ok=True, message="there is no target to ask it for")
+        telemetry.health.expect({tick.name: tick.period for tick in ticks})
 
     def _ticks(self, config: Config) -> list[Tick]:
         return [self._tick(slot) for slot in slots_of(config.targets)]
@@ -120,14 +116,14 @@ class MainLoop:
                 self.syncer.sync(slot.targets, clock.wall(), _budget(slot.period), due=due)
             finally:
                 # Also where one target has a defect: the others were synced.
-                self.reports.health.sync_completed(tick.name)
+                self.telemetry.health.sync_completed(tick.name)
 
         tick = Tick(call, slot.period, slot.offset)
         return tick
 
     def _check_health(self) -> None:
         """Report whether the watches are synced, and feed the watchdog while no sync hangs."""
-        health, synced = self.reports.health, self.cluster.wait_synced(clock.monotonic())
+        health, synced = self.telemetry.health, self.cluster.wait_synced(clock.monotonic())
         message = (
             "every watch that is permitted has its objects"
             if synced
@@ -135,7 +131,7 @@ class MainLoop:
         )
         health.report(Component.CACHES, ok=synced, message=message)
         if health.stalled() is None:
-            self.reports.notifier.watchdog()
+            self.telemetry.notifier.watchdog()
 
 
 def _budget(period: float) -> float:

@@ -19,7 +19,7 @@ from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.exposition import Listener, Metrics, Site
 from autoscaler.daemon.health import Health
 from autoscaler.daemon.leadership import leader_election
-from autoscaler.daemon.main_loop import MainLoop, Reports
+from autoscaler.daemon.main_loop import MainLoop, Telemetry
 from autoscaler.daemon.memory import open_memory
 from autoscaler.daemon.reporting import LogReporter, Reporters
 from autoscaler.daemon.schedule import Schedule
@@ -45,13 +45,13 @@ def serve(config: Config) -> None:
     with ExitStack() as stack:
         loop = build(config, signals, stack)
         loop.run()
-    loop.reports.announcements.stopped(signals.received)
+    loop.telemetry.announcements.stopped(signals.received)
 
 
 def build(config: Config, signals: Signals, stack: ExitStack) -> MainLoop:
     """Open all parts of the daemon; ``stack`` closes them, the last opened first."""
-    stop, reports = signals.stop, _open_reports(config, stack)
-    announcements, metrics = reports.announcements, reports.metrics
+    stop, telemetry = signals.stop, _open_telemetry(config, stack)
+    announcements, metrics = telemetry.announcements, telemetry.metrics
     gate, api = _open_api(config, stop, announcements, stack)
     scales = Scales(api, gate)
     cluster = WatchedCluster(api, scales, Pods(api), config.targets, observer=announcements)
@@ -63,7 +63,7 @@ def build(config: Config, signals: Signals, stack: ExitStack) -> MainLoop:
     metrics.ask_for_events(connections.event_counts)
     memory = open_memory(config, announcements, metrics, stack)
     _start_watches(cluster, stop)
-    ports = partial(_ports, reports, cluster, gate, memory.journal)
+    ports = partial(_ports, telemetry, cluster, gate, memory.journal)
     syncer = Syncer(
         config.flags,
         ports(connections.current),
@@ -73,12 +73,12 @@ def build(config: Config, signals: Signals, stack: ExitStack) -> MainLoop:
         steps=memory.steps,
     )
     stack.enter_context(syncer)
-    reports.site.ask_for_histories(lambda: _history_lines(syncer, gate))
-    schedule = Schedule(stop, reports.log, metrics.instruments, memory.steps)
+    telemetry.site.ask_for_histories(lambda: _history_lines(syncer, gate))
+    schedule = Schedule(stop, telemetry.log, metrics.instruments, memory.steps)
     return MainLoop(
         config=config,
         signals=signals,
-        reports=reports,
+        telemetry=telemetry,
         gate=gate,
         cluster=cluster,
         connections=connections,
@@ -88,8 +88,8 @@ def build(config: Config, signals: Signals, stack: ExitStack) -> MainLoop:
     )
 
 
-def _open_reports(config: Config, stack: ExitStack) -> Reports:
-    """Open what the daemon reports to; the HTTP listener answers from here on."""
+def _open_telemetry(config: Config, stack: ExitStack) -> Telemetry:
+    """Open the log, metrics and health; the HTTP listener answers from here on."""
     log, health = structlog.get_logger(), Health()
     metrics = Metrics(health, per_target=config.per_target_metrics)
     notifier = stack.enter_context(Notifier())
@@ -100,7 +100,7 @@ def _open_reports(config: Config, stack: ExitStack) -> Reports:
         listener = Listener(config.listen.host, config.listen.port, site.page, announcements.fault)
         stack.enter_context(listener)
         announcements.listening(replace(config.listen, port=listener.port))
-    return Reports(log, health, metrics, site, notifier, announcements, LogReporter(log))
+    return Telemetry(log, health, metrics, site, notifier, announcements, LogReporter(log))
 
 
 def _open_api(
@@ -133,13 +133,13 @@ def _start_watches(cluster: WatchedCluster, stop: threading.Event) -> None:
 
 
 def _ports(
-    reports: Reports,
+    telemetry: Telemetry,
     cluster: WatchedCluster,
     gate: WriteGate,
     journal: Journal,
     connections: Connections,
 ) -> Ports:
-    reporters: list[Reporter] = [reports.log_reporter, reports.metrics.reporter]
+    reporters: list[Reporter] = [telemetry.log_reporter, telemetry.metrics.reporter]
     if connections.events is not None:
         reporters.append(connections.events)
     return Ports(

@@ -12,7 +12,7 @@ from autoscaler.app.ports import Reporter, SyncSummary
 from autoscaler.core.decision import Event, ForeignChange
 from autoscaler.core.writes import NotWritten, Superseded, WriteFailed
 from autoscaler.daemon import events as reporter_module
-from autoscaler.daemon.events import EventCounts, EventPace, EventReporter, _Report
+from autoscaler.daemon.events import EventCounts, EventPace, EventReporter, _QueuedEvents
 from autoscaler.transport.observer import Observer
 from autoscaler.transport.write_gate import WriteGate
 from tests.contract.cluster import eventually
@@ -256,7 +256,7 @@ def test_a_defect_is_told_and_costs_one_event() -> None:
     with closing(reporter):
         reporter.report(result(FAILED))
         eventually(lambda: len(faults), lambda count: count == 1)
-        reporter._queue.put(_Report(None, 0.0, (FAILED,)))  # type: ignore[arg-type] # the defect
+        reporter._queue.put(_QueuedEvents(None, 0.0, (FAILED,)))  # type: ignore[arg-type] # the defect
         eventually(lambda: len(faults), lambda count: count == 2)
         reporter.report(result(RESCALED))
         eventually(lambda: reporter.counts, lambda counts: counts.written == 1)

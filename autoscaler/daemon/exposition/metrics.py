@@ -118,33 +118,20 @@ class _CurrentState(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """Yield the state of the daemon and its targets."""
-        yield _gauge(metric_catalog.LIVE, {(): self._health.stalled() is None})
-        yield _gauge(metric_catalog.READY, {(): self._health.ready})
-        components = self._health.components()
-        yield _gauge(metric_catalog.COMPONENT_OK, {(one.name.value,): one.ok for one in components})
-        outcomes = self._states.outcomes()
-        yield _gauge(
-            metric_catalog.TARGETS, {(outcome,): count for outcome, count in outcomes.items()}
-        )
-        yield _counter(metric_catalog.STORE_ERRORS, {(): self.store_errors()})
-        counts = asdict(self.event_counts())
-        yield _counter(
-            metric_catalog.EVENTS, {(outcome,): count for outcome, count in counts.items()}
-        )
+        yield _family(metric_catalog.LIVE, {"": self._health.stalled() is None})
+        yield _family(metric_catalog.READY, {"": self._health.ready})
+        components = {one.name.value: one.ok for one in self._health.components()}
+        yield _family(metric_catalog.COMPONENT_OK, components)
+        yield _family(metric_catalog.TARGETS, self._states.outcomes())
+        yield _family(metric_catalog.STORE_ERRORS, {"": self.store_errors()})
+        yield _family(metric_catalog.EVENTS, asdict(self.event_counts()))
 
 
-_Values = Mapping[tuple[str, ...], float]
-
-
-def _gauge(family: metric_catalog.Family, values: _Values) -> Metric:
-    gauge = GaugeMetricFamily(family.name, family.meaning, labels=family.labels)
-    for labels, value in values.items():
-        gauge.add_metric(labels, value)
-    return gauge
-
-
-def _counter(family: metric_catalog.Family, values: _Values) -> Metric:
-    counter = CounterMetricFamily(family.name, family.meaning, labels=family.labels)
-    for labels, value in values.items():
-        counter.add_metric(labels, value)
-    return counter
+def _family(family: metric_catalog.Family, values: Mapping[str, float]) -> Metric:
+    """Return the samples of a metric by the value of its label, which is empty for one without."""
+    counts = family.kind is metric_catalog.Kind.COUNTER
+    kind = CounterMetricFamily if counts else GaugeMetricFamily
+    metric = kind(family.name, family.meaning, labels=family.labels)
+    for label, value in values.items():
+        metric.add_metric([label] if label else [], value)
+    return metric
