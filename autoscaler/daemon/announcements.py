@@ -46,7 +46,6 @@ class Announcements(ElectionObserver):
         self._role = ""
         self._refusal = ""
         self._targets = 0
-        health.follow_servers(self._server)
 
     # -- life --------------------------------------------------------------------------------
 
@@ -99,28 +98,16 @@ class Announcements(ElectionObserver):
 
     def watch_changed(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - the observer's shape
         """Report what can be watched again, or cannot."""
-        self._tell("watched" if ok else "not_watched", ok, sentence)
+        self._log_state("watched" if ok else "not_watched", ok, sentence)
         self._instruments.watch_notes.inc()
 
     def events_changed(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - as above
         """Report whether Events can be written."""
-        self._tell("events", ok, sentence)
-
-    def _server(self, component: Component, problem: str, seconds: float) -> None:
-        """Report that a server no longer answers, or does again."""
-        name, meanwhile = _SERVERS[component]
-        if not problem:
-            message = f"{name} answers again, after {wording.duration(seconds)}"
-            self._log.info("server_answers", server=component.value, message=message)
-            return
-        lasts = f"has not answered for {wording.duration(seconds)}"
-        what = lasts if seconds >= 1.0 else "does not answer"
-        message = f"{name} {what} (it {problem}); {meanwhile}; the lines of the targets say why"
-        self._log.warning("server_away", server=component.value, message=message)
+        self._log_state("events", ok, sentence)
 
     def state(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - as above
         """Report whether state can be saved."""
-        self._tell("state", ok, sentence)
+        self._log_state("state", ok, sentence)
         self._health.report(Component.STATE, ok=ok, message=sentence)
 
     def resumed(self, resumption: Resumption) -> None:
@@ -147,7 +134,7 @@ class Announcements(ElectionObserver):
     def role_changed(self, role: Role, sentence: str) -> None:
         """Report the role of this process in the election."""
         lost = role in {Role.LOST, Role.UNREADABLE}
-        self._tell("leadership", not lost, sentence, standing=role.value)
+        self._log_state("leadership", not lost, sentence, standing=role.value)
         self._health.report(Component.LEADERSHIP, ok=not lost, message=sentence)
         self._instruments.leads(leading=role is Role.LEADER)
         self._role = role.value
@@ -164,7 +151,7 @@ class Announcements(ElectionObserver):
         """Count a request; a query that is refused for what it says was answered all the same."""
         self._instruments.prometheus_requests.labels(status or NO_ANSWER).observe(seconds)
         answered = status in {"200", "400", "422"}
-        self._health.request_ended(Component.PROMETHEUS, None if answered else _problem(status))
+        self._server(Component.PROMETHEUS, None if answered else _problem(status))
 
     def prometheus_retry(self, failure: str) -> None:  # noqa: ARG002 - the target's line has it
         """Count another try of a query."""
@@ -178,11 +165,26 @@ class Announcements(ElectionObserver):
         """
         self._instruments.kubernetes_requests.labels(verb, status or NO_ANSWER).observe(seconds)
         answered = bool(status) and status < "500" and status not in {"401", "429"}
-        self._health.request_ended(Component.KUBERNETES, None if answered else _problem(status))
+        self._server(Component.KUBERNETES, None if answered else _problem(status))
 
     def kubernetes_retry(self, failure: str) -> None:  # noqa: ARG002 - as above
         """Count another try of a call."""
         self._instruments.kubernetes_retries.inc()
+
+    def _server(self, server: Component, problem: str | None) -> None:
+        """Report that a server no longer answers, because of a problem, or does again."""
+        seconds = self._health.request_ended(server, problem)
+        if seconds is None:
+            return
+        name, meanwhile = _SERVERS[server]
+        if problem is None:
+            message = f"{name} answers again, after {wording.duration(seconds)}"
+            self._log.info("server_answers", server=server.value, message=message)
+            return
+        lasts = f"has not answered for {wording.duration(seconds)}"
+        what = lasts if seconds >= 1.0 else "does not answer"
+        message = f"{name} {what} (it {problem}); {meanwhile}; the lines of the targets say why"
+        self._log.warning("server_away", server=server.value, message=message)
 
     # -- reload --------------------------------------------------------------------------------
 
@@ -190,8 +192,8 @@ class Announcements(ElectionObserver):
         """Report that the configuration is read again."""
         self._notifier.reloading()
 
-    def reload_refused(self, error: ConfigError, config: Config) -> None:
-        """Report that a new configuration has mistakes; ``config`` is the one that stays."""
+    def reload_refused(self, error: ConfigError) -> None:
+        """Report that a new configuration has mistakes, and the one before stays."""
         first, more = error.problems[0], len(error.problems) - 1
         others = f" (and {more} more)" if more else ""
         left = len(error.problems) - _MOST_PROBLEMS
@@ -201,9 +203,9 @@ class Announcements(ElectionObserver):
             problems=[str(problem) for problem in error.problems[:_MOST_PROBLEMS]],
             **({"more_problems": left} if left > 0 else {}),
         )
-        self.not_reloaded(f"refused: {first}{others}; the last good one is in force", config)
+        self._not_reloaded(f"refused: {first}{others}; the last good one is in force")
 
-    def reload_impossible(self, error: Exception, config: Config) -> None:
+    def reload_impossible(self, error: Exception) -> None:
         """Report once that a valid configuration cannot take effect, however often it is tried.
 
         Anything but a sync that hangs is a defect.
@@ -213,13 +215,12 @@ class Announcements(ElectionObserver):
             self._log.error("reload_failed", message=f"the new configuration is {sentence}")
             if not isinstance(error, HangingSyncError):
                 self.fault(error)
-        self.not_reloaded(sentence, config)
+        self._not_reloaded(sentence)
 
-    def not_reloaded(self, sentence: str, config: Config) -> None:
+    def _not_reloaded(self, sentence: str) -> None:
         """Report a failed reload to health, metrics and service manager."""
         self._instruments.reloaded(ok=False)
         self._health.report(Component.RELOAD, ok=False, message=sentence)
-        self._targets = len(config.targets)
         self._refusal = f"; {sentence}"
         self._notifier.ready(self._status())
 
@@ -229,7 +230,7 @@ class Announcements(ElectionObserver):
         self._health.report(Component.RELOAD, ok=True, message="the last reload succeeded")
         self.configured(config)
 
-    def _tell(self, event: str, ok: bool, sentence: str, **fields: str) -> None:  # noqa: FBT001 - as above
+    def _log_state(self, event: str, ok: bool, sentence: str, **fields: str) -> None:  # noqa: FBT001 - as above
         """Log that something is well, or a warning that it is not."""
         (self._log.info if ok else self._log.warning)(event, message=sentence, **fields)
 

@@ -1,5 +1,6 @@
 """The daemon's health: whether its syncs complete, and whether all that it needs works."""
 
+import math
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -66,7 +67,6 @@ class Health:
         self._answered: dict[Component, float] = {}
         self._away: dict[Component, float] = {}
         """Servers that do not answer, and since when (monotonic) they have not."""
-        self._on_server: Callable[[Component, str, float], None] = lambda *_: None
         begun = wall()
         self._states = {
             name: ComponentState(name, ok=False, message="not heard of yet", since=begun)
@@ -132,41 +132,28 @@ class Health:
         with self._lock:
             self._set(name, ok=ok, message=message)
 
-    def request_ended(self, name: Component, problem: str | None = None) -> None:
+    def request_ended(self, name: Component, problem: str | None = None) -> float | None:
         """Note that a server answered, or the ``problem`` because of which it did not.
 
         A problem counts once there was no answer for a minute: one request that fails among
-        others that succeed says nothing of the server.
+        others that succeed says nothing of the server.  Returns for how many seconds the server
+        has not answered, when that has just begun or ended, else None.
         """
         now = self._monotonic()
         with self._lock:
-            away = self._away_for(name, problem, now)
-        if away is not None:
-            self._on_server(name, problem or "", away)
-
-    def follow_servers(self, on_server: Callable[[Component, str, float], None]) -> None:
-        """Call ``on_server`` when a server no longer answers, and when it does again.
-
-        Its arguments are the server, the problem, empty where it answers, and for how many
-        seconds it has not answered.
-        """
-        self._on_server = on_server
-
-    def _away_for(self, name: Component, problem: str | None, now: float) -> float | None:
-        """Return for how long a server has not answered, if that is to be reported."""
-        if problem is None:
-            self._answered[name] = now
-            self._set(name, ok=True, message="answers")
-            away = self._away.pop(name, None)
-            return None if away is None else now - away
-        answered = self._answered.get(name)
-        if answered is not None and now - answered < ANSWERS_COUNT_SECONDS:
-            return None
-        self._set(name, ok=False, message=problem)
-        if name in self._away:
-            return None
-        self._away[name] = now if answered is None else answered
-        return now - self._away[name]
+            if problem is None:
+                self._answered[name] = now
+                self._set(name, ok=True, message="answers")
+                away = self._away.pop(name, None)
+                return None if away is None else now - away
+            answered = self._answered.get(name, -math.inf)
+            if now - answered < ANSWERS_COUNT_SECONDS:
+                return None
+            self._set(name, ok=False, message=problem)
+            if name in self._away:
+                return None
+            self._away[name] = self._answered.get(name, now)
+            return now - self._away[name]
 
     @property
     def ready(self) -> bool:

@@ -63,7 +63,7 @@ class Reload:
         try:
             config = self._read()
         except ConfigError as error:
-            self._announcements.reload_refused(error, self.config)
+            self._announcements.reload_refused(error)
             return False
         # What waits for a restart differs from what the daemon was started with.
         waiting = compare(self._at_start, _without_targets(config)).at_restart
@@ -72,7 +72,7 @@ class Reload:
             self._apply(config)
         except Exception as error:  # noqa: BLE001 - what runs goes on, whatever a reload meets
             self._again_at = now + RETRY_SECONDS
-            self._announcements.reload_impossible(error, self.config)
+            self._announcements.reload_impossible(error)
             return False
         self.config = config
         _log_changes(self._log, comparison)
