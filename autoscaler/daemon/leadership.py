@@ -96,7 +96,7 @@ class Leadership(WriteGate):
         self._wall = wall
         self._election = Election(identity, times)
         self._lease: Lease | None = None
-        self._current = False
+        self._sure = False
         """Whether `_lease` is what was read or written last, and no request has failed since."""
         self._failure: Failure | None = None
         self._subject = ""
@@ -139,7 +139,7 @@ class Leadership(WriteGate):
         try:
             step()
         except Exception as error:  # noqa: BLE001 - without this thread this process would never lead
-            self._current = False
+            self._sure = False
             self._observer.fault(error)
 
     def try_acquire_or_renew(self) -> None:
@@ -152,17 +152,17 @@ class Leadership(WriteGate):
     def _try(self) -> Failure | None:
         refusal: Failure | None = None
         for _ in range(2):
-            unseen = None if self._current else self._read()
+            unseen = None if self._sure else self._read()
             if unseen is not None:
                 return unseen
             asked = self._steady()
             bid = self._election.bid(asked, self._wall())
-            self._current = False
+            self._sure = False
             if bid is None:
                 return None
             answer = self._leases.write(bid, self._lease, self._deadline())
             if isinstance(answer, Lease):
-                self._lease, self._current = answer, True
+                self._lease, self._sure = answer, True
                 self._election.won(answer.record, asked)
                 return None
             refusal = answer
@@ -175,17 +175,17 @@ class Leadership(WriteGate):
         seen = self._leases.read(self._deadline())
         if isinstance(seen, Failure):
             return seen
-        self._lease, self._current = seen, True
+        self._lease, self._sure = seen, True
         self._election.see(None if seen is None else seen.record, self._steady())
         return None
 
     def release(self) -> None:
         """Release the Lease, if it is ours, so that the others need not wait until it runs out."""
-        if not self._current and self._election.holder == self.identity:
+        if not self._sure and self._election.holder == self.identity:
             self._read()
         record = self._election.resign(self._wall())
         sentence = f"this process stands for {self._leases} no more"
-        if record is not None and self._current:
+        if record is not None and self._sure:
             answer = self._leases.write(record, self._lease, clock.monotonic() + _RELEASE_SECONDS)
             sentence = f"{self._leases} is free for the others"
             if isinstance(answer, Failure):
