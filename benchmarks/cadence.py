@@ -22,7 +22,7 @@ from autoscaler.app.sync import Syncer
 from autoscaler.core.observation import Pod, Scale, Unavailable
 from autoscaler.core.spec import Flags, ScaleTargetRef
 from autoscaler.core.target import Target
-from autoscaler.daemon.schedule import Punctuality, Schedule, Tick
+from autoscaler.daemon.schedule import Schedule, Tick, TickObserver
 from benchmarks.tables import markdown
 from tests.app.world import Memory, answer, external
 
@@ -82,7 +82,7 @@ def measure(targets: int, seconds: float) -> dict[float, list[float]]:
             return Tick(call, slot.period, slot.offset)
 
         ticks = [tick(slot) for slot in slots_of(fleet)]
-        with Schedule(stop, structlog.get_logger(), Punctuality()) as schedule:
+        with Schedule(stop, structlog.get_logger(), TickObserver()) as schedule:
             schedule.swap(ticks)
             stop.wait()
     deviations: dict[float, list[float]] = defaultdict(list)

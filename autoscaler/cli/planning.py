@@ -24,7 +24,8 @@ from autoscaler.core.history import History
 from autoscaler.core.observation import Scale
 from autoscaler.core.target import Target
 from autoscaler.daemon.remembered import PageError, Remembered, remembered
-from autoscaler.daemon.wiring import PlanNotes, ports_to_plan
+from autoscaler.daemon.wiring import ports_to_plan
+from autoscaler.transport.observer import Observer
 
 _PLAN_SECONDS = 30.0
 _EXPLAINED_FROM = 14
@@ -104,8 +105,7 @@ def _plan(config: Config, targets: Sequence[Target], known: Remembered) -> list[
     collector = Collector()
     namespaces = {target.namespace for target in targets}
     neighbours = [target for target in config.targets if target.namespace in namespaces]
-    notes = PlanNotes(_note, _once(), _once())
-    with ports_to_plan(config, neighbours, collector, notes) as (ports, others):
+    with ports_to_plan(config, neighbours, collector, _Notes()) as (ports, others):
         stop = threading.Event()
         with Syncer(config.flags, ports, stop, known=known.histories) as syncer:
             syncer.sync(neighbours, clock.wall(), _PLAN_SECONDS)
@@ -119,6 +119,22 @@ def _plan(config: Config, targets: Sequence[Target], known: Remembered) -> list[
                 history = known.histories.get(result.target.key, History())
                 results[index] = replace(result, controller=controller_of(seen, history))
     return results
+
+
+class _Notes(Observer):
+    """Says what the plan waits for, once for each server, and what it cannot list."""
+
+    def __init__(self) -> None:
+        self._prometheus, self._kubernetes = _once(), _once()
+
+    def prometheus_retry(self, failure: str) -> None:
+        self._prometheus(failure)
+
+    def kubernetes_retry(self, failure: str) -> None:
+        self._kubernetes(failure)
+
+    def watch_changed(self, ok: bool, sentence: str) -> None:  # noqa: ARG002, FBT001 - the base's
+        _note(sentence)
 
 
 def _once() -> Callable[[str], None]:

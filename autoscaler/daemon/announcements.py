@@ -1,9 +1,10 @@
-"""What happens to the daemon itself, told wherever somebody may look.
+"""Reports what happens to the daemon to the log, the health, the metrics and the service manager.
 
-To the log, the health pages, the metrics and the service manager: each has one method here.
+Each event has one method here.
 """
 
 import math
+from http.client import responses
 
 from structlog.typing import FilteringBoundLogger
 
@@ -11,15 +12,16 @@ from autoscaler import __version__
 from autoscaler.adapters.store import Resumption
 from autoscaler.app import wording
 from autoscaler.config import Address, Config, ConfigError
-from autoscaler.daemon.exposition import Instruments
+from autoscaler.config.security import warnings_of
+from autoscaler.daemon.exposition.instruments import NO_ANSWER, Instruments
 from autoscaler.daemon.health import Component, Health
-from autoscaler.daemon.leadership import Role
-from autoscaler.daemon.notify import Notifier
+from autoscaler.daemon.leadership import ElectionObserver, Role
 from autoscaler.daemon.schedule import HangingSyncError
+from autoscaler.daemon.service_manager import Notifier
 
 _LEAST_MOVE_SECONDS = 1.0
 _MOST_PROBLEMS = 20
-"""Of a configuration that is refused; `autoscaler validate` tells more of them."""
+"""So many mistakes of a refused configuration are logged; `autoscaler validate` shows more."""
 
 _SERVERS = {
     Component.PROMETHEUS: ("Prometheus", "targets whose metrics it has stay as they are"),
@@ -27,8 +29,8 @@ _SERVERS = {
 }
 
 
-class Announcements:
-    """Tells each thing once, on whatever thread it happens."""
+class Announcements(ElectionObserver):
+    """Reports each change once; any thread may call any method."""
 
     def __init__(
         self,
@@ -41,20 +43,19 @@ class Announcements:
         self._health = health
         self._instruments = instruments
         self._notifier = notifier
-        self._standing = ""
+        self._role = ""
         self._refusal = ""
         self._targets = 0
-        health.follow_servers(self._server)
 
     # -- life --------------------------------------------------------------------------------
 
     def listening(self, address: Address) -> None:
-        """Tell where metrics and health are served."""
+        """Report where metrics and health are served."""
         at = str(address)
         self._log.info("listening", message=f"metrics and health are at http://{at}", address=at)
 
     def serving(self, config: Config) -> None:
-        """Tell that the syncs have begun."""
+        """Report that the syncs have begun."""
         targets = wording.counted(len(config.targets), "target")
         self._log.info(
             "started",
@@ -67,57 +68,50 @@ class Announcements:
         self.configured(config)
 
     def configured(self, config: Config) -> None:
-        """Tell that a configuration is in force."""
+        """Report that a configuration has taken effect."""
         self._targets = len(config.targets)
         self._refusal = ""
         message = f"{config.path} is in force, {wording.counted(self._targets, 'target')}"
-        self._health.tell(Component.CONFIGURATION, ok=True, message=message)
+        self._health.report(Component.CONFIGURATION, ok=True, message=message)
         self._notifier.ready(self._status())
 
     def stopping(self) -> None:
-        """Tell that the daemon is about to end."""
+        """Report that the daemon is about to end."""
         self._notifier.stopping()
 
     def stopped(self, signal: str | None) -> None:
-        """Tell that the daemon has ended."""
+        """Report that the daemon has ended."""
         self._log.info(
             "stopped", message=f"stopped by {signal}" if signal else "stopped", signal=signal
         )
 
-    # -- what a part of the daemon says -------------------------------------------------------
+    # -- parts of the daemon -----------------------------------------------------------------
+
+    def security(self, config: Config) -> None:
+        """Warn of each secret that a configuration leaves open."""
+        for sentence in warnings_of(config):
+            self.insecure(sentence)
 
     def insecure(self, sentence: str) -> None:
         """Warn of what leaves a secret or a connection open to others."""
         self._log.warning("insecure", message=sentence)
 
-    def watched(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - the shape of each part's call
-        """Tell what can be watched again, or cannot."""
-        self._tell("watched" if ok else "not_watched", ok, sentence)
-        self._instruments.watch_noted()
+    def watch_changed(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - the observer's shape
+        """Report what can be watched again, or cannot."""
+        self._log_state("watched" if ok else "not_watched", ok, sentence)
+        self._instruments.watch_notes.inc()
 
-    def events(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - as above
-        """Tell whether Events can be written."""
-        self._tell("events", ok, sentence)
-
-    def _server(self, component: Component, problem: str, seconds: float) -> None:
-        """Tell that a server no longer answers, or does again."""
-        name, meanwhile = _SERVERS[component]
-        if not problem:
-            message = f"{name} answers again, after {wording.duration(seconds)}"
-            self._log.info("server_answers", server=component.value, message=message)
-            return
-        lasts = f"has not answered for {wording.duration(seconds)}"
-        what = lasts if seconds >= 1.0 else "does not answer"
-        message = f"{name} {what} (it {problem}); {meanwhile}; the lines of the targets say why"
-        self._log.warning("server_away", server=component.value, message=message)
+    def events_changed(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - as above
+        """Report whether Events can be written."""
+        self._log_state("events", ok, sentence)
 
     def state(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - as above
-        """Tell whether state can be kept."""
-        self._tell("state", ok, sentence)
-        self._health.tell(Component.STATE, ok=ok, message=sentence)
+        """Report whether state can be saved."""
+        self._log_state("state", ok, sentence)
+        self._health.report(Component.STATE, ok=ok, message=sentence)
 
     def resumed(self, resumption: Resumption) -> None:
-        """Tell what the daemon remembers of an earlier run, if there was one."""
+        """Report the histories of an earlier run, if there are any."""
         if not resumption.histories:
             return
         self._log.info(
@@ -137,28 +131,69 @@ class Announcements:
                 seconds=round(resumption.moved, 3),
             )
 
-    def leadership(self, standing: Role, sentence: str) -> None:
-        """Tell where this process stands in the election."""
-        lost = standing in {Role.LOST, Role.UNREADABLE}
-        self._tell("leadership", not lost, sentence, standing=standing.value)
-        self._health.tell(Component.LEADERSHIP, ok=not lost, message=sentence)
-        self._instruments.leads(leading=standing is Role.LEADER)
-        self._standing = standing.value
+    def role_changed(self, role: Role, sentence: str) -> None:
+        """Report the role of this process in the election."""
+        lost = role in {Role.LOST, Role.UNREADABLE}
+        self._log_state("leadership", not lost, sentence, standing=role.value)
+        self._health.report(Component.LEADERSHIP, ok=not lost, message=sentence)
+        self._instruments.leads(leading=role is Role.LEADER)
+        self._role = role.value
         self._notifier.status(self._status())
 
     def fault(self, error: BaseException) -> None:
-        """Tell of a defect, with its traceback."""
+        """Log a defect with its traceback, and count it."""
         self._log.error("fault", exc_info=error)
-        self._instruments.fault()
+        self._instruments.faults.inc()
+
+    # -- requests ------------------------------------------------------------------------------
+
+    def prometheus_request(self, status: str, seconds: float) -> None:
+        """Count a request; a query that is refused for what it says was answered all the same."""
+        self._instruments.prometheus_requests.labels(status or NO_ANSWER).observe(seconds)
+        answered = status in {"200", "400", "422"}
+        self._server(Component.PROMETHEUS, None if answered else _problem(status))
+
+    def prometheus_retry(self, failure: str) -> None:  # noqa: ARG002 - the target's line has it
+        """Count another try of a query."""
+        self._instruments.prometheus_retries.inc()
+
+    def kubernetes_request(self, verb: str, status: str, seconds: float) -> None:
+        """Count a request.
+
+        Most refusals are of one object or one verb: only rejected credentials, and a server that
+        can do nothing, mean that it does not answer us.
+        """
+        self._instruments.kubernetes_requests.labels(verb, status or NO_ANSWER).observe(seconds)
+        answered = bool(status) and status < "500" and status not in {"401", "429"}
+        self._server(Component.KUBERNETES, None if answered else _problem(status))
+
+    def kubernetes_retry(self, failure: str) -> None:  # noqa: ARG002 - as above
+        """Count another try of a call."""
+        self._instruments.kubernetes_retries.inc()
+
+    def _server(self, server: Component, problem: str | None) -> None:
+        """Report that a server no longer answers, because of a problem, or does again."""
+        seconds = self._health.request_ended(server, problem)
+        if seconds is None:
+            return
+        name, meanwhile = _SERVERS[server]
+        if problem is None:
+            message = f"{name} answers again, after {wording.duration(seconds)}"
+            self._log.info("server_answers", server=server.value, message=message)
+            return
+        lasts = f"has not answered for {wording.duration(seconds)}"
+        what = lasts if seconds >= 1.0 else "does not answer"
+        message = f"{name} {what} (it {problem}); {meanwhile}; the lines of the targets say why"
+        self._log.warning("server_away", server=server.value, message=message)
 
     # -- reload --------------------------------------------------------------------------------
 
     def reloading(self) -> None:
-        """Tell that the configuration is read again."""
+        """Report that the configuration is read again."""
         self._notifier.reloading()
 
-    def reload_refused(self, error: ConfigError, config: Config) -> None:
-        """Tell that a new configuration is bad, and that the old ``config`` stays in force."""
+    def reload_refused(self, error: ConfigError) -> None:
+        """Report that a new configuration has mistakes, and the one before stays."""
         first, more = error.problems[0], len(error.problems) - 1
         others = f" (and {more} more)" if more else ""
         left = len(error.problems) - _MOST_PROBLEMS
@@ -168,41 +203,40 @@ class Announcements:
             problems=[str(problem) for problem in error.problems[:_MOST_PROBLEMS]],
             **({"more_problems": left} if left > 0 else {}),
         )
-        self.not_reloaded(f"refused: {first}{others}; the last good one is in force", config)
+        self._not_reloaded(f"refused: {first}{others}; the last good one is in force")
 
-    def reload_impossible(self, error: Exception, config: Config) -> None:
-        """Tell that a valid configuration cannot be put in force; once, however often it is tried.
+    def reload_impossible(self, error: Exception) -> None:
+        """Report once that a valid configuration cannot take effect, however often it is tried.
 
-        Whatever is no sync that hangs is a defect.
+        Anything but a sync that hangs is a defect.
         """
         sentence = f"not in force yet: {error}; it is tried again, and the last good one stays"
         if sentence not in self._refusal:
             self._log.error("reload_failed", message=f"the new configuration is {sentence}")
             if not isinstance(error, HangingSyncError):
                 self.fault(error)
-        self.not_reloaded(sentence, config)
+        self._not_reloaded(sentence)
 
-    def not_reloaded(self, sentence: str, config: Config) -> None:
-        """Tell health, metrics and service manager of a reload that failed."""
+    def _not_reloaded(self, sentence: str) -> None:
+        """Report a failed reload to health, metrics and service manager."""
         self._instruments.reloaded(ok=False)
-        self._health.tell(Component.RELOAD, ok=False, message=sentence)
-        self._targets = len(config.targets)
+        self._health.report(Component.RELOAD, ok=False, message=sentence)
         self._refusal = f"; {sentence}"
         self._notifier.ready(self._status())
 
     def reloaded(self, config: Config) -> None:
-        """Tell that a new configuration is in force."""
+        """Report that a reload succeeded."""
         self._instruments.reloaded(ok=True)
-        self._health.tell(Component.RELOAD, ok=True, message="the last reload succeeded")
+        self._health.report(Component.RELOAD, ok=True, message="the last reload succeeded")
         self.configured(config)
 
-    def _tell(self, event: str, ok: bool, sentence: str, **fields: str) -> None:  # noqa: FBT001 - as above
+    def _log_state(self, event: str, ok: bool, sentence: str, **fields: str) -> None:  # noqa: FBT001 - as above
         """Log that something is well, or a warning that it is not."""
         (self._log.info if ok else self._log.warning)(event, message=sentence, **fields)
 
     def _status(self) -> str:
-        standing = f", {self._standing}" if self._standing else ""
-        return f"{wording.counted(self._targets, 'target')}{standing}{self._refusal}"
+        role = f", {self._role}" if self._role else ""
+        return f"{wording.counted(self._targets, 'target')}{role}{self._refusal}"
 
 
 def _resumed(resumption: Resumption) -> str:
@@ -211,3 +245,10 @@ def _resumed(resumption: Resumption) -> str:
         return f"goes on with what an earlier run remembered of {targets}"
     ago = wording.duration(resumption.absent)
     return f"goes on with what an earlier run remembered of {targets}, {ago} ago"
+
+
+def _problem(status: str) -> str:
+    if not status:
+        return "gives no answer, or none that can be read"
+    phrase = responses.get(int(status), "")
+    return f"answers only HTTP {status} {phrase}".strip()

@@ -1,19 +1,25 @@
-"""Results as Kubernetes Events on the scaled objects."""
+"""Results as Kubernetes Events on the scaled objects.
+
+Repetitions are counted and too many are held back, as by client-go's event correlator, whose
+constants these are.
+"""
 
 import math
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections import OrderedDict
+from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 
 from autoscaler import clock
-from autoscaler.adapters.cluster.events import Events, Fate, Involved
+from autoscaler.adapters.cluster.events import Events, Fate, Involved, Occurrences
 from autoscaler.app import wording
 from autoscaler.app.ports import SyncResult, SyncSummary
 from autoscaler.core.decision import Event
 from autoscaler.core.observation import Scale
 from autoscaler.core.writes import NotWritten
-from autoscaler.daemon.correlation import Correlator
+from autoscaler.daemon.token_bucket import TokenBucket
+from autoscaler.transport.observer import UNOBSERVED, Observer
+from autoscaler.transport.write_gate import ALWAYS_OPEN, WriteGate
 
 CHANGED_BY_OTHER = "ReplicasChangedByOther"
 
@@ -21,6 +27,18 @@ _MOST_QUEUED = 16_384
 _MOST_UIDS = 65_536
 _JOIN_SECONDS = 0.5
 """How much later than the end of the flush the thread is waited for."""
+
+_WINDOW_SECONDS = 600.0
+"""How long after the last occurrence an Event is still the same one."""
+_MOST_ALIKE = 10
+"""So many messages of one reason are kept apart; further ones are one Event together."""
+_COMBINED = "(combined from similar events): "
+_BURST = 25
+_REFILL_SECONDS = 300.0
+"""An object has so many requests at once, and one more each so many seconds."""
+_MOST_OBJECTS = 16_384
+"""So many objects are remembered; the one without Events for longest is forgotten first."""
+_MOST_WAITING = 4_096
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +69,8 @@ class EventCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class _News:
-    """What a sync has to tell of one object."""
+class _QueuedEvents:
+    """What happened to one object in a sync."""
 
     involved: Involved
     instant: float
@@ -60,32 +78,29 @@ class _News:
 
 
 class EventReporter:
-    """Fits `app.ports.Reporter`: writes what happened, after the deed, on a thread of its own.
+    """Fits `app.ports.Reporter`: queues what happened, and writes it on a thread of its own.
 
-    `report` only puts it down; whatever the API server does, no sync waits for an Event.  Only
-    who is ``leading`` reports, so that several instances do not tell the same.  ``on_note`` is
-    told, on that thread, whether Events may be written, in a sentence, whenever that changes, and
-    ``on_fault`` of a defect of ours, by which one Event is lost.
+    Whatever the API server does, no sync waits for an Event.  Only the leader writes Events, so
+    that each is written once.  The ``observer`` is told, on that thread, whether Events may be
+    written, whenever that changes, and of a defect, by which one Event is lost.
     """
 
     def __init__(
         self,
         events: Events,
         *,
-        leading: Callable[[], bool] = lambda: True,
-        on_note: Callable[[bool, str], None] = lambda *_: None,
-        on_fault: Callable[[BaseException], None] = lambda _: None,
+        gate: WriteGate = ALWAYS_OPEN,
+        observer: Observer = UNOBSERVED,
         pace: EventPace | None = None,
     ) -> None:
         self._events = events
-        self._leading = leading
-        self._on_note = on_note
-        self._on_fault = on_fault
+        self._gate = gate
+        self._observer = observer
         self._pace = pace or EventPace()
-        self._queue: SimpleQueue[_News | None] = SimpleQueue()
+        self._queue: SimpleQueue[_QueuedEvents | None] = SimpleQueue()
         self._uids: dict[str, str] = {}
         self._correlator = Correlator()
-        self._unheard = 0
+        self._not_queued = 0
         """What `report` dropped."""
         self._written = 0
         self._refused = 0
@@ -102,16 +117,16 @@ class EventReporter:
     # -- for syncs -------------------------------------------------------------------------
 
     def report(self, result: SyncResult) -> None:
-        """Take in one target's result; returns at once."""
+        """Queue the Events of one target's result; returns at once."""
         decision, target = result.decision, result.target
         if isinstance(decision.scale, Scale):
             self._uids[target.key] = decision.scale.uid
         if not decision.events and decision.foreign is None:
             return
-        if isinstance(result.write, NotWritten) or not self._leading():
+        if isinstance(result.write, NotWritten) or not self._gate.leading():
             return
         if self._end is not None or self._queue.qsize() >= _MOST_QUEUED:
-            self._unheard += 1
+            self._not_queued += 1
             return
         events = tuple(
             Event(one.type, one.reason, wording.plain(one.message, decision))
@@ -129,16 +144,16 @@ class EventReporter:
             ref.name,
             self._uids.get(target.key, ""),
         )
-        self._queue.put(_News(involved, decision.time, events))
+        self._queue.put(_QueuedEvents(involved, decision.time, events))
 
     def fault(self, error: BaseException) -> None:
-        """Take in a defect: it is about no object."""
+        """Do nothing: a defect is about no object."""
 
     def clock_set(self, seconds: float) -> None:
-        """Take in that the clock was set: Events have the times of their decisions."""
+        """Do nothing: Events have the times of their decisions."""
 
     def synced(self, summary: SyncSummary) -> None:  # noqa: ARG002 - a reporter's shape
-        """Take in the end of a sync; of targets that are gone nothing is remembered for ever."""
+        """Forget the UIDs of all objects once there are too many, since some targets are gone."""
         if len(self._uids) > _MOST_UIDS:
             self._uids.clear()
 
@@ -149,11 +164,13 @@ class EventReporter:
         """What became of the Events so far."""
         correlator = self._correlator
         return EventCounts(
-            self._written, correlator.held_back, self._unheard + self._refused + correlator.dropped
+            self._written,
+            correlator.held_back,
+            self._not_queued + self._refused + correlator.dropped,
         )
 
     def close(self) -> None:
-        """Write what is still to be written, for two seconds at most, and end."""
+        """Write the Events that are left, for two seconds at most, and end."""
         if self._end is None:
             self._end = clock.monotonic() + self._pace.flush
             self._queue.put(None)
@@ -170,24 +187,24 @@ class EventReporter:
             except Exception as error:  # noqa: BLE001 - without this thread no Event is written
                 self._refused += 1
                 self._next_request = clock.monotonic() + self._pace.first_pause
-                self._on_fault(error)
+                self._observer.fault(error)
         self._refused += self._correlator.waiting
 
     def _wait_for_work(self) -> bool:
-        """Take in what is new until something may be written; return False at the end."""
+        """Take what was queued until an Event may be written; return False at the end."""
         while True:
             now = clock.monotonic()
             if self._end is not None and (now >= self._end or not self._more()):
                 return False
             try:
-                news = self._next_news(now)
+                queued = self._next_queued(now)
             except Empty:
                 return True
-            if news is not None:
-                self._take(news)
+            if queued is not None:
+                self._take(queued)
 
-    def _next_news(self, now: float) -> _News | None:
-        """Wait for news, but no longer than something else has to wait.  Raises Empty then."""
+    def _next_queued(self, now: float) -> _QueuedEvents | None:
+        """Wait for the queue until the next Event may be written.  Raises Empty then."""
         if not self._correlator.waiting:
             return self._queue.get()
         until = self._next_request if self._end is None else min(self._next_request, self._end)
@@ -196,13 +213,13 @@ class EventReporter:
     def _more(self) -> bool:
         return bool(self._correlator.waiting) or not self._queue.empty()
 
-    def _take(self, news: _News) -> None:
+    def _take(self, queued: _QueuedEvents) -> None:
         now = clock.monotonic()
-        if now < self._pauses.get(news.involved.namespace, 0.0):
-            self._refused += len(news.events)
+        if now < self._pauses.get(queued.involved.namespace, 0.0):
+            self._refused += len(queued.events)
             return
-        for event in news.events:
-            self._correlator.take(news.involved, event, news.instant, now)
+        for event in queued.events:
+            self._correlator.take(queued.involved, event, queued.instant, now)
 
     def _write_one(self) -> None:
         happened = self._correlator.next()
@@ -233,12 +250,102 @@ class EventReporter:
             self._forbidden = True
             pause = f"{self._pace.forbidden_pause:g} seconds"
             sentence = f"Events cannot be written ({why}); it is tried again every {pause}"
-            self._tell(ok=False, sentence=sentence)
+            self._observer.events_changed(ok=False, sentence=sentence)
 
     def _allowed(self, namespace: str) -> None:
         if self._pauses.pop(namespace, None) is not None and self._forbidden:
             self._forbidden = False
-            self._tell(ok=True, sentence="Events can be written now")
+            self._observer.events_changed(ok=True, sentence="Events can be written now")
 
-    def _tell(self, *, ok: bool, sentence: str) -> None:
-        self._on_note(ok, sentence)
+
+_Kind = tuple[str, str, str]
+"""Type, reason and message; the message is empty for what is combined."""
+
+
+@dataclass(slots=True)
+class _Happening:
+    """An Event of an object, and when (monotonic) it happened last."""
+
+    occurrences: Occurrences
+    seen: float
+
+
+@dataclass(slots=True)
+class _Object:
+    """One object: what happened to it, and how many requests it still has."""
+
+    requests: TokenBucket
+    happenings: dict[_Kind, _Happening] = field(default_factory=dict)
+
+    def happens(self, involved: Involved, event: Event, instant: float, now: float) -> _Happening:
+        """Count an Event that has happened again, or add a new one."""
+        kind = (event.type, event.reason, event.message)
+        happening = self.happenings.get(kind)
+        if happening is None or now - happening.seen > _WINDOW_SECONDS:
+            self._forget_old(now)
+            message = event.message
+            alike = sum(each[:2] == kind[:2] for each in self.happenings)
+            if alike >= _MOST_ALIKE:
+                kind, message = (event.type, event.reason, ""), _COMBINED + event.message
+            happening = self.happenings.get(kind)
+            if happening is None:
+                new = Occurrences(involved, event.type, event.reason, message, instant, instant)
+                happening = self.happenings[kind] = _Happening(new, now)
+            happening.occurrences.message = message
+        happening.seen = now
+        happening.occurrences.last = instant
+        happening.occurrences.count += 1
+        return happening
+
+    def _forget_old(self, now: float) -> None:
+        for kind, happening in list(self.happenings.items()):
+            if now - happening.seen > _WINDOW_SECONDS:
+                del self.happenings[kind]
+
+
+class Correlator:
+    """Decides which Events are worth a request, and in which order.
+
+    ``held_back`` is how many were counted only, ``dropped`` how many were lost because too many
+    were waiting.  All memory is bounded.
+    """
+
+    def __init__(self) -> None:
+        self._objects: OrderedDict[Involved, _Object] = OrderedDict()
+        self._waiting: OrderedDict[int, Occurrences] = OrderedDict()
+        self.held_back = 0
+        self.dropped = 0
+
+    def take(self, involved: Involved, event: Event, instant: float, now: float) -> None:
+        """Add an Event of the Unix time ``instant``, at the monotonic time ``now``."""
+        known = self._objects.get(involved)
+        if known is None:
+            known = self._objects[involved] = _Object(
+                TokenBucket(_BURST, _REFILL_SECONDS, refilled=now)
+            )
+            if len(self._objects) > _MOST_OBJECTS:
+                self._objects.popitem(last=False)
+        else:
+            self._objects.move_to_end(involved)
+        occurrences = known.happens(involved, event, instant, now).occurrences
+        if id(occurrences) in self._waiting:
+            return
+        if len(self._waiting) >= _MOST_WAITING:
+            self.dropped += 1
+        elif not known.requests.take(now):
+            self.held_back += 1
+        else:
+            self._waiting[id(occurrences)] = occurrences
+
+    @property
+    def waiting(self) -> int:
+        """How many Events are to be written."""
+        return len(self._waiting)
+
+    def next(self) -> Occurrences:
+        """Remove and return the one that waits longest.  Raises KeyError when none does."""
+        return self._waiting.popitem(last=False)[1]
+
+    def put_back(self, occurrences: Occurrences) -> None:
+        """Let one wait again, behind all others."""
+        self._waiting[id(occurrences)] = occurrences

@@ -1,5 +1,6 @@
-"""How the daemon is: whether its syncs turn, and whether all that it needs is there."""
+"""The daemon's health: whether its syncs complete, and whether all that it needs works."""
 
+import math
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -9,14 +10,14 @@ from enum import StrEnum
 from autoscaler import clock
 
 PERIODS_ALLOWED = 3
-"""A sync that did not end within so many of its periods means that its loop hangs."""
+"""A sync that did not end within so many of its periods hangs."""
 
 ANSWERS_COUNT_SECONDS = 60.0
-"""How long an answer outweighs the failures after it."""
+"""A server that answered within so many seconds answers, whatever failed since."""
 
 
 class Component(StrEnum):
-    """What the daemon's readiness is made of."""
+    """A part of the daemon that may be well or not."""
 
     CONFIGURATION = "configuration"
     PROMETHEUS = "prometheus"
@@ -38,7 +39,7 @@ REQUIRED = (
 
 @dataclass(frozen=True, slots=True)
 class ComponentState:
-    """How one component is; ``since`` is the Unix time at which ``ok`` last changed."""
+    """The state of a component; ``since`` is the Unix time at which ``ok`` last changed."""
 
     name: Component
     ok: bool
@@ -47,9 +48,9 @@ class ComponentState:
 
 
 class Health:
-    """Gathers what the parts of the daemon say of themselves; any thread may tell and ask.
+    """The states of all components, and when each sync completed last; any thread may call.
 
-    Messages are sentences for operators and hold no secret: they are shown to whoever asks.
+    Messages are sentences for operators, without secrets: the pages show them.
     """
 
     def __init__(
@@ -61,12 +62,11 @@ class Health:
         self._wall = wall
         self._lock = threading.Lock()
         self._periods: dict[str, float] = {}
-        self._turned: dict[str, float] = {}
+        self._completed: dict[str, float] = {}
         self._suspended = False
         self._answered: dict[Component, float] = {}
         self._away: dict[Component, float] = {}
         """Servers that do not answer, and since when (monotonic) they have not."""
-        self._on_server: Callable[[Component, str, float], None] = lambda *_: None
         begun = wall()
         self._states = {
             name: ComponentState(name, ok=False, message="not heard of yet", since=begun)
@@ -76,24 +76,24 @@ class Health:
     # -- liveness --------------------------------------------------------------------------
 
     def expect(self, periods: Mapping[str, float]) -> None:
-        """Take in which syncs turn from now on, by name, and every how many seconds each."""
+        """Watch these syncs from now on: by name, the period of each in seconds."""
         now = self._monotonic()
         with self._lock:
-            self._turned = {name: self._turned.get(name, now) for name in periods}
+            self._completed = {name: self._completed.get(name, now) for name in periods}
             self._periods = dict(periods)
 
     def sync_completed(self, name: str) -> None:
-        """Take in that a sync has ended as it should."""
+        """Note that a sync has ended."""
         now = self._monotonic()
         with self._lock:
             if name in self._periods:
-                self._turned[name] = now
+                self._completed[name] = now
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
-        """Leave out the time of the block, in which syncs wait for each other.
+        """Do not count the time of the block, in which no sync begins.
 
-        None of them hangs for that, and one that hung before still does afterwards.
+        A sync that hung before still does afterwards.
         """
         begun = self._monotonic()
         with self._lock:
@@ -104,20 +104,20 @@ class Health:
             now = self._monotonic()
             with self._lock:
                 self._suspended = False
-                self._turned = {
-                    name: min(now, turned + now - begun) for name, turned in self._turned.items()
+                self._completed = {
+                    name: min(now, at + now - begun) for name, at in self._completed.items()
                 }
 
     def stalled(self) -> str | None:
-        """Say which sync hangs; None while all of them turn."""
+        """Return the sentence on a sync that hangs; None if none does."""
         now = self._monotonic()
         with self._lock:
             if self._suspended:
                 return None
             waits = [
-                (now - turned, self._periods[name])
-                for name, turned in self._turned.items()
-                if now - turned > PERIODS_ALLOWED * self._periods[name]
+                (now - completed, self._periods[name])
+                for name, completed in self._completed.items()
+                if now - completed > PERIODS_ALLOWED * self._periods[name]
             ]
         if not waits:
             return None
@@ -127,59 +127,46 @@ class Health:
 
     # -- readiness -------------------------------------------------------------------------
 
-    def tell(self, name: Component, *, ok: bool, message: str) -> None:
-        """Take in how a component is."""
+    def report(self, name: Component, *, ok: bool, message: str) -> None:
+        """Set the state of a component."""
         with self._lock:
-            self._tell(name, ok=ok, message=message)
+            self._set(name, ok=ok, message=message)
 
-    def heard(self, name: Component, problem: str | None = None) -> None:
-        """Take in that a server answered, or the ``problem`` because of which it did not.
+    def request_ended(self, name: Component, problem: str | None = None) -> float | None:
+        """Note that a server answered, or the ``problem`` because of which it did not.
 
         A problem counts once there was no answer for a minute: one request that fails among
-        others that succeed says nothing of the server.
+        others that succeed says nothing of the server.  Returns for how many seconds the server
+        has not answered, when that has just begun or ended, else None.
         """
         now = self._monotonic()
         with self._lock:
-            turned = self._hear(name, problem, now)
-        if turned is not None:
-            self._on_server(name, problem or "", turned)
-
-    def follow_servers(self, on_server: Callable[[Component, str, float], None]) -> None:
-        """Have it told when a server no longer answers, and when it does again.
-
-        ``on_server`` is given the problem, empty where it answers, and for how many seconds it
-        has not answered.
-        """
-        self._on_server = on_server
-
-    def _hear(self, name: Component, problem: str | None, now: float) -> float | None:
-        """Return for how long a server has not answered, where that is news."""
-        if problem is None:
-            self._answered[name] = now
-            self._tell(name, ok=True, message="answers")
-            away = self._away.pop(name, None)
-            return None if away is None else now - away
-        answered = self._answered.get(name)
-        if answered is not None and now - answered < ANSWERS_COUNT_SECONDS:
-            return None
-        self._tell(name, ok=False, message=problem)
-        if name in self._away:
-            return None
-        self._away[name] = now if answered is None else answered
-        return now - self._away[name]
+            if problem is None:
+                self._answered[name] = now
+                self._set(name, ok=True, message="answers")
+                away = self._away.pop(name, None)
+                return None if away is None else now - away
+            answered = self._answered.get(name, -math.inf)
+            if now - answered < ANSWERS_COUNT_SECONDS:
+                return None
+            self._set(name, ok=False, message=problem)
+            if name in self._away:
+                return None
+            self._away[name] = self._answered.get(name, now)
+            return now - self._away[name]
 
     @property
     def ready(self) -> bool:
-        """Whether all that is required is well."""
+        """Whether all required components are well."""
         with self._lock:
             return all(self._states[name].ok for name in REQUIRED)
 
     def components(self) -> tuple[ComponentState, ...]:
-        """Return how each component is that was heard of or is required, in a fixed order."""
+        """Return the state of each known or required component, in a fixed order."""
         with self._lock:
             return tuple(self._states[name] for name in Component if name in self._states)
 
-    def _tell(self, name: Component, *, ok: bool, message: str) -> None:
+    def _set(self, name: Component, *, ok: bool, message: str) -> None:
         known = self._states.get(name)
         if known is not None and (known.ok, known.message) == (ok, message):
             return

@@ -1,11 +1,10 @@
 """Which of several daemons writes: the one that holds a Lease, as long as it can renew it.
 
-The official client has a leader election (`kubernetes.leaderelection`), but none that a writer
-can rely on: it measures by the wall clock, which may be set; its requests have no time limit, so
-that a renewal that hangs leaves it leading; what is no HTTP status (a refused or a reset
-connection) raises out of it; a wrong setting is `sys.exit`; it ends when the Lease is lost, never
-gives it back, and leaves leaseTransitions alone.  Above all nobody can ask it whether, and until
-when, a write may go out, which is what each write of ours must know.
+The official client has a leader election (`kubernetes.leaderelection`), but a writer cannot rely
+on it: it measures by the wall clock, which may be set; its requests have no time limit, so that a
+renewal that hangs leaves it leading; a refused or reset connection raises out of it; a wrong
+setting is `sys.exit`; it ends when the Lease is lost, never releases it, and leaves
+leaseTransitions alone.  Above all it cannot say until when a write may be sent.
 """
 
 import random
@@ -22,9 +21,11 @@ from autoscaler.adapters.cluster import Api, Failure, Lease, Leases
 from autoscaler.config.settings import LeaderElection
 from autoscaler.core.election import Election, ElectionTimes, LeaseRecord
 from autoscaler.core.text import printable
+from autoscaler.transport.observer import Observer
+from autoscaler.transport.write_gate import WriteGate
 
 _JITTER = 0.2
-"""How much later than a period followers look at most, as a part of it."""
+"""How much later than a period followers try at most, as a part of it."""
 _TRIES_WITHIN_DEADLINE = 3
 _RELEASE_SECONDS = 2.0
 _CONFLICT, _NOT_FOUND = 409, 404
@@ -32,7 +33,7 @@ _LONGEST_NAME = 253
 
 
 class Role(Enum):
-    """Where this process stands in the election."""
+    """The role of this process in the election."""
 
     WAITING = "waiting"
     """Nothing is known yet."""
@@ -54,16 +55,23 @@ class LeaseAccess(Protocol):
         ...
 
     def write(self, record: LeaseRecord, over: Lease | None, deadline: float) -> Lease | Failure:
-        """Write it, if it still is what was read."""
+        """Write it, if it is still what was read."""
         ...
 
 
-class Leadership:
-    """Holds the Lease whenever it can, on a thread of its own, and tells whether it does.
+class ElectionObserver(Observer):
+    """Observes the election too."""
 
-    ``on_change`` is told, on that thread, where this process stands when that changes, with a
-    sentence for the operator; ``on_fault`` of a defect of ours, after which the election goes on.
-    ``leases`` should have a connection that nobody else uses, so that no queue delays a renewal.
+    def role_changed(self, role: Role, sentence: str) -> None:
+        """Observe that this process has another role, or another reason for it."""
+
+
+class Leadership(WriteGate):
+    """Holds the Lease whenever it can, on a thread of its own.
+
+    The ``observer`` is told on that thread of each change of role, and of defects, after which
+    the election goes on.  ``leases`` should have a connection of its own, so that no queue delays
+    a renewal.
     """
 
     def __init__(
@@ -72,54 +80,45 @@ class Leadership:
         identity: str,
         times: ElectionTimes,
         *,
-        on_change: Callable[[Role, str], None] = lambda _standing, _sentence: None,
-        on_fault: Callable[[BaseException], None] = lambda _error: None,
+        observer: ElectionObserver | None = None,
         steady: Callable[[], float] = clock.steady,
         wall: Callable[[], float] = clock.wall,
     ) -> None:
         self.identity = identity
-        """What the Lease calls this process; no other may be called so."""
-        self.standing = (Role.WAITING, f"{leases} was not read yet")
-        """Where this process stands, and the sentence for it."""
+        """The name of this process in the Lease; no other may have it."""
+        self.reported = (Role.WAITING, f"{leases} was not read yet")
+        """The role that was reported last, and the sentence for it."""
         self._leases = leases
         self._times = times
         self._request_seconds = times.renew_deadline / _TRIES_WITHIN_DEADLINE
-        self._on_change = on_change
-        self._on_fault = on_fault
+        self._observer = observer or ElectionObserver()
         self._steady = steady
         self._wall = wall
         self._election = Election(identity, times)
         self._lease: Lease | None = None
         self._sure = False
-        """Whether `_lease` is the Lease as it is now, for all we know."""
+        """Whether `_lease` is what was read or written last, and no request has failed since."""
         self._failure: Failure | None = None
         self._subject = ""
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="leadership", daemon=True)
-
-    def leading(self) -> bool:
-        """Tell whether this process may write now; to be asked before each write."""
-        return self._election.leading(self._steady())
 
     def leads_since(self) -> float | None:
         """Return since when, by `clock.steady`, this process leads; None where it does not."""
         return self._election.leads_since(self._steady())
 
     def may_write_until(self) -> float:
-        """Return the instant of `clock.monotonic` before which a write must have ended.
-
-        It has passed where this process does not lead.
-        """
-        # In this order: who is stopped between the two gets an instant that is too early.
+        """Return the instant of `clock.monotonic` before which a write must have ended."""
+        # In this order: a process that is paused between the two gets an instant too early.
         now = clock.monotonic()
         return now + (self._election.leads_until - self._steady())
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def close(self) -> None:
-        """Lead no more, and free the Lease for the others; all writes must have ended.
+        """Stop leading, and release the Lease; all writes must have ended.
 
         Returns within seconds, also where the API server does not answer.
         """
@@ -132,28 +131,28 @@ class Leadership:
     def _run(self) -> None:
         while not self._stop.is_set():
             begun = clock.monotonic()
-            self._carry_out(self.turn)
-            self._stop.wait(max(0.0, self._next_turn(begun) - clock.monotonic()))
-        self._carry_out(self.resign)
+            self._guard(self.try_acquire_or_renew)
+            self._stop.wait(max(0.0, self._next_try(begun) - clock.monotonic()))
+        self._guard(self.release)
 
-    def _carry_out(self, step: Callable[[], None]) -> None:
+    def _guard(self, step: Callable[[], None]) -> None:
         try:
             step()
-        except Exception as error:  # noqa: BLE001 - without this thread nobody here would ever lead
+        except Exception as error:  # noqa: BLE001 - without this thread this process would never lead
             self._sure = False
-            self._on_fault(error)
+            self._observer.fault(error)
 
-    def turn(self) -> None:
-        """Renew the Lease, or try to take it, once."""
-        # The end of what was held is told before a request that may take long.
-        self._tell()
+    def try_acquire_or_renew(self) -> None:
+        """Try once to renew the Lease, or to take it."""
+        # A Lease that has run out is reported before a request that may take long.
+        self._report()
         self._failure = self._try()
-        self._tell()
+        self._report()
 
     def _try(self) -> Failure | None:
         refusal: Failure | None = None
         for _ in range(2):
-            unseen = None if self._sure else self._look()
+            unseen = None if self._sure else self._read()
             if unseen is not None:
                 return unseen
             asked = self._steady()
@@ -169,10 +168,10 @@ class Leadership:
             refusal = answer
             if refusal.status not in {_CONFLICT, _NOT_FOUND}:
                 break
-            # Somebody else wrote, or it was deleted: one more look says what that means for us.
+            # Another process wrote it, or it was deleted: read it again.
         return refusal
 
-    def _look(self) -> Failure | None:
+    def _read(self) -> Failure | None:
         seen = self._leases.read(self._deadline())
         if isinstance(seen, Failure):
             return seen
@@ -180,10 +179,10 @@ class Leadership:
         self._election.observe(None if seen is None else seen.record, self._steady())
         return None
 
-    def resign(self) -> None:
-        """Free the Lease, where it is ours, so that the others need not wait for its end."""
+    def release(self) -> None:
+        """Release the Lease, if it is ours, so that the others need not wait until it runs out."""
         if not self._sure and self._election.holder == self.identity:
-            self._look()
+            self._read()
         record = self._election.release(self._wall())
         sentence = f"this process stands for {self._leases} no more"
         if record is not None and self._sure:
@@ -191,16 +190,16 @@ class Leadership:
             sentence = f"{self._leases} is free for the others"
             if isinstance(answer, Failure):
                 sentence = f"{self._leases} could not be freed: {answer.message}"
-        self._say(Role.RESIGNED, "", sentence)
+        self._report_role(Role.RESIGNED, "", sentence)
 
     def _deadline(self) -> float:
-        """Return until when a request may take: not beyond the end of what is held."""
+        """Return until when a request may take: no longer than the Lease is held."""
         seconds = self._request_seconds
         left = self._election.leads_until - self._steady()
         return clock.monotonic() + (min(seconds, left) if left > 0 else seconds)
 
-    def _next_turn(self, begun: float) -> float:
-        """Return the instant of the next turn: after a period, or when something runs out."""
+    def _next_try(self, begun: float) -> float:
+        """Return the instant of the next try: after a period, or when a Lease runs out."""
         now, steady, period = clock.monotonic(), self._steady(), self._times.retry_period
         if self._election.leading(steady):
             return min(begun + period, now + (self._election.leads_until - steady))
@@ -208,54 +207,50 @@ class Leadership:
         free_in = self._election.expires_at - steady
         return min(late, now + free_in) if free_in > 0 else late
 
-    # -- what is told ------------------------------------------------------------------------
+    # -- reports -----------------------------------------------------------------------------
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         leases, holder, failure = self._leases, self._election.holder, self._failure
-        led = self.standing[0] in {Role.LEADER, Role.LOST}
+        led = self.reported[0] in {Role.LEADER, Role.LOST}
         if self.leading():
-            self._say(Role.LEADER, "", f"{leases} is held by this process, {self.identity}")
+            self._report_role(Role.LEADER, "", f"{leases} is held by this process, {self.identity}")
         elif failure is None and holder not in {"", self.identity}:
             lost = "; this process has lost it" if led else ""
             sentence = f"{leases} is held by {printable(holder, _LONGEST_NAME)}{lost}"
-            self._say(Role.FOLLOWER, holder, sentence)
+            self._report_role(Role.FOLLOWER, holder, sentence)
         elif failure is not None and led:
             sentence = (
                 f"{leases} could not be renewed for {self._times.renew_deadline:g} s, and "
                 f"nothing is written until it is: {failure.message}"
             )
             # Not each message: the seconds of a time-out differ from try to try.
-            self._say(Role.LOST, str(failure.status), sentence)
+            self._report_role(Role.LOST, str(failure.status), sentence)
         elif failure is not None:
             sentence = f"{leases} cannot be used, and this process does not lead: {failure.message}"
-            self._say(Role.UNREADABLE, failure.message, sentence)
+            self._report_role(Role.UNREADABLE, failure.message, sentence)
 
-    def _say(self, standing: Role, subject: str, sentence: str) -> None:
-        """Tell where this process stands, once for each holder or failure."""
-        if (self.standing[0], self._subject) != (standing, subject):
+    def _report_role(self, role: Role, subject: str, sentence: str) -> None:
+        """Report a role, once for each holder or failure."""
+        if (self.reported[0], self._subject) != (role, subject):
             self._subject = subject
-            self.standing = (standing, sentence)
-            self._on_change(standing, sentence)
+            self.reported = (role, sentence)
+            self._observer.role_changed(role, sentence)
 
 
 @contextmanager
-def standing_for_election(
-    settings: LeaderElection,
-    api: Api,
-    on_change: Callable[[Role, str], None],
-    on_fault: Callable[[BaseException], None],
+def leader_election(
+    settings: LeaderElection, api: Api, observer: ElectionObserver
 ) -> Iterator[Leadership]:
     """Take part in the election until the block ends; all writes must have ended by then.
 
-    Nobody else uses the ``api``, which is closed then.
+    The ``api`` is for the election alone, and is closed at the end.
     """
     with closing(api):
         leadership = Leadership(
             Leases(api, settings.namespace, settings.name),
             unique(settings.identity or socket.gethostname()),
             ElectionTimes(settings.lease_duration, settings.renew_deadline, settings.retry_period),
-            on_change=on_change,
-            on_fault=on_fault,
+            observer=observer,
         )
         leadership.start()
         try:

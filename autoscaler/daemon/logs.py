@@ -21,7 +21,7 @@ _LONGEST_TEXT = 8192
 
 
 def _all_printable(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Let no text of a line act on a terminal, begin another line or fill the disk."""
+    """Escape and shorten all texts: none acts on a terminal, begins a line or fills the disk."""
     return {key: value if key == "exc_info" else _printable(value) for key, value in event.items()}
 
 
@@ -36,7 +36,7 @@ def _printable(value: object) -> object:
 
 
 def _plain_traceback(stream: TextIO, exc_info: ExcInfo) -> None:
-    """Write a traceback, the text of whose exception may be of others."""
+    """Write a traceback; the text of its exception may come from elsewhere, and is escaped."""
     whole = StringIO()
     structlog.dev.plain_traceback(whole, exc_info)
     for line in whole.getvalue().splitlines():
@@ -46,12 +46,12 @@ def _plain_traceback(stream: TextIO, exc_info: ExcInfo) -> None:
 
 
 _LEVEL_WIDTH = 8
-_OF_DEFECTS = ("exc_info", "exception", "stack")
-"""All that a line shows besides its sentence, which says the rest."""
+_TRACEBACKS = ("exc_info", "exception", "stack")
+"""The fields that a line shows besides its sentence, which says the rest."""
 
 
-def _for_people(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Put a line's subject and its sentence first, and leave out what they say already."""
+def _for_terminals(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Put a line's subject and its sentence first, and drop what they say already."""
     name, level = event.pop("event"), event.pop("level")
     time = event.pop("time").partition(".")[0].rstrip("Z")
     if "logger" in event:  # a library's own line
@@ -61,14 +61,14 @@ def _for_people(_logger: WrappedLogger, _method: str, event: EventDict) -> Event
     shown: EventDict = {"time": f"{time}Z", "level": level, "subject": event.pop("target", name)}
     if message is not None:
         shown["message"] = "\n    ".join((message, *event.pop("problems", ())))
-        event = {key: event[key] for key in _OF_DEFECTS if key in event}
+        event = {key: event[key] for key in _TRACEBACKS if key in event}
     shown.update(event)
     return shown
 
 
-def _plainly(value: object) -> str:
+def _plain(value: object) -> str:
     if isinstance(value, list | tuple):
-        return ", ".join(map(_plainly, value))
+        return ", ".join(map(_plain, value))
     if isinstance(value, float):
         return f"{value:g}"
     return "-" if value is None else str(value)
@@ -86,7 +86,7 @@ def _console(*, colors: bool) -> structlog.dev.ConsoleRenderer:
             structlog.dev.Column("level", level),
             structlog.dev.Column("subject", column(None, bold, reset, str, postfix=":")),
             structlog.dev.Column("message", column(None, "", "", str)),
-            structlog.dev.Column("", column(dim, "", reset, _plainly)),
+            structlog.dev.Column("", column(dim, "", reset, _plain)),
         ],
         exception_formatter=_plain_traceback,
         sort_keys=False,
@@ -94,7 +94,7 @@ def _console(*, colors: bool) -> structlog.dev.ConsoleRenderer:
 
 
 class _Lossy:
-    """A stream that nobody reads any more, or a full disk, must not stop the scaling."""
+    """Ignores a stream that is closed or a full disk, which must not stop the scaling."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -124,7 +124,7 @@ def configure(level: LogLevel, format_: LogFormat, stream: TextIO = sys.stdout) 
         if as_json
         else [
             _all_printable,
-            _for_people,
+            _for_terminals,
             _console(colors=stream.isatty()),
         ]
     )

@@ -1,4 +1,4 @@
-"""Ticks: one sync after another, none lost, none overlapping itself, and a swap between two."""
+"""Runs the syncs periodically: none is lost, none overlaps itself, and a swap waits for them."""
 
 import itertools
 import threading
@@ -21,7 +21,7 @@ from structlog.typing import FilteringBoundLogger
 from autoscaler import clock
 
 _MOST_TICKS_AT_ONCE = 512
-"""Threads are made only as they are needed; above this number of slots a tick waits for one."""
+"""Threads are started when they are needed; above this number of slots a tick waits for one."""
 
 HANGS_AFTER_SECONDS = 40.0
 """A swap waits no longer for a sync that began so long ago; none takes more than 30 s."""
@@ -31,7 +31,7 @@ _STOP_CHECK_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A call that is due at once, and then every ``period`` seconds; it is given when it was due.
+    """A call that is due at once, and then every ``period`` seconds, with the time when it was due.
 
     The later calls come ``offset`` seconds into each period, so that ticks of one period can
     be spread over it; between the first two lie half a period to one and a half.
@@ -43,15 +43,14 @@ class Tick:
 
     @property
     def name(self) -> str:
-        """What tells this tick from the others of a schedule."""
+        """The key of this tick in a schedule."""
         return f"{self.period}+{self.offset}"
 
 
 class Cadence(BaseTrigger):  # type: ignore[misc] # the library is untyped
     """At the first time, then at ``offset`` seconds into each of the periods since ``origin``.
 
-    A tick that comes out of turn is followed by one in its turn, half to one and a half periods
-    later.
+    A tick at another time is followed by one on this grid, half to one and a half periods later.
     """
 
     def __init__(self, first: datetime, origin: datetime, period: float, offset: float) -> None:
@@ -78,49 +77,48 @@ class Cadence(BaseTrigger):  # type: ignore[misc] # the library is untyped
         return due + max(0, (now - due) // self._period) * self._period
 
 
-class Punctuality:
-    """Is told how late ticks begin, and of those that are left out.  Does nothing by itself."""
+class TickObserver:
+    """Observes how late ticks begin, and which are left out.  Does nothing by itself."""
 
     def began(self, period: float, lag: float) -> None:
-        """Take in that a tick began, ``lag`` seconds after it was due."""
+        """Observe that a tick began, ``lag`` seconds after it was due."""
 
     def failed(self, period: float) -> None:
-        """Take in that a defect ended a tick."""
+        """Observe that a defect ended a tick."""
 
     def left_out(self, period: float) -> None:
-        """Take in that a tick was left out, since the one before was still running."""
+        """Observe that a tick was left out, since the one before was still running."""
 
 
 class HangingSyncError(Exception):
-    """A swap cannot take place, since a sync goes on and on."""
+    """A swap cannot take place, since a sync does not end."""
 
 
 class Schedule:
     """Runs ticks, each at once and then periodically.
 
-    A tick that is due while the one before still runs is left out; the log says so and counts
-    them.  An error in a tick is logged with its traceback, and the next tick comes as if nothing
-    had happened.
+    A tick that is due while the one before still runs is left out, which is logged and counted.
+    An error in a tick is logged with its traceback, and the next tick comes all the same.
     """
 
     def __init__(
         self,
         stop: threading.Event,
         log: FilteringBoundLogger,
-        punctuality: Punctuality,
+        observer: TickObserver,
         steps: clock.Steps | None = None,
     ) -> None:
         self._stop = stop
         self._log = log
-        self._punctuality = punctuality
+        self._observer = observer
         self._late = itertools.count(1)
         self._ticks: dict[str, Tick] = {}
         self._cadences: dict[str, Cadence] = {}
         self._state = threading.Condition()
         self._running: dict[str, float] = {}
-        """By name, when those began that run."""
+        """By name, when each tick began that runs now."""
         self._to_run_now: set[str] = set()
-        """Those that have not begun since `run_now`."""
+        """Ticks that have not begun since `run_now`."""
         self._swapping = False
         self._origin = datetime.fromtimestamp(clock.wall(), UTC)
         self._steps = steps or clock.Steps(clock.wall(), clock.steady())
@@ -137,18 +135,18 @@ class Schedule:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Begin no other tick, and wait for those in hand."""
+        """Begin no other tick, and wait for those that run."""
         self._stop.set()
         self._scheduler.shutdown(wait=True)
 
     def swap(self, ticks: Sequence[Tick], meanwhile: Callable[[], None] = lambda: None) -> None:
-        """Put other ticks in the place of the present ones, between two syncs.
+        """Replace the ticks while none of them runs.
 
         ``meanwhile`` is called when no tick runs, and none begins until it has returned; if it
-        raises, the present ticks go on.  A tick of a period and offset that were there before
-        keeps its turn, any other is due at once.  Raises HangingSyncError, and the present ticks
-        go on, where one does not end in time or ``stop`` is set: at once where one is known to
-        hang, so that whoever tries again holds nothing up.
+        raises, the present ticks go on.  A tick of the same period and offset as before is due
+        when the old one was, any other at once.  Raises HangingSyncError, and the present ticks
+        go on, where one does not end in time or ``stop`` is set; at once where one has run for
+        too long already, so that another try delays nothing.
         """
         self._scheduler.pause()
         try:
@@ -172,13 +170,13 @@ class Schedule:
             self._state.wait(_STOP_CHECK_SECONDS)
 
     def run_now(self) -> None:
-        """Have every tick begin once out of its turn: now, or once it no longer runs."""
+        """Begin every tick once now, or as soon as it no longer runs."""
         with self._state:
             self._to_run_now = set(self._ticks)
         self._bring_forward_all()
 
-    def look(self) -> None:
-        """Look after the clock, and after who ran when all were hastened; once a second."""
+    def poll(self) -> None:
+        """Follow a clock that was set, and start ticks that `run_now` could not; once a second."""
         self._follow_clock()
         self._bring_forward_all()
 
@@ -190,9 +188,10 @@ class Schedule:
             self._scheduler.modify_job(name, next_run_time=now)
 
     def _follow_clock(self) -> None:
-        """Bring forward what is due, if the clock was set back: nothing waits for the old time.
+        """Move the due times with a clock that was set.
 
-        Set ahead, all is due at once, and the trigger finds its way back into the period.
+        If it was set back, nothing waits for the old time.  If it was set ahead, all is due at
+        once, and the trigger returns to its grid.
         """
         total = self._steps.total(clock.wall(), clock.steady())
         seconds, self._moved = total - self._moved, total
@@ -228,7 +227,7 @@ class Schedule:
             self._state.wait_for(lambda: not self._swapping)
             tick = self._ticks.get(name)
             if tick is None or self._stop.is_set():
-                return  # it was handed over for a turn before the swap
+                return  # it was submitted before the swap
             self._running[name] = clock.monotonic()
             self._to_run_now.discard(name)
             due = self._cadences[name].due.timestamp()
@@ -246,12 +245,12 @@ class Schedule:
         if tick is None:
             return
         if event.code == EVENT_JOB_ERROR:
-            self._punctuality.failed(tick.period)
+            self._observer.failed(tick.period)
         elif event.code == EVENT_JOB_SUBMITTED:
             due = event.scheduled_run_times[-1].timestamp()
-            self._punctuality.began(tick.period, max(0.0, clock.wall() - due))
+            self._observer.began(tick.period, max(0.0, clock.wall() - due))
         else:
-            self._punctuality.left_out(tick.period)
+            self._observer.left_out(tick.period)
             late = next(self._late)
             self._log.warning(
                 "sync_late",
@@ -263,7 +262,7 @@ class Schedule:
 
 
 def bring_forward(scheduler: BackgroundScheduler, seconds: float) -> None:
-    """Move all that is due by a step of the clock back."""
+    """Move all due times by a step of the clock back."""
     if seconds < 0:
         for job in scheduler.get_jobs():
             job.modify(next_run_time=job.next_run_time + timedelta(seconds=seconds))

@@ -1,13 +1,13 @@
-"""A token bucket: so much at once, and one more each so often."""
+"""A token bucket, as of a rate limit with bursts."""
 
 from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
 class TokenBucket:
-    """Holds at most ``most`` tokens, and gets one each ``refill_seconds``; full at first.
+    """Holds at most ``most`` tokens, and gets one every ``refill_seconds``; full at first.
 
-    ``refilled`` is the instant as of which it is filled, by the clock of the caller.
+    ``refilled`` is the instant of the last refill, by the clock of the caller.
     """
 
     most: int
@@ -19,7 +19,7 @@ class TokenBucket:
         self.left = self.most
 
     def take(self, now: float) -> bool:
-        """Take a token; return False where there is none."""
+        """Take a token; return False if there is none."""
         earned = max(0.0, now - self.refilled) / self.refill_seconds
         self.left, self.refilled = min(self.most, self.left + earned), now
         if self.left < 1.0:
@@ -28,6 +28,6 @@ class TokenBucket:
         return True
 
     def empty_until(self) -> float | None:
-        """Return from when on there is a token again; None where there is one now."""
+        """Return the instant of the next token; None if there is one now."""
         missing = 1.0 - self.left
         return self.refilled + missing * self.refill_seconds if missing > 0.0 else None

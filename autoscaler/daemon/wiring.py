@@ -1,14 +1,11 @@
-"""The ports of the syncs, opened as the configuration says."""
+"""The connections that a configuration names, opened as the ports of the syncs."""
 
-import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
-from autoscaler import clock
-from autoscaler.adapters.cluster import Api, Pods, Scales, WatchedCluster, find_api_server
+from autoscaler.adapters.cluster import Api, Pods, Scales, find_api_server
 from autoscaler.adapters.cluster.autoscalers import ListedAutoscalers
 from autoscaler.adapters.cluster.events import Events
 from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
@@ -16,110 +13,58 @@ from autoscaler.app.plan import NothingCached, NoWrites
 from autoscaler.app.ports import Ports, Reporter
 from autoscaler.config import Config, PrometheusSettings
 from autoscaler.core.target import Target
-from autoscaler.daemon.events import EventReporter
-from autoscaler.daemon.exposition import Instruments, RequestsSeen
-
-SYNCED_WITHIN_SECONDS = 10.0
-"""How long the first sync waits for the watches; what is not there by then is read."""
-
-_STOP_CHECK_SECONDS = 0.2
-
-
-@dataclass(frozen=True, slots=True)
-class PlanNotes:
-    """Who is told what, with a sentence each.
-
-    ``on_note`` if other autoscalers cannot be known, ``on_retry`` why Prometheus or the API server
-    is asked again, on any thread.
-    """
-
-    on_note: Callable[[str], None]
-    on_retry_prometheus: Callable[[str], None]
-    on_retry_kubernetes: Callable[[str], None]
+from autoscaler.daemon.events import EventCounts, EventReporter
+from autoscaler.transport.observer import UNOBSERVED, Observer
+from autoscaler.transport.write_gate import WriteGate
 
 
 @contextmanager
 def ports_to_plan(
-    config: Config, targets: Sequence[Target], reporter: Reporter, notes: PlanNotes
+    config: Config, targets: Sequence[Target], reporter: Reporter, observer: Observer
 ) -> Iterator[tuple[Ports, ListedAutoscalers]]:
     """Open the connections that the configuration names: everything is read, nothing written.
 
     Gives with them the other autoscalers of the ``targets``.  Raises ConnectError when there is no
-    usable way to a cluster; nothing is asked yet.
+    usable way to a cluster; no request is sent yet.
     """
     server = find_api_server(config.kubernetes.kubeconfig, config.kubernetes.context)
-    stop, on_retry = threading.Event(), notes.on_retry_prometheus
     with (
-        closing(server.connect(on_retry=notes.on_retry_kubernetes)) as api,
-        closing(prometheus_reader(config.prometheus, stop, on_retry)) as prometheus,
+        closing(server.connect(observer=observer)) as api,
+        closing(prometheus_reader(config.prometheus, threading.Event(), observer)) as prometheus,
     ):
-        namespaces = {target.namespace for target in targets}
-        others = ListedAutoscalers(api, namespaces, notes.on_note)
+        others = ListedAutoscalers(api, {target.namespace for target in targets}, observer)
         reads = (Scales(api), NoWrites(), Pods(api))
         yield Ports(prometheus, NothingCached(), *reads, reporter), others
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What connections need of the daemon.
-
-    ``may_write_until`` and ``leading`` are the gate before every write and every Event;
-    ``on_note`` is told whether something can be watched, ``on_event_note`` whether Events can be
-    written, each with a sentence.
-    """
-
-    stop: threading.Event
-    seen: RequestsSeen
-    instruments: Instruments
-    on_note: Callable[[bool, str], None]
-    on_event_note: Callable[[bool, str], None]
-    may_write_until: Callable[[], float] = lambda: math.inf
-    leading: Callable[[], bool] = lambda: True
-    on_fault: Callable[[BaseException], None] = lambda _: None
-
-
-def watched_cluster(api: Api, targets: Sequence[Target], around: Surroundings) -> WatchedCluster:
-    """Return what is known of the cluster for as long as the daemon runs; nothing is asked yet."""
-    scales = Scales(api, around.may_write_until)
-    return WatchedCluster(api, scales, Pods(api), targets, on_note=around.on_note)
-
-
-def watch(cluster: WatchedCluster, stop: threading.Event) -> None:
-    """Begin the watches, and wait for them a while; what is not there by then is read."""
-    cluster.start()
-    until = clock.monotonic() + SYNCED_WITHIN_SECONDS
-    while not stop.is_set() and clock.monotonic() < until:
-        if cluster.wait_synced(min(until, clock.monotonic() + _STOP_CHECK_SECONDS)):
-            break
-
-
 class Connections:
-    """What another configuration may replace: the way to Prometheus, and who writes Events.
+    """The connection to Prometheus and the writer of Events of one configuration.
 
-    Which cluster it is stays as it was: the Lease and the histories belong to it.
+    No request is sent before the first query and the first Event.
     """
 
-    def __init__(self, config: Config, api: Api, around: Surroundings) -> None:
-        """Prepare what the configuration names; nothing is asked yet."""
+    def __init__(
+        self,
+        config: Config,
+        api: Api,
+        stop: threading.Event,
+        gate: WriteGate,
+        observer: Observer,
+    ) -> None:
         self._settings = _settings(config)
         with ExitStack() as opened:
-            self.prometheus = opened.enter_context(closing(_reader(config.prometheus, around)))
+            self.prometheus = opened.enter_context(
+                closing(prometheus_reader(config.prometheus, stop, observer))
+            )
             self.events: EventReporter | None = None
             if config.events:
                 self.events = opened.enter_context(
-                    closing(
-                        EventReporter(
-                            Events(api),
-                            leading=around.leading,
-                            on_note=around.on_event_note,
-                            on_fault=around.on_fault,
-                        )
-                    )
+                    closing(EventReporter(Events(api), gate=gate, observer=observer))
                 )
             self._opened = opened.pop_all()
 
     def serves(self, config: Config) -> bool:
-        """Tell whether these are the connections that a configuration names."""
+        """Return whether these are the connections that a configuration names."""
         return _settings(config) == self._settings
 
     def close(self) -> None:
@@ -127,32 +72,52 @@ class Connections:
         self._opened.close()
 
 
+class ReplaceableConnections:
+    """The connections in use, which a reload may replace.
+
+    The API server is not among them: the Lease and the histories belong to one cluster.
+    """
+
+    def __init__(self, config: Config, connect: Callable[[Config], Connections]) -> None:
+        self._connect = connect
+        self.current = connect(config)
+
+    @contextmanager
+    def replaced(self, config: Config) -> Iterator[Connections]:
+        """Give the connections of a configuration, which are the current ones after the block.
+
+        Those that are not needed any more are closed: the new ones where the block raises.
+        """
+        old = self.current
+        new = old if old.serves(config) else self._connect(config)
+        try:
+            yield new
+            self.current = new
+        finally:
+            if new is not old:
+                (old if self.current is new else new).close()
+
+    def event_counts(self) -> EventCounts:
+        """Return what became of the Events since the current connections were opened."""
+        events = self.current.events
+        return EventCounts() if events is None else events.counts
+
+    def close(self) -> None:
+        """Close the current connections."""
+        self.current.close()
+
+
 def _settings(config: Config) -> tuple[object, ...]:
     """Return the part of a configuration that `Connections` depend on."""
     return (config.prometheus, config.events)
 
 
-def _reader(settings: PrometheusSettings, around: Surroundings) -> PrometheusReader:
-    return PrometheusReader(
-        _prometheus_options(settings),
-        around.stop,
-        on_request=around.seen.prometheus,
-        on_retry=lambda _: around.instruments.prometheus_retry(),
-    )
-
-
 def prometheus_reader(
-    settings: PrometheusSettings,
-    stop: threading.Event,
-    on_retry: Callable[[str], None] = lambda _: None,
+    settings: PrometheusSettings, stop: threading.Event, observer: Observer = UNOBSERVED
 ) -> PrometheusReader:
-    """Return what asks the Prometheus of a configuration; nothing is asked yet."""
-    return PrometheusReader(_prometheus_options(settings), stop, on_retry=on_retry)
-
-
-def _prometheus_options(settings: PrometheusSettings) -> PrometheusOptions:
+    """Return the connection to the Prometheus of a configuration; no request is sent yet."""
     tls, basic = settings.tls, settings.basic_auth
-    return PrometheusOptions(
+    options = PrometheusOptions(
         url=settings.url,
         timeout_seconds=settings.timeout,
         bearer_token_file=_text(settings.bearer_token_file),
@@ -166,6 +131,7 @@ def _prometheus_options(settings: PrometheusSettings) -> PrometheusOptions:
         headers={name: value.get_secret_value() for name, value in settings.headers.items()},
         query_parameters=settings.query_parameters,
     )
+    return PrometheusReader(options, stop, observer=observer)
 
 
 def _text(path: Path | None) -> str | None:

@@ -53,7 +53,7 @@ def well() -> Health:
     """Return the health of a daemon that has all it needs."""
     health = Health(wall=lambda: NOW)
     for component in REQUIRED:
-        health.tell(component, ok=True, message="answers")
+        health.report(component, ok=True, message="answers")
     return health
 
 
@@ -279,8 +279,8 @@ def test_what_is_not_ok_is_told_last() -> None:
     refused = (
         "refused: a.yaml:3: targets: must be a list (and 2 more); the last good one is in force"
     )
-    health.tell(Component.RELOAD, ok=False, message=refused)
-    health.tell(Component.PROMETHEUS, ok=False, message="answers only HTTP 503 \x1b")
+    health.report(Component.RELOAD, ok=False, message=refused)
+    health.report(Component.PROMETHEUS, ok=False, message="answers only HTTP 503 \x1b")
     site = Site(metrics_of(result_of(target_of())), health).page
     code, out, err = asked(site)
     _, _, total, prometheus, reload = out.splitlines()

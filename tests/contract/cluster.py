@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 import requests
 import yaml
 
+from autoscaler.transport.observer import Observer
+
 Json = dict[str, Any]
 T = TypeVar("T")
 
@@ -135,9 +137,17 @@ def _json(response: requests.Response) -> Json:
     return body
 
 
-def noting(notes: list[str]) -> Callable[[bool, str], None]:
-    """Return what puts a note down, with a word before it where it is good news."""
-    return lambda good, note: notes.append(f"good: {note}" if good else note)
+class Noting(Observer):
+    """Puts each note down, with a word before it where it is good news."""
+
+    def __init__(self, notes: list[str]) -> None:
+        self._notes = notes
+
+    def watch_changed(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - the base's
+        """Put it down."""
+        self._notes.append(f"good: {sentence}" if ok else sentence)
+
+    events_changed = watch_changed
 
 
 def eventually(look: Callable[[], T], wanted: Callable[[T], bool], seconds: float = 30.0) -> T:

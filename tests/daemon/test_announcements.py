@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.exposition import Metrics, Site
 from autoscaler.daemon.health import Health
-from autoscaler.daemon.notify import Notifier
+from autoscaler.daemon.service_manager import Notifier
 from tests.store.opening import DATABASE, running
 
 Lines = Sequence[MutableMapping[str, Any]]
@@ -31,8 +31,8 @@ def announcing(health: Health) -> Iterator[tuple[Announcements, Lines]]:
 @pytest.mark.parametrize(
     ("part", "failed", "well"),
     [
-        ("watched", "not_watched", "watched"),
-        ("events", "events", "events"),
+        ("watch_changed", "not_watched", "watched"),
+        ("events_changed", "events", "events"),
         ("state", "state", "state"),
     ],
 )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from autoscaler.config import ConfigError, load
 from autoscaler.config.settings import Sources
-from autoscaler.daemon.file_watch import FileWatch
+from autoscaler.daemon.reload import FileWatch
 
 MAIN = "prometheus: {url: http://p:9090}\ninclude: [targets.d/*.yaml]\n"
 

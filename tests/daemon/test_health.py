@@ -102,13 +102,13 @@ def test_it_is_ready_when_all_that_is_required_is_well() -> None:
     health = health_at(Times())
     for name in REQUIRED:
         assert not health.ready
-        health.tell(name, ok=True, message="well")
+        health.report(name, ok=True, message="well")
     assert health.ready
     for name in set(Component) - set(REQUIRED):
-        health.tell(name, ok=False, message="broken")
+        health.report(name, ok=False, message="broken")
     assert health.ready
     assert [one.name for one in health.components()] == list(Component)
-    health.tell(Component.CACHES, ok=False, message="the pods are listed anew")
+    health.report(Component.CACHES, ok=False, message="the pods are listed anew")
     assert not health.ready
 
 
@@ -116,13 +116,13 @@ def test_since_is_when_it_became_so_and_not_when_it_was_last_told() -> None:
     """Another message of the same state keeps the time, a change of state moves it."""
     times = Times()
     health = health_at(times)
-    health.tell(Component.STATE, ok=False, message="the disk is full")
+    health.report(Component.STATE, ok=False, message="the disk is full")
     begun = times.wall()
     times.seconds += 5.0
-    health.tell(Component.STATE, ok=False, message="the file is gone")
+    health.report(Component.STATE, ok=False, message="the file is gone")
     (state,) = [one for one in health.components() if one.name is Component.STATE]
     assert (state.message, state.since) == ("the file is gone", begun)
-    health.tell(Component.STATE, ok=True, message="kept")
+    health.report(Component.STATE, ok=True, message="kept")
     (state,) = [one for one in health.components() if one.name is Component.STATE]
     assert (state.ok, state.since) == (True, begun + 5.0)
 
@@ -137,15 +137,15 @@ def test_one_failing_request_among_others_is_no_problem_of_the_server() -> None:
             (one.ok, one.message) for one in health.components() if one.name is Component.PROMETHEUS
         )
 
-    health.heard(Component.PROMETHEUS, "does not answer")
+    health.request_ended(Component.PROMETHEUS, "does not answer")
     assert prometheus() == (False, "does not answer")
-    health.heard(Component.PROMETHEUS)
+    health.request_ended(Component.PROMETHEUS)
     assert prometheus() == (True, "answers")
     times.seconds += 59.0
-    health.heard(Component.PROMETHEUS, "answers only HTTP 503")
+    health.request_ended(Component.PROMETHEUS, "answers only HTTP 503")
     assert prometheus() == (True, "answers")
     times.seconds += 1.0
-    health.heard(Component.PROMETHEUS, "answers only HTTP 503")
+    health.request_ended(Component.PROMETHEUS, "answers only HTTP 503")
     assert prometheus() == (False, "answers only HTTP 503")
-    health.heard(Component.PROMETHEUS)
+    health.request_ended(Component.PROMETHEUS)
     assert prometheus() == (True, "answers")

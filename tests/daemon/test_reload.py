@@ -12,9 +12,9 @@ from autoscaler.config import Config, load, sources
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.exposition import Metrics
 from autoscaler.daemon.health import Component, Health
-from autoscaler.daemon.notify import Notifier
 from autoscaler.daemon.reload import RETRY_SECONDS, Reload
 from autoscaler.daemon.schedule import HangingSyncError
+from autoscaler.daemon.service_manager import Notifier
 from tests.exposition.results import series_of
 
 GOOD = "prometheus: {{url: http://p:9090}}\nsyncPeriod: {period}\ntargets: []\n"
@@ -44,7 +44,7 @@ class Reloading:
         with capture_logs() as lines:
             for number in range(round(seconds)):
                 self._now += 1.0
-                self.reload.look(self._now, asked=asked and number == 0)
+                self.reload.poll(self._now, asked=asked and number == 0)
         return lines
 
     def outcomes(self) -> dict[str, float]:

@@ -13,7 +13,7 @@ from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.series import QueryFailure
 from autoscaler.core.writes import Superseded
 from autoscaler.daemon.exposition import Instruments
-from autoscaler.daemon.exposition.reporter import MetricsReporter
+from autoscaler.daemon.exposition.metrics import MetricsReporter
 from autoscaler.daemon.exposition.target_states import TargetStates
 from autoscaler.daemon.log_options import LogFormat, LogLevel
 from autoscaler.daemon.logs import configure

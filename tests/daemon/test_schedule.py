@@ -16,7 +16,7 @@ from structlog.testing import CapturingLogger
 
 from autoscaler import clock
 from autoscaler.daemon import schedule as schedule_module
-from autoscaler.daemon.schedule import Cadence, HangingSyncError, Punctuality, Schedule, Tick
+from autoscaler.daemon.schedule import Cadence, HangingSyncError, Schedule, Tick, TickObserver
 from tests.controlplane.waiting import wait_until
 
 PERIOD = 0.2
@@ -25,7 +25,7 @@ PERIOD = 0.2
 def run(tick: Callable[[], None], until: Callable[[CapturingLogger], bool]) -> CapturingLogger:
     """Run ticks until the condition holds, then stop; return what was logged."""
     log = CapturingLogger()
-    with Schedule(threading.Event(), log, Punctuality()) as schedule:
+    with Schedule(threading.Event(), log, TickObserver()) as schedule:
         schedule.swap([Tick(lambda _due: tick(), PERIOD)])
         wait_until("the condition of the test", lambda: until(log), timeout=20)
     return log
@@ -100,7 +100,7 @@ def test_stopping_waits_for_the_tick_in_hand() -> None:
         stop.wait(20)
         ended.set()
 
-    with Schedule(stop, CapturingLogger(), Punctuality()) as schedule:
+    with Schedule(stop, CapturingLogger(), TickObserver()) as schedule:
         schedule.swap([Tick(lambda _due: tick(), 60.0)])
         assert begun.wait(20)
     assert ended.is_set()
@@ -110,7 +110,7 @@ def test_lateness_is_told() -> None:
     """Each tick that begins is told with its lag, and each that is left out as such."""
     told: list[tuple[str, float]] = []
 
-    class Listener(Punctuality):
+    class Listener(TickObserver):
         def began(self, period: float, lag: float) -> None:
             told.append(("began", period))
             assert 0 <= lag < 20
@@ -136,7 +136,7 @@ class Swapped:
     def __init__(self, stack: ExitStack) -> None:
         self.ran: list[str] = []
         self.schedule = stack.enter_context(
-            Schedule(threading.Event(), CapturingLogger(), Punctuality())
+            Schedule(threading.Event(), CapturingLogger(), TickObserver())
         )
 
     def tick(self, name: str, period: float = 60.0) -> Tick:
@@ -250,7 +250,7 @@ def test_a_new_leader_syncs_what_is_in_hand_again() -> None:
     """A sync that began before is followed by another at once, not by the one of its next turn."""
     with ExitStack() as stack:
         log = CapturingLogger()
-        schedule = stack.enter_context(Schedule(threading.Event(), log, Punctuality()))
+        schedule = stack.enter_context(Schedule(threading.Event(), log, TickObserver()))
         begun, release = threading.Semaphore(0), threading.Event()
         stack.callback(release.set)
 
@@ -261,13 +261,13 @@ def test_a_new_leader_syncs_what_is_in_hand_again() -> None:
         schedule.swap([Tick(lambda _due: tick(), 3600.0)])
         assert begun.acquire(timeout=20)
         schedule.run_now()
-        schedule.look()
+        schedule.poll()
         assert not begun.acquire(timeout=PERIOD), "a tick never overlaps itself"
         release.set()
         wait_until("the sync has ended", lambda: not schedule._running)
-        schedule.look()
+        schedule.poll()
         assert begun.acquire(timeout=20)
-        schedule.look()
+        schedule.poll()
         assert not begun.acquire(timeout=PERIOD), "once is enough"
         assert log.calls == [], "nothing is late"
 
@@ -290,7 +290,7 @@ def test_a_tick_is_told_when_it_was_due() -> None:
     with ExitStack() as stack:
         due: list[float] = []
         schedule = stack.enter_context(
-            Schedule(threading.Event(), CapturingLogger(), Punctuality())
+            Schedule(threading.Event(), CapturingLogger(), TickObserver())
         )
         schedule.swap([Tick(due.append, PERIOD)])
         wait_until("five ticks", lambda: len(due) >= 5, timeout=20)

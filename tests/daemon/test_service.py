@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from autoscaler.config import load
-from autoscaler.daemon.service import Daemon
-from autoscaler.daemon.signals import Signals
+from autoscaler.daemon.service import build
+from autoscaler.daemon.service_manager import Signals
 from tests.contract.scripted import Answer, ScriptedServer
 from tests.controlplane.waiting import wait_until
 from tests.endtoend.daemon import write_config
@@ -36,9 +36,11 @@ def test_what_a_reload_replaced_is_freed(tmp_path: Path) -> None:
             "targets": [],
         }
         file = write_config(tmp_path / "autoscaler.yaml", document)
-        daemon = Daemon(load(file), signals, stack)
-        vars(daemon._connections)["themselves"] = daemon._connections
-        replaced = weakref.ref(daemon._connections)
+        loop = build(load(file), signals, stack)
+        connections = loop.connections.current
+        vars(connections)["themselves"] = connections
+        replaced = weakref.ref(connections)
+        del connections
 
         def reload() -> None:
             write_config(file, document | {"prometheus": {"url": f"{server.url}/other"}})
@@ -49,6 +51,6 @@ def test_what_a_reload_replaced_is_freed(tmp_path: Path) -> None:
 
         operator = stack.enter_context(ThreadPoolExecutor(1))
         reloaded = operator.submit(reload)
-        daemon.run()
+        loop.run()
         reloaded.result()
-        assert daemon._reload.config.prometheus.url.endswith("/other")
+        assert loop.reload.config.prometheus.url.endswith("/other")

@@ -12,7 +12,8 @@ from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.target import Query, Target
 from autoscaler.core.writes import WriteOutcome
 from autoscaler.daemon.events import EventPace, EventReporter
-from tests.contract.cluster import noting
+from autoscaler.transport.write_gate import ALWAYS_OPEN, WriteGate
+from tests.contract.cluster import Noting
 from tests.core.builders import BASE, average, external, spec, values
 from tests.core.deciding import decided, observe
 
@@ -77,11 +78,11 @@ def reporting(
     *,
     pace: EventPace = QUICK,
     notes: list[str] | None = None,
-    leading: Callable[[], bool] = lambda: True,
+    gate: WriteGate = ALWAYS_OPEN,
 ) -> Iterator[EventReporter]:
     """Run a reporter; at the end of the block nothing of it is left."""
     said = [] if notes is None else notes
-    reporter = EventReporter(events, leading=leading, on_note=noting(said), pace=pace)
+    reporter = EventReporter(events, gate=gate, observer=Noting(said), pace=pace)
     try:
         yield reporter
     finally:

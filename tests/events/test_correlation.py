@@ -8,8 +8,8 @@ import pytest
 
 from autoscaler.adapters.cluster.events import Involved, Occurrences
 from autoscaler.core.decision import Event
-from autoscaler.daemon import correlation
-from autoscaler.daemon.correlation import Correlator
+from autoscaler.daemon import events
+from autoscaler.daemon.events import Correlator
 from tests.core.builders import BASE
 from tests.events.happenings import FAILED, RESCALED, UID
 
@@ -121,7 +121,7 @@ def test_one_object_takes_nothing_from_another() -> None:
 def test_what_finds_too_much_waiting_is_dropped_and_comes_next_time() -> None:
     """The drop is counted, costs the object nothing, and the count goes on."""
     correlator = Correlator()
-    everything = correlation._MOST_WAITING
+    everything = events._MOST_WAITING
     for number in range(everything):
         involved = Involved("apps/v1", "Deployment", "shop", f"web-{number}")
         correlator.take(involved, FAILED, BASE, 0.0)
@@ -146,11 +146,11 @@ def test_memory_is_bounded(record_property: Callable[[str, object], None]) -> No
 
     tracemalloc.start()
     try:
-        full = take(0, correlation._MOST_OBJECTS)
-        later = take(correlation._MOST_OBJECTS, 2 * correlation._MOST_OBJECTS)
+        full = take(0, events._MOST_OBJECTS)
+        later = take(events._MOST_OBJECTS, 2 * events._MOST_OBJECTS)
     finally:
         tracemalloc.stop()
-    each = full // correlation._MOST_OBJECTS
+    each = full // events._MOST_OBJECTS
     record_property("bytes_per_object", each)
     print(f"{each} bytes for each object of which something is remembered")
     assert each < 1500

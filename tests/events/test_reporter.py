@@ -12,7 +12,9 @@ from autoscaler.app.ports import Reporter, SyncSummary
 from autoscaler.core.decision import Event, ForeignChange
 from autoscaler.core.writes import NotWritten, Superseded, WriteFailed
 from autoscaler.daemon import events as reporter_module
-from autoscaler.daemon.events import EventCounts, EventPace, EventReporter, _News
+from autoscaler.daemon.events import EventCounts, EventPace, EventReporter, _QueuedEvents
+from autoscaler.transport.observer import Observer
+from autoscaler.transport.write_gate import WriteGate
 from tests.contract.cluster import eventually
 from tests.events.happenings import (
     BY_KUBECTL,
@@ -68,13 +70,22 @@ def test_a_foreign_change_is_told_with_its_manager(
     assert told == [(kind, "ReplicasChangedByOther", message)]
 
 
+class Gate(WriteGate):
+    """Closed at first."""
+
+    since: float | None = None
+
+    def leads_since(self) -> float | None:
+        """Return what the test says."""
+        return self.since
+
+
 def test_a_follower_tells_nothing() -> None:
     """Neither of a write that it leaves to the leader, nor of what the leader sees as well."""
-    notebook = Notebook()
-    leads = False
-    with reporting(notebook, leading=lambda: leads) as reporter:
+    notebook, gate = Notebook(), Gate()
+    with reporting(notebook, gate=gate) as reporter:
         reporter.report(result(FAILED, foreign=BY_KUBECTL))
-        leads = True
+        gate.since = 0.0
         reporter.report(result(RESCALED, write=NotWritten("not leading")))
     assert notebook.written == []
 
@@ -232,16 +243,20 @@ def test_a_defect_is_told_and_costs_one_event() -> None:
     """Whether it is in the writing of one or in its intake, those after it are written."""
     faults: list[BaseException] = []
 
+    class Observing(Observer):
+        def fault(self, error: BaseException) -> None:
+            faults.append(error)
+
     def fail_once(_: Occurrences) -> Sent:
         if not faults:
             raise ZeroDivisionError
         return Sent(Fate.WRITTEN)
 
-    reporter = EventReporter(Notebook(fail_once), on_fault=faults.append, pace=QUICK)
+    reporter = EventReporter(Notebook(fail_once), observer=Observing(), pace=QUICK)
     with closing(reporter):
         reporter.report(result(FAILED))
         eventually(lambda: len(faults), lambda count: count == 1)
-        reporter._queue.put(_News(None, 0.0, (FAILED,)))  # type: ignore[arg-type] # the defect
+        reporter._queue.put(_QueuedEvents(None, 0.0, (FAILED,)))  # type: ignore[arg-type] # the defect
         eventually(lambda: len(faults), lambda count: count == 2)
         reporter.report(result(RESCALED))
         eventually(lambda: reporter.counts, lambda counts: counts.written == 1)

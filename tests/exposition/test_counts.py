@@ -5,7 +5,7 @@ from autoscaler.core.observation import Scale
 from autoscaler.daemon.events import EventCounts
 from autoscaler.daemon.exposition import Metrics
 from autoscaler.daemon.health import Component, Health
-from autoscaler.daemon.schedule import Punctuality
+from autoscaler.daemon.schedule import TickObserver
 from tests.app.world import T0, Memory, answer, external
 from tests.exposition.results import families_of, series_of
 
@@ -42,12 +42,12 @@ def test_a_whole_sync_is_counted_as_it_was() -> None:
 def test_how_punctual_syncs_are_is_counted() -> None:
     """Lags go into a histogram; skipped and failed syncs are counted from zero."""
     metrics = Metrics(Health())
-    punctuality: Punctuality = metrics.reporter
+    observer: TickObserver = metrics.instruments
     names = ("syncs_skipped", "syncs_failed", "faults", "clock_steps")
     assert [value_of(metrics, f"autoscaler_{name}_total") for name in names] == [0, 0, 0, 0]
-    punctuality.began(15.0, 0.2)
-    punctuality.left_out(15.0)
-    metrics.reporter.failed(15.0)
+    observer.began(15.0, 0.2)
+    observer.left_out(15.0)
+    observer.failed(15.0)
     metrics.reporter.fault(ValueError())
     metrics.reporter.clock_set(60.0)
     metrics.reporter.synced(SyncSummary(targets=5, queries=1, changed=0, failed=2, seconds=0.3))
@@ -90,7 +90,7 @@ def test_the_rest_of_the_service_is_counted_from_zero() -> None:
     assert value_of(metrics, "autoscaler_store_errors_total") == 0
     assert set(series_of(metrics, "autoscaler_events_total").values()) == {0}
     metrics.ask_for_store_errors(lambda: 1)
-    metrics.instruments.watch_noted()
+    metrics.instruments.watch_notes.inc()
     metrics.ask_for_events(lambda: EventCounts(written=3, held_back=2, dropped=1))
     assert value_of(metrics, "autoscaler_store_errors_total") == 1
     assert value_of(metrics, "autoscaler_watch_notes_total") == 1
@@ -107,8 +107,8 @@ def test_health_is_among_the_metrics() -> None:
     metrics = Metrics(health)
     assert value_of(metrics, "autoscaler_live") == 1
     assert value_of(metrics, "autoscaler_ready") == 0
-    health.tell(Component.STATE, ok=False, message="the disk is full")
-    health.tell(Component.CACHES, ok=True, message="synced")
+    health.report(Component.STATE, ok=False, message="the disk is full")
+    health.report(Component.CACHES, ok=True, message="synced")
     assert value_of(metrics, "autoscaler_component_ok", component="state") == 0
     assert value_of(metrics, "autoscaler_component_ok", component="caches") == 1
     assert (("component", "leadership"),) not in series_of(metrics, "autoscaler_component_ok")

@@ -7,7 +7,8 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
-from http.client import HTTPConnection, HTTPResponse
+from http.client import HTTPConnection, HTTPException, HTTPResponse
+from typing import Any
 
 import pytest
 
@@ -45,7 +46,11 @@ def listening(
 
 def threads() -> list[threading.Thread]:
     """Return the threads of listeners."""
-    return [one for one in threading.enumerate() if one.name in {"http", "http-answer"}]
+    return [
+        one
+        for one in threading.enumerate()
+        if one.name == "http" or "process_request_thread" in one.name
+    ]
 
 
 def get(
@@ -97,8 +102,8 @@ def test_readyz_is_json_with_one_entry_for_each_component() -> None:
         assert response.headers["Content-Type"] == "application/json"
         assert json.loads(body)["ready"] is False
         for name in REQUIRED:
-            health.tell(name, ok=True, message="well")
-        health.tell(Component.STATE, ok=False, message="runs from memory: the disk is full")
+            health.report(name, ok=True, message="well")
+        health.report(Component.STATE, ok=False, message="runs from memory: the disk is full")
         response, body = get(listener, "/readyz")
     assert response.status == 200
     document = json.loads(body)
@@ -117,7 +122,7 @@ def test_readyz_is_json_with_one_entry_for_each_component() -> None:
 def test_readyz_takes_a_name_of_whatever_bytes() -> None:
     """The file of the configuration may be called so; the page stays JSON."""
     health = Health()
-    health.tell(Component.CONFIGURATION, ok=True, message="caf\udce9.yaml is in force, 0 targets")
+    health.report(Component.CONFIGURATION, ok=True, message="caf\udce9.yaml is in force, 0 targets")
     with listening(site_of(health)) as listener:
         response, body = get(listener, "/readyz")
     assert response.status == 503
@@ -214,6 +219,21 @@ def test_a_page_that_fails_is_a_500_and_is_told_of() -> None:
         assert b"secret" not in body
         assert [str(one) for one in faults] == ["a secret"]
         assert get(listener, "/")[1] == b"well"
+
+
+def test_a_defect_while_an_answer_is_sent_is_told_of() -> None:
+    """It closes that connection, and the next page is answered."""
+    faults: list[BaseException] = []
+
+    def answer(path: str, _accept: str) -> Page:
+        status: Any = object() if path == "/broken" else 200
+        return Page(status, "text/plain", [b"well"])
+
+    with listening(answer, faults) as listener:
+        with pytest.raises(HTTPException):
+            get(listener, "/broken")
+        assert get(listener, "/")[1] == b"well"
+        assert [type(one) for one in faults] == [TypeError]
 
 
 def test_an_address_that_is_taken_is_said_in_a_sentence() -> None:

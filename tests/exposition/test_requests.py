@@ -6,14 +6,17 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+import structlog
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import find_api_server
 from autoscaler.adapters.cluster.api import Api
 from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
 from autoscaler.adapters.prometheus.memory import AnswerMemory
-from autoscaler.daemon.exposition import Metrics, RequestsSeen
+from autoscaler.daemon.announcements import Announcements
+from autoscaler.daemon.exposition import Metrics
 from autoscaler.daemon.health import Component, Health
+from autoscaler.daemon.service_manager import Notifier
 from tests.contract import scripted
 from tests.exposition.results import series_of
 from tests.prometheus import faults
@@ -28,7 +31,9 @@ class Seen:
     def __init__(self) -> None:
         self.health = Health()
         self.metrics = Metrics(self.health)
-        self.requests = RequestsSeen(self.metrics.instruments, self.health)
+        self.observer = Announcements(
+            structlog.get_logger(), self.health, self.metrics.instruments, Notifier({})
+        )
 
     def counts(self, server: str) -> dict[tuple[str, ...], float]:
         """Return how many requests there were, by the labels' values, without zeros."""
@@ -51,8 +56,7 @@ class Seen:
             PrometheusOptions(url),
             threading.Event(),
             AnswerMemory(1 << 20),
-            on_request=self.requests.prometheus,
-            on_retry=lambda _: self.metrics.instruments.prometheus_retry(),
+            observer=self.observer,
         )
         with closing(reader):
             yield reader
@@ -63,8 +67,7 @@ class Seen:
         api = find_api_server(kubeconfig, None).connect(
             stop=stop,
             request_timeout=10.0,
-            on_request=self.requests.kubernetes,
-            on_retry=lambda _: self.metrics.instruments.kubernetes_retry(),
+            observer=self.observer,
         )
         with closing(api):
             yield api

@@ -7,11 +7,15 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+import structlog
+
 from autoscaler.core.history import Contention, History
 from autoscaler.core.observation import Scale
 from autoscaler.core.writes import Written
-from autoscaler.daemon.exposition import Listener, Metrics, RequestsSeen, Site
+from autoscaler.daemon.announcements import Announcements
+from autoscaler.daemon.exposition import Listener, Metrics, Site
 from autoscaler.daemon.health import Component, Health
+from autoscaler.daemon.service_manager import Notifier
 from tests.contract.cluster import eventually
 from tests.controlplane.waiting import wait_until
 from tests.core.builders import values
@@ -53,10 +57,11 @@ def busy(health: Health) -> Metrics:
     )
     metrics.instruments.leads(leading=True)
     for name in Component:
-        health.tell(name, ok=True, message="well")
-    requests = RequestsSeen(metrics.instruments, health)
-    requests.prometheus("503", 0.2)
-    requests.kubernetes("PUT", "409", 0.2)
+        health.report(name, ok=True, message="well")
+    log, instruments = structlog.get_logger(), metrics.instruments
+    observer = Announcements(log, health, instruments, Notifier({}))
+    observer.prometheus_request("503", 0.2)
+    observer.kubernetes_request("PUT", "409", 0.2)
     return metrics
 
 

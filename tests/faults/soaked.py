@@ -20,8 +20,9 @@ from autoscaler import clock
 from autoscaler.config import Config, load
 from autoscaler.daemon import logs
 from autoscaler.daemon.log_options import LogFormat, LogLevel
-from autoscaler.daemon.service import Daemon
-from autoscaler.daemon.signals import Signals
+from autoscaler.daemon.main_loop import MainLoop
+from autoscaler.daemon.service import build
+from autoscaler.daemon.service_manager import Signals
 from tests.faults.bed import defects
 
 PERIOD_SECONDS = 15.0
@@ -56,13 +57,13 @@ def main(file: Path, syncs: int, every: int) -> None:
     config, tally = load(file), Tally()
     logs.configure(LogLevel.WARNING, LogFormat.JSON, cast("TextIO", tally))
     with ExitStack() as stack:
-        daemon = Daemon(config, Signals(), stack)
-        daemon._change(config, daemon._ticks(config))
-        _run(daemon, config, syncs, every)
+        loop = build(config, Signals(), stack)
+        loop._apply(config, loop._ticks(config), loop.connections.current)
+        _run(loop, config, syncs, every)
     print(json.dumps({"events": tally.events, "defects": tally.defects}), flush=True)
 
 
-def _run(daemon: Daemon, config: Config, syncs: int, every: int) -> None:
+def _run(loop: MainLoop, config: Config, syncs: int, every: int) -> None:
     # As the daemon does once it serves.
     gc.collect()
     gc.freeze()
@@ -70,7 +71,7 @@ def _run(daemon: Daemon, config: Config, syncs: int, every: int) -> None:
     now, steady = clock.wall(), clock.steady()
     for number in range(1, syncs + 1):
         now, steady = now + PERIOD_SECONDS, steady + PERIOD_SECONDS
-        daemon._syncer.sync(config.targets, now, _BUDGET_SECONDS, steady=steady)
+        loop.syncer.sync(config.targets, now, _BUDGET_SECONDS, steady=steady)
         if number % every == 0:
             print(json.dumps({"syncs": number, **_measured()}), flush=True)
 

@@ -93,8 +93,7 @@ def stand(
                 Leases(api, namespace, "autoscaler"),
                 identity,
                 times,
-                on_change=told.change,
-                on_fault=told.fault,
+                observer=told,
             )
             leadership.start()
             stack.callback(leadership.close)

@@ -59,13 +59,13 @@ class Candidate:
     def take_turn(self) -> None:
         """Let it renew or try to take the Lease."""
         self.busy = True
-        self.leadership.turn()
+        self.leadership.try_acquire_or_renew()
         self.busy = False
 
     def resign(self) -> None:
         """Let it stop in good order."""
         self.busy = True
-        self.leadership.resign()
+        self.leadership.release()
 
     def leads(self) -> bool:
         """Tell whether it believes that it may write; nothing happens meanwhile."""

@@ -29,14 +29,14 @@ def test_a_machine_that_sleeps_does_not_lead_when_it_wakes() -> None:
         FakeLease(), "a", ElectionTimes(), steady=lambda: clock.steady() + slept[0]
     )
     before = clock.monotonic()
-    leadership.turn()
+    leadership.try_acquire_or_renew()
     after = clock.monotonic()
     assert leadership.leading()
     assert before + 9 < leadership.may_write_until() <= after + 10
     slept[0] = 3600.0
     assert not leadership.leading()
     assert leadership.may_write_until() < clock.monotonic() - 3000
-    leadership.turn()
+    leadership.try_acquire_or_renew()
     assert leadership.leading()
 
 
@@ -51,8 +51,8 @@ class ForeignLease(FakeLease):
 def test_the_name_of_the_holder_is_short_and_printable() -> None:
     """Whoever may write the Lease may write anything into it."""
     told = Told()
-    leadership = Leadership(ForeignLease(), "a", ElectionTimes(), on_change=told.change)
-    leadership.turn()
+    leadership = Leadership(ForeignLease(), "a", ElectionTimes(), observer=told)
+    leadership.try_acquire_or_renew()
     ((standing, sentence),) = told.changes
     assert standing is Role.FOLLOWER
     assert r" is held by b \x1b[2Jxxx" in sentence
@@ -86,14 +86,14 @@ def test_a_lost_lease_is_told_again_when_the_cause_is_another_one() -> None:
         "a",
         ElectionTimes(),
         steady=lambda: clock.steady() + passed[0],
-        on_change=told.change,
+        observer=told,
     )
-    leadership.turn()
+    leadership.try_acquire_or_renew()
     failures = [Failure(f"no answer within 0.{n} s") for n in (4, 5)]
     failures += [Failure("leases is forbidden", status=403)] * 2
     for lease.failure in failures:
         passed[0] += 11.0
-        leadership.turn()
+        leadership.try_acquire_or_renew()
     assert told.standings == [Role.LEADER, Role.LOST, Role.LOST]
     assert told.changes[1][1].endswith(": no answer within 0.4 s")
     assert told.changes[2][1].endswith(": leases is forbidden")
@@ -103,10 +103,10 @@ def test_a_clock_that_is_set_changes_nothing() -> None:
     """What the clock on the wall shows is written down, and that is all."""
     shown = [1e9]
     leadership = Leadership(FakeLease(), "a", ElectionTimes(), wall=lambda: shown[0])
-    leadership.turn()
+    leadership.try_acquire_or_renew()
     shown[0] = 2e9
     assert leadership.leading()
-    leadership.turn()
+    leadership.try_acquire_or_renew()
     shown[0] = 0.0
     assert leadership.leading()
 
@@ -115,15 +115,16 @@ def test_a_defect_does_not_end_the_election() -> None:
     """It is told, the gate stays as it was, and the next turn comes."""
     times = ElectionTimes(lease_duration=2, renew_deadline=1, retry_period=0.02)
     broken = threading.Event()
-    told = Told()
 
-    def change(standing: Role, sentence: str) -> None:
-        if not broken.is_set():
-            broken.set()
-            raise KeyError("a defect")
-        told.change(standing, sentence)
+    class Broken(Told):
+        def role_changed(self, role: Role, sentence: str) -> None:
+            if not broken.is_set():
+                broken.set()
+                raise KeyError("a defect")
+            super().role_changed(role, sentence)
 
-    leadership = Leadership(FakeLease(), "a", times, on_change=change, on_fault=told.fault)
+    told = Broken()
+    leadership = Leadership(FakeLease(), "a", times, observer=told)
     leadership.start()
     wait_until("the defect is told", lambda: told.faults)
     leadership.close()

@@ -13,6 +13,7 @@ from autoscaler.adapters.cluster import Api, Failure, Scales, connect
 from autoscaler.core.observation import Scale
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import NOT_LEADING, NotWritten, WriteFailed, WriteOutcome, Written
+from autoscaler.transport.write_gate import WriteGate
 from tests.contract.faults import BROKEN, CONFLICT, HANG, WEB, at_once, within
 from tests.contract.scripted import Answer, ScriptedServer, scale
 from tests.controlplane import workloads
@@ -25,13 +26,13 @@ FOR_EVER, OVER = math.inf, -math.inf
 Play = Callable[..., tuple[ScriptedServer, Api]]
 
 
-class Gate:
+class Gate(WriteGate):
     """Gives its answers in turn; the last one stands for all that follow."""
 
     def __init__(self, *answers: float) -> None:
         self._answers = list(answers)
 
-    def __call__(self) -> float:
+    def may_write_until(self) -> float:
         """Return until when may be written."""
         return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
 
@@ -48,7 +49,7 @@ def play(tmp_path: Path) -> Iterator[Play]:
         yield start
 
 
-def write(api: Api, gate: Callable[[], float], seconds: float = 10.0) -> WriteOutcome:
+def write(api: Api, gate: WriteGate, seconds: float = 10.0) -> WriteOutcome:
     """Write 4 replicas."""
     return Scales(api, gate).write("shop", WEB, DECIDED_ON, 4, clock.monotonic() + seconds)
 
@@ -96,7 +97,7 @@ def test_a_try_of_which_nothing_is_known_may_have_landed(play: Play) -> None:
     server, api = play(HANG)
     until = clock.monotonic() + 0.3
     with within(8.0):
-        outcome = write(api, lambda: until, seconds=1.0)
+        outcome = write(api, Gate(until), seconds=1.0)
     assert isinstance(outcome, WriteFailed)
     assert outcome.unknown
     assert server.methods.count("PUT") == 1
@@ -107,7 +108,7 @@ def test_a_try_ends_before_the_leadership_may(play: Play) -> None:
     server, api = play(HANG, scale(4, "8"))
     began = clock.monotonic()
     until = began + 2.0
-    assert isinstance(write(api, lambda: until), Written)
+    assert isinstance(write(api, Gate(until)), Written)
     assert 1.9 < clock.monotonic() - began < 8
     put, look = server.asked
     assert (put.method, look.method) == ("PUT", "GET")

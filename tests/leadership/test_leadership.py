@@ -70,7 +70,7 @@ def test_the_first_leads_and_the_second_follows(
     named = f"the Lease {namespace}/autoscaler is held by"
     assert told.changes == [(Role.LEADER, f"{named} this process, a")]
     assert others.changes == [(Role.FOLLOWER, f"{named} a")]
-    assert second.standing == others.changes[0]
+    assert second.reported == others.changes[0]
 
 
 def test_who_stops_in_good_order_is_followed_at_once(

@@ -4,11 +4,11 @@ import threading
 from dataclasses import dataclass, field
 
 from autoscaler import clock
-from autoscaler.daemon.leadership import Role
+from autoscaler.daemon.leadership import ElectionObserver, Role
 
 
 @dataclass
-class Told:
+class Told(ElectionObserver):
     """The changes so far, each with the instant of `clock.monotonic` at which it was told."""
 
     changes: list[tuple[Role, str]] = field(default_factory=list)
@@ -16,10 +16,10 @@ class Told:
     faults: list[BaseException] = field(default_factory=list)
     _news: threading.Condition = field(default_factory=threading.Condition)
 
-    def change(self, standing: Role, sentence: str) -> None:
+    def role_changed(self, role: Role, sentence: str) -> None:
         """Take in a change."""
         with self._news:
-            self.changes.append((standing, sentence))
+            self.changes.append((role, sentence))
             self.at.append(clock.monotonic())
             self._news.notify_all()
 

@@ -16,7 +16,7 @@ from autoscaler.core.election import ElectionTimes
 from autoscaler.core.observation import Scale
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import NotWritten, Superseded, Written
-from autoscaler.daemon.leadership import Leadership, Role
+from autoscaler.daemon.leadership import ElectionObserver, Leadership, Role
 
 _WRITE_SECONDS = 5.0
 _IDLE_SECONDS = 0.002
@@ -58,6 +58,18 @@ def keep_writing(
             known = None
 
 
+class Saying(ElectionObserver):
+    """Prints what happens."""
+
+    def role_changed(self, role: Role, sentence: str) -> None:
+        """Print a change."""
+        say(standing=role.value, sentence=sentence)
+
+    def fault(self, error: BaseException) -> None:
+        """Print a defect."""
+        say(fault=repr(error))
+
+
 def main(settings: dict[str, object]) -> None:
     """Stand for election, and write, until SIGTERM."""
     stop = threading.Event()
@@ -66,19 +78,15 @@ def main(settings: dict[str, object]) -> None:
     identity = str(settings["identity"])
     times = ElectionTimes(*json.loads(str(settings["times"])))
 
-    def change(standing: Role, sentence: str) -> None:
-        say(standing=standing.value, sentence=sentence)
-
     with connect(kubeconfig, stop=stop) as api, connect(kubeconfig) as own:
         leadership = Leadership(
             Leases(own, namespace, "autoscaler"),
             identity,
             times,
-            on_change=change,
-            on_fault=lambda error: say(fault=repr(error)),
+            observer=Saying(),
         )
         leadership.start()
-        scales = Scales(api, leadership.may_write_until)
+        scales = Scales(api, leadership)
         writers = [
             threading.Thread(
                 target=keep_writing,

@@ -1,7 +1,7 @@
 """A reader for one test, and what it said."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -9,6 +9,23 @@ from autoscaler import clock
 from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
 from autoscaler.adapters.prometheus.memory import MOST_BYTES, AnswerMemory
 from autoscaler.core.series import QueryFailure, QueryResult
+from autoscaler.transport.observer import UNOBSERVED, Observer
+
+
+class Observed(Observer):
+    """Puts down the status of each request, and why each retry is made."""
+
+    def __init__(self, statuses: list[str], failures: list[str] | None = None) -> None:
+        self._statuses = statuses
+        self._failures = [] if failures is None else failures
+
+    def prometheus_request(self, status: str, seconds: float) -> None:  # noqa: ARG002 - the base's
+        """Put it down."""
+        self._statuses.append(status)
+
+    def prometheus_retry(self, failure: str) -> None:
+        """Put it down."""
+        self._failures.append(failure)
 
 
 @contextmanager
@@ -18,7 +35,7 @@ def reading(
     stop: threading.Event | None = None,
     most_bytes: int = MOST_BYTES,
     memory: AnswerMemory | None = None,
-    on_retry: Callable[[str], None] = lambda _: None,
+    observer: Observer = UNOBSERVED,
     **changes: object,
 ) -> Iterator[PrometheusReader]:
     """Give a reader of a URL or of options, with fields of the options changed."""
@@ -28,7 +45,7 @@ def reading(
         options,
         stop or threading.Event(),
         memory or AnswerMemory(most_bytes),
-        on_retry=on_retry,
+        observer=observer,
     )
     try:
         yield reader

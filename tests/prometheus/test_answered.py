@@ -12,6 +12,7 @@ from autoscaler.adapters.prometheus.answers import answer_of, document_of
 from autoscaler.adapters.prometheus.memory import MOST_BYTES
 from autoscaler.transport.redaction import Hiding
 from tests.prometheus.faults import ScriptedServer, answer, error, vector
+from tests.prometheus.reading import Observed
 
 
 @pytest.mark.parametrize(
@@ -25,7 +26,7 @@ def test_a_refusal_is_an_answer_and_a_login_page_is_none(body: object, code: str
         reader = PrometheusReader(
             PrometheusOptions(server.url),
             threading.Event(),
-            on_request=lambda status, _: told.append(status),
+            observer=Observed(told),
         )
         reader.query("x", clock.monotonic() + 20)
         reader.close()

@@ -12,7 +12,7 @@ from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
 from autoscaler.core.series import QueryFailure
 from tests.prometheus import faults
 from tests.prometheus.faults import ORDERS, VECTOR, ScriptedServer, Step, answer, error, vector
-from tests.prometheus.reading import answered, ask, failed, reading
+from tests.prometheus.reading import Observed, answered, ask, failed, reading
 
 FOLLOWED_NOT = "redirects are not followed; the URL should name the final address"
 HISTOGRAMS = (
@@ -278,7 +278,7 @@ def test_what_is_no_prometheus_does_not_count_as_one(body: str) -> None:
     codes: list[str] = []
     with ScriptedServer(answer(body)) as server:
         options, stop = PrometheusOptions(server.url), threading.Event()
-        reader = PrometheusReader(options, stop, on_request=lambda code, _: codes.append(code))
+        reader = PrometheusReader(options, stop, observer=Observed(codes))
         failed(reader.query("x", clock.monotonic() + 1))
         reader.close()
     assert set(codes) == {""}

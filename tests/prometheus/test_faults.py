@@ -11,7 +11,7 @@ from tests.controlplane.process import free_port
 from tests.controlplane.waiting import SetByTheFirstWait, wait_until
 from tests.prometheus import faults
 from tests.prometheus.faults import ORDERS, ScriptedServer, Step, answer, error
-from tests.prometheus.reading import ask, failed, query_threads, reading
+from tests.prometheus.reading import Observed, ask, failed, query_threads, reading
 
 # A deadline is met if the call returns this much after it, on a machine that does other things.
 SLACK_SECONDS = 3.0
@@ -87,7 +87,7 @@ def test_each_retry_is_told_with_the_failure_before_it() -> None:
     told: list[str] = []
     busy = answer("busy", "503 Service Unavailable")
     with ScriptedServer(busy, faults.hang_up, answer()) as server:
-        assert ask(server.url, "x", on_retry=told.append) == ORDERS
+        assert ask(server.url, "x", observer=Observed([], told)) == ORDERS
         subject = f"Prometheus at {server.url}"
     assert told == [
         f"{subject} answered HTTP 503 Service Unavailable: busy",

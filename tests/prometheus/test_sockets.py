@@ -11,6 +11,7 @@ from autoscaler import clock
 from autoscaler.adapters.prometheus.options import PrometheusOptions
 from autoscaler.adapters.prometheus.reader import PrometheusReader
 from autoscaler.core.series import QueryResult
+from autoscaler.transport.observer import Observer
 from autoscaler.transport.within import InHand
 from tests.controlplane.waiting import wait_until
 from tests.prometheus import faults
@@ -41,17 +42,18 @@ def test_a_connection_that_another_request_uses_by_now_is_left_alone() -> None:
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             pass
 
-    def on_request(*_: object) -> None:
-        if not read.is_set():
-            read.set()
-            go_on.wait(20)
+    class Waiting(Observer):
+        def prometheus_request(self, status: str, seconds: float) -> None:  # noqa: ARG002
+            if not read.is_set():
+                read.set()
+                go_on.wait(20)
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True
         serving = threading.Thread(target=server.serve_forever)
         serving.start()
         options = PrometheusOptions(f"http://127.0.0.1:{server.server_port}")
-        reader = PrometheusReader(options, threading.Event(), on_request=on_request)
+        reader = PrometheusReader(options, threading.Event(), observer=Waiting())
 
         def first() -> None:
             reader.query("first", clock.monotonic() + 0.5)

@@ -10,7 +10,7 @@ import pytest
 from autoscaler import __version__
 from autoscaler.config import Config, load
 from autoscaler.config.settings import STATE_DIRECTORY
-from autoscaler.daemon.service import LONGEST_SYNC_SECONDS
+from autoscaler.daemon.main_loop import LONGEST_SYNC_SECONDS
 from tests.controlplane.api import Api, ApiError, Json
 from tests.controlplane.fixtures import unavailable
 from tests.controlplane.gomodule import ControlPlaneUnavailable

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from autoscaler import clock
-from autoscaler.daemon.notify import Notifier
+from autoscaler.daemon.service_manager import Notifier
 from tests.service.notify_socket import NotifySocket
 
 WATCHED = {"WATCHDOG_USEC": "60000000"}

@@ -20,7 +20,7 @@ from autoscaler.core.spec import (
     TargetType,
 )
 from autoscaler.core.target import Query, Target
-from tests.contract.cluster import eventually, noting
+from tests.contract.cluster import Noting, eventually
 
 QUICK = WatchTimings(
     shortest_watch=2,
@@ -77,7 +77,7 @@ def watching(
         Scales(api),
         Pods(api),
         tuple(targets),
-        on_note=noting(said),
+        observer=Noting(said),
         pace=pace,
     )
     watched.start()

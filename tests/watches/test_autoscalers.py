@@ -14,7 +14,7 @@ from autoscaler.adapters.cluster import Api, connect, watch_scopes
 from autoscaler.adapters.cluster.autoscalers import AutoscalerCache, ListedAutoscalers
 from autoscaler.core.observation import Scale, Unavailable, Unchecked
 from tests.contract import manifests
-from tests.contract.cluster import ClusterUnderTest, Json, eventually
+from tests.contract.cluster import ClusterUnderTest, Json, Noting, eventually
 from tests.contract.clusters import fresh_namespace
 from tests.contract.scripted import Answer, failure
 from tests.watches.others import HAND_MADE, autoscaler, await_controller, create, path_of
@@ -271,7 +271,7 @@ def test_all_at_once_is_tried_again_after_a_refusal(
 
 def _plan(api: Api, namespaces: list[str]) -> tuple[list[str | Unchecked | None], list[str]]:
     notes: list[str] = []
-    others = ListedAutoscalers(api, namespaces, notes.append)
+    others = ListedAutoscalers(api, namespaces, Noting(notes))
     return [others.controller(one, WEB) for one in namespaces], notes
 
 

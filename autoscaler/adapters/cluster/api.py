@@ -18,6 +18,7 @@ from autoscaler.adapters.cluster.failures import Failure, JsonObject
 from autoscaler.adapters.cluster.received import MOST_MEMORY, Received, receive
 from autoscaler.adapters.cluster.retrier import RequestRetrier
 from autoscaler.transport.bodies import Encoded, check_encoding
+from autoscaler.transport.observer import UNOBSERVED, Observer
 from autoscaler.transport.parsing import TooMuch, parse
 from autoscaler.transport.within import GRACE_SECONDS, Deadline, Expired
 
@@ -30,10 +31,6 @@ _MOST_REQUESTS = 128
 _LONGEST_MESSAGE = 1200
 """Of a failure; the words of the server in it are shorter."""
 
-OnRequest = Callable[[str, str, float], None]
-"""Is told of each request its verb (WATCH for one that goes on), the HTTP status of its answer,
-empty where none came, and the seconds it took, those of a watch until it began."""
-
 
 class Api:
     """The API server, for many threads at once.
@@ -41,9 +38,8 @@ class Api:
     The official client carries the requests (TLS, proxies, connection pool); bodies stay raw
     JSON, because its typed models cost twenty times as much as reading the JSON does.  Deadlines
     are instants of `autoscaler.clock.monotonic`, and hold whatever the server does: a request is
-    sent on a thread of its own, and cut when it is given up.  ``on_request`` is told of each
-    request, ``on_retry`` of each call that is tried again, with the failure before; both on the
-    threads that ask for them.
+    sent on a thread of its own, and cut when it is given up.  The ``observer`` is told of
+    each request and each retry, on the thread that asks for it.
     """
 
     def __init__(
@@ -54,19 +50,18 @@ class Api:
         origin: str,
         request_timeout: float = 5.0,
         stop: threading.Event | None = None,
-        on_request: OnRequest = lambda *_: None,
-        on_retry: Callable[[str], None] = lambda _: None,
+        observer: Observer = UNOBSERVED,
     ) -> None:
         self._url = str(configuration.host).rstrip("/")
         self._credentials = credentials
         self.request_timeout = request_timeout
         """The seconds after which one try is given up."""
-        self._on_request = on_request
+        self._on_request = observer.kubernetes_request
         self.server = _without_credentials(self._url)
         """The server's URL, for messages."""
         self.origin = origin
         """Where the configuration comes from, for messages."""
-        self.retrier = RequestRetrier(stop or threading.Event(), on_retry=on_retry)
+        self.retrier = RequestRetrier(stop or threading.Event(), on_retry=observer.kubernetes_retry)
         # No stop: what is under way when the daemon is told to stop is seen through.
         self._within = Deadline(_MOST_REQUESTS, name="kubernetes-request")
 

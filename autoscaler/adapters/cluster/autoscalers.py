@@ -1,7 +1,7 @@
 """Which objects a HorizontalPodAutoscaler controls, be it made by hand or by KEDA."""
 
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from typing import TypedDict, cast
 from urllib.parse import quote
@@ -14,6 +14,7 @@ from autoscaler.adapters.cluster.watch_scopes import ALL
 from autoscaler.core.observation import Unchecked
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.text import printable
+from autoscaler.transport.observer import Observer
 
 _FORBIDDEN = 403
 _KEDA_KIND = "ScaledObject"
@@ -136,15 +137,13 @@ class AutoscalerCache:
 class ListedAutoscalers:
     """The HorizontalPodAutoscalers of some namespaces, listed once, when they are asked for first.
 
-    All at once or else by namespace; ``on_note`` is told why they cannot be.
+    All at once or else by namespace; the ``observer`` is told why they cannot be.
     """
 
-    def __init__(
-        self, api: Api, namespaces: Collection[str], on_note: Callable[[str], None]
-    ) -> None:
+    def __init__(self, api: Api, namespaces: Collection[str], observer: Observer) -> None:
         self._api = api
         self._namespaces = sorted(set(namespaces))
-        self._on_note = on_note
+        self._observer = observer
 
     def controller(self, namespace: str, ref: ScaleTargetRef) -> str | Unchecked | None:
         """Return the words for the one that controls an object; None without one.
@@ -175,9 +174,10 @@ class ListedAutoscalers:
         if not isinstance(listed, Failure):
             return cache
         if scope != ALL or listed.status != _FORBIDDEN:
-            self._on_note(
-                "it is not known whether a HorizontalPodAutoscaler controls a target too: "
-                f"{listed.message}"
+            self._observer.watch_changed(
+                ok=False,
+                sentence="it is not known whether a HorizontalPodAutoscaler controls a target too: "
+                f"{listed.message}",
             )
         return listed
 

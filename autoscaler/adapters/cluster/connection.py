@@ -23,10 +23,11 @@ from kubernetes.config.kube_config import KubeConfigLoader
 from urllib3.connection import HTTPConnection
 
 from autoscaler.adapters.cluster import exec_plugin
-from autoscaler.adapters.cluster.api import Api, OnRequest
+from autoscaler.adapters.cluster.api import Api
 from autoscaler.adapters.cluster.client_log import quiet_client
 from autoscaler.adapters.cluster.credentials import Credentials
 from autoscaler.adapters.cluster.kubeconfig import ConnectError, Kubeconfig
+from autoscaler.transport.observer import UNOBSERVED, Observer
 
 __all__ = ["ApiServer", "ConnectError", "connect", "find_api_server"]
 
@@ -64,13 +65,12 @@ class ApiServer:
         *,
         stop: threading.Event | None = None,
         request_timeout: float = 5.0,
-        on_request: OnRequest = lambda *_: None,
-        on_retry: Callable[[str], None] = lambda _: None,
+        observer: Observer = UNOBSERVED,
     ) -> Api:
         """Prepare requests to it; nothing is sent yet.
 
         Once ``stop`` is set no request is tried again; ``request_timeout`` is the seconds of one
-        try.  ``on_request`` and ``on_retry`` are told of requests, as `Api` says.
+        try.  The ``observer`` is told of requests and retries.
 
         Raises ConnectError, a sentence for the operator.
         """
@@ -91,8 +91,7 @@ class ApiServer:
             origin=self.origin,
             request_timeout=request_timeout,
             stop=stop,
-            on_request=on_request,
-            on_retry=on_retry,
+            observer=observer,
         )
 
     def _load_again(self) -> Configuration | None:

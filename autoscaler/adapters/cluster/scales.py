@@ -1,7 +1,5 @@
 """The scale subresource: read it, and write it unless somebody else did meanwhile."""
 
-import math
-from collections.abc import Callable
 from typing import TypedDict, cast
 
 from autoscaler import clock
@@ -13,18 +11,18 @@ from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import WriteFailed, WriteOutcome
+from autoscaler.transport.write_gate import ALWAYS_OPEN, WriteGate
 
 
 class Scales:
     """Fits `app.ports.ScaleReader` and `ScaleWriter`, for every kind that has a scale.
 
-    ``may_write_until`` returns the instant of `clock.monotonic` before which a write must have
-    ended; it has passed where this process may not write, because another leads.
+    The ``gate`` is asked before each try of a write.
     """
 
-    def __init__(self, api: Api, may_write_until: Callable[[], float] = lambda: math.inf) -> None:
+    def __init__(self, api: Api, gate: WriteGate = ALWAYS_OPEN) -> None:
         self._api = api
-        self._may_write_until = may_write_until
+        self._gate = gate
         self._kinds = ScalableKinds(api)
 
     def read(self, namespace: str, ref: ScaleTargetRef, deadline: float) -> Scale | Unavailable:
@@ -66,14 +64,14 @@ class Scales:
             )
             return answer if isinstance(answer, Failure) else scale_of(answer, self._api.server)
 
-        write = ScaleWrite(look, put, scale, replicas, deadline, self._may_write_until)
+        write = ScaleWrite(look, put, scale, replicas, deadline, self._gate.may_write_until)
         outcome = write.carry_out(self._api.retrier)
         if isinstance(outcome, Failure):
             return WriteFailed(_in_namespace(outcome, namespace))
         return outcome
 
     def _may_write(self) -> bool:
-        return self._may_write_until() > clock.monotonic()
+        return self._gate.may_write_until() > clock.monotonic()
 
     def _get(
         self, resource: ScalableResource, namespace: str, name: str, deadline: float

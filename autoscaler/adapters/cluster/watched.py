@@ -2,7 +2,7 @@
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from autoscaler import clock
@@ -21,6 +21,7 @@ from autoscaler.core.observation import Pod, Scale, Unavailable, Unchecked
 from autoscaler.core.spec import ScaleTargetRef, needs_pods
 from autoscaler.core.target import Target
 from autoscaler.core.writes import Superseded, WriteOutcome, Written
+from autoscaler.transport.observer import UNOBSERVED, Observer
 
 _CLOSE_SECONDS = 1.0
 _MOST_POD_NAMESPACES = 8
@@ -35,7 +36,7 @@ _AnyScopes = WatchScopes[ScaleCache] | WatchScopes[PodCache] | WatchScopes[Autos
 class WatchedCluster:
     """Scales and pods of the targets, and who else scales them, from watches where possible.
 
-    What is at hand never waits for anything.  ``on_note`` is told, on some thread, whether
+    What is at hand never waits for anything.  The ``observer`` is told, on some thread, whether
     something can be watched, and in a sentence that it cannot and is read directly instead.
     """
 
@@ -46,14 +47,14 @@ class WatchedCluster:
         pods: Pods,
         targets: Sequence[Target],
         *,
-        on_note: Callable[[bool, str], None] = lambda *_: None,
+        observer: Observer = UNOBSERVED,
         pace: WatchTimings | None = None,
     ) -> None:
         self._api = api
         self._scales = scales
         self._pods = pods
         self._targets = tuple(targets)
-        self._notes = OperatorNotes(on_note)
+        self._notes = OperatorNotes(observer.watch_changed)
         self._pace = pace or WatchTimings()
         self._kinds = ScalableKinds(api)
         self._reader = PodReader()

@@ -1,7 +1,6 @@
 """Reads metrics: one query, several tries, one answer or one sentence why there is none."""
 
 import threading
-from collections.abc import Callable
 
 from autoscaler.adapters.prometheus.answers import answer_of
 from autoscaler.adapters.prometheus.credentials import read_credentials
@@ -9,9 +8,10 @@ from autoscaler.adapters.prometheus.failures import QueryError, too_slow
 from autoscaler.adapters.prometheus.memory import KEPT_PART, PROCESS, AnswerMemory
 from autoscaler.adapters.prometheus.options import PrometheusOptions
 from autoscaler.adapters.prometheus.query_retrier import QueryRetrier
-from autoscaler.adapters.prometheus.session import OnRequest, QuerySession, ask
+from autoscaler.adapters.prometheus.session import QuerySession, ask
 from autoscaler.adapters.prometheus.tls import POOL_SIZE, ConnectionPools
 from autoscaler.core.series import QueryFailure, QueryResult
+from autoscaler.transport.observer import UNOBSERVED, Observer
 from autoscaler.transport.redaction import Hiding
 from autoscaler.transport.within import GRACE_SECONDS, Deadline, Expired, Stopped, in_words
 
@@ -21,8 +21,7 @@ class PrometheusReader:
 
     May be used by many threads at once.  ``stop`` ends every wait, that for an answer too; an
     answer for which ``memory`` has no room is refused.  The time of evaluation is the server's.
-    ``on_request`` is told of each request, ``on_retry`` of each that follows a failed one of the
-    same query, with that failure; both on the threads that send them.
+    The ``observer`` is told of each request and each retry, on the thread that sends it.
     """
 
     def __init__(
@@ -31,15 +30,13 @@ class PrometheusReader:
         stop: threading.Event,
         memory: AnswerMemory = PROCESS,
         *,
-        on_request: OnRequest = lambda *_: None,
-        on_retry: Callable[[str], None] = lambda _: None,
+        observer: Observer = UNOBSERVED,
     ) -> None:
         self._options = options
         self._stop = stop
         self._memory = memory
         self._hiding = Hiding(options.fixed_secrets)
-        self._on_request = on_request
-        self._on_retry = on_retry
+        self._observer = observer
         self._subject = f"Prometheus at {options.shown_url}"
         self._pools = ConnectionPools(options)
         self._deadline = Deadline(4 * POOL_SIZE, stop, name="prometheus-query")
@@ -57,7 +54,11 @@ class PrometheusReader:
 
         try:
             tries = QueryRetrier(
-                attempt, self._options.timeout_seconds, deadline, self._stop, self._on_retry
+                attempt,
+                self._options.timeout_seconds,
+                deadline,
+                self._stop,
+                self._observer.prometheus_retry,
             )
             return tries.run()
         except QueryError as error:
@@ -89,7 +90,7 @@ class PrometheusReader:
             self._hiding,
             seconds,
             self._memory,
-            self._on_request,
+            self._observer.prometheus_request,
         )
         kept: QueryResult | None = None
         try:

@@ -1,10 +1,8 @@
-"""The daemon seen from outside: metrics and health as pages of one HTTP listener."""
+"""Metrics, health and histories of the daemon, as pages of one HTTP listener."""
 
 from autoscaler.daemon.exposition.instruments import Instruments
 from autoscaler.daemon.exposition.listener import Listener, ListenError
-from autoscaler.daemon.exposition.page import Metrics
-from autoscaler.daemon.exposition.reporter import MetricsReporter
-from autoscaler.daemon.exposition.requests_seen import RequestsSeen
+from autoscaler.daemon.exposition.metrics import Metrics
 from autoscaler.daemon.exposition.site import Site
 
 __all__ = [
@@ -12,7 +10,5 @@ __all__ = [
     "ListenError",
     "Listener",
     "Metrics",
-    "MetricsReporter",
-    "RequestsSeen",
     "Site",
 ]

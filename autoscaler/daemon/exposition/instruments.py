@@ -15,6 +15,7 @@ from autoscaler import __version__, clock
 from autoscaler.core.writes import NotWritten, Superseded, WriteFailed, WriteOutcome, Written
 from autoscaler.daemon.exposition import metric_catalog
 from autoscaler.daemon.exposition.metric_catalog import Family
+from autoscaler.daemon.schedule import TickObserver
 
 NO_ANSWER = "error"
 """The code of a request that ended without an HTTP status."""
@@ -29,11 +30,11 @@ _WRITE_WORDS: dict[type, str] = {
 }
 
 
-class Instruments:
+class Instruments(TickObserver):
     """Counts what happens in a registry of its own; any thread may call any method.
 
-    What is known to be countable is there from the start, at zero, so that its first increase
-    is one.
+    Every series whose labels are known exists from the start, at zero, so that Prometheus sees
+    its first increase.
     """
 
     def __init__(self) -> None:
@@ -42,8 +43,8 @@ class Instruments:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         self._gauge(metric_catalog.BUILD_INFO).labels(__version__, platform.python_version()).set(1)
-        self._faults = self._counter(metric_catalog.FAULTS)
-        self._clock_steps = self._counter(metric_catalog.CLOCK_STEPS)
+        self.faults = self._counter(metric_catalog.FAULTS)
+        self.clock_steps = self._counter(metric_catalog.CLOCK_STEPS)
 
         self._durations = self._histogram(metric_catalog.SYNC_DURATION)
         self._lags = self._histogram(metric_catalog.SYNC_LAG)
@@ -57,14 +58,14 @@ class Instruments:
             for up in (True, False)
         }
 
-        self._prometheus_requests = self._histogram(metric_catalog.PROMETHEUS_REQUEST_DURATION)
-        self._prometheus_retries = self._counter(metric_catalog.PROMETHEUS_RETRIES)
-        self._kubernetes_requests = self._histogram(metric_catalog.KUBERNETES_REQUEST_DURATION)
-        self._kubernetes_retries = self._counter(metric_catalog.KUBERNETES_RETRIES)
+        self.prometheus_requests = self._histogram(metric_catalog.PROMETHEUS_REQUEST_DURATION)
+        self.prometheus_retries = self._counter(metric_catalog.PROMETHEUS_RETRIES)
+        self.kubernetes_requests = self._histogram(metric_catalog.KUBERNETES_REQUEST_DURATION)
+        self.kubernetes_retries = self._counter(metric_catalog.KUBERNETES_RETRIES)
         for code in ("200", NO_ANSWER):
-            self._prometheus_requests.labels(code)
-            self._kubernetes_requests.labels("GET", code)
-        self._watch_notes = self._counter(metric_catalog.WATCH_NOTES)
+            self.prometheus_requests.labels(code)
+            self.kubernetes_requests.labels("GET", code)
+        self.watch_notes = self._counter(metric_catalog.WATCH_NOTES)
 
         self._reloads = self._by_outcome(metric_catalog.RELOADS, _SUCCEEDED, _FAILED)
         self._reload_attempt = self._gauge(metric_catalog.RELOAD_ATTEMPT)
@@ -76,69 +77,39 @@ class Instruments:
 
     # -- syncs -----------------------------------------------------------------------------
 
-    def sync_began(self, lag: float) -> None:
-        """Take in that a sync began, ``lag`` seconds after it was due."""
+    def began(self, period: float, lag: float) -> None:  # noqa: ARG002 - all periods alike
+        """Observe that a sync began, ``lag`` seconds after it was due."""
         self._lags.observe(lag)
 
-    def sync_skipped(self) -> None:
-        """Take in that a sync was left out."""
+    def left_out(self, period: float) -> None:  # noqa: ARG002 - as above
+        """Count a sync that was left out."""
         self._skipped.inc()
 
-    def sync_failed(self) -> None:
-        """Take in that a defect ended a sync."""
+    def failed(self, period: float) -> None:  # noqa: ARG002 - as above
+        """Count a sync that a defect ended."""
         self._failed.inc()
 
     def synced(self, seconds: float, targets: int, failed: int) -> None:
-        """Take in that a sync of so many targets ended, and how many decisions failed in it."""
+        """Count a sync of so many targets, and how many decisions failed in it."""
         self._durations.observe(seconds)
         self._decisions[_OK].inc(targets - failed)
         self._decisions[_FAILED].inc(failed)
 
     def written(self, outcome: WriteOutcome, *, up: bool) -> None:
-        """Take in what became of a change of scale."""
+        """Count a change of scale by its outcome."""
         self._writes[type(outcome), up].inc()
-
-    def fault(self) -> None:
-        """Take in that a call raised."""
-        self._faults.inc()
-
-    def clock_set(self) -> None:
-        """Take in that the system's clock was set."""
-        self._clock_steps.inc()
-
-    # -- requests --------------------------------------------------------------------------
-
-    def prometheus_request(self, code: str, seconds: float) -> None:
-        """Take in a request to Prometheus; without an answer the code is NO_ANSWER."""
-        self._prometheus_requests.labels(code).observe(seconds)
-
-    def prometheus_retry(self) -> None:
-        """Take in that a query is tried again."""
-        self._prometheus_retries.inc()
-
-    def kubernetes_request(self, verb: str, code: str, seconds: float) -> None:
-        """Take in a request to the API server; without an answer the code is NO_ANSWER."""
-        self._kubernetes_requests.labels(verb, code).observe(seconds)
-
-    def kubernetes_retry(self) -> None:
-        """Take in that a call of the API server is tried again."""
-        self._kubernetes_retries.inc()
-
-    def watch_noted(self) -> None:
-        """Take in that something cannot be watched, or can again."""
-        self._watch_notes.inc()
 
     # -- the service -----------------------------------------------------------------------
 
     def reloaded(self, *, ok: bool) -> None:
-        """Take in that the configuration was read again, and is in force if ``ok``."""
+        """Count a reload of the configuration, which has taken effect if ``ok``."""
         self._reloads[_SUCCEEDED if ok else _FAILED].inc()
         self._read_at(clock.wall(), ok=ok)
 
     def leads(self, *, leading: bool) -> None:
-        """Take in whether this process leads; to be called at first as soon as it is a candidate.
+        """Set whether this process leads.
 
-        A process that takes part in no election has no series of it.
+        A process that takes part in no election never calls this, and has no such series.
         """
         if self._leader is None:
             self._leader = self._gauge(metric_catalog.LEADER)

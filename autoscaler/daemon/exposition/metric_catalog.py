@@ -1,6 +1,6 @@
 """Every metric that the daemon shows: its name, its type, its labels and what it means.
 
-The one table: the metrics are made from it, and docs/metrics.md is held to it.
+The metrics are made from this table, and a test compares docs/metrics.md with it.
 """
 
 from dataclasses import dataclass

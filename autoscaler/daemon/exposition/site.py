@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from autoscaler import clock
 from autoscaler.core.text import rfc3339
-from autoscaler.daemon.exposition.page import Metrics
+from autoscaler.daemon.exposition.metrics import Metrics
 from autoscaler.daemon.exposition.target_list import target_list
 from autoscaler.daemon.health import REQUIRED, ComponentState, Health
 
@@ -19,9 +19,9 @@ _LINKS = """<!doctype html>
 <h1>autoscaler</h1>
 <ul>
 <li><a href="/metrics">/metrics</a> for Prometheus
-<li><a href="/livez">/livez</a> whether the syncs turn
-<li><a href="/readyz">/readyz</a> how each part is, as JSON
-<li><a href="/api/v1/targets">/api/v1/targets</a> how each target stands, as JSON
+<li><a href="/livez">/livez</a> whether the syncs complete
+<li><a href="/readyz">/readyz</a> the state of each component, as JSON
+<li><a href="/api/v1/targets">/api/v1/targets</a> the state of each target, as JSON
 <li><a href="/api/v1/histories">/api/v1/histories</a> what each target remembers, for
 <code>autoscaler plan</code>
 </ul>
@@ -35,11 +35,11 @@ class Page:
     status: int
     content_type: str
     body: Iterable[bytes]
-    """Its parts, perhaps made only as they are taken."""
+    """Its parts, perhaps made only while they are sent."""
     large: bool = False
-    """Whether it is worth to be compressed."""
+    """Whether it is worth compressing."""
     streamed: bool = False
-    """Whether it is sent as it is made, without its length, so that the whole is never held."""
+    """Whether it is sent while it is made, without its length, and never in memory as a whole."""
 
 
 class Site:
@@ -57,34 +57,30 @@ class Site:
             HISTORIES: lambda _: self._histories(),
         }
         self._one_part_at_a_time = threading.Lock()
-        self._ask_for_histories: Callable[[], Iterator[bytes]] | None = None
+        self._history_lines: Callable[[], Iterator[bytes]] | None = None
 
     def ask_for_histories(self, lines: Callable[[], Iterator[bytes]]) -> None:
-        """Ask there for the lines of the page of histories, which is a 503 before."""
-        self._ask_for_histories = lines
+        """Call this for the lines of the page of histories, which is a 503 before."""
+        self._history_lines = lines
 
     def page(self, path: str, accept: str) -> Page:
         """Return the page of a path, without its query; ``accept`` is the Accept header."""
         page = self._pages.get(path)
-        return _text(404, "there is no such page") if page is None else page(accept)
+        return text_page(404, "there is no such page") if page is None else page(accept)
 
     def _livez(self) -> Page:
         stalled = self._health.stalled()
-        return _text(200, "ok") if stalled is None else _text(503, stalled)
+        return text_page(200, "ok") if stalled is None else text_page(503, stalled)
 
     def _histories(self) -> Page:
-        ask = self._ask_for_histories
-        if ask is None:
-            return _text(503, "the daemon starts, and has not read what it remembers yet")
-
-        return Page(200, "application/x-ndjson", ask(), large=True, streamed=True)
+        lines = self._history_lines
+        if lines is None:
+            return text_page(503, "the daemon starts, and has not read what it remembers yet")
+        return Page(200, "application/x-ndjson", lines(), large=True, streamed=True)
 
     def _readyz(self) -> Page:
         ready, components = self._health.ready, self._health.components()
-        body = {
-            "ready": ready,
-            "components": [_component(one) for one in components],
-        }
+        body = {"ready": ready, "components": [_component(one) for one in components]}
         text = json.dumps(body, indent=2) + "\n"
         return Page(200 if ready else 503, _JSON, [text.encode()])
 
@@ -109,5 +105,6 @@ def _component(one: ComponentState) -> dict[str, object]:
     }
 
 
-def _text(status: int, sentence: str) -> Page:
+def text_page(status: int, sentence: str) -> Page:
+    """Return a page of one sentence."""
     return Page(status, _TEXT, [f"{sentence}\n".encode()])
