@@ -14,7 +14,7 @@ def targets(context: typer.Context, incomplete: str) -> list[str]:
     the user began so.
     """
     from autoscaler.config import ConfigError, load
-    from autoscaler.config.pod_namespace import ANYWHERE
+    from autoscaler.config.loading import ANYWHERE
 
     file = context.params.get("config")
     given: Sequence[str] = context.params.get("targets") or ()

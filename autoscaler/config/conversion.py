@@ -1,33 +1,39 @@
-"""The validated document -> the types of the core and the settings of the adapters."""
+"""What the models hold -> the types of the core: API defaulting, specs, targets, the `Config`."""
 
+import functools
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
 
-from autoscaler.config.defaulting import completed
-from autoscaler.config.document_rules import absolute
-from autoscaler.config.query_resolution import Queries
-from autoscaler.config.service_model import LeaderElectionModel
-from autoscaler.config.settings import (
-    BasicAuth,
-    Config,
-    KubernetesSettings,
-    LeaderElection,
-    PrometheusSettings,
-    Sources,
-    Tls,
+from pydantic import BaseModel, JsonValue
+
+from autoscaler.config import spec_model as model
+from autoscaler.config.queries import Queries
+from autoscaler.config.settings import Config, DocumentModel, IncludedModel, LeaderElection, Sources
+from autoscaler.core import quantity
+from autoscaler.core.selectors import LabelSelector, Operator, Requirement
+from autoscaler.core.spec import (
+    Behavior,
+    ContainerResourceMetric,
+    ExternalMetric,
+    Flags,
+    HorizontalPodAutoscalerSpec,
+    MetricIdentifier,
+    MetricSpec,
+    MetricTarget,
+    ObjectMetric,
+    PodsMetric,
+    PolicyType,
+    ResourceMetric,
+    ScaleTargetRef,
+    ScalingPolicy,
+    ScalingRules,
+    SelectPolicy,
+    TargetType,
 )
-from autoscaler.config.settings_model import (
-    DocumentModel,
-    IncludedModel,
-    KubernetesModel,
-    PrometheusModel,
-)
-from autoscaler.config.spec_conversion import completed_to_core
-from autoscaler.config.spec_model import TargetModel
-from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
 
-DEFAULT_SYNC_PERIOD = 15.0
+_Spec = TypeVar("_Spec", bound=model.HorizontalPodAutoscalerSpec)
 
 
 def config_of(
@@ -40,107 +46,216 @@ def config_of(
     """Convert documents that all rules accepted; ``path`` is the file of the main one."""
     parts: list[DocumentModel | IncludedModel] = [document, *included]
     queries = Queries.of(
-        {name: query for part in parts for name, query in (part.queries or {}).items()},
-        document.resource_queries or {},
+        {name: query for part in parts for name, query in part.queries.items()},
+        document.resource_queries,
     )
-    sync_period = _or(document.sync_period, DEFAULT_SYNC_PERIOD)
-    folder = path.absolute().parent
     return Config(
         path=path,
         sources=sources,
-        prometheus=_prometheus(document.prometheus, folder),
-        kubernetes=_kubernetes(document.kubernetes or KubernetesModel(), folder),
-        sync_period=sync_period,
-        flags=_flags(document),
-        state_directory=_path(document.state_directory, folder),
+        prometheus=document.prometheus,
+        kubernetes=document.kubernetes,
+        sync_period=document.sync_period,
+        flags=Flags(
+            tolerance=document.tolerance,
+            downscale_stabilization=document.downscale_stabilization,
+            cpu_initialization_period=document.cpu_initialization_period,
+            initial_readiness_delay=document.initial_readiness_delay,
+        ),
+        state_directory=document.state_directory,
         listen=document.listen,
-        events=document.events is not False,
-        per_target_metrics=document.per_target_metrics is not False,
-        leader_election=_leader_election(
-            document.leader_election or LeaderElectionModel(), pod_namespace
-        ),
+        events=document.events,
+        per_target_metrics=document.per_target_metrics,
+        leader_election=_with_namespace(document.leader_election, pod_namespace),
         targets=tuple(
-            _target(target, queries, sync_period) for part in parts for target in part.targets or ()
+            _target_of(target, queries, document.sync_period)
+            for part in parts
+            for target in part.targets
         ),
     )
 
 
-def _or(value: float | None, default: float) -> float:
-    """Prefer what is set; an explicit 0 is honoured, as kube-controller-manager does."""
-    return default if value is None else value
+def _with_namespace(election: LeaderElection, pod_namespace: str | None) -> LeaderElection:
+    own = election.namespace or pod_namespace or ""
+    return election.model_copy(update={"namespace": own})
 
 
-def _path(name: str | None, folder: Path) -> Path | None:
-    return None if name is None else absolute(name, folder)
-
-
-def _flags(document: DocumentModel) -> Flags:
-    usual = Flags()
-    return Flags(
-        tolerance=_or(document.tolerance, usual.tolerance),
-        downscale_stabilization=_or(
-            document.downscale_stabilization, usual.downscale_stabilization
-        ),
-        cpu_initialization_period=_or(
-            document.cpu_initialization_period, usual.cpu_initialization_period
-        ),
-        initial_readiness_delay=_or(
-            document.initial_readiness_delay, usual.initial_readiness_delay
-        ),
-    )
-
-
-def _kubernetes(model: KubernetesModel, folder: Path) -> KubernetesSettings:
-    usual = KubernetesSettings()
-    return KubernetesSettings(
-        kubeconfig=_path(model.kubeconfig, folder),
-        context=model.context,
-        max_writes_per_second=model.max_writes_per_second or usual.max_writes_per_second,
-    )
-
-
-def _leader_election(model: LeaderElectionModel, pod_namespace: str | None) -> LeaderElection:
-    usual = LeaderElection()
-    return LeaderElection(
-        enabled=bool(model.enabled),
-        namespace=model.namespace or pod_namespace or "",
-        name=model.name or usual.name,
-        identity=model.identity,
-        lease_duration=_or(model.lease_duration, usual.lease_duration),
-        renew_deadline=_or(model.renew_deadline, usual.renew_deadline),
-        retry_period=_or(model.retry_period, usual.retry_period),
-    )
-
-
-def _prometheus(model: PrometheusModel, folder: Path) -> PrometheusSettings:
-    tls, basic = model.tls, model.basic_auth
-    usual = PrometheusSettings(url=model.url)
-    return PrometheusSettings(
-        url=model.url,
-        timeout=_or(model.timeout, usual.timeout),
-        bearer_token_file=_path(model.bearer_token_file, folder),
-        basic_auth=BasicAuth(basic.username, absolute(basic.password_file, folder))
-        if basic
-        else None,
-        tls=Tls(
-            ca_file=_path(tls.ca_file, folder),
-            cert_file=_path(tls.cert_file, folder),
-            key_file=_path(tls.key_file, folder),
-            server_name=tls.server_name,
-            insecure_skip_verify=bool(tls.insecure_skip_verify),
-        )
-        if tls
-        else usual.tls,
-        headers=dict(model.headers or {}),
-        query_parameters=dict(model.query_parameters or {}),
-    )
-
-
-def _target(model: TargetModel, queries: Queries, sync_period: float) -> Target:
-    spec = completed(model)
+def _target_of(target: model.TargetModel, queries: Queries, sync_period: float) -> Target:
+    spec = _completed(target)
     return Target(
-        namespace=model.namespace,
-        spec=completed_to_core(spec),
+        namespace=target.namespace,
+        spec=_completed_to_core(spec),
         queries=tuple(queries.for_metric(metric) for metric in spec.metrics or ()),
-        sync_period=_or(model.sync_period, sync_period),
+        sync_period=sync_period if target.sync_period is None else target.sync_period,
+    )
+
+
+# API defaulting of autoscaling/v2 (semantics 5.1)
+
+
+@functools.cache
+def _default_metric() -> model.MetricSpec:
+    """Return what an empty list of metrics stands for: cpu at 80 percent of its request."""
+    target = model.MetricTarget(type="Utilization", averageUtilization=80)
+    source = model.ResourceMetricSource(name="cpu", target=target)
+    return model.MetricSpec(type="Resource", resource=source)
+
+
+@functools.cache
+def _default_scale_up() -> model.HPAScalingRules:
+    """Return the rules of scaling up where a behavior does not say others."""
+    return model.HPAScalingRules(
+        stabilizationWindowSeconds=0,
+        selectPolicy="Max",
+        policies=(
+            model.HPAScalingPolicy(type="Pods", value=4, periodSeconds=15),
+            model.HPAScalingPolicy(type="Percent", value=100, periodSeconds=15),
+        ),
+    )
+
+
+@functools.cache
+def _default_scale_down() -> model.HPAScalingRules:
+    """Return the rules of scaling down; their window stays unset, which means the flag's."""
+    policy = model.HPAScalingPolicy(type="Percent", value=100, periodSeconds=15)
+    return model.HPAScalingRules(selectPolicy="Max", policies=(policy,))
+
+
+def _completed(spec: _Spec) -> _Spec:
+    """Fill in what the user left out.
+
+    An absent behavior stays absent; a present one is completed in both directions, field by
+    field, with policies taken as a whole.
+    """
+    behavior = spec.behavior
+    if behavior is not None:
+        behavior = model.HorizontalPodAutoscalerBehavior(
+            scaleUp=_completed_rules(behavior.scale_up, _default_scale_up()),
+            scaleDown=_completed_rules(behavior.scale_down, _default_scale_down()),
+        )
+    return spec.model_copy(
+        update={
+            "min_replicas": 1 if spec.min_replicas is None else spec.min_replicas,
+            "metrics": spec.metrics or (_default_metric(),),
+            "behavior": behavior,
+        }
+    )
+
+
+def _completed_rules(
+    given: model.HPAScalingRules | None, default: model.HPAScalingRules
+) -> model.HPAScalingRules:
+    if given is None:
+        return default
+    missing = {
+        name: getattr(default, name)
+        for name in model.HPAScalingRules.model_fields
+        if getattr(given, name) is None
+    }
+    return given.model_copy(update=missing)
+
+
+def defaulted(spec: model.HorizontalPodAutoscalerSpec) -> dict[str, JsonValue]:
+    """Return the spec as the API server would: defaulted, camelCase, quantities canonical."""
+    result = _json(_completed(spec))
+    result.pop("namespace", None)
+    return result
+
+
+_OMITTED_EMPTY = {"apiVersion", "matchLabels", "matchExpressions", "values"}
+_QUANTITIES = {"value", "averageValue", "tolerance"}
+
+
+def _json(part: BaseModel) -> dict[str, JsonValue]:
+    result: dict[str, JsonValue] = {}
+    for name, field in type(part).model_fields.items():
+        key, value = field.alias or name, getattr(part, name)
+        if value is None or name == "query" or (not value and key in _OMITTED_EMPTY):
+            continue
+        if isinstance(value, BaseModel):
+            result[key] = _json(value)
+        elif isinstance(value, tuple):
+            result[key] = [_json(v) if isinstance(v, BaseModel) else v for v in value]
+        elif key in _QUANTITIES and isinstance(value, str):
+            result[key] = quantity.canonical(value)
+        else:
+            result[key] = value
+    return result
+
+
+# A spec as it is written -> as the core computes with it
+
+
+def to_core(spec: model.HorizontalPodAutoscalerSpec) -> HorizontalPodAutoscalerSpec:
+    """Complete a spec with the API's defaults and convert it."""
+    return _completed_to_core(_completed(spec))
+
+
+def _completed_to_core(spec: model.HorizontalPodAutoscalerSpec) -> HorizontalPodAutoscalerSpec:
+    behavior = spec.behavior
+    return HorizontalPodAutoscalerSpec(
+        scale_target_ref=_reference(spec.scale_target_ref),
+        min_replicas=1 if spec.min_replicas is None else spec.min_replicas,
+        max_replicas=spec.max_replicas,
+        metrics=tuple(_metric(metric) for metric in spec.metrics or ()),
+        behavior=None
+        if behavior is None or behavior.scale_up is None or behavior.scale_down is None
+        else Behavior(_rules(behavior.scale_up), _rules(behavior.scale_down)),
+    )
+
+
+def _reference(ref: model.CrossVersionObjectReference) -> ScaleTargetRef:
+    return ScaleTargetRef(api_version=ref.api_version or "", kind=ref.kind, name=ref.name)
+
+
+def _metric(metric: model.MetricSpec) -> MetricSpec:
+    source = metric.source
+    target = _target(source.target)
+    if isinstance(source, model.ResourceMetricSource):
+        return ResourceMetric(source.name, target)
+    if isinstance(source, model.ContainerResourceMetricSource):
+        return ContainerResourceMetric(source.name, source.container, target)
+    identifier = MetricIdentifier(source.metric.name, _selector(source.metric.selector))
+    if isinstance(source, model.PodsMetricSource):
+        return PodsMetric(identifier, target)
+    if isinstance(source, model.ObjectMetricSource):
+        return ObjectMetric(_reference(source.described_object), identifier, target)
+    return ExternalMetric(identifier, target)
+
+
+def _selector(selector: model.LabelSelector | None) -> LabelSelector | None:
+    if selector is None:
+        return None
+    return LabelSelector(
+        match_labels=tuple((selector.match_labels or {}).items()),
+        match_expressions=tuple(
+            Requirement(item.key, Operator(item.operator), item.values or ())
+            for item in selector.match_expressions or ()
+        ),
+    )
+
+
+def _target(target: model.MetricTarget) -> MetricTarget:
+    return MetricTarget(
+        type=TargetType(target.type),
+        value=_milli(target.value),
+        average_value=_milli(target.average_value),
+        average_utilization=target.average_utilization,
+    )
+
+
+def _milli(text: str | None) -> int | None:
+    return None if text is None else quantity.parse_milli(text)
+
+
+def _rules(rules: model.HPAScalingRules) -> ScalingRules:
+    return ScalingRules(
+        stabilization_window_seconds=rules.stabilization_window_seconds,
+        select_policy=SelectPolicy(rules.select_policy or "Max"),
+        policies=tuple(
+            ScalingPolicy(PolicyType(policy.type), policy.value, policy.period_seconds)
+            for policy in rules.policies or ()
+        ),
+        tolerance=None
+        if rules.tolerance is None
+        else quantity.tolerance_value(quantity.parse(rules.tolerance)),
     )

@@ -1,17 +1,27 @@
 """pydantic's errors -> sentences of ours that say what would be right."""
 
 import difflib
+import functools
 from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from autoscaler.config.document import Location
 from autoscaler.config.hints import hint_on, percent, whole_number
-from autoscaler.config.model_walk import aliases, field_at, literals, model_at, required
-from autoscaler.config.placement import place_of_key
-from autoscaler.config.problems import Finding, Location
+from autoscaler.config.model_base import (
+    aliases,
+    field_at,
+    inner_models,
+    literals,
+    model_at,
+    required,
+)
+from autoscaler.config.problems import Finding
+from autoscaler.config.settings import DocumentModel
 
 _TYPES = {
     "bool_type": "must be true or false",
@@ -187,3 +197,62 @@ def _missing(location: Location, root: type[BaseModel]) -> str:
     field = field_at(root, location)
     description = ((field.description if field else None) or "").partition(";")[0]
     return f"is missing: {description[:1].lower()}{description[1:].rstrip('.')}"
+
+
+_MOST_PLACES = 5
+
+
+class KeyPlace(NamedTuple):
+    """Where a key belongs, in words; ``begins_with`` are the keys that lead there from here."""
+
+    where: str
+    begins_with: tuple[str, ...] = ()
+
+
+def place_of_key(key: str, model: type[BaseModel], root: type[BaseModel]) -> KeyPlace | None:
+    """Say where a key belongs that ``model`` does not know; None where that is not clear.
+
+    What is below the place where it stands comes first, then ``root``, then the top of the file.
+    """
+    below = _nearest_places(key, model)
+    if below:
+        first = (path.split(".")[0].removesuffix("[]") for path in below)
+        return KeyPlace(_in(below), tuple(dict.fromkeys(first)))
+    if model is not root and key in aliases(root):
+        return KeyPlace("at the top" if root is DocumentModel else "in the target itself")
+    elsewhere = _nearest_places(key, root)
+    if elsewhere:
+        return KeyPlace(_in(elsewhere))
+    return KeyPlace("at the top of the main file") if key in aliases(DocumentModel) else None
+
+
+def _in(paths: list[str]) -> str:
+    named = [f"`{path}`" for path in paths]
+    listed = ", ".join(named[:-1])
+    return f"in {listed} or {named[-1]}" if listed else f"in {named[-1]}"
+
+
+def _nearest_places(key: str, root: type[BaseModel]) -> list[str]:
+    """Return the places of the least depth that take a key, unless they are many."""
+    # Far from a query its keys are words that are meant otherwise.
+    places = [path for path, keys in _places(root) if key in keys and not path.endswith(".query")]
+    least = min((path.count(".") for path in places), default=0)
+    nearest = [path for path in places if path.count(".") == least]
+    return nearest if len(nearest) <= _MOST_PLACES else []
+
+
+@functools.cache
+def _places(root: type[BaseModel]) -> tuple[tuple[str, frozenset[str]], ...]:
+    """List the mappings below a model by path, each with its keys."""
+    return tuple(_walk(root, "", ()))
+
+
+def _walk(
+    model: type[BaseModel], path: str, around: tuple[type[BaseModel], ...]
+) -> Iterator[tuple[str, frozenset[str]]]:
+    for key, inner, many in inner_models(model):
+        if inner not in around:
+            step = f"{key}[]" if many else key
+            below = f"{path}.{step}" if path else step
+            yield below, frozenset(aliases(inner))
+            yield from _walk(inner, below, (*around, inner))

@@ -1,46 +1,27 @@
 """The types of single fields.  Each refuses with a sentence that says what would be right."""
 
+import contextlib
+import ipaddress
 import math
 import re
+import stat
 from dataclasses import dataclass
-from typing import Annotated, TypeVar
+from pathlib import Path
+from typing import Annotated
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
-    GetJsonSchemaHandler,
-    Strict,
+    PlainValidator,
+    ValidationInfo,
     WithJsonSchema,
 )
-from pydantic.alias_generators import to_camel
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
+from pydantic_core import PydanticKnownError
 
 from autoscaler.config import durations
 from autoscaler.core import quantity
 from autoscaler.core.numbers import INT32_MAX, INT64_MAX
-
-
-class Model(BaseModel):
-    """A part of the document: camelCase keys, no unknown ones, strict types, never changed."""
-
-    model_config = ConfigDict(
-        alias_generator=to_camel,
-        # Built at the first use, so that importing this package costs little.
-        defer_build=True,
-        extra="forbid",
-        frozen=True,
-        strict=True,
-        hide_input_in_errors=True,
-    )
-
-
-Item = TypeVar("Item")
-Items = Annotated[tuple[Item, ...], Strict(strict=False)]
-"""A list; strictness ends at the container, since YAML has no tuples."""
 
 Count = Annotated[int, Field(ge=0, le=INT32_MAX)]
 PositiveCount = Annotated[int, Field(ge=1, le=INT32_MAX)]
@@ -68,6 +49,36 @@ def _filled(text: str) -> str:
     if not text.strip():
         raise ValueError("must not be empty")
     return text
+
+
+def absolute(name: str, folder: Path) -> Path:
+    """Resolve a file name of the configuration: ``~`` is the user's home."""
+    path = Path(name)
+    if name.startswith("~"):
+        # Where no home is known the name stays as it is, and is then reported as missing.
+        with contextlib.suppress(RuntimeError, ValueError):
+            path = path.expanduser()
+    return folder / path
+
+
+def _path(name: object, info: ValidationInfo) -> Path:
+    """Make a name absolute; the validation's context is the folder where relative ones begin."""
+    if not isinstance(name, str):
+        raise PydanticKnownError("string_type")
+    return absolute(_filled(name), info.context or Path())
+
+
+def _folder(name: object, info: ValidationInfo) -> Path:
+    path = _path(name, info)
+    try:
+        is_folder = stat.S_ISDIR(path.stat().st_mode)
+    except (FileNotFoundError, PermissionError):
+        return path  # it may still be made when the daemon starts
+    except (OSError, ValueError):
+        raise ValueError("must be the name of a folder") from None
+    if not is_folder:
+        raise ValueError(f"must name a folder, and {path} is a file")
+    return path
 
 
 def _promql(text: str) -> str:
@@ -242,19 +253,6 @@ class Between:
         return seconds
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SchemaAlternative:
-    """Says in the JSON Schema that a field also takes another form, which a validator turns."""
-
-    schema: JsonSchemaValue
-
-    def __get_pydantic_json_schema__(
-        self, core_schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        """Give both forms as alternatives."""
-        return {"anyOf": [dict(self.schema), handler(core_schema)]}
-
-
 _TEXT_SCHEMA: dict[str, object] = {"type": "string"}
 _DURATION_SCHEMA = WithJsonSchema(
     {
@@ -269,8 +267,15 @@ POSITIVE_DURATION_SCHEMA = WithJsonSchema(
     {**_TEXT_SCHEMA, "pattern": durations.PATTERN.replace("^", "^(?=.*[1-9])", 1)}
 )
 
-Text = Annotated[str, AfterValidator(_filled), WithJsonSchema({**_TEXT_SCHEMA, "pattern": r"\S"})]
-PromQL = Annotated[str, AfterValidator(_promql), WithJsonSchema({**_TEXT_SCHEMA, "pattern": r"\S"})]
+_FILLED_SCHEMA = WithJsonSchema({**_TEXT_SCHEMA, "pattern": r"\S"})
+Text = Annotated[str, AfterValidator(_filled), _FILLED_SCHEMA]
+PromQL = Annotated[str, AfterValidator(_promql), _FILLED_SCHEMA]
+FilePath = Annotated[Path, PlainValidator(_path), _FILLED_SCHEMA]
+"""The name of a file, made absolute; whether it is there is checked with the other rules."""
+
+FolderPath = Annotated[Path, PlainValidator(_folder), _FILLED_SCHEMA]
+"""The name of a folder, made absolute, that need not exist."""
+
 DnsLabel = Annotated[
     str,
     AfterValidator(_dns_label),
@@ -328,3 +333,85 @@ LongerThanZero = Annotated[
     float, BeforeValidator(Between(above_zero=True)), POSITIVE_DURATION_SCHEMA
 ]
 SyncPeriod = Annotated[float, BeforeValidator(Between(1.0, 3600.0)), POSITIVE_DURATION_SCHEMA]
+
+
+_ALL_ADDRESSES = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - not listened on
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen; an empty host means all addresses, port 0 any free port."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        """Write it as the configuration does."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """Where this machine reaches whoever listens there."""
+        host = _ALL_ADDRESSES.get(self.host, self.host)
+        return f"http://{Address(host, self.port)}"
+
+
+_LABEL = r"[0-9A-Za-z_-]{1,63}"
+_HOST = rf"(\[(?P<ipv6>[^\]]*)\]|(?P<name>{_LABEL}(\.{_LABEL})*\.?))"
+_HOST_PATTERN = rf"(\[[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*\]|{_LABEL}(\.{_LABEL})*\.?)"
+_URL = re.compile(rf"https?://{_HOST}(:(?P<port>[0-9]{{1,5}}))?(/[^\s\x00-\x1f\x7f]*)?")
+_LISTEN = re.compile(rf"{_HOST}?:(?P<port>[0-9]{{1,5}})")
+_HIGHEST_PORT = 65535
+_LONGEST_NAME = 253
+
+
+def _url(text: str) -> str:
+    authority = text.partition("://")[2].partition("/")[0]
+    if "@" in authority:
+        raise ValueError(
+            "must not hold credentials; put the user into basicAuth.username and the password "
+            "into a file that basicAuth.passwordFile names (or use bearerTokenFile)"
+        )
+    if "?" in text or "#" in text:
+        raise ValueError(
+            "must end with the path, without ? and #; parameters belong in queryParameters"
+        )
+    form = _URL.fullmatch(text)
+    if form is None or int(form["port"] or 0) > _HIGHEST_PORT or not _is_host(form):
+        raise ValueError("must be an address such as http://prometheus:9090 or https://host/path")
+    return text.rstrip("/")
+
+
+def _listen(value: object) -> Address:
+    form = _LISTEN.fullmatch(value) if isinstance(value, str) else None
+    if form is None or int(form["port"]) > _HIGHEST_PORT or not _is_host(form):
+        raise ValueError(
+            'must be an address and a port, such as 127.0.0.1:9191, "[::1]:9191" or :9191 for all '
+            "addresses; null listens nowhere"
+        )
+    return Address(host=form["ipv6"] or form["name"] or "", port=int(form["port"]))
+
+
+def _is_host(form: re.Match[str]) -> bool:
+    if form["ipv6"] is None:
+        return len(form["name"] or "") <= _LONGEST_NAME
+    try:
+        # Without a zone: it means nothing outside the machine that numbers its interfaces.
+        return ipaddress.IPv6Address(form["ipv6"]).scope_id is None
+    except ValueError:
+        return False
+
+
+Url = Annotated[
+    str,
+    AfterValidator(_url),
+    WithJsonSchema(
+        {"type": "string", "pattern": rf"^https?://{_HOST_PATTERN}(:[0-9]{{1,5}})?(/[^\s?#]*)?$"}
+    ),
+]
+Listen = Annotated[
+    Address,
+    BeforeValidator(_listen),
+    WithJsonSchema({"type": "string", "pattern": rf"^{_HOST_PATTERN}?:[0-9]{{1,5}}$"}),
+]

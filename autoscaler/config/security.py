@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from autoscaler.config.inclusion import folder_of
 from autoscaler.config.settings import Config, Sources
+from autoscaler.config.sources import folder_of
 
 _MOST_CHANGEABLE = 10
 """Files and folders that are told one by one."""

@@ -1,28 +1,89 @@
-"""`HorizontalPodAutoscalerSpec` (autoscaling/v2) as a user writes it, field for field.
+"""A target as a user writes it: queries, and autoscaling/v2's spec field for field."""
 
-The rules that tie several fields together are in `autoscaler.config.spec_rules`.
-"""
-
+import re
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
-from autoscaler.config import schema_rules as schema
+from autoscaler.config.document import one_line
 from autoscaler.config.fields import (
     ApiVersion,
     ContainerResource,
     Count,
     DnsLabel,
-    Items,
-    Model,
+    Duration,
+    LongerThanZero,
     PositiveCount,
+    PromQL,
     Segment,
     SyncPeriod,
     TargetQuantity,
     Text,
     ToleranceQuantity,
 )
-from autoscaler.config.query_model import QueryModel, QuerySource
+from autoscaler.config.model_base import Items, Model, OrDefault, SchemaAlternative, seconds
+from autoscaler.core.target import Query
+
+_USUAL = Query(promql="")
+_MATCHER = re.compile(r"[^=!~\"']+(=|!=|=~|!~)[\"'`]")
+
+
+class SeriesLabelsModel(Model):
+    """The names of the labels that say which object a series is about."""
+
+    namespace: OrDefault[Text] = Field(
+        default=_USUAL.labels.namespace, description="The label that holds the namespace."
+    )
+    pod: OrDefault[Text] = Field(
+        default=_USUAL.labels.pod, description="The label that holds the pod's name."
+    )
+    container: OrDefault[Text] = Field(
+        default=_USUAL.labels.container, description="The label that holds the container's name."
+    )
+
+
+class QueryModel(Model):
+    """PromQL, and how its answer is read."""
+
+    query: PromQL = Field(description="The PromQL; targets with equal PromQL share one request.")
+    window: Duration | None = Field(
+        default=None,
+        description="The time that a sample averages over, usually the range of rate(). "
+        "Default: 60s; the built-in's for an override in `resourceQueries`.",
+    )
+    max_age: OrDefault[LongerThanZero] = seconds(_USUAL.max_age, "Older samples do not count.")
+    labels: SeriesLabelsModel | None = Field(
+        default=None, description="The names of the labels, where they are not the usual ones."
+    )
+
+
+def _query_form(value: object) -> object:
+    if isinstance(value, str):
+        return {"query": value}
+    if isinstance(value, dict):
+        _refuse_unquoted_selector(value)
+    if isinstance(value, dict | QueryModel):
+        return value
+    raise ValueError("must be PromQL, or a mapping with `query` and what else is needed")
+
+
+def _refuse_unquoted_selector(value: dict[object, object]) -> None:
+    """Refuse what YAML makes of PromQL that begins with ``{``: keys such as ``job="a"``."""
+    matchers = [key for key in value if isinstance(key, str) and _MATCHER.match(key)]
+    if matchers and len(matchers) == len(value) and not any(value.values()):
+        meant = one_line("'{" + ", ".join(matchers).replace("'", "''") + "}'", 200)
+        raise ValueError(
+            "is PromQL that begins with {, of which YAML makes a mapping: put it in quotes, as in "
+            f"{meant}"
+        )
+
+
+QuerySource = Annotated[
+    QueryModel,
+    BeforeValidator(_query_form),
+    SchemaAlternative({"type": "string", "pattern": r"\S"}),
+]
+"""Either form; PromQL alone becomes the mapping with `query`."""
 
 
 class CrossVersionObjectReference(Model):
@@ -35,10 +96,13 @@ class CrossVersionObjectReference(Model):
     name: Segment = Field(description="The object's name.")
 
 
+class ScaleTargetRef(CrossVersionObjectReference):
+    """The workload to scale, by group, kind and name."""
+
+
 class LabelSelectorRequirement(Model):
     """One condition on one label of a series."""
 
-    model_config = ConfigDict(json_schema_extra={"allOf": schema.SELECTOR_VALUES})
     key: Text = Field(description="The label's name.")
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"] = Field(
         description="In and NotIn compare with `values`; Exists and DoesNotExist take none."
@@ -96,7 +160,6 @@ class ResourceMetricSource(Model):
     query: QuerySource | None = Field(
         default=None, description="The metric's own PromQL, by namespace, pod and container."
     )
-    model_config = ConfigDict(json_schema_extra={"allOf": schema.RESOURCE_TARGET})
 
 
 class ContainerResourceMetricSource(Model):
@@ -110,7 +173,6 @@ class ContainerResourceMetricSource(Model):
     query: QuerySource | None = Field(
         default=None, description="The metric's own PromQL, by namespace, pod and container."
     )
-    model_config = ConfigDict(json_schema_extra={"allOf": schema.RESOURCE_TARGET})
 
 
 class PodsMetricSource(Model):
@@ -118,7 +180,6 @@ class PodsMetricSource(Model):
 
     metric: MetricIdentifier = Field(description="Which query, and which of its series.")
     target: MetricTarget = Field(description="averageValue: what each pod should have.")
-    model_config = ConfigDict(json_schema_extra={"allOf": schema.PODS_TARGET})
 
 
 class ObjectMetricSource(Model):
@@ -129,7 +190,6 @@ class ObjectMetricSource(Model):
     )
     metric: MetricIdentifier = Field(description="Which query, and which of its series.")
     target: MetricTarget = Field(description="value or averageValue.")
-    model_config = ConfigDict(json_schema_extra={"allOf": schema.OBJECT_TARGET})
 
 
 class ExternalMetricSource(Model):
@@ -137,13 +197,11 @@ class ExternalMetricSource(Model):
 
     metric: MetricIdentifier = Field(description="Which query, and which of its series.")
     target: MetricTarget = Field(description="value, or averageValue per pod.")
-    model_config = ConfigDict(json_schema_extra={"allOf": schema.EXTERNAL_TARGET})
 
 
 class MetricSpec(Model):
     """One metric: its type, and the one source that belongs to the type."""
 
-    model_config = ConfigDict(json_schema_extra={"allOf": schema.METRIC_SOURCES})
     type: Literal["ContainerResource", "External", "Object", "Pods", "Resource"] = Field(
         description="Which source below describes the metric."
     )
@@ -164,13 +222,32 @@ class MetricSpec(Model):
     )
 
     @property
-    def query(self) -> QueryModel | None:
-        """The metric's own query, if it carries one."""
-        resource = self.resource or self.container_resource
-        if resource is not None:
-            return resource.query
-        source = self.pods or self.object or self.external
-        return source.metric.query if source is not None else None
+    def source(self) -> "MetricSource":
+        """The source of the type; raises ValueError where the rules would have found it missing."""
+        found = (
+            self.resource or self.container_resource or self.pods or self.object or self.external
+        )
+        if found is None:
+            raise ValueError(f"a metric of type {self.type} without a source")
+        return found
+
+
+MetricSource = (
+    ResourceMetricSource
+    | ContainerResourceMetricSource
+    | PodsMetricSource
+    | ObjectMetricSource
+    | ExternalMetricSource
+)
+
+SOURCES = {
+    "Resource": "resource",
+    "ContainerResource": "containerResource",
+    "Pods": "pods",
+    "Object": "object",
+    "External": "external",
+}
+"""`metrics[].type` -> the key of its source."""
 
 
 class HPAScalingPolicy(Model):
@@ -216,10 +293,8 @@ class HorizontalPodAutoscalerBehavior(Model):
 class HorizontalPodAutoscalerSpec(Model):
     """The spec of an autoscaler, as in autoscaling/v2."""
 
-    model_config = ConfigDict(json_schema_extra={"allOf": schema.MIN_REPLICAS_ZERO})
-    scale_target_ref: CrossVersionObjectReference = Field(
+    scale_target_ref: ScaleTargetRef = Field(
         description="The workload to scale: any kind with a scale subresource.",
-        json_schema_extra={"allOf": schema.SCALE_TARGET_GROUP},
     )
     min_replicas: Count | None = Field(
         default=None,

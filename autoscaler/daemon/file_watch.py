@@ -9,9 +9,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from autoscaler.config.inclusion import included, stat_of
 from autoscaler.config.settings import Sources
-from autoscaler.config.sources import MOST_OF_A_FILE, digest
+from autoscaler.config.sources import MOST_OF_A_FILE, digest, included, stat_of
 from autoscaler.file_contents import read_bytes
 
 _Stamp = tuple[int, ...]

@@ -13,8 +13,7 @@ from pydantic import JsonValue
 
 from autoscaler.adapters.prometheus import PrometheusOptions
 from autoscaler.config import Config, ConfigError, defaulted, load, parse_spec, to_core
-from autoscaler.config.document import child, read
-from autoscaler.config.problems import Location
+from autoscaler.config.document import Location, child, read
 from tests.config import test_manifests
 
 REFERENCE = Path(__file__).parents[2] / "config" / "autoscaler.yaml"

@@ -1,0 +1,589 @@
+"""The rules between fields, in one table: the findings and the JSON Schema are both made from it.
+
+They read the plain document, not the models, so that they are reported in one go with mistakes of
+shape: where a field has the wrong shape, a rule about it is silent.
+"""
+
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from types import NoneType
+from typing import NamedTuple, TypeAlias
+
+from pydantic import BaseModel, JsonValue
+
+from autoscaler.config import durations
+from autoscaler.config import spec_model as model
+from autoscaler.config.document import Location, child, entries, path_of
+from autoscaler.config.error_messages import suggestion
+from autoscaler.config.model_base import InnerModel, Model, inner_models
+from autoscaler.config.problems import Finding, below
+from autoscaler.config.settings import (
+    DocumentModel,
+    LeaderElection,
+    PrometheusSettings,
+    Tls,
+)
+from autoscaler.config.sources import Source
+from autoscaler.config.spec_model import SOURCES
+
+Schema: TypeAlias = dict[str, JsonValue]
+Fields: TypeAlias = Mapping[str, object]
+"""A mapping of the document as it is written; null in it counts as absent."""
+
+
+class Surroundings(NamedTuple):
+    """What rules compare a mapping with."""
+
+    pod_namespace: str | None = None
+    """Of the pod that we run in; None outside a pod."""
+    queries: AbstractSet[str] | None = None
+    """The names in `queries`; None where they are not looked up."""
+    resources: AbstractSet[str] | None = None
+    """The resources that have a query; None where they are not looked up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A row of the table."""
+
+    of: type[Model]
+    """What the mapping that is checked is validated against."""
+    at: Location
+    """The place in the mapping that the finding names."""
+    broken: Callable[[Fields, Surroundings], object]
+    """Returns what the sentence shows for ``{}``, several as a tuple; false where all is well."""
+    sentence: str
+    """With two braces for each that is shown."""
+    schema: Schema = field(default_factory=dict)
+    """The same for the mapping as JSON Schema, as far as that can say it."""
+    mended_by: tuple[Location, ...] = ()
+    """Places in the mapping any of which would have mended the fault."""
+    show_value: bool = False
+
+
+def findings(
+    value: object, of: type[BaseModel], around: Surroundings, location: Location = ()
+) -> Iterator[Finding]:
+    """Check a value of the document and all in it; what is reported as a whole is not entered."""
+    if not isinstance(value, Mapping):
+        return
+    rules, inner = _plan(of)
+    reported = set()
+    for rule in rules:
+        shown = rule.broken(value, around)
+        if shown:
+            reported.add(rule.at)
+            yield below(location, _finding(rule, shown))
+    for key, within_of, many in inner:
+        within = value.get(key)
+        if within is None or (key,) in reported:
+            continue
+        if not many:
+            yield from findings(within, within_of, around, (*location, key))
+        elif isinstance(within, list | tuple):
+            for index, one in enumerate(within):
+                yield from findings(one, within_of, around, (*location, key, index))
+
+
+def _finding(rule: Rule, shown: object) -> Finding:
+    sentence = rule.sentence.format(*(shown if isinstance(shown, tuple) else (shown,)))
+    return Finding(rule.at, sentence, show_value=rule.show_value, missing=rule.mended_by)
+
+
+@functools.cache
+def _plan(model: type[BaseModel]) -> tuple[tuple[Rule, ...], tuple[InnerModel, ...]]:
+    """Return the rules of a model, and the keys that lead to others that have some."""
+    inner = tuple(one for one in inner_models(model) if any(_plan(one.model)))
+    return rules_of(model), inner
+
+
+def rules_of(model: type[BaseModel]) -> tuple[Rule, ...]:
+    """Return the rules of a model, in the order of the table."""
+    return tuple(rule for rule in _TABLE if issubclass(model, rule.of))
+
+
+# What the rows are made of
+
+
+def _has(key: str) -> Schema:
+    """Require a key with a value."""
+    return {"required": [key], "properties": {key: {"not": {"type": "null"}}}}
+
+
+def _where(key: str, *words: str) -> Schema:
+    """Require one of these words as the value of a key."""
+    return {"properties": {key: {"enum": [*words]}}, "required": [key]}
+
+
+def _integer(fields: Fields, key: str, default: int | None = None) -> int | None:
+    value = fields.get(key)
+    if value is None:
+        return default
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _late(election: Fields, longer: str, shorter: str, factor: float = 1.0) -> object:
+    """Return both durations where the first is not longer than ``factor`` times the second."""
+    long, short = _seconds(election, longer), _seconds(election, shorter)
+    if long is None or short is None or long > factor * short:
+        return None
+    return durations.format_seconds(long), durations.format_seconds(short)
+
+
+def _seconds(election: Fields, key: str) -> float | None:
+    """Return a duration in seconds; None where it has the wrong form, which is said elsewhere."""
+    value = election.get(key)
+    if value is None:
+        return next(
+            float(field.default)
+            for field in LeaderElection.model_fields.values()
+            if field.alias == key
+        )
+    try:
+        return durations.of(value)
+    except ValueError:
+        return None
+
+
+def _without_pods(spec: Fields) -> bool:
+    """Return whether a spec has 0 for minReplicas and no metric that works without pods."""
+    metrics = spec.get("metrics")
+    # A type that is misspelt is reported as such; it may have been meant for another one.
+    per_pod = ("Resource", "ContainerResource", "Pods")
+    return (
+        _integer(spec, "minReplicas") == 0
+        and isinstance(metrics, list | tuple | NoneType)
+        and all(child(metric, "type") in per_pod for metric in metrics or ())
+    )
+
+
+def _too_few(spec: Fields) -> int | None:
+    """Return minReplicas where maxReplicas is less."""
+    low, high = _integer(spec, "minReplicas", 1), _integer(spec, "maxReplicas")
+    return low if low is not None and high is not None and 1 <= high < low else None
+
+
+_APPS = {"Deployment": "deploy", "StatefulSet": "sts", "ReplicaSet": "rs"}
+"""The kinds of the group apps that have a scale subresource, with kubectl's short names."""
+
+_KINDS = {
+    name: kind
+    for kind, short in {**_APPS, "ReplicationController": "rc"}.items()
+    for name in (kind.lower(), f"{kind.lower()}s", short)
+}
+_WITHOUT_SCALE = {"DaemonSet": "apps", "Job": "batch", "CronJob": "batch", "Pod": ""}
+_SLIPS = {"", "app", "extensions"}
+"""Groups that people write who mean apps, the Deployments' since Kubernetes 1.16."""
+
+
+def _group(ref: Fields) -> str | None:
+    """Return the group of `apiVersion`; as for the HPA only it counts, so that a version is free.
+
+    None where there is none that could be one.
+    """
+    version = ref.get("apiVersion")
+    return version.rpartition("/")[0] if isinstance(version, str) else None
+
+
+def _kind(ref: Fields) -> str:
+    """Return the kind that is meant; empty for what is none."""
+    kind = ref.get("kind")
+    if not isinstance(kind, str):
+        return ""
+    usual = _KINDS.get(kind.lower(), kind)
+    return usual if _group(ref) in {*_SLIPS, "apps", None} else kind
+
+
+def _cannot_scale(ref: Fields) -> bool:
+    return _WITHOUT_SCALE.get(_kind(ref), "none") == _group(ref)
+
+
+def _kind_in_group(ref: Fields) -> str:
+    """Return the kind where it needs a group; empty otherwise."""
+    return "" if _cannot_scale(ref) or _kind(ref) == "ReplicationController" else _kind(ref)
+
+
+def _missing_group(ref: Fields) -> str:
+    kind = _kind_in_group(ref)
+    if not kind or ref.get("apiVersion") is not None:
+        return ""
+    return (
+        f"apps/v1 for a {kind}"
+        if kind in _APPS
+        else f"the group and version of {kind}, such as apps/v1"
+    )
+
+
+def _core_group(ref: Fields) -> str:
+    kind = _kind_in_group(ref)
+    if not kind or _group(ref) != "" or str(ref["apiVersion"]).startswith("/"):
+        return ""
+    return "be apps/v1" if kind in _APPS else f"name the group of {kind}, such as apps/v1"
+
+
+def _no_group(ref: Fields) -> bool:
+    return bool(_kind_in_group(ref)) and str(ref.get("apiVersion")).startswith("/")
+
+
+def _wrong_group(ref: Fields) -> str:
+    kind = _kind_in_group(ref)
+    return kind if kind in _APPS and _group(ref) in _SLIPS - {""} else ""
+
+
+def _other_source(metric: Fields, key: str) -> object:
+    """Return the type, and the key of its source, where a source belongs to another type."""
+    kind = metric.get("type")
+    own = SOURCES.get(kind) if isinstance(kind, str) else None
+    return None if metric.get(key) is None or own in {None, key} else (kind, own)
+
+
+def _source_rules(kind: str, key: str) -> Iterator[Rule]:
+    """Yield the rules of a source of a metric."""
+    yield Rule(
+        model.MetricSpec,
+        (key,),
+        lambda metric, _: metric.get("type") == kind and metric.get(key) is None,
+        f"is missing: type {kind} needs its source here",
+        {"if": _where("type", kind), "then": _has(key)},
+        mended_by=((key,),),
+    )
+    yield Rule(
+        model.MetricSpec,
+        (key,),
+        lambda metric, _: _other_source(metric, key),
+        "does not belong to type {}: keep only `{}`, or change the type",
+        {
+            "if": _where("type", *(other for other in SOURCES if other != kind)),
+            "then": {"properties": {key: {"type": "null"}}},
+        },
+    )
+
+
+def _target_rules(source: type[Model], *allowed: str, both: bool = False) -> Iterator[Rule]:
+    """Yield the rules of a target's values; its type is not compared with them, as in the API."""
+    either = " or ".join(allowed)
+    taken = " or ".join(
+        f"{{type: {name[0].upper()}{name[1:]}, {name}: NUMBER}}" for name in allowed
+    )
+
+    def given(source: Fields) -> list[str] | None:
+        target = source.get("target")
+        if not isinstance(target, Mapping):
+            return None
+        return [name for name in allowed if target.get(name) is not None]
+
+    def utilization(source: Fields) -> bool:
+        kind = child(source, "target", "type")
+        return kind == "Utilization" or child(source, "target", "averageUtilization") is not None
+
+    if "averageUtilization" not in allowed:
+        yield Rule(
+            source,
+            ("target",),
+            lambda source, _: given(source) == [] and utilization(source) and taken,
+            "Utilization is for Resource and ContainerResource metrics only: write {}",
+        )
+    yield Rule(
+        source,
+        ("target",),
+        lambda source, _: given(source) == [],
+        f"{either} is missing: what to hold the metric at",
+        {"properties": {"target": {"anyOf": [_has(name) for name in allowed]}}},
+        mended_by=tuple(("target", name) for name in allowed),
+    )
+    if len(allowed) > 1 and not both:
+        yield Rule(
+            source,
+            ("target",),
+            lambda source, _: len(given(source) or ()) > 1,
+            f"takes one of {either}, not both",
+            {"properties": {"target": {"not": {"allOf": [_has(name) for name in allowed]}}}},
+        )
+
+
+def _needs(of: type[Model], key: str, other: str) -> Rule:
+    return Rule(
+        of,
+        (key,),
+        lambda fields, _: fields.get(key) and not fields.get(other),
+        f"needs {other} beside it (the same file, if it holds both)",
+        {"if": _has(key), "then": _has(other)},
+    )
+
+
+def _unknown(source: Fields, names: AbstractSet[str] | None) -> str | None:
+    """Return which names there are, where that of a source without a query of its own is none."""
+    name = source.get("name")
+    if names is None or not isinstance(name, str) or source.get("query") is not None:
+        return None
+    return None if name in names else suggestion(name, names)
+
+
+_NO_RESOURCE = (
+    "is a resource without a query: {}; add it to `resourceQueries`, or give the metric its own "
+    "`query`"
+)
+JITTER = 1.2
+"""By so much a try to renew may come later than `retryPeriod` (client-go's JitterFactor)."""
+
+_TABLE: tuple[Rule, ...] = (
+    Rule(
+        DocumentModel,
+        ("targets",),
+        lambda top, _: top.get("targets") is None and not top.get("include"),
+        "is missing: the workloads to scale; or `include` the files that hold them",
+        {"anyOf": [_has("targets"), _has("include")]},
+        mended_by=(("targets",), ("include",)),
+    ),
+    Rule(
+        PrometheusSettings,
+        ("basicAuth",),
+        lambda prometheus, _: prometheus.get("bearerTokenFile") and prometheus.get("basicAuth"),
+        "cannot be used together with bearerTokenFile: a request carries one Authorization; keep "
+        "one of the two",
+        {"not": {"allOf": [_has("bearerTokenFile"), _has("basicAuth")]}},
+    ),
+    _needs(Tls, "certFile", "keyFile"),
+    _needs(Tls, "keyFile", "certFile"),
+    Rule(
+        LeaderElection,
+        ("leaseDuration",),
+        lambda election, _: (
+            election.get("leaseDuration") is not None
+            and _late(election, "leaseDuration", "renewDeadline")
+        ),
+        "must be longer than renewDeadline, which is {1}: a leader stops before another may start",
+        show_value=True,
+    ),
+    Rule(
+        LeaderElection,
+        ("renewDeadline",),
+        lambda election, _: (
+            election.get("leaseDuration") is None
+            and _late(election, "leaseDuration", "renewDeadline")
+        ),
+        "must be shorter than leaseDuration, which is {0}: a leader stops before another may start",
+        show_value=True,
+    ),
+    Rule(
+        LeaderElection,
+        ("retryPeriod",),
+        lambda election, _: (
+            election.get("retryPeriod") is not None
+            and _late(election, "renewDeadline", "retryPeriod", JITTER)
+        ),
+        f"{JITTER:g} times this must be shorter than renewDeadline, which is {{0}}: else one late "
+        "try ends the leadership",
+        show_value=True,
+    ),
+    Rule(
+        LeaderElection,
+        ("renewDeadline",),
+        lambda election, _: (
+            election.get("retryPeriod") is None
+            and _late(election, "renewDeadline", "retryPeriod", JITTER)
+        ),
+        f"must be longer than {JITTER:g} times retryPeriod, which is {{1}}: else one late try ends "
+        "the leadership",
+        show_value=True,
+    ),
+    Rule(
+        LeaderElection,
+        ("namespace",),
+        lambda election, around: (
+            election.get("enabled") is True
+            and not (election.get("namespace") or around.pod_namespace)
+        ),
+        "is missing: the namespace of the Lease, which is known by itself only in a pod",
+    ),
+    Rule(
+        model.HorizontalPodAutoscalerSpec,
+        ("maxReplicas",),
+        lambda spec, _: _too_few(spec),
+        "must be at least minReplicas, which is {}",
+        show_value=True,
+    ),
+    Rule(
+        model.HorizontalPodAutoscalerSpec,
+        ("minReplicas",),
+        lambda spec, _: _without_pods(spec),
+        "0 needs at least one metric of type Object or External: without pods there is nothing "
+        "else to measure; right is 1, or such a metric",
+        {
+            "if": {"properties": {"minReplicas": {"const": 0}}, "required": ["minReplicas"]},
+            "then": {
+                "required": ["metrics"],
+                "properties": {
+                    "metrics": {
+                        "type": "array",
+                        "contains": {"properties": {"type": {"enum": ["Object", "External"]}}},
+                    }
+                },
+            },
+        },
+        show_value=True,
+    ),
+    Rule(
+        model.ScaleTargetRef,
+        ("kind",),
+        lambda ref, _: _kind(ref) != ref.get("kind") and _kind(ref),
+        "must be {}, as in `kind` of its manifest",
+        show_value=True,
+    ),
+    Rule(
+        model.ScaleTargetRef,
+        ("kind",),
+        lambda ref, _: _cannot_scale(ref),
+        "has no scale subresource, so that nothing can set its replicas; right is a Deployment, a "
+        "StatefulSet or another kind that has one",
+        show_value=True,
+    ),
+    Rule(
+        model.ScaleTargetRef,
+        (),
+        lambda ref, _: _missing_group(ref),
+        "apiVersion is missing: {}",
+        {
+            "if": {
+                "properties": {"kind": {"not": {"const": "ReplicationController"}}},
+                "required": ["kind"],
+            },
+            "then": {
+                "required": ["apiVersion"],
+                "properties": {"apiVersion": {"type": "string", "pattern": "^[^/]+/"}},
+            },
+        },
+        mended_by=(("apiVersion",),),
+    ),
+    Rule(
+        model.ScaleTargetRef,
+        ("apiVersion",),
+        lambda ref, _: _no_group(ref),
+        "must name a group before the /, such as apps/v1",
+        show_value=True,
+    ),
+    Rule(
+        model.ScaleTargetRef,
+        ("apiVersion",),
+        lambda ref, _: _core_group(ref),
+        "must {}; only a ReplicationController is in the core group",
+        show_value=True,
+    ),
+    Rule(
+        model.ScaleTargetRef,
+        ("apiVersion",),
+        lambda ref, _: _wrong_group(ref),
+        "must be apps/v1 for a {}",
+        show_value=True,
+    ),
+    *(rule for kind, key in SOURCES.items() for rule in _source_rules(kind, key)),
+    *_target_rules(model.ResourceMetricSource, "averageUtilization", "averageValue"),
+    *_target_rules(model.ContainerResourceMetricSource, "averageUtilization", "averageValue"),
+    *_target_rules(model.PodsMetricSource, "averageValue"),
+    *_target_rules(model.ObjectMetricSource, "value", "averageValue", both=True),
+    *_target_rules(model.ExternalMetricSource, "value", "averageValue"),
+    Rule(
+        model.LabelSelectorRequirement,
+        ("values",),
+        lambda one, _: (
+            one.get("operator") in ("In", "NotIn")
+            and one.get("values") in (None, [])
+            and one["operator"]
+        ),
+        "{} needs at least one value",
+        {
+            "if": _where("operator", "In", "NotIn"),
+            "then": {
+                "required": ["values"],
+                "properties": {"values": {"type": "array", "minItems": 1}},
+            },
+        },
+        mended_by=(("values",),),
+    ),
+    Rule(
+        model.LabelSelectorRequirement,
+        ("values",),
+        lambda one, _: (
+            one.get("operator") in ("Exists", "DoesNotExist")
+            and isinstance(one.get("values"), list)
+            and one["values"]
+            and one["operator"]
+        ),
+        "{} takes no values; leave them out",
+        {
+            "if": _where("operator", "Exists", "DoesNotExist"),
+            "then": {"properties": {"values": {"maxItems": 0}}},
+        },
+        show_value=True,
+    ),
+    Rule(
+        model.MetricIdentifier,
+        ("name",),
+        lambda metric, around: _unknown(metric, around.queries),
+        "is no key of `queries`: {}; or give the metric its own `query`",
+        show_value=True,
+    ),
+    *(
+        Rule(
+            source,
+            ("name",),
+            lambda source, around: _unknown(source, around.resources),
+            _NO_RESOURCE,
+            show_value=True,
+        )
+        for source in (model.ResourceMetricSource, model.ContainerResourceMetricSource)
+    ),
+)
+
+
+# Over all files
+
+
+def repeated_queries(sources: Sequence[Source]) -> Iterator[tuple[Source, Finding]]:
+    """Find the names in `queries` that an earlier file has as well."""
+    first_of: dict[str, Source] = {}
+    for source in sources:
+        for name in sorted(names_in(source, "queries")):
+            first = first_of.setdefault(name, source)
+            if first is not source:
+                place = first.name_of(("queries", name))
+                message = f"stands in {place} too: all files share their queries; keep one, or "
+                yield source, Finding(("queries", name), f"{message}rename one", show_value=False)
+
+
+def names_in(source: Source, key: str) -> frozenset[str]:
+    """Return the keys of a mapping at the top of a file."""
+    mapping = child(source.value, key)
+    return frozenset(mapping) if isinstance(mapping, Mapping) else frozenset()
+
+
+def repeated_targets(sources: Sequence[Source]) -> Iterator[tuple[Source, Finding]]:
+    """Find the targets whose workload an earlier one has."""
+    seen: dict[tuple[str, ...], tuple[Source, Location]] = {}
+    for source in sources:
+        for index, target in entries(source.value, "targets"):
+            workload = _workload(target)
+            place: Location = ("targets", index)
+            if workload is None:
+                continue
+            first, other = seen.setdefault(workload, (source, place))
+            if first is source and other == place:
+                continue
+            _, namespace, kind, name = workload
+            shown = path_of(other)
+            shown += "" if first is source else f" of {first.name_of(other)}"
+            message = f"scales {kind} {name} in {namespace}, as {shown} does: a workload has one "
+            message += "target; put the metrics of both into one"
+            yield source, Finding(place, message, show_value=False)
+
+
+def _workload(target: object) -> tuple[str, ...] | None:
+    """Return group, namespace, kind and name; None where one is no text."""
+    ref = child(target, "scaleTargetRef")
+    if not isinstance(ref, Mapping):
+        return None
+    parts = (child(target, "namespace"), ref.get("kind"), ref.get("name"))
+    names = [part for part in parts if isinstance(part, str)]
+    return (_group(ref) or "", *names) if len(names) == len(parts) else None
