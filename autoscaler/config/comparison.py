@@ -105,9 +105,8 @@ def compare(before: Config, after: Config) -> Comparison:
 
 
 def _of_settings(config: Config) -> _Parts:
-    parts = _parts(config) | _parts(config.flags)  # which stand at the top of the YAML
-    left_out = {"path", "sources", "targets", "flags"}
-    return {key: value for key, value in parts.items() if key not in left_out}
+    left_out = {"path", "sources", "targets"}
+    return {key: value for key, value in _parts(config).items() if key not in left_out}
 
 
 def _of_target(target: Target, config: Config) -> _Parts:

@@ -9,14 +9,13 @@ from pydantic import BaseModel, JsonValue
 
 from autoscaler.config import spec_model as model
 from autoscaler.config.queries import Queries
-from autoscaler.config.settings import Config, DocumentModel, IncludedModel, LeaderElection, Sources
+from autoscaler.config.settings import Config, IncludedFile, MainFile, Settings, Sources
 from autoscaler.core import quantity
 from autoscaler.core.selectors import LabelSelector, Operator, Requirement
 from autoscaler.core.spec import (
     Behavior,
     ContainerResourceMetric,
     ExternalMetric,
-    Flags,
     HorizontalPodAutoscalerSpec,
     MetricIdentifier,
     MetricSpec,
@@ -37,46 +36,27 @@ _Spec = TypeVar("_Spec", bound=model.HorizontalPodAutoscalerSpec)
 
 
 def config_of(
-    document: DocumentModel,
-    included: Sequence[IncludedModel],
+    main: MainFile,
+    included: Sequence[IncludedFile],
     path: Path,
     sources: Sources,
     pod_namespace: str | None,
 ) -> Config:
     """Convert documents that all rules accepted; ``path`` is the file of the main one."""
-    parts: list[DocumentModel | IncludedModel] = [document, *included]
+    parts: list[MainFile | IncludedFile] = [main, *included]
     queries = Queries.of(
         {name: query for part in parts for name, query in part.queries.items()},
-        document.resource_queries,
+        main.resource_queries,
     )
-    return Config(
-        path=path,
-        sources=sources,
-        prometheus=document.prometheus,
-        kubernetes=document.kubernetes,
-        sync_period=document.sync_period,
-        flags=Flags(
-            tolerance=document.tolerance,
-            downscale_stabilization=document.downscale_stabilization,
-            cpu_initialization_period=document.cpu_initialization_period,
-            initial_readiness_delay=document.initial_readiness_delay,
-        ),
-        state_directory=document.state_directory,
-        listen=document.listen,
-        events=document.events,
-        per_target_metrics=document.per_target_metrics,
-        leader_election=_with_namespace(document.leader_election, pod_namespace),
-        targets=tuple(
-            _target_of(target, queries, document.sync_period)
-            for part in parts
-            for target in part.targets
-        ),
+    targets = (
+        _target_of(target, queries, main.sync_period) for part in parts for target in part.targets
     )
-
-
-def _with_namespace(election: LeaderElection, pod_namespace: str | None) -> LeaderElection:
-    own = election.namespace or pod_namespace or ""
-    return election.model_copy(update={"namespace": own})
+    settings = {name: getattr(main, name) for name in Settings.model_fields}
+    election = main.leader_election
+    namespace = election.namespace or pod_namespace or ""
+    settings["leader_election"] = election.model_copy(update={"namespace": namespace})
+    # All of it is validated already.
+    return Config.model_construct(**settings, path=path, sources=sources, targets=tuple(targets))
 
 
 def _target_of(target: model.TargetModel, queries: Queries, sync_period: float) -> Target:

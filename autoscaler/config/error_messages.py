@@ -21,7 +21,7 @@ from autoscaler.config.model_base import (
     required,
 )
 from autoscaler.config.problems import Finding
-from autoscaler.config.settings import DocumentModel
+from autoscaler.config.settings import MainFile
 
 _TYPES = {
     "bool_type": "must be true or false",
@@ -219,11 +219,11 @@ def place_of_key(key: str, model: type[BaseModel], root: type[BaseModel]) -> Key
         first = (path.split(".")[0].removesuffix("[]") for path in below)
         return KeyPlace(_in(below), tuple(dict.fromkeys(first)))
     if model is not root and key in aliases(root):
-        return KeyPlace("at the top" if root is DocumentModel else "in the target itself")
+        return KeyPlace("at the top" if root is MainFile else "in the target itself")
     elsewhere = _nearest_places(key, root)
     if elsewhere:
         return KeyPlace(_in(elsewhere))
-    return KeyPlace("at the top of the main file") if key in aliases(DocumentModel) else None
+    return KeyPlace("at the top of the main file") if key in aliases(MainFile) else None
 
 
 def _in(paths: list[str]) -> str:

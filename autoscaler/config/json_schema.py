@@ -5,12 +5,12 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core.core_schema import ModelSchema
 
 from autoscaler.config.rules import rules_of
-from autoscaler.config.settings import DocumentModel, IncludedModel
+from autoscaler.config.settings import IncludedFile, MainFile
 
 
 def json_schema(*, included: bool = False) -> dict[str, JsonValue]:
     """Return the schema (draft 2020-12) of the main file, or of one that it includes."""
-    model = IncludedModel if included else DocumentModel
+    model = IncludedFile if included else MainFile
     tidied = _tidied(model.model_json_schema(schema_generator=_WithRules))
     if not isinstance(tidied, dict):
         raise TypeError("a JSON Schema is an object")

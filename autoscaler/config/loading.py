@@ -36,8 +36,8 @@ from autoscaler.config.settings import (
     INCLUDED_KEYS,
     KEYS,
     Config,
-    DocumentModel,
-    IncludedModel,
+    IncludedFile,
+    MainFile,
     Sources,
 )
 from autoscaler.config.sources import (
@@ -128,10 +128,10 @@ def load(
     own_namespace = namespace()
     complete = None not in read and not (inclusion.faults or _is_included_one(main))
     around = _surroundings([main, *others], own_namespace, complete=complete)
-    found.add_of(main, findings(main.value, DocumentModel, around))
+    found.add_of(main, findings(main.value, MainFile, around))
     found.add_of(main, (Finding(one.location, one.fault, show_value=False) for one in unusable))
     for source in others:
-        found.add_of(source, findings(source.value, IncludedModel, around))
+        found.add_of(source, findings(source.value, IncludedFile, around))
     found.add(repeated_queries([main, *others]))
     found.add(repeated_targets([main, *others]))
     if document is None or found.all or reading.problems:
@@ -229,14 +229,14 @@ class _Found:
         return MOST_LOOKED_AT - self._before - len(self.all)
 
 
-def _main_document(main: Source, found: _Found) -> DocumentModel | None:
+def _main_document(main: Source, found: _Found) -> MainFile | None:
     """Check the shapes in the main file."""
     if _is_included_one(main):
         message = "is missing: where the metrics come from; a file that another one includes is "
         message += "checked with that one"
         found.add_of(main, [Finding(("prometheus",), message, show_value=False)])
     form = "a configuration is a mapping with `prometheus`, `targets` and so on"
-    return _document(main, DocumentModel, form, found)
+    return _document(main, MainFile, form, found)
 
 
 def _is_included_one(main: Source) -> bool:
@@ -244,14 +244,14 @@ def _is_included_one(main: Source) -> bool:
     return isinstance(main.value, dict) and bool(main.value) and main.value.keys() <= INCLUDED_KEYS
 
 
-def _included_document(source: Source, found: _Found) -> IncludedModel | None:
+def _included_document(source: Source, found: _Found) -> IncludedFile | None:
     """Check the shapes in a file that the main one includes."""
     message = "belongs in the main file: an included one has `queries` and `targets`"
     value = source.value if isinstance(source.value, dict) else {}
     others = sorted((KEYS - INCLUDED_KEYS) & value.keys())
     found.add_of(source, [Finding((key,), message, show_value=False) for key in others])
     form = "an included file is a mapping with `queries` and `targets`"
-    return _document(source, IncludedModel, form, found)
+    return _document(source, IncludedFile, form, found)
 
 
 def _document(source: Source, model: type[_Model], form: str, found: _Found) -> _Model | None:

@@ -20,8 +20,8 @@ from autoscaler.config.error_messages import suggestion
 from autoscaler.config.model_base import InnerModel, Model, inner_models
 from autoscaler.config.problems import Finding, below
 from autoscaler.config.settings import (
-    DocumentModel,
     LeaderElection,
+    MainFile,
     PrometheusSettings,
     Tls,
 )
@@ -330,7 +330,7 @@ JITTER = 1.2
 
 _TABLE: tuple[Rule, ...] = (
     Rule(
-        DocumentModel,
+        MainFile,
         ("targets",),
         lambda top, _: top.get("targets") is None and not top.get("include"),
         "is missing: the workloads to scale; or `include` the files that hold them",

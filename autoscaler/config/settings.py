@@ -203,25 +203,9 @@ class LeaderElection(Model):
     )
 
 
-class IncludedModel(Model):
-    """A file that the configuration of autoscaler includes."""
+class Settings(Model):
+    """All of a configuration but its queries and targets."""
 
-    queries: OrDefault[dict[Text, QuerySource]] = Field(
-        default_factory=dict, description="PromQL by name, for the targets of all files."
-    )
-    targets: OrDefault[Items[TargetModel]] = Field(
-        default_factory=tuple, description="The workloads to scale."
-    )
-
-
-class DocumentModel(Model):
-    """The configuration of autoscaler."""
-
-    include: Annotated[Items[Text], Field(min_length=1)] | None = Field(
-        default=None,
-        description="Further files of `queries` and `targets`, by name or by pattern such as "
-        "targets.d/*.yaml.",
-    )
     prometheus: PrometheusSettings = Field(description="Where the metrics come from.")
     kubernetes: OrDefault[KubernetesSettings] = Field(
         default_factory=KubernetesSettings, description="Which cluster the targets are in."
@@ -265,6 +249,26 @@ class DocumentModel(Model):
     leader_election: OrDefault[LeaderElection] = Field(
         default_factory=LeaderElection, description="Which of several daemons writes."
     )
+
+    @property
+    def flags(self) -> Flags:
+        """The flags of kube-controller-manager among the settings."""
+        return Flags(
+            tolerance=self.tolerance,
+            downscale_stabilization=self.downscale_stabilization,
+            cpu_initialization_period=self.cpu_initialization_period,
+            initial_readiness_delay=self.initial_readiness_delay,
+        )
+
+
+class MainFile(Settings):
+    """The configuration of autoscaler."""
+
+    include: Annotated[Items[Text], Field(min_length=1)] | None = Field(
+        default=None,
+        description="Further files of `queries` and `targets`, by name or by pattern such as "
+        "targets.d/*.yaml.",
+    )
     queries: OrDefault[dict[Text, QuerySource]] = Field(
         default_factory=dict, description="PromQL by name; each is asked once per sync."
     )
@@ -277,10 +281,21 @@ class DocumentModel(Model):
     )
 
 
-KEYS = frozenset(aliases(DocumentModel))
+class IncludedFile(Model):
+    """A file that the configuration of autoscaler includes."""
+
+    queries: OrDefault[dict[Text, QuerySource]] = Field(
+        default_factory=dict, description="PromQL by name, for the targets of all files."
+    )
+    targets: OrDefault[Items[TargetModel]] = Field(
+        default_factory=tuple, description="The workloads to scale."
+    )
+
+
+KEYS = frozenset(aliases(MainFile))
 """The keys at the top of a configuration."""
 
-INCLUDED_KEYS = frozenset(aliases(IncludedModel))
+INCLUDED_KEYS = frozenset(aliases(IncludedFile))
 """The keys at the top of an included file."""
 
 
@@ -296,26 +311,11 @@ class Sources:
     """Among the files: what the configuration names, as for a secret, and was refused for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
-    """A configuration, valid and defaulted."""
+class Config(Settings):
+    """A configuration, valid: its settings, and the targets of all files with their queries."""
 
     path: Path
     """Of the main file, as it was given."""
     sources: Sources
-    prometheus: PrometheusSettings
-    kubernetes: KubernetesSettings
-    sync_period: float
-    """Seconds from one sync to the next, for targets that do not say otherwise."""
-    flags: Flags
-    state_directory: Path | None
-    """Absolute, and need not exist; None keeps nothing over a restart."""
-    listen: Address | None
-    """Where metrics and health are served; None means nowhere."""
-    events: bool
-    """Whether Kubernetes Events are written."""
-    per_target_metrics: bool
-    """Whether the metrics page has series for each target."""
-    leader_election: LeaderElection
     targets: tuple[Target, ...]
     """In the order of the files; each workload once."""

@@ -98,7 +98,7 @@ class Reload:
 
 
 def _without_targets(config: Config) -> Config:
-    return replace(config, targets=())
+    return config.model_copy(update={"targets": ()})
 
 
 def _some(changes: Sequence[FieldChange]) -> str:
