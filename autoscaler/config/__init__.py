@@ -1,6 +1,6 @@
 """YAML -> what is to be scaled, and how; or every mistake in it, at once."""
 
-from autoscaler.config.conversion import defaulted, to_core
+from autoscaler.config.conversion import to_core
 from autoscaler.config.fields import Address
 from autoscaler.config.loading import load, parse_spec
 from autoscaler.config.problems import ConfigError, Problem
@@ -25,7 +25,6 @@ __all__ = [
     "PrometheusSettings",
     "Sources",
     "Tls",
-    "defaulted",
     "load",
     "parse_spec",
     "to_core",

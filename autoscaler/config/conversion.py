@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import BaseModel, JsonValue
-
 from autoscaler.config import spec_model as model
 from autoscaler.config.queries import Queries
 from autoscaler.config.settings import Config, IncludedFile, MainFile, Settings, Sources
@@ -60,7 +58,7 @@ def config_of(
 
 
 def _target_of(target: model.TargetModel, queries: Queries, sync_period: float) -> Target:
-    spec = _completed(target)
+    spec = completed(target)
     return Target(
         namespace=target.namespace,
         spec=_completed_to_core(spec),
@@ -100,7 +98,7 @@ def _default_scale_down() -> model.HPAScalingRules:
     return model.HPAScalingRules(selectPolicy="Max", policies=(policy,))
 
 
-def _completed(spec: _Spec) -> _Spec:
+def completed(spec: _Spec) -> _Spec:
     """Fill in what the user left out.
 
     An absent behavior stays absent; a present one is completed in both directions, field by
@@ -134,40 +132,12 @@ def _completed_rules(
     return given.model_copy(update=missing)
 
 
-def defaulted(spec: model.HorizontalPodAutoscalerSpec) -> dict[str, JsonValue]:
-    """Return the spec as the API server would: defaulted, camelCase, quantities canonical."""
-    result = _json(_completed(spec))
-    result.pop("namespace", None)
-    return result
-
-
-_OMITTED_EMPTY = {"apiVersion", "matchLabels", "matchExpressions", "values"}
-_QUANTITIES = {"value", "averageValue", "tolerance"}
-
-
-def _json(part: BaseModel) -> dict[str, JsonValue]:
-    result: dict[str, JsonValue] = {}
-    for name, field in type(part).model_fields.items():
-        key, value = field.alias or name, getattr(part, name)
-        if value is None or name == "query" or (not value and key in _OMITTED_EMPTY):
-            continue
-        if isinstance(value, BaseModel):
-            result[key] = _json(value)
-        elif isinstance(value, tuple):
-            result[key] = [_json(v) if isinstance(v, BaseModel) else v for v in value]
-        elif key in _QUANTITIES and isinstance(value, str):
-            result[key] = quantity.canonical(value)
-        else:
-            result[key] = value
-    return result
-
-
 # A spec as it is written -> as the core computes with it
 
 
 def to_core(spec: model.HorizontalPodAutoscalerSpec) -> HorizontalPodAutoscalerSpec:
     """Complete a spec with the API's defaults and convert it."""
-    return _completed_to_core(_completed(spec))
+    return _completed_to_core(completed(spec))
 
 
 def _completed_to_core(spec: model.HorizontalPodAutoscalerSpec) -> HorizontalPodAutoscalerSpec:

@@ -13,11 +13,15 @@ from pydantic import (
     AfterValidator,
     BeforeValidator,
     Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
     PlainValidator,
     ValidationInfo,
     WithJsonSchema,
 )
-from pydantic_core import PydanticKnownError
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticKnownError
+from pydantic_core.core_schema import no_info_after_validator_function
 
 from autoscaler.config import durations
 from autoscaler.core import quantity
@@ -45,10 +49,42 @@ _UNITS = {
 POSITIVE_QUANTITY_PATTERN = rf"^\+?(?=[0.]*[1-9]){_NUMBER}{_UNIT}$"
 
 
-def _filled(text: str) -> str:
-    if not text.strip():
-        raise ValueError("must not be empty")
-    return text
+class Form:
+    """What a text looks like: a regular expression, and the sentence for one that does not match.
+
+    It is matched as a ``whole`` or sought.
+    """
+
+    def __init__(
+        self, pattern: str, sentence: str, *, whole: bool = True, longest: int | None = None
+    ) -> None:
+        compiled = re.compile(pattern, re.DOTALL)
+        self._match = compiled.fullmatch if whole else compiled.search
+        self._sentence = sentence
+        self._longest = longest
+        self.schema: JsonSchemaValue = {
+            "type": "string",
+            "pattern": f"^{pattern}$" if whole else pattern,
+            **({} if longest is None else {"maxLength": longest}),
+        }
+
+    def __call__(self, text: str) -> str:
+        """Return the text; raises ValueError with the sentence."""
+        if not self._match(text) or (self._longest is not None and len(text) > self._longest):
+            raise ValueError(self._sentence)
+        return text
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        """Check the text after its type."""
+        return no_info_after_validator_function(self, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, _core_schema: CoreSchema, _handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """Return the form."""
+        return self.schema
 
 
 def absolute(name: str, folder: Path) -> Path:
@@ -65,7 +101,7 @@ def _path(name: object, info: ValidationInfo) -> Path:
     """Make a name absolute; the validation's context is the folder where relative ones begin."""
     if not isinstance(name, str):
         raise PydanticKnownError("string_type")
-    return absolute(_filled(name), info.context or Path())
+    return absolute(_FILLED(name), info.context or Path())
 
 
 def _folder(name: object, info: ValidationInfo) -> Path:
@@ -79,42 +115,6 @@ def _folder(name: object, info: ValidationInfo) -> Path:
     if not is_folder:
         raise ValueError(f"must name a folder, and {path} is a file")
     return path
-
-
-def _promql(text: str) -> str:
-    if not text.strip():
-        raise ValueError("must be PromQL, and is empty")
-    return text
-
-
-def _dns_label(text: str) -> str:
-    if re.fullmatch(_DNS_LABEL, text) is None:
-        raise ValueError(
-            "must be a DNS label: at most 63 lower-case letters, digits and -, "
-            "beginning and ending with a letter or digit"
-        )
-    return text
-
-
-def _dns_subdomain(text: str) -> str:
-    if len(text) > 253 or re.fullmatch(_DNS_SUBDOMAIN, text) is None:
-        raise ValueError(
-            "must be a DNS name: at most 253 lower-case letters, digits, - and ., "
-            "beginning and ending with a letter or digit"
-        )
-    return text
-
-
-def _segment(text: str) -> str:
-    if re.fullmatch(_SEGMENT, text, re.DOTALL) is None:
-        raise ValueError('must be a name: not empty, not . or .., without "/" and "%"')
-    return text
-
-
-def _api_version(text: str) -> str:
-    if text.count("/") > 1:
-        raise ValueError("must be GROUP/VERSION such as apps/v1, or v1 for the core group")
-    return text
 
 
 def _container_resource(text: str) -> str:
@@ -253,54 +253,52 @@ class Between:
         return seconds
 
 
-_TEXT_SCHEMA: dict[str, object] = {"type": "string"}
 _DURATION_SCHEMA = WithJsonSchema(
-    {
-        "anyOf": [
-            {"type": "string", "pattern": durations.PATTERN},
-            {"const": 0},
-        ]
-    }
+    {"anyOf": [{"type": "string", "pattern": durations.PATTERN}, {"const": 0}]}
 )
 
 POSITIVE_DURATION_SCHEMA = WithJsonSchema(
-    {**_TEXT_SCHEMA, "pattern": durations.PATTERN.replace("^", "^(?=.*[1-9])", 1)}
+    {"type": "string", "pattern": durations.PATTERN.replace("^", "^(?=.*[1-9])", 1)}
 )
 
-_FILLED_SCHEMA = WithJsonSchema({**_TEXT_SCHEMA, "pattern": r"\S"})
-Text = Annotated[str, AfterValidator(_filled), _FILLED_SCHEMA]
-PromQL = Annotated[str, AfterValidator(_promql), _FILLED_SCHEMA]
-FilePath = Annotated[Path, PlainValidator(_path), _FILLED_SCHEMA]
+_FILLED = Form(r"\S", "must not be empty", whole=False)
+Text = Annotated[str, _FILLED]
+PromQL = Annotated[str, Form(r"\S", "must be PromQL, and is empty", whole=False)]
+FilePath = Annotated[Path, PlainValidator(_path), WithJsonSchema(_FILLED.schema)]
 """The name of a file, made absolute; whether it is there is checked with the other rules."""
 
-FolderPath = Annotated[Path, PlainValidator(_folder), _FILLED_SCHEMA]
+FolderPath = Annotated[Path, PlainValidator(_folder), WithJsonSchema(_FILLED.schema)]
 """The name of a folder, made absolute, that need not exist."""
 
 DnsLabel = Annotated[
     str,
-    AfterValidator(_dns_label),
-    WithJsonSchema({**_TEXT_SCHEMA, "pattern": f"^{_DNS_LABEL}$"}),
+    Form(
+        _DNS_LABEL,
+        "must be a DNS label: at most 63 lower-case letters, digits and -, beginning and ending "
+        "with a letter or digit",
+    ),
 ]
 DnsSubdomain = Annotated[
     str,
-    AfterValidator(_dns_subdomain),
-    WithJsonSchema({**_TEXT_SCHEMA, "pattern": f"^{_DNS_SUBDOMAIN}$", "maxLength": 253}),
+    Form(
+        _DNS_SUBDOMAIN,
+        "must be a DNS name: at most 253 lower-case letters, digits, - and ., beginning and "
+        "ending with a letter or digit",
+        longest=253,
+    ),
 ]
 Segment = Annotated[
-    str,
-    AfterValidator(_segment),
-    WithJsonSchema({**_TEXT_SCHEMA, "pattern": f"^{_SEGMENT}$"}),
+    str, Form(_SEGMENT, 'must be a name: not empty, not . or .., without "/" and "%"')
 ]
 ApiVersion = Annotated[
     str,
-    AfterValidator(_api_version),
-    WithJsonSchema({**_TEXT_SCHEMA, "pattern": "^[^/]*(/[^/]*)?$"}),
+    Form("[^/]*(/[^/]*)?", "must be GROUP/VERSION such as apps/v1, or v1 for the core group"),
 ]
 ContainerResource = Annotated[
     str,
     AfterValidator(_container_resource),
     WithJsonSchema(
-        {**_TEXT_SCHEMA, "pattern": "^(cpu|memory|ephemeral-storage|hugepages-.+|[^/]+/[^/]+)$"}
+        {"type": "string", "pattern": "^(cpu|memory|ephemeral-storage|hugepages-.+|[^/]+/[^/]+)$"}
     ),
 ]
 TargetQuantity = Annotated[
@@ -311,18 +309,13 @@ TargetQuantity = Annotated[
         {
             "anyOf": [
                 {"type": "number", "minimum": 0.001, "maximum": INT64_MAX / 1000},
-                {**_TEXT_SCHEMA, "pattern": POSITIVE_QUANTITY_PATTERN},
+                {"type": "string", "pattern": POSITIVE_QUANTITY_PATTERN},
             ]
         }
     ),
 ]
 _NOT_NEGATIVE_SCHEMA = WithJsonSchema(
-    {
-        "anyOf": [
-            {"type": "number", "minimum": 0},
-            {**_TEXT_SCHEMA, "pattern": QUANTITY_PATTERN},
-        ]
-    }
+    {"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": QUANTITY_PATTERN}]}
 )
 ToleranceQuantity = Annotated[
     str, BeforeValidator(quantity_text), AfterValidator(_not_negative), _NOT_NEGATIVE_SCHEMA

@@ -32,14 +32,7 @@ from autoscaler.config.rules import (
     repeated_queries,
     repeated_targets,
 )
-from autoscaler.config.settings import (
-    INCLUDED_KEYS,
-    KEYS,
-    Config,
-    IncludedFile,
-    MainFile,
-    Sources,
-)
+from autoscaler.config.settings import INCLUDED_KEYS, KEYS, Config, IncludedFile, MainFile, Sources
 from autoscaler.config.sources import (
     Inclusion,
     NamedFile,
@@ -97,9 +90,7 @@ def _no_garbage_collection() -> Iterator[None]:
 
 @_no_garbage_collection()
 def load(
-    path: Path,
-    namespace: Callable[[], str | None] = pod_namespace,
-    content: bytes | None = None,
+    path: Path, namespace: Callable[[], str | None] = pod_namespace, content: bytes | None = None
 ) -> Config:
     """Read and check a configuration file and the files that it includes.
 

@@ -267,7 +267,4 @@ def _resource(resource: str, trigger: object) -> dict[str, object]:
         return metric
     source = metric["resource"]
     inner = source if isinstance(source, dict) else {}
-    return {
-        "type": "ContainerResource",
-        "containerResource": {"container": container, **inner},
-    }
+    return {"type": "ContainerResource", "containerResource": {"container": container, **inner}}

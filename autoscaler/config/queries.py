@@ -27,7 +27,7 @@ DEFAULTS: dict[str, Query] = {
         promql=(
             "sum by (namespace, pod, container) "
             '(container_memory_working_set_bytes{container!="", container!="POD"})'
-        ),
+        )
     ),
 }
 """By resource name.  cpu is in cores and memory in bytes, as Kubernetes counts them.
@@ -202,10 +202,7 @@ def _sources(config: Config, content: bytes | None) -> Sequence[Source]:
     reading = Reading()
     main = config.path.absolute()
     others = [path for path in config.sources.digests if path != main]
-    read = [
-        reading.source(config.path, "", content),
-        *(reading.source(one, "") for one in others),
-    ]
+    read = [reading.source(config.path, "", content), *(reading.source(one, "") for one in others)]
     return [source for source in read if source is not None]
 
 

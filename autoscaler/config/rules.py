@@ -19,12 +19,7 @@ from autoscaler.config.document import Location, child, entries, path_of
 from autoscaler.config.error_messages import suggestion
 from autoscaler.config.model_base import InnerModel, Model, inner_models
 from autoscaler.config.problems import Finding, below
-from autoscaler.config.settings import (
-    LeaderElection,
-    MainFile,
-    PrometheusSettings,
-    Tls,
-)
+from autoscaler.config.settings import LeaderElection, MainFile, PrometheusSettings, Tls
 from autoscaler.config.sources import Source
 from autoscaler.config.spec_model import SOURCES
 
@@ -50,17 +45,18 @@ class Rule:
 
     of: type[Model]
     """What the mapping that is checked is validated against."""
-    at: Location
-    """The place in the mapping that the finding names."""
+    at: str
+    """The key that the finding is at; empty for the mapping itself."""
     broken: Callable[[Fields, Surroundings], object]
-    """Returns what the sentence shows for ``{}``, several as a tuple; false where all is well."""
+    """Returns what the sentence shows for ``{}``, two as a tuple; falsy where all is well."""
     sentence: str
     """With two braces for each that is shown."""
     schema: Schema = field(default_factory=dict)
     """The same for the mapping as JSON Schema, as far as that can say it."""
     mended_by: tuple[Location, ...] = ()
     """Places in the mapping any of which would have mended the fault."""
-    show_value: bool = False
+    shown: bool = False
+    """Whether the finding shows the value at the place."""
 
 
 def findings(
@@ -75,21 +71,19 @@ def findings(
         shown = rule.broken(value, around)
         if shown:
             reported.add(rule.at)
-            yield below(location, _finding(rule, shown))
+            sentence = rule.sentence.format(*(shown if isinstance(shown, tuple) else (shown,)))
+            place = (rule.at,) if rule.at else ()
+            found = Finding(place, sentence, show_value=rule.shown, missing=rule.mended_by)
+            yield below(location, found)
     for key, within_of, many in inner:
         within = value.get(key)
-        if within is None or (key,) in reported:
+        if within is None or key in reported:
             continue
         if not many:
             yield from findings(within, within_of, around, (*location, key))
         elif isinstance(within, list | tuple):
             for index, one in enumerate(within):
                 yield from findings(one, within_of, around, (*location, key, index))
-
-
-def _finding(rule: Rule, shown: object) -> Finding:
-    sentence = rule.sentence.format(*(shown if isinstance(shown, tuple) else (shown,)))
-    return Finding(rule.at, sentence, show_value=rule.show_value, missing=rule.mended_by)
 
 
 @functools.cache
@@ -107,14 +101,17 @@ def rules_of(model: type[BaseModel]) -> tuple[Rule, ...]:
 # What the rows are made of
 
 
+def _with(key: str, value: Schema) -> Schema:
+    """Require a key whose value fits a schema."""
+    return {"required": [key], "properties": {key: value}}
+
+
 def _has(key: str) -> Schema:
-    """Require a key with a value."""
-    return {"required": [key], "properties": {key: {"not": {"type": "null"}}}}
+    return _with(key, {"not": {"type": "null"}})
 
 
-def _where(key: str, *words: str) -> Schema:
-    """Require one of these words as the value of a key."""
-    return {"properties": {key: {"enum": [*words]}}, "required": [key]}
+def _where(key: str, *values: JsonValue) -> Schema:
+    return _with(key, {"enum": [*values]})
 
 
 def _integer(fields: Fields, key: str, default: int | None = None) -> int | None:
@@ -124,23 +121,30 @@ def _integer(fields: Fields, key: str, default: int | None = None) -> int | None
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _late(election: Fields, longer: str, shorter: str, factor: float = 1.0) -> object:
-    """Return both durations where the first is not longer than ``factor`` times the second."""
-    long, short = _seconds(election, longer), _seconds(election, shorter)
-    if long is None or short is None or long > factor * short:
-        return None
-    return durations.format_seconds(long), durations.format_seconds(short)
+def _time_rules(longer: str, shorter: str, factor: float, at: Mapping[str, str]) -> Iterator[Rule]:
+    """Yield the rules of two times, of which one is longer than ``factor`` times the other.
+
+    ``at`` has a sentence for each; the finding is at the first of them that is written.
+    """
+
+    def late(key: str, election: Fields, _: Surroundings) -> tuple[str, str] | None:
+        long, short = _seconds(election, longer), _seconds(election, shorter)
+        if long is None or short is None or long > factor * short:
+            return None
+        written = next((one for one in at if election.get(one) is not None), None)
+        both = durations.format_seconds(long), durations.format_seconds(short)
+        return both if written == key else None
+
+    for key, sentence in at.items():
+        yield Rule(LeaderElection, key, functools.partial(late, key), sentence, shown=True)
 
 
 def _seconds(election: Fields, key: str) -> float | None:
-    """Return a duration in seconds; None where it has the wrong form, which is said elsewhere."""
+    """Return a duration in seconds; None where it has the wrong form, which is reported as such."""
     value = election.get(key)
     if value is None:
-        return next(
-            float(field.default)
-            for field in LeaderElection.model_fields.values()
-            if field.alias == key
-        )
+        fields = LeaderElection.model_fields.values()
+        return next(float(field.default) for field in fields if field.alias == key)
     try:
         return durations.of(value)
     except ValueError:
@@ -196,40 +200,46 @@ def _kind(ref: Fields) -> str:
     return usual if _group(ref) in {*_SLIPS, "apps", None} else kind
 
 
-def _cannot_scale(ref: Fields) -> bool:
-    return _WITHOUT_SCALE.get(_kind(ref), "none") == _group(ref)
+def _kind_fault(ref: Fields) -> str | None:
+    kind = _kind(ref)
+    if kind and kind != ref["kind"]:
+        return f"must be {kind}, as in `kind` of its manifest"
+    if not _is_scaled(ref):
+        return (
+            "has no scale subresource, so that nothing can set its replicas; right is a "
+            "Deployment, a StatefulSet or another kind that has one"
+        )
+    return None
+
+
+def _is_scaled(ref: Fields) -> bool:
+    return _WITHOUT_SCALE.get(_kind(ref), "none") != _group(ref)
 
 
 def _kind_in_group(ref: Fields) -> str:
     """Return the kind where it needs a group; empty otherwise."""
-    return "" if _cannot_scale(ref) or _kind(ref) == "ReplicationController" else _kind(ref)
+    kind = _kind(ref)
+    return kind if _is_scaled(ref) and kind != "ReplicationController" else ""
 
 
 def _missing_group(ref: Fields) -> str:
     kind = _kind_in_group(ref)
     if not kind or ref.get("apiVersion") is not None:
         return ""
-    return (
-        f"apps/v1 for a {kind}"
-        if kind in _APPS
-        else f"the group and version of {kind}, such as apps/v1"
-    )
+    named = f"apps/v1 for a {kind}"
+    return named if kind in _APPS else f"the group and version of {kind}, such as apps/v1"
 
 
-def _core_group(ref: Fields) -> str:
-    kind = _kind_in_group(ref)
-    if not kind or _group(ref) != "" or str(ref["apiVersion"]).startswith("/"):
-        return ""
-    return "be apps/v1" if kind in _APPS else f"name the group of {kind}, such as apps/v1"
-
-
-def _no_group(ref: Fields) -> bool:
-    return bool(_kind_in_group(ref)) and str(ref.get("apiVersion")).startswith("/")
-
-
-def _wrong_group(ref: Fields) -> str:
-    kind = _kind_in_group(ref)
-    return kind if kind in _APPS and _group(ref) in _SLIPS - {""} else ""
+def _group_fault(ref: Fields) -> str | None:
+    kind, group = _kind_in_group(ref), _group(ref)
+    if not kind or group is None:
+        return None
+    if str(ref["apiVersion"]).startswith("/"):
+        return "must name a group before the /, such as apps/v1"
+    right = "be apps/v1" if kind in _APPS else f"name the group of {kind}, such as apps/v1"
+    if group == "":
+        return f"must {right}; only a ReplicationController is in the core group"
+    return f"must be apps/v1 for a {kind}" if kind in _APPS and group in _SLIPS else None
 
 
 def _other_source(metric: Fields, key: str) -> object:
@@ -243,7 +253,7 @@ def _source_rules(kind: str, key: str) -> Iterator[Rule]:
     """Yield the rules of a source of a metric."""
     yield Rule(
         model.MetricSpec,
-        (key,),
+        key,
         lambda metric, _: metric.get("type") == kind and metric.get(key) is None,
         f"is missing: type {kind} needs its source here",
         {"if": _where("type", kind), "then": _has(key)},
@@ -251,7 +261,7 @@ def _source_rules(kind: str, key: str) -> Iterator[Rule]:
     )
     yield Rule(
         model.MetricSpec,
-        (key,),
+        key,
         lambda metric, _: _other_source(metric, key),
         "does not belong to type {}: keep only `{}`, or change the type",
         {
@@ -261,7 +271,7 @@ def _source_rules(kind: str, key: str) -> Iterator[Rule]:
     )
 
 
-def _target_rules(source: type[Model], *allowed: str, both: bool = False) -> Iterator[Rule]:
+def _target_rules(source: type[Model], *allowed: str, exclusive: bool = True) -> Iterator[Rule]:
     """Yield the rules of a target's values; its type is not compared with them, as in the API."""
     either = " or ".join(allowed)
     taken = " or ".join(
@@ -275,42 +285,47 @@ def _target_rules(source: type[Model], *allowed: str, both: bool = False) -> Ite
         return [name for name in allowed if target.get(name) is not None]
 
     def utilization(source: Fields) -> bool:
-        kind = child(source, "target", "type")
-        return kind == "Utilization" or child(source, "target", "averageUtilization") is not None
-
-    if "averageUtilization" not in allowed:
-        yield Rule(
-            source,
-            ("target",),
-            lambda source, _: given(source) == [] and utilization(source) and taken,
-            "Utilization is for Resource and ContainerResource metrics only: write {}",
+        kind, percent = (child(source, "target", key) for key in ("type", "averageUtilization"))
+        return "averageUtilization" not in allowed and (
+            kind == "Utilization" or percent is not None
         )
+
+    one_of = "oneOf" if exclusive else "anyOf"
     yield Rule(
         source,
-        ("target",),
+        "target",
+        lambda source, _: given(source) == [] and utilization(source) and taken,
+        "Utilization is for Resource and ContainerResource metrics only: write {}",
+    )
+    yield Rule(
+        source,
+        "target",
         lambda source, _: given(source) == [],
         f"{either} is missing: what to hold the metric at",
-        {"properties": {"target": {"anyOf": [_has(name) for name in allowed]}}},
+        {"properties": {"target": {one_of: [_has(name) for name in allowed]}}},
         mended_by=tuple(("target", name) for name in allowed),
     )
-    if len(allowed) > 1 and not both:
-        yield Rule(
-            source,
-            ("target",),
-            lambda source, _: len(given(source) or ()) > 1,
-            f"takes one of {either}, not both",
-            {"properties": {"target": {"not": {"allOf": [_has(name) for name in allowed]}}}},
-        )
+    yield Rule(
+        source,
+        "target",
+        lambda source, _: exclusive and len(given(source) or ()) > 1,
+        f"takes one of {either}, not both",
+    )
 
 
 def _needs(of: type[Model], key: str, other: str) -> Rule:
     return Rule(
         of,
-        (key,),
+        key,
         lambda fields, _: fields.get(key) and not fields.get(other),
         f"needs {other} beside it (the same file, if it holds both)",
         {"if": _has(key), "then": _has(other)},
     )
+
+
+def _operator(requirement: Fields, *words: str) -> object:
+    operator = requirement.get("operator")
+    return operator if operator in words else None
 
 
 def _unknown(source: Fields, names: AbstractSet[str] | None) -> str | None:
@@ -325,13 +340,15 @@ _NO_RESOURCE = (
     "is a resource without a query: {}; add it to `resourceQueries`, or give the metric its own "
     "`query`"
 )
+_STOPS = ": a leader stops before another may start"
+_ENDS = ": else one late try ends the leadership"
 JITTER = 1.2
 """By so much a try to renew may come later than `retryPeriod` (client-go's JitterFactor)."""
 
 _TABLE: tuple[Rule, ...] = (
     Rule(
         MainFile,
-        ("targets",),
+        "targets",
         lambda top, _: top.get("targets") is None and not top.get("include"),
         "is missing: the workloads to scale; or `include` the files that hold them",
         {"anyOf": [_has("targets"), _has("include")]},
@@ -339,7 +356,7 @@ _TABLE: tuple[Rule, ...] = (
     ),
     Rule(
         PrometheusSettings,
-        ("basicAuth",),
+        "basicAuth",
         lambda prometheus, _: prometheus.get("bearerTokenFile") and prometheus.get("basicAuth"),
         "cannot be used together with bearerTokenFile: a request carries one Authorization; keep "
         "one of the two",
@@ -347,51 +364,24 @@ _TABLE: tuple[Rule, ...] = (
     ),
     _needs(Tls, "certFile", "keyFile"),
     _needs(Tls, "keyFile", "certFile"),
-    Rule(
-        LeaderElection,
-        ("leaseDuration",),
-        lambda election, _: (
-            election.get("leaseDuration") is not None
-            and _late(election, "leaseDuration", "renewDeadline")
-        ),
-        "must be longer than renewDeadline, which is {1}: a leader stops before another may start",
-        show_value=True,
+    *_time_rules(
+        *("leaseDuration", "renewDeadline", 1.0),
+        {
+            "leaseDuration": "must be longer than renewDeadline, which is {1}" + _STOPS,
+            "renewDeadline": "must be shorter than leaseDuration, which is {0}" + _STOPS,
+        },
+    ),
+    *_time_rules(
+        *("renewDeadline", "retryPeriod", JITTER),
+        {
+            "retryPeriod": "1.2 times this must be shorter than renewDeadline, which is {0}"
+            + _ENDS,
+            "renewDeadline": "must be longer than 1.2 times retryPeriod, which is {1}" + _ENDS,
+        },
     ),
     Rule(
         LeaderElection,
-        ("renewDeadline",),
-        lambda election, _: (
-            election.get("leaseDuration") is None
-            and _late(election, "leaseDuration", "renewDeadline")
-        ),
-        "must be shorter than leaseDuration, which is {0}: a leader stops before another may start",
-        show_value=True,
-    ),
-    Rule(
-        LeaderElection,
-        ("retryPeriod",),
-        lambda election, _: (
-            election.get("retryPeriod") is not None
-            and _late(election, "renewDeadline", "retryPeriod", JITTER)
-        ),
-        f"{JITTER:g} times this must be shorter than renewDeadline, which is {{0}}: else one late "
-        "try ends the leadership",
-        show_value=True,
-    ),
-    Rule(
-        LeaderElection,
-        ("renewDeadline",),
-        lambda election, _: (
-            election.get("retryPeriod") is None
-            and _late(election, "renewDeadline", "retryPeriod", JITTER)
-        ),
-        f"must be longer than {JITTER:g} times retryPeriod, which is {{1}}: else one late try ends "
-        "the leadership",
-        show_value=True,
-    ),
-    Rule(
-        LeaderElection,
-        ("namespace",),
+        "namespace",
         lambda election, around: (
             election.get("enabled") is True
             and not (election.get("namespace") or around.pod_namespace)
@@ -400,140 +390,90 @@ _TABLE: tuple[Rule, ...] = (
     ),
     Rule(
         model.HorizontalPodAutoscalerSpec,
-        ("maxReplicas",),
+        "maxReplicas",
         lambda spec, _: _too_few(spec),
         "must be at least minReplicas, which is {}",
-        show_value=True,
+        shown=True,
     ),
     Rule(
         model.HorizontalPodAutoscalerSpec,
-        ("minReplicas",),
+        "minReplicas",
         lambda spec, _: _without_pods(spec),
         "0 needs at least one metric of type Object or External: without pods there is nothing "
         "else to measure; right is 1, or such a metric",
         {
-            "if": {"properties": {"minReplicas": {"const": 0}}, "required": ["minReplicas"]},
-            "then": {
-                "required": ["metrics"],
-                "properties": {
-                    "metrics": {
-                        "type": "array",
-                        "contains": {"properties": {"type": {"enum": ["Object", "External"]}}},
-                    }
+            "if": _where("minReplicas", 0),
+            "then": _with(
+                "metrics",
+                {
+                    "type": "array",
+                    "contains": {"properties": {"type": {"enum": ["Object", "External"]}}},
                 },
-            },
+            ),
         },
-        show_value=True,
+        shown=True,
     ),
+    Rule(model.ScaleTargetRef, "kind", lambda ref, _: _kind_fault(ref), "{}", shown=True),
     Rule(
         model.ScaleTargetRef,
-        ("kind",),
-        lambda ref, _: _kind(ref) != ref.get("kind") and _kind(ref),
-        "must be {}, as in `kind` of its manifest",
-        show_value=True,
-    ),
-    Rule(
-        model.ScaleTargetRef,
-        ("kind",),
-        lambda ref, _: _cannot_scale(ref),
-        "has no scale subresource, so that nothing can set its replicas; right is a Deployment, a "
-        "StatefulSet or another kind that has one",
-        show_value=True,
-    ),
-    Rule(
-        model.ScaleTargetRef,
-        (),
+        "",
         lambda ref, _: _missing_group(ref),
         "apiVersion is missing: {}",
         {
-            "if": {
-                "properties": {"kind": {"not": {"const": "ReplicationController"}}},
-                "required": ["kind"],
-            },
-            "then": {
-                "required": ["apiVersion"],
-                "properties": {"apiVersion": {"type": "string", "pattern": "^[^/]+/"}},
-            },
+            "if": _with("kind", {"not": {"const": "ReplicationController"}}),
+            "then": _with("apiVersion", {"type": "string", "pattern": "^[^/]+/"}),
         },
         mended_by=(("apiVersion",),),
     ),
-    Rule(
-        model.ScaleTargetRef,
-        ("apiVersion",),
-        lambda ref, _: _no_group(ref),
-        "must name a group before the /, such as apps/v1",
-        show_value=True,
-    ),
-    Rule(
-        model.ScaleTargetRef,
-        ("apiVersion",),
-        lambda ref, _: _core_group(ref),
-        "must {}; only a ReplicationController is in the core group",
-        show_value=True,
-    ),
-    Rule(
-        model.ScaleTargetRef,
-        ("apiVersion",),
-        lambda ref, _: _wrong_group(ref),
-        "must be apps/v1 for a {}",
-        show_value=True,
-    ),
+    Rule(model.ScaleTargetRef, "apiVersion", lambda ref, _: _group_fault(ref), "{}", shown=True),
     *(rule for kind, key in SOURCES.items() for rule in _source_rules(kind, key)),
     *_target_rules(model.ResourceMetricSource, "averageUtilization", "averageValue"),
     *_target_rules(model.ContainerResourceMetricSource, "averageUtilization", "averageValue"),
     *_target_rules(model.PodsMetricSource, "averageValue"),
-    *_target_rules(model.ObjectMetricSource, "value", "averageValue", both=True),
+    *_target_rules(model.ObjectMetricSource, "value", "averageValue", exclusive=False),
     *_target_rules(model.ExternalMetricSource, "value", "averageValue"),
     Rule(
         model.LabelSelectorRequirement,
-        ("values",),
-        lambda one, _: (
-            one.get("operator") in ("In", "NotIn")
-            and one.get("values") in (None, [])
-            and one["operator"]
-        ),
+        "values",
+        lambda one, _: one.get("values") in (None, []) and _operator(one, "In", "NotIn"),
         "{} needs at least one value",
         {
             "if": _where("operator", "In", "NotIn"),
-            "then": {
-                "required": ["values"],
-                "properties": {"values": {"type": "array", "minItems": 1}},
-            },
+            "then": _with("values", {"type": "array", "minItems": 1}),
         },
         mended_by=(("values",),),
     ),
     Rule(
         model.LabelSelectorRequirement,
-        ("values",),
+        "values",
         lambda one, _: (
-            one.get("operator") in ("Exists", "DoesNotExist")
-            and isinstance(one.get("values"), list)
+            isinstance(one.get("values"), list)
             and one["values"]
-            and one["operator"]
+            and _operator(one, "Exists", "DoesNotExist")
         ),
         "{} takes no values; leave them out",
         {
             "if": _where("operator", "Exists", "DoesNotExist"),
             "then": {"properties": {"values": {"maxItems": 0}}},
         },
-        show_value=True,
+        shown=True,
     ),
     Rule(
         model.MetricIdentifier,
-        ("name",),
+        "name",
         lambda metric, around: _unknown(metric, around.queries),
         "is no key of `queries`: {}; or give the metric its own `query`",
-        show_value=True,
+        shown=True,
     ),
     *(
         Rule(
-            source,
-            ("name",),
-            lambda source, around: _unknown(source, around.resources),
+            of,
+            "name",
+            lambda one, around: _unknown(one, around.resources),
             _NO_RESOURCE,
-            show_value=True,
+            shown=True,
         )
-        for source in (model.ResourceMetricSource, model.ContainerResourceMetricSource)
+        for of in (model.ResourceMetricSource, model.ContainerResourceMetricSource)
     ),
 )
 

@@ -93,10 +93,7 @@ HeaderValue = Annotated[
     SecretStr,
     AfterValidator(_header_value),
     WithJsonSchema(
-        {
-            "type": "string",
-            "pattern": r"^([!-~\xa1-\xff]([ -~\xa0-\xff]*[!-~\xa1-\xff])?)?$",
-        }
+        {"type": "string", "pattern": r"^([!-~\xa1-\xff]([ -~\xa0-\xff]*[!-~\xa1-\xff])?)?$"}
     ),
 ]
 Parameter = Annotated[
@@ -195,8 +192,7 @@ class LeaderElection(Model):
         15.0, "How long the others wait after the last renewal that they saw, 1s to 1h."
     )
     renew_deadline: OrDefault[LongerThanZero] = seconds(
-        10.0,
-        "A leader that could not renew for so long stops writing; shorter than leaseDuration.",
+        10.0, "A leader that could not renew for so long stops writing; shorter than leaseDuration."
     )
     retry_period: OrDefault[LongerThanZero] = seconds(
         2.0, "The time from one try to the next; 1.2 times it is shorter than renewDeadline."

@@ -294,7 +294,7 @@ class HorizontalPodAutoscalerSpec(Model):
     """The spec of an autoscaler, as in autoscaling/v2."""
 
     scale_target_ref: ScaleTargetRef = Field(
-        description="The workload to scale: any kind with a scale subresource.",
+        description="The workload to scale: any kind with a scale subresource."
     )
     min_replicas: Count | None = Field(
         default=None,
