@@ -1,9 +1,7 @@
-"""What the models hold -> the types of the core: API defaulting, specs, targets, the `Config`."""
+"""What the models hold -> the types of the core: specs, targets, and the `Config` that has them."""
 
-import functools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
 
 from autoscaler.config import spec_model as model
 from autoscaler.config.queries import Queries
@@ -29,8 +27,6 @@ from autoscaler.core.spec import (
     TargetType,
 )
 from autoscaler.core.target import Target
-
-_Spec = TypeVar("_Spec", bound=model.HorizontalPodAutoscalerSpec)
 
 
 def config_of(
@@ -58,103 +54,30 @@ def config_of(
 
 
 def _target_of(target: model.TargetModel, queries: Queries, sync_period: float) -> Target:
-    spec = completed(target)
     return Target(
         namespace=target.namespace,
-        spec=_completed_to_core(spec),
-        queries=tuple(queries.for_metric(metric) for metric in spec.metrics or ()),
+        spec=to_core(target),
+        queries=tuple(queries.for_metric(metric) for metric in target.metrics),
         sync_period=sync_period if target.sync_period is None else target.sync_period,
     )
 
 
-# API defaulting of autoscaling/v2 (semantics 5.1)
-
-
-@functools.cache
-def _default_metric() -> model.MetricSpec:
-    """Return what an empty list of metrics stands for: cpu at 80 percent of its request."""
-    target = model.MetricTarget(type="Utilization", averageUtilization=80)
-    source = model.ResourceMetricSource(name="cpu", target=target)
-    return model.MetricSpec(type="Resource", resource=source)
-
-
-@functools.cache
-def _default_scale_up() -> model.HPAScalingRules:
-    """Return the rules of scaling up where a behavior does not say others."""
-    return model.HPAScalingRules(
-        stabilizationWindowSeconds=0,
-        selectPolicy="Max",
-        policies=(
-            model.HPAScalingPolicy(type="Pods", value=4, periodSeconds=15),
-            model.HPAScalingPolicy(type="Percent", value=100, periodSeconds=15),
-        ),
-    )
-
-
-@functools.cache
-def _default_scale_down() -> model.HPAScalingRules:
-    """Return the rules of scaling down; their window stays unset, which means the flag's."""
-    policy = model.HPAScalingPolicy(type="Percent", value=100, periodSeconds=15)
-    return model.HPAScalingRules(selectPolicy="Max", policies=(policy,))
-
-
-def completed(spec: _Spec) -> _Spec:
-    """Fill in what the user left out.
-
-    An absent behavior stays absent; a present one is completed in both directions, field by
-    field, with policies taken as a whole.
-    """
-    behavior = spec.behavior
-    if behavior is not None:
-        behavior = model.HorizontalPodAutoscalerBehavior(
-            scaleUp=_completed_rules(behavior.scale_up, _default_scale_up()),
-            scaleDown=_completed_rules(behavior.scale_down, _default_scale_down()),
-        )
-    return spec.model_copy(
-        update={
-            "min_replicas": 1 if spec.min_replicas is None else spec.min_replicas,
-            "metrics": spec.metrics or (_default_metric(),),
-            "behavior": behavior,
-        }
-    )
-
-
-def _completed_rules(
-    given: model.HPAScalingRules | None, default: model.HPAScalingRules
-) -> model.HPAScalingRules:
-    if given is None:
-        return default
-    missing = {
-        name: getattr(default, name)
-        for name in model.HPAScalingRules.model_fields
-        if getattr(given, name) is None
-    }
-    return given.model_copy(update=missing)
-
-
-# A spec as it is written -> as the core computes with it
-
-
 def to_core(spec: model.HorizontalPodAutoscalerSpec) -> HorizontalPodAutoscalerSpec:
-    """Complete a spec with the API's defaults and convert it."""
-    return _completed_to_core(completed(spec))
-
-
-def _completed_to_core(spec: model.HorizontalPodAutoscalerSpec) -> HorizontalPodAutoscalerSpec:
+    """Convert a spec, in which the models have filled in the API's defaults."""
     behavior = spec.behavior
     return HorizontalPodAutoscalerSpec(
         scale_target_ref=_reference(spec.scale_target_ref),
-        min_replicas=1 if spec.min_replicas is None else spec.min_replicas,
+        min_replicas=spec.min_replicas,
         max_replicas=spec.max_replicas,
-        metrics=tuple(_metric(metric) for metric in spec.metrics or ()),
+        metrics=tuple(_metric(metric) for metric in spec.metrics),
         behavior=None
-        if behavior is None or behavior.scale_up is None or behavior.scale_down is None
+        if behavior is None
         else Behavior(_rules(behavior.scale_up), _rules(behavior.scale_down)),
     )
 
 
 def _reference(ref: model.CrossVersionObjectReference) -> ScaleTargetRef:
-    return ScaleTargetRef(api_version=ref.api_version or "", kind=ref.kind, name=ref.name)
+    return ScaleTargetRef(api_version=ref.api_version, kind=ref.kind, name=ref.name)
 
 
 def _metric(metric: model.MetricSpec) -> MetricSpec:
@@ -176,10 +99,10 @@ def _selector(selector: model.LabelSelector | None) -> LabelSelector | None:
     if selector is None:
         return None
     return LabelSelector(
-        match_labels=tuple((selector.match_labels or {}).items()),
+        match_labels=tuple(selector.match_labels.items()),
         match_expressions=tuple(
-            Requirement(item.key, Operator(item.operator), item.values or ())
-            for item in selector.match_expressions or ()
+            Requirement(item.key, Operator(item.operator), item.values)
+            for item in selector.match_expressions
         ),
     )
 
@@ -200,10 +123,10 @@ def _milli(text: str | None) -> int | None:
 def _rules(rules: model.HPAScalingRules) -> ScalingRules:
     return ScalingRules(
         stabilization_window_seconds=rules.stabilization_window_seconds,
-        select_policy=SelectPolicy(rules.select_policy or "Max"),
+        select_policy=SelectPolicy(rules.select_policy),
         policies=tuple(
             ScalingPolicy(PolicyType(policy.type), policy.value, policy.period_seconds)
-            for policy in rules.policies or ()
+            for policy in rules.policies
         ),
         tolerance=None
         if rules.tolerance is None

@@ -33,12 +33,17 @@ class SchemaAlternative:
     """Says in the JSON Schema that a field also takes another form, which a validator converts."""
 
     schema: JsonSchemaValue
+    first: bool = True
+    """Whether it is the first alternative; else it is the last."""
 
     def __get_pydantic_json_schema__(
         self, core_schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
         """Return both forms as alternatives."""
-        return {"anyOf": [dict(self.schema), handler(core_schema)]}
+        form = handler(core_schema)
+        others = form["anyOf"] if form.keys() == {"anyOf"} else [form]
+        own = [dict(self.schema)]
+        return {"anyOf": [*own, *others] if self.first else [*others, *own]}
 
 
 def _default_for_null(value: object) -> object:
@@ -51,7 +56,9 @@ Item = TypeVar("Item")
 Items = Annotated[tuple[Item, ...], Strict(strict=False)]
 """A list; strictness ends at the container, since YAML has no tuples."""
 
-OrDefault = Annotated[Item, BeforeValidator(_default_for_null), SchemaAlternative({"type": "null"})]
+OrDefault = Annotated[
+    Item, BeforeValidator(_default_for_null), SchemaAlternative({"type": "null"}, first=False)
+]
 """A field whose default also replaces null: an empty value of YAML counts as absent."""
 
 

@@ -1,9 +1,10 @@
 """A target as a user writes it: queries, and autoscaling/v2's spec field for field."""
 
+import functools
 import re
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from autoscaler.config.document import one_line
 from autoscaler.config.fields import (
@@ -89,8 +90,8 @@ QuerySource = Annotated[
 class CrossVersionObjectReference(Model):
     """A Kubernetes object, by group, kind and name."""
 
-    api_version: ApiVersion | None = Field(
-        default=None, description="Group and version, such as apps/v1; v1 is the core group."
+    api_version: OrDefault[ApiVersion] = Field(
+        default="", description="Group and version, such as apps/v1; v1 is the core group."
     )
     kind: Segment = Field(description="The object's kind, such as Deployment.")
     name: Segment = Field(description="The object's name.")
@@ -107,17 +108,19 @@ class LabelSelectorRequirement(Model):
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"] = Field(
         description="In and NotIn compare with `values`; Exists and DoesNotExist take none."
     )
-    values: Items[str] | None = Field(default=None, description="The values of In and NotIn.")
+    values: OrDefault[Items[str]] = Field(
+        default_factory=tuple, description="The values of In and NotIn."
+    )
 
 
 class LabelSelector(Model):
     """Which of the query's series count; all conditions must hold."""
 
-    match_labels: dict[str, str] | None = Field(
-        default=None, description="Labels and the values that they must have."
+    match_labels: OrDefault[dict[str, str]] = Field(
+        default_factory=dict, description="Labels and the values that they must have."
     )
-    match_expressions: Items[LabelSelectorRequirement] | None = Field(
-        default=None, description="Further conditions: In, NotIn, Exists, DoesNotExist."
+    match_expressions: OrDefault[Items[LabelSelectorRequirement]] = Field(
+        default_factory=tuple, description="Further conditions: In, NotIn, Exists, DoesNotExist."
     )
 
 
@@ -258,52 +261,82 @@ class HPAScalingPolicy(Model):
     period_seconds: int = Field(ge=1, le=1800, description="The period in seconds, 1 to 1800.")
 
 
+@functools.cache
+def _policies_down() -> tuple[HPAScalingPolicy, ...]:
+    return (HPAScalingPolicy(type="Percent", value=100, periodSeconds=15),)
+
+
+@functools.cache
+def _policies_up() -> tuple[HPAScalingPolicy, ...]:
+    return (HPAScalingPolicy(type="Pods", value=4, periodSeconds=15), *_policies_down())
+
+
+WindowSeconds = Annotated[int, Field(ge=0, le=3600)]
+Policies = Annotated[Items[HPAScalingPolicy], Field(min_length=1)]
+_WINDOW = (
+    "Seconds over which the most cautious recommendation counts, 0 to 3600. Default: 0 up, "
+    "`downscaleStabilization` down."
+)
+_POLICIES = "Rate limits. Default: up 4 pods or 100 percent in 15 s, down 100 percent in 15 s."
+
+
 class HPAScalingRules(Model):
     """How fast, and how readily, one direction goes."""
 
-    stabilization_window_seconds: Annotated[int, Field(ge=0, le=3600)] | None = Field(
-        default=None,
-        description="Seconds over which the most cautious recommendation counts, 0 to 3600. "
-        "Default: 0 up, `downscaleStabilization` down.",
-    )
-    select_policy: Literal["Max", "Min", "Disabled"] | None = Field(
-        default=None,
+    stabilization_window_seconds: WindowSeconds | None = Field(default=None, description=_WINDOW)
+    select_policy: OrDefault[Literal["Max", "Min", "Disabled"]] = Field(
+        default="Max",
         description="Which policy counts: the one that allows most (Max) or least (Min); "
         "Disabled forbids this direction.",
-        json_schema_extra={"default": "Max"},
     )
-    policies: Annotated[Items[HPAScalingPolicy], Field(min_length=1)] | None = Field(
-        default=None,
-        description="Rate limits. Default: up 4 pods or 100 percent in 15 s, down 100 percent in "
-        "15 s.",
-    )
+    policies: OrDefault[Policies] = Field(default_factory=_policies_down, description=_POLICIES)
     tolerance: ToleranceQuantity | None = Field(
         default=None,
         description="How far from 1 the ratio may be without a change. Default: `tolerance`.",
     )
 
 
+class HPAScaleUpRules(HPAScalingRules):
+    """How fast, and how readily, a workload is scaled up."""
+
+    stabilization_window_seconds: OrDefault[WindowSeconds] = Field(default=0, description=_WINDOW)
+    policies: OrDefault[Policies] = Field(default_factory=_policies_up, description=_POLICIES)
+
+
 class HorizontalPodAutoscalerBehavior(Model):
     """Both directions; what is left out is completed with the HPA's defaults."""
 
-    scale_up: HPAScalingRules | None = Field(default=None, description="Rules of scaling up.")
-    scale_down: HPAScalingRules | None = Field(default=None, description="Rules of scaling down.")
+    scale_up: OrDefault[HPAScaleUpRules] = Field(
+        default_factory=HPAScaleUpRules, description="Rules of scaling up."
+    )
+    scale_down: OrDefault[HPAScalingRules] = Field(
+        default_factory=HPAScalingRules, description="Rules of scaling down."
+    )
+
+
+@functools.cache
+def _default_metrics() -> tuple[MetricSpec, ...]:
+    target = MetricTarget(type="Utilization", averageUtilization=80)
+    source = ResourceMetricSource(name="cpu", target=target)
+    return (MetricSpec(type="Resource", resource=source),)
+
+
+def _or_default_metrics(metrics: tuple[MetricSpec, ...]) -> tuple[MetricSpec, ...]:
+    return metrics or _default_metrics()
 
 
 class HorizontalPodAutoscalerSpec(Model):
-    """The spec of an autoscaler, as in autoscaling/v2."""
+    """The spec of an autoscaler, as in autoscaling/v2, with the API's defaults (semantics 5.1)."""
 
     scale_target_ref: ScaleTargetRef = Field(
         description="The workload to scale: any kind with a scale subresource."
     )
-    min_replicas: Count | None = Field(
-        default=None,
-        description="The fewest replicas; 0 needs an Object or External metric.",
-        json_schema_extra={"default": 1},
+    min_replicas: OrDefault[Count] = Field(
+        default=1, description="The fewest replicas; 0 needs an Object or External metric."
     )
     max_replicas: PositiveCount = Field(description="The most replicas.")
-    metrics: Items[MetricSpec] | None = Field(
-        default=None,
+    metrics: OrDefault[Annotated[Items[MetricSpec], AfterValidator(_or_default_metrics)]] = Field(
+        default_factory=_default_metrics,
         description="What to scale on; the largest proposal wins. Default: cpu at 80 percent of "
         "its request.",
     )

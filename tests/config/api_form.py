@@ -2,14 +2,13 @@
 
 from pydantic import BaseModel, JsonValue
 
-from autoscaler.config.conversion import completed
 from autoscaler.config.spec_model import HorizontalPodAutoscalerSpec
 from autoscaler.core import quantity
 
 
 def defaulted(spec: HorizontalPodAutoscalerSpec) -> dict[str, JsonValue]:
     """Return the spec as the API server would: defaulted, camelCase, quantities canonical."""
-    result = _json(completed(spec))
+    result = _json(spec)
     result.pop("namespace", None)
     return result
 
