@@ -291,8 +291,7 @@ Segment = Annotated[
     str, Form(_SEGMENT, 'must be a name: not empty, not . or .., without "/" and "%"')
 ]
 ApiVersion = Annotated[
-    str,
-    Form("[^/]*(/[^/]*)?", "must be GROUP/VERSION such as apps/v1, or v1 for the core group"),
+    str, Form("[^/]*(/[^/]*)?", "must be GROUP/VERSION such as apps/v1, or v1 for the core group")
 ]
 ContainerResource = Annotated[
     str,

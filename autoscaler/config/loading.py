@@ -73,6 +73,31 @@ def namespace_or_anywhere() -> str:
     return pod_namespace() or ANYWHERE
 
 
+class _Found:
+    """Gathers findings, as many as are looked for."""
+
+    def __init__(self, before: int) -> None:
+        self.all: list[tuple[Source, Finding]] = []
+        self._before = before
+
+    @property
+    def full(self) -> bool:
+        """Whether no more are looked for."""
+        return self._room <= 0
+
+    def add(self, found: Iterable[tuple[Source, Finding]]) -> None:
+        """Add as many as there is room for; the others are not even made."""
+        self.all += islice(found, max(0, self._room))
+
+    def add_of(self, source: Source, found: Iterable[Finding]) -> None:
+        """Add those of one file."""
+        self.add((source, finding) for finding in found)
+
+    @property
+    def _room(self) -> int:
+        return MOST_LOOKED_AT - self._before - len(self.all)
+
+
 @contextmanager
 def _no_garbage_collection() -> Iterator[None]:
     """Leave out collections while a document grows: nearly all of it is kept, and they cost most.
@@ -112,26 +137,22 @@ def load(
     others = [source for source in read if source is not None]
     unusable = list(unusable_files(main.value, path.absolute().parent))
     sources = _sources(reading, patterns, inclusion, unusable)
-    found = _Found(len(reading.problems))
-    found.add_of(main, _include_findings(patterns, inclusion))
-    document = _main_document(main, found)
-    parts = [_included_document(source, found) for source in others]
     own_namespace = namespace()
     complete = None not in read and not (inclusion.faults or _is_included_one(main))
-    around = _surroundings([main, *others], own_namespace, complete=complete)
-    found.add_of(main, findings(main.value, MainFile, around))
+    found = _Found(len(reading.problems))
+    found.add_of(main, _include_findings(patterns, inclusion))
+    document = _main_file(main, found)
+    parts = [_included_file(source, found) for source in others]
+    _check_rules(
+        main, others, _surroundings([main, *others], own_namespace, complete=complete), found
+    )
     found.add_of(main, (Finding(one.location, one.fault, show_value=False) for one in unusable))
-    for source in others:
-        found.add_of(source, findings(source.value, IncludedFile, around))
-    found.add(repeated_queries([main, *others]))
-    found.add(repeated_targets([main, *others]))
     if document is None or found.all or reading.problems:
         problems = _in_order([path, *inclusion.files], reading.problems, found.all)
         more = found.full or reading.full
         raise ConfigError(chosen(problems, str(path), more=more), sources)
-    return config_of(
-        document, [part for part in parts if part is not None], path, sources, own_namespace
-    )
+    valid = [part for part in parts if part is not None]
+    return config_of(document, valid, path, sources, own_namespace)
 
 
 def _sources(
@@ -160,6 +181,17 @@ def _surroundings(
     queries = frozenset().union(*(names_in(source, "queries") for source in sources))
     resources = names_in(sources[0], "resourceQueries") | DEFAULTS.keys()
     return Surroundings(own_namespace, queries, resources)
+
+
+def _check_rules(
+    main: Source, others: Sequence[Source], around: Surroundings, found: _Found
+) -> None:
+    """Check the rules between fields, within each file and over all."""
+    found.add_of(main, findings(main.value, MainFile, around))
+    for source in others:
+        found.add_of(source, findings(source.value, IncludedFile, around))
+    found.add(repeated_queries([main, *others]))
+    found.add(repeated_targets([main, *others]))
 
 
 def _include_findings(patterns: Mapping[int, Path], inclusion: Inclusion) -> Iterator[Finding]:
@@ -195,32 +227,7 @@ def _in_order(
     return sorted(problems, key=lambda problem: (order[problem.file], problem.line or 0))
 
 
-class _Found:
-    """Gathers findings, as many as are looked for."""
-
-    def __init__(self, before: int) -> None:
-        self.all: list[tuple[Source, Finding]] = []
-        self._before = before
-
-    @property
-    def full(self) -> bool:
-        """Whether no more are looked for."""
-        return self._room <= 0
-
-    def add(self, found: Iterable[tuple[Source, Finding]]) -> None:
-        """Add as many as there is room for; the others are not even made."""
-        self.all += islice(found, max(0, self._room))
-
-    def add_of(self, source: Source, found: Iterable[Finding]) -> None:
-        """Add those of one file."""
-        self.add((source, finding) for finding in found)
-
-    @property
-    def _room(self) -> int:
-        return MOST_LOOKED_AT - self._before - len(self.all)
-
-
-def _main_document(main: Source, found: _Found) -> MainFile | None:
+def _main_file(main: Source, found: _Found) -> MainFile | None:
     """Check the shapes in the main file."""
     if _is_included_one(main):
         message = "is missing: where the metrics come from; a file that another one includes is "
@@ -235,7 +242,7 @@ def _is_included_one(main: Source) -> bool:
     return isinstance(main.value, dict) and bool(main.value) and main.value.keys() <= INCLUDED_KEYS
 
 
-def _included_document(source: Source, found: _Found) -> IncludedFile | None:
+def _included_file(source: Source, found: _Found) -> IncludedFile | None:
     """Check the shapes in a file that the main one includes."""
     message = "belongs in the main file: an included one has `queries` and `targets`"
     value = source.value if isinstance(source.value, dict) else {}
@@ -250,7 +257,6 @@ def _document(source: Source, model: type[_Model], form: str, found: _Found) -> 
     if not isinstance(source.value, dict):
         found.add_of(source, [Finding((), form)])
         return None
-
     value = {key: inner for key, inner in source.value.items() if not key.startswith(_FREE)}
     targets = value.get("targets")
     manifests = _manifests(targets, ("targets",))
