@@ -149,7 +149,7 @@ def read(
 
 
 def documents(text: str) -> list[Document]:
-    """Build all documents of a text, as far as they can be read, for a look at what they are.
+    """Build all documents of a text, as far as they can be read, to find out what they are.
 
     Of places only those of lists' entries and the like are kept, on three levels.
     """

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from pydantic import BaseModel, ValidationError
-from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from autoscaler.config import durations
@@ -17,7 +16,6 @@ from autoscaler.config.model_base import (
     aliases,
     field_at,
     inner_models,
-    literals,
     model_at,
     required,
 )
@@ -111,7 +109,7 @@ def _sentence(detail: ErrorDetails, root: type[BaseModel]) -> str:
     if kind == "value_error":
         return f"{context['error']}{percent(detail['loc'], given)}"
     if kind == "literal_error":
-        return _choice(given, field_at(root, detail["loc"]))
+        return _choice(given, re.findall(r"'(\w+)'", str(context["expected"])))
     if kind == "string_type":
         return _text(given)
     if kind in {"int_type", "int_from_float"}:
@@ -156,9 +154,8 @@ def _text(given: object) -> str:
     return "must be a text"
 
 
-def _choice(given: object, field: FieldInfo | None) -> str:
-    choices = [str(choice) for choice in literals(field.annotation if field else None)]
-    listed = f"{', '.join(choices[:-1])} or {choices[-1]}" if choices else "one of the known words"
+def _choice(given: object, choices: Sequence[str]) -> str:
+    listed = f"{', '.join(choices[:-1])} or {choices[-1]}"
     close = difflib.get_close_matches(
         str(given).lower(), [choice.lower() for choice in choices], n=1, cutoff=0.6
     )

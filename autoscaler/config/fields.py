@@ -344,7 +344,7 @@ class Address:
 
     @property
     def url(self) -> str:
-        """Where this machine reaches whoever listens there."""
+        """The URL by which this machine reaches the address."""
         host = _ALL_ADDRESSES.get(self.host, self.host)
         return f"http://{Address(host, self.port)}"
 

@@ -49,7 +49,7 @@ _FREE = "x-"
 """Begins the keys at the top of a file that are the user's own, such as for anchors."""
 
 _MANIFESTS = {"kind", "spec"}
-"""One of these has every manifest that is told of, and no target."""
+"""One of these has every manifest that is reported, and no target."""
 
 _NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 """Where Kubernetes writes it, beside the service account's token."""
@@ -74,7 +74,7 @@ def namespace_or_anywhere() -> str:
 
 
 class _Found:
-    """Gathers findings, as many as are looked for."""
+    """The findings so far, `MOST_LOOKED_AT` at most with the problems before them."""
 
     def __init__(self, before: int) -> None:
         self.all: list[tuple[Source, Finding]] = []
@@ -119,7 +119,7 @@ def load(
 ) -> Config:
     """Read and check a configuration file and the files that it includes.
 
-    ``namespace`` tells that of the pod that we run in; ``content`` is what the file holds, where it
+    ``namespace`` returns that of the pod that we run in; ``content`` is what the file holds, where it
     was read already and ``path`` only names it.  Raises ConfigError with every problem of
     every file at once, in their order.
     """
@@ -143,9 +143,8 @@ def load(
     found.add_of(main, _include_findings(patterns, inclusion))
     document = _main_file(main, found)
     parts = [_included_file(source, found) for source in others]
-    _check_rules(
-        main, others, _surroundings([main, *others], own_namespace, complete=complete), found
-    )
+    around = _surroundings([main, *others], own_namespace, complete=complete)
+    _check_rules(main, others, around, found)
     found.add_of(main, (Finding(one.location, one.fault, show_value=False) for one in unusable))
     if document is None or found.all or reading.problems:
         problems = _in_order([path, *inclusion.files], reading.problems, found.all)
@@ -263,7 +262,7 @@ def _document(source: Source, model: type[_Model], form: str, found: _Found) -> 
     if manifests or not isinstance(targets, list):
         found.add_of(source, manifests)
         return _valid(source, value | ({"targets": []} if manifests else {}), model, (), found)
-    # One by one: pydantic makes errors of all that is wrong before it tells one.
+    # One by one: pydantic makes errors of all that is wrong before it returns one.
     rest = _valid(source, {**value, "targets": []}, model, (), found)
     models = []
     for index, target in enumerate(targets):

@@ -1,4 +1,4 @@
-"""A HorizontalPodAutoscaler of any version -> the target that it would be."""
+"""An HPA of any version, or a ScaledObject of KEDA -> the target that it would be here."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Kubernetes manifests that stand where a configuration or a target belongs."""
+"""Files and entries that hold something else: manifests of Kubernetes, rules of Prometheus."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -120,7 +120,7 @@ _OTHERS = {
 
 
 def is_configuration(value: Value) -> bool:
-    """Tell whether a document is meant as one of ours, by its keys at the top."""
+    """Return whether a document is meant as one of ours, by its keys at the top."""
     if not isinstance(value, dict) or _looks_like_manifest(value):
         return False
     if not value or not KEYS.isdisjoint(value):

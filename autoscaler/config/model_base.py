@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args, get_origin
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, Strict
 from pydantic.alias_generators import to_camel
@@ -119,14 +119,6 @@ def _inside(annotation: object, key: str | int) -> object:
         return arguments[0]
     insides = (_inside(argument, key) for argument in arguments)
     return next((inside for inside in insides if inside is not None), None)
-
-
-def literals(annotation: object) -> tuple[object, ...]:
-    """Return the words that a field takes, if it takes but a few."""
-    arguments = get_args(annotation)
-    if get_origin(annotation) is Literal:
-        return arguments
-    return next((found for argument in arguments if (found := literals(argument))), ())
 
 
 class InnerModel(NamedTuple):

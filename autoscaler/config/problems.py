@@ -1,4 +1,4 @@
-"""What is wrong with a configuration: findings, problems, and the error that carries them all."""
+"""Mistakes in a configuration: findings, problems with their lines, and the error that has all."""
 
 import re
 from collections import Counter
@@ -22,7 +22,7 @@ from autoscaler.config.document import (
 from autoscaler.config.settings import Sources
 
 MOST_PROBLEMS = 100
-"""As many are told, those of each kind first: nobody mends more at once."""
+"""As many are reported, those of each kind first: more are not mended at once."""
 
 
 MOST_LOOKED_AT = 20_000
@@ -114,7 +114,7 @@ class ConfigError(Exception):
 
 
 def chosen(problems: Sequence[Problem], file: str, *, more: bool) -> list[Problem]:
-    """Return as many problems as are told, in their order, and a last one that counts the others.
+    """Return as many problems as are reported, in their order, and a last one that counts the others.
 
     No kind of problem is hidden by the many of another.  ``file`` is the main one; ``more`` says
     that there are problems which were not looked for.

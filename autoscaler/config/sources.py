@@ -1,4 +1,4 @@
-"""The files of a configuration: what they hold, and where in them a value stands."""
+"""The files of a configuration: which there are, reading them, and those that they name."""
 
 import fnmatch
 import glob
@@ -68,7 +68,7 @@ class _EnoughError(Exception):
 
 
 class _Faults:
-    """Takes the faults that reading a text finds.  Raises _EnoughError for the last that fits."""
+    """Collects the faults that reading a text finds.  Raises _EnoughError for the last that fits."""
 
     def __init__(self, file: str, most: int) -> None:
         self._file = file
@@ -148,7 +148,7 @@ class Reading:
         return None if sentence or value is None else Source(path, text, value)
 
     def _take(self, faults: "_Faults", file: str, text: str) -> None:
-        """Take in the faults of a configuration; manifests behind it are told as what they are."""
+        """Add the faults of a configuration; manifests behind it are reported as manifests."""
         second = [one for one in faults.all if one.message == SECOND]
         manifests = manifest_problems(file, text) if second else []
         self.problems += [one for one in faults.all if not manifests or one not in second]
@@ -194,7 +194,7 @@ def _unreadable(error: OSError) -> str:
 
 
 def digest(content: bytes) -> str:
-    """Return what tells contents apart."""
+    """Return a hash, which differs where contents differ."""
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
@@ -223,7 +223,7 @@ def included(patterns: Iterable[Path], main: Path) -> Inclusion:
     Each file comes once, whatever names it has, and the main one never.  `*`, `?` and `[...]`
     match within one name of the path, and no dot at its beginning: editors keep their locks and
     copies in hidden files, Kubernetes the versions of a mounted ConfigMap.  What a pattern matches
-    must lie in the pattern's folder, links followed: whoever may make a link there could have any
+    must lie in the pattern's folder, links followed: who may make a link there could have any
     file read.  A file that is named may be a link to anywhere.
     """
     found = Inclusion({}, {})
@@ -335,7 +335,7 @@ def _strays(pattern: Path, matches: dict[Path, os.stat_result | None]) -> str | 
 
 
 def _is_linked(path: Path, known: dict[Path, bool]) -> bool:
-    """Tell whether a path has a link, below what is known."""
+    """Return whether a path has a link, below what is known."""
     if path not in known:
         known[path] = path.is_symlink() or _is_linked(path.parent, known)
     return known[path]
