@@ -12,13 +12,7 @@ from pydantic_core import ErrorDetails
 
 from autoscaler.config import durations
 from autoscaler.config.document import Location
-from autoscaler.config.model_base import (
-    aliases,
-    field_at,
-    inner_models,
-    model_at,
-    required,
-)
+from autoscaler.config.model_base import aliases, field_at, inner_models, model_at, required
 from autoscaler.config.problems import Finding
 from autoscaler.config.settings import MainFile
 

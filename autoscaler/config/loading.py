@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from autoscaler.config.checks import broken_rules, findings
 from autoscaler.config.conversion import config_of
 from autoscaler.config.document import Location, Value
 from autoscaler.config.error_messages import findings_of
@@ -24,14 +25,7 @@ from autoscaler.config.problems import (
     located,
     one_per_place,
 )
-from autoscaler.config.queries import DEFAULTS
-from autoscaler.config.rules import (
-    Surroundings,
-    findings,
-    names_in,
-    repeated_queries,
-    repeated_targets,
-)
+from autoscaler.config.rules import Surroundings
 from autoscaler.config.settings import INCLUDED_KEYS, KEYS, Config, IncludedFile, MainFile, Sources
 from autoscaler.config.sources import (
     Inclusion,
@@ -119,9 +113,9 @@ def load(
 ) -> Config:
     """Read and check a configuration file and the files that it includes.
 
-    ``namespace`` returns that of the pod that we run in; ``content`` is what the file holds, where it
-    was read already and ``path`` only names it.  Raises ConfigError with every problem of
-    every file at once, in their order.
+    ``namespace`` returns that of the pod that we run in; ``content`` is what the file holds, where
+    it was read already and ``path`` only names it.  Raises ConfigError with every problem of every
+    file at once, in their order.
     """
     reading = Reading()
     main = reading.source(path, "a configuration has at least `prometheus` and `targets`", content)
@@ -143,8 +137,7 @@ def load(
     found.add_of(main, _include_findings(patterns, inclusion))
     document = _main_file(main, found)
     parts = [_included_file(source, found) for source in others]
-    around = _surroundings([main, *others], own_namespace, complete=complete)
-    _check_rules(main, others, around, found)
+    found.add(broken_rules([main, *others], own_namespace, complete=complete))
     found.add_of(main, (Finding(one.location, one.fault, show_value=False) for one in unusable))
     if document is None or found.all or reading.problems:
         problems = _in_order([path, *inclusion.files], reading.problems, found.all)
@@ -169,28 +162,6 @@ def _sources(
         tuple(pattern.absolute() for pattern in patterns.values()),
         tuple(one.path for one in unusable),
     )
-
-
-def _surroundings(
-    sources: Sequence[Source], own_namespace: str | None, *, complete: bool
-) -> Surroundings:
-    """Return what the rules need; unless all files are read, a name may be in a missing one."""
-    if not complete:
-        return Surroundings(own_namespace)
-    queries = frozenset().union(*(names_in(source, "queries") for source in sources))
-    resources = names_in(sources[0], "resourceQueries") | DEFAULTS.keys()
-    return Surroundings(own_namespace, queries, resources)
-
-
-def _check_rules(
-    main: Source, others: Sequence[Source], around: Surroundings, found: _Found
-) -> None:
-    """Check the rules between fields, within each file and over all."""
-    found.add_of(main, findings(main.value, MainFile, around))
-    for source in others:
-        found.add_of(source, findings(source.value, IncludedFile, around))
-    found.add(repeated_queries([main, *others]))
-    found.add(repeated_targets([main, *others]))
 
 
 def _include_findings(patterns: Mapping[int, Path], inclusion: Inclusion) -> Iterator[Finding]:

@@ -114,7 +114,7 @@ class ConfigError(Exception):
 
 
 def chosen(problems: Sequence[Problem], file: str, *, more: bool) -> list[Problem]:
-    """Return as many problems as are reported, in their order, and a last one that counts the others.
+    """Return as many problems as are reported, in order, and a last one that counts the others.
 
     No kind of problem is hidden by the many of another.  ``file`` is the main one; ``more`` says
     that there are problems which were not looked for.

@@ -133,7 +133,7 @@ class Queries:
 def query_of(query: model.QueryModel, usual: Query = _USUAL) -> Query:
     """Convert a query; a ``window`` that it leaves out is as in ``usual``.
 
-    A ``window`` stands for a range that the PromQL does not show, as where it names a recording rule.
+    A ``window`` stands for a range that the PromQL does not show, as that of a recording rule.
     """
     labels = query.labels
     said = usual.range_seconds if query.window is None else query.window

@@ -1,11 +1,11 @@
 """The rules between fields, in one table: the findings and the JSON Schema are both made from it.
 
-They read the plain document, not the models, so that they are reported in one go with mistakes of
+Rules read the plain document, not the models, so that they are reported in one go with mistakes of
 shape: where a field has the wrong shape, a rule about it is silent.
 """
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from types import NoneType
@@ -15,12 +15,10 @@ from pydantic import BaseModel, JsonValue
 
 from autoscaler.config import durations
 from autoscaler.config import spec_model as model
-from autoscaler.config.document import Location, child, entries, path_of
+from autoscaler.config.document import Location, child
 from autoscaler.config.error_messages import suggestion
-from autoscaler.config.model_base import InnerModel, Model, inner_models
-from autoscaler.config.problems import Finding, below
+from autoscaler.config.model_base import Model
 from autoscaler.config.settings import LeaderElection, MainFile, PrometheusSettings, Tls
-from autoscaler.config.sources import Source
 from autoscaler.config.spec_model import SOURCES
 
 Schema: TypeAlias = dict[str, JsonValue]
@@ -57,48 +55,6 @@ class Rule:
     """Places in the mapping any of which would have mended the fault."""
     shown: bool = False
     """Whether the finding shows the value at the place."""
-
-
-def findings(
-    value: object, of: type[BaseModel], around: Surroundings, location: Location = ()
-) -> Iterator[Finding]:
-    """Check a value of the document and all in it; what is reported as a whole is not entered."""
-    if not isinstance(value, Mapping):
-        return
-    rules, inner = _plan(of)
-    reported = set()
-    for rule in rules:
-        shown = rule.broken(value, around)
-        if shown:
-            reported.add(rule.at)
-            sentence = rule.sentence.format(*(shown if isinstance(shown, tuple) else (shown,)))
-            place = (rule.at,) if rule.at else ()
-            found = Finding(place, sentence, show_value=rule.shown, missing=rule.mended_by)
-            yield below(location, found)
-    for key, within_of, many in inner:
-        within = value.get(key)
-        if within is None or key in reported:
-            continue
-        if not many:
-            yield from findings(within, within_of, around, (*location, key))
-        elif isinstance(within, list | tuple):
-            for index, one in enumerate(within):
-                yield from findings(one, within_of, around, (*location, key, index))
-
-
-@functools.cache
-def _plan(model: type[BaseModel]) -> tuple[tuple[Rule, ...], tuple[InnerModel, ...]]:
-    """Return the rules of a model, and the keys that lead to others that have some."""
-    inner = tuple(one for one in inner_models(model) if any(_plan(one.model)))
-    return rules_of(model), inner
-
-
-def rules_of(model: type[BaseModel]) -> tuple[Rule, ...]:
-    """Return the rules of a model, in the order of the table."""
-    return tuple(rule for rule in _TABLE if issubclass(model, rule.of))
-
-
-# What the rows are made of
 
 
 def _with(key: str, value: Schema) -> Schema:
@@ -182,7 +138,7 @@ _SLIPS = {"", "app", "extensions"}
 """Groups that people write who mean apps, the Deployments' since Kubernetes 1.16."""
 
 
-def _group(ref: Fields) -> str | None:
+def group_of(ref: Fields) -> str | None:
     """Return the group of `apiVersion`; as for the HPA only it counts, so that a version is free.
 
     None where there is none that could be one.
@@ -197,7 +153,7 @@ def _kind(ref: Fields) -> str:
     if not isinstance(kind, str):
         return ""
     usual = _KINDS.get(kind.lower(), kind)
-    return usual if _group(ref) in {*_SLIPS, "apps", None} else kind
+    return usual if group_of(ref) in {*_SLIPS, "apps", None} else kind
 
 
 def _kind_fault(ref: Fields) -> str | None:
@@ -213,7 +169,7 @@ def _kind_fault(ref: Fields) -> str | None:
 
 
 def _is_scaled(ref: Fields) -> bool:
-    return _WITHOUT_SCALE.get(_kind(ref), "none") != _group(ref)
+    return _WITHOUT_SCALE.get(_kind(ref), "none") != group_of(ref)
 
 
 def _kind_in_group(ref: Fields) -> str:
@@ -231,7 +187,7 @@ def _missing_group(ref: Fields) -> str:
 
 
 def _group_fault(ref: Fields) -> str | None:
-    kind, group = _kind_in_group(ref), _group(ref)
+    kind, group = _kind_in_group(ref), group_of(ref)
     if not kind or group is None:
         return None
     if str(ref["apiVersion"]).startswith("/"):
@@ -478,52 +434,6 @@ _TABLE: tuple[Rule, ...] = (
 )
 
 
-# Over all files
-
-
-def repeated_queries(sources: Sequence[Source]) -> Iterator[tuple[Source, Finding]]:
-    """Find the names in `queries` that an earlier file has as well."""
-    first_of: dict[str, Source] = {}
-    for source in sources:
-        for name in sorted(names_in(source, "queries")):
-            first = first_of.setdefault(name, source)
-            if first is not source:
-                place = first.name_of(("queries", name))
-                message = f"stands in {place} too: all files share their queries; keep one, or "
-                yield source, Finding(("queries", name), f"{message}rename one", show_value=False)
-
-
-def names_in(source: Source, key: str) -> frozenset[str]:
-    """Return the keys of a mapping at the top of a file."""
-    mapping = child(source.value, key)
-    return frozenset(mapping) if isinstance(mapping, Mapping) else frozenset()
-
-
-def repeated_targets(sources: Sequence[Source]) -> Iterator[tuple[Source, Finding]]:
-    """Find the targets whose workload an earlier one has."""
-    seen: dict[tuple[str, ...], tuple[Source, Location]] = {}
-    for source in sources:
-        for index, target in entries(source.value, "targets"):
-            workload = _workload(target)
-            place: Location = ("targets", index)
-            if workload is None:
-                continue
-            first, other = seen.setdefault(workload, (source, place))
-            if first is source and other == place:
-                continue
-            _, namespace, kind, name = workload
-            shown = path_of(other)
-            shown += "" if first is source else f" of {first.name_of(other)}"
-            message = f"scales {kind} {name} in {namespace}, as {shown} does: a workload has one "
-            message += "target; put the metrics of both into one"
-            yield source, Finding(place, message, show_value=False)
-
-
-def _workload(target: object) -> tuple[str, ...] | None:
-    """Return group, namespace, kind and name; None where one is no text."""
-    ref = child(target, "scaleTargetRef")
-    if not isinstance(ref, Mapping):
-        return None
-    parts = (child(target, "namespace"), ref.get("kind"), ref.get("name"))
-    names = [part for part in parts if isinstance(part, str)]
-    return (_group(ref) or "", *names) if len(names) == len(parts) else None
+def rules_of(model: type[BaseModel]) -> tuple[Rule, ...]:
+    """Return the rules of a model, in the order of the table."""
+    return tuple(rule for rule in _TABLE if issubclass(model, rule.of))

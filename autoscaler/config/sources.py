@@ -68,7 +68,7 @@ class _EnoughError(Exception):
 
 
 class _Faults:
-    """Collects the faults that reading a text finds.  Raises _EnoughError for the last that fits."""
+    """Collects the faults that reading a text finds; raises _EnoughError for the last that fits."""
 
     def __init__(self, file: str, most: int) -> None:
         self._file = file
