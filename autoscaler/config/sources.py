@@ -1,6 +1,7 @@
 """The files of a configuration: which there are, reading them, and those that they name."""
 
 import fnmatch
+import functools
 import glob
 import hashlib
 import os
@@ -9,9 +10,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import yaml
+from pydantic import BaseModel
 
 from autoscaler.config.document import (
     SECOND,
@@ -25,15 +27,16 @@ from autoscaler.config.document import (
     place_of,
     read,
 )
-from autoscaler.config.fields import absolute
+from autoscaler.config.fields import FilePath, absolute
 from autoscaler.config.manifests import (
     SOMETHING_ELSE,
     is_configuration,
     manifest_problems,
     what_it_is,
 )
+from autoscaler.config.model_base import inner_models
 from autoscaler.config.problems import MOST_LOOKED_AT, Problem, syntax_problem
-from autoscaler.config.settings import KEYS
+from autoscaler.config.settings import KEYS, MainFile
 from autoscaler.file_contents import NoFileError, TooLargeError, kind_of, read_bytes
 
 MOST_OF_A_FILE = 32 * 2**20
@@ -349,16 +352,6 @@ def _fault(error: OSError | ValueError) -> str:
     return "must be the name of a file, or a pattern such as targets.d/*.yaml"
 
 
-_FILES: tuple[tuple[str, ...], ...] = (
-    ("prometheus", "bearerTokenFile"),
-    ("prometheus", "basicAuth", "passwordFile"),
-    ("prometheus", "tls", "caFile"),
-    ("prometheus", "tls", "certFile"),
-    ("prometheus", "tls", "keyFile"),
-    ("kubernetes", "kubeconfig"),
-)
-
-
 class NamedFile(NamedTuple):
     """A file that the main one names, as for a secret, and that cannot be used."""
 
@@ -369,13 +362,30 @@ class NamedFile(NamedTuple):
 
 def unusable_files(document: object, folder: Path) -> Iterator[NamedFile]:
     """Find the files that a document names and that cannot be used, as they may be later."""
-    for keys in _FILES:
+    for keys in _places_of_files(MainFile):
         name = child(document, *keys)
         if isinstance(name, str) and name.strip():
             path = absolute(name, folder)
             fault = _unusable(name, path)
             if fault is not None:
                 yield NamedFile(keys, path, fault)
+
+
+@functools.cache
+def _places_of_files(model: type[BaseModel]) -> tuple[Location, ...]:
+    """Return the places in a model whose type is FilePath."""
+    own = [
+        (field.alias or name,)
+        for name, field in model.model_fields.items()
+        if FilePath in get_args(field.annotation) or get_args(FilePath)[1] in field.metadata
+    ]
+    inner = [
+        (key, *place)
+        for key, inner, many in inner_models(model)
+        if not many
+        for place in _places_of_files(inner)
+    ]
+    return (*own, *inner)
 
 
 def _unusable(name: str, path: Path) -> str | None:
