@@ -12,8 +12,7 @@ from autoscaler.adapters.prometheus import PrometheusReader
 from autoscaler.app import wording
 from autoscaler.cli.coverage import Coverage, coverage
 from autoscaler.config import Config
-from autoscaler.config.query_places import AskedQuery, MetricUse, QueryPlace, queries_of
-from autoscaler.config.resource_queries import SERIES_OF
+from autoscaler.config.queries import SERIES_OF, AskedQuery, MetricUse, QueryPlace, queries_of
 from autoscaler.core.numbers import saturate64
 from autoscaler.core.quantity import format_milli
 from autoscaler.core.readings import labels_text

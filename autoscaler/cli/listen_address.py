@@ -7,9 +7,9 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from autoscaler.config import Address, ConfigError, load
-from autoscaler.config.addresses import Listen
 from autoscaler.config.document import Value, child, documents
-from autoscaler.config.pod_namespace import namespace_or_anywhere
+from autoscaler.config.fields import Listen
+from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.config.settings import LISTEN
 from autoscaler.config.sources import MOST_OF_A_FILE
 from autoscaler.file_contents import read_bytes

@@ -18,7 +18,7 @@ from autoscaler.cli.plan_text import paragraphs, print_text
 from autoscaler.cli.query_sources import query_sources
 from autoscaler.cli.target_names import UnknownTargetError, chosen
 from autoscaler.config import Config, ConfigError, load
-from autoscaler.config.pod_namespace import namespace_or_anywhere
+from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.core.decision import Outcome
 from autoscaler.core.history import History
 from autoscaler.core.observation import Scale

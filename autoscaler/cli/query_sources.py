@@ -4,9 +4,8 @@ from collections.abc import Mapping
 
 from autoscaler.app.query_source import QuerySource
 from autoscaler.config import Config
-from autoscaler.config.problems import path_of
-from autoscaler.config.query_places import queries_of
-from autoscaler.config.resource_queries import DEFAULTS
+from autoscaler.config.document import path_of
+from autoscaler.config.queries import DEFAULTS, queries_of
 from autoscaler.core.spec import ContainerResourceMetric, MetricSpec, ResourceMetric
 from autoscaler.core.target import Query
 from autoscaler.core.text import printable

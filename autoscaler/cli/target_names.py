@@ -82,7 +82,7 @@ def complete(context: typer.Context, incomplete: str) -> list[str]:
     if the file cannot be read.
     """
     from autoscaler.config import ConfigError, load
-    from autoscaler.config.pod_namespace import ANYWHERE
+    from autoscaler.config.loading import ANYWHERE
 
     file = context.params.get("config")
     given: Sequence[str] = context.params.get("targets") or ()

@@ -1,10 +1,10 @@
 """YAML -> what is to be scaled, and how; or every mistake in it, at once."""
 
-from autoscaler.config.defaulting import defaulted
+from autoscaler.config.conversion import to_core
+from autoscaler.config.fields import Address
 from autoscaler.config.loading import load, parse_spec
 from autoscaler.config.problems import ConfigError, Problem
 from autoscaler.config.settings import (
-    Address,
     BasicAuth,
     Config,
     KubernetesSettings,
@@ -13,7 +13,6 @@ from autoscaler.config.settings import (
     Sources,
     Tls,
 )
-from autoscaler.config.spec_conversion import to_core
 
 __all__ = [
     "Address",
@@ -26,7 +25,6 @@ __all__ = [
     "PrometheusSettings",
     "Sources",
     "Tls",
-    "defaulted",
     "load",
     "parse_spec",
     "to_core",

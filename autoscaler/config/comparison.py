@@ -1,16 +1,17 @@
 """What differs between two configurations: for each target, and for everything else."""
 
-import dataclasses
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING
 
+from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
+from autoscaler.config.document import Location, one_line, path_of
 from autoscaler.config.durations import format_seconds
-from autoscaler.config.problems import Location, one_line, path_of
-from autoscaler.config.settings import Address, Config
-from autoscaler.config.spec_rules import SOURCES
+from autoscaler.config.fields import Address
+from autoscaler.config.settings import Config
+from autoscaler.config.spec_model import SOURCES
 from autoscaler.core import quantity
 from autoscaler.core.selectors import LabelSelector
 from autoscaler.core.spec import MetricSpec
@@ -104,9 +105,8 @@ def compare(before: Config, after: Config) -> Comparison:
 
 
 def _of_settings(config: Config) -> _Parts:
-    parts = _parts(config) | _parts(config.flags)  # which stand at the top of the YAML
-    left_out = {"path", "sources", "targets", "flags"}
-    return {key: value for key, value in parts.items() if key not in left_out}
+    left_out = {"path", "sources", "targets"}
+    return {key: value for key, value in _parts(config).items() if key not in left_out}
 
 
 def _of_target(target: Target, config: Config) -> _Parts:
@@ -148,13 +148,19 @@ def _inside(value: object) -> _Parts | None:
     if isinstance(value, LabelSelector):
         labels = dict(value.match_labels)
         return {"matchLabels": labels, "matchExpressions": value.match_expressions}
-    if dataclasses.is_dataclass(value) and not isinstance(value, Address | type):
+    if isinstance(value, BaseModel) or (
+        is_dataclass(value) and not isinstance(value, Address | type)
+    ):
         return _parts(value)
     return None
 
 
-def _parts(thing: "DataclassInstance") -> _Parts:
-    names = (each.name for each in dataclasses.fields(thing))
+def _parts(thing: "DataclassInstance | BaseModel") -> _Parts:
+    """Return the fields of a dataclass or a model by their keys in the YAML."""
+    if isinstance(thing, BaseModel):
+        names = list(type(thing).model_fields)
+    else:
+        names = [each.name for each in fields(thing)]
     return {_NAMES.get(name) or to_camel(name): getattr(thing, name) for name in names}
 
 

@@ -23,10 +23,11 @@ from yaml.events import (
     SequenceEndEvent,
 )
 
-from autoscaler.config.problems import Location, describe
-
 Value: TypeAlias = "str | int | float | bool | list[Value] | dict[str, Value] | None"
 """What a document is made of."""
+
+Location = tuple[str | int, ...]
+"""Where something is in a document: the keys and list positions that lead to it."""
 
 Report: TypeAlias = Callable[[Location, int, str], None]
 """Takes a fault: the location, the line (from 1) and the sentence."""
@@ -58,6 +59,7 @@ class Document(NamedTuple):
 SECOND = "a second YAML document starts here; keep one per file"
 """The fault of a text with several documents."""
 
+_MOST_OF_A_KEY = 200
 DEEPEST = 40
 """The levels of lists and mappings that may stand in one another; a configuration has 12."""
 
@@ -147,7 +149,7 @@ def read(
 
 
 def documents(text: str) -> list[Document]:
-    """Build all documents of a text, as far as they can be read, for a look at what they are.
+    """Build all documents of a text, as far as they can be read, to find out what they are.
 
     Of places only those of lists' entries and the like are kept, on three levels.
     """
@@ -348,3 +350,58 @@ def child(value: object, *keys: str | int) -> object:
         else:
             return None
     return value
+
+
+def entries(value: object, *keys: str) -> Iterator[tuple[int, object]]:
+    """Enumerate the list at a place; nothing where there is no list."""
+    found = child(value, *keys)
+    if isinstance(found, list | tuple):
+        yield from enumerate(found)
+
+
+def path_of(location: Location) -> str:
+    """Write a location as ``targets[3].metrics[0].external``."""
+    path = ""
+    for key in location:
+        if isinstance(key, int):
+            path += f"[{key}]"
+        elif key and all(character.isalnum() or character in "_-:/" for character in key):
+            path += f"{'.' if path else ''}{one_line(key, _MOST_OF_A_KEY)}"
+        else:
+            path += f'["{one_line(key)}"]'
+    return path
+
+
+def one_line(text: str, limit: int = 60) -> str:
+    """Shorten a text to one printable line."""
+    flat = "".join(c if c.isprintable() else " " for c in text)
+    return flat if len(flat) <= limit else flat[: limit - 1] + "…"
+
+
+def describe(value: object) -> str:
+    """Show a value of a document shortly: scalars as written, the rest by its kind."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return f'"{one_line(value)}"'
+    if isinstance(value, int | float):
+        return one_line(repr(value))
+    if value in ([], {}):
+        return repr(value)
+    return kind_of(value)
+
+
+def kind_of(value: object) -> str:
+    """Name the kind of a value without showing it."""
+    kinds: tuple[tuple[type, str], ...] = (
+        (type(None), "nothing"),
+        (bool, "a boolean"),
+        (int, "a number"),
+        (float, "a number"),
+        (str, "a text"),
+        (list, "a list"),
+        (dict, "a mapping"),
+    )
+    return next((name for kind, name in kinds if isinstance(value, kind)), "something else")

@@ -1,17 +1,20 @@
 """pydantic's errors -> sentences of ours that say what would be right."""
 
 import difflib
+import functools
+import re
 from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from pydantic import BaseModel, ValidationError
-from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from autoscaler.config.hints import hint_on, percent, whole_number
-from autoscaler.config.model_walk import aliases, field_at, literals, model_at, required
-from autoscaler.config.placement import place_of_key
-from autoscaler.config.problems import Finding, Location
+from autoscaler.config import durations
+from autoscaler.config.document import Location
+from autoscaler.config.model_base import aliases, field_at, inner_models, model_at, required
+from autoscaler.config.problems import Finding
+from autoscaler.config.settings import MainFile
 
 _TYPES = {
     "bool_type": "must be true or false",
@@ -100,7 +103,7 @@ def _sentence(detail: ErrorDetails, root: type[BaseModel]) -> str:
     if kind == "value_error":
         return f"{context['error']}{percent(detail['loc'], given)}"
     if kind == "literal_error":
-        return _choice(given, field_at(root, detail["loc"]))
+        return _choice(given, re.findall(r"'(\w+)'", str(context["expected"])))
     if kind == "string_type":
         return _text(given)
     if kind in {"int_type", "int_from_float"}:
@@ -145,9 +148,8 @@ def _text(given: object) -> str:
     return "must be a text"
 
 
-def _choice(given: object, field: FieldInfo | None) -> str:
-    choices = [str(choice) for choice in literals(field.annotation if field else None)]
-    listed = f"{', '.join(choices[:-1])} or {choices[-1]}" if choices else "one of the known words"
+def _choice(given: object, choices: Sequence[str]) -> str:
+    listed = f"{', '.join(choices[:-1])} or {choices[-1]}"
     close = difflib.get_close_matches(
         str(given).lower(), [choice.lower() for choice in choices], n=1, cutoff=0.6
     )
@@ -187,3 +189,206 @@ def _missing(location: Location, root: type[BaseModel]) -> str:
     field = field_at(root, location)
     description = ((field.description if field else None) or "").partition(";")[0]
     return f"is missing: {description[:1].lower()}{description[1:].rstrip('.')}"
+
+
+_MOST_PLACES = 5
+
+
+class KeyPlace(NamedTuple):
+    """Where a key belongs, in words; ``begins_with`` are the keys that lead there from here."""
+
+    where: str
+    begins_with: tuple[str, ...] = ()
+
+
+def place_of_key(key: str, model: type[BaseModel], root: type[BaseModel]) -> KeyPlace | None:
+    """Say where a key belongs that ``model`` does not know; None where that is not clear.
+
+    What is below the place where it stands comes first, then ``root``, then the top of the file.
+    """
+    below = _nearest_places(key, model)
+    if below:
+        first = (path.split(".")[0].removesuffix("[]") for path in below)
+        return KeyPlace(_in(below), tuple(dict.fromkeys(first)))
+    if model is not root and key in aliases(root):
+        return KeyPlace("at the top" if root is MainFile else "in the target itself")
+    elsewhere = _nearest_places(key, root)
+    if elsewhere:
+        return KeyPlace(_in(elsewhere))
+    return KeyPlace("at the top of the main file") if key in aliases(MainFile) else None
+
+
+def _in(paths: list[str]) -> str:
+    named = [f"`{path}`" for path in paths]
+    listed = ", ".join(named[:-1])
+    return f"in {listed} or {named[-1]}" if listed else f"in {named[-1]}"
+
+
+def _nearest_places(key: str, root: type[BaseModel]) -> list[str]:
+    """Return the places of the least depth that take a key, unless they are many."""
+    # Far from a query its keys are words that are meant otherwise.
+    places = [path for path, keys in _places(root) if key in keys and not path.endswith(".query")]
+    least = min((path.count(".") for path in places), default=0)
+    nearest = [path for path in places if path.count(".") == least]
+    return nearest if len(nearest) <= _MOST_PLACES else []
+
+
+@functools.cache
+def _places(root: type[BaseModel]) -> tuple[tuple[str, frozenset[str]], ...]:
+    """List the mappings below a model by path, each with its keys."""
+    return tuple(_walk(root, "", ()))
+
+
+def _walk(
+    model: type[BaseModel], path: str, around: tuple[type[BaseModel], ...]
+) -> Iterator[tuple[str, frozenset[str]]]:
+    for key, inner, many in inner_models(model):
+        if inner not in around:
+            step = f"{key}[]" if many else key
+            below = f"{path}.{step}" if path else step
+            yield below, frozenset(aliases(inner))
+            yield from _walk(inner, below, (*around, inner))
+
+
+class Hint(NamedTuple):
+    """What to say of a key that is not known; ``instead`` is the key to write, if it is one."""
+
+    sentence: str
+    instead: str | None = None
+
+
+def _write(key: str, of: str) -> Hint:
+    return Hint(f"this is of {of}; here it is `{key}`", key)
+
+
+_KEDA = "a KEDA ScaledObject"
+_V1 = "autoscaling/v1"
+_V2BETA1 = "autoscaling/v2beta1"
+
+_HINTS_OF_TARGET = {
+    "spec": Hint("write the fields of the HorizontalPodAutoscaler's `spec` here directly"),
+    "metadata": Hint(
+        "write `namespace` here directly; the target has no name of its own", "namespace"
+    ),
+    "status": Hint("leave out the status of the HorizontalPodAutoscaler"),
+    "name": Hint(
+        "a target has the name of what it scales: write `scaleTargetRef` with apiVersion, kind and "
+        "name"
+    ),
+    "query": Hint("PromQL belongs in `queries`, and is named by a metric in `metrics`"),
+    "deployment": Hint(
+        "write scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: NAME}",
+        "scaleTargetRef",
+    ),
+    "min": Hint("here it is `minReplicas`", "minReplicas"),
+    "max": Hint("here it is `maxReplicas`", "maxReplicas"),
+    "targetCPUUtilizationPercentage": Hint(
+        f"this is {_V1}; in v2 write `metrics` with {{type: Resource, resource: {{name: cpu, "
+        "target: {type: Utilization, averageUtilization: N}}}"
+    ),
+    "minReplicaCount": _write("minReplicas", _KEDA),
+    "maxReplicaCount": _write("maxReplicas", _KEDA),
+    "pollingInterval": Hint(
+        f"this is of {_KEDA}; here it is `syncPeriod`, with a unit such as 30s", "syncPeriod"
+    ),
+    "cooldownPeriod": Hint(
+        f"this is of {_KEDA}; how long to wait before scaling down is said by "
+        "`behavior.scaleDown.stabilizationWindowSeconds`"
+    ),
+    "triggers": Hint(
+        f"this is of {_KEDA}; a prometheus trigger is PromQL in `queries` and a metric of type "
+        "External in `metrics`",
+        "metrics",
+    ),
+}
+_HINTS = {
+    "targetAverageUtilization": Hint(
+        f"this is {_V2BETA1}; in v2 write target: {{type: Utilization, averageUtilization: N}}",
+        "target",
+    ),
+    "targetAverageValue": Hint(
+        f"this is {_V2BETA1}; in v2 write target: {{type: AverageValue, averageValue: N}}", "target"
+    ),
+    "targetValue": Hint(
+        f"this is {_V2BETA1}; in v2 write target: {{type: Value, value: N}}", "target"
+    ),
+    "metricName": Hint(f"this is {_V2BETA1}; in v2 write metric: {{name: NAME}}", "metric"),
+    "metricSelector": Hint(
+        f"this is {_V2BETA1}; in v2 write metric: {{name: NAME, selector: SELECTOR}}", "metric"
+    ),
+    "password": Hint(
+        "write the name of a file that holds it: basicAuth: {username: NAME, passwordFile: FILE}",
+        "passwordFile",
+    ),
+    "bearerToken": Hint("write the name of a file that holds it: bearerTokenFile"),
+    "token": Hint("write the name of a file that holds it: bearerTokenFile"),
+}
+
+
+def hint_on(key: str, *, of_target: bool, at_top: bool) -> Hint | None:
+    """Return what to say of a key that is not known where it stands, if there is more to say."""
+    if of_target:
+        return _HINTS_OF_TARGET.get(key)
+    return None if at_top else _HINTS.get(key)
+
+
+def whole_number(key: str, given: object) -> str:
+    """Say what is wrong with a value that should be a whole number, and what would be right."""
+    sentence = "must be a whole number"
+    if key.endswith("Seconds"):
+        sentence += " of seconds"
+    elif key == "averageUtilization":
+        sentence += " of percent"
+    if isinstance(given, float):
+        return f"{sentence}{_of_fraction(key, given)}"
+    return f"{sentence}{_of_text(key, given.strip())}" if isinstance(given, str) else sentence
+
+
+def percent(location: Sequence[str | int], given: object) -> str:
+    """Say what to write for a percentage where a quantity or a ratio belongs; else nothing."""
+    form = (
+        re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) *%", given) if isinstance(given, str) else None
+    )
+    if form is None or location[-1] not in {"value", "averageValue", "tolerance"}:
+        return ""
+    ratio = f"{float(form[1]) / 100:g}"
+    if location[-1] == "tolerance":
+        return f"; write {ratio} for {form[1]}%"
+    if {"resource", "containerResource"} & set(location):
+        return "; percent of the request are `averageUtilization`, without the sign"
+    return (
+        f"; write the number that the query is to give, {form[1]} or {ratio} (only Resource and "
+        "ContainerResource metrics have percent, as `averageUtilization`)"
+    )
+
+
+def _of_fraction(key: str, given: float) -> str:
+    if key == "averageUtilization" and 0 < given <= 1:
+        return f": {round(given * 100)} for {given:g} of the request"
+    return f": {given:.0f}" if given.is_integer() and abs(given) < 1e15 else ""
+
+
+def _of_text(key: str, given: str) -> str:
+    digits = given.lstrip("+-")
+    if digits.isdecimal():
+        if len(digits) > 1 and digits.startswith("0"):
+            return ", without leading zeros"
+        return ", without quotes"
+    percent = re.fullmatch(r"([0-9]{1,9})(?:\.0*)? *(?:%|percent)", given)
+    if percent is not None:
+        return f", without the %: {int(percent[1])}"
+    if key.endswith("Seconds"):
+        return _of_duration(given)
+    try:
+        fraction = _of_fraction(key, float(given))
+    except ValueError:
+        return ""
+    return f"{fraction}, without quotes" if fraction else ""
+
+
+def _of_duration(given: str) -> str:
+    try:
+        seconds = durations.parse(durations.tidied(given) or given)
+    except ValueError:
+        return ""
+    return f", without a unit: {seconds:.0f}" if seconds.is_integer() else ", without a unit"

@@ -1,46 +1,31 @@
 """The types of single fields.  Each refuses with a sentence that says what would be right."""
 
+import contextlib
+import ipaddress
 import math
 import re
+import stat
 from dataclasses import dataclass
-from typing import Annotated, TypeVar
+from pathlib import Path
+from typing import Annotated
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
+    GetCoreSchemaHandler,
     GetJsonSchemaHandler,
-    Strict,
+    PlainValidator,
+    ValidationInfo,
     WithJsonSchema,
 )
-from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
+from pydantic_core import CoreSchema, PydanticKnownError
+from pydantic_core.core_schema import no_info_after_validator_function
 
 from autoscaler.config import durations
 from autoscaler.core import quantity
 from autoscaler.core.numbers import INT32_MAX, INT64_MAX
-
-
-class Model(BaseModel):
-    """A part of the document: camelCase keys, no unknown ones, strict types, never changed."""
-
-    model_config = ConfigDict(
-        alias_generator=to_camel,
-        # Built at the first use, so that importing this package costs little.
-        defer_build=True,
-        extra="forbid",
-        frozen=True,
-        strict=True,
-        hide_input_in_errors=True,
-    )
-
-
-Item = TypeVar("Item")
-Items = Annotated[tuple[Item, ...], Strict(strict=False)]
-"""A list; strictness ends at the container, since YAML has no tuples."""
 
 Count = Annotated[int, Field(ge=0, le=INT32_MAX)]
 PositiveCount = Annotated[int, Field(ge=1, le=INT32_MAX)]
@@ -64,46 +49,72 @@ _UNITS = {
 POSITIVE_QUANTITY_PATTERN = rf"^\+?(?=[0.]*[1-9]){_NUMBER}{_UNIT}$"
 
 
-def _filled(text: str) -> str:
-    if not text.strip():
-        raise ValueError("must not be empty")
-    return text
+class Form:
+    """What a text looks like: a regular expression, and the sentence for one that does not match.
+
+    It is matched as a ``whole`` or sought.
+    """
+
+    def __init__(
+        self, pattern: str, sentence: str, *, whole: bool = True, longest: int | None = None
+    ) -> None:
+        compiled = re.compile(pattern, re.DOTALL)
+        self._match = compiled.fullmatch if whole else compiled.search
+        self._sentence = sentence
+        self._longest = longest
+        self.schema: JsonSchemaValue = {
+            "type": "string",
+            "pattern": f"^{pattern}$" if whole else pattern,
+            **({} if longest is None else {"maxLength": longest}),
+        }
+
+    def __call__(self, text: str) -> str:
+        """Return the text; raises ValueError with the sentence."""
+        if not self._match(text) or (self._longest is not None and len(text) > self._longest):
+            raise ValueError(self._sentence)
+        return text
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        """Check the text after its type."""
+        return no_info_after_validator_function(self, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, _core_schema: CoreSchema, _handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """Return the form."""
+        return self.schema
 
 
-def _promql(text: str) -> str:
-    if not text.strip():
-        raise ValueError("must be PromQL, and is empty")
-    return text
+def absolute(name: str, folder: Path) -> Path:
+    """Resolve a file name of the configuration: ``~`` is the user's home."""
+    path = Path(name)
+    if name.startswith("~"):
+        # Where no home is known the name stays as it is, and is then reported as missing.
+        with contextlib.suppress(RuntimeError, ValueError):
+            path = path.expanduser()
+    return folder / path
 
 
-def _dns_label(text: str) -> str:
-    if re.fullmatch(_DNS_LABEL, text) is None:
-        raise ValueError(
-            "must be a DNS label: at most 63 lower-case letters, digits and -, "
-            "beginning and ending with a letter or digit"
-        )
-    return text
+def _path(name: object, info: ValidationInfo) -> Path:
+    """Make a name absolute; the validation's context is the folder where relative ones begin."""
+    if not isinstance(name, str):
+        raise PydanticKnownError("string_type")
+    return absolute(_FILLED(name), info.context or Path())
 
 
-def _dns_subdomain(text: str) -> str:
-    if len(text) > 253 or re.fullmatch(_DNS_SUBDOMAIN, text) is None:
-        raise ValueError(
-            "must be a DNS name: at most 253 lower-case letters, digits, - and ., "
-            "beginning and ending with a letter or digit"
-        )
-    return text
-
-
-def _segment(text: str) -> str:
-    if re.fullmatch(_SEGMENT, text, re.DOTALL) is None:
-        raise ValueError('must be a name: not empty, not . or .., without "/" and "%"')
-    return text
-
-
-def _api_version(text: str) -> str:
-    if text.count("/") > 1:
-        raise ValueError("must be GROUP/VERSION such as apps/v1, or v1 for the core group")
-    return text
+def _folder(name: object, info: ValidationInfo) -> Path:
+    path = _path(name, info)
+    try:
+        is_folder = stat.S_ISDIR(path.stat().st_mode)
+    except (FileNotFoundError, PermissionError):
+        return path  # it may still be made when the daemon starts
+    except (OSError, ValueError):
+        raise ValueError("must be the name of a folder") from None
+    if not is_folder:
+        raise ValueError(f"must name a folder, and {path} is a file")
+    return path
 
 
 def _container_resource(text: str) -> str:
@@ -242,60 +253,51 @@ class Between:
         return seconds
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SchemaAlternative:
-    """Says in the JSON Schema that a field also takes another form, which a validator turns."""
-
-    schema: JsonSchemaValue
-
-    def __get_pydantic_json_schema__(
-        self, core_schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        """Give both forms as alternatives."""
-        return {"anyOf": [dict(self.schema), handler(core_schema)]}
-
-
-_TEXT_SCHEMA: dict[str, object] = {"type": "string"}
 _DURATION_SCHEMA = WithJsonSchema(
-    {
-        "anyOf": [
-            {"type": "string", "pattern": durations.PATTERN},
-            {"const": 0},
-        ]
-    }
+    {"anyOf": [{"type": "string", "pattern": durations.PATTERN}, {"const": 0}]}
 )
 
 POSITIVE_DURATION_SCHEMA = WithJsonSchema(
-    {**_TEXT_SCHEMA, "pattern": durations.PATTERN.replace("^", "^(?=.*[1-9])", 1)}
+    {"type": "string", "pattern": durations.PATTERN.replace("^", "^(?=.*[1-9])", 1)}
 )
 
-Text = Annotated[str, AfterValidator(_filled), WithJsonSchema({**_TEXT_SCHEMA, "pattern": r"\S"})]
-PromQL = Annotated[str, AfterValidator(_promql), WithJsonSchema({**_TEXT_SCHEMA, "pattern": r"\S"})]
+_FILLED = Form(r"\S", "must not be empty", whole=False)
+Text = Annotated[str, _FILLED]
+PromQL = Annotated[str, Form(r"\S", "must be PromQL, and is empty", whole=False)]
+FilePath = Annotated[Path, PlainValidator(_path), WithJsonSchema(_FILLED.schema)]
+"""The name of a file, made absolute; whether it is there is checked with the other rules."""
+
+FolderPath = Annotated[Path, PlainValidator(_folder), WithJsonSchema(_FILLED.schema)]
+"""The name of a folder, made absolute, that need not exist."""
+
 DnsLabel = Annotated[
     str,
-    AfterValidator(_dns_label),
-    WithJsonSchema({**_TEXT_SCHEMA, "pattern": f"^{_DNS_LABEL}$"}),
+    Form(
+        _DNS_LABEL,
+        "must be a DNS label: at most 63 lower-case letters, digits and -, beginning and ending "
+        "with a letter or digit",
+    ),
 ]
 DnsSubdomain = Annotated[
     str,
-    AfterValidator(_dns_subdomain),
-    WithJsonSchema({**_TEXT_SCHEMA, "pattern": f"^{_DNS_SUBDOMAIN}$", "maxLength": 253}),
+    Form(
+        _DNS_SUBDOMAIN,
+        "must be a DNS name: at most 253 lower-case letters, digits, - and ., beginning and "
+        "ending with a letter or digit",
+        longest=253,
+    ),
 ]
 Segment = Annotated[
-    str,
-    AfterValidator(_segment),
-    WithJsonSchema({**_TEXT_SCHEMA, "pattern": f"^{_SEGMENT}$"}),
+    str, Form(_SEGMENT, 'must be a name: not empty, not . or .., without "/" and "%"')
 ]
 ApiVersion = Annotated[
-    str,
-    AfterValidator(_api_version),
-    WithJsonSchema({**_TEXT_SCHEMA, "pattern": "^[^/]*(/[^/]*)?$"}),
+    str, Form("[^/]*(/[^/]*)?", "must be GROUP/VERSION such as apps/v1, or v1 for the core group")
 ]
 ContainerResource = Annotated[
     str,
     AfterValidator(_container_resource),
     WithJsonSchema(
-        {**_TEXT_SCHEMA, "pattern": "^(cpu|memory|ephemeral-storage|hugepages-.+|[^/]+/[^/]+)$"}
+        {"type": "string", "pattern": "^(cpu|memory|ephemeral-storage|hugepages-.+|[^/]+/[^/]+)$"}
     ),
 ]
 TargetQuantity = Annotated[
@@ -306,18 +308,13 @@ TargetQuantity = Annotated[
         {
             "anyOf": [
                 {"type": "number", "minimum": 0.001, "maximum": INT64_MAX / 1000},
-                {**_TEXT_SCHEMA, "pattern": POSITIVE_QUANTITY_PATTERN},
+                {"type": "string", "pattern": POSITIVE_QUANTITY_PATTERN},
             ]
         }
     ),
 ]
 _NOT_NEGATIVE_SCHEMA = WithJsonSchema(
-    {
-        "anyOf": [
-            {"type": "number", "minimum": 0},
-            {**_TEXT_SCHEMA, "pattern": QUANTITY_PATTERN},
-        ]
-    }
+    {"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": QUANTITY_PATTERN}]}
 )
 ToleranceQuantity = Annotated[
     str, BeforeValidator(quantity_text), AfterValidator(_not_negative), _NOT_NEGATIVE_SCHEMA
@@ -328,3 +325,85 @@ LongerThanZero = Annotated[
     float, BeforeValidator(Between(above_zero=True)), POSITIVE_DURATION_SCHEMA
 ]
 SyncPeriod = Annotated[float, BeforeValidator(Between(1.0, 3600.0)), POSITIVE_DURATION_SCHEMA]
+
+
+_ALL_ADDRESSES = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - not listened on
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen; an empty host means all addresses, port 0 any free port."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        """Write it as the configuration does."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """The URL by which this machine reaches the address."""
+        host = _ALL_ADDRESSES.get(self.host, self.host)
+        return f"http://{Address(host, self.port)}"
+
+
+_LABEL = r"[0-9A-Za-z_-]{1,63}"
+_HOST = rf"(\[(?P<ipv6>[^\]]*)\]|(?P<name>{_LABEL}(\.{_LABEL})*\.?))"
+_HOST_PATTERN = rf"(\[[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*\]|{_LABEL}(\.{_LABEL})*\.?)"
+_URL = re.compile(rf"https?://{_HOST}(:(?P<port>[0-9]{{1,5}}))?(/[^\s\x00-\x1f\x7f]*)?")
+_LISTEN = re.compile(rf"{_HOST}?:(?P<port>[0-9]{{1,5}})")
+_HIGHEST_PORT = 65535
+_LONGEST_NAME = 253
+
+
+def _url(text: str) -> str:
+    authority = text.partition("://")[2].partition("/")[0]
+    if "@" in authority:
+        raise ValueError(
+            "must not hold credentials; put the user into basicAuth.username and the password "
+            "into a file that basicAuth.passwordFile names (or use bearerTokenFile)"
+        )
+    if "?" in text or "#" in text:
+        raise ValueError(
+            "must end with the path, without ? and #; parameters belong in queryParameters"
+        )
+    form = _URL.fullmatch(text)
+    if form is None or int(form["port"] or 0) > _HIGHEST_PORT or not _is_host(form):
+        raise ValueError("must be an address such as http://prometheus:9090 or https://host/path")
+    return text.rstrip("/")
+
+
+def _listen(value: object) -> Address:
+    form = _LISTEN.fullmatch(value) if isinstance(value, str) else None
+    if form is None or int(form["port"]) > _HIGHEST_PORT or not _is_host(form):
+        raise ValueError(
+            'must be an address and a port, such as 127.0.0.1:9191, "[::1]:9191" or :9191 for all '
+            "addresses; null listens nowhere"
+        )
+    return Address(host=form["ipv6"] or form["name"] or "", port=int(form["port"]))
+
+
+def _is_host(form: re.Match[str]) -> bool:
+    if form["ipv6"] is None:
+        return len(form["name"] or "") <= _LONGEST_NAME
+    try:
+        # Without a zone: it means nothing outside the machine that numbers its interfaces.
+        return ipaddress.IPv6Address(form["ipv6"]).scope_id is None
+    except ValueError:
+        return False
+
+
+Url = Annotated[
+    str,
+    AfterValidator(_url),
+    WithJsonSchema(
+        {"type": "string", "pattern": rf"^https?://{_HOST_PATTERN}(:[0-9]{{1,5}})?(/[^\s?#]*)?$"}
+    ),
+]
+Listen = Annotated[
+    Address,
+    BeforeValidator(_listen),
+    WithJsonSchema({"type": "string", "pattern": rf"^{_HOST_PATTERN}?:[0-9]{{1,5}}$"}),
+]

@@ -1,31 +1,95 @@
 """Reads a configuration, or refuses it with everything that is wrong with it."""
 
 import gc
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from autoscaler.config.checking import (
-    KEYS,
-    Found,
-    check_document,
-    check_included,
-    is_included_one,
-)
+from autoscaler.config.checks import broken_rules, findings
 from autoscaler.config.conversion import config_of
-from autoscaler.config.document_rules import unusable_files
+from autoscaler.config.document import Location, Value
 from autoscaler.config.error_messages import findings_of
-from autoscaler.config.inclusion import Inclusion, included, patterns_of
-from autoscaler.config.locating import located, one_per_place, problems_of
-from autoscaler.config.pod_namespace import pod_namespace
-from autoscaler.config.problems import ConfigError, Finding, Problem, chosen
-from autoscaler.config.settings import Config, Sources
-from autoscaler.config.sources import Reading, Source
-from autoscaler.config.spec_model import HorizontalPodAutoscalerSpec
-from autoscaler.config.spec_rules import spec_findings
-from autoscaler.config.target_rules import target_findings
+from autoscaler.config.manifests import advice_on
+from autoscaler.config.problems import (
+    MOST_LOOKED_AT,
+    ConfigError,
+    Finding,
+    Problem,
+    below,
+    chosen,
+    located,
+    one_per_place,
+)
+from autoscaler.config.rules import Surroundings
+from autoscaler.config.settings import INCLUDED_KEYS, KEYS, Config, IncludedFile, MainFile, Sources
+from autoscaler.config.sources import (
+    Inclusion,
+    NamedFile,
+    Reading,
+    Source,
+    included,
+    patterns_of,
+    unusable_files,
+)
+from autoscaler.config.spec_model import HorizontalPodAutoscalerSpec, TargetModel
+
+_Model = TypeVar("_Model", bound=BaseModel)
+_FREE = "x-"
+"""Begins the keys at the top of a file that are the user's own, such as for anchors."""
+
+_MANIFESTS = {"kind", "spec"}
+"""One of these has every manifest that is reported, and no target."""
+
+_NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+"""Where Kubernetes writes it, beside the service account's token."""
+
+
+ANYWHERE = "default"
+"""Stands for the namespace of the pod where a file is only looked at, outside of one."""
+
+
+def pod_namespace(file: Path = _NAMESPACE_FILE) -> str | None:
+    """Return the namespace; None outside a pod, and where the file holds none."""
+    try:
+        text = file.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return text if re.fullmatch("[a-z0-9-]{1,63}", text) else None
+
+
+def namespace_or_anywhere() -> str:
+    """Return the namespace of the pod, outside of one `ANYWHERE`: to look at a file needs none."""
+    return pod_namespace() or ANYWHERE
+
+
+class _Found:
+    """The findings so far, `MOST_LOOKED_AT` at most with the problems before them."""
+
+    def __init__(self, before: int) -> None:
+        self.all: list[tuple[Source, Finding]] = []
+        self._before = before
+
+    @property
+    def full(self) -> bool:
+        """Whether no more are looked for."""
+        return self._room <= 0
+
+    def add(self, found: Iterable[tuple[Source, Finding]]) -> None:
+        """Add as many as there is room for; the others are not even made."""
+        self.all += islice(found, max(0, self._room))
+
+    def add_of(self, source: Source, found: Iterable[Finding]) -> None:
+        """Add those of one file."""
+        self.add((source, finding) for finding in found)
+
+    @property
+    def _room(self) -> int:
+        return MOST_LOOKED_AT - self._before - len(self.all)
 
 
 @contextmanager
@@ -45,52 +109,58 @@ def _no_garbage_collection() -> Iterator[None]:
 
 @_no_garbage_collection()
 def load(
-    path: Path,
-    namespace: Callable[[], str | None] = pod_namespace,
-    content: bytes | None = None,
+    path: Path, namespace: Callable[[], str | None] = pod_namespace, content: bytes | None = None
 ) -> Config:
     """Read and check a configuration file and the files that it includes.
 
-    ``namespace`` tells that of the pod that we run in; ``content`` is what the file holds, where it
-    was read already and ``path`` only names it.  Raises ConfigError with every problem of
-    every file at once, in their order.
+    ``namespace`` returns that of the pod that we run in; ``content`` is what the file holds, where
+    it was read already and ``path`` only names it.  Raises ConfigError with every problem of every
+    file at once, in their order.
     """
-    reading = Reading(KEYS)
+    reading = Reading()
     main = reading.source(path, "a configuration has at least `prometheus` and `targets`", content)
     if main is None:
         problems = chosen(reading.problems, str(path), more=reading.full)
         raise ConfigError(problems, Sources(reading.digests))
     patterns = patterns_of(main.value, path.parent)
     inclusion = included(patterns.values(), path)
-    files = list(inclusion.files)
-    read = [reading.source(file, "an included file has `targets` or `queries`") for file in files]
+    read = [
+        reading.source(file, "an included file has `targets` or `queries`")
+        for file in inclusion.files
+    ]
     others = [source for source in read if source is not None]
-    sources = _sources(reading, main, patterns, inclusion)
+    unusable = list(unusable_files(main.value, path.absolute().parent))
+    sources = _sources(reading, patterns, inclusion, unusable)
     own_namespace = namespace()
-    found = Found(len(reading.problems))
+    complete = None not in read and not (inclusion.faults or _is_included_one(main))
+    found = _Found(len(reading.problems))
     found.add_of(main, _include_findings(patterns, inclusion))
-    document = check_document(main, own_namespace, found)
-    models = [check_included(source, found) for source in others]
-    complete = len(others) == len(files) and not (inclusion.faults or is_included_one(main))
-    found.add(target_findings([main, *others], complete=complete))
-    parts = [model for model in models if model is not None]
+    document = _main_file(main, found)
+    parts = [_included_file(source, found) for source in others]
+    found.add(broken_rules([main, *others], own_namespace, complete=complete))
+    found.add_of(main, (Finding(one.location, one.fault, show_value=False) for one in unusable))
     if document is None or found.all or reading.problems:
-        problems = _in_order([path, *files], reading.problems, found.all)
+        problems = _in_order([path, *inclusion.files], reading.problems, found.all)
         more = found.full or reading.full
         raise ConfigError(chosen(problems, str(path), more=more), sources)
-    return config_of(document, parts, path, sources, own_namespace)
+    valid = [part for part in parts if part is not None]
+    return config_of(document, valid, path, sources, own_namespace)
 
 
 def _sources(
-    reading: Reading, main: Source, patterns: Mapping[int, Path], inclusion: Inclusion
+    reading: Reading,
+    patterns: Mapping[int, Path],
+    inclusion: Inclusion,
+    unusable: Sequence[NamedFile],
 ) -> Sources:
-    unusable = tuple(unusable_files(main.value, main.path.absolute().parent))
+    missing = [
+        *(pattern.absolute() for pattern in inclusion.faults),
+        *(one.path for one in unusable),
+    ]
     return Sources(
-        reading.digests
-        | {pattern.absolute(): None for pattern in inclusion.faults}
-        | dict.fromkeys(unusable),
+        reading.digests | dict.fromkeys(missing),
         tuple(pattern.absolute() for pattern in patterns.values()),
-        unusable,
+        tuple(one.path for one in unusable),
     )
 
 
@@ -105,15 +175,11 @@ def parse_spec(spec: Mapping[str, object]) -> HorizontalPodAutoscalerSpec:
 
     Queries are not looked up.  Raises ConfigError with every problem at once.
     """
-    findings: list[Finding] = []
-    model = None
-    try:
-        model = HorizontalPodAutoscalerSpec.model_validate(spec)
-    except ValidationError as error:
-        findings.extend(findings_of(error, HorizontalPodAutoscalerSpec))
-    findings = one_per_place([*findings, *spec_findings(spec)])
-    if model is None or findings:
-        raise ConfigError(located(findings, spec, "spec"))
+    shape, model = _validated(HorizontalPodAutoscalerSpec, spec)
+    rules = findings(spec, HorizontalPodAutoscalerSpec, Surroundings())
+    found = one_per_place([*shape, *rules])
+    if model is None or found:
+        raise ConfigError(located(found, spec, "spec"))
     return model
 
 
@@ -124,7 +190,86 @@ def _in_order(
     by_source: dict[Path, tuple[Source, list[Finding]]] = {}
     for source, finding in found:
         by_source.setdefault(source.path, (source, []))[1].append(finding)
-    for source, findings in by_source.values():
-        problems = problems + problems_of(one_per_place(findings), source)
+    for source, of_it in by_source.values():
+        file = str(source.path)
+        problems = problems + located(one_per_place(of_it), source.value, file, source.places)
     order = {str(file): number for number, file in enumerate(files)}
     return sorted(problems, key=lambda problem: (order[problem.file], problem.line or 0))
+
+
+def _main_file(main: Source, found: _Found) -> MainFile | None:
+    """Check the shapes in the main file."""
+    if _is_included_one(main):
+        message = "is missing: where the metrics come from; a file that another one includes is "
+        message += "checked with that one"
+        found.add_of(main, [Finding(("prometheus",), message, show_value=False)])
+    form = "a configuration is a mapping with `prometheus`, `targets` and so on"
+    return _document(main, MainFile, form, found)
+
+
+def _is_included_one(main: Source) -> bool:
+    """Return whether a main file has nothing but what included ones have."""
+    return isinstance(main.value, dict) and bool(main.value) and main.value.keys() <= INCLUDED_KEYS
+
+
+def _included_file(source: Source, found: _Found) -> IncludedFile | None:
+    """Check the shapes in a file that the main one includes."""
+    message = "belongs in the main file: an included one has `queries` and `targets`"
+    value = source.value if isinstance(source.value, dict) else {}
+    others = sorted((KEYS - INCLUDED_KEYS) & value.keys())
+    found.add_of(source, [Finding((key,), message, show_value=False) for key in others])
+    form = "an included file is a mapping with `queries` and `targets`"
+    return _document(source, IncludedFile, form, found)
+
+
+def _document(source: Source, model: type[_Model], form: str, found: _Found) -> _Model | None:
+    """Check the shapes in a file; what is wrong is added to ``found``."""
+    if not isinstance(source.value, dict):
+        found.add_of(source, [Finding((), form)])
+        return None
+    value = {key: inner for key, inner in source.value.items() if not key.startswith(_FREE)}
+    targets = value.get("targets")
+    manifests = _manifests(targets, ("targets",))
+    if manifests or not isinstance(targets, list):
+        found.add_of(source, manifests)
+        return _valid(source, value | ({"targets": []} if manifests else {}), model, (), found)
+    # One by one: pydantic makes errors of all that is wrong before it returns one.
+    rest = _valid(source, {**value, "targets": []}, model, (), found)
+    models = []
+    for index, target in enumerate(targets):
+        if found.full:
+            return None
+        place = ("targets", index)
+        manifests = _manifests(target, place)
+        found.add_of(source, manifests)
+        if not manifests:
+            models.append(_valid(source, target, TargetModel, place, found))
+    return None if rest is None else rest.model_copy(update={"targets": tuple(models)})
+
+
+def _manifests(value: Value, location: Location) -> list[Finding]:
+    """Find manifests where targets belong."""
+    if not isinstance(value, dict) or _MANIFESTS.isdisjoint(value):
+        return []
+    return [
+        Finding(one.location, one.message, show_value=False, details=one.details, ready=one.ready)
+        for one in advice_on(value, location)
+    ]
+
+
+def _valid(
+    source: Source, value: object, model: type[_Model], location: Location, found: _Found
+) -> _Model | None:
+    shape, result = _validated(model, value, source.path.absolute().parent)
+    found.add_of(source, (below(location, finding) for finding in shape))
+    return result
+
+
+def _validated(
+    model: type[_Model], value: object, folder: Path = Path()
+) -> tuple[Iterable[Finding], _Model | None]:
+    """Check a shape; ``folder`` is where relative file names begin."""
+    try:
+        return (), model.model_validate(value, context=folder)
+    except ValidationError as error:
+        return findings_of(error, model), None

@@ -1,14 +1,16 @@
-"""Kubernetes manifests that stand where a configuration or a target belongs."""
+"""Files and entries that hold something else: manifests of Kubernetes, rules of Prometheus."""
 
 import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from autoscaler.config.document import Value, child
-from autoscaler.config.hpa_manifests import PLACEHOLDER, TargetDraft, target_of
-from autoscaler.config.keda_manifests import draft_of
-from autoscaler.config.problems import Location
-from autoscaler.config.yaml_text import yaml_text
+import yaml
+
+from autoscaler.config.document import Location, Value, child, documents, place_of
+from autoscaler.config.error_messages import closest
+from autoscaler.config.manifest_targets import PLACEHOLDER, TargetDraft, draft_of, target_of
+from autoscaler.config.problems import Problem
+from autoscaler.config.settings import KEYS
 
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
 _FILE, _ENTRY = "a configuration of autoscaler", "a target"
@@ -102,3 +104,97 @@ def _ready(draft: TargetDraft, kind: str, instead_of: str) -> str:
         queries = {"queries": draft.queries} if draft.queries else {}
         text = yaml_text({**prometheus, **queries, "targets": [draft.target]})
     return "\n".join((*comments, text)) if text else ""
+
+
+SOMETHING_ELSE = "the file is something else: it has none of the keys of a configuration"
+_OTHERS = {
+    "groups": "these are rules for Prometheus, which reads them itself",
+    "scrape_configs": "this is the configuration of Prometheus itself",
+    "externalRules": "these are rules of prometheus-adapter; the PromQL of their `metricsQuery`, "
+    "written out, is what `queries` holds",
+    "resourceRules": "these are rules of prometheus-adapter; for cpu and memory the queries are "
+    "built in",
+    "$schema": "this is a JSON Schema, which is for editors",
+}
+"""Keys that tell what a file is, and what to say of it."""
+
+
+def is_configuration(value: Value) -> bool:
+    """Return whether a document is meant as one of ours, by its keys at the top."""
+    if not isinstance(value, dict) or _looks_like_manifest(value):
+        return False
+    if not value or not KEYS.isdisjoint(value):
+        return True
+    # Only what is nearly one of them: of another file nothing is to be quoted.
+    return any(closest(key, KEYS, cutoff=0.85) is not None for key in list(value)[:100])
+
+
+def _looks_like_manifest(value: dict[str, Value]) -> bool:
+    known = isinstance(value.get("kind"), str) and isinstance(value.get("apiVersion"), str)
+    return known and not {"prometheus", "targets"} & value.keys()
+
+
+def manifest_problems(file: str, text: str) -> list[Problem]:
+    """Say what Kubernetes manifests a file holds, and what its autoscalers would be here.
+
+    Nothing else is quoted from them.
+    """
+    told = [
+        (advice, place_of(advice.location, document.places).line)
+        for document in documents(text)
+        for advice in advice_on(document.value)
+    ]
+    autoscalers = [(advice, line) for advice, line in told if advice.kind]
+    return [
+        Problem(file, line, "", None, advice.message, advice.details, advice.ready)
+        for advice, line in autoscalers or told[:1]
+    ]
+
+
+def what_it_is(value: Value, of_what: str) -> str:
+    """Say what a document is that is none of ours; ``of_what`` says what it should hold.
+
+    Returns nothing for a text, and for a list that is nothing known.
+    """
+    if isinstance(value, list) and value and isinstance(child(value[0], "scaleTargetRef"), dict):
+        return "this is a list of targets: write them under the key `targets`"
+    if value is None:
+        return f"the file is empty; {of_what}"
+    if not isinstance(value, dict):
+        return ""
+    if isinstance(value.get("scaleTargetRef"), dict):
+        return "this is one target: write it as an entry of the list `targets`"
+    sentence = next((said for key, said in _OTHERS.items() if key in value), SOMETHING_ELSE)
+    return f"{sentence}; {of_what}"
+
+
+_LONGEST = 20_000
+_MOST_VALUES = 2_000
+_WIDTH = 10_000
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes lists within mappings without an indent, as Kubernetes' manifests mostly have them."""
+
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - the signature of PyYAML
+        """Repeat what is in two places, instead of naming it."""
+        return True
+
+
+def yaml_text(value: object) -> str:
+    """Write a value as YAML in printable ASCII; nothing where it would be very long."""
+    if _room_after(value, _MOST_VALUES) < 0:
+        return ""
+    text = yaml.dump(value, Dumper=_Dumper, sort_keys=False, width=_WIDTH).rstrip("\n")
+    return text if len(text) <= _LONGEST else ""
+
+
+def _room_after(value: object, room: int) -> int:
+    """Count down by the values of a value, as aliases repeat them; below 0 it is enough."""
+    room -= 1
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for one in inner:
+        if room < 0:
+            break
+        room = _room_after(one, room)
+    return room

@@ -1,19 +1,28 @@
-"""What is wrong with a configuration: findings, problems, and the error that carries them all."""
+"""Mistakes in a configuration: findings, problems with their lines, and the error that has all."""
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import yaml
+
+from autoscaler.config.document import (
+    Location,
+    Place,
+    TooMuchError,
+    child,
+    describe,
+    kind_of,
+    one_line,
+    path_of,
+    place_of,
+)
 from autoscaler.config.settings import Sources
 
-Location = tuple[str | int, ...]
-"""Where something is in a document: the keys and list positions that lead to it."""
-
-
 MOST_PROBLEMS = 100
-"""As many are told, those of each kind first: nobody mends more at once."""
+"""As many are reported, those of each kind first: more are not mended at once."""
 
 
 MOST_LOOKED_AT = 20_000
@@ -22,7 +31,6 @@ MOST_LOOKED_AT = 20_000
 _POSITION = re.compile(r"\[[0-9]+\]")
 _NAMED = re.compile(r"^(queries|resourceQueries)(\.[^.\[]+|\[\".*?\"\])")
 _MOST_CHARACTERS = 2000
-_MOST_OF_A_KEY = 200
 
 
 class Finding(NamedTuple):
@@ -106,7 +114,7 @@ class ConfigError(Exception):
 
 
 def chosen(problems: Sequence[Problem], file: str, *, more: bool) -> list[Problem]:
-    """Return as many problems as are told, in their order, and a last one that counts the others.
+    """Return as many problems as are reported, in order, and a last one that counts the others.
 
     No kind of problem is hidden by the many of another.  ``file`` is the main one; ``more`` says
     that there are problems which were not looked for.
@@ -124,49 +132,102 @@ def chosen(problems: Sequence[Problem], file: str, *, more: bool) -> list[Proble
     return [*(problems[index] for index in told), Problem(file, None, "", None, message)]
 
 
-def path_of(location: Location) -> str:
-    """Write a location as ``targets[3].metrics[0].external``."""
-    path = ""
-    for key in location:
-        if isinstance(key, int):
-            path += f"[{key}]"
-        elif key and all(character.isalnum() or character in "_-:/" for character in key):
-            path += f"{'.' if path else ''}{one_line(key, _MOST_OF_A_KEY)}"
-        else:
-            path += f'["{one_line(key)}"]'
-    return path
+_SHOWN_OF_PROMETHEUS: tuple[Location, ...] = (
+    ("prometheus", "timeout"),
+    ("prometheus", "tls", "insecureSkipVerify"),
+    ("prometheus", "tls", "serverName"),
+)
 
 
-def one_line(text: str, limit: int = 60) -> str:
-    """Shorten a text to one printable line."""
-    flat = "".join(c if c.isprintable() else " " for c in text)
-    return flat if len(flat) <= limit else flat[: limit - 1] + "…"
+def one_per_place(findings: Iterable[Finding]) -> list[Finding]:
+    """Keep the first finding of each place: a name that is malformed need not be unknown too.
+
+    Nor need a key be missing that was only misspelt.
+    """
+    first: dict[Location, Finding] = {}
+    for finding in findings:
+        first.setdefault(finding.location, finding)
+    meant = {place for finding in first.values() for place in finding.meant}
+    return [finding for finding in first.values() if meant.isdisjoint(finding.missing)]
 
 
-def describe(value: object) -> str:
-    """Show a value of a document shortly: scalars as written, the rest by its kind."""
-    if value is None:
-        return "nothing"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return f'"{one_line(value)}"'
-    if isinstance(value, int | float):
-        return one_line(repr(value))
-    if value in ([], {}):
-        return repr(value)
-    return kind_of(value)
+def located(
+    findings: Iterable[Finding],
+    document: object,
+    file: str,
+    places: Mapping[Location, Place] | None = None,
+) -> list[Problem]:
+    """Look up the findings in a document; without ``places`` they have no line."""
+    problems = []
+    for finding in findings:
+        place = place_of(finding.location, places) if places is not None else None
+        problems.append(
+            Problem(
+                file=file,
+                line=place.line if place is not None else None,
+                path=path_of(_as_written(finding.location, document)),
+                value=_shown(finding, document, place),
+                message=finding.message,
+                details=finding.details,
+                ready=finding.ready,
+            )
+        )
+    return problems
 
 
-def kind_of(value: object) -> str:
-    """Name the kind of a value without showing it."""
-    kinds: tuple[tuple[type, str], ...] = (
-        (type(None), "nothing"),
-        (bool, "a boolean"),
-        (int, "a number"),
-        (float, "a number"),
-        (str, "a text"),
-        (list, "a list"),
-        (dict, "a mapping"),
-    )
-    return next((name for kind, name in kinds if isinstance(value, kind)), "something else")
+def _as_written(location: Location, document: object) -> Location:
+    """Leave out `query` where the user wrote the PromQL directly."""
+    if location[-1:] == ("query",) and isinstance(child(document, *location[:-1]), str):
+        return location[:-1]
+    return location
+
+
+def _shown(finding: Finding, document: object, place: Place | None) -> str | None:
+    location = _as_written(finding.location, document)
+    if not finding.show_value or (location and child(document, *location[:-1]) is None):
+        return None
+    value = child(document, *location)
+    if location[:1] in {(), ("prometheus",)} and location not in _SHOWN_OF_PROMETHEUS:
+        return None if isinstance(value, str) else kind_of(value)
+    if place is not None and place.plain and not isinstance(value, str):
+        return one_line(place.plain)
+    return describe(value)
+
+
+_SYNTAX = {
+    "found character that cannot start any token": "a tab or another character that cannot "
+    "begin a value; indent with spaces, and put texts that begin with @, ` or % in quotes",
+    "mapping values are not allowed in this context": 'a ":" that YAML does not expect; check '
+    'the indentation, and put texts with ": " in quotes',
+    "could not find expected ':'": 'a ":" is missing after a key',
+    "did not find expected key": "a key is expected; check the indentation, commas and brackets",
+}
+_LONGEST_LINE = 2000
+_LABELS = re.compile(r"""\{[^{}'"]*(?:=|!=|=~|!~) *["'].*""")
+
+
+def syntax_problem(error: yaml.YAMLError, file: str, text: str) -> Problem:
+    """Say where a text stops being YAML, and why; of the text nothing is quoted."""
+    if isinstance(error, TooMuchError):
+        return Problem(file, error.line, "", None, error.message)
+    if not isinstance(error, yaml.MarkedYAMLError):
+        message = "not YAML: the file holds a character that YAML does not allow"
+        return Problem(file, None, "", None, message)
+    mark = error.problem_mark or error.context_mark
+    where = "" if mark is None else f" at column {mark.column + 1}"
+    reason = _SYNTAX.get(error.problem or "", error.problem or "it cannot be read")
+    hint = "" if mark is None else _hint(text, mark.line, error.context_mark)
+    line = None if mark is None else mark.line + 1
+    return Problem(file, line, "", None, f"not YAML{where}: {reason}{hint}")
+
+
+def _hint(text: str, line: int, begin: yaml.Mark | None) -> str:
+    """Say what the lines look like that YAML stumbles over."""
+    lines = text.splitlines()
+    first = line if begin is None else max(begin.line, line - 1)
+    near = "\n".join(one[:_LONGEST_LINE] for one in lines[first : line + 1])
+    if "{{" in near:
+        return "; {{ is of a template, which has to be rendered first (such as by `helm template`)"
+    if _LABELS.search(near):
+        return "; PromQL at such a place belongs in single quotes, as in 'sum(a{b=\"c\"})'"
+    return ""

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from autoscaler.config.inclusion import folder_of
 from autoscaler.config.settings import Config, Sources
+from autoscaler.config.sources import folder_of
 
 _MOST_CHANGEABLE = 10
-"""Files and folders that are told one by one."""
+"""Files and folders that are named one by one."""
 
 
 def warnings_of(config: Config) -> list[str]:
@@ -41,8 +41,8 @@ def warnings_of_access(
 ) -> list[str]:
     """Return the same of the way to the API server at ``url``, which ``origin`` names.
 
-    ``secrets`` are files that hold credentials, each with its name; ``verified`` tells whether
-    a server that is reached by TLS has to prove who it is.
+    ``secrets`` are files that hold credentials, each with its name; ``verified`` is whether a
+    server that is reached by TLS has to prove who it is.
     """
     warnings = _open_ones(secrets)
     if _in_the_clear(url):
@@ -77,7 +77,7 @@ def _changeable(sources: Sources) -> list[str]:
     parents = (folder for file in files for folder in (file.parent, file.resolve().parent))
     named = dict.fromkeys([*parents, *sorted(patterns)])
     folders = dict.fromkeys([*named, *(above for one in named for above in _above(one))])
-    # Where the sticky bit is set nobody replaces a file of others, but a pattern matches new ones.
+    # Where the sticky bit is set no user replaces a file of others, but a pattern matches new ones.
     sticky = dict.fromkeys(folders.keys() - patterns, stat.S_ISVTX)
     faults = [fault for one in [*files, *folders] if (fault := _writers(one, sticky.get(one, 0)))]
     left = len(faults) - _MOST_CHANGEABLE
@@ -133,7 +133,7 @@ def _credentials(config: Config) -> Iterator[str]:
 
 
 def _in_the_clear(url: str) -> bool:
-    """Tell whether requests leave this machine unencrypted."""
+    """Return whether requests leave this machine unencrypted."""
     parts = urlsplit(url)
     if parts.scheme != "http" or parts.hostname is None:
         return False
@@ -149,7 +149,7 @@ def _fault_of(path: Path) -> str | None:
         if _mounted(path):
             return None
     except OSError:
-        return None  # whoever reads it says so
+        return None  # reading it fails with a message
     others = []
     if mode & stat.S_IROTH:
         others.append("read by every user of this machine")
@@ -161,12 +161,12 @@ def _fault_of(path: Path) -> str | None:
 
 
 def _is_volume(path: Path) -> bool:
-    """Tell whether a file or folder is of a volume of the kubelet, or is one."""
+    """Return whether a file or folder is of a volume of the kubelet, or is one."""
     return _mounted(path) or (path / "..data").is_symlink()
 
 
 def _mounted(path: Path) -> bool:
-    """Tell whether a file is of a volume of the kubelet, which keeps versions in folders `..*`.
+    """Return whether a file is of a volume of the kubelet, which keeps versions in folders `..*`.
 
     A volume is open to the containers of its pod only, and its files are readable by all unless
     told otherwise.

@@ -1,99 +1,298 @@
-"""What a valid configuration says, in the units of the code: seconds, paths, core types."""
+"""The settings of a configuration: the models of everything in it but the specs of targets.
 
+A value is as the code uses it: seconds, absolute paths, the default where nothing is written.
+"""
+
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import SecretStr
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, WithJsonSchema
 
+from autoscaler.config.fields import (
+    POSITIVE_DURATION_SCHEMA,
+    Address,
+    Between,
+    DnsLabel,
+    DnsSubdomain,
+    Duration,
+    FilePath,
+    FolderPath,
+    Listen,
+    LongerThanZero,
+    PositiveCount,
+    SyncPeriod,
+    Text,
+    Tolerance,
+    Url,
+)
+from autoscaler.config.model_base import (
+    Items,
+    Model,
+    OrDefault,
+    SchemaAlternative,
+    aliases,
+    seconds,
+)
+from autoscaler.config.spec_model import QuerySource, TargetModel
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
 
-
-@dataclass(frozen=True, slots=True)
-class BasicAuth:
-    """A user name, and the file whose content is the password."""
-
-    username: str
-    password_file: Path
+LISTEN = Address("127.0.0.1", 9191)
+STATE_DIRECTORY = "/var/lib/autoscaler"
+_FLAGS = Flags()
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Tls:
-    """Certificates; None means the system's authorities, no certificate of ours, the host."""
+def _header_name(name: str) -> str:
+    if name.lower() in {"authorization", "proxy-authorization"}:
+        raise ValueError(
+            "must not be set here, where it would be written down in the configuration; use "
+            "bearerTokenFile, or basicAuth with passwordFile"
+        )
+    if _TOKEN.fullmatch(name) is None:
+        raise ValueError("must be the name of an HTTP header such as X-Scope-OrgID")
+    return name
 
-    ca_file: Path | None = None
-    cert_file: Path | None = None
-    key_file: Path | None = None
-    server_name: str | None = None
-    insecure_skip_verify: bool = False
+
+def _header_value(value: SecretStr) -> SecretStr:
+    text = value.get_secret_value()
+    if any(ord(character) < 32 or 127 <= ord(character) < 160 for character in text):
+        raise ValueError("must be one line without control characters")
+    if any(ord(character) > 255 for character in text):
+        raise ValueError("must be of Latin-1 characters: a header cannot carry others")
+    if text != text.strip():
+        raise ValueError("must not begin or end with white space, which a header loses")
+    return value
 
 
-@dataclass(frozen=True, slots=True)
-class PrometheusSettings:
-    """How to reach Prometheus.  Paths are absolute; secret files are read by who sends requests."""
+def _user_name(text: str) -> str:
+    if ":" in text:
+        raise ValueError('must not contain ":", which separates user and password')
+    return text
 
-    url: str
+
+def _parameter(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+HeaderName = Annotated[
+    str,
+    AfterValidator(_header_name),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "pattern": r"^(?!([Pp][Rr][Oo][Xx][Yy]-)?[Aa][Uu][Tt][Hh][Oo][Rr][Ii][Zz][Aa]"
+            r"[Tt][Ii][Oo][Nn]$)[!#$%&'*+.^_`|~0-9A-Za-z-]+$",
+        }
+    ),
+]
+HeaderValue = Annotated[
+    SecretStr,
+    AfterValidator(_header_value),
+    WithJsonSchema(
+        {"type": "string", "pattern": r"^([!-~\xa1-\xff]([ -~\xa0-\xff]*[!-~\xa1-\xff])?)?$"}
+    ),
+]
+Parameter = Annotated[
+    Items[str], BeforeValidator(_parameter), SchemaAlternative({"type": "string"})
+]
+UserName = Annotated[
+    Text,
+    AfterValidator(_user_name),
+    WithJsonSchema({"type": "string", "pattern": r"^[^:]*[^:\s][^:]*$"}),
+]
+# The Lease object holds whole seconds, at least one.
+LeaseDuration = Annotated[float, BeforeValidator(Between(1.0, 3600.0)), POSITIVE_DURATION_SCHEMA]
+
+
+class BasicAuth(Model):
+    """A user name, and the file that holds the password."""
+
+    username: UserName = Field(description="The user's name.")
+    password_file: FilePath = Field(
+        description="The file that holds the password; read again when it changes."
+    )
+
+
+class Tls(Model):
+    """How the server proves itself to us, and we to it."""
+
+    ca_file: FilePath | None = Field(
+        default=None, description="The authorities to trust, PEM. Default: the system's."
+    )
+    cert_file: FilePath | None = Field(
+        default=None, description="Our certificate, PEM; with keyFile."
+    )
+    key_file: FilePath | None = Field(default=None, description="Our key, PEM; with certFile.")
+    server_name: Text | None = Field(
+        default=None, description="The name in the server's certificate, where it is not the host."
+    )
+    insecure_skip_verify: OrDefault[bool] = Field(
+        default=False, description="Trust any certificate. Only for a test."
+    )
+
+
+class PrometheusSettings(Model):
+    """Where the metrics come from: any server with Prometheus' query API."""
+
+    url: Url = Field(description="The address, such as http://prometheus:9090.")
     """Without a slash at its end."""
-    timeout: float = 10.0
-    """Seconds that one request may take."""
-    bearer_token_file: Path | None = None
-    basic_auth: BasicAuth | None = None
-    tls: Tls = Tls()
-    headers: Mapping[str, SecretStr] = field(default_factory=dict)
-    query_parameters: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
+    timeout: OrDefault[LongerThanZero] = seconds(10.0, "How long one request may take.")
+    bearer_token_file: FilePath | None = Field(
+        default=None, description="The file that holds a token; read again when it changes."
+    )
+    basic_auth: BasicAuth | None = Field(default=None, description="User and password.")
+    tls: OrDefault[Tls] = Field(default_factory=Tls, description="Certificates, for https.")
+    headers: OrDefault[dict[HeaderName, HeaderValue]] = Field(
+        default_factory=dict, description="Headers sent with each request, such as X-Scope-OrgID."
+    )
+    query_parameters: OrDefault[dict[str, Parameter]] = Field(
+        default_factory=dict, description="URL parameters sent with each request.", repr=False
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class KubernetesSettings:
-    """Which cluster; None means in-cluster, else the kubeconfig and context of the environment."""
+class KubernetesSettings(Model):
+    """Which cluster: by default the one that we run in, else the environment's kubeconfig."""
 
-    kubeconfig: Path | None = None
-    context: str | None = None
-    max_writes_per_second: int = 100
-    """Over all targets; a burst may be ten times as many."""
+    kubeconfig: FilePath | None = Field(
+        default=None, description="A kubeconfig file. Default: in-cluster, else the environment's."
+    )
+    context: Text | None = Field(
+        default=None, description="A context of the kubeconfig. Default: its current one."
+    )
+    max_writes_per_second: OrDefault[PositiveCount] = Field(
+        default=100,
+        description="The most scales written in a second, after a burst of ten times as many; "
+        "the most urgent first.",
+    )
 
 
-_ALL_ADDRESSES = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - not listened on
+class LeaderElection(Model):
+    """Of several daemons with one Lease, the one that holds it writes; the others stand by."""
+
+    enabled: OrDefault[bool] = Field(
+        default=False, description="Whether to write only while holding the Lease."
+    )
+    namespace: OrDefault[DnsLabel] = Field(
+        default="", description="The namespace of the Lease. Default: that of the daemon's pod."
+    )
+    """In a `Config` it is empty only where the election is not enabled."""
+    name: OrDefault[DnsSubdomain] = Field(
+        default="autoscaler", description="The name of the Lease."
+    )
+    identity: Text | None = Field(
+        default=None,
+        description="What the Lease calls this process, before a random part that tells it from "
+        "others of the name. Default: the host's name.",
+    )
+    lease_duration: OrDefault[LeaseDuration] = seconds(
+        15.0, "How long the others wait after the last renewal that they saw, 1s to 1h."
+    )
+    renew_deadline: OrDefault[LongerThanZero] = seconds(
+        10.0, "A leader that could not renew for so long stops writing; shorter than leaseDuration."
+    )
+    retry_period: OrDefault[LongerThanZero] = seconds(
+        2.0, "The time from one try to the next; 1.2 times it is shorter than renewDeadline."
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where to listen; an empty host means all addresses, port 0 any free port."""
+class Settings(Model):
+    """All of a configuration but its queries and targets."""
 
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        """Write it as the configuration does."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}"
+    prometheus: PrometheusSettings = Field(description="Where the metrics come from.")
+    kubernetes: OrDefault[KubernetesSettings] = Field(
+        default_factory=KubernetesSettings, description="Which cluster the targets are in."
+    )
+    sync_period: OrDefault[SyncPeriod] = seconds(
+        15.0, "The time from one decision to the next, 1s to 1h."
+    )
+    tolerance: OrDefault[Tolerance] = Field(
+        default=_FLAGS.tolerance,
+        description="How far from 1 the ratio of metric to target may be without a change.",
+    )
+    downscale_stabilization: OrDefault[Duration] = seconds(
+        _FLAGS.downscale_stabilization,
+        "The time over which the highest recommendation counts before scaling down.",
+    )
+    cpu_initialization_period: OrDefault[Duration] = seconds(
+        _FLAGS.cpu_initialization_period,
+        "The time after a pod's start in which its CPU samples are taken with care.",
+    )
+    initial_readiness_delay: OrDefault[Duration] = seconds(
+        _FLAGS.initial_readiness_delay,
+        "A pod that went unready within this time of its start was never ready.",
+    )
+    state_directory: FolderPath | None = Field(
+        default=Path(STATE_DIRECTORY),
+        description="The folder that keeps histories over a restart; null keeps nothing.",
+    )
+    listen: Listen | None = Field(
+        default=LISTEN,
+        description="Where metrics and health are served, as HOST:PORT or :PORT; null listens "
+        "nowhere.",
+        json_schema_extra={"default": str(LISTEN)},
+    )
+    events: OrDefault[bool] = Field(
+        default=True,
+        description="Whether what happens to a workload is told as Kubernetes Events on it.",
+    )
+    per_target_metrics: OrDefault[bool] = Field(
+        default=True, description="Whether the metrics page has series for each target."
+    )
+    leader_election: OrDefault[LeaderElection] = Field(
+        default_factory=LeaderElection, description="Which of several daemons writes."
+    )
 
     @property
-    def url(self) -> str:
-        """Where this machine reaches whoever listens there."""
-        host = _ALL_ADDRESSES.get(self.host, self.host)
-        return f"http://{Address(host, self.port)}"
+    def flags(self) -> Flags:
+        """The flags of kube-controller-manager among the settings."""
+        return Flags(
+            tolerance=self.tolerance,
+            downscale_stabilization=self.downscale_stabilization,
+            cpu_initialization_period=self.cpu_initialization_period,
+            initial_readiness_delay=self.initial_readiness_delay,
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderElection:
-    """Which of several daemons writes: the one that holds the Lease.  Times are in seconds.
+class MainFile(Settings):
+    """The configuration of autoscaler."""
 
-    ``lease_duration`` is longer than ``renew_deadline``, and that than 1.2 times
-    ``retry_period``.
-    """
+    include: Annotated[Items[Text], Field(min_length=1)] | None = Field(
+        default=None,
+        description="Further files of `queries` and `targets`, by name or by pattern such as "
+        "targets.d/*.yaml.",
+    )
+    queries: OrDefault[dict[Text, QuerySource]] = Field(
+        default_factory=dict, description="PromQL by name; each is asked once per sync."
+    )
+    resource_queries: OrDefault[dict[Text, QuerySource]] = Field(
+        default_factory=dict,
+        description="PromQL by resource: replaces the built-in of cpu or memory, or adds one.",
+    )
+    targets: OrDefault[Items[TargetModel]] = Field(
+        default_factory=tuple, description="The workloads to scale."
+    )
 
-    enabled: bool = False
-    namespace: str = ""
-    """Of the Lease; empty only where the election is not enabled."""
-    name: str = "autoscaler"
-    """Of the Lease."""
-    identity: str | None = None
-    """What the Lease calls this process; None leaves the choice to the daemon."""
-    lease_duration: float = 15.0
-    renew_deadline: float = 10.0
-    retry_period: float = 2.0
+
+class IncludedFile(Model):
+    """A file that the configuration of autoscaler includes."""
+
+    queries: OrDefault[dict[Text, QuerySource]] = Field(
+        default_factory=dict, description="PromQL by name, for the targets of all files."
+    )
+    targets: OrDefault[Items[TargetModel]] = Field(
+        default_factory=tuple, description="The workloads to scale."
+    )
+
+
+KEYS = frozenset(aliases(MainFile))
+"""The keys at the top of a configuration."""
+
+INCLUDED_KEYS = frozenset(aliases(IncludedFile))
+"""The keys at the top of an included file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,30 +307,11 @@ class Sources:
     """Among the files: what the configuration names, as for a secret, and was refused for."""
 
 
-LISTEN = Address("127.0.0.1", 9191)
-STATE_DIRECTORY = "/var/lib/autoscaler"
-
-
-@dataclass(frozen=True, slots=True)
-class Config:
-    """A configuration, valid and defaulted."""
+class Config(Settings):
+    """A configuration, valid: its settings, and the targets of all files with their queries."""
 
     path: Path
     """Of the main file, as it was given."""
     sources: Sources
-    prometheus: PrometheusSettings
-    kubernetes: KubernetesSettings
-    sync_period: float
-    """Seconds from one sync to the next, for targets that do not say otherwise."""
-    flags: Flags
-    state_directory: Path | None
-    """Absolute, and need not exist; None keeps nothing over a restart."""
-    listen: Address | None
-    """Where metrics and health are served; None means nowhere."""
-    events: bool
-    """Whether Kubernetes Events are written."""
-    per_target_metrics: bool
-    """Whether the metrics page has series for each target."""
-    leader_election: LeaderElection
     targets: tuple[Target, ...]
     """In the order of the files; each workload once."""

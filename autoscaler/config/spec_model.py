@@ -1,59 +1,126 @@
-"""`HorizontalPodAutoscalerSpec` (autoscaling/v2) as a user writes it, field for field.
+"""A target as a user writes it: queries, and autoscaling/v2's spec field for field."""
 
-The rules that tie several fields together are in `autoscaler.config.spec_rules`.
-"""
-
+import functools
+import re
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
-from autoscaler.config import schema_rules as schema
+from autoscaler.config.document import one_line
 from autoscaler.config.fields import (
     ApiVersion,
     ContainerResource,
     Count,
     DnsLabel,
-    Items,
-    Model,
+    Duration,
+    LongerThanZero,
     PositiveCount,
+    PromQL,
     Segment,
     SyncPeriod,
     TargetQuantity,
     Text,
     ToleranceQuantity,
 )
-from autoscaler.config.query_model import QueryModel, QuerySource
+from autoscaler.config.model_base import Items, Model, OrDefault, SchemaAlternative, seconds
+from autoscaler.core.target import Query
+
+_USUAL = Query(promql="")
+_MATCHER = re.compile(r"[^=!~\"']+(=|!=|=~|!~)[\"'`]")
+
+
+class SeriesLabelsModel(Model):
+    """The names of the labels that say which object a series is about."""
+
+    namespace: OrDefault[Text] = Field(
+        default=_USUAL.labels.namespace, description="The label that holds the namespace."
+    )
+    pod: OrDefault[Text] = Field(
+        default=_USUAL.labels.pod, description="The label that holds the pod's name."
+    )
+    container: OrDefault[Text] = Field(
+        default=_USUAL.labels.container, description="The label that holds the container's name."
+    )
+
+
+class QueryModel(Model):
+    """PromQL, and how its answer is read."""
+
+    query: PromQL = Field(description="The PromQL; targets with equal PromQL share one request.")
+    window: Duration | None = Field(
+        default=None,
+        description="The time that a sample averages over, usually the range of rate(). "
+        "Default: 60s; the built-in's for an override in `resourceQueries`.",
+    )
+    max_age: OrDefault[LongerThanZero] = seconds(_USUAL.max_age, "Older samples do not count.")
+    labels: SeriesLabelsModel | None = Field(
+        default=None, description="The names of the labels, where they are not the usual ones."
+    )
+
+
+def _query_form(value: object) -> object:
+    if isinstance(value, str):
+        return {"query": value}
+    if isinstance(value, dict):
+        _refuse_unquoted_selector(value)
+    if isinstance(value, dict | QueryModel):
+        return value
+    raise ValueError("must be PromQL, or a mapping with `query` and what else is needed")
+
+
+def _refuse_unquoted_selector(value: dict[object, object]) -> None:
+    """Refuse what YAML makes of PromQL that begins with ``{``: keys such as ``job="a"``."""
+    matchers = [key for key in value if isinstance(key, str) and _MATCHER.match(key)]
+    if matchers and len(matchers) == len(value) and not any(value.values()):
+        meant = one_line("'{" + ", ".join(matchers).replace("'", "''") + "}'", 200)
+        raise ValueError(
+            "is PromQL that begins with {, of which YAML makes a mapping: put it in quotes, as in "
+            f"{meant}"
+        )
+
+
+QuerySource = Annotated[
+    QueryModel,
+    BeforeValidator(_query_form),
+    SchemaAlternative({"type": "string", "pattern": r"\S"}),
+]
+"""Either form; PromQL alone becomes the mapping with `query`."""
 
 
 class CrossVersionObjectReference(Model):
     """A Kubernetes object, by group, kind and name."""
 
-    api_version: ApiVersion | None = Field(
-        default=None, description="Group and version, such as apps/v1; v1 is the core group."
+    api_version: OrDefault[ApiVersion] = Field(
+        default="", description="Group and version, such as apps/v1; v1 is the core group."
     )
     kind: Segment = Field(description="The object's kind, such as Deployment.")
     name: Segment = Field(description="The object's name.")
 
 
+class ScaleTargetRef(CrossVersionObjectReference):
+    """The workload to scale, by group, kind and name."""
+
+
 class LabelSelectorRequirement(Model):
     """One condition on one label of a series."""
 
-    model_config = ConfigDict(json_schema_extra={"allOf": schema.SELECTOR_VALUES})
     key: Text = Field(description="The label's name.")
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"] = Field(
         description="In and NotIn compare with `values`; Exists and DoesNotExist take none."
     )
-    values: Items[str] | None = Field(default=None, description="The values of In and NotIn.")
+    values: OrDefault[Items[str]] = Field(
+        default_factory=tuple, description="The values of In and NotIn."
+    )
 
 
 class LabelSelector(Model):
     """Which of the query's series count; all conditions must hold."""
 
-    match_labels: dict[str, str] | None = Field(
-        default=None, description="Labels and the values that they must have."
+    match_labels: OrDefault[dict[str, str]] = Field(
+        default_factory=dict, description="Labels and the values that they must have."
     )
-    match_expressions: Items[LabelSelectorRequirement] | None = Field(
-        default=None, description="Further conditions: In, NotIn, Exists, DoesNotExist."
+    match_expressions: OrDefault[Items[LabelSelectorRequirement]] = Field(
+        default_factory=tuple, description="Further conditions: In, NotIn, Exists, DoesNotExist."
     )
 
 
@@ -96,7 +163,6 @@ class ResourceMetricSource(Model):
     query: QuerySource | None = Field(
         default=None, description="The metric's own PromQL, by namespace, pod and container."
     )
-    model_config = ConfigDict(json_schema_extra={"allOf": schema.RESOURCE_TARGET})
 
 
 class ContainerResourceMetricSource(Model):
@@ -110,7 +176,6 @@ class ContainerResourceMetricSource(Model):
     query: QuerySource | None = Field(
         default=None, description="The metric's own PromQL, by namespace, pod and container."
     )
-    model_config = ConfigDict(json_schema_extra={"allOf": schema.RESOURCE_TARGET})
 
 
 class PodsMetricSource(Model):
@@ -118,7 +183,6 @@ class PodsMetricSource(Model):
 
     metric: MetricIdentifier = Field(description="Which query, and which of its series.")
     target: MetricTarget = Field(description="averageValue: what each pod should have.")
-    model_config = ConfigDict(json_schema_extra={"allOf": schema.PODS_TARGET})
 
 
 class ObjectMetricSource(Model):
@@ -129,7 +193,6 @@ class ObjectMetricSource(Model):
     )
     metric: MetricIdentifier = Field(description="Which query, and which of its series.")
     target: MetricTarget = Field(description="value or averageValue.")
-    model_config = ConfigDict(json_schema_extra={"allOf": schema.OBJECT_TARGET})
 
 
 class ExternalMetricSource(Model):
@@ -137,13 +200,11 @@ class ExternalMetricSource(Model):
 
     metric: MetricIdentifier = Field(description="Which query, and which of its series.")
     target: MetricTarget = Field(description="value, or averageValue per pod.")
-    model_config = ConfigDict(json_schema_extra={"allOf": schema.EXTERNAL_TARGET})
 
 
 class MetricSpec(Model):
     """One metric: its type, and the one source that belongs to the type."""
 
-    model_config = ConfigDict(json_schema_extra={"allOf": schema.METRIC_SOURCES})
     type: Literal["ContainerResource", "External", "Object", "Pods", "Resource"] = Field(
         description="Which source below describes the metric."
     )
@@ -164,13 +225,32 @@ class MetricSpec(Model):
     )
 
     @property
-    def query(self) -> QueryModel | None:
-        """The metric's own query, if it carries one."""
-        resource = self.resource or self.container_resource
-        if resource is not None:
-            return resource.query
-        source = self.pods or self.object or self.external
-        return source.metric.query if source is not None else None
+    def source(self) -> "MetricSource":
+        """The source of the type; raises ValueError where the rules would have found it missing."""
+        found = (
+            self.resource or self.container_resource or self.pods or self.object or self.external
+        )
+        if found is None:
+            raise ValueError(f"a metric of type {self.type} without a source")
+        return found
+
+
+MetricSource = (
+    ResourceMetricSource
+    | ContainerResourceMetricSource
+    | PodsMetricSource
+    | ObjectMetricSource
+    | ExternalMetricSource
+)
+
+SOURCES = {
+    "Resource": "resource",
+    "ContainerResource": "containerResource",
+    "Pods": "pods",
+    "Object": "object",
+    "External": "external",
+}
+"""`metrics[].type` -> the key of its source."""
 
 
 class HPAScalingPolicy(Model):
@@ -181,54 +261,82 @@ class HPAScalingPolicy(Model):
     period_seconds: int = Field(ge=1, le=1800, description="The period in seconds, 1 to 1800.")
 
 
+@functools.cache
+def _policies_down() -> tuple[HPAScalingPolicy, ...]:
+    return (HPAScalingPolicy(type="Percent", value=100, periodSeconds=15),)
+
+
+@functools.cache
+def _policies_up() -> tuple[HPAScalingPolicy, ...]:
+    return (HPAScalingPolicy(type="Pods", value=4, periodSeconds=15), *_policies_down())
+
+
+WindowSeconds = Annotated[int, Field(ge=0, le=3600)]
+Policies = Annotated[Items[HPAScalingPolicy], Field(min_length=1)]
+_WINDOW = (
+    "Seconds over which the most cautious recommendation counts, 0 to 3600. Default: 0 up, "
+    "`downscaleStabilization` down."
+)
+_POLICIES = "Rate limits. Default: up 4 pods or 100 percent in 15 s, down 100 percent in 15 s."
+
+
 class HPAScalingRules(Model):
     """How fast, and how readily, one direction goes."""
 
-    stabilization_window_seconds: Annotated[int, Field(ge=0, le=3600)] | None = Field(
-        default=None,
-        description="Seconds over which the most cautious recommendation counts, 0 to 3600. "
-        "Default: 0 up, `downscaleStabilization` down.",
-    )
-    select_policy: Literal["Max", "Min", "Disabled"] | None = Field(
-        default=None,
+    stabilization_window_seconds: WindowSeconds | None = Field(default=None, description=_WINDOW)
+    select_policy: OrDefault[Literal["Max", "Min", "Disabled"]] = Field(
+        default="Max",
         description="Which policy counts: the one that allows most (Max) or least (Min); "
         "Disabled forbids this direction.",
-        json_schema_extra={"default": "Max"},
     )
-    policies: Annotated[Items[HPAScalingPolicy], Field(min_length=1)] | None = Field(
-        default=None,
-        description="Rate limits. Default: up 4 pods or 100 percent in 15 s, down 100 percent in "
-        "15 s.",
-    )
+    policies: OrDefault[Policies] = Field(default_factory=_policies_down, description=_POLICIES)
     tolerance: ToleranceQuantity | None = Field(
         default=None,
         description="How far from 1 the ratio may be without a change. Default: `tolerance`.",
     )
 
 
+class HPAScaleUpRules(HPAScalingRules):
+    """How fast, and how readily, a workload is scaled up."""
+
+    stabilization_window_seconds: OrDefault[WindowSeconds] = Field(default=0, description=_WINDOW)
+    policies: OrDefault[Policies] = Field(default_factory=_policies_up, description=_POLICIES)
+
+
 class HorizontalPodAutoscalerBehavior(Model):
     """Both directions; what is left out is completed with the HPA's defaults."""
 
-    scale_up: HPAScalingRules | None = Field(default=None, description="Rules of scaling up.")
-    scale_down: HPAScalingRules | None = Field(default=None, description="Rules of scaling down.")
+    scale_up: OrDefault[HPAScaleUpRules] = Field(
+        default_factory=HPAScaleUpRules, description="Rules of scaling up."
+    )
+    scale_down: OrDefault[HPAScalingRules] = Field(
+        default_factory=HPAScalingRules, description="Rules of scaling down."
+    )
+
+
+@functools.cache
+def _default_metrics() -> tuple[MetricSpec, ...]:
+    target = MetricTarget(type="Utilization", averageUtilization=80)
+    source = ResourceMetricSource(name="cpu", target=target)
+    return (MetricSpec(type="Resource", resource=source),)
+
+
+def _or_default_metrics(metrics: tuple[MetricSpec, ...]) -> tuple[MetricSpec, ...]:
+    return metrics or _default_metrics()
 
 
 class HorizontalPodAutoscalerSpec(Model):
-    """The spec of an autoscaler, as in autoscaling/v2."""
+    """The spec of an autoscaler, as in autoscaling/v2, with the API's defaults (semantics 5.1)."""
 
-    model_config = ConfigDict(json_schema_extra={"allOf": schema.MIN_REPLICAS_ZERO})
-    scale_target_ref: CrossVersionObjectReference = Field(
-        description="The workload to scale: any kind with a scale subresource.",
-        json_schema_extra={"allOf": schema.SCALE_TARGET_GROUP},
+    scale_target_ref: ScaleTargetRef = Field(
+        description="The workload to scale: any kind with a scale subresource."
     )
-    min_replicas: Count | None = Field(
-        default=None,
-        description="The fewest replicas; 0 needs an Object or External metric.",
-        json_schema_extra={"default": 1},
+    min_replicas: OrDefault[Count] = Field(
+        default=1, description="The fewest replicas; 0 needs an Object or External metric."
     )
     max_replicas: PositiveCount = Field(description="The most replicas.")
-    metrics: Items[MetricSpec] | None = Field(
-        default=None,
+    metrics: OrDefault[Annotated[Items[MetricSpec], AfterValidator(_or_default_metrics)]] = Field(
+        default_factory=_default_metrics,
         description="What to scale on; the largest proposal wins. Default: cpu at 80 percent of "
         "its request.",
     )

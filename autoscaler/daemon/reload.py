@@ -11,9 +11,8 @@ from structlog.typing import FilteringBoundLogger
 from autoscaler.app import wording
 from autoscaler.config import Config, ConfigError, load
 from autoscaler.config.comparison import Comparison, FieldChange, compare
-from autoscaler.config.inclusion import included, stat_of
 from autoscaler.config.settings import Sources
-from autoscaler.config.sources import MOST_OF_A_FILE, digest
+from autoscaler.config.sources import MOST_OF_A_FILE, digest, included, stat_of
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.file_contents import read_bytes
 
@@ -103,7 +102,7 @@ class Reload:
 
 
 def _without_targets(config: Config) -> Config:
-    return replace(config, targets=())
+    return config.model_copy(update={"targets": ()})
 
 
 def _some(changes: Sequence[FieldChange]) -> str:

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from autoscaler.config.resource_queries import DEFAULTS
+from autoscaler.config.queries import DEFAULTS
 from benchmarks.cadvisor import CAdvisor, Counter, MetricsServer, Sample, bursts
 from benchmarks.cpu_range import BASELINE, Way, measure, table
 from tests.prometheus.server import required_program

@@ -2,7 +2,7 @@
 
 from pydantic import JsonValue
 
-from autoscaler.config import defaulted, parse_spec, to_core
+from autoscaler.config import parse_spec, to_core
 from autoscaler.core.selectors import LabelSelector, Operator, Requirement
 from autoscaler.core.spec import (
     ExternalMetric,
@@ -11,6 +11,7 @@ from autoscaler.core.spec import (
     SelectPolicy,
     TargetType,
 )
+from tests.config.api_form import defaulted
 
 REF: JsonValue = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
 SPEC: dict[str, JsonValue] = {"scaleTargetRef": REF, "maxReplicas": 5}

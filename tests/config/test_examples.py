@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 from autoscaler.config import LeaderElection, PrometheusSettings, load
 from autoscaler.config.document import read
 from autoscaler.config.json_schema import json_schema
-from autoscaler.config.resource_queries import DEFAULTS
+from autoscaler.config.queries import DEFAULTS
 from autoscaler.core.spec import ExternalMetric, Flags
 from autoscaler.core.target import Query
 from tests.config.documents import EXTERNAL, loaded, target

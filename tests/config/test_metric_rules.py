@@ -253,3 +253,17 @@ FINE = [
 def test_accepted(tmp_path: Path, text: str) -> None:
     """What the API server takes is taken, also where it looks odd."""
     assert len(loaded(tmp_path, text).targets) == 1
+
+
+def test_a_misspelt_type_hides_no_other_mistake(tmp_path: Path) -> None:
+    """The source is checked, and reported at once with the type."""
+    text = "external: {metric: {name: queue_length}, target: {type: Value}}\n"
+    found = {problem.path for problem in refused(tmp_path, metric(f"type: external\n{text}"))}
+    assert found == {M + "type", M + "external.target"}
+
+
+def test_a_source_of_another_type_is_one_mistake(tmp_path: Path) -> None:
+    """What is to be left out is reported as a whole, whatever is in it."""
+    pods = "pods: {metric: {name: none}, target: {type: Value}}\n"
+    problems = refused(tmp_path, metric(f"type: Resource\nresource: {CPU}\n{pods}"))
+    assert [problem.path for problem in problems] == [M + "pods"]

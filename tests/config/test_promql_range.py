@@ -2,8 +2,7 @@
 
 import pytest
 
-from autoscaler.config.promql_range import range_of
-from autoscaler.config.resource_queries import DEFAULTS
+from autoscaler.config.queries import DEFAULTS, range_of
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from autoscaler.adapters.prometheus import PrometheusOptions
-from autoscaler.config import Config, ConfigError, defaulted, load, parse_spec, to_core
-from autoscaler.config.document import child, read
-from autoscaler.config.problems import Location
+from autoscaler.config import Config, ConfigError, load, parse_spec, to_core
+from autoscaler.config.document import Location, child, read
 from tests.config import test_manifests
+from tests.config.api_form import defaulted
 
 REFERENCE = Path(__file__).parents[2] / "config" / "autoscaler.yaml"
 VALUES: st.SearchStrategy[JsonValue] = st.recursive(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from autoscaler.config import Address, ConfigError, LeaderElection, load
-from autoscaler.config.pod_namespace import pod_namespace
+from autoscaler.config.loading import pod_namespace
 from tests.config.documents import assert_refused, loaded, top
 
 
@@ -95,9 +95,9 @@ def test_defaults(tmp_path: Path) -> None:
         enabled=False,
         name="autoscaler",
         identity=None,
-        lease_duration=15.0,
-        renew_deadline=10.0,
-        retry_period=2.0,
+        leaseDuration="15s",
+        renewDeadline="10s",
+        retryPeriod="2s",
     )
 
 
@@ -118,9 +118,9 @@ def test_values(tmp_path: Path) -> None:
         namespace="ops",
         name="one",
         identity="me",
-        lease_duration=1.5,
-        renew_deadline=1.0,
-        retry_period=0.2,
+        leaseDuration="1500ms",
+        renewDeadline="1s",
+        retryPeriod="200ms",
     )
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from autoscaler.config import defaulted, parse_spec, to_core
+from autoscaler.config import parse_spec, to_core
+from tests.config.api_form import defaulted
 
 VECTORS = Path(__file__).parent.parent / "conformance"
 

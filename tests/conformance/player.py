@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autoscaler.config import defaulted, parse_spec, to_core
+from autoscaler.config import parse_spec, to_core
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import Decision
 from autoscaler.core.history import History
@@ -33,6 +33,7 @@ from autoscaler.core.quantity import parse
 from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec
 from autoscaler.core.status import current_metrics
 from autoscaler.core.writes import settle
+from tests.config.api_form import defaulted
 
 Json = Mapping[str, Any]
 """Recorded JSON; its shape is the file format's."""

@@ -42,6 +42,11 @@ def config(tmp_path: Path) -> Config:
     return load(write_config(tmp_path / "a.yaml", queue_config("http://p:9090", "shop", "a", "b")))
 
 
+def changed(config: Config, **settings: object) -> Config:
+    """Return a configuration with other settings."""
+    return config.model_copy(update=settings)
+
+
 @contextmanager
 def daemon(
     known: dict[str, History], *, ahead: float = 0.0, leads: bool = True, ready: bool = True
@@ -81,7 +86,7 @@ def test_the_daemon_at_the_configured_address_is_asked_first(
     save(tmp_path / "state", {KEYS[0]: nth(1)})
     known = {KEYS[0]: nth(2), KEYS[1]: nth(3), "shop/Deployment/gone": nth(4)}
     with daemon(known) as address:
-        beside = replace(config, listen=address, state_directory=tmp_path / "state")
+        beside = changed(config, listen=address, state_directory=tmp_path / "state")
         found = remembered(beside, None)
     assert found.histories == {KEYS[0]: nth(2), KEYS[1]: nth(3)}
     source = f"goes on with what the daemon at http://{address} remembers of"
@@ -100,7 +105,7 @@ def test_a_share_that_is_the_whole_is_told_in_words(config: Config) -> None:
 def test_a_daemon_on_all_addresses_is_asked_on_loopback(config: Config, host: str) -> None:
     """As in a pod."""
     with daemon({KEYS[0]: nth(2)}) as address:
-        found = remembered(replace(config, listen=Address(host, address.port)), None)
+        found = remembered(changed(config, listen=Address(host, address.port)), None)
     line = told(found, config)
     assert f"the daemon at http://{address} remembers of 1 of the 2 targets; none of the" in line
     nothing = f" (the daemon at http://{address} remembers nothing of them)"
@@ -125,7 +130,7 @@ def test_without_a_daemon_the_state_directory_is_read(config: Config, tmp_path: 
     """As a daemon does that starts; the line begins with that nobody listens."""
     save(tmp_path, {KEYS[0]: nth(2), KEYS[1]: nth(3)})
     nobody = Address("127.0.0.1", free_port())
-    found = remembered(replace(config, listen=nobody, state_directory=tmp_path), None)
+    found = remembered(changed(config, listen=nobody, state_directory=tmp_path), None)
     assert found.histories.keys() == set(KEYS)
     line = told(found, config)
     assert line.startswith(
@@ -138,7 +143,7 @@ def test_without_a_daemon_the_state_directory_is_read(config: Config, tmp_path: 
 def test_with_neither_it_is_a_daemon_that_has_just_started(config: Config, tmp_path: Path) -> None:
     """And the line says where was looked."""
     nobody = Address("127.0.0.1", free_port())
-    alone = replace(config, listen=nobody, state_directory=tmp_path / "none")
+    alone = changed(config, listen=nobody, state_directory=tmp_path / "none")
     assert told(remembered(alone, None), config) == (
         f"{FRESH} (no daemon listens at http://{nobody}; there is no state in {tmp_path}/none)"
     )
@@ -148,7 +153,7 @@ def test_with_neither_it_is_a_daemon_that_has_just_started(config: Config, tmp_p
 def test_state_that_cannot_be_read_is_told_in_the_line(config: Config, tmp_path: Path) -> None:
     """A plan goes on without it."""
     (tmp_path / "autoscaler.db").write_text("targets:\n" * 1000)
-    line = told(remembered(replace(config, state_directory=tmp_path), None), config)
+    line = told(remembered(changed(config, state_directory=tmp_path), None), config)
     assert line.startswith(f"{FRESH} ({tmp_path}/autoscaler.db cannot be read: ")
 
 
@@ -173,7 +178,7 @@ def test_what_answers_but_is_no_daemon_is_told(
         with pytest.raises(PageError, match=f"the daemon at {url} .*{said}"):
             remembered(config, url)
         host, _, port = url.removeprefix("http://").partition(":")
-        beside = replace(config, listen=Address(host, int(port)), state_directory=tmp_path)
+        beside = changed(config, listen=Address(host, int(port)), state_directory=tmp_path)
         line = told(remembered(beside, None), config)
     assert line.startswith(f"goes on with what {tmp_path}/autoscaler.db held of 1 of the 2 targets")
     assert said in line
@@ -191,7 +196,7 @@ def test_a_daemon_that_starts_says_so(config: Config) -> None:
 def test_a_daemon_of_other_targets_is_not_ours(config: Config) -> None:
     """It may be another cluster's."""
     with daemon({"other/Deployment/a": nth(2)}) as address:
-        line = told(remembered(replace(config, listen=address), None), config)
+        line = told(remembered(changed(config, listen=address), None), config)
     assert line.startswith(FRESH)
     assert f"the daemon at http://{address} knows none of the targets" in line
 

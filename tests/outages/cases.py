@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from autoscaler.config.resource_queries import DEFAULTS
+from autoscaler.config.queries import DEFAULTS
 from tests.outages.loads import CPU, DEPTH, JOBS
 
 REPLICAS = 8

@@ -1,12 +1,113 @@
-"""A ScaledObject of KEDA -> what of it has a counterpart here, and what has none."""
+"""An HPA of any version, or a ScaledObject of KEDA -> the target that it would be here."""
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from autoscaler.config.document import Value, child
-from autoscaler.config.hpa_manifests import TargetDraft, namespace_of, utilization
-from autoscaler.config.problems import one_line
+from autoscaler.config.document import Value, child, one_line
+from autoscaler.config.spec_model import SOURCES
+
+PLACEHOLDER = "NAMESPACE"
+"""Stands where a manifest names no namespace; no configuration with it is valid."""
+
+_ANNOTATIONS = "autoscaling.alpha.kubernetes.io/"
+_FIELDS = ("scaleTargetRef", "minReplicas", "maxReplicas", "metrics", "behavior")
+_CPU = "targetCPUUtilizationPercentage"
+
+
+class TargetDraft(NamedTuple):
+    """What a manifest would be here; ``target`` is empty where that cannot be written down.
+
+    ``notes`` are lines that say what is to be known of it.
+    """
+
+    target: dict[str, object]
+    notes: tuple[str, ...] = ()
+    queries: Mapping[str, str] = {}
+    prometheus: str = ""
+
+
+def target_of(manifest: Mapping[str, Value]) -> TargetDraft:
+    """Convert a HorizontalPodAutoscaler."""
+    spec = manifest.get("spec")
+    notes = []
+    version = manifest.get("apiVersion")
+    if version in ("autoscaling/v1", "autoscaling/v2beta1"):
+        notes.append(f"it is of {version}, and targets are as in autoscaling/v2")
+    annotations = child(manifest, "metadata", "annotations")
+    if isinstance(annotations, dict) and any(
+        f"{_ANNOTATIONS}{name}" in annotations for name in ("metrics", "behavior")
+    ):
+        notes.append(
+            "some of it is in its annotations: `kubectl get hpa.v2.autoscaling -o yaml` shows it"
+        )
+        return TargetDraft({}, tuple(notes))
+    if not isinstance(spec, dict) or not isinstance(spec.get("scaleTargetRef"), dict):
+        return TargetDraft({}, tuple(notes))
+    target: dict[str, object] = {"namespace": namespace_of(manifest)}
+    target |= {key: spec[key] for key in _FIELDS if spec.get(key) is not None}
+    metrics = [_metric(metric) for metric in _list(spec.get("metrics"))]
+    if spec.get(_CPU) is not None:
+        metrics.append(utilization("cpu", spec[_CPU]))
+    if metrics:
+        target["metrics"] = metrics
+    names = dict.fromkeys(name for metric in metrics if (name := _query_name(metric)) is not None)
+    if names:
+        listed = ", ".join(names)
+        notes.append(f"`queries` needs the PromQL of each metric under its name: {listed}")
+    return TargetDraft(target, tuple(notes))
+
+
+def namespace_of(manifest: Mapping[str, Value]) -> object:
+    """Return a manifest's namespace, or what stands for it."""
+    return child(manifest, "metadata", "namespace") or PLACEHOLDER
+
+
+def utilization(resource: str, percent: object) -> dict[str, object]:
+    """Return a metric of type Resource."""
+    target = {"type": "Utilization", "averageUtilization": percent}
+    return {"type": "Resource", "resource": {"name": resource, "target": target}}
+
+
+def _list(value: Value) -> list[Value]:
+    return value if isinstance(value, list) else []
+
+
+def _query_name(metric: object) -> str | None:
+    """Return the name under which a metric's query is looked up; None for a resource's."""
+    found = (child(metric, key, "metric", "name") for key in SOURCES.values())
+    return next((name for name in found if isinstance(name, str)), None)
+
+
+def _metric(metric: Value) -> object:
+    """Write a metric of autoscaling/v2beta1 as v2 does; all others stay as they are."""
+    key = SOURCES.get(str(child(metric, "type")))
+    source = child(metric, key) if key else None
+    if not isinstance(metric, dict) or not isinstance(source, dict) or key is None:
+        return metric
+    old = {"metricName", "targetAverageUtilization", "targetAverageValue", "targetValue"}
+    return {**metric, key: _source(key, source)} if old & source.keys() else metric
+
+
+def _source(key: str, old: Mapping[str, Value]) -> dict[str, object]:
+    new: dict[str, object] = {name: old[name] for name in ("name", "container") if name in old}
+    if key == "object":
+        new["describedObject"] = old.get("target")
+    if "metricName" in old:
+        selector = old.get("metricSelector" if key == "external" else "selector")
+        chosen = {} if selector is None else {"selector": selector}
+        new["metric"] = {"name": old["metricName"], **chosen}
+    average = old.get("averageValue") if key == "object" else old.get("targetAverageValue")
+    if old.get("targetAverageUtilization") is not None:
+        percent = old["targetAverageUtilization"]
+        new["target"] = {"type": "Utilization", "averageUtilization": percent}
+    elif average is not None:
+        new["target"] = {"type": "AverageValue", "averageValue": average}
+    else:
+        new["target"] = {"type": "Value", "value": old.get("targetValue")}
+    return new
+
 
 _MOST_REPLICAS = 100
 """KEDA's default of maxReplicaCount; that of minReplicaCount is 0."""
@@ -166,7 +267,4 @@ def _resource(resource: str, trigger: object) -> dict[str, object]:
         return metric
     source = metric["resource"]
     inner = source if isinstance(source, dict) else {}
-    return {
-        "type": "ContainerResource",
-        "containerResource": {"container": container, **inner},
-    }
+    return {"type": "ContainerResource", "containerResource": {"container": container, **inner}}

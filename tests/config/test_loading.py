@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from autoscaler.config import ConfigError, KubernetesSettings, Tls, load
-from autoscaler.config.resource_queries import DEFAULTS
+from autoscaler.config.queries import DEFAULTS
 from autoscaler.core.spec import ExternalMetric, Flags
 from autoscaler.core.target import Query, SeriesLabels
 from tests.config.documents import EXTERNAL, loaded, metric, prometheus, target, top
@@ -18,7 +18,7 @@ def test_defaults(tmp_path: Path) -> None:
     config = loaded(tmp_path, top(""))
     assert config.sync_period == 15.0
     assert config.flags == Flags(0.1, 300.0, 300.0, 30.0)
-    assert config.kubernetes == KubernetesSettings(None, None)
+    assert config.kubernetes == KubernetesSettings()
     assert config.prometheus.url == "http://prometheus:9090"
     assert config.prometheus.timeout == 10.0
     assert config.prometheus.tls == Tls()
@@ -60,9 +60,18 @@ def test_values(tmp_path: Path) -> None:
     assert settings.basic_auth is not None
     assert settings.basic_auth.password_file == tmp_path / "password"
     pair = tmp_path / "pair.pem"
-    assert settings.tls == Tls(tmp_path / "ca.pem", pair, pair, "other", insecure_skip_verify=True)
+    assert settings.tls == Tls(
+        caFile=str(tmp_path / "ca.pem"),
+        certFile=str(pair),
+        keyFile=str(pair),
+        serverName="other",
+        insecureSkipVerify=True,
+    )
     assert settings.query_parameters == {"dedup": ("true",), "match": ("a", "b")}
-    assert config.kubernetes == KubernetesSettings(tmp_path / "kubeconfig", "staging")
+    kubeconfig = str(tmp_path / "kubeconfig")
+    assert config.kubernetes == KubernetesSettings.model_validate(
+        {"kubeconfig": kubeconfig, "context": "staging"}
+    )
     assert config.sync_period == 90.0
     assert config.flags == Flags(0.05, 3600.0, 120.0, 10.0)
 

@@ -1,0 +1,122 @@
+"""The rules between fields are held against documents: within each file, and over all files."""
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+
+from pydantic import BaseModel
+
+from autoscaler.config.document import Location, child, entries, path_of
+from autoscaler.config.model_base import InnerModel, inner_models
+from autoscaler.config.problems import Finding, below
+from autoscaler.config.queries import DEFAULTS
+from autoscaler.config.rules import Rule, Surroundings, group_of, rules_of
+from autoscaler.config.settings import IncludedFile, MainFile
+from autoscaler.config.sources import Source
+
+
+def broken_rules(
+    sources: Sequence[Source], pod_namespace: str | None, *, complete: bool
+) -> Iterator[tuple[Source, Finding]]:
+    """Check all files, the main one first; ``pod_namespace`` is that of the pod that we run in.
+
+    Unless they are ``complete``, nothing is said about queries that a missing one may hold.
+    """
+    around = _surroundings(sources, pod_namespace, complete=complete)
+    for number, source in enumerate(sources):
+        model = IncludedFile if number else MainFile
+        for finding in findings(source.value, model, around):
+            yield source, finding
+    yield from _repeated_queries(sources)
+    yield from _repeated_targets(sources)
+
+
+def _surroundings(
+    sources: Sequence[Source], pod_namespace: str | None, *, complete: bool
+) -> Surroundings:
+    if not complete:
+        return Surroundings(pod_namespace)
+    queries = frozenset().union(*(_names(source, "queries") for source in sources))
+    resources = _names(sources[0], "resourceQueries") | DEFAULTS.keys()
+    return Surroundings(pod_namespace, queries, resources)
+
+
+def findings(
+    value: object, of: type[BaseModel], around: Surroundings, location: Location = ()
+) -> Iterator[Finding]:
+    """Check a value of the document and all in it; what is reported as a whole is not entered."""
+    if not isinstance(value, Mapping):
+        return
+    rules, inner = _plan(of)
+    reported = set()
+    for rule in rules:
+        shown = rule.broken(value, around)
+        if shown:
+            reported.add(rule.at)
+            sentence = rule.sentence.format(*(shown if isinstance(shown, tuple) else (shown,)))
+            place = (rule.at,) if rule.at else ()
+            found = Finding(place, sentence, show_value=rule.shown, missing=rule.mended_by)
+            yield below(location, found)
+    for key, within_of, many in inner:
+        within = value.get(key)
+        if within is None or key in reported:
+            continue
+        if not many:
+            yield from findings(within, within_of, around, (*location, key))
+        elif isinstance(within, list | tuple):
+            for index, one in enumerate(within):
+                yield from findings(one, within_of, around, (*location, key, index))
+
+
+@functools.cache
+def _plan(model: type[BaseModel]) -> tuple[tuple[Rule, ...], tuple[InnerModel, ...]]:
+    """Return the rules of a model, and the keys that lead to others that have some."""
+    inner = tuple(one for one in inner_models(model) if any(_plan(one.model)))
+    return rules_of(model), inner
+
+
+def _repeated_queries(sources: Sequence[Source]) -> Iterator[tuple[Source, Finding]]:
+    """Find the names in `queries` that an earlier file has as well."""
+    first_of: dict[str, Source] = {}
+    for source in sources:
+        for name in sorted(_names(source, "queries")):
+            first = first_of.setdefault(name, source)
+            if first is not source:
+                place = first.name_of(("queries", name))
+                message = f"stands in {place} too: all files share their queries; keep one, or "
+                yield source, Finding(("queries", name), f"{message}rename one", show_value=False)
+
+
+def _names(source: Source, key: str) -> frozenset[str]:
+    """Return the keys of a mapping at the top of a file."""
+    mapping = child(source.value, key)
+    return frozenset(mapping) if isinstance(mapping, Mapping) else frozenset()
+
+
+def _repeated_targets(sources: Sequence[Source]) -> Iterator[tuple[Source, Finding]]:
+    """Find the targets whose workload an earlier one has."""
+    seen: dict[tuple[str, ...], tuple[Source, Location]] = {}
+    for source in sources:
+        for index, target in entries(source.value, "targets"):
+            workload = _workload(target)
+            place: Location = ("targets", index)
+            if workload is None:
+                continue
+            first, other = seen.setdefault(workload, (source, place))
+            if first is source and other == place:
+                continue
+            _, namespace, kind, name = workload
+            shown = path_of(other)
+            shown += "" if first is source else f" of {first.name_of(other)}"
+            message = f"scales {kind} {name} in {namespace}, as {shown} does: a workload has one "
+            message += "target; put the metrics of both into one"
+            yield source, Finding(place, message, show_value=False)
+
+
+def _workload(target: object) -> tuple[str, ...] | None:
+    """Return group, namespace, kind and name; None where one is no text."""
+    ref = child(target, "scaleTargetRef")
+    if not isinstance(ref, Mapping):
+        return None
+    parts = (child(target, "namespace"), ref.get("kind"), ref.get("name"))
+    names = [part for part in parts if isinstance(part, str)]
+    return (group_of(ref) or "", *names) if len(names) == len(parts) else None

@@ -1,0 +1,439 @@
+"""The rules between fields, in one table: the findings and the JSON Schema are both made from it.
+
+Rules read the plain document, not the models, so that they are reported in one go with mistakes of
+shape: where a field has the wrong shape, a rule about it is silent.
+"""
+
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from types import NoneType
+from typing import NamedTuple, TypeAlias
+
+from pydantic import BaseModel, JsonValue
+
+from autoscaler.config import durations
+from autoscaler.config import spec_model as model
+from autoscaler.config.document import Location, child
+from autoscaler.config.error_messages import suggestion
+from autoscaler.config.model_base import Model
+from autoscaler.config.settings import LeaderElection, MainFile, PrometheusSettings, Tls
+from autoscaler.config.spec_model import SOURCES
+
+Schema: TypeAlias = dict[str, JsonValue]
+Fields: TypeAlias = Mapping[str, object]
+"""A mapping of the document as it is written; null in it counts as absent."""
+
+
+class Surroundings(NamedTuple):
+    """What rules compare a mapping with."""
+
+    pod_namespace: str | None = None
+    """Of the pod that we run in; None outside a pod."""
+    queries: AbstractSet[str] | None = None
+    """The names in `queries`; None where they are not looked up."""
+    resources: AbstractSet[str] | None = None
+    """The resources that have a query; None where they are not looked up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A row of the table."""
+
+    of: type[Model]
+    """What the mapping that is checked is validated against."""
+    at: str
+    """The key that the finding is at; empty for the mapping itself."""
+    broken: Callable[[Fields, Surroundings], object]
+    """Returns what the sentence shows for ``{}``, two as a tuple; falsy where all is well."""
+    sentence: str
+    """With two braces for each that is shown."""
+    schema: Schema = field(default_factory=dict)
+    """The same for the mapping as JSON Schema, as far as that can say it."""
+    mended_by: tuple[Location, ...] = ()
+    """Places in the mapping any of which would have mended the fault."""
+    shown: bool = False
+    """Whether the finding shows the value at the place."""
+
+
+def _with(key: str, value: Schema) -> Schema:
+    """Require a key whose value fits a schema."""
+    return {"required": [key], "properties": {key: value}}
+
+
+def _has(key: str) -> Schema:
+    return _with(key, {"not": {"type": "null"}})
+
+
+def _where(key: str, *values: JsonValue) -> Schema:
+    return _with(key, {"enum": [*values]})
+
+
+def _integer(fields: Fields, key: str, default: int | None = None) -> int | None:
+    value = fields.get(key)
+    if value is None:
+        return default
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _time_rules(longer: str, shorter: str, factor: float, at: Mapping[str, str]) -> Iterator[Rule]:
+    """Yield the rules of two times, of which one is longer than ``factor`` times the other.
+
+    ``at`` has a sentence for each; the finding is at the first of them that is written.
+    """
+
+    def late(key: str, election: Fields, _: Surroundings) -> tuple[str, str] | None:
+        long, short = _seconds(election, longer), _seconds(election, shorter)
+        if long is None or short is None or long > factor * short:
+            return None
+        written = next((one for one in at if election.get(one) is not None), None)
+        both = durations.format_seconds(long), durations.format_seconds(short)
+        return both if written == key else None
+
+    for key, sentence in at.items():
+        yield Rule(LeaderElection, key, functools.partial(late, key), sentence, shown=True)
+
+
+def _seconds(election: Fields, key: str) -> float | None:
+    """Return a duration in seconds; None where it has the wrong form, which is reported as such."""
+    value = election.get(key)
+    if value is None:
+        fields = LeaderElection.model_fields.values()
+        return next(float(field.default) for field in fields if field.alias == key)
+    try:
+        return durations.of(value)
+    except ValueError:
+        return None
+
+
+def _without_pods(spec: Fields) -> bool:
+    """Return whether a spec has 0 for minReplicas and no metric that works without pods."""
+    metrics = spec.get("metrics")
+    # A type that is misspelt is reported as such; it may have been meant for another one.
+    per_pod = ("Resource", "ContainerResource", "Pods")
+    return (
+        _integer(spec, "minReplicas") == 0
+        and isinstance(metrics, list | tuple | NoneType)
+        and all(child(metric, "type") in per_pod for metric in metrics or ())
+    )
+
+
+def _too_few(spec: Fields) -> int | None:
+    """Return minReplicas where maxReplicas is less."""
+    low, high = _integer(spec, "minReplicas", 1), _integer(spec, "maxReplicas")
+    return low if low is not None and high is not None and 1 <= high < low else None
+
+
+_APPS = {"Deployment": "deploy", "StatefulSet": "sts", "ReplicaSet": "rs"}
+"""The kinds of the group apps that have a scale subresource, with kubectl's short names."""
+
+_KINDS = {
+    name: kind
+    for kind, short in {**_APPS, "ReplicationController": "rc"}.items()
+    for name in (kind.lower(), f"{kind.lower()}s", short)
+}
+_WITHOUT_SCALE = {"DaemonSet": "apps", "Job": "batch", "CronJob": "batch", "Pod": ""}
+_SLIPS = {"", "app", "extensions"}
+"""Groups that people write who mean apps, the Deployments' since Kubernetes 1.16."""
+
+
+def group_of(ref: Fields) -> str | None:
+    """Return the group of `apiVersion`; as for the HPA only it counts, so that a version is free.
+
+    None where there is none that could be one.
+    """
+    version = ref.get("apiVersion")
+    return version.rpartition("/")[0] if isinstance(version, str) else None
+
+
+def _kind(ref: Fields) -> str:
+    """Return the kind that is meant; empty for what is none."""
+    kind = ref.get("kind")
+    if not isinstance(kind, str):
+        return ""
+    usual = _KINDS.get(kind.lower(), kind)
+    return usual if group_of(ref) in {*_SLIPS, "apps", None} else kind
+
+
+def _kind_fault(ref: Fields) -> str | None:
+    kind = _kind(ref)
+    if kind and kind != ref["kind"]:
+        return f"must be {kind}, as in `kind` of its manifest"
+    if not _is_scaled(ref):
+        return (
+            "has no scale subresource, so that nothing can set its replicas; right is a "
+            "Deployment, a StatefulSet or another kind that has one"
+        )
+    return None
+
+
+def _is_scaled(ref: Fields) -> bool:
+    return _WITHOUT_SCALE.get(_kind(ref), "none") != group_of(ref)
+
+
+def _kind_in_group(ref: Fields) -> str:
+    """Return the kind where it needs a group; empty otherwise."""
+    kind = _kind(ref)
+    return kind if _is_scaled(ref) and kind != "ReplicationController" else ""
+
+
+def _missing_group(ref: Fields) -> str:
+    kind = _kind_in_group(ref)
+    if not kind or ref.get("apiVersion") is not None:
+        return ""
+    named = f"apps/v1 for a {kind}"
+    return named if kind in _APPS else f"the group and version of {kind}, such as apps/v1"
+
+
+def _group_fault(ref: Fields) -> str | None:
+    kind, group = _kind_in_group(ref), group_of(ref)
+    if not kind or group is None:
+        return None
+    if str(ref["apiVersion"]).startswith("/"):
+        return "must name a group before the /, such as apps/v1"
+    right = "be apps/v1" if kind in _APPS else f"name the group of {kind}, such as apps/v1"
+    if group == "":
+        return f"must {right}; only a ReplicationController is in the core group"
+    return f"must be apps/v1 for a {kind}" if kind in _APPS and group in _SLIPS else None
+
+
+def _other_source(metric: Fields, key: str) -> object:
+    """Return the type, and the key of its source, where a source belongs to another type."""
+    kind = metric.get("type")
+    own = SOURCES.get(kind) if isinstance(kind, str) else None
+    return None if metric.get(key) is None or own in {None, key} else (kind, own)
+
+
+def _source_rules(kind: str, key: str) -> Iterator[Rule]:
+    """Yield the rules of a source of a metric."""
+    yield Rule(
+        model.MetricSpec,
+        key,
+        lambda metric, _: metric.get("type") == kind and metric.get(key) is None,
+        f"is missing: type {kind} needs its source here",
+        {"if": _where("type", kind), "then": _has(key)},
+        mended_by=((key,),),
+    )
+    yield Rule(
+        model.MetricSpec,
+        key,
+        lambda metric, _: _other_source(metric, key),
+        "does not belong to type {}: keep only `{}`, or change the type",
+        {
+            "if": _where("type", *(other for other in SOURCES if other != kind)),
+            "then": {"properties": {key: {"type": "null"}}},
+        },
+    )
+
+
+def _target_rules(source: type[Model], *allowed: str, exclusive: bool = True) -> Iterator[Rule]:
+    """Yield the rules of a target's values; its type is not compared with them, as in the API."""
+    either = " or ".join(allowed)
+    taken = " or ".join(
+        f"{{type: {name[0].upper()}{name[1:]}, {name}: NUMBER}}" for name in allowed
+    )
+
+    def given(source: Fields) -> list[str] | None:
+        target = source.get("target")
+        if not isinstance(target, Mapping):
+            return None
+        return [name for name in allowed if target.get(name) is not None]
+
+    def utilization(source: Fields) -> bool:
+        kind, percent = (child(source, "target", key) for key in ("type", "averageUtilization"))
+        return "averageUtilization" not in allowed and (
+            kind == "Utilization" or percent is not None
+        )
+
+    one_of = "oneOf" if exclusive else "anyOf"
+    yield Rule(
+        source,
+        "target",
+        lambda source, _: given(source) == [] and utilization(source) and taken,
+        "Utilization is for Resource and ContainerResource metrics only: write {}",
+    )
+    yield Rule(
+        source,
+        "target",
+        lambda source, _: given(source) == [],
+        f"{either} is missing: what to hold the metric at",
+        {"properties": {"target": {one_of: [_has(name) for name in allowed]}}},
+        mended_by=tuple(("target", name) for name in allowed),
+    )
+    yield Rule(
+        source,
+        "target",
+        lambda source, _: exclusive and len(given(source) or ()) > 1,
+        f"takes one of {either}, not both",
+    )
+
+
+def _needs(of: type[Model], key: str, other: str) -> Rule:
+    return Rule(
+        of,
+        key,
+        lambda fields, _: fields.get(key) and not fields.get(other),
+        f"needs {other} beside it (the same file, if it holds both)",
+        {"if": _has(key), "then": _has(other)},
+    )
+
+
+def _operator(requirement: Fields, *words: str) -> object:
+    operator = requirement.get("operator")
+    return operator if operator in words else None
+
+
+def _unknown(source: Fields, names: AbstractSet[str] | None) -> str | None:
+    """Return which names there are, where that of a source without a query of its own is none."""
+    name = source.get("name")
+    if names is None or not isinstance(name, str) or source.get("query") is not None:
+        return None
+    return None if name in names else suggestion(name, names)
+
+
+_NO_RESOURCE = (
+    "is a resource without a query: {}; add it to `resourceQueries`, or give the metric its own "
+    "`query`"
+)
+_STOPS = ": a leader stops before another may start"
+_ENDS = ": else one late try ends the leadership"
+JITTER = 1.2
+"""By so much a try to renew may come later than `retryPeriod` (client-go's JitterFactor)."""
+
+_TABLE: tuple[Rule, ...] = (
+    Rule(
+        MainFile,
+        "targets",
+        lambda top, _: top.get("targets") is None and not top.get("include"),
+        "is missing: the workloads to scale; or `include` the files that hold them",
+        {"anyOf": [_has("targets"), _has("include")]},
+        mended_by=(("targets",), ("include",)),
+    ),
+    Rule(
+        PrometheusSettings,
+        "basicAuth",
+        lambda prometheus, _: prometheus.get("bearerTokenFile") and prometheus.get("basicAuth"),
+        "cannot be used together with bearerTokenFile: a request carries one Authorization; keep "
+        "one of the two",
+        {"not": {"allOf": [_has("bearerTokenFile"), _has("basicAuth")]}},
+    ),
+    _needs(Tls, "certFile", "keyFile"),
+    _needs(Tls, "keyFile", "certFile"),
+    *_time_rules(
+        *("leaseDuration", "renewDeadline", 1.0),
+        {
+            "leaseDuration": "must be longer than renewDeadline, which is {1}" + _STOPS,
+            "renewDeadline": "must be shorter than leaseDuration, which is {0}" + _STOPS,
+        },
+    ),
+    *_time_rules(
+        *("renewDeadline", "retryPeriod", JITTER),
+        {
+            "retryPeriod": "1.2 times this must be shorter than renewDeadline, which is {0}"
+            + _ENDS,
+            "renewDeadline": "must be longer than 1.2 times retryPeriod, which is {1}" + _ENDS,
+        },
+    ),
+    Rule(
+        LeaderElection,
+        "namespace",
+        lambda election, around: (
+            election.get("enabled") is True
+            and not (election.get("namespace") or around.pod_namespace)
+        ),
+        "is missing: the namespace of the Lease, which is known by itself only in a pod",
+    ),
+    Rule(
+        model.HorizontalPodAutoscalerSpec,
+        "maxReplicas",
+        lambda spec, _: _too_few(spec),
+        "must be at least minReplicas, which is {}",
+        shown=True,
+    ),
+    Rule(
+        model.HorizontalPodAutoscalerSpec,
+        "minReplicas",
+        lambda spec, _: _without_pods(spec),
+        "0 needs at least one metric of type Object or External: without pods there is nothing "
+        "else to measure; right is 1, or such a metric",
+        {
+            "if": _where("minReplicas", 0),
+            "then": _with(
+                "metrics",
+                {
+                    "type": "array",
+                    "contains": {"properties": {"type": {"enum": ["Object", "External"]}}},
+                },
+            ),
+        },
+        shown=True,
+    ),
+    Rule(model.ScaleTargetRef, "kind", lambda ref, _: _kind_fault(ref), "{}", shown=True),
+    Rule(
+        model.ScaleTargetRef,
+        "",
+        lambda ref, _: _missing_group(ref),
+        "apiVersion is missing: {}",
+        {
+            "if": _with("kind", {"not": {"const": "ReplicationController"}}),
+            "then": _with("apiVersion", {"type": "string", "pattern": "^[^/]+/"}),
+        },
+        mended_by=(("apiVersion",),),
+    ),
+    Rule(model.ScaleTargetRef, "apiVersion", lambda ref, _: _group_fault(ref), "{}", shown=True),
+    *(rule for kind, key in SOURCES.items() for rule in _source_rules(kind, key)),
+    *_target_rules(model.ResourceMetricSource, "averageUtilization", "averageValue"),
+    *_target_rules(model.ContainerResourceMetricSource, "averageUtilization", "averageValue"),
+    *_target_rules(model.PodsMetricSource, "averageValue"),
+    *_target_rules(model.ObjectMetricSource, "value", "averageValue", exclusive=False),
+    *_target_rules(model.ExternalMetricSource, "value", "averageValue"),
+    Rule(
+        model.LabelSelectorRequirement,
+        "values",
+        lambda one, _: one.get("values") in (None, []) and _operator(one, "In", "NotIn"),
+        "{} needs at least one value",
+        {
+            "if": _where("operator", "In", "NotIn"),
+            "then": _with("values", {"type": "array", "minItems": 1}),
+        },
+        mended_by=(("values",),),
+    ),
+    Rule(
+        model.LabelSelectorRequirement,
+        "values",
+        lambda one, _: (
+            isinstance(one.get("values"), list)
+            and one["values"]
+            and _operator(one, "Exists", "DoesNotExist")
+        ),
+        "{} takes no values; leave them out",
+        {
+            "if": _where("operator", "Exists", "DoesNotExist"),
+            "then": {"properties": {"values": {"maxItems": 0}}},
+        },
+        shown=True,
+    ),
+    Rule(
+        model.MetricIdentifier,
+        "name",
+        lambda metric, around: _unknown(metric, around.queries),
+        "is no key of `queries`: {}; or give the metric its own `query`",
+        shown=True,
+    ),
+    *(
+        Rule(
+            of,
+            "name",
+            lambda one, around: _unknown(one, around.resources),
+            _NO_RESOURCE,
+            shown=True,
+        )
+        for of in (model.ResourceMetricSource, model.ContainerResourceMetricSource)
+    ),
+)
+
+
+def rules_of(model: type[BaseModel]) -> tuple[Rule, ...]:
+    """Return the rules of a model, in the order of the table."""
+    return tuple(rule for rule in _TABLE if issubclass(model, rule.of))

@@ -1,0 +1,34 @@
+"""A spec as the API server answers with it, to compare with what a real one said."""
+
+from pydantic import BaseModel, JsonValue
+
+from autoscaler.config.spec_model import HorizontalPodAutoscalerSpec
+from autoscaler.core import quantity
+
+
+def defaulted(spec: HorizontalPodAutoscalerSpec) -> dict[str, JsonValue]:
+    """Return the spec as the API server would: defaulted, camelCase, quantities canonical."""
+    result = _json(spec)
+    result.pop("namespace", None)
+    return result
+
+
+_OMITTED_EMPTY = {"apiVersion", "matchLabels", "matchExpressions", "values"}
+_QUANTITIES = {"value", "averageValue", "tolerance"}
+
+
+def _json(part: BaseModel) -> dict[str, JsonValue]:
+    result: dict[str, JsonValue] = {}
+    for name, field in type(part).model_fields.items():
+        key, value = field.alias or name, getattr(part, name)
+        if value is None or name == "query" or (not value and key in _OMITTED_EMPTY):
+            continue
+        if isinstance(value, BaseModel):
+            result[key] = _json(value)
+        elif isinstance(value, tuple):
+            result[key] = [_json(v) if isinstance(v, BaseModel) else v for v in value]
+        elif key in _QUANTITIES and isinstance(value, str):
+            result[key] = quantity.canonical(value)
+        else:
+            result[key] = value
+    return result
