@@ -9,12 +9,12 @@ import textwrap
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from autoscaler.app import wording
-from autoscaler.app.ports import SyncResult
-from autoscaler.app.standing import verdict
 from autoscaler.core.decision import Calculation, MetricResult, Outcome
 from autoscaler.core.observation import LONGEST_SENTENCE, Gap, GapKind, Unavailable
 from autoscaler.core.printable import printable
+from autoscaler.rendering import wording
+from autoscaler.rendering.standing import verdict
+from autoscaler.sync.ports import SyncResult
 
 _NARROWEST = 40
 _INDENT = "  "

@@ -9,11 +9,6 @@ from pathlib import Path
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import ConnectError
-from autoscaler.app.explanation import explain as explain_result
-from autoscaler.app.plan import controller_of
-from autoscaler.app.ports import SyncResult, SyncSummary
-from autoscaler.app.record import record
-from autoscaler.app.sync import Syncer
 from autoscaler.cli.choosing import UnknownTargetError, chosen
 from autoscaler.cli.plan_text import paragraphs, print_text
 from autoscaler.cli.query_sources import query_sources
@@ -25,6 +20,11 @@ from autoscaler.core.observation import Scale
 from autoscaler.core.target import Target
 from autoscaler.daemon.remembered import PageError, Remembered, remembered
 from autoscaler.daemon.wiring import PlanNotes, ports_to_plan
+from autoscaler.rendering.explanation import explain as explain_result
+from autoscaler.rendering.record import record
+from autoscaler.sync.plan import controller_of
+from autoscaler.sync.ports import SyncResult, SyncSummary
+from autoscaler.sync.syncer import Syncer
 
 _PLAN_SECONDS = 30.0
 _EXPLAINED_FROM = 14

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-from autoscaler.app.query_source import QuerySource
 from autoscaler.config import Config
 from autoscaler.config.problems import path_of
 from autoscaler.config.query_places import queries_of
@@ -10,6 +9,7 @@ from autoscaler.config.resource_queries import DEFAULTS
 from autoscaler.core.printable import printable
 from autoscaler.core.spec import ContainerResourceMetric, MetricSpec, ResourceMetric
 from autoscaler.core.target import Query
+from autoscaler.rendering.query_source import QuerySource
 
 
 def query_sources(config: Config) -> Mapping[str, tuple[QuerySource, ...]]:

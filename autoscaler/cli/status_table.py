@@ -5,12 +5,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from autoscaler.app import wording
-from autoscaler.app.standing import State
 from autoscaler.cli.reported import Report, ReportedTarget
 from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.printable import printable
 from autoscaler.daemon.health import Component
+from autoscaler.rendering import wording
+from autoscaler.rendering.standing import State
 
 _HEADINGS = ("REFERENCE", "TARGETS", "MINPODS", "MAXPODS", "REPLICAS", "SINCE", "STATE")
 _REASON = "REASON"

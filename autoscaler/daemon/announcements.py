@@ -9,13 +9,13 @@ from structlog.typing import FilteringBoundLogger
 
 from autoscaler import __version__
 from autoscaler.adapters.store import Resumption
-from autoscaler.app import wording
 from autoscaler.config import Address, Config, ConfigError
 from autoscaler.daemon.exposition import Instruments
 from autoscaler.daemon.health import Component, Health
 from autoscaler.daemon.leadership import Role
 from autoscaler.daemon.notify import Notifier
 from autoscaler.daemon.schedule import HangingSyncError
+from autoscaler.rendering import wording
 
 _LEAST_MOVE_SECONDS = 1.0
 _MOST_PROBLEMS = 20

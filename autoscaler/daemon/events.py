@@ -8,12 +8,12 @@ from queue import Empty, SimpleQueue
 
 from autoscaler import clock
 from autoscaler.adapters.cluster.events import Events, Fate, Involved
-from autoscaler.app import wording
-from autoscaler.app.ports import SyncResult, SyncSummary
 from autoscaler.core.decision import Event
 from autoscaler.core.observation import Scale
 from autoscaler.core.writes import NotWritten
 from autoscaler.daemon.correlation import Correlator
+from autoscaler.rendering import wording
+from autoscaler.sync.ports import SyncResult, SyncSummary
 
 CHANGED_BY_OTHER = "ReplicasChangedByOther"
 
@@ -60,7 +60,7 @@ class _News:
 
 
 class EventReporter:
-    """Fits `app.ports.Reporter`: writes what happened, after the deed, on a thread of its own.
+    """Fits `sync.ports.Reporter`: writes what happened, after the deed, on a thread of its own.
 
     `report` only puts it down; whatever the API server does, no sync waits for an Event.  Only
     who is ``leading`` reports, so that several instances do not tell the same.  ``on_note`` is

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from structlog.typing import FilteringBoundLogger
 
-from autoscaler.app import wording
 from autoscaler.config import Config, ConfigError, load
 from autoscaler.config.comparison import Comparison, FieldChange, compare
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.file_watch import FileWatch
+from autoscaler.rendering import wording
 
 RETRY_SECONDS = 30.0
 """After how long it is tried again to put a configuration in force."""

@@ -8,14 +8,14 @@ from collections.abc import Set as AbstractSet
 from structlog.typing import FilteringBoundLogger
 
 from autoscaler import clock
-from autoscaler.app import wording
-from autoscaler.app.ports import Reporter, SyncResult, SyncSummary
-from autoscaler.app.record import write_word
-from autoscaler.app.standing import State, cause_of, state_of, verdict
 from autoscaler.core.decision import Calculation, MetricResult
 from autoscaler.core.rfc3339 import instant
 from autoscaler.core.writes import Superseded, Written
 from autoscaler.daemon.standings import TROUBLE, Change, Standings, Summary
+from autoscaler.rendering import wording
+from autoscaler.rendering.record import write_word
+from autoscaler.rendering.standing import State, cause_of, state_of, verdict
+from autoscaler.sync.ports import Reporter, SyncResult, SyncSummary
 
 _ROUNDING = 1e-3
 

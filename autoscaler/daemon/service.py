@@ -11,10 +11,6 @@ from structlog.typing import FilteringBoundLogger
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, ApiServer, find_api_server
-from autoscaler.app.history_lines import lines
-from autoscaler.app.ports import Ports, Reporter
-from autoscaler.app.slots import Slot, slots_of
-from autoscaler.app.sync import Syncer
 from autoscaler.config import Address, Config
 from autoscaler.config.security import warnings_of, warnings_of_access
 from autoscaler.daemon.announcements import Announcements
@@ -29,6 +25,10 @@ from autoscaler.daemon.reporting import LogReporter, Reporters
 from autoscaler.daemon.schedule import Schedule, Tick
 from autoscaler.daemon.signals import Signals
 from autoscaler.daemon.wiring import Connections, Surroundings, watch, watched_cluster
+from autoscaler.rendering.history_lines import lines
+from autoscaler.sync.ports import Ports, Reporter
+from autoscaler.sync.slots import Slot, slots_of
+from autoscaler.sync.syncer import Syncer
 
 LONGEST_SYNC_SECONDS = 30.0
 """However long the period, a sync takes no longer: what it read would be old by then."""

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
-from autoscaler.app import wording
-from autoscaler.app.standing import State
 from autoscaler.daemon.token_bucket import TokenBucket
+from autoscaler.rendering import wording
+from autoscaler.rendering.standing import State
 
 SUMMARY_SECONDS = 60.0
 """How often what goes on is summed up."""

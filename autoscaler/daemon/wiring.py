@@ -12,12 +12,12 @@ from autoscaler.adapters.cluster import Api, Pods, Scales, WatchedCluster, find_
 from autoscaler.adapters.cluster.autoscalers import ListedAutoscalers
 from autoscaler.adapters.cluster.events import Events
 from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
-from autoscaler.app.plan import NothingCached, NoWrites
-from autoscaler.app.ports import Ports, Reporter
 from autoscaler.config import Config, PrometheusSettings
 from autoscaler.core.target import Target
 from autoscaler.daemon.events import EventReporter
 from autoscaler.daemon.exposition import Instruments, RequestsSeen
+from autoscaler.sync.plan import NothingCached, NoWrites
+from autoscaler.sync.ports import Ports, Reporter
 
 SYNCED_WITHIN_SECONDS = 10.0
 """How long the first sync waits for the watches; what is not there by then is read."""

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.app.plan import controller_of
-from autoscaler.app.record import record
 from autoscaler.cli.planning import _once
 from autoscaler.core.history import History
 from autoscaler.core.observation import Scale, Unchecked
-from tests.app.world import T0, Memory, answer, external
+from autoscaler.rendering.record import record
+from autoscaler.sync.plan import controller_of
 from tests.cli.test_commands import autoscaler, queue_config
 from tests.controlplane.credentials import kubeconfig
 from tests.controlplane.process import free_port
 from tests.endtoend.daemon import write_config
 from tests.prometheus import faults
+from tests.sync.world import T0, Memory, answer, external
 
 HPA = 'HorizontalPodAutoscaler "web"'
 

@@ -8,9 +8,6 @@ from dataclasses import replace
 import pytest
 import structlog
 
-from autoscaler.app.explanation import explain
-from autoscaler.app.ports import SyncResult
-from autoscaler.app.record import record
 from autoscaler.cli.plan_text import paragraphs
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.series import QueryFailure, QueryResult, Series
@@ -18,7 +15,10 @@ from autoscaler.core.writes import WriteFailed
 from autoscaler.daemon.log_options import LogFormat, LogLevel
 from autoscaler.daemon.logs import configure
 from autoscaler.daemon.reporting import LogReporter
-from tests.app.world import T0, Memory, external, per_pod, pod
+from autoscaler.rendering.explanation import explain
+from autoscaler.rendering.record import record
+from autoscaler.sync.ports import SyncResult
+from tests.sync.world import T0, Memory, external, per_pod, pod
 
 ODD = "a\n\x1b[2J\u202e[red]\u2028"
 LONG = ODD + "x" * (1 << 20)

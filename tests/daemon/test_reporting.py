@@ -8,7 +8,6 @@ from typing import Any
 import structlog
 from structlog.testing import CapturingLogger
 
-from autoscaler.app.ports import SyncResult
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.series import QueryFailure
 from autoscaler.core.writes import Superseded
@@ -18,7 +17,8 @@ from autoscaler.daemon.exposition.target_states import TargetStates
 from autoscaler.daemon.log_options import LogFormat, LogLevel
 from autoscaler.daemon.logs import configure
 from autoscaler.daemon.reporting import LogReporter, Reporters
-from tests.app.world import T0, Memory, answer, external
+from autoscaler.sync.ports import SyncResult
+from tests.sync.world import T0, Memory, answer, external
 
 
 def lines_of(world: Memory, level: LogLevel = LogLevel.INFO) -> list[dict[str, Any]]:

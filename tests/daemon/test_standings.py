@@ -11,8 +11,6 @@ import pytest
 import structlog
 
 from autoscaler import clock
-from autoscaler.app.ports import SyncResult, SyncSummary
-from autoscaler.app.standing import State
 from autoscaler.core.observation import Scale
 from autoscaler.core.series import QueryFailure
 from autoscaler.core.target import Target
@@ -28,7 +26,9 @@ from autoscaler.daemon.standings import (
     Change,
     Standings,
 )
-from tests.app.world import T0, Memory, answer, external
+from autoscaler.rendering.standing import State
+from autoscaler.sync.ports import SyncResult, SyncSummary
+from tests.sync.world import T0, Memory, answer, external
 
 REFUSED = "Prometheus http://prometheus:9090 refused the connection"
 TARGETS = 1000

@@ -8,11 +8,11 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.adapters.cluster.events import Fate, Occurrences, Sent
-from autoscaler.app.ports import Reporter, SyncSummary
 from autoscaler.core.decision import Event, ForeignChange
 from autoscaler.core.writes import NotWritten, Superseded, WriteFailed
 from autoscaler.daemon import events as reporter_module
 from autoscaler.daemon.events import EventCounts, EventPace, EventReporter, _News
+from autoscaler.sync.ports import Reporter, SyncSummary
 from tests.contract.cluster import eventually
 from tests.events.happenings import (
     BY_KUBECTL,

@@ -4,7 +4,6 @@ import gc
 
 import pytest
 
-from autoscaler.app.wording import metric_name
 from autoscaler.core.history import Contention, History
 from autoscaler.core.observation import (
     Gap,
@@ -19,6 +18,7 @@ from autoscaler.core.spec import MetricSpec, ResourceMetric
 from autoscaler.core.writes import NotWritten, Superseded, WriteFailed, Written
 from autoscaler.daemon.exposition import Metrics
 from autoscaler.daemon.health import Health
+from autoscaler.rendering.wording import metric_name
 from tests.core.builders import (
     BASE,
     average,

@@ -15,8 +15,8 @@ from autoscaler.core.history import (
 )
 from autoscaler.core.observation import ConditionStatus, Observation, Reading, Scale, Values
 from autoscaler.core.spec import Flags
-from tests.app.world import external
 from tests.store.opening import T0
+from tests.sync.world import external
 
 SLOTS = 5
 

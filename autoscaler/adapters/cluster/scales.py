@@ -16,7 +16,7 @@ from autoscaler.core.writes import WriteFailed, WriteOutcome
 
 
 class Scales:
-    """Fits `app.ports.ScaleReader` and `ScaleWriter`, for every kind that has a scale.
+    """Fits `sync.ports.ScaleReader` and `ScaleWriter`, for every kind that has a scale.
 
     ``may_write_until`` returns the instant of `clock.monotonic` before which a write must have
     ended; it has passed where this process may not write, because another leads.

@@ -3,9 +3,9 @@
 Cores, bytes, or whatever a query counts; a utilization in percent.
 """
 
-from autoscaler.app import wording
 from autoscaler.core.decision import MetricValueStatus
 from autoscaler.core.spec import ExternalMetric, MetricSpec, ObjectMetric
+from autoscaler.rendering import wording
 
 
 def held_to(metric: MetricSpec) -> tuple[str, float]:

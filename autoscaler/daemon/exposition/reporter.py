@@ -1,13 +1,13 @@
 """Results as metrics."""
 
-from autoscaler.app.ports import SyncResult, SyncSummary
 from autoscaler.daemon.exposition.instruments import Instruments
 from autoscaler.daemon.exposition.target_states import TargetStates
 from autoscaler.daemon.schedule import Punctuality
+from autoscaler.sync.ports import SyncResult, SyncSummary
 
 
 class MetricsReporter(Punctuality):
-    """Fits `app.ports.Reporter`, and is told how punctual the syncs are."""
+    """Fits `sync.ports.Reporter`, and is told how punctual the syncs are."""
 
     def __init__(self, instruments: Instruments, states: TargetStates) -> None:
         self._instruments = instruments

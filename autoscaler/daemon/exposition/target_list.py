@@ -7,9 +7,6 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
-from autoscaler.app import wording
-from autoscaler.app.ports import SyncResult
-from autoscaler.app.standing import verdict
 from autoscaler.core.decision import Calculation, MetricResult
 from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.printable import printable
@@ -17,6 +14,9 @@ from autoscaler.core.rfc3339 import instant
 from autoscaler.core.spec import MetricSpec
 from autoscaler.daemon.exposition.metric_values import held_to, measured
 from autoscaler.daemon.exposition.target_states import Known
+from autoscaler.rendering import wording
+from autoscaler.rendering.standing import verdict
+from autoscaler.sync.ports import SyncResult
 
 Json = dict[str, object]
 

@@ -6,9 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from autoscaler.app import wording
-from autoscaler.app.ports import SyncResult
-from autoscaler.app.standing import State, state_of
 from autoscaler.core.conditions import ABLE_TO_SCALE, SCALING_ACTIVE
 from autoscaler.core.decision import Calculation, Decision, MetricFailure, MetricResult, Outcome
 from autoscaler.core.grouping import PodGroups
@@ -17,6 +14,9 @@ from autoscaler.core.printable import printable
 from autoscaler.core.target import Target
 from autoscaler.core.writes import WriteFailed
 from autoscaler.daemon.exposition.metric_values import held_to
+from autoscaler.rendering import wording
+from autoscaler.rendering.standing import State, state_of
+from autoscaler.sync.ports import SyncResult
 
 _LONGEST_PART = 500
 _MOST = 10

@@ -2,12 +2,12 @@
 
 import pytest
 
-from autoscaler.app import wording
 from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.decision import ForeignChange
 from autoscaler.core.history import Contention, History
 from autoscaler.core.observation import Scale, Unavailable, Unchecked
-from tests.app.world import T0, Memory, answer, external
+from autoscaler.rendering import wording
+from tests.sync.world import T0, Memory, answer, external
 
 TARGET = external("shop", "a")
 AWAY = Unavailable("no answer came")

@@ -7,10 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.app.explanation import explain
-from autoscaler.app.plan import NoWrites
-from autoscaler.app.ports import Ports
-from autoscaler.app.sync import Syncer
 from autoscaler.core.decision import Outcome
 from autoscaler.core.history import History, PendingWrite
 from autoscaler.core.observation import Scale, Unavailable
@@ -25,8 +21,12 @@ from autoscaler.core.writes import (
     WriteOutcome,
     Written,
 )
-from tests.app.world import T0, CachedInMemory, Memory, answer, external, per_pod, pod
+from autoscaler.rendering.explanation import explain
+from autoscaler.sync.plan import NoWrites
+from autoscaler.sync.ports import Ports
+from autoscaler.sync.syncer import Syncer
 from tests.controlplane.waiting import wait_until
+from tests.sync.world import T0, CachedInMemory, Memory, answer, external, per_pod, pod
 
 BUDGET = 10.0
 

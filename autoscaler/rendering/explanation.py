@@ -3,10 +3,6 @@
 import math
 from collections.abc import Iterator, Sequence
 
-from autoscaler.app import wording
-from autoscaler.app.ports import SyncResult
-from autoscaler.app.query_source import QuerySource, promql_of
-from autoscaler.app.standing import failure_of, hold, restriction, verdict
 from autoscaler.core.decision import (
     Calculation,
     Decision,
@@ -27,6 +23,10 @@ from autoscaler.core.observation import (
 )
 from autoscaler.core.printable import printable
 from autoscaler.core.rfc3339 import instant
+from autoscaler.rendering import wording
+from autoscaler.rendering.query_source import QuerySource, promql_of
+from autoscaler.rendering.standing import failure_of, hold, restriction, verdict
+from autoscaler.sync.ports import SyncResult
 
 _LABEL_WIDTH = 12
 

@@ -7,9 +7,6 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from autoscaler.app.ports import Kept as KeptState
-from autoscaler.app.ports import NoJournal, Ports, SyncResult, SyncSummary
-from autoscaler.app.sync import Syncer
 from autoscaler.core.history import History
 from autoscaler.core.observation import (
     ConditionStatus,
@@ -34,6 +31,9 @@ from autoscaler.core.spec import (
 )
 from autoscaler.core.target import Query, Target
 from autoscaler.core.writes import Superseded, WriteOutcome, Written
+from autoscaler.sync.ports import Kept as KeptState
+from autoscaler.sync.ports import NoJournal, Ports, SyncResult, SyncSummary
+from autoscaler.sync.syncer import Syncer
 
 T0 = 1_800_000_000.0
 

@@ -5,8 +5,6 @@ Log, metrics, `plan` and `status` all take both from here.
 
 from enum import StrEnum
 
-from autoscaler.app import wording
-from autoscaler.app.ports import SyncResult
 from autoscaler.core.decision import (
     Decision,
     Limit,
@@ -26,6 +24,8 @@ from autoscaler.core.writes import (
     WriteFailed,
     Written,
 )
+from autoscaler.rendering import wording
+from autoscaler.sync.ports import SyncResult
 
 _MOST_METRICS = 5
 """So many metrics are named in one sentence."""

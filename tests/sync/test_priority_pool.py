@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from autoscaler import clock
-from autoscaler.app.priority_pool import PriorityPool, urgency
+from autoscaler.sync.priority_pool import PriorityPool, urgency
 from tests.controlplane.waiting import wait_until
 
 

@@ -11,13 +11,6 @@ from functools import partial
 from typing import NamedTuple
 
 from autoscaler import clock
-from autoscaler.app.completions import Completions
-from autoscaler.app.pod_views import Pods, PodView, PodViews
-from autoscaler.app.ports import SyncResult, SyncSummary
-from autoscaler.app.priority_pool import urgency
-from autoscaler.app.query_lanes import NO_TURN
-from autoscaler.app.sending import Sending
-from autoscaler.app.shared import Shared
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import Decision, Outcome
 from autoscaler.core.gaps import after_absence
@@ -29,6 +22,13 @@ from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.spec import needs_pods
 from autoscaler.core.target import Target
 from autoscaler.core.writes import NOT_LEADING, NotWritten, WriteFailed, WriteOutcome, intend
+from autoscaler.sync.driver import Completions
+from autoscaler.sync.pod_views import Pods, PodView, PodViews
+from autoscaler.sync.ports import SyncResult, SyncSummary
+from autoscaler.sync.priority_pool import urgency
+from autoscaler.sync.query_lanes import NO_TURN
+from autoscaler.sync.sending import Sending
+from autoscaler.sync.state import Shared
 
 _SCALE_SHARE, _READ_SHARE = 1 / 3, 2 / 3
 """The parts of a sync's time within which scales, and all that is read, must be there.

@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from autoscaler.app.ports import SyncResult
 from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.printable import printable
+from autoscaler.sync.ports import SyncResult
 
 
 class QuerySource(NamedTuple):

@@ -1,6 +1,6 @@
 """Which targets may select the same pods."""
 
-from autoscaler.app.overlaps import Overlaps
+from autoscaler.sync.overlaps import Overlaps
 
 WEB = "app=web"
 

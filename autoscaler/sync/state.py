@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from autoscaler import clock
-from autoscaler.app.histories import Histories
-from autoscaler.app.least_recently_served import LeastRecentlyServed
-from autoscaler.app.overlaps import Overlaps
-from autoscaler.app.ports import Ports
-from autoscaler.app.priority_pool import PriorityPool, Urgency
-from autoscaler.app.query_lanes import QueryLanes
 from autoscaler.core.observation import Scale
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
+from autoscaler.sync.fair_calls import LeastRecentlyServed
+from autoscaler.sync.histories import Histories
+from autoscaler.sync.overlaps import Overlaps
+from autoscaler.sync.ports import Ports
+from autoscaler.sync.priority_pool import PriorityPool, Urgency
+from autoscaler.sync.query_lanes import QueryLanes
 
 R = TypeVar("R")
 

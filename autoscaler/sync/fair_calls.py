@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 
 from autoscaler import clock
-from autoscaler.app.priority_pool import Urgency
+from autoscaler.sync.priority_pool import Urgency
 
 _END_SECONDS = 0.1
 """So long before the end of their time those who ask give up, to be back by then."""

@@ -6,9 +6,9 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.app.slots import slots_of
 from autoscaler.core.target import Query, Target
-from tests.app.world import external
+from autoscaler.sync.slots import slots_of
+from tests.sync.world import external
 
 
 def target(name: str, *promql: str, period: float = 15.0) -> Target:

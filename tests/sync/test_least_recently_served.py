@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 
 from autoscaler import clock
-from autoscaler.app.ports import Ports
 from autoscaler.core.observation import Pod, Scale, Unavailable
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.target import Target
-from tests.app.world import T0, CachedInMemory, Memory, answer, external, per_pod
+from autoscaler.sync.ports import Ports
 from tests.contract.cluster import eventually
+from tests.sync.world import T0, CachedInMemory, Memory, answer, external, per_pod
 
 LATE = Unavailable("no time was left")
 MANY = 20

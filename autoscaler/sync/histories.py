@@ -7,9 +7,9 @@ from concurrent.futures import Future
 from dataclasses import replace
 
 from autoscaler import clock
-from autoscaler.app.ports import Journal
 from autoscaler.core.decision import Decision
 from autoscaler.core.history import History, shifted
+from autoscaler.sync.ports import Journal
 
 
 class Histories:

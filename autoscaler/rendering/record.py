@@ -2,10 +2,6 @@
 
 from collections.abc import Sequence
 
-from autoscaler.app import wording
-from autoscaler.app.ports import SyncResult
-from autoscaler.app.query_source import QuerySource, promql_of
-from autoscaler.app.standing import state_of, verdict
 from autoscaler.core.decision import Calculation, Decision, MetricResult
 from autoscaler.core.grouping import PodGroups
 from autoscaler.core.observation import (
@@ -22,6 +18,10 @@ from autoscaler.core.quantity import format_milli
 from autoscaler.core.rfc3339 import instant
 from autoscaler.core.status import current_metrics
 from autoscaler.core.writes import NotWritten, Superseded, WriteFailed, Written
+from autoscaler.rendering import wording
+from autoscaler.rendering.query_source import QuerySource, promql_of
+from autoscaler.rendering.standing import state_of, verdict
+from autoscaler.sync.ports import SyncResult
 
 Json = dict[str, object]
 

@@ -8,13 +8,13 @@ from concurrent.futures import Future
 import pytest
 
 from autoscaler import clock
-from autoscaler.app import query_lanes
-from autoscaler.app.completions import Completions
 from autoscaler.core.decision import Outcome
 from autoscaler.core.observation import Scale
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.writes import WriteFailed
-from tests.app.world import T0, Memory, answer, external
+from autoscaler.sync import query_lanes
+from autoscaler.sync.driver import Completions
+from tests.sync.world import T0, Memory, answer, external
 
 BUDGET = 10.0
 TOO_OLD = r"was sampled at [-0-9]+T[:0-9]+Z, and is older than 300 s \(maxAge\)"

@@ -7,10 +7,10 @@ from concurrent.futures import Future
 from functools import partial
 
 from autoscaler import clock
-from autoscaler.app.least_recently_served import LeastRecentlyServed
-from autoscaler.app.ports import MetricsReader
-from autoscaler.app.priority_pool import PriorityPool
 from autoscaler.core.series import QueryFailure, QueryResult
+from autoscaler.sync.fair_calls import LeastRecentlyServed
+from autoscaler.sync.ports import MetricsReader
+from autoscaler.sync.priority_pool import PriorityPool
 
 NO_TURN = "no turn came before the end of the sync; the next one tries again"
 

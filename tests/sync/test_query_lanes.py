@@ -9,10 +9,10 @@ from contextlib import ExitStack, closing
 
 from autoscaler import clock
 from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
-from autoscaler.app.query_lanes import NO_TURN, QueryLanes
 from autoscaler.core.series import QueryFailure, QueryResult
-from tests.app.world import answer
+from autoscaler.sync.query_lanes import NO_TURN, QueryLanes
 from tests.contract.cluster import eventually
+from tests.sync.world import answer
 
 QUERIES = [f"q{number}" for number in range(60)]
 FOR_EVER = float("inf")

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler import clock
-from autoscaler.app.histories import Histories
-from autoscaler.app.history_lines import FormatError, Shown, lines, read
-from autoscaler.app.ports import NoJournal
 from autoscaler.core.history import History, ReadingGap, Recommendation, shifted
+from autoscaler.rendering.history_lines import FormatError, Shown, lines, read
+from autoscaler.sync.histories import Histories
+from autoscaler.sync.ports import NoJournal
 from tests.store.histories import histories, nth
 from tests.store.opening import T0, same
 

@@ -6,12 +6,6 @@ from typing import cast
 
 import pytest
 
-from autoscaler.app import wording
-from autoscaler.app.explanation import explain
-from autoscaler.app.ports import SyncResult
-from autoscaler.app.query_source import QuerySource
-from autoscaler.app.record import record
-from autoscaler.app.standing import State, cause_of, state_of, verdict
 from autoscaler.core.decide import decide
 from autoscaler.core.history import History, Recommendation
 from autoscaler.core.observation import (
@@ -35,6 +29,12 @@ from autoscaler.core.spec import (
 )
 from autoscaler.core.target import Query, Target
 from autoscaler.core.writes import WriteFailed, Written
+from autoscaler.rendering import wording
+from autoscaler.rendering.explanation import explain
+from autoscaler.rendering.query_source import QuerySource
+from autoscaler.rendering.record import record
+from autoscaler.rendering.standing import State, cause_of, state_of, verdict
+from autoscaler.sync.ports import SyncResult
 from tests.core.builders import (
     BASE,
     FALSE,

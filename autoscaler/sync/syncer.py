@@ -6,16 +6,16 @@ from dataclasses import replace
 from typing import Self
 
 from autoscaler import clock
-from autoscaler.app.histories import Histories
-from autoscaler.app.overlaps import Overlaps
-from autoscaler.app.ports import Ports
-from autoscaler.app.priority_pool import PriorityPool
-from autoscaler.app.query_lanes import QueryLanes
-from autoscaler.app.shared import Shared
-from autoscaler.app.sync_run import SyncRun, SyncTimes
 from autoscaler.core.history import History
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
+from autoscaler.sync.histories import Histories
+from autoscaler.sync.overlaps import Overlaps
+from autoscaler.sync.ports import Ports
+from autoscaler.sync.priority_pool import PriorityPool
+from autoscaler.sync.query_lanes import QueryLanes
+from autoscaler.sync.run import SyncRun, SyncTimes
+from autoscaler.sync.state import Shared
 
 WRITES_PER_SECOND = 100.0
 

@@ -1,7 +1,7 @@
 """A target's pods, and which other targets select one of them too."""
 
-from autoscaler.app.ports import Ports
 from autoscaler.core.observation import Pod, Unavailable
+from autoscaler.sync.ports import Ports
 
 Pods = tuple[Pod, ...] | Unavailable | None
 """None where no decision looks at them."""
