@@ -16,13 +16,12 @@ from autoscaler.config import Config, ConfigError, load
 from autoscaler.config.pod_namespace import namespace_or_anywhere
 from autoscaler.core.decision import Outcome
 from autoscaler.core.history import History
-from autoscaler.core.observation import Scale
+from autoscaler.core.observation import Scale, Unchecked
 from autoscaler.core.target import Target
 from autoscaler.daemon.remembered import PageError, Remembered, remembered
 from autoscaler.daemon.wiring import PlanNotes, ports_to_plan
 from autoscaler.rendering.explanation import explain as explain_result
 from autoscaler.rendering.record import record
-from autoscaler.sync.plan import controller_of
 from autoscaler.sync.ports import SyncResult, SyncSummary
 from autoscaler.sync.syncer import Syncer
 
@@ -119,6 +118,18 @@ def _plan(config: Config, targets: Sequence[Target], known: Remembered) -> list[
                 history = known.histories.get(result.target.key, History())
                 results[index] = replace(result, controller=controller_of(seen, history))
     return results
+
+
+def controller_of(seen: str | Unchecked | None, history: History) -> str:
+    """Return in words which other autoscaler controls a target, empty for none.
+
+    Where that cannot be checked, the daemon still heeds the one that it knew last.
+    """
+    if isinstance(seen, Unchecked):
+        if not history.controller:
+            return ""
+        return f"{history.controller} (as last known; it cannot be checked now: {seen.message})"
+    return seen or ""
 
 
 def _once() -> Callable[[str], None]:

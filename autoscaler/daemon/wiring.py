@@ -16,8 +16,7 @@ from autoscaler.config import Config, PrometheusSettings
 from autoscaler.core.target import Target
 from autoscaler.daemon.events import EventReporter
 from autoscaler.daemon.exposition import Instruments, RequestsSeen
-from autoscaler.sync.plan import NothingCached, NoWrites
-from autoscaler.sync.ports import Ports, Reporter
+from autoscaler.sync.ports import NothingCached, NoWrites, Ports, Reporter
 
 SYNCED_WITHIN_SECONDS = 10.0
 """How long the first sync waits for the watches; what is not there by then is read."""

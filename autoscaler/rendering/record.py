@@ -92,7 +92,7 @@ def write_word(result: SyncResult) -> str | None:
     """Say in one word what became of the write; None where none was due."""
     words = {Written: "written", Superseded: "superseded", WriteFailed: "failed"}
     if isinstance(result.write, NotWritten):
-        return result.write.word
+        return result.write.reason.value
     return None if result.write is None else words[type(result.write)]
 
 

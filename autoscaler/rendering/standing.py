@@ -18,8 +18,8 @@ from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.printable import printable
 from autoscaler.core.spec import Behavior, HorizontalPodAutoscalerSpec, SelectPolicy
 from autoscaler.core.writes import (
-    NOT_LEADING,
     NotWritten,
+    NotWrittenReason,
     Superseded,
     WriteFailed,
     Written,
@@ -149,7 +149,7 @@ def _verdict(result: SyncResult) -> str:
     restriction = _restriction(result)
     asked = f"; the metrics ask for {_asked(decision)}" if restriction else ""
     why = f": {_why(decision)}{asked}{restriction}{_partly(decision)}"
-    if isinstance(write, NotWritten) and write.word == NOT_LEADING:
+    if isinstance(write, NotWritten) and write.reason is NotWrittenReason.NOT_LEADING:
         return f"{move} is left to the process that leads{why}"
     return f"{'scaled' if isinstance(write, Written) else 'would scale'} {move}{why}"
 

@@ -1,9 +1,9 @@
-"""Calls that run side by side, and whose results are taken in one at a time."""
+"""Coroutines that wait for futures and for each other, all run by one thread."""
 
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Generator
 from concurrent.futures import Future
-from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
@@ -14,72 +14,95 @@ R = TypeVar("R")
 _STOP_CHECK_SECONDS = 0.2
 
 
-class Completions:
-    """Runs continuations on the thread that calls `run`; they therefore need no locks."""
+class Latch:
+    """Opens when it was counted down to zero; coroutines yield it to wait for that."""
+
+    __slots__ = ("_count", "_ready", "_waiting")
+
+    def __init__(self, count: int, ready: "deque[Coroutine[None]]") -> None:
+        self._count = count
+        self._ready = ready
+        self._waiting: list[Coroutine[None]] = []
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing has to be waited for."""
+        return self._count <= 0
+
+    def count_down(self) -> None:
+        """Count one down; the last one lets all that wait run."""
+        self._count -= 1
+        if self._count <= 0:
+            self._ready.extend(self._waiting)
+            self._waiting.clear()
+
+    def add(self, coroutine: "Coroutine[None]") -> None:
+        """Let a coroutine run once the latch is open."""
+        (self._ready if self.is_open else self._waiting).append(coroutine)
+
+
+Coroutine = Generator[Future[Any] | Latch, None, R]
+"""Yields what it waits for, and is resumed once that future is done or that latch is open."""
+
+
+class Driver:
+    """Runs coroutines on the thread that calls `run`; they therefore need no locks."""
 
     def __init__(self) -> None:
-        self._due: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        self._futures: set[Future[Any]] = set()
-        self._soon = 0
+        self._ready: deque[Coroutine[None]] = deque()
+        self._waiting: dict[Future[Any], Coroutine[None]] = {}
+        self._done: SimpleQueue[Future[Any]] = SimpleQueue()
         self._nothing_new = False
 
-    def soon(self, continuation: Callable[[], None]) -> None:
-        """Run a continuation after those that are due already."""
-        self._soon += 1
+    def start(self, coroutine: Coroutine[None]) -> None:
+        """Run a coroutine after those that can run already."""
+        self._ready.append(coroutine)
 
-        def run() -> None:
-            self._soon -= 1
-            continuation()
-
-        self._due.put(run)
-
-    def follow(
-        self,
-        future: Future[R],
-        then: Callable[[R], None],
-        failed: Callable[[BaseException | None], R],
-    ) -> None:
-        """Hand the future's result to ``then`` once it is there.
-
-        ``failed`` says what a call that raised, which none should, is taken for; given None,
-        what one is taken for that had not begun when its time was over.
-        """
-        self._futures.add(future)
-
-        def take(done: Future[R]) -> None:
-            self._futures.discard(done)
-            error = None if done.cancelled() else done.exception()
-            bad = done.cancelled() or error is not None
-            then(failed(error) if bad else done.result())
-
-        # The callback must not hold its own future: only a rare garbage collection would free
-        # what that holds, such as a large answer.
-        future.add_done_callback(lambda done: self._due.put(partial(take, done)))
-        if self._nothing_new:
-            future.cancel()
+    def latch(self, count: int) -> Latch:
+        """Return a latch for coroutines of this driver."""
+        return Latch(count, self._ready)
 
     def run(self, stop: threading.Event, until: float) -> None:
-        """Run continuations until nothing is outstanding.
+        """Run all coroutines to their ends.
 
         Once ``stop`` is set, or the instant ``until`` (of `clock.monotonic`) has come, calls that
-        have not begun are dropped, and those in hand are still taken in.  A continuation that
-        raises keeps no other from running; what was raised comes together as an ExceptionGroup
-        in the end.
+        have not begun are cancelled; those that run are still waited for.  A coroutine that raises
+        keeps no other from running; what was raised comes as one ExceptionGroup in the end.
         """
         raised: list[Exception] = []
-        while self._futures or self._soon:
+        while self._ready or self._waiting:
             if not self._nothing_new and (stop.is_set() or clock.monotonic() >= until):
-                self._drop_what_has_not_begun()
+                self._cancel_what_has_not_begun()
             try:
-                self._due.get(timeout=_STOP_CHECK_SECONDS)()
+                self._resume(self._next())
             except Empty:
                 continue
-            except Exception as error:  # noqa: BLE001 - raised below, after everybody's turn
+            except Exception as error:  # noqa: BLE001 - raised below, after all others have run
                 raised.append(error)
         if raised:
             raise ExceptionGroup("faults in a sync", raised)
 
-    def _drop_what_has_not_begun(self) -> None:
+    def _next(self) -> Coroutine[None]:
+        """Return a coroutine that can run.  Raises Empty where none can for a moment."""
+        if self._ready:
+            return self._ready.popleft()
+        return self._waiting.pop(self._done.get(timeout=_STOP_CHECK_SECONDS))
+
+    def _resume(self, coroutine: Coroutine[None]) -> None:
+        """Run a coroutine up to the next thing that it waits for."""
+        for awaited in coroutine:
+            if isinstance(awaited, Latch):
+                awaited.add(coroutine)
+            else:
+                self._waiting[awaited] = coroutine
+                # The callback holds neither the future nor the coroutine: such a cycle would keep
+                # a large answer until a garbage collection, which is rare.
+                awaited.add_done_callback(self._done.put)
+                if self._nothing_new:
+                    awaited.cancel()
+            return
+
+    def _cancel_what_has_not_begun(self) -> None:
         self._nothing_new = True
-        for future in tuple(self._futures):
+        for future in tuple(self._waiting):
             future.cancel()

@@ -1,13 +1,20 @@
-"""Which targets' selectors may match the same pods (semantics 1.3.1, AmbiguousSelector).
+"""Targets that select the same pods (semantics 1.3.1, AmbiguousSelector).
 
-Two selectors that demand different values of one label share no pod.  Only for the pairs
-that this does not rule out must the cluster be asked.
+Two selectors that demand different values of one label share no pod.  Only for the pairs that this
+does not rule out are pods compared.
 """
 
 import threading
 from collections import defaultdict
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 
+from autoscaler.core.observation import Pod, Unavailable
 from autoscaler.core.selectors import LabelSelector, parse
+from autoscaler.sync.ports import Ports
+
+Pods = tuple[Pod, ...] | Unavailable | None
+"""None where the decision needs none."""
 
 _Shape = tuple[str, ...]
 _Values = tuple[str, ...]
@@ -17,18 +24,23 @@ class Overlaps:
     """The selectors of the targets as last read, and the pairs that may overlap."""
 
     def __init__(self) -> None:
+        self._known: set[str] = set()
         self._selectors: dict[str, tuple[str, str]] = {}
         self._namespaces: dict[str, _Namespace] = defaultdict(_Namespace)
         self._partners: dict[str, set[str]] = defaultdict(set)
         # Syncs of different targets run at the same time.
         self._lock = threading.RLock()
 
+    def __contains__(self, target: str) -> bool:
+        return target in self._known
+
     def register(self, target: str, namespace: str, selector: str) -> None:
-        """Take in a target's selector; one that cannot be read matches nothing."""
+        """Remember a target's selector; one that cannot be parsed matches nothing."""
         if self._selectors.get(target) == (namespace, selector):
             return
         with self._lock:
             self.forget(target)
+            self._known.add(target)
             try:
                 parsed = parse(selector)
             except ValueError:
@@ -42,9 +54,15 @@ class Overlaps:
             self._partners[partner].add(target)
         self._selectors[target] = (namespace, selector)
 
+    def retain(self, targets: AbstractSet[str]) -> None:
+        """Forget all other targets."""
+        for gone in self._known - targets:
+            self.forget(gone)
+
     def forget(self, target: str) -> None:
-        """Drop a target that is no longer there."""
+        """Forget a target and its selector."""
         with self._lock:
+            self._known.discard(target)
             namespace, selector = self._selectors.pop(target, ("", ""))
             if selector:
                 in_namespace = self._namespaces[namespace]
@@ -99,3 +117,46 @@ class _Namespace:
     @property
     def empty(self) -> bool:
         return not self._by_shape
+
+
+class PodReads:
+    """Reads pods before an instant of `clock.monotonic`; many threads may do so at once."""
+
+    def __init__(self, ports: Ports, deadline: float) -> None:
+        self._ports = ports
+        self._deadline = deadline
+        self._names_of: dict[tuple[str, str], frozenset[str]] = {}
+
+    def read(
+        self, namespace: str, selector: str, partners: Mapping[str, str]
+    ) -> tuple[Pods, tuple[str, ...]]:
+        """Read a target's pods, and return the partners, too, that select one of them."""
+        pods = self._pods(namespace, selector)
+        if isinstance(pods, Unavailable):
+            return pods, ()
+        names = {pod.name for pod in pods}
+        shared: list[str] = []
+        for partner, other in partners.items():
+            others = self._names(namespace, other)
+            if isinstance(others, Unavailable):
+                return others, ()
+            if not names.isdisjoint(others):
+                shared.append(partner)
+        return pods, tuple(shared)
+
+    def _names(self, namespace: str, selector: str) -> frozenset[str] | Unavailable:
+        """Return the names of a selector's pods; many targets may be compared with them."""
+        known = self._names_of.get((namespace, selector))
+        if known is None:
+            pods = self._pods(namespace, selector)
+            if isinstance(pods, Unavailable):
+                return pods
+            known = frozenset(pod.name for pod in pods)
+            self._names_of[namespace, selector] = known
+        return known
+
+    def _pods(self, namespace: str, selector: str) -> tuple[Pod, ...] | Unavailable:
+        pods = self._ports.cache.cached_pods(namespace, selector)
+        if pods is None:
+            pods = self._ports.pods.pods(namespace, selector, self._deadline)
+        return pods

@@ -1,4 +1,4 @@
-"""The ports: what a sync needs from outside.  Adapters fit these by shape.
+"""The ports: what a sync needs from outside.  Adapters implement these protocols.
 
 A deadline is an instant of `autoscaler.clock.monotonic`; no call returns later than that, all
 of its tries included.  Failures are values: none of these methods raises for what the network
@@ -17,7 +17,7 @@ from autoscaler.core.observation import Pod, Scale, Unavailable, Unchecked
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.target import Target
-from autoscaler.core.writes import WriteOutcome
+from autoscaler.core.writes import NotWritten, NotWrittenReason, WriteOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class SyncResult:
     """One target at one sync: the decision, and what became of its write.
 
     ``write`` is None where nothing was to be written.  ``controller`` is for a plan only, which is
-    decided as if nobody else controlled the target: who does, in words, empty for nobody.
+    decided as if no other autoscaler controlled the target: it says which one does, if any.
     """
 
     target: Target
@@ -46,9 +46,9 @@ class SyncSummary:
 
 
 class CacheReader(Protocol):
-    """What is known of the cluster without asking it.
+    """What is known of the cluster without a request; no method waits.
 
-    None means that it is not known here and has to be read; answers come at once.
+    None means that it is not cached and has to be read.
     """
 
     def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:
@@ -60,7 +60,7 @@ class CacheReader(Protocol):
         ...
 
     def cached_controller(self, namespace: str, ref: ScaleTargetRef) -> str | Unchecked | None:
-        """Return the words for another autoscaler that controls the object; None without one.
+        """Return in words which other autoscaler controls the object; None without one.
 
         Unchecked says that this cannot be known now.
         """
@@ -89,10 +89,7 @@ class ScaleWriter(Protocol):
     def write(
         self, namespace: str, ref: ScaleTargetRef, scale: Scale, replicas: int, deadline: float
     ) -> WriteOutcome:
-        """Set the replicas of the scale that was read, if nobody else did in the meantime.
-
-        ``scale`` is the scale as it was read; its resourceVersion guards the write.
-        """
+        """Set the replicas, guarded by the resourceVersion of the ``scale`` that was read."""
         ...
 
 
@@ -112,7 +109,7 @@ class Journal(Protocol):
     """Keeps histories beyond the life of the process.
 
     No method waits for a disk, and none raises: where nothing can be kept the daemon runs on from
-    memory, and the journal says so by itself.  Calls take effect in their order.
+    memory, and the journal itself reports that.  Calls take effect in their order.
     """
 
     def intend(self, target: str, history: History) -> Future[None]:
@@ -136,30 +133,58 @@ class Journal(Protocol):
 
 
 class Reporter(Protocol):
-    """Is told what became of each target."""
+    """Reports what became of each target."""
 
     def report(self, result: SyncResult) -> None:
-        """Take in one target's result."""
+        """Report one target's result."""
         ...
 
     def fault(self, error: BaseException) -> None:
-        """Take in that a call of a port raised: a defect, since failures are values."""
+        """Report that a call of a port raised: a defect, since failures are values."""
         ...
 
     def clock_set(self, seconds: float) -> None:
-        """Take in that the system's clock was set, and that the histories were moved with it."""
+        """Report that the system's clock was set, and that the histories were moved with it."""
         ...
 
     def synced(self, summary: SyncSummary) -> None:
-        """Take in that a sync has ended."""
+        """Report the end of a sync."""
         ...
 
 
+class NoWrites:
+    """A `ScaleWriter` for plans: it writes nothing."""
+
+    def write(
+        self,
+        namespace: str,  # noqa: ARG002 - the shape of a ScaleWriter
+        ref: ScaleTargetRef,  # noqa: ARG002
+        scale: Scale,  # noqa: ARG002
+        replicas: int,  # noqa: ARG002
+        deadline: float,  # noqa: ARG002
+    ) -> NotWritten:
+        """Leave the scale as it is."""
+        return NotWritten(NotWrittenReason.PLANNED)
+
+
+class NothingCached:
+    """A `CacheReader` for plans: everything is read, and no other autoscaler is known."""
+
+    def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> None:
+        """Return nothing."""
+
+    def cached_pods(self, namespace: str, selector: str) -> None:
+        """Return nothing."""
+
+    def cached_controller(self, namespace: str, ref: ScaleTargetRef) -> None:
+        """Return nothing."""
+
+
 class NoJournal:
-    """Fits `Journal`, and keeps nothing."""
+    """A `Journal` that keeps nothing."""
 
     def intend(self, target: str, history: History) -> Future[None]:  # noqa: ARG002
-        """Be done at once."""
+        """Return a future that is done."""
         done: Future[None] = Future()
         done.set_result(None)
         return done
@@ -168,10 +193,10 @@ class NoJournal:
         """Keep nothing."""
 
     def drop(self, targets: Iterable[str]) -> None:
-        """Have nothing to forget."""
+        """Forget nothing."""
 
     def shift(self, seconds: float) -> None:
-        """Have nothing to move."""
+        """Move nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,5 +213,5 @@ class Ports:
     leads_since: Callable[[], float | None] = lambda: -math.inf
     """Since when, by `clock.steady`, this process leads, where several run and one of them writes.
 
-    None where it does not and may not write; -inf where no other has a part in it.
+    None where it does not lead and may not write; -inf where there is no election.
     """

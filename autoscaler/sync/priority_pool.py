@@ -1,7 +1,4 @@
-"""Calls in order of urgency: a few at a time, no faster than agreed, no group all of them.
-
-Of writes, scale-ups come before scale-downs, and among them the larger relative change.
-"""
+"""A thread pool that runs calls in order of urgency, and leaves room for each group of them."""
 
 import heapq
 import itertools
@@ -12,46 +9,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from autoscaler import clock
+from autoscaler.sync.rate_limiter import RateLimiter
 
 R = TypeVar("R")
 
 Urgency = tuple[int, float]
 """Sorts: what is smaller comes first."""
-
-_BURST_SECONDS = 10.0
-
-
-def urgency(current: int, desired: int) -> Urgency:
-    """Return how urgent a change of scale is."""
-    if desired > current:
-        return 0, -(desired / current if current else float("inf"))
-    return 1, -(current / desired if desired else float("inf"))
-
-
-class RateLimiter:
-    """Lets through at most so many a second, after a burst of ten seconds' worth."""
-
-    def __init__(self, per_second: float) -> None:
-        self.per_second = per_second
-        self._burst = max(1.0, per_second * _BURST_SECONDS)
-        self._left = self._burst
-        self._since = clock.monotonic()
-        self._lock = threading.Lock()
-
-    def take(self) -> float:
-        """Take one turn, and return the seconds to wait for it."""
-        with self._lock:
-            now = clock.monotonic()
-            self._left = min(self._burst, self._left + (now - self._since) * self.per_second)
-            self._since = now
-            self._left -= 1.0
-            return max(0.0, -self._left / self.per_second)
-
-    def give_back(self) -> None:
-        """Return a turn that was not used."""
-        with self._lock:
-            self._left += 1.0
 
 
 @dataclass(order=True, slots=True)
@@ -64,11 +27,12 @@ class _Waiting:
 
 
 class PriorityPool:
-    """Runs calls on a few threads in order of urgency, at a limiter.
+    """Runs calls on ``at_once`` threads in order of urgency, at most ``per_second``.
 
-    Which call runs is chosen when its turn has come, not when it was handed in.  One ``group``
-    (a namespace) has at most two thirds of the threads, so that a slow one leaves room for the
-    others.  Once ``stop`` is set no other call begins.  Threads bear the ``name``.
+    Which call runs is chosen when a thread is free and the rate permits one, not when it was
+    submitted.  One ``group`` (such as a namespace) has at most two thirds of the threads, so that
+    a slow one leaves room for the others.  Once ``stop`` is set no other call begins.  Threads
+    have the ``name``.
     """
 
     def __init__(
@@ -82,16 +46,16 @@ class PriorityPool:
         self._numbers = itertools.count()
         self._waiting: list[_Waiting] = []
         self._held: dict[str, list[_Waiting]] = {}
-        """By group, what waits until one of the group's own calls has ended."""
+        """By group, what waits until a call of the same group has ended."""
         self._running: Counter[str] = Counter()
 
     def set_rate(self, per_second: float) -> None:
-        """Run at another limiter from now on."""
+        """Run at most so many calls a second from now on."""
         if self._limiter is None or self._limiter.per_second != per_second:
             self._limiter = RateLimiter(per_second)
 
     def submit(self, how_urgent: Urgency, group: str, call: Callable[[], R]) -> Future[R]:
-        """Run a call when its turn comes; its future may be cancelled until then."""
+        """Run a call; its future may be cancelled until that begins."""
         waiting = _Waiting(how_urgent, next(self._numbers), group, Future(), call)
         with self._lock:
             heapq.heappush(self._waiting, waiting)
@@ -99,14 +63,14 @@ class PriorityPool:
         return waiting.future
 
     def shutdown(self) -> None:
-        """Wait for the calls in hand; those that have not begun are cancelled."""
+        """Wait for the calls that run; those that have not begun are cancelled."""
         self._threads.shutdown(cancel_futures=True)
         for waiting in (*self._waiting, *itertools.chain(*self._held.values())):
             waiting.future.cancel()
 
     def _work(self) -> None:
         while self._run_most_urgent():
-            """A call that was held back may run now; this thread is free for it."""
+            """Run also what that call held back: its group has room now."""
 
     def _run_most_urgent(self) -> bool:
         """Run the most urgent call, if any; return whether that has freed another one."""
@@ -127,7 +91,7 @@ class PriorityPool:
         return self._release(chosen.group)
 
     def _any_left(self) -> bool:
-        """Drop what was cancelled from the top, and tell whether anything waits."""
+        """Drop what was cancelled from the top, and return whether anything waits."""
         while self._waiting and self._waiting[0].future.cancelled():
             heapq.heappop(self._waiting)
         return bool(self._waiting)
@@ -147,7 +111,10 @@ class PriorityPool:
         return None
 
     def _release(self, group: str) -> bool:
-        """Give a group's place to the most urgent of those that it holds back, if there is one."""
+        """Let the most urgent call of a group that is held back wait with the others again.
+
+        Return whether any call waits.
+        """
         with self._lock:
             self._running[group] -= 1
             if not self._running[group]:
@@ -166,7 +133,7 @@ class PriorityPool:
 def _carry_out(waiting: _Waiting) -> None:
     try:
         result = waiting.call()
-    except BaseException as error:  # noqa: BLE001 - it belongs to whoever asks the future
+    except BaseException as error:  # noqa: BLE001 - the future has it
         waiting.future.set_exception(error)
     else:
         waiting.future.set_result(result)

@@ -1,14 +1,14 @@
-"""One run of a sync: observe, decide, act, report, for many targets side by side.
+"""One sync of many targets: read, decide, write, report.
 
-A target is decided as soon as its own inputs are there, so that a slow query or a slow
-object delays only the targets that need it.
+The course of one target is `SyncRun._sync`, a coroutine that waits only for its own inputs: a slow
+query or a slow object delays only the targets that need it.
 """
 
-from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from autoscaler import clock
 from autoscaler.core.decide import decide
@@ -21,14 +21,22 @@ from autoscaler.core.readings import read
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.spec import needs_pods
 from autoscaler.core.target import Target
-from autoscaler.core.writes import NOT_LEADING, NotWritten, WriteFailed, WriteOutcome, intend
-from autoscaler.sync.driver import Completions
-from autoscaler.sync.pod_views import Pods, PodView, PodViews
+from autoscaler.core.writes import (
+    NotWritten,
+    NotWrittenReason,
+    WriteFailed,
+    WriteOutcome,
+    intend,
+    settle_write,
+)
+from autoscaler.sync.driver import Coroutine, Driver, Latch
+from autoscaler.sync.fair_calls import NOT_BEGUN
+from autoscaler.sync.overlaps import PodReads, Pods
 from autoscaler.sync.ports import SyncResult, SyncSummary
-from autoscaler.sync.priority_pool import urgency
-from autoscaler.sync.query_lanes import NO_TURN
-from autoscaler.sync.sending import Sending
-from autoscaler.sync.state import Shared
+from autoscaler.sync.priority_pool import Urgency
+from autoscaler.sync.state import SyncState
+
+R = TypeVar("R")
 
 _SCALE_SHARE, _READ_SHARE = 1 / 3, 2 / 3
 """The parts of a sync's time within which scales, and all that is read, must be there.
@@ -37,17 +45,6 @@ Pods wait for scales, and writes for everything.
 """
 
 _STOPPING = "the daemon stops before its turn came"
-
-
-@dataclass(slots=True)
-class _Job:
-    """One target during one sync: what was read so far, and how much is still awaited."""
-
-    target: Target
-    awaited: int
-    scale: Scale | Unavailable = field(default_factory=lambda: Unavailable("not read yet"))
-    pods: Pods = None
-    ambiguous_with: tuple[str, ...] = ()
 
 
 class SyncTimes(NamedTuple):
@@ -65,229 +62,220 @@ class SyncTimes(NamedTuple):
 
 
 class SyncRun:
-    """One run of `Syncer.sync`.  Its methods run on one thread; calls that wait do not."""
+    """One run of `Syncer.sync`.  Its methods run on one thread; calls to servers do not."""
 
-    def __init__(self, shared: Shared, targets: Sequence[Target], times: SyncTimes) -> None:
-        self.shared = shared
-        self.ports = shared.ports
+    def __init__(self, state: SyncState, targets: Sequence[Target], times: SyncTimes) -> None:
+        self.state = state
+        self.ports = state.ports
+        self.targets = targets
         self.times = times
         self.as_of = times.as_of
         self.begun = clock.monotonic()
         self.scale_deadline = self.begun + times.budget * _SCALE_SHARE
         self.read_deadline = self.begun + times.budget * _READ_SHARE
         self.write_deadline = self.begun + times.budget
-        self.completions = Completions()
-        self.jobs = [
-            _Job(target, len({query.promql for query in target.queries}) + 1) for target in targets
-        ]
+        self.driver = Driver()
         self.answers: dict[str, QueryResult | QueryFailure] = {}
-        self.asking: dict[str, list[_Job]] = defaultdict(list)
-        self.unregistered: dict[str, int] = defaultdict(int)
-        self.held: dict[str, list[_Job]] = defaultdict(list)
-        self.pod_views = PodViews(self.ports, self.read_deadline)
+        self.answered: dict[str, Latch] = {}
+        """By PromQL, open once its answer is there."""
+        self.registered: dict[str, Latch] = {}
+        """By namespace, open once each selector is known, or known to be unknowable."""
+        self.unregistered: set[str] = set()
+        self.pod_reads = PodReads(self.ports, self.read_deadline)
         self.decisions: dict[str, Decision] = {}
         self.changed = 0
         self.failed = 0
 
     def run(self) -> None:
-        """Ask all queries, read all scales, and see every target through."""
-        shared = self.shared
-        shared.register_cached(job.target for job in self.jobs)
-        for job in self.jobs:
-            target = job.target
-            for promql in {query.promql for query in target.queries}:
-                self.asking[promql].append(job)
-            if target.key not in shared.registered:
-                self.unregistered[target.namespace] += 1
-        for promql in shared.queries.by_turn(self.asking):
-            self._ask(promql)
-        for job in sorted(self.jobs, key=lambda job: shared.turn(job.target)):
-            self.completions.soon(partial(self._look_at_scale, job))
+        """Sync every target, hand the decisions to the journal, and report the sum."""
+        state, driver = self.state, self.driver
+        state.register_cached(self.targets)
+        missing = [target for target in self.targets if target.key not in state.overlaps]
+        self.unregistered = {target.key for target in missing}
+        for namespace, count in Counter(target.namespace for target in missing).items():
+            self.registered[namespace] = driver.latch(count)
+        queries = {query.promql for target in self.targets for query in target.queries}
+        for promql in state.queries.in_order(queries):
+            self.answered[promql] = driver.latch(1)
+            driver.start(self._ask(promql))
+        for target in sorted(self.targets, key=state.urgency):
+            driver.start(self._sync(target))
         try:
-            self.completions.run(self.shared.stop, self.write_deadline)
+            driver.run(state.stop, self.write_deadline)
         finally:
-            self.shared.histories.keep(self.decisions, self.as_of)
+            state.histories.keep(self.decisions, self.as_of)
         self.ports.reporter.synced(
             SyncSummary(
-                targets=len(self.jobs),
-                queries=len(self.asking),
+                targets=len(self.targets),
+                queries=len(queries),
                 changed=self.changed,
                 failed=self.failed,
                 seconds=clock.monotonic() - self.begun,
             )
         )
 
-    def _ask(self, promql: str) -> None:
-        self.completions.follow(
-            self.shared.queries.ask(self.ports.metrics, promql, self.read_deadline),
-            partial(self._take_answer, promql),
-            lambda error: QueryFailure(self._fault(error)),
+    def _ask(self, promql: str) -> Coroutine[None]:
+        """Ask one query for all targets that need its answer."""
+        self.answers[promql] = yield from self._result(
+            self.state.queries.ask(self.ports.metrics, promql, self.read_deadline), QueryFailure
         )
+        self.answered[promql].count_down()
 
-    def _fault(self, error: BaseException | None) -> str:
-        """Say what a call is taken for that raised, which none should, or that never began."""
-        if error is None:
-            return _STOPPING if self.shared.stop.is_set() else NO_TURN
-        self.ports.reporter.fault(error)
-        return f"a fault of the autoscaler, {type(error).__name__}; its log has the details"
-
-    def _take_answer(self, promql: str, answer: QueryResult | QueryFailure) -> None:
-        self.answers[promql] = answer
-        for job in self.asking[promql]:
-            self._arrived(job)
-
-    def _look_at_scale(self, job: _Job) -> None:
-        namespace, ref = job.target.namespace, job.target.spec.scale_target_ref
-        scale = self.ports.cache.cached_scale(namespace, ref)
-        if scale is not None:
-            self._take_scale(job, scale)
+    def _sync(self, target: Target) -> Coroutine[None]:
+        """Sync one target, from its scale to its report."""
+        scale = yield from self._scale(target)
+        pods, ambiguous_with = yield from self._pods(target, scale)
+        for query in target.queries:
+            answered = self.answered[query.promql]
+            if not answered.is_open:
+                yield answered
+        if self.state.stop.is_set():
             return
-        self.completions.follow(
-            self.shared.read(
-                job.target,
-                self.shared.scale_turns,
-                self.scale_deadline,
-                partial(self.ports.scales.read, namespace, ref, self.scale_deadline),
-            ),
-            partial(self._take_scale, job),
-            lambda error: Unavailable(self._fault(error)),
-        )
+        decision, previous = self._decide(target, scale, pods, ambiguous_with)
+        write: WriteOutcome | None = None
+        if decision.rescale and isinstance(scale, Scale):
+            if self.ports.leads_since() is None:
+                write = NotWritten(NotWrittenReason.NOT_LEADING)
+            else:
+                decision, write = yield from self._write(target, scale, decision, previous)
+        self.decisions[target.key] = decision
+        self.ports.reporter.report(SyncResult(target, decision, write))
 
-    def _take_scale(self, job: _Job, scale: Scale | Unavailable) -> None:
-        """Register the selector.
+    def _scale(self, target: Target) -> Coroutine[Scale | Unavailable]:
+        """Read the scale, and register its selector.
 
-        A namespace's pods wait until its selectors are known, or it is known that they cannot be.
+        The other targets of the namespace wait for that: their pods may be this one's too.
         """
-        job.scale = scale
-        target = job.target
-        if target.key not in self.shared.registered:
-            self.unregistered[target.namespace] -= 1
-        if isinstance(scale, Scale):
-            self.shared.register(target, scale)
-        if self.unregistered[target.namespace]:
-            self.held[target.namespace].append(job)
-            return
-        for held in (*self.held.pop(target.namespace, ()), job):
-            self._look_at_pods(held)
+        namespace, ref = target.namespace, target.spec.scale_target_ref
+        try:
+            scale = self.ports.cache.cached_scale(namespace, ref)
+            if scale is None:
+                call = partial(self.ports.scales.read, namespace, ref, self.scale_deadline)
+                reading = self.state.read(target, self.state.scale_reads, self.scale_deadline, call)
+                scale = yield from self._result(reading, Unavailable)
+            if isinstance(scale, Scale):
+                self.state.register(target, scale)
+        finally:
+            if target.key in self.unregistered:
+                self.registered[namespace].count_down()
+        return scale
 
-    def _look_at_pods(self, job: _Job) -> None:
-        target, scale = job.target, job.scale
-        partners = self.shared.overlaps.partners(target.key)
+    def _pods(
+        self, target: Target, scale: Scale | Unavailable
+    ) -> Coroutine[tuple[Pods, tuple[str, ...]]]:
+        """Read the pods where the decision needs them, and which other targets select them too."""
+        namespace = target.namespace
+        registered = self.registered.get(namespace)
+        if registered is not None and not registered.is_open:
+            yield registered
+        partners = self.state.overlaps.partners(target.key)
         if isinstance(scale, Unavailable) or not (partners or needs_pods(target.spec)):
-            self._arrived(job)
-            return
-        pods = None if partners else self.ports.cache.cached_pods(target.namespace, scale.selector)
+            return None, ()
+        pods = None if partners else self.ports.cache.cached_pods(namespace, scale.selector)
         if pods is not None:
-            self._take_pods(job, (pods, ()))
-            return
-        self.completions.follow(
-            self.shared.read(
-                target,
-                self.shared.pod_turns,
-                self.read_deadline,
-                partial(self.pod_views.read, target.namespace, scale.selector, partners),
-            ),
-            partial(self._take_pods, job),
-            lambda error: (Unavailable(self._fault(error)), ()),
-        )
+            return pods, ()
+        call = partial(self.pod_reads.read, namespace, scale.selector, partners)
+        reading = self.state.read(target, self.state.pod_reads, self.read_deadline, call)
+        return (yield from self._result(reading, lambda why: (Unavailable(why), ())))
 
-    def _take_pods(self, job: _Job, view: PodView) -> None:
-        job.pods, job.ambiguous_with = view
-        self._arrived(job)
-
-    def _arrived(self, job: _Job) -> None:
-        job.awaited -= 1
-        if not job.awaited:
-            self.completions.soon(partial(self._decide, job))
-
-    def _decide(self, job: _Job) -> None:
-        target, shared = job.target, self.shared
-        if shared.stop.is_set():
-            return
-        steady = self.times.steady
-        absent = steady - shared.looked.get(target.key, steady)
+    def _decide(
+        self,
+        target: Target,
+        scale: Scale | Unavailable,
+        pods: Pods,
+        ambiguous_with: tuple[str, ...],
+    ) -> tuple[Decision, History]:
+        """Decide, and return the decision with the history from before it."""
+        key, state, steady = target.key, self.state, self.times.steady
+        absent = steady - state.last_sync.get(key, steady)
         previous = after_absence(
-            target, shared.histories.get(target.key, self.as_of), absent, self.times.now
+            target, state.histories.get(key, self.as_of), absent, self.times.now
         )
-        shared.looked[target.key] = steady
+        state.last_sync[key] = steady
         now = self.times.now + (clock.monotonic() - self.begun)
         stamp, now = instants_of(self.times.due, now, target.sync_period)
-        seen = self._observation(job, now)
-        decision, history = decide(target.spec, shared.flags, seen, previous, now, stamp)
-        if isinstance(job.scale, Scale):
-            shared.seen[target.key] = steady
-        shared.histories.put(target.key, history, self.as_of)
+        seen = self._observation(target, scale, pods, ambiguous_with, now)
+        decision, history = decide(target.spec, state.flags, seen, previous, now, stamp)
+        if isinstance(scale, Scale):
+            state.last_read[key] = steady
+        state.histories.put(key, history, self.as_of)
         if decision.outcome is not Outcome.OK:
             self.failed += 1
-        if not decision.rescale or not isinstance(job.scale, Scale):
-            self._report(SyncResult(target, decision))
-        elif self.ports.leads_since() is None:
-            self._report(SyncResult(target, decision, NotWritten(NOT_LEADING)))
-        else:
-            self._intend(target, job.scale, decision, previous)
+        return decision, previous
 
-    def _intend(self, target: Target, scale: Scale, decision: Decision, previous: History) -> None:
-        """Note the write before it is sent: a crash between the two must not lose it."""
-        histories = self.shared.histories
-        history = histories.get(target.key, self.as_of)
-        sending = Sending(target, scale, decision, previous, history.pending)
-        self.completions.follow(
-            histories.intend(target.key, intend(decision, history), self.as_of),
-            lambda _: self._write(sending),
-            lambda _: None,
-        )
-
-    def _write(self, sending: Sending) -> None:
-        target, scale, decision = sending.target, sending.scale, sending.decision
-        write = partial(
-            self.ports.writer.write,
-            target.namespace,
-            target.spec.scale_target_ref,
-            scale,
-            decision.desired,
-            self.write_deadline,
-        )
-        self.completions.follow(
-            self.shared.writes.submit(
-                urgency(scale.spec_replicas, decision.desired), target.namespace, write
-            ),
-            partial(self._take_write, sending),
-            # What raised may have been sent; what never began was not.
-            lambda error: WriteFailed(self._fault(error), unknown=error is not None),
-        )
-
-    def _observation(self, job: _Job, now: float) -> Observation:
-        pods = job.pods if isinstance(job.pods, tuple) else ()
-        target, ref = job.target, job.target.spec.scale_target_ref
+    def _observation(
+        self,
+        target: Target,
+        scale: Scale | Unavailable,
+        pods: Pods,
+        ambiguous_with: tuple[str, ...],
+        now: float,
+    ) -> Observation:
+        known = pods if isinstance(pods, tuple) else ()
         readings = tuple(
-            read(metric, query, self.answers[query.promql], target.namespace, pods, now)
+            read(metric, query, self.answers[query.promql], target.namespace, known, now)
             for metric, query in zip(target.spec.metrics, target.queries, strict=True)
         )
-        controller = self.ports.cache.cached_controller(target.namespace, ref)
+        last_read = self.state.last_read.get(target.key)
         return Observation(
-            job.scale,
-            job.pods,
+            scale,
+            pods,
             readings,
-            job.ambiguous_with,
-            controller,
-            self.shared.alone(target.key),
-            self._looked(target),
+            ambiguous_with,
+            self.ports.cache.cached_controller(target.namespace, target.spec.scale_target_ref),
+            self.state.is_sole_writer(target.key),
+            None if last_read is None else self.times.now - (self.times.steady - last_read),
             tuple(query.range_seconds for query in target.queries),
         )
 
-    def _looked(self, target: Target) -> float | None:
-        """Return when the scale was read before, by the clock of this sync."""
-        seen = self.shared.seen.get(target.key)
-        return None if seen is None else self.times.now - (self.times.steady - seen)
+    def _write(
+        self, target: Target, scale: Scale, decision: Decision, previous: History
+    ) -> Coroutine[tuple[Decision, WriteOutcome]]:
+        """Write the decided count; return the outcome, and the decision with what follows from it.
 
-    def _take_write(self, sending: Sending, write: WriteOutcome) -> None:
-        target = sending.target
-        history = self.shared.histories.get(target.key, self.as_of)
-        decision, history = sending.settle(history, write)
+        The journal has the write before it is sent: a crash between the two must not lose it.
+        """
+        key, histories, desired = target.key, self.state.histories, decision.desired
+        history = histories.get(key, self.as_of)
+        earlier = history.pending
+        yield histories.intend(key, intend(decision, history), self.as_of)
+        ref = target.spec.scale_target_ref
+        sending = self.state.writes.submit(
+            write_urgency(scale.spec_replicas, desired),
+            target.namespace,
+            partial(
+                self.ports.writer.write, target.namespace, ref, scale, desired, self.write_deadline
+            ),
+        )
+        # What raised may have been sent; what never began was not.
+        write = yield from self._result(
+            sending, lambda why: WriteFailed(why, unknown=not sending.cancelled())
+        )
+        history = histories.get(key, self.as_of)
+        decision, history = settle_write(target.spec, decision, write, history, previous, earlier)
+        histories.put(key, history, self.as_of)
         self.changed += decision.written
-        self.shared.histories.put(target.key, history, self.as_of)
-        self._report(SyncResult(target, decision, write))
+        return decision, write
 
-    def _report(self, result: SyncResult) -> None:
-        self.decisions[result.target.key] = result.decision
-        self.ports.reporter.report(result)
+    def _result(self, future: Future[R], failed: Callable[[str], R]) -> Coroutine[R]:
+        """Wait for a call and return its result.
+
+        ``failed`` makes one of a sentence where the call raised, which none should, or was
+        cancelled before it began.
+        """
+        yield future
+        if future.cancelled():
+            return failed(_STOPPING if self.state.stop.is_set() else NOT_BEGUN)
+        error = future.exception()
+        if error is None:
+            return future.result()
+        self.ports.reporter.fault(error)
+        name = type(error).__name__
+        return failed(f"a fault of the autoscaler, {name}; its log has the details")
+
+
+def write_urgency(current: int, desired: int) -> Urgency:
+    """Return how urgent a write is: scale-ups first, then the larger relative change."""
+    if desired > current:
+        return 0, -(desired / current if current else float("inf"))
+    return 1, -(current / desired if desired else float("inf"))

@@ -1,4 +1,4 @@
-"""Syncs of targets, and what is carried from one to the next."""
+"""Syncs targets again and again."""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -9,13 +9,12 @@ from autoscaler import clock
 from autoscaler.core.history import History
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
+from autoscaler.sync.fair_calls import Queries
 from autoscaler.sync.histories import Histories
-from autoscaler.sync.overlaps import Overlaps
 from autoscaler.sync.ports import Ports
 from autoscaler.sync.priority_pool import PriorityPool
-from autoscaler.sync.query_lanes import QueryLanes
 from autoscaler.sync.run import SyncRun, SyncTimes
-from autoscaler.sync.state import Shared
+from autoscaler.sync.state import SyncState
 
 WRITES_PER_SECOND = 100.0
 
@@ -26,9 +25,9 @@ _WRITES_AT_ONCE = 24
 class Syncer:
     """Syncs targets, and carries each one's history from one sync to the next.
 
-    ``stop`` ends syncs early: writes in hand are finished, nothing new is begun.  Syncs of
-    different targets may run at the same time.  ``known`` are the histories to go on with, by
-    the clock at the beginning of ``steps``.
+    ``stop`` ends syncs early: calls that run are finished, no other begins.  Syncs of different
+    targets may run at the same time.  ``known`` are the histories to go on with, by the clock at
+    the beginning of ``steps``.
     """
 
     def __init__(
@@ -44,13 +43,12 @@ class Syncer:
         self.histories = Histories(
             ports.journal, known or {}, steps or clock.Steps(clock.wall(), clock.steady())
         )
-        self._shared = Shared(
+        self._state = SyncState(
             flags=flags,
             ports=ports,
             stop=stop,
             histories=self.histories,
-            overlaps=Overlaps(),
-            queries=QueryLanes(slow_seconds),
+            queries=Queries(slow_seconds),
             reads=PriorityPool("read", _READS_AT_ONCE, stop),
             writes=PriorityPool("write", _WRITES_AT_ONCE, stop, writes_per_second),
         )
@@ -60,26 +58,25 @@ class Syncer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Wait for the calls in hand; those that have not begun are dropped."""
-        self._shared.queries.close()
-        for calls in (self._shared.reads, self._shared.writes):
-            calls.shutdown()
+        """Wait for the calls that run; those that have not begun are cancelled."""
+        self._state.queries.close()
+        for pool in (self._state.reads, self._state.writes):
+            pool.shutdown()
 
     def register_cached(self, targets: Sequence[Target]) -> None:
-        """Take in the selectors that are at hand, before any of the targets is synced."""
-        self._shared.register_cached(targets)
+        """Remember the cached selectors, before any of the targets is synced."""
+        self._state.register_cached(targets)
 
     def change(
         self, flags: Flags, ports: Ports, targets: Sequence[Target], writes_per_second: float
     ) -> None:
         """Go on with other targets, flags and ports.  No sync may run meanwhile.
 
-        A history follows its target's key: what is no longer there is forgotten, all else stays.
+        A target whose key stays keeps its history; all others are forgotten.
         """
-        shared = self._shared
-        shared.retain(targets)
-        shared.writes.set_rate(writes_per_second)
-        self._shared = replace(shared, flags=flags, ports=ports)
+        self._state.retain(targets)
+        self._state.writes.set_rate(writes_per_second)
+        self._state = replace(self._state, flags=flags, ports=ports)
 
     def sync(
         self,
@@ -99,6 +96,6 @@ class Syncer:
         seconds = clock.steady() if steady is None else steady
         step, as_of = self.histories.follow_clock(now, seconds)
         if step:
-            self._shared.ports.reporter.clock_set(step)
+            self._state.ports.reporter.clock_set(step)
         times = SyncTimes(now, now if due is None else due, as_of, seconds, budget)
-        SyncRun(self._shared, targets, times).run()
+        SyncRun(self._state, targets, times).run()

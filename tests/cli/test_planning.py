@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.cli.planning import _once
+from autoscaler.cli.planning import _once, controller_of
 from autoscaler.core.history import History
 from autoscaler.core.observation import Scale, Unchecked
 from autoscaler.rendering.record import record
-from autoscaler.sync.plan import controller_of
 from tests.cli.test_commands import autoscaler, queue_config
 from tests.controlplane.credentials import kubeconfig
 from tests.controlplane.process import free_port

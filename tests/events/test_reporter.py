@@ -9,7 +9,7 @@ import pytest
 from autoscaler import clock
 from autoscaler.adapters.cluster.events import Fate, Occurrences, Sent
 from autoscaler.core.decision import Event, ForeignChange
-from autoscaler.core.writes import NotWritten, Superseded, WriteFailed
+from autoscaler.core.writes import NotWritten, NotWrittenReason, Superseded, WriteFailed
 from autoscaler.daemon import events as reporter_module
 from autoscaler.daemon.events import EventCounts, EventPace, EventReporter, _News
 from autoscaler.sync.ports import Reporter, SyncSummary
@@ -75,7 +75,7 @@ def test_a_follower_tells_nothing() -> None:
     with reporting(notebook, leading=lambda: leads) as reporter:
         reporter.report(result(FAILED, foreign=BY_KUBECTL))
         leads = True
-        reporter.report(result(RESCALED, write=NotWritten("not leading")))
+        reporter.report(result(RESCALED, write=NotWritten(NotWrittenReason.NOT_LEADING)))
     assert notebook.written == []
 
 

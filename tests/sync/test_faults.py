@@ -12,8 +12,8 @@ from autoscaler.core.decision import Outcome
 from autoscaler.core.observation import Scale
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.writes import WriteFailed
-from autoscaler.sync import query_lanes
-from autoscaler.sync.driver import Completions
+from autoscaler.sync import fair_calls
+from autoscaler.sync.driver import Coroutine, Driver
 from tests.sync.world import T0, Memory, answer, external
 
 BUDGET = 10.0
@@ -56,15 +56,44 @@ def test_a_write_that_raises_is_a_failed_write_and_a_fault() -> None:
     assert len(world.faults) == 1
 
 
-def test_a_continuation_that_raises_keeps_no_other_from_running() -> None:
+def test_a_defect_within_one_target_keeps_no_other_from_being_synced() -> None:
+    """Not even those of its namespace, which wait for its selector."""
+    world = Memory(
+        answers={"queue": answer(90.0)},
+        scales={"shop/a": Scale(2, 2, "app=a"), "shop/b": Scale(2, 2, "app=b")},
+    )
+    with world.syncer() as syncer:
+        register = syncer._state.overlaps.register
+
+        def fail_for_a(target: str, namespace: str, selector: str) -> None:
+            if selector == "app=a":
+                raise_defect()
+            register(target, namespace, selector)
+
+        syncer._state.overlaps.register = fail_for_a  # type: ignore[method-assign]
+        with pytest.raises(ExceptionGroup) as raised:
+            syncer.sync([external("shop", "a"), external("shop", "b")], T0, BUDGET)
+    assert [type(error) for error in raised.value.exceptions] == [OverflowError]
+    assert world.written == [("shop/b", 3)]
+
+
+def test_a_coroutine_that_raises_keeps_no_other_from_running() -> None:
     """All run, and what was raised comes together in the end."""
     ran: list[int] = []
-    completions = Completions()
-    completions.soon(lambda: ran.append(1))
-    completions.soon(raise_defect)
-    completions.soon(lambda: ran.append(2))
+    driver = Driver()
+
+    def append(number: int) -> Coroutine[None]:
+        yield from ()
+        ran.append(number)
+
+    def fail() -> Coroutine[None]:
+        yield from ()
+        raise_defect()
+
+    for coroutine in (append(1), fail(), append(2)):
+        driver.start(coroutine)
     with pytest.raises(ExceptionGroup) as raised:
-        completions.run(threading.Event(), clock.monotonic() + 10)
+        driver.run(threading.Event(), clock.monotonic() + 10)
     assert ran == [1, 2]
     assert [type(error) for error in raised.value.exceptions] == [OverflowError]
 
@@ -82,7 +111,7 @@ class OwnTime(threading.local):
 def test_queries_that_were_slow_keep_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """After one slow sync forty slow queries hang; a quick one is answered and acted on at once."""
     own_time = OwnTime()
-    monkeypatch.setattr(query_lanes, "clock", own_time)
+    monkeypatch.setattr(fair_calls, "clock", own_time)
     release, written = threading.Event(), threading.Event()
     slow = [f"slow{number}" for number in range(40)]
     first = threading.Event()
@@ -189,15 +218,21 @@ def test_a_backlog_of_writes_ends_with_the_sync() -> None:
 
 def test_a_stop_with_thousands_of_calls_outstanding_is_quick() -> None:
     """What has not begun is dropped once, not once for each call."""
-    stop, completions = threading.Event(), Completions()
-    dropped: list[object] = []
+    stop, driver = threading.Event(), Driver()
+    dropped: list[Future[None]] = []
     futures: list[Future[None]] = [Future() for _ in range(5000)]
+
+    def wait_for(future: Future[None]) -> Coroutine[None]:
+        yield future
+        dropped.append(future)
+
     for future in futures:
-        completions.follow(future, dropped.append, lambda _error: None)
+        driver.start(wait_for(future))
     stop.set()
     begun = time.thread_time()
-    completions.run(stop, clock.monotonic() + 60)
-    assert len(dropped) == len(futures)
+    driver.run(stop, clock.monotonic() + 60)
+    assert dropped == futures
+    assert all(future.cancelled() for future in futures)
     assert time.thread_time() - begun < 2.0
 
 

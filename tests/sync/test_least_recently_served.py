@@ -123,7 +123,7 @@ def test_turns_hold_across_syncs() -> None:
         many = sync(targets, T0 + 15)
         at_once = eventually(lambda: world.begun - len(NAMES), lambda count: count == AT_ONCE)
         other = sync([external("n2", "new")], T0 + 16)
-        waiting = syncer._shared.reads._waiting
+        waiting = syncer._state.reads._waiting
         eventually(lambda: len(waiting), lambda count: count == len(NAMES) - at_once + 1)
         release.release()
         eventually(lambda: world.begun - len(NAMES), lambda count: count == AT_ONCE + 1)

@@ -7,14 +7,15 @@ from functools import partial
 import pytest
 
 from autoscaler import clock
-from autoscaler.sync.priority_pool import PriorityPool, urgency
+from autoscaler.sync.priority_pool import PriorityPool
+from autoscaler.sync.run import write_urgency
 from tests.controlplane.waiting import wait_until
 
 
 def test_scale_ups_come_first_and_larger_relative_changes_before_smaller() -> None:
     """From zero is the most urgent; 2 to 8 before 10 to 20; every way up before any way down."""
     moves = [(10, 5), (10, 20), (8, 1), (0, 1), (2, 8), (4, 0)]
-    assert sorted(moves, key=lambda move: urgency(*move)) == [
+    assert sorted(moves, key=lambda move: write_urgency(*move)) == [
         (0, 1),
         (2, 8),
         (10, 20),

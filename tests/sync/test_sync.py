@@ -14,16 +14,15 @@ from autoscaler.core.series import QueryFailure, QueryResult, Series
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
 from autoscaler.core.writes import (
-    NOT_LEADING,
     NotWritten,
+    NotWrittenReason,
     Superseded,
     WriteFailed,
     WriteOutcome,
     Written,
 )
 from autoscaler.rendering.explanation import explain
-from autoscaler.sync.plan import NoWrites
-from autoscaler.sync.ports import Ports
+from autoscaler.sync.ports import NoWrites, Ports
 from autoscaler.sync.syncer import Syncer
 from tests.controlplane.waiting import wait_until
 from tests.sync.world import T0, CachedInMemory, Memory, answer, external, per_pod, pod
@@ -316,7 +315,7 @@ def test_nothing_is_written_by_a_process_that_does_not_lead() -> None:
     with world.syncer() as syncer:
         syncer.sync([target], T0, BUDGET, steady=0.0)
         assert world.written == []
-        assert world.result("shop/a").write == NotWritten(NOT_LEADING)
+        assert world.result("shop/a").write == NotWritten(NotWrittenReason.NOT_LEADING)
         recommended = syncer.histories.get(target.key, 0.0).recommendations
         assert recommended is not None
         assert [one.replicas for one in recommended] == [2, 3]
