@@ -21,7 +21,7 @@ from autoscaler.core.target import Target
 from autoscaler.daemon.remembered import PageError, Remembered, remembered
 from autoscaler.daemon.wiring import PlanNotes, ports_to_plan
 from autoscaler.rendering.explanation import explain as explain_result
-from autoscaler.rendering.record import record
+from autoscaler.rendering.record import whole
 from autoscaler.sync.ports import SyncResult, SyncSummary
 from autoscaler.sync.syncer import Syncer
 
@@ -80,7 +80,7 @@ def print_plan(file: Path, options: PlanOptions) -> int:
         return 1
     if options.as_json:
         sources = query_sources(config)
-        records = [record(result, sources[result.target.key]) for result in results]
+        records = [whole(result, sources[result.target.key]) for result in results]
         print(json.dumps(records, indent=2))
     elif not results:
         print(f"{file} names no targets")

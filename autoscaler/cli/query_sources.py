@@ -9,7 +9,7 @@ from autoscaler.config.resource_queries import DEFAULTS
 from autoscaler.core.printable import printable
 from autoscaler.core.spec import ContainerResourceMetric, MetricSpec, ResourceMetric
 from autoscaler.core.target import Query
-from autoscaler.rendering.query_source import QuerySource
+from autoscaler.rendering.record import QuerySource
 
 
 def query_sources(config: Config) -> Mapping[str, tuple[QuerySource, ...]]:

@@ -8,16 +8,31 @@ from collections.abc import Set as AbstractSet
 from structlog.typing import FilteringBoundLogger
 
 from autoscaler import clock
-from autoscaler.core.decision import Calculation, MetricResult
 from autoscaler.core.rfc3339 import instant
 from autoscaler.core.writes import Superseded, Written
 from autoscaler.daemon.standings import TROUBLE, Change, Standings, Summary
 from autoscaler.rendering import wording
-from autoscaler.rendering.record import write_word
-from autoscaler.rendering.standing import State, cause_of, state_of, verdict
+from autoscaler.rendering.record import MetricDetails, as_fields, details_of, record_of
+from autoscaler.rendering.standing import State, cause_of, state_of
 from autoscaler.sync.ports import Reporter, SyncResult, SyncSummary
 
 _ROUNDING = 1e-3
+
+_FIELDS = frozenset(
+    {
+        "target",
+        "state",
+        "cause",
+        "outcome",
+        "current_replicas",
+        "desired_replicas",
+        "held_until",
+        "releases_at",
+        "write",
+    }
+)
+_METRIC_FIELDS = frozenset({"usage", "request", "total", "failed", "error"})
+_STAGE_FIELDS = frozenset({"before", "after", "reason"})
 
 
 class LogReporter:
@@ -57,8 +72,7 @@ class LogReporter:
         change = self._standings.note(target, state, cause, decision.time)
         level = _level(result, state, told=change is not None and change.told)
         if self._log.is_enabled_for(level):
-            causes = {"cause": cause} if cause else {}
-            self._log.log(level, "sync", **_fields(result, state, change), **causes)
+            self._log.log(level, "sync", **_fields(result, state, change))
 
     def _tell_of_returned(self, result: SyncResult) -> None:
         """Log once that a reading is back: at the sync that reads it first."""
@@ -158,39 +172,27 @@ def _level(result: SyncResult, state: State, *, told: bool) -> int:
 
 
 def _fields(result: SyncResult, state: State, change: Change | None) -> dict[str, object]:
-    decision, sentence = result.decision, _sentence(result, state, change)
-    fields: dict[str, object] = {
-        "target": result.target.key,
+    record, details = record_of(result), details_of(result)
+    sentence = _sentence(record.message, result, state, change)
+    fields = as_fields(record, _FIELDS) | {
         "message": sentence,
-        "state": state.value,
-        "outcome": decision.outcome.value,
-        "current": decision.current,
-        "desired": None if decision.current is None else decision.desired,
-        "reason": wording.reason(decision),
-        "metrics": [_metric(one, sentence) for one in decision.metrics],
+        "reason": wording.reason(result.decision),
+        "metrics": [
+            as_fields(metric) | _metric_details(more, sentence)
+            for metric, more in zip(record.metrics, details.metrics, strict=True)
+        ],
     }
     if change is not None:
         fields["state_before"] = None if change.before is None else change.before.value
         fields["seconds_before"] = None if change.seconds is None else round(change.seconds, 3)
-    for stage in decision.stages:
+    for stage in details.stages:
         if stage.name in {"stabilize", "limit"} and stage.before != stage.after:
-            fields[stage.name] = {
-                "before": stage.before,
-                "after": stage.after,
-                "reason": stage.reason,
-            }
-    if decision.held_until is not None:
-        fields["held_until"] = instant(decision.held_until)
-    if decision.releases_at is not None:
-        fields["releases_at"] = instant(decision.releases_at)
-    if result.write is not None:
-        fields["write"] = write_word(result)
+            fields[stage.name] = as_fields(stage, _STAGE_FIELDS)
     return fields
 
 
-def _sentence(result: SyncResult, state: State, change: Change | None) -> str:
-    """Say what was decided, after what it is the end of, and for how long no more is told."""
-    sentence = verdict(result)
+def _sentence(sentence: str, result: SyncResult, state: State, change: Change | None) -> str:
+    """Return the verdict, with what it is the end of, and until when there are no more lines."""
     if change is None:
         return sentence
     silent = ""
@@ -215,15 +217,8 @@ def _ended(change: Change, state: State, *, scaled: bool) -> str:
     return "" if scaled or state is not State.OK else f"no longer {change.before} after {lasted}: "
 
 
-def _metric(result: MetricResult, sentence: str) -> dict[str, object]:
-    fields: dict[str, object] = {
-        "type": result.metric.type,
-        "name": wording.metric_name(result.metric),
-        "target": wording.target(result.metric),
-    }
-    if not isinstance(result.outcome, Calculation):
-        fields["failed"] = result.outcome.reason
-        told = result.outcome.message in sentence
-        return fields if told else fields | {"error": result.outcome.message}
-    fields |= wording.measured(result)
-    return fields | {"proposal": result.outcome.proposal}
+def _metric_details(details: MetricDetails, sentence: str) -> dict[str, object]:
+    fields = as_fields(details, _METRIC_FIELDS)
+    if details.error is not None and details.error in sentence:
+        del fields["error"]
+    return fields

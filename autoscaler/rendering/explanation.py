@@ -24,7 +24,7 @@ from autoscaler.core.observation import (
 from autoscaler.core.printable import printable
 from autoscaler.core.rfc3339 import instant
 from autoscaler.rendering import wording
-from autoscaler.rendering.query_source import QuerySource, promql_of
+from autoscaler.rendering.record import QuerySource, promql_of
 from autoscaler.rendering.standing import failure_of, hold, restriction, verdict
 from autoscaler.sync.ports import SyncResult
 
@@ -189,7 +189,7 @@ def _proposal(result: MetricResult, outcome: Calculation, scale: Scale | Unavail
     proposal, rule, ratio = outcome.proposal, outcome.rule, outcome.ratio
     if rule is Rule.WITHIN_TOLERANCE:
         which = "spec" if wording.per_pod(result.metric) else _counted(result, scale)
-        return f"proposes {proposal}: within tolerance: the count of {which}.replicas stays"
+        return f"proposes {proposal}, the count of {which}.replicas, since the ratio is tolerated"
     if rule is Rule.READY_PODS:
         return f"proposes {proposal} = ceil({ratio:.4g} x {outcome.multiplier} ready pods)"
     if rule is Rule.REBALANCED:

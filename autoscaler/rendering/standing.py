@@ -47,6 +47,8 @@ class State(StrEnum):
     HELD = "held"
     """A stabilization window, or a reading that has just returned, permits less than is wanted."""
     OK = "ok"
+    UNKNOWN = "unknown"
+    """It was not synced yet."""
 
 
 def state_of(result: SyncResult) -> State:

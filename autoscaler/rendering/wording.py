@@ -6,6 +6,7 @@ from autoscaler.core.decision import (
     Decision,
     ForeignChange,
     MetricResult,
+    MetricValueStatus,
     Refill,
 )
 from autoscaler.core.observation import PodSamples, Values
@@ -168,11 +169,12 @@ def total(result: MetricResult) -> str | None:
 
 def of_request(result: MetricResult) -> str | None:
     """Write what a utilization is made of: "450m of 500m"; None where the value is none."""
-    both = _usage_and_request(result)
+    both = usage_and_request(result)
     return None if both is None else f"{both[0]} of {both[1]}"
 
 
-def _usage_and_request(result: MetricResult) -> tuple[str, str] | None:
+def usage_and_request(result: MetricResult) -> tuple[str, str] | None:
+    """Write the averages of the pods that a utilization is made of; None where it is none."""
     if not isinstance(result.outcome, Calculation):
         return None
     current = result.outcome.current
@@ -182,15 +184,25 @@ def _usage_and_request(result: MetricResult) -> tuple[str, str] | None:
     return used, quantity(result.metric, current.average_request)
 
 
-def measured(result: MetricResult) -> dict[str, object]:
-    """Return the fields of a value that was measured: itself, and what it was made of."""
-    fields: dict[str, object] = {"value": usage(result)}
-    both, sum_of = _usage_and_request(result), total(result)
-    if both is not None:
-        fields["usage"], fields["request"] = both
-    if sum_of is not None:
-        fields["total"] = sum_of
-    return fields
+def target_number(metric: MetricSpec) -> tuple[str, float]:
+    """Return the kind of a metric's target, and its value in base units or in percent.
+
+    The kinds are kube-state-metrics' values of `metric_target_type`.
+    """
+    held = metric.target
+    if held.average_utilization is not None:
+        return "utilization", held.average_utilization
+    if isinstance(metric, ExternalMetric | ObjectMetric) and not averaged(metric):
+        return "value", (held.value or 0) / 1000
+    return "average", (held.average_value or 0) / 1000
+
+
+def measured_number(current: MetricValueStatus) -> float:
+    """Return what was measured, in the unit of `target_number`."""
+    if current.average_utilization is not None:
+        return current.average_utilization
+    milli = current.average_value if current.value is None else current.value
+    return (milli or 0) / 1000
 
 
 # -- sentences -----------------------------------------------------------------------------------

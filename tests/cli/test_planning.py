@@ -9,7 +9,7 @@ import pytest
 from autoscaler.cli.planning import _once, controller_of
 from autoscaler.core.history import History
 from autoscaler.core.observation import Scale, Unchecked
-from autoscaler.rendering.record import record
+from autoscaler.rendering.record import whole
 from tests.cli.test_commands import autoscaler, queue_config
 from tests.controlplane.credentials import kubeconfig
 from tests.controlplane.process import free_port
@@ -46,8 +46,8 @@ def test_the_record_has_who_controls_the_target() -> None:
     with world.syncer() as syncer:
         syncer.sync([external("shop", "a")], T0, 10.0)
     (result,) = world.results
-    assert "controlledBy" not in record(result)
-    assert record(replace(result, controller=HPA))["controlledBy"] == HPA
+    assert "controlledBy" not in whole(result)
+    assert whole(replace(result, controller=HPA))["controlledBy"] == HPA
 
 
 def test_a_wait_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:

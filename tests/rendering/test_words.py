@@ -31,8 +31,7 @@ from autoscaler.core.target import Query, Target
 from autoscaler.core.writes import WriteFailed, Written
 from autoscaler.rendering import wording
 from autoscaler.rendering.explanation import explain
-from autoscaler.rendering.query_source import QuerySource
-from autoscaler.rendering.record import record
+from autoscaler.rendering.record import QuerySource, whole
 from autoscaler.rendering.standing import State, cause_of, state_of, verdict
 from autoscaler.sync.ports import SyncResult
 from tests.core.builders import (
@@ -310,7 +309,7 @@ def test_a_count_of_one_is_singular_and_names_the_field_that_stays() -> None:
     """The replicas in status are those that an average within the tolerance keeps."""
     lines = lines_of(synced(spec(QUEUE), 1, values(10.0)))
     assert [line for line in lines if line.startswith("scale 1 replica in spec, 1 in status; ")]
-    assert "proposes 1: within tolerance: the count of status.replicas stays" in lines
+    assert "proposes 1, the count of status.replicas, since the ratio is tolerated" in lines
 
 
 def test_the_query_of_a_metric_is_told_with_its_name() -> None:
@@ -328,7 +327,7 @@ def test_the_query_of_a_metric_is_told_with_its_name() -> None:
         "the HPA's default metric, since the target has no `metrics`",
         "the built-in query of cpu: rate(c[2m])",
     ]
-    first, second = cast("list[dict[str, object]]", record(result, sources)["metrics"])
+    first, second = cast("list[dict[str, object]]", whole(result, sources)["metrics"])
     assert first["query"] == {"source": "queries.queue", "promql": r"sum by (queue) (m\x1b)"}
     assert "default" not in first
     assert second["default"] is True
@@ -347,7 +346,7 @@ def test_where_no_series_was_found_it_is_told_who_shows_them(reading: Reading, h
 
 def test_the_record_has_the_names_of_the_hpa_in_the_reason_only() -> None:
     """Messages of conditions and events are read by people."""
-    told = record(synced(spec(ORDERS), 3, values(53.0)))
+    told = whole(synced(spec(ORDERS), 3, values(53.0)))
     assert "&LabelSelector{" in str(told["reason"])
     messages = str([told["conditions"], told["events"]])
     assert 'rabbitmq_queue_messages_ready{queue="orders"}' in messages

@@ -13,7 +13,6 @@ from autoscaler.core.observation import ConditionStatus, Gap, Reading, Values
 from autoscaler.core.printable import printable
 from autoscaler.core.target import Target
 from autoscaler.core.writes import WriteFailed
-from autoscaler.daemon.exposition.metric_values import held_to
 from autoscaler.rendering import wording
 from autoscaler.rendering.standing import State, state_of
 from autoscaler.sync.ports import SyncResult
@@ -225,7 +224,7 @@ def _labels(target: Target) -> TargetLabels:
             # The same metric may be held to several targets; series must differ.
             name = f"{name} #{seen[kind + name]}"
         metrics.append(f'{head},metric_name="{escaped(name)}",type="{kind}"')
-    targets = [held_to(metric) for metric in target.spec.metrics]
+    targets = [wording.target_number(metric) for metric in target.spec.metrics]
     return TargetLabels(
         head,
         info,
