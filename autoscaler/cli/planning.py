@@ -10,8 +10,9 @@ from pathlib import Path
 from autoscaler import clock
 from autoscaler.adapters.cluster import ConnectError
 from autoscaler.cli.choosing import UnknownTargetError, chosen
-from autoscaler.cli.plan_text import paragraphs, print_text
+from autoscaler.cli.plan_text import paragraphs
 from autoscaler.cli.query_sources import query_sources
+from autoscaler.cli.wrapping import print_text
 from autoscaler.config import Config, ConfigError, load
 from autoscaler.config.pod_namespace import namespace_or_anywhere
 from autoscaler.core.decision import Outcome

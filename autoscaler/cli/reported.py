@@ -1,4 +1,4 @@
-"""How targets stand, as the page `/api/v1/targets` of a daemon reports it."""
+"""The page `/api/v1/targets` of a daemon, as read back."""
 
 from collections.abc import Mapping, Sequence
 
@@ -50,7 +50,7 @@ class Report(_Model):
 
     time: AwareDatetime
     components: tuple[ReportedComponent, ...] = ()
-    """Those that are not ok; older daemons do not tell."""
+    """Those that are not ok; older daemons do not list them."""
     targets: tuple[ReportedTarget, ...]
 
     def chosen(self, names: Sequence[str]) -> "Report":

@@ -1,4 +1,4 @@
-"""Results as log lines: what changes in full, what goes on summed up each minute."""
+"""Results as log lines: each change in full, lasting trouble summed up each minute."""
 
 import dataclasses
 import logging
@@ -10,10 +10,10 @@ from structlog.typing import FilteringBoundLogger
 from autoscaler import clock
 from autoscaler.core.rfc3339 import instant
 from autoscaler.core.writes import Superseded, Written
-from autoscaler.daemon.standings import TROUBLE, Change, Standings, Summary
+from autoscaler.daemon.state_changes import TROUBLE, Change, StateChanges, Summary
 from autoscaler.rendering import wording
 from autoscaler.rendering.record import MetricDetails, as_fields, details_of, record_of
-from autoscaler.rendering.standing import State, cause_of, state_of
+from autoscaler.rendering.verdict import State, cause_of, state_of
 from autoscaler.sync.ports import Reporter, SyncResult, SyncSummary
 
 _ROUNDING = 1e-3
@@ -36,21 +36,21 @@ _STAGE_FIELDS = frozenset({"before", "after", "reason"})
 
 
 class LogReporter:
-    """Logs what each target's sync came to.
+    """Logs the result of each target's sync.
 
     A change of scale, and the beginning and the end of a hold or a limit, are lines at info; the
     beginning of a failure, and once a minute how many targets fail for the same cause, are
-    warnings, and the end of it a line at info.  Every other sync is a line at debug.  A change by
-    somebody else is info, and warning where it undoes our own.
+    warnings, and the end of it is a line at info.  Every other sync is a line at debug.  A change
+    by others is info, and warning where it undoes our own.
     """
 
     def __init__(self, log: FilteringBoundLogger) -> None:
         self._log = log
-        self._standings = Standings()
+        self._states = StateChanges()
 
     def retain(self, targets: AbstractSet[str]) -> None:
         """Forget all targets but these."""
-        self._standings.retain(targets)
+        self._states.retain(targets)
 
     def report(self, result: SyncResult) -> None:
         """Log one target's result."""
@@ -66,15 +66,15 @@ class LogReporter:
                 after=foreign.after,
                 manager=foreign.manager or None,
             )
-        self._tell_of_returned(result)
+        self._log_returned(result)
         state = state_of(result)
         cause = cause_of(result, state)
-        change = self._standings.note(target, state, cause, decision.time)
-        level = _level(result, state, told=change is not None and change.told)
+        change = self._states.note(target, state, cause, decision.time)
+        level = _level(result, state, logged=change is not None and change.logged)
         if self._log.is_enabled_for(level):
             self._log.log(level, "sync", **_fields(result, state, change))
 
-    def _tell_of_returned(self, result: SyncResult) -> None:
+    def _log_returned(self, result: SyncResult) -> None:
         """Log once that a reading is back: at the sync that reads it first."""
         decision = result.decision
         for metric in decision.metrics:
@@ -89,7 +89,7 @@ class LogReporter:
                 )
 
     def _sum_up(self, summary: Summary) -> None:
-        """Log how many targets still stand alike for one cause."""
+        """Log how many targets are still in one state for one cause."""
         begun = instant(summary.since)
         targets = wording.counted(summary.targets, "target")
         what = {
@@ -112,7 +112,7 @@ class LogReporter:
 
     def clock_set(self, seconds: float) -> None:
         """Log a step of the clock."""
-        self._standings.shift(seconds)
+        self._states.shift(seconds)
         self._log.warning(
             "clock_set",
             message=f"the system's clock was set by {seconds:.3f} s; windows and periods last as "
@@ -121,38 +121,38 @@ class LogReporter:
         )
 
     def synced(self, summary: SyncSummary) -> None:
-        """Log the end of a sync, and once a minute what goes on."""
+        """Log the end of a sync, and once a minute lasting trouble."""
         self._log.debug("synced", message=_synced(summary), **dataclasses.asdict(summary))
-        for one in self._standings.due_summaries(clock.wall()):
+        for one in self._states.due_summaries(clock.wall()):
             self._sum_up(one)
 
 
 class Reporters:
-    """Several reporters as one; a defect of one keeps nothing from the others, and is told."""
+    """Several reporters as one; a defect of one is reported, and stops no other."""
 
     def __init__(self, reporters: Sequence[Reporter]) -> None:
         self._reporters = tuple(reporters)
 
     def report(self, result: SyncResult) -> None:
-        """Tell each of a target's result."""
+        """Report to each of them."""
         for one in self._reporters:
             try:
                 one.report(result)
-            except Exception as error:  # noqa: BLE001 - scaling goes on, whoever cannot tell of it
+            except Exception as error:  # noqa: BLE001 - scaling goes on without it
                 self.fault(error)
 
     def fault(self, error: BaseException) -> None:
-        """Tell each of a defect."""
+        """Report to each of them."""
         for one in self._reporters:
             one.fault(error)
 
     def clock_set(self, seconds: float) -> None:
-        """Tell each of a step of the clock."""
+        """Report to each of them."""
         for one in self._reporters:
             one.clock_set(seconds)
 
     def synced(self, summary: SyncSummary) -> None:
-        """Tell each of the end of a sync."""
+        """Report to each of them."""
         for one in self._reporters:
             one.synced(summary)
 
@@ -161,12 +161,12 @@ def _synced(summary: SyncSummary) -> str:
     return f"{wording.counted(summary.targets, 'target')} synced in {summary.seconds:.3f} s"
 
 
-def _level(result: SyncResult, state: State, *, told: bool) -> int:
+def _level(result: SyncResult, state: State, *, logged: bool) -> int:
     if isinstance(result.write, Superseded):
         return logging.WARNING
-    if told and state in TROUBLE:
+    if logged and state in TROUBLE:
         return logging.WARNING
-    if told or isinstance(result.write, Written):
+    if logged or isinstance(result.write, Written):
         return logging.INFO
     return logging.DEBUG
 
@@ -203,7 +203,7 @@ def _sentence(sentence: str, result: SyncResult, state: State, change: Change | 
 
 
 def _ended(change: Change, state: State, *, scaled: bool) -> str:
-    """Say what a change is the end of; empty where the new state says enough."""
+    """Return what a change is the end of; empty where the new state says enough."""
     if change.before in {None, State.OK, state} or state in TROUBLE or change.seconds is None:
         return ""
     lasted = wording.duration(change.seconds)

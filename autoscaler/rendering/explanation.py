@@ -1,4 +1,4 @@
-"""A decision told to an operator, line by line, in the order in which it was made."""
+"""`plan --explain`: every stage of a decision, in the order in which it was made."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -25,14 +25,14 @@ from autoscaler.core.printable import printable
 from autoscaler.core.rfc3339 import instant
 from autoscaler.rendering import wording
 from autoscaler.rendering.record import QuerySource, promql_of
-from autoscaler.rendering.standing import failure_of, hold, restriction, verdict
+from autoscaler.rendering.verdict import failure_of, hold, restriction, verdict
 from autoscaler.sync.ports import SyncResult
 
 _LABEL_WIDTH = 12
 
 
 def explain(result: SyncResult, sources: Sequence[QuerySource] = (), file: str = "FILE") -> str:
-    """Tell the whole decision of one target.
+    """Explain the whole decision of one target, line by line.
 
     ``sources`` are of its queries, and ``file`` is the configuration's.
     """
@@ -45,8 +45,8 @@ def explain(result: SyncResult, sources: Sequence[QuerySource] = (), file: str =
     for index, metric in enumerate(decision.metrics):
         source = sources[index] if index < len(sources) else QuerySource("query")
         first, *rest = _metric(metric, decision)
-        told = [first, *_query(source, promql_of(result, index)), *rest]
-        lines += _lines(f"metric {index + 1}", told)
+        texts = [first, *_query(source, promql_of(result, index)), *rest]
+        lines += _lines(f"metric {index + 1}", texts)
     lines += _lines("combine", _combination(decision))
     lines += _lines("stabilize", _stabilization(decision))
     lines += _lines("limit", _limit(result))
@@ -71,7 +71,7 @@ def _found_no_series(result: MetricResult) -> bool:
 
 
 def _condition(condition: Condition, decision: Decision) -> str:
-    """Write a condition; a failure that the verdict tells already is not repeated."""
+    """Write a condition; a failure that the verdict names already is not repeated."""
     message = wording.plain(condition.message, decision)
     _, failure = failure_of(decision)
     if failure:

@@ -40,7 +40,7 @@ from autoscaler.core.spec import MetricSpec, ScalingPolicy
 from autoscaler.core.status import current_metrics
 from autoscaler.core.writes import NotWritten, Superseded, WriteFailed, WriteOutcome, Written
 from autoscaler.rendering import wording
-from autoscaler.rendering.standing import State, cause_of, state_of, verdict
+from autoscaler.rendering.verdict import State, cause_of, state_of, verdict
 from autoscaler.sync.ports import SyncResult
 
 Json = dict[str, object]

@@ -105,12 +105,12 @@ def _binary(value: float) -> str:
 
 
 def target(metric: MetricSpec) -> str:
-    """Write what a metric is held to, and per what."""
+    """Write the target of a metric, and per what it is."""
     return target_value(metric) + per(metric)
 
 
 def target_value(metric: MetricSpec) -> str:
-    """Write what a metric is held to."""
+    """Write the target of a metric."""
     held = metric.target
     if isinstance(metric, ExternalMetric | ObjectMetric):
         milli = held.average_value if averaged(metric) else held.value
@@ -121,7 +121,7 @@ def target_value(metric: MetricSpec) -> str:
 
 
 def averaged(metric: ExternalMetric | ObjectMetric) -> bool:
-    """Tell whether the total is divided by the replicas."""
+    """Return whether the total is divided by the replicas."""
     held = metric.target
     if isinstance(metric, ObjectMetric):
         return held.type == "AverageValue"
@@ -136,7 +136,7 @@ def per(metric: MetricSpec) -> str:
 
 
 def usage(result: MetricResult) -> str:
-    """Write what was measured, in the unit of the target; a dash where nothing was."""
+    """Write the measured value, in the unit of the target; a dash where there is none."""
     if not isinstance(result.outcome, Calculation):
         return "-"
     current = result.outcome.current
@@ -222,7 +222,7 @@ def plain(text: str, decision: Decision) -> str:
 
 
 def foreign(change: ForeignChange) -> str:
-    """Say who else set the replicas."""
+    """Write which other manager set the replicas."""
     who = f'"{change.manager}"' if change.manager else "somebody else"
     if change.manager == FIELD_MANAGER:
         who = "another autoscaler, with another Lease than ours or with none,"
@@ -251,7 +251,7 @@ def duration(seconds: float) -> str:
 
 
 def per_pod(metric: MetricSpec) -> bool:
-    """Tell whether a metric is one of pods."""
+    """Return whether a metric is one of pods."""
     return isinstance(metric, ResourceMetric | ContainerResourceMetric | PodsMetric)
 
 

@@ -13,7 +13,7 @@ from autoscaler.sync.ports import Journal
 
 
 class Histories:
-    """What each target remembers between two syncs; a journal keeps it beyond the process.
+    """The history of each target from one sync to the next; a journal keeps it beyond the process.
 
     When the system's clock is set, all histories move with it, so that windows and periods last
     as long as they would have.  A sync that runs meanwhile goes on by the time that it began
@@ -71,7 +71,7 @@ class Histories:
             return self._journal.intend(target, self._put(target, history, as_of))
 
     def keep(self, decisions: Mapping[str, Decision], as_of: float) -> None:
-        """Hand the journal what a sync came to."""
+        """Give the journal the histories and decisions of a sync."""
         with self._lock:
             step = self._moved - as_of
             self._journal.keep(

@@ -120,7 +120,7 @@ class Journal(Protocol):
         ...
 
     def keep(self, kept: Sequence[Kept]) -> None:
-        """Keep what a sync came to, all of it in one transaction."""
+        """Keep the histories and decisions of a sync, all in one transaction."""
         ...
 
     def drop(self, targets: Iterable[str]) -> None:

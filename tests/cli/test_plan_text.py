@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.cli.plan_text import paragraphs, print_text
+from autoscaler.cli.plan_text import paragraphs
+from autoscaler.cli.wrapping import print_text
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.series import QueryFailure
 from autoscaler.core.target import Query, Target

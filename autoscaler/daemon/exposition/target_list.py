@@ -1,6 +1,6 @@
-"""The page of `/api/v1/targets`: how each target stands, as JSON, one target a line.
+"""The page of `/api/v1/targets`: the state of each target as JSON, one target a line.
 
-What takes long, the sentences, is made when the page is asked for and not at every sync.
+Sentences take long: they are made when the page is asked for, not at every sync.
 """
 
 import json
@@ -12,7 +12,7 @@ from autoscaler.core.spec import MetricSpec
 from autoscaler.daemon.exposition.target_states import Known
 from autoscaler.rendering import wording
 from autoscaler.rendering.record import NOT_ASKED, UNKNOWN, Json, as_json, metric_record, record_of
-from autoscaler.rendering.standing import State
+from autoscaler.rendering.verdict import State
 
 _NOT_SYNCED = "not synced yet since the daemon started, or since its metrics were changed"
 _FIELDS = frozenset(

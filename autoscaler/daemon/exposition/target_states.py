@@ -14,7 +14,7 @@ from autoscaler.core.printable import printable
 from autoscaler.core.target import Target
 from autoscaler.core.writes import WriteFailed
 from autoscaler.rendering import wording
-from autoscaler.rendering.standing import State, state_of
+from autoscaler.rendering.verdict import State, state_of
 from autoscaler.sync.ports import SyncResult
 
 _LONGEST_PART = 500
@@ -85,13 +85,13 @@ class TargetStates:
         self._labels: dict[str, TargetLabels] = {}
         self._states: dict[str, TargetState] = {}
         self._of_other_metrics: dict[str, TargetState] = {}
-        """Until their next sync: how targets stood whose metrics were others."""
+        """The states of targets whose metrics were changed, until their next sync."""
         self._foreign_changes: dict[str, int] = {}
         self._clock_set = 0.0
         self._lock = threading.Lock()
 
     def set_targets(self, targets: Sequence[Target]) -> None:
-        """Know these targets and no others; what was known of the others is forgotten.
+        """Keep the states of these targets, and forget all others.
 
         To be called while no sync runs.  A target whose metrics are others than before has no
         state until its next sync: the old proposals are not of the new metrics.  If that sync finds
@@ -110,7 +110,7 @@ class TargetStates:
             self._targets = targets
 
     def note(self, result: SyncResult) -> None:
-        """Take in a target's result.  This costs every target at every sync: it is kept short."""
+        """Keep a target's result.  It is quick, since each sync does it for every target."""
         decision, key = result.decision, result.target.key
         before = self._states.get(key)
         if decision.outcome is Outcome.BLOCKED or type(result.write) is WriteFailed:
@@ -126,7 +126,7 @@ class TargetStates:
                 self._foreign_changes[key] = self._foreign_changes.get(key, 0) + 1
 
     def clock_set(self, seconds: float) -> None:
-        """Take in that the system's clock was set by so many seconds."""
+        """Follow the system's clock, which was set by so many seconds."""
         self._clock_set += seconds
 
     def known(self) -> list[Known]:

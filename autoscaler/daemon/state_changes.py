@@ -1,7 +1,7 @@
-"""Which standings of targets are worth a log line: changes, and a summary each minute.
+"""Which states of targets are worth a log line: changes, and a summary each minute.
 
-An outage lasts for hundreds of syncs of thousands of targets.  A line for each would be
-gigabytes a day, in which nobody finds its beginning or its end.
+An outage lasts for hundreds of syncs of thousands of targets.  A line for each would be gigabytes
+a day, which hide its beginning and its end.
 """
 
 import threading
@@ -14,38 +14,38 @@ from typing import NamedTuple
 
 from autoscaler.daemon.token_bucket import TokenBucket
 from autoscaler.rendering import wording
-from autoscaler.rendering.standing import State
+from autoscaler.rendering.verdict import State
 
 SUMMARY_SECONDS = 60.0
-"""How often what goes on is summed up."""
+"""How often lasting trouble is summed up."""
 LINES, REFILL_SECONDS = 3, 1800.0
 """A target has so many lines about failures at once, and one more each so many seconds."""
 QUIET_LINES, QUIET_REFILL_SECONDS = 10, 600.0
 """The same for holds and limits, which come and go with the load."""
 
 TROUBLE = frozenset({State.FAILING, State.CONTROLLED, State.CONTESTED})
-"""Standings that want somebody to look: warnings, and summed up while they last."""
+"""States that an operator should look at: warnings, and summed up while they last."""
 
 _MOST_CAUSES = 10
-"""So many causes of a minute are told one by one."""
+"""So many causes have a summary of their own each minute."""
 _MOST_NAMES = 5
 
 
 class Change(NamedTuple):
-    """A target stands otherwise than before, which it did for so many seconds, if known.
+    """A change of a target's state, which was ``before`` for so many seconds, if that is known.
 
-    ``before`` is None at its first sync.  ``told`` says whether the log tells it,
-    ``silent_until`` that it tells no more of the kind before that Unix time.
+    ``before`` is None at its first sync.  ``logged`` says whether the change is worth a line,
+    ``silent_until`` that there are no more lines of its kind before that Unix time.
     """
 
     before: State | None
     seconds: float | None
-    told: bool = True
+    logged: bool = True
     silent_until: float | None = None
 
 
 class Summary(NamedTuple):
-    """Targets that stand alike for the same cause, the first of them since ``since``."""
+    """Targets in the same state for the same cause, the first of them since ``since``."""
 
     state: State
     cause: str
@@ -56,13 +56,13 @@ class Summary(NamedTuple):
 
 @dataclass(slots=True)
 class _Known:
-    """How a target stands, since when, and whether the log has said so."""
+    """The state of a target, since when, and whether there was a line about it."""
 
     state: State | None = None
     cause: str = ""
     since: float | None = None
     """Unix time; None where it was so at the first sync already."""
-    told: bool = False
+    logged: bool = False
     failures: TokenBucket = field(default_factory=partial(TokenBucket, LINES, REFILL_SECONDS))
     quiet: TokenBucket = field(
         default_factory=partial(TokenBucket, QUIET_LINES, QUIET_REFILL_SECONDS)
@@ -78,24 +78,24 @@ class _Known:
         return self.quiet if state in {State.HELD, State.LIMITED} else None
 
 
-class Standings:
-    """How each target stands, as far as the log knows.
+class StateChanges:
+    """The state of each target, and which changes of it are worth a log line.
 
-    A target is noted by one thread at a time; several targets may be at the same time.
+    Several threads may note targets at the same time, each target by one of them.
     """
 
     def __init__(self) -> None:
         self._known: dict[str, _Known] = {}
         self._always_ok: set[str] = set()
-        """Targets that were never anything else."""
+        """Targets that were never in another state."""
         self._summed_up: float | None = None
         self._lock = threading.Lock()
 
     def note(self, target: str, state: State, cause: str, now: float) -> Change | None:
-        """Note how a target stands at a Unix time; return the change, if there is one.
+        """Note the state of a target at a Unix time; return the change, if there is one.
 
-        The end of what was told is told.  A beginning, or another cause of the same trouble, is
-        told while the target has lines left.
+        The end of a state that was logged is logged.  A beginning, or another cause of the same
+        trouble, is logged while the target has lines left.
         """
         known = self._known.get(target)
         if known is None:
@@ -108,19 +108,23 @@ class Standings:
         other = state is not known.state
         lines = known.lines(state)
         begins = state is not State.OK and (lines is None or lines.take(now))
-        ends = known.told and other
+        ends = known.logged and other
         silent = lines.empty_until() if lines is not None and begins else None
         seconds = None if known.since is None else now - known.since
         change = Change(known.state, seconds, begins or ends, silent)
         if other:
             known.since = now
-        known.state, known.cause, known.told = state, cause, begins or (known.told and not other)
+        known.state, known.cause, known.logged = (
+            state,
+            cause,
+            begins or (known.logged and not other),
+        )
         return change
 
     def retain(self, targets: AbstractSet[str]) -> None:
         """Forget all targets but these, which have all their lines again."""
         self._known = {
-            target: _Known(known.state, known.cause, known.since, known.told)
+            target: _Known(known.state, known.cause, known.since, known.logged)
             for target, known in self._known.items()
             if target in targets
         }
@@ -136,7 +140,7 @@ class Standings:
             self._summed_up += seconds
 
     def due_summaries(self, now: float) -> list[Summary]:
-        """Sum up the trouble that goes on, once a minute; the most frequent cause first."""
+        """Sum up lasting trouble, once a minute; the most frequent cause first."""
         with self._lock:
             if self._summed_up is not None and now - self._summed_up < SUMMARY_SECONDS:
                 return []
@@ -151,8 +155,8 @@ class Standings:
             if state is not None and state in TROUBLE and known.since is not None:
                 kind = (state, known.cause)
                 alike[kind].append((known.since, target))
-                # What began within the last minute has just been told in full.
-                if not known.told or now - known.since >= SUMMARY_SECONDS:
+                # What began within the last minute has just been logged in full.
+                if not known.logged or now - known.since >= SUMMARY_SECONDS:
                     lasting.add(kind)
         ranked = sorted(lasting, key=lambda kind: (-len(alike[kind]), kind))
         for kind in ranked[:_MOST_CAUSES]:

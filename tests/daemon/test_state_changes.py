@@ -18,15 +18,15 @@ from autoscaler.core.writes import WriteFailed
 from autoscaler.daemon.log_options import LogFormat, LogLevel
 from autoscaler.daemon.logs import configure
 from autoscaler.daemon.reporting import LogReporter
-from autoscaler.daemon.standings import (
+from autoscaler.daemon.state_changes import (
     LINES,
     QUIET_LINES,
     QUIET_REFILL_SECONDS,
     REFILL_SECONDS,
     Change,
-    Standings,
+    StateChanges,
 )
-from autoscaler.rendering.standing import State
+from autoscaler.rendering.verdict import State
 from autoscaler.sync.ports import SyncResult, SyncSummary
 from tests.sync.world import T0, Memory, answer, external
 
@@ -38,7 +38,7 @@ SYNCS = 240
 
 def test_a_beginning_and_an_end_are_told_once() -> None:
     """With what was before and for how long; what goes on is not told."""
-    standings = Standings()
+    standings = StateChanges()
     told = [
         standings.note("a", state, cause, T0 + 15 * sync)
         for sync, (state, cause) in enumerate(
@@ -78,12 +78,12 @@ def test_a_target_that_comes_and_goes_is_told_a_few_times(
     state: State, lines: int, refill: float
 ) -> None:
     """So many at once, then one each so often; the last says until when there is no other."""
-    standings = Standings()
+    standings = StateChanges()
     changes = [
         standings.note("a", state if sync % 2 else State.OK, "", T0 + 15 * sync)
         for sync in range(200)
     ]
-    told = [change for change in changes if change is not None and change.told]
+    told = [change for change in changes if change is not None and change.logged]
     assert len(told) == 2 * (lines + int(198 * 15 // refill))
     silent = [change.silent_until for change in told if change.before is State.OK]
     assert silent[0] is None
@@ -91,23 +91,23 @@ def test_a_target_that_comes_and_goes_is_told_a_few_times(
     standings.retain({"a"})
     again = standings.note("a", State.OK, "", T0 + 3000), standings.note("a", state, "", T0 + 3015)
     assert again[1] is not None
-    assert again[1].told
+    assert again[1].logged
 
 
 @pytest.mark.parametrize("state", [State.CONTROLLED, State.CONTESTED, State.DISABLED])
 def test_what_somebody_must_know_is_told_each_time(state: State) -> None:
     """They last long, so that they cannot fill a log."""
-    standings = Standings()
+    standings = StateChanges()
     changes = [
         standings.note("a", state if sync % 2 else State.OK, "", T0 + 15 * sync)
         for sync in range(200)
     ]
-    assert sum(change is not None and change.told for change in changes) == 199
+    assert sum(change is not None and change.logged for change in changes) == 199
 
 
 def test_what_goes_on_is_summed_up_each_minute() -> None:
     """By cause, the most frequent first, ten of them; the rest together."""
-    standings = Standings()
+    standings = StateChanges()
     for number in range(30):
         cause = REFUSED if number < 9 else f"cause {number}"
         standings.note(f"t{number:02}", State.FAILING, cause, T0)

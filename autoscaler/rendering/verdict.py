@@ -1,4 +1,4 @@
-"""How a target stands after a sync, in a word and in a sentence.
+"""The state of a target after a sync, and the sentence that says what was decided and why.
 
 Log, metrics, `plan` and `status` all take both from here.
 """
@@ -32,12 +32,12 @@ _MOST_METRICS = 5
 
 
 class State(StrEnum):
-    """How a target stands; the first that applies."""
+    """The state of a target; the first that applies."""
 
     FAILING = "failing"
     """The scale, a metric, the pods or the write failed."""
     CONTROLLED = "controlled"
-    """Another autoscaler controls the target, which is left alone."""
+    """Another autoscaler controls the target, and we write nothing."""
     CONTESTED = "contested"
     """Others undo our changes, and nothing is written for a while."""
     DISABLED = "disabled"
@@ -52,7 +52,7 @@ class State(StrEnum):
 
 
 def state_of(result: SyncResult) -> State:
-    """Tell how a target stands in a word.  Every target asks this at every sync: it is quick."""
+    """Return the state of a target.  It is quick, since each sync needs it of every target."""
     decision = result.decision
     if decision.zone is Zone.CONTROLLED or result.controller:
         state = State.CONTROLLED
@@ -72,7 +72,7 @@ def state_of(result: SyncResult) -> State:
 
 
 def _is_limited(decision: Decision) -> bool:
-    """Tell whether less of a change is permitted than is wanted; a minimum is no such limit."""
+    """Return whether less of a change is permitted than is wanted; a minimum is no such limit."""
     stage = decision.limit
     if stage is None or stage.before == stage.after or stage.reason == TOO_FEW:
         return False
@@ -80,7 +80,7 @@ def _is_limited(decision: Decision) -> bool:
 
 
 def _is_held(decision: Decision) -> bool:
-    """Tell whether stabilization changes the count; the bounds might have, all the same."""
+    """Return whether stabilization changes the count, and the bounds would not have."""
     stage = decision.stabilization
     if stage is None or stage.before == stage.after:
         return False
@@ -89,16 +89,13 @@ def _is_held(decision: Decision) -> bool:
 
 
 def _is_as_asked(decision: Decision) -> bool:
-    """Tell whether the count is what the metrics ask for, whatever the stages did on the way."""
+    """Return whether the count is what the metrics ask for, whatever each stage did."""
     combined = decision.combination
     return combined is not None and combined.after == decision.desired
 
 
 def cause_of(result: SyncResult, state: State) -> str:
-    """Tell what brought a state about.
-
-    It is the same text for all targets that stand so for the same reason, sync after sync.
-    """
+    """Return the cause of a state, as the same text for all targets and syncs of that cause."""
     decision = result.decision
     if state is State.FAILING:
         if isinstance(result.write, WriteFailed):
