@@ -8,11 +8,12 @@ from collections.abc import Set as AbstractSet
 from structlog.typing import FilteringBoundLogger
 
 from autoscaler import clock
+from autoscaler.core.decision import MetricResult
 from autoscaler.core.rfc3339 import instant
 from autoscaler.core.writes import Superseded, Written
 from autoscaler.daemon.state_changes import TROUBLE, Change, StateChanges, Summary
 from autoscaler.rendering import wording
-from autoscaler.rendering.record import MetricDetails, as_fields, details_of, record_of
+from autoscaler.rendering.record import as_fields, metric_details, record_of
 from autoscaler.rendering.verdict import State, cause_of, state_of
 from autoscaler.sync.ports import Reporter, SyncResult, SyncSummary
 
@@ -172,20 +173,20 @@ def _level(result: SyncResult, state: State, *, logged: bool) -> int:
 
 
 def _fields(result: SyncResult, state: State, change: Change | None) -> dict[str, object]:
-    record, details = record_of(result), details_of(result)
+    decision, record = result.decision, record_of(result)
     sentence = _sentence(record.message, result, state, change)
     fields = as_fields(record, _FIELDS) | {
         "message": sentence,
-        "reason": wording.reason(result.decision),
+        "reason": wording.reason(decision),
         "metrics": [
-            as_fields(metric) | _metric_details(more, sentence)
-            for metric, more in zip(record.metrics, details.metrics, strict=True)
+            as_fields(metric) | _metric_details(one, sentence)
+            for metric, one in zip(record.metrics, decision.metrics, strict=True)
         ],
     }
     if change is not None:
         fields["state_before"] = None if change.before is None else change.before.value
         fields["seconds_before"] = None if change.seconds is None else round(change.seconds, 3)
-    for stage in details.stages:
+    for stage in decision.stages:
         if stage.name in {"stabilize", "limit"} and stage.before != stage.after:
             fields[stage.name] = as_fields(stage, _STAGE_FIELDS)
     return fields
@@ -217,8 +218,8 @@ def _ended(change: Change, state: State, *, scaled: bool) -> str:
     return "" if scaled or state is not State.OK else f"no longer {change.before} after {lasted}: "
 
 
-def _metric_details(details: MetricDetails, sentence: str) -> dict[str, object]:
-    fields = as_fields(details, _METRIC_FIELDS)
-    if details.error is not None and details.error in sentence:
-        del fields["error"]
-    return fields
+def _metric_details(result: MetricResult, sentence: str) -> dict[str, object]:
+    details = as_fields(metric_details(result), _METRIC_FIELDS)
+    if details.get("error") and str(details["error"]) in sentence:
+        del details["error"]
+    return details

@@ -1,7 +1,8 @@
 """The record of one target at one sync: what the log, `plan -o json` and `/api/v1/targets` show.
 
-`record_of` makes what all of them show, and is quick, since a page shows thousands; `details_of`
-makes the rest.  `as_json` and `as_fields` write either, so that a field has one name everywhere.
+`record_of` makes what all of them show, quickly, since a page shows thousands; `details_of` and
+`metric_details` add what only some show.  `as_json` and `as_fields` make keys of the names of
+fields, so that each field has one name everywhere.
 """
 
 import dataclasses
@@ -14,18 +15,13 @@ from typing import Any, NamedTuple
 from autoscaler.core.decision import (
     Calculation,
     Decision,
-    Event,
-    ForeignChange,
     MetricResult,
     Outcome,
-    Rule,
-    Zone,
+    Stage,
 )
-from autoscaler.core.grouping import PodGroups, Unready
-from autoscaler.core.history import Recommendation
+from autoscaler.core.grouping import Unready
 from autoscaler.core.observation import (
     LONGEST_SENTENCE,
-    ConditionStatus,
     Gap,
     PodSamples,
     Reading,
@@ -36,7 +32,7 @@ from autoscaler.core.observation import (
 from autoscaler.core.printable import printable
 from autoscaler.core.quantity import format_milli
 from autoscaler.core.rfc3339 import instant
-from autoscaler.core.spec import MetricSpec, ScalingPolicy
+from autoscaler.core.spec import MetricSpec
 from autoscaler.core.status import current_metrics
 from autoscaler.core.writes import NotWritten, Superseded, WriteFailed, WriteOutcome, Written
 from autoscaler.rendering import wording
@@ -76,72 +72,6 @@ class MetricRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MetricDetails:
-    """How one metric came to its proposal, or why it did not.
-
-    ``usage`` and ``request`` are averages of the pods that a utilization is made of, ``total`` is
-    the sum that an average is made of.
-    """
-
-    failed: str | None = None
-    error: str | None = None
-    usage: str | None = None
-    request: str | None = None
-    total: str | None = None
-    missing: tuple[Gap, ...] = ()
-    ratio: float | None = None
-    rule: Rule | None = None
-    values: tuple[str, ...] | None = None
-    multiplier: int | None = None
-    rebalanced_ratio: float | None = None
-    pods: PodGroups | None = None
-    negative_sum: bool = False
-    returned: float | None = None
-    nothing_down_before: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ScaleRecord:
-    """The scale as it was read."""
-
-    spec_replicas: int
-    status_replicas: int
-    selector: str
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """In place of what could not be read."""
-
-    error: str
-
-
-@dataclass(frozen=True, slots=True)
-class StageRecord:
-    """One stage of the decision, and what made it so."""
-
-    name: str
-    before: int
-    after: int
-    reason: str
-    held_by: Recommendation | None = None
-    policy: ScalingPolicy | None = None
-    unseen_until: float | None = None
-    until: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ConditionRecord:
-    """A condition with the names that people give to metrics."""
-
-    type: str
-    status: ConditionStatus
-    reason: str
-    message: str
-    last_transition_time: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
     """One target at one sync.  Instants are in Unix seconds; counts that are not known are None."""
 
@@ -162,22 +92,6 @@ class Record:
     releases_at: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Details:
-    """How the decision of a record was made; ``reason`` has the HPA's names of metrics."""
-
-    zone: Zone
-    scale: ScaleRecord | Failure
-    metrics: tuple[MetricDetails, ...]
-    stages: tuple[StageRecord, ...]
-    rescale: bool
-    reason: str
-    conditions: tuple[ConditionRecord, ...]
-    events: tuple[Event, ...]
-    current_metrics: list[Json]
-    foreign_change: ForeignChange | None = None
-
-
 # -- writing it ----------------------------------------------------------------------------------
 
 _INSTANTS = frozenset(
@@ -196,27 +110,31 @@ _PLAIN = frozenset({str, int, bool, type(None)})
 """The types of most values, which are shown as they are."""
 
 
-def as_json(record: Any, only: Collection[str] = ()) -> Json:
+def as_json(record: object, only: Collection[str] = ()) -> Json:
     """Return a record's fields, or ``only`` some, as JSON: keys in camelCase, instants as text.
 
-    A field that has a default is left out while it has that.
+    A field that has a default is left out while it has that, as are details that are None.
     """
     return _fields(record, _camel, only)
 
 
-def as_fields(record: Any, only: Collection[str] = ()) -> Json:
+def as_fields(record: object, only: Collection[str] = ()) -> Json:
     """Return the same with keys in snake_case, as of a log line."""
     return _fields(record, str, only)
 
 
 def _fields(record: Any, key: Callable[[str], str], only: Collection[str]) -> Json:
-    shown: Json = {}
-    for name, default in _defaults(record.__class__):
-        if not only or name in only:
-            value = getattr(record, name)
-            if default is dataclasses.MISSING or value != default:
-                shown[key(name)] = _plain(name, value, key)
-    return shown
+    if isinstance(record, dict):
+        shown = [(name, value) for name, value in record.items() if value is not None]
+    else:
+        shown = [
+            (name, value)
+            for name, default in _defaults(record.__class__)
+            if (value := getattr(record, name)) != default
+        ]
+    return {
+        key(name): _plain(name, value, key) for name, value in shown if not only or name in only
+    }
 
 
 def _plain(name: str, value: object, key: Callable[[str], str]) -> object:
@@ -228,11 +146,12 @@ def _plain(name: str, value: object, key: Callable[[str], str]) -> object:
         return instant(value) if name in _INSTANTS else finite
     if isinstance(value, Enum):
         return value.value
-    if isinstance(value, Unready):
-        return {part: _plain(part, one, key) for part, one in value._asdict().items()}
-    if isinstance(value, tuple):
+    if isinstance(value, tuple) and not isinstance(value, Unready):
         return [_plain("", one, key) for one in value]
-    return _fields(value, key, ()) if dataclasses.is_dataclass(value) else value
+    # A list is JSON already: the HPA's own status.
+    if isinstance(value, list):
+        return value
+    return _fields(value._asdict() if isinstance(value, Unready) else value, key, ())
 
 
 @cache
@@ -285,65 +204,72 @@ def metric_record(
     return MetricRecord(name, metric.type, kind, value, target, f"{text}/{target_text}", proposal)
 
 
-def details_of(result: SyncResult) -> Details:
-    """Make the rest of what is known of a result."""
+def details_of(result: SyncResult) -> Json:
+    """Return the rest of what is known of a result, by the names that `as_json` makes keys of.
+
+    ``reason`` has the HPA's names of metrics.
+    """
     decision = result.decision
-    return Details(
-        zone=decision.zone,
-        scale=_scale(decision.scale),
-        metrics=tuple(map(_metric_details, decision.metrics)),
-        stages=_stages(decision),
-        rescale=decision.rescale,
-        reason=decision.reason,
-        conditions=tuple(
-            ConditionRecord(
-                one.type,
-                one.status,
-                one.reason,
-                wording.plain(one.message, decision),
-                one.last_transition,
-            )
+    return {
+        "zone": decision.zone,
+        "scale": _scale(decision.scale),
+        "stages": tuple(_stage(one, decision) for one in decision.stages),
+        "rescale": decision.rescale,
+        "reason": decision.reason,
+        "conditions": tuple(
+            {
+                "type": one.type,
+                "status": one.status,
+                "reason": one.reason,
+                "message": wording.plain(one.message, decision),
+                "last_transition_time": one.last_transition,
+            }
             for one in decision.conditions
         ),
-        events=tuple(
+        "events": tuple(
             replace(one, message=wording.plain(one.message, decision)) for one in decision.events
         ),
-        current_metrics=current_metrics(decision),
-        foreign_change=decision.foreign,
-    )
+        "current_metrics": current_metrics(decision),
+        "foreign_change": decision.foreign,
+    }
 
 
-def _metric_details(result: MetricResult) -> MetricDetails:
+def metric_details(result: MetricResult) -> Json:
+    """Return how one metric came to its proposal, or why it did not.
+
+    ``usage`` and ``request`` are averages of the pods that a utilization is made of, ``total`` is
+    the sum that an average is made of.
+    """
     outcome, reading, refill = result.outcome, result.reading, result.refill
-    gaps = _gaps(reading)
+    missing = _gaps(reading) or None
     if not isinstance(outcome, Calculation):
-        return MetricDetails(failed=outcome.reason, error=outcome.message, missing=gaps)
+        return {"failed": outcome.reason, "error": outcome.message, "missing": missing}
     usage, request = wording.usage_and_request(result) or (None, None)
-    return MetricDetails(
-        usage=usage,
-        request=request,
-        total=wording.total(result),
-        missing=gaps,
-        ratio=outcome.ratio,
-        rule=outcome.rule,
-        values=tuple(map(format_milli, reading.values)) if isinstance(reading, Values) else None,
-        multiplier=outcome.multiplier,
-        rebalanced_ratio=outcome.rebalanced_ratio,
-        pods=outcome.groups,
-        negative_sum=outcome.negative_sum,
-        returned=None if refill is None else refill.returned,
-        nothing_down_before=None if refill is None else refill.until,
-    )
+    return {
+        "usage": usage,
+        "request": request,
+        "total": wording.total(result),
+        "missing": missing,
+        "ratio": outcome.ratio,
+        "rule": outcome.rule,
+        "values": [*map(format_milli, reading.values)] if isinstance(reading, Values) else None,
+        "multiplier": outcome.multiplier,
+        "rebalanced_ratio": outcome.rebalanced_ratio,
+        "pods": outcome.groups,
+        "negative_sum": outcome.negative_sum or None,
+        "returned": None if refill is None else refill.returned,
+        "nothing_down_before": None if refill is None else refill.until,
+    }
 
 
 def whole(result: SyncResult, sources: Sequence[QuerySource] = ()) -> Json:
     """Return all of a result as JSON; ``sources`` are of the target's queries."""
-    record, details = record_of(result), details_of(result)
+    record, results = record_of(result), result.decision.metrics
     metrics = [
-        as_json(metric) | as_json(more) | _query(result, index, sources)
-        for index, (metric, more) in enumerate(zip(record.metrics, details.metrics, strict=True))
+        as_json(metric) | as_json(metric_details(one)) | _query(result, index, sources)
+        for index, (metric, one) in enumerate(zip(record.metrics, results, strict=True))
     ]
-    return as_json(record) | as_json(details) | {"metrics": metrics}
+    return as_json(record) | as_json(details_of(result)) | {"metrics": metrics}
 
 
 def write_word(write: WriteOutcome | None) -> str | None:
@@ -354,11 +280,14 @@ def write_word(write: WriteOutcome | None) -> str | None:
     return None if write is None else words[type(write)]
 
 
-def _scale(scale: Scale | Unavailable) -> ScaleRecord | Failure:
+def _scale(scale: Scale | Unavailable) -> Json:
     if isinstance(scale, Unavailable):
-        return Failure(printable(scale.message, LONGEST_SENTENCE))
-    selector = printable(scale.selector, LONGEST_SENTENCE)
-    return ScaleRecord(scale.spec_replicas, scale.status_replicas, selector)
+        return {"error": printable(scale.message, LONGEST_SENTENCE)}
+    return {
+        "spec_replicas": scale.spec_replicas,
+        "status_replicas": scale.status_replicas,
+        "selector": printable(scale.selector, LONGEST_SENTENCE),
+    }
 
 
 def promql_of(result: SyncResult, index: int) -> str:
@@ -383,16 +312,10 @@ def _gaps(reading: Reading) -> tuple[Gap, ...]:
     return reading.gaps
 
 
-def _stages(decision: Decision) -> tuple[StageRecord, ...]:
-    held, limit = decision.stabilization, decision.limit
-    stages: list[StageRecord] = []
-    for one in decision.stages:
-        stage = StageRecord(one.name, one.before, one.after, one.reason)
-        if one.name == "stabilize" and held is not None:
-            stage = replace(stage, held_by=held.held_by, until=held.until)
-        elif one.name == "limit" and limit is not None and limit.policy is not None:
-            stage = replace(
-                stage, policy=limit.policy, unseen_until=limit.unseen, until=limit.until
-            )
-        stages.append(stage)
-    return tuple(stages)
+def _stage(stage: Stage, decision: Decision) -> Json:
+    shown, held, limit = dict(as_fields(stage)), decision.stabilization, decision.limit
+    if stage.name == "stabilize" and held is not None:
+        shown |= {"held_by": held.held_by, "until": held.until}
+    elif stage.name == "limit" and limit is not None and limit.policy is not None:
+        shown |= {"policy": limit.policy, "unseen_until": limit.unseen, "until": limit.until}
+    return shown
