@@ -1,13 +1,11 @@
 """The page `/api/v1/targets` of a daemon, as read back."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 from autoscaler.cli.choosing import chosen
-
-Raw = Mapping[str, object]
 
 
 class _Model(BaseModel):

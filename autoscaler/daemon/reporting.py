@@ -123,7 +123,9 @@ class LogReporter:
 
     def synced(self, summary: SyncSummary) -> None:
         """Log the end of a sync, and once a minute lasting trouble."""
-        self._log.debug("synced", message=_synced(summary), **dataclasses.asdict(summary))
+        targets = wording.counted(summary.targets, "target")
+        message = f"{targets} synced in {summary.seconds:.3f} s"
+        self._log.debug("synced", message=message, **dataclasses.asdict(summary))
         for one in self._states.due_summaries(clock.wall()):
             self._sum_up(one)
 
@@ -156,10 +158,6 @@ class Reporters:
         """Report to each of them."""
         for one in self._reporters:
             one.synced(summary)
-
-
-def _synced(summary: SyncSummary) -> str:
-    return f"{wording.counted(summary.targets, 'target')} synced in {summary.seconds:.3f} s"
 
 
 def _level(result: SyncResult, state: State, *, logged: bool) -> int:

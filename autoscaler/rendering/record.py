@@ -6,7 +6,7 @@ fields, so that each field has one name everywhere.
 """
 
 import dataclasses
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
@@ -124,22 +124,20 @@ def as_fields(record: object, only: Collection[str] = ()) -> Json:
 
 
 def _fields(record: Any, key: Callable[[str], str], only: Collection[str]) -> Json:
+    named: list[tuple[str, object, object]]
     if isinstance(record, dict):
-        shown = [(name, value) for name, value in record.items() if value is not None]
+        named = [(name, value, None) for name, value in record.items()]
     else:
-        shown = [
-            (name, value)
-            for name, default in _defaults(record.__class__)
-            if (value := getattr(record, name)) != default
-        ]
+        defaults = _defaults(record.__class__).items()
+        named = [(name, getattr(record, name), default) for name, default in defaults]
     return {
-        key(name): _plain(name, value, key) for name, value in shown if not only or name in only
+        key(name): value if type(value) in _PLAIN else _plain(name, value, key)
+        for name, value, default in named
+        if value != default and (not only or name in only)
     }
 
 
 def _plain(name: str, value: object, key: Callable[[str], str]) -> object:
-    if type(value) in _PLAIN:
-        return value
     if isinstance(value, float):
         # JSON has no infinities and no NaN.
         finite = value if value - value == 0.0 else str(value)
@@ -147,7 +145,7 @@ def _plain(name: str, value: object, key: Callable[[str], str]) -> object:
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, tuple) and not isinstance(value, Unready):
-        return [_plain("", one, key) for one in value]
+        return [one if type(one) in _PLAIN else _plain("", one, key) for one in value]
     # A list is JSON already: the HPA's own status.
     if isinstance(value, list):
         return value
@@ -155,8 +153,8 @@ def _plain(name: str, value: object, key: Callable[[str], str]) -> object:
 
 
 @cache
-def _defaults(kind: Any) -> Sequence[tuple[str, object]]:
-    return [(one.name, one.default) for one in dataclasses.fields(kind)]
+def _defaults(kind: Any) -> Mapping[str, object]:
+    return {one.name: one.default for one in dataclasses.fields(kind)}
 
 
 @cache

@@ -137,7 +137,8 @@ def _verdict(result: SyncResult) -> str:
     decision, write = result.decision, result.write
     current = decision.current
     if current is None:
-        return f"nothing is decided, since the scale cannot be read: {_failure(decision)}"
+        _, failure = failure_of(decision)
+        return f"nothing is decided, since the scale cannot be read: {failure}"
     if not decision.rescale:
         return _unchanged(result, current)
     move = f"{current} -> {wording.counted(decision.desired, 'replica')}"
@@ -163,7 +164,7 @@ def _unchanged(result: SyncResult, current: int) -> str:
             "it goes on once they are set to 1 or more"
         )
     if decision.zone is Zone.CONTROLLED:
-        return f"{stays}: {_failure(decision)}"
+        return f"{stays}: {failure_of(decision)[1]}"
     if decision.held_until is not None:
         until = wording.soon(decision.held_until, decision.time)
         wanted = "" if decision.limit is None else f", not {decision.limit.after}"
@@ -182,15 +183,12 @@ def _asked(decision: Decision) -> int:
 
 def _failed_metric(decision: Decision) -> str:
     """Say which metric failed and why; others that failed are counted."""
+    _, failure = failure_of(decision)
     failed = [one for one in decision.metrics if isinstance(one.outcome, MetricFailure)]
     if not failed:
-        return _failure(decision)
+        return failure
     more = f" (and {wording.counted(len(failed) - 1, 'more metric')})" if failed[1:] else ""
-    return f"{wording.metric_name(failed[0].metric)}: {_failure(decision)}{more}"
-
-
-def _failure(decision: Decision) -> str:
-    return failure_of(decision)[1]
+    return f"{wording.metric_name(failed[0].metric)}: {failure}{more}"
 
 
 def _partly(decision: Decision) -> str:
@@ -287,14 +285,11 @@ def restriction(stage: Limit, spec: HorizontalPodAutoscalerSpec, now: float) -> 
 def _rule(stage: Limit, behavior: Behavior | None, direction: str) -> str:
     if stage.policy is not None:
         policy = stage.policy
-        amount = f"{policy.value}%" if policy.type == "Percent" else _pods(policy.value)
+        percent = policy.type == "Percent"
+        amount = f"{policy.value}%" if percent else wording.counted(policy.value, "pod")
         return f"the {direction} policy of {amount} per {policy.period_seconds} s"
     if behavior is None:
         return "the HPA's limit of twice the replicas or 4 for each step without behavior"
     rules = behavior.scale_up if direction == "scaleUp" else behavior.scale_down
     disabled = rules.select_policy is SelectPolicy.DISABLED
     return f"{direction}.selectPolicy Disabled" if disabled else direction
-
-
-def _pods(count: int) -> str:
-    return wording.counted(count, "pod")

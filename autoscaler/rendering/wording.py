@@ -31,6 +31,11 @@ def target_key(target: Target) -> str:
     return printable(target.key, _LONGEST_KEY)
 
 
+def key_parts(target: Target) -> list[str]:
+    """Return the namespace, the kind with its group, and the name of a target, printable."""
+    return [printable(part, _LONGEST_NAME) for part in target.key.split("/", 2)]
+
+
 def metric_name(metric: MetricSpec) -> str:
     """Name a metric as its author would: its kind of thing, its name, its selector."""
     return printable(_metric_name(metric), _LONGEST_NAME)

@@ -99,7 +99,9 @@ class Queries:
         """Ask one query; a QueryFailure if it could not begin before the deadline."""
         pool = self._slow_pool if promql in self._slow else self._quick_pool
         call = partial(self._ask, metrics, promql, deadline)
-        return self._served.submit(pool, promql, promql, deadline, call, _not_asked)
+        return self._served.submit(
+            pool, promql, promql, deadline, call, partial(QueryFailure, NOT_BEGUN)
+        )
 
     def retain(self, asked: AbstractSet[str]) -> None:
         """Forget what is known of queries that are not asked any more."""
@@ -120,7 +122,3 @@ class Queries:
         slow = clock.monotonic() - begun > self._slow_seconds
         (self._slow.add if slow else self._slow.discard)(promql)
         return answer
-
-
-def _not_asked() -> QueryFailure:
-    return QueryFailure(NOT_BEGUN)

@@ -155,14 +155,7 @@ class Reporter(Protocol):
 class NoWrites:
     """A `ScaleWriter` for plans: it writes nothing."""
 
-    def write(
-        self,
-        namespace: str,  # noqa: ARG002 - the shape of a ScaleWriter
-        ref: ScaleTargetRef,  # noqa: ARG002
-        scale: Scale,  # noqa: ARG002
-        replicas: int,  # noqa: ARG002
-        deadline: float,  # noqa: ARG002
-    ) -> NotWritten:
+    def write(self, *_: object, **__: object) -> NotWritten:
         """Leave the scale as it is."""
         return NotWritten(NotWrittenReason.PLANNED)
 

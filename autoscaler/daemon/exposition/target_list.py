@@ -6,7 +6,6 @@ Sentences take long: they are made when the page is asked for, not at every sync
 import json
 from collections.abc import Iterable, Iterator, Sequence
 
-from autoscaler.core.printable import printable
 from autoscaler.core.rfc3339 import instant
 from autoscaler.core.spec import MetricSpec
 from autoscaler.daemon.exposition.target_states import Known
@@ -27,7 +26,6 @@ _FIELDS = frozenset(
     }
 )
 _PART_BYTES = 64 << 10
-_LONGEST_PART = 500
 
 
 def target_list(
@@ -51,10 +49,9 @@ def target_list(
 
 def _target(known: Known) -> Json:
     target, last = known.target, known.last
-    parts = [printable(part, _LONGEST_PART) for part in target.key.split("/", 2)]
     shown: Json = {
         "target": wording.target_key(target),
-        **dict(zip(("namespace", "kind", "name"), parts, strict=True)),
+        **dict(zip(("namespace", "kind", "name"), wording.key_parts(target), strict=True)),
         "since": None if known.since is None else instant(known.since),
         "lastSync": None if last is None else instant(last.decision.time),
     }

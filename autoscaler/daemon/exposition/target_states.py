@@ -10,14 +10,12 @@ from autoscaler.core.conditions import ABLE_TO_SCALE, SCALING_ACTIVE
 from autoscaler.core.decision import Calculation, Decision, MetricFailure, MetricResult, Outcome
 from autoscaler.core.grouping import PodGroups
 from autoscaler.core.observation import ConditionStatus, Gap, Reading, Values
-from autoscaler.core.printable import printable
 from autoscaler.core.target import Target
 from autoscaler.core.writes import WriteFailed
 from autoscaler.rendering import wording
 from autoscaler.rendering.verdict import State, state_of
 from autoscaler.sync.ports import SyncResult
 
-_LONGEST_PART = 500
 _MOST = 10
 """So many values of an External metric, or names of pods, are kept."""
 _NOTHING = Values(())
@@ -210,7 +208,7 @@ def reason_of(decision: Decision) -> str:
 def _labels(target: Target) -> TargetLabels:
     key = wording.target_key(target)
     head = f'{{target="{escaped(key)}"'
-    _, kind_and_group, name = (printable(part, _LONGEST_PART) for part in target.key.split("/"))
+    _, kind_and_group, name = wording.key_parts(target)
     info = (
         f'{head},target_namespace="{escaped(target.namespace)}"'
         f',target_kind="{escaped(kind_and_group)}",target_name="{escaped(name)}"'
