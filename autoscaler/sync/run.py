@@ -194,8 +194,8 @@ class SyncRun:
         state.last_sync[key] = steady
         now = self.times.now + (clock.monotonic() - self.begun)
         stamp, now = instants_of(self.times.due, now, target.sync_period)
-        seen = self._observation(target, scale, pods, ambiguous_with, now)
-        decision, history = decide(target.spec, state.flags, seen, previous, now, stamp)
+        observation = self._observation(target, scale, pods, ambiguous_with, now)
+        decision, history = decide(target.spec, state.flags, observation, previous, now, stamp)
         if isinstance(scale, Scale):
             state.last_read[key] = steady
         state.histories.put(key, history, self.as_of)
