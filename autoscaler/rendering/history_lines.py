@@ -1,4 +1,4 @@
-"""Histories as lines of JSON: a daemon shows them, and another process goes on with them.
+"""Histories as lines of JSON, which a daemon serves and `plan` reads.
 
 The first line is the header; each of the others is a target's key and what it remembers.  They are
 made and read one by one, since there may be thousands.
@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from autoscaler.core.history import History, shifted
 
 VERSION = 1
-"""Of the format: another one cannot be read.  A field that is added does not change it."""
+"""The version of the format, the only one that can be read.  New fields do not change it."""
 
 _CLOCKS_AGREE_SECONDS = 2.0
 
@@ -23,12 +23,12 @@ _HISTORY = TypeAdapter(History)
 
 
 class FormatError(Exception):
-    """What was read are no such lines; the message says what is wrong."""
+    """The lines are not of this format; the message says what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a daemon showed: histories by its own clock, which was at ``now`` (Unix seconds) then.
+    """The histories of a daemon by its own clock, which was at ``now`` (Unix seconds) then.
 
     ``leads`` says whether it was the one that writes.
     """
@@ -46,7 +46,7 @@ class Shown:
 
 
 def lines(now: float, histories: Mapping[str, History], *, leads: bool) -> Iterator[bytes]:
-    """Write histories, each line as it is taken."""
+    """Yield the lines, each made when it is taken."""
     header = {"version": VERSION, "now": now, "leads": leads, "targets": len(histories)}
     yield _line(header)
     for key, history in histories.items():

@@ -28,7 +28,7 @@ from autoscaler.rendering import wording
 from autoscaler.sync.ports import SyncResult
 
 _MOST_METRICS = 5
-"""So many metrics are named in one sentence."""
+"""At most so many metrics are named in one sentence."""
 
 
 class State(StrEnum):
@@ -126,7 +126,7 @@ def failure_of(decision: Decision) -> tuple[str, str]:
 
 
 def verdict(result: SyncResult) -> str:
-    """Say in one sentence what was decided, why, and what became of it."""
+    """Return one sentence: what was decided, why, and what became of it."""
     if not result.controller:
         return _verdict(result)
     but = ", but" if result.decision.rescale else ";"
@@ -182,7 +182,7 @@ def _asked(decision: Decision) -> int:
 
 
 def _failed_metric(decision: Decision) -> str:
-    """Say which metric failed and why; others that failed are counted."""
+    """Return which metric failed first and why; others that failed are counted."""
     _, failure = failure_of(decision)
     failed = [one for one in decision.metrics if isinstance(one.outcome, MetricFailure)]
     if not failed:
@@ -227,7 +227,7 @@ def _why(decision: Decision) -> str:
 
 
 def _restriction(result: SyncResult) -> str:
-    """Say what keeps the count from what the metrics ask for; empty where nothing does."""
+    """Return what keeps the count from what the metrics ask for; empty where nothing does."""
     decision, parts = result.decision, []
     stabilization, limit = decision.stabilization, decision.limit
     if stabilization is not None and _is_held(decision):
@@ -242,14 +242,14 @@ def _restriction(result: SyncResult) -> str:
 
 
 def _bound(asked: int, decision: Decision) -> list[str]:
-    """Say which bound the count would not pass, were it not held at it anyway."""
+    """Return the bound that the metrics ask to pass, if any; the count is held at it anyway."""
     if asked < decision.min_replicas:
         return [f"minReplicas is {decision.min_replicas}"]
     return [f"maxReplicas is {decision.max_replicas}"] if asked > decision.max_replicas else []
 
 
 def hold(stage: Stabilization, now: float) -> str:
-    """Say what holds a count away from the proposal, and until when."""
+    """Return what holds a count away from the proposal, and until when."""
     until = "" if stage.until is None else f" until {wording.soon(stage.until, now)}"
     if stage.refill is not None:
         what = "the first reading was" if stage.refill.first else "a reading returned after a gap"
@@ -264,7 +264,7 @@ def hold(stage: Stabilization, now: float) -> str:
 
 
 def restriction(stage: Limit, spec: HorizontalPodAutoscalerSpec, now: float) -> str:
-    """Say which bound or rate limit permits no more, and from when on it does."""
+    """Return which bound or rate limit permits no more, and from when on it does."""
     if stage.reason == TOO_FEW:
         return f"minReplicas is {spec.min_replicas}"
     if stage.reason == TOO_MANY:

@@ -236,7 +236,7 @@ def foreign(change: ForeignChange) -> str:
 
 
 def refill(back: Refill, now: float) -> str:
-    """Say that a reading has just returned, and until when it takes nothing down."""
+    """Write that a reading has just returned, and until when it takes nothing down."""
     ago = f"{max(0, round(now - back.returned))} s ago"
     what = f"the first reading was {ago}" if back.first else f"the reading returned {ago}"
     return f"{what} and may be too low; nothing goes down before {instant(back.until)}"

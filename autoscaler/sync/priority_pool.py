@@ -70,7 +70,7 @@ class PriorityPool:
 
     def _work(self) -> None:
         while self._run_most_urgent():
-            """Run also what that call held back: its group has room now."""
+            """Run also what waited for a place of its group."""
 
     def _run_most_urgent(self) -> bool:
         """Run the most urgent call, if any; return whether that has freed another one."""

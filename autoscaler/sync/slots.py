@@ -1,4 +1,4 @@
-"""When each target is synced: same period and same query together, all else spread out.
+"""When each target is synced: those that share period and query together, all others spread.
 
 A query that many targets share is asked once a sync, so its targets stay together.  All other
 targets of a period are spread over it, at an offset that follows from their names alone and is
