@@ -16,15 +16,15 @@ from itertools import pairwise
 import structlog
 
 from autoscaler import clock
-from autoscaler.app.ports import Ports, SyncResult
-from autoscaler.app.slots import Slot, slots_of
-from autoscaler.app.sync import Syncer
 from autoscaler.core.observation import Pod, Scale, Unavailable
 from autoscaler.core.spec import Flags, ScaleTargetRef
 from autoscaler.core.target import Target
 from autoscaler.daemon.schedule import Schedule, Tick, TickObserver
+from autoscaler.sync.ports import Ports, SyncResult
+from autoscaler.sync.slots import Slot, slots_of
+from autoscaler.sync.syncer import Syncer
 from benchmarks.tables import markdown
-from tests.app.world import Memory, answer, external
+from tests.sync.world import Memory, answer, external
 
 PERIODS = (1.0, 5.0, 15.0)
 

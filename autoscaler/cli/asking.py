@@ -9,7 +9,6 @@ from contextlib import closing, contextmanager
 
 from autoscaler import clock
 from autoscaler.adapters.prometheus import PrometheusReader
-from autoscaler.app import wording
 from autoscaler.cli.coverage import Coverage, coverage
 from autoscaler.config import Config
 from autoscaler.config.queries import SERIES_OF, AskedQuery, MetricUse, QueryPlace, queries_of
@@ -18,6 +17,7 @@ from autoscaler.core.quantity import format_milli
 from autoscaler.core.readings import labels_text
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.daemon.wiring import prometheus_reader
+from autoscaler.rendering import wording
 
 _AT_ONCE = 4
 _MOST_USES = 3

@@ -1,43 +1,23 @@
-"""The text of `plan`: a paragraph for each target, and each common failure once.
+"""The text of `plan`: a paragraph for each target, and each common failure once."""
 
-On a terminal it is wrapped between words; in a pipe each sentence is one line, for grep.
-"""
-
-import shutil
-import sys
-import textwrap
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from autoscaler.app import wording
-from autoscaler.app.ports import SyncResult
-from autoscaler.app.standing import verdict
 from autoscaler.core.decision import Calculation, MetricResult, Outcome
 from autoscaler.core.observation import LONGEST_SENTENCE, Gap, GapKind, Unavailable
 from autoscaler.core.text import printable
+from autoscaler.rendering import wording
+from autoscaler.rendering.verdict import verdict
+from autoscaler.sync.ports import SyncResult
 
-_NARROWEST = 40
 _INDENT = "  "
 
 Failures = Mapping[str, str]
-"""By its text, what stands for a failure that several targets have."""
-
-
-def print_text(text: str, indent: int = 2 * len(_INDENT)) -> None:
-    """Print lines, on a terminal wrapped between words.
-
-    What follows an indented line is indented by so many blanks.
-    """
-    if not sys.stdout.isatty():
-        print(text)
-        return
-    width = max(_NARROWEST, shutil.get_terminal_size().columns)
-    for line in text.split("\n"):
-        print("\n".join(_wrapped(line, width, indent)))
+"""The names of failures that several targets have, by their texts."""
 
 
 def paragraphs(results: Sequence[SyncResult]) -> str:
-    """Tell each target's decision, but those together that one common failure has blocked."""
+    """Write each target's decision; those that one common failure has blocked are one paragraph."""
     failures = _common(results)
     blocked: dict[str, list[SyncResult]] = defaultdict(list)
     others: list[SyncResult] = []
@@ -53,16 +33,6 @@ def paragraphs(results: Sequence[SyncResult]) -> str:
     ]
     parts += ["\n".join(_paragraph(one, failures)) for one in others]
     return "\n\n".join(parts)
-
-
-def _wrapped(line: str, width: int, indent: int) -> list[str]:
-    wrapper = textwrap.TextWrapper(
-        width,
-        subsequent_indent=" " * indent if line.startswith(" ") else _INDENT,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return wrapper.wrap(line) or [""]
 
 
 def _common(results: Sequence[SyncResult]) -> Failures:

@@ -9,22 +9,22 @@ from pathlib import Path
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import ConnectError
-from autoscaler.app.explanation import explain as explain_result
-from autoscaler.app.plan import controller_of
-from autoscaler.app.ports import SyncResult, SyncSummary
-from autoscaler.app.record import record
-from autoscaler.app.sync import Syncer
-from autoscaler.cli.plan_text import paragraphs, print_text
+from autoscaler.cli.plan_text import paragraphs
 from autoscaler.cli.query_sources import query_sources
 from autoscaler.cli.target_names import UnknownTargetError, chosen
+from autoscaler.cli.wrapping import print_text
 from autoscaler.config import Config, ConfigError, load
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.core.decision import Outcome
 from autoscaler.core.history import History
-from autoscaler.core.observation import Scale
+from autoscaler.core.observation import Scale, Unchecked
 from autoscaler.core.target import Target
 from autoscaler.daemon.remembered import PageError, Remembered, remembered
 from autoscaler.daemon.wiring import ports_to_plan
+from autoscaler.rendering.explanation import explain as explain_result
+from autoscaler.rendering.record import whole
+from autoscaler.sync.ports import SyncResult, SyncSummary
+from autoscaler.sync.syncer import Syncer
 from autoscaler.transport.observer import Observer
 
 _PLAN_SECONDS = 30.0
@@ -82,7 +82,7 @@ def print_plan(file: Path, options: PlanOptions) -> int:
         return 1
     if options.as_json:
         sources = query_sources(config)
-        records = [record(result, sources[result.target.key]) for result in results]
+        records = [whole(result, sources[result.target.key]) for result in results]
         print(json.dumps(records, indent=2))
     elif not results:
         print(f"{file} names no targets")
@@ -135,6 +135,18 @@ class _Notes(Observer):
 
     def watch_changed(self, ok: bool, sentence: str) -> None:  # noqa: ARG002, FBT001 - the base's
         _note(sentence)
+
+
+def controller_of(seen: str | Unchecked | None, history: History) -> str:
+    """Return in words which other autoscaler controls a target, empty for none.
+
+    Where that cannot be checked, the daemon still heeds the one that it knew last.
+    """
+    if isinstance(seen, Unchecked):
+        if not history.controller:
+            return ""
+        return f"{history.controller} (as last known; it cannot be checked now: {seen.message})"
+    return seen or ""
 
 
 def _once() -> Callable[[str], None]:

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-from autoscaler.app.query_source import QuerySource
 from autoscaler.config import Config
 from autoscaler.config.document import path_of
 from autoscaler.config.queries import DEFAULTS, queries_of
 from autoscaler.core.spec import ContainerResourceMetric, MetricSpec, ResourceMetric
 from autoscaler.core.target import Query
 from autoscaler.core.text import printable
+from autoscaler.rendering.record import QuerySource
 
 
 def query_sources(config: Config) -> Mapping[str, tuple[QuerySource, ...]]:

@@ -1,13 +1,11 @@
-"""How targets stand, as the page `/api/v1/targets` of a daemon reports it."""
+"""The page `/api/v1/targets` of a daemon, as read back."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 from autoscaler.cli.target_names import chosen
-
-Raw = Mapping[str, object]
 
 
 class _Model(BaseModel):
@@ -50,7 +48,7 @@ class Report(_Model):
 
     time: AwareDatetime
     components: tuple[ReportedComponent, ...] = ()
-    """Those that are not ok; older daemons do not tell."""
+    """Those that are not ok; older daemons do not list them."""
     targets: tuple[ReportedTarget, ...]
 
     def chosen(self, names: Sequence[str]) -> "Report":

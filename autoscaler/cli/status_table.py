@@ -1,16 +1,16 @@
 """Targets as a table: for people at a terminal, or one line each with tabs for programs."""
 
-import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from autoscaler.app import wording
-from autoscaler.app.standing import State
 from autoscaler.cli.reported import Report, ReportedTarget
+from autoscaler.cli.wrapping import wrapped
 from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.text import printable
 from autoscaler.daemon.health import Component
+from autoscaler.rendering import wording
+from autoscaler.rendering.verdict import State
 
 _HEADINGS = ("REFERENCE", "TARGETS", "MINPODS", "MAXPODS", "REPLICAS", "SINCE", "STATE")
 _REASON = "REASON"
@@ -34,8 +34,8 @@ _AGES = (
 def lines_for_terminal(report: Report, width: int) -> Iterator[str]:
     """Yield the lines of a table of at most ``width`` columns, as far as no word is broken for it.
 
-    What does not fit beside the counts stands below them, indented: the metrics, and why a target
-    is not where its metrics want it.
+    Below the counts, indented, are the metrics where they do not fit beside them, and why a target
+    does not have the count that its metrics ask for.
     """
     rows = [_cells(one, report.time) for one in report.targets]
     shown = tuple(range(len(_HEADINGS)))
@@ -49,7 +49,7 @@ def lines_for_terminal(report: Report, width: int) -> Iterator[str]:
         if _TARGETS not in shown:
             yield from _metrics_below(one, width)
         if one.state != State.OK or one.current_replicas != one.desired_replicas:
-            yield from _indented(printable(one.message, LONGEST_SENTENCE), width)
+            yield from wrapped(printable(one.message, LONGEST_SENTENCE), width, _GAP)
 
 
 def lines_for_programs(report: Report) -> Iterator[str]:
@@ -148,15 +148,4 @@ def _metrics_below(one: ReportedTarget, width: int) -> Iterator[str]:
         yield line
     else:
         for metric in metrics:
-            yield from _indented(metric, width)
-
-
-def _indented(text: str, width: int) -> list[str]:
-    return textwrap.wrap(
-        text,
-        max(width, len(_GAP) + 1),
-        initial_indent=_GAP,
-        subsequent_indent=_GAP,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+            yield from wrapped(metric, width, _GAP)

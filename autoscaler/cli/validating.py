@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from autoscaler.adapters.cluster import ConnectError, find_api_server
-from autoscaler.app import wording
 from autoscaler.cli.asking import ask_every_query
 from autoscaler.config import Config, ConfigError, KubernetesSettings, Problem, load
 from autoscaler.config.loading import ANYWHERE, namespace_or_anywhere, pod_namespace
 from autoscaler.config.security import warnings_of, warnings_of_access
 from autoscaler.config.sources import MOST_OF_A_FILE
+from autoscaler.rendering import wording
 
 _STANDARD_INPUT = Path("-")
 _SHOWN = Path("standard input")

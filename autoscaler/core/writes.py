@@ -6,6 +6,7 @@ What was applied becomes conditions, events and scale events (semantics 1.5, 4.4
 """
 
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from autoscaler.core.decision import Decision, Event
 from autoscaler.core.history import Contention, History, PendingWrite, ScaleEvent
@@ -16,7 +17,14 @@ from autoscaler.core.spec import HorizontalPodAutoscalerSpec
 from autoscaler.core.status import ABLE_TO_SCALE, with_condition
 from autoscaler.core.text import printable
 
-PLANNED, NOT_LEADING = "planned", "not leading"
+
+class NotWrittenReason(StrEnum):
+    """Why a write was left out on purpose."""
+
+    PLANNED = "planned"
+    """`autoscaler plan` writes nothing."""
+    NOT_LEADING = "not leading"
+    """Another process leads, and writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +54,9 @@ class WriteFailed:
 
 @dataclass(frozen=True, slots=True)
 class NotWritten:
-    """The write was left out on purpose: in a plan, or because another process leads."""
+    """The write was left out on purpose."""
 
-    word: str = PLANNED
+    reason: NotWrittenReason
 
 
 WriteOutcome = Written | Superseded | WriteFailed | NotWritten
@@ -86,6 +94,32 @@ def resolve(spec: HorizontalPodAutoscalerSpec, history: History, scale: Scale) -
 
 
 # -- once it is known ----------------------------------------------------------------------------
+
+
+def settle_write(
+    spec: HorizontalPodAutoscalerSpec,
+    decision: Decision,
+    write: WriteOutcome,
+    history: History,
+    previous: History,
+    earlier: PendingWrite | None,
+) -> tuple[Decision, History]:
+    """Return the decision and the history with what follows from the outcome of the write.
+
+    ``history`` has this write as its pending one, ``previous`` is the one from before the decision,
+    and ``earlier`` a write before this one that may still be applied.
+    """
+    if isinstance(write, Written):
+        return settle(spec, decision, history)
+    if isinstance(write, Superseded):
+        pending = earlier or (history.pending if write.uncertain else None)
+        error = f"somebody else set the replicas to {write.scale.spec_replicas} meanwhile"
+        decision, history = settle_failure(decision, history, previous, error, pending)
+        return decision, resolve(spec, history, write.scale)
+    if isinstance(write, WriteFailed):
+        pending = history.pending if write.unknown else earlier
+        return settle_failure(decision, history, previous, write.message, pending)
+    return decision, replace(history, pending=earlier)
 
 
 def settle(

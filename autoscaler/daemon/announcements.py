@@ -10,7 +10,6 @@ from structlog.typing import FilteringBoundLogger
 
 from autoscaler import __version__
 from autoscaler.adapters.store import Resumption
-from autoscaler.app import wording
 from autoscaler.config import Address, Config, ConfigError
 from autoscaler.config.security import warnings_of
 from autoscaler.daemon.exposition.instruments import NO_ANSWER, Instruments
@@ -18,6 +17,7 @@ from autoscaler.daemon.health import Component, Health
 from autoscaler.daemon.leadership import ElectionObserver, Role
 from autoscaler.daemon.schedule import HangingSyncError
 from autoscaler.daemon.service_manager import Notifier
+from autoscaler.rendering import wording
 
 _LEAST_MOVE_SECONDS = 1.0
 _MOST_PROBLEMS = 20

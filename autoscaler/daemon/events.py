@@ -12,12 +12,12 @@ from queue import Empty, SimpleQueue
 
 from autoscaler import clock
 from autoscaler.adapters.cluster.events import Events, Fate, Involved, Occurrences
-from autoscaler.app import wording
-from autoscaler.app.ports import SyncResult, SyncSummary
 from autoscaler.core.decision import Event
 from autoscaler.core.observation import Scale
 from autoscaler.core.writes import NotWritten
 from autoscaler.daemon.token_bucket import TokenBucket
+from autoscaler.rendering import wording
+from autoscaler.sync.ports import SyncResult, SyncSummary
 from autoscaler.transport.observer import UNOBSERVED, Observer
 from autoscaler.transport.write_gate import ALWAYS_OPEN, WriteGate
 
@@ -78,7 +78,7 @@ class _QueuedEvents:
 
 
 class EventReporter:
-    """Fits `app.ports.Reporter`: queues what happened, and writes it on a thread of its own.
+    """Fits `sync.ports.Reporter`: queues what happened, and writes it on a thread of its own.
 
     Whatever the API server does, no sync waits for an Event.  Only the leader writes Events, so
     that each is written once.  The ``observer`` is told, on that thread, whether Events may be

@@ -8,9 +8,6 @@ from structlog.typing import FilteringBoundLogger
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import WatchedCluster
-from autoscaler.app.ports import Ports
-from autoscaler.app.slots import Slot, slots_of
-from autoscaler.app.sync import Syncer
 from autoscaler.config import Config
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.exposition import Metrics, Site
@@ -20,6 +17,9 @@ from autoscaler.daemon.reporting import LogReporter
 from autoscaler.daemon.schedule import Schedule, Tick
 from autoscaler.daemon.service_manager import Notifier, Signals
 from autoscaler.daemon.wiring import Connections, ReplaceableConnections
+from autoscaler.sync.ports import Ports
+from autoscaler.sync.slots import Slot, slots_of
+from autoscaler.sync.syncer import Syncer
 from autoscaler.transport.write_gate import WriteGate
 
 LONGEST_SYNC_SECONDS = 30.0

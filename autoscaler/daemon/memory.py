@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 
 from autoscaler import clock
 from autoscaler.adapters.store import Resumption, SqliteHistoryStore
-from autoscaler.app.ports import Journal, NoJournal
 from autoscaler.config import Config
 from autoscaler.core.gaps import after_absence
 from autoscaler.core.history import History
 from autoscaler.core.target import Target
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.exposition import Metrics
+from autoscaler.sync.ports import Journal, NoJournal
 
 
 @dataclass(frozen=True, slots=True)

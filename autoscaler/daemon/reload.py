@@ -8,13 +8,13 @@ from pathlib import Path
 
 from structlog.typing import FilteringBoundLogger
 
-from autoscaler.app import wording
 from autoscaler.config import Config, ConfigError, load
 from autoscaler.config.comparison import Comparison, FieldChange, compare
 from autoscaler.config.settings import Sources
 from autoscaler.config.sources import MOST_OF_A_FILE, digest, included, stat_of
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.file_contents import read_bytes
+from autoscaler.rendering import wording
 
 RETRY_SECONDS = 30.0
 """How long after a failure a configuration is applied again."""

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from autoscaler import clock
 from autoscaler.adapters.daemon import Limits, NobodyListensError, PageError, read_page
 from autoscaler.adapters.store import Unreadable, read_saved
-from autoscaler.app import history_lines
-from autoscaler.app.history_lines import FormatError
 from autoscaler.config import Config
 from autoscaler.core.history import History
 from autoscaler.core.target import Target
 from autoscaler.core.text import rfc3339
 from autoscaler.daemon.exposition.site import HISTORIES
 from autoscaler.daemon.memory import known_of
+from autoscaler.rendering import history_lines
+from autoscaler.rendering.history_lines import FormatError
 
 __all__ = ["PageError", "Remembered", "remembered"]
 

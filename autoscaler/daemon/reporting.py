@@ -1,4 +1,4 @@
-"""Results as log lines: what changes in full, what goes on summed up each minute."""
+"""Results as log lines: each change in full, lasting trouble summed up each minute."""
 
 import dataclasses
 import logging
@@ -8,34 +8,50 @@ from collections.abc import Set as AbstractSet
 from structlog.typing import FilteringBoundLogger
 
 from autoscaler import clock
-from autoscaler.app import wording
-from autoscaler.app.ports import Reporter, SyncResult, SyncSummary
-from autoscaler.app.record import write_word
-from autoscaler.app.standing import State, cause_of, state_of, verdict
-from autoscaler.core.decision import Calculation, MetricResult
+from autoscaler.core.decision import MetricResult
 from autoscaler.core.text import rfc3339
 from autoscaler.core.writes import Superseded, Written
-from autoscaler.daemon.standings import TROUBLE, Change, Standings, Summary
+from autoscaler.daemon.state_changes import TROUBLE, Change, StateChanges, Summary
+from autoscaler.rendering import wording
+from autoscaler.rendering.record import as_fields, metric_details, record_of
+from autoscaler.rendering.verdict import State, cause_of, state_of
+from autoscaler.sync.ports import Reporter, SyncResult, SyncSummary
 
 _ROUNDING = 1e-3
 
+_FIELDS = frozenset(
+    {
+        "target",
+        "state",
+        "cause",
+        "outcome",
+        "current_replicas",
+        "desired_replicas",
+        "held_until",
+        "releases_at",
+        "write",
+    }
+)
+_METRIC_FIELDS = frozenset({"usage", "request", "total", "failed", "error"})
+_STAGE_FIELDS = frozenset({"before", "after", "reason"})
+
 
 class LogReporter:
-    """Logs what each target's sync came to.
+    """Logs the result of each target's sync.
 
     A change of scale, and the beginning and the end of a hold or a limit, are lines at info; the
     beginning of a failure, and once a minute how many targets fail for the same cause, are
-    warnings, and the end of it a line at info.  Every other sync is a line at debug.  A change by
-    somebody else is info, and warning where it undoes our own.
+    warnings, and the end of it is a line at info.  Every other sync is a line at debug.  A change
+    by others is info, and warning where it undoes our own.
     """
 
     def __init__(self, log: FilteringBoundLogger) -> None:
         self._log = log
-        self._standings = Standings()
+        self._states = StateChanges()
 
     def retain(self, targets: AbstractSet[str]) -> None:
         """Forget all targets but these."""
-        self._standings.retain(targets)
+        self._states.retain(targets)
 
     def report(self, result: SyncResult) -> None:
         """Log one target's result."""
@@ -51,16 +67,15 @@ class LogReporter:
                 after=foreign.after,
                 manager=foreign.manager or None,
             )
-        self._tell_of_returned(result)
+        self._log_returned(result)
         state = state_of(result)
         cause = cause_of(result, state)
-        change = self._standings.note(target, state, cause, decision.time)
-        level = _level(result, state, told=change is not None and change.told)
+        change = self._states.note(target, state, cause, decision.time)
+        level = _level(result, state, logged=change is not None and change.logged)
         if self._log.is_enabled_for(level):
-            causes = {"cause": cause} if cause else {}
-            self._log.log(level, "sync", **_fields(result, state, change), **causes)
+            self._log.log(level, "sync", **_fields(result, state, change))
 
-    def _tell_of_returned(self, result: SyncResult) -> None:
+    def _log_returned(self, result: SyncResult) -> None:
         """Log once that a reading is back: at the sync that reads it first."""
         decision = result.decision
         for metric in decision.metrics:
@@ -75,7 +90,7 @@ class LogReporter:
                 )
 
     def _sum_up(self, summary: Summary) -> None:
-        """Log how many targets still stand alike for one cause."""
+        """Log how many targets are still in one state for one cause."""
         begun = rfc3339(summary.since)
         targets = wording.counted(summary.targets, "target")
         what = {
@@ -98,7 +113,7 @@ class LogReporter:
 
     def clock_set(self, seconds: float) -> None:
         """Log a step of the clock."""
-        self._standings.shift(seconds)
+        self._states.shift(seconds)
         self._log.warning(
             "clock_set",
             message=f"the system's clock was set by {seconds:.3f} s; windows and periods last as "
@@ -107,90 +122,76 @@ class LogReporter:
         )
 
     def synced(self, summary: SyncSummary) -> None:
-        """Log the end of a sync, and once a minute what goes on."""
-        self._log.debug("synced", message=_synced(summary), **dataclasses.asdict(summary))
-        for one in self._standings.due_summaries(clock.wall()):
+        """Log the end of a sync, and once a minute lasting trouble."""
+        targets = wording.counted(summary.targets, "target")
+        message = f"{targets} synced in {summary.seconds:.3f} s"
+        self._log.debug("synced", message=message, **dataclasses.asdict(summary))
+        for one in self._states.due_summaries(clock.wall()):
             self._sum_up(one)
 
 
 class Reporters:
-    """Several reporters as one; a defect of one keeps nothing from the others, and is told."""
+    """Several reporters as one; a defect of one is reported, and stops no other."""
 
     def __init__(self, reporters: Sequence[Reporter]) -> None:
         self._reporters = tuple(reporters)
 
     def report(self, result: SyncResult) -> None:
-        """Tell each of a target's result."""
+        """Report to each of them."""
         for one in self._reporters:
             try:
                 one.report(result)
-            except Exception as error:  # noqa: BLE001 - scaling goes on, whoever cannot tell of it
+            except Exception as error:  # noqa: BLE001 - scaling goes on without it
                 self.fault(error)
 
     def fault(self, error: BaseException) -> None:
-        """Tell each of a defect."""
+        """Report to each of them."""
         for one in self._reporters:
             one.fault(error)
 
     def clock_set(self, seconds: float) -> None:
-        """Tell each of a step of the clock."""
+        """Report to each of them."""
         for one in self._reporters:
             one.clock_set(seconds)
 
     def synced(self, summary: SyncSummary) -> None:
-        """Tell each of the end of a sync."""
+        """Report to each of them."""
         for one in self._reporters:
             one.synced(summary)
 
 
-def _synced(summary: SyncSummary) -> str:
-    return f"{wording.counted(summary.targets, 'target')} synced in {summary.seconds:.3f} s"
-
-
-def _level(result: SyncResult, state: State, *, told: bool) -> int:
+def _level(result: SyncResult, state: State, *, logged: bool) -> int:
     if isinstance(result.write, Superseded):
         return logging.WARNING
-    if told and state in TROUBLE:
+    if logged and state in TROUBLE:
         return logging.WARNING
-    if told or isinstance(result.write, Written):
+    if logged or isinstance(result.write, Written):
         return logging.INFO
     return logging.DEBUG
 
 
 def _fields(result: SyncResult, state: State, change: Change | None) -> dict[str, object]:
-    decision, sentence = result.decision, _sentence(result, state, change)
-    fields: dict[str, object] = {
-        "target": result.target.key,
+    decision, record = result.decision, record_of(result)
+    sentence = _sentence(record.message, result, state, change)
+    fields = as_fields(record, _FIELDS) | {
         "message": sentence,
-        "state": state.value,
-        "outcome": decision.outcome.value,
-        "current": decision.current,
-        "desired": None if decision.current is None else decision.desired,
         "reason": wording.reason(decision),
-        "metrics": [_metric(one, sentence) for one in decision.metrics],
+        "metrics": [
+            as_fields(metric) | _metric_details(one, sentence)
+            for metric, one in zip(record.metrics, decision.metrics, strict=True)
+        ],
     }
     if change is not None:
         fields["state_before"] = None if change.before is None else change.before.value
         fields["seconds_before"] = None if change.seconds is None else round(change.seconds, 3)
     for stage in decision.stages:
         if stage.name in {"stabilize", "limit"} and stage.before != stage.after:
-            fields[stage.name] = {
-                "before": stage.before,
-                "after": stage.after,
-                "reason": stage.reason,
-            }
-    if decision.held_until is not None:
-        fields["held_until"] = rfc3339(decision.held_until)
-    if decision.releases_at is not None:
-        fields["releases_at"] = rfc3339(decision.releases_at)
-    if result.write is not None:
-        fields["write"] = write_word(result)
+            fields[stage.name] = as_fields(stage, _STAGE_FIELDS)
     return fields
 
 
-def _sentence(result: SyncResult, state: State, change: Change | None) -> str:
-    """Say what was decided, after what it is the end of, and for how long no more is told."""
-    sentence = verdict(result)
+def _sentence(sentence: str, result: SyncResult, state: State, change: Change | None) -> str:
+    """Return the verdict, with what it is the end of, and until when there are no more lines."""
     if change is None:
         return sentence
     silent = ""
@@ -201,7 +202,7 @@ def _sentence(result: SyncResult, state: State, change: Change | None) -> str:
 
 
 def _ended(change: Change, state: State, *, scaled: bool) -> str:
-    """Say what a change is the end of; empty where the new state says enough."""
+    """Return what a change is the end of; empty where the new state says enough."""
     if change.before in {None, State.OK, state} or state in TROUBLE or change.seconds is None:
         return ""
     lasted = wording.duration(change.seconds)
@@ -215,15 +216,8 @@ def _ended(change: Change, state: State, *, scaled: bool) -> str:
     return "" if scaled or state is not State.OK else f"no longer {change.before} after {lasted}: "
 
 
-def _metric(result: MetricResult, sentence: str) -> dict[str, object]:
-    fields: dict[str, object] = {
-        "type": result.metric.type,
-        "name": wording.metric_name(result.metric),
-        "target": wording.target(result.metric),
-    }
-    if not isinstance(result.outcome, Calculation):
-        fields["failed"] = result.outcome.reason
-        told = result.outcome.message in sentence
-        return fields if told else fields | {"error": result.outcome.message}
-    fields |= wording.measured(result)
-    return fields | {"proposal": result.outcome.proposal}
+def _metric_details(result: MetricResult, sentence: str) -> dict[str, object]:
+    details = as_fields(metric_details(result), _METRIC_FIELDS)
+    if details.get("error") and str(details["error"]) in sentence:
+        del details["error"]
+    return details

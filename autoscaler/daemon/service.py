@@ -9,10 +9,13 @@ from functools import partial
 import structlog
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Api, Pods, Scales, WatchedCluster, find_api_server
-from autoscaler.app.history_lines import lines
-from autoscaler.app.ports import Journal, Ports, Reporter
-from autoscaler.app.sync import Syncer
+from autoscaler.adapters.cluster import (
+    Api,
+    Pods,
+    Scales,
+    WatchedCluster,
+    find_api_server,
+)
 from autoscaler.config import Config
 from autoscaler.config.security import warnings_of_access
 from autoscaler.daemon.announcements import Announcements
@@ -24,7 +27,13 @@ from autoscaler.daemon.memory import open_memory
 from autoscaler.daemon.reporting import LogReporter, Reporters
 from autoscaler.daemon.schedule import Schedule
 from autoscaler.daemon.service_manager import Notifier, Signals
-from autoscaler.daemon.wiring import Connections, ReplaceableConnections
+from autoscaler.daemon.wiring import (
+    Connections,
+    ReplaceableConnections,
+)
+from autoscaler.rendering.history_lines import lines
+from autoscaler.sync.ports import Journal, Ports, Reporter
+from autoscaler.sync.syncer import Syncer
 from autoscaler.transport.write_gate import ALWAYS_OPEN, WriteGate
 
 SYNCED_WITHIN_SECONDS = 10.0

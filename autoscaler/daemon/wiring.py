@@ -9,11 +9,10 @@ from autoscaler.adapters.cluster import Api, Pods, Scales, find_api_server
 from autoscaler.adapters.cluster.autoscalers import ListedAutoscalers
 from autoscaler.adapters.cluster.events import Events
 from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
-from autoscaler.app.plan import NothingCached, NoWrites
-from autoscaler.app.ports import Ports, Reporter
 from autoscaler.config import Config, PrometheusSettings
 from autoscaler.core.target import Target
 from autoscaler.daemon.events import EventCounts, EventReporter
+from autoscaler.sync.ports import NothingCached, NoWrites, Ports, Reporter
 from autoscaler.transport.observer import UNOBSERVED, Observer
 from autoscaler.transport.write_gate import WriteGate
 

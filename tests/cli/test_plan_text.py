@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.app.ports import SyncResult
-from autoscaler.cli.plan_text import paragraphs, print_text
+from autoscaler.cli.plan_text import paragraphs
+from autoscaler.cli.wrapping import print_text
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.series import QueryFailure
 from autoscaler.core.target import Query, Target
-from tests.app.world import T0, Memory, answer, external
+from autoscaler.sync.ports import SyncResult
+from tests.sync.world import T0, Memory, answer, external
 
 REFUSED = "Prometheus at http://127.0.0.1:9090 refused the connection"
 AWAY = "the API server https://127.0.0.1:6443 cannot be reached: connection refused"

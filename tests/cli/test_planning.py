@@ -6,17 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.app.plan import controller_of
-from autoscaler.app.record import record
-from autoscaler.cli.planning import _once
+from autoscaler.cli.planning import _once, controller_of
 from autoscaler.core.history import History
 from autoscaler.core.observation import Scale, Unchecked
-from tests.app.world import T0, Memory, answer, external
+from autoscaler.rendering.record import whole
 from tests.cli.test_commands import autoscaler, queue_config
 from tests.controlplane.credentials import kubeconfig
 from tests.controlplane.process import free_port
 from tests.endtoend.daemon import write_config
 from tests.prometheus import faults
+from tests.sync.world import T0, Memory, answer, external
 
 HPA = 'HorizontalPodAutoscaler "web"'
 
@@ -47,8 +46,8 @@ def test_the_record_has_who_controls_the_target() -> None:
     with world.syncer() as syncer:
         syncer.sync([external("shop", "a")], T0, 10.0)
     (result,) = world.results
-    assert "controlledBy" not in record(result)
-    assert record(replace(result, controller=HPA))["controlledBy"] == HPA
+    assert "controlledBy" not in whole(result)
+    assert whole(replace(result, controller=HPA))["controlledBy"] == HPA
 
 
 def test_a_wait_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:

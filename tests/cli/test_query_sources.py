@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from autoscaler.app.query_source import QuerySource
 from autoscaler.cli.query_sources import query_sources
 from autoscaler.config import load
+from autoscaler.rendering.record import QuerySource
 from tests.cli.test_asking import TARGET, external
 from tests.endtoend.daemon import write_config
 

@@ -9,10 +9,10 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import Scales, connect
-from autoscaler.app.ports import ScaleReader
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import Superseded, WriteFailed, Written
+from autoscaler.sync.ports import ScaleReader
 from tests.contract import manifests
 from tests.contract.cluster import ClusterUnderTest, eventually
 

@@ -19,17 +19,17 @@ import pytest
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Failure, Pods, Scales, connect
 from autoscaler.adapters.cluster.watch_requests import MOST_LINE_BYTES, LineTooLong, Stream
-from autoscaler.app.sync import Syncer
 from autoscaler.core.observation import Scale
 from autoscaler.core.spec import Flags
 from autoscaler.core.writes import WriteFailed
-from tests.app.world import T0, Memory, external
-from tests.app.world import answer as load
+from autoscaler.sync.syncer import Syncer
 from tests.contract.faults import WEB, within
 from tests.controlplane.credentials import kubeconfig
 from tests.controlplane.waiting import wait_until
 from tests.prometheus import faults
 from tests.prometheus.faults import Peer, ScriptedServer, Step, answer
+from tests.sync.world import T0, Memory, external
+from tests.sync.world import answer as load
 
 TOKEN = "eyJhbGciOi.a/b+c=d-e_f.Zm9vYmFy"  # noqa: S105 - made up
 MIB = 1 << 20

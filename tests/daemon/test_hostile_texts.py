@@ -8,9 +8,6 @@ from dataclasses import replace
 import pytest
 import structlog
 
-from autoscaler.app.explanation import explain
-from autoscaler.app.ports import SyncResult
-from autoscaler.app.record import record
 from autoscaler.cli.plan_text import paragraphs
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.series import QueryFailure, QueryResult, Series
@@ -18,7 +15,10 @@ from autoscaler.core.writes import WriteFailed
 from autoscaler.daemon.log_options import LogFormat, LogLevel
 from autoscaler.daemon.logs import configure
 from autoscaler.daemon.reporting import LogReporter
-from tests.app.world import T0, Memory, external, per_pod, pod
+from autoscaler.rendering.explanation import explain
+from autoscaler.rendering.record import whole
+from autoscaler.sync.ports import SyncResult
+from tests.sync.world import T0, Memory, external, per_pod, pod
 
 ODD = "a\n\x1b[2J\u202e[red]\u2028"
 LONG = ODD + "x" * (1 << 20)
@@ -80,7 +80,7 @@ def test_what_is_told_is_short_and_printable(case: str) -> None:
     assert any(r"\x1b[2J\u202e[red]\u2028" in line for line in told), told
     assert [line for line in told if not line.isprintable()] == []
     assert max(map(len, told)) < 10_000
-    assert len(json.dumps(record(result))) < 40_000
+    assert len(json.dumps(whole(result))) < 40_000
     assert len(logged(result, LogFormat.JSON)) < 40_000
 
 

@@ -14,13 +14,13 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.adapters.daemon import Limits, read_page
-from autoscaler.app.history_lines import lines
 from autoscaler.config import Address, Config, load
 from autoscaler.core.history import History, shifted
 from autoscaler.daemon.exposition import Listener, Metrics, Site
 from autoscaler.daemon.exposition.site import HISTORIES
 from autoscaler.daemon.health import Health
 from autoscaler.daemon.remembered import PageError, Remembered, remembered
+from autoscaler.rendering.history_lines import lines
 from tests.cli.test_commands import queue_config
 from tests.controlplane.process import free_port
 from tests.endtoend.daemon import write_config

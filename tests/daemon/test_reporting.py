@@ -8,7 +8,6 @@ from typing import Any
 import structlog
 from structlog.testing import CapturingLogger
 
-from autoscaler.app.ports import SyncResult
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.series import QueryFailure
 from autoscaler.core.writes import Superseded
@@ -18,7 +17,8 @@ from autoscaler.daemon.exposition.target_states import TargetStates
 from autoscaler.daemon.log_options import LogFormat, LogLevel
 from autoscaler.daemon.logs import configure
 from autoscaler.daemon.reporting import LogReporter, Reporters
-from tests.app.world import T0, Memory, answer, external
+from autoscaler.sync.ports import SyncResult
+from tests.sync.world import T0, Memory, answer, external
 
 
 def lines_of(world: Memory, level: LogLevel = LogLevel.INFO) -> list[dict[str, Any]]:
@@ -39,16 +39,18 @@ def test_a_change_of_scale_is_one_line_at_info() -> None:
     (line,) = lines_of(world)
     assert line["level"] == "info"
     assert (line["event"], line["target"]) == ("sync", "shop/Deployment/a")
-    assert (line["current"], line["desired"], line["write"]) == (2, 3, "written")
+    assert (line["current_replicas"], line["desired_replicas"], line["write"]) == (2, 3, "written")
     assert line["reason"] == "queue above target"
     assert line["metrics"] == [
         {
             "type": "External",
             "name": "queue",
-            "target": "30 per replica",
-            "value": "45",
+            "target_type": "average",
+            "target": 30.0,
+            "value": 45.0,
+            "text": "45/30",
             "total": "90",
-            "proposal": 3,
+            "proposed_replicas": 3,
         }
     ]
     assert line["message"] == "scaled 2 -> 3 replicas: queue above target: 45/30 per replica"
@@ -91,7 +93,7 @@ def test_an_unreadable_scale_is_a_warning() -> None:
     (line,) = lines_of(world)
     assert line["message"].endswith("the scale cannot be read: a is forbidden")
     assert line["cause"] == "FailedGetScale: a is forbidden"
-    assert line["current"] is None
+    assert line["current_replicas"] is None
 
 
 def test_a_superseded_write_is_a_warning() -> None:

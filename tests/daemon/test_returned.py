@@ -7,16 +7,16 @@ from dataclasses import replace
 import pytest
 import structlog
 
-from autoscaler.app.explanation import explain
-from autoscaler.app.ports import SyncResult
 from autoscaler.core.observation import Scale
 from autoscaler.core.series import QueryFailure
 from autoscaler.core.target import Query
 from autoscaler.daemon.log_options import LogFormat, LogLevel
 from autoscaler.daemon.logs import configure
 from autoscaler.daemon.reporting import LogReporter
-from tests.app.world import T0, Memory, answer, external
+from autoscaler.rendering.explanation import explain
+from autoscaler.sync.ports import SyncResult
 from tests.exposition.results import metrics_of, series_of
+from tests.sync.world import T0, Memory, answer, external
 
 AWAY, BACK, WHOLE = 4, 8, 19
 """The syncs from which on Prometheus is away, is back, and the range of two minutes is whole."""

@@ -58,7 +58,7 @@ class RunningDaemon:
             lambda line: (
                 line.get("target") == key
                 and line.get("write") == "written"
-                and line["desired"] == replicas
+                and line["desired_replicas"] == replicas
             ),
         )
 

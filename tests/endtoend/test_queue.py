@@ -114,14 +114,20 @@ def test_a_deployment_follows_its_queue_up_and_down(
         )
         assert daemon.stop() == 0
 
-    rescales = [(line["current"], line["desired"]) for line in daemon.syncs(target)]
+    rescales = [
+        (line["current_replicas"], line["desired_replicas"]) for line in daemon.syncs(target)
+    ]
     assert rescales[-1][1] == 1
-    ups = [line for line in daemon.syncs(target) if line["desired"] > line["current"]]
-    downs = [line for line in daemon.syncs(target) if line["desired"] < line["current"]]
-    assert ups[-1]["desired"] == 7
-    assert ups[-1]["metrics"][0]["proposal"] == 7
+    ups = [
+        line for line in daemon.syncs(target) if line["desired_replicas"] > line["current_replicas"]
+    ]
+    downs = [
+        line for line in daemon.syncs(target) if line["desired_replicas"] < line["current_replicas"]
+    ]
+    assert ups[-1]["desired_replicas"] == 7
+    assert ups[-1]["metrics"][0]["proposed_replicas"] == 7
     assert all(line["write"] == "written" and line["level"] == "info" for line in ups + downs)
-    assert max(line["desired"] for line in ups[:-1]) == 5
+    assert max(line["desired_replicas"] for line in ups[:-1]) == 5
     assert any(line.get("limit", {}).get("reason") == "ScaleUpLimit" for line in ups[:-1])
     assert {line["reason"] for line in downs} == {"All metrics below target"}
     assert daemon.lines[-1]["event"] == "stopped"

@@ -6,12 +6,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from autoscaler.adapters.cluster.events import Events, Fate, Occurrences, Sent
-from autoscaler.app.ports import SyncResult
 from autoscaler.core.decision import Decision, Event, ForeignChange
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.target import Query, Target
 from autoscaler.core.writes import WriteOutcome
 from autoscaler.daemon.events import EventPace, EventReporter
+from autoscaler.sync.ports import SyncResult
 from autoscaler.transport.write_gate import ALWAYS_OPEN, WriteGate
 from tests.contract.cluster import Noting
 from tests.core.builders import BASE, average, external, spec, values

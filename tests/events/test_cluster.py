@@ -9,8 +9,8 @@ import pytest
 from autoscaler.adapters.cluster import Api as ClusterApi
 from autoscaler.adapters.cluster import connect
 from autoscaler.adapters.cluster.events import Events
-from autoscaler.app.ports import SyncResult
 from autoscaler.core.decision import Event, ForeignChange
+from autoscaler.sync.ports import SyncResult
 from tests.contract.cluster import Json, eventually
 from tests.controlplane import workloads
 from tests.controlplane.api import Api

@@ -8,11 +8,11 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.adapters.cluster.events import Fate, Occurrences, Sent
-from autoscaler.app.ports import Reporter, SyncSummary
 from autoscaler.core.decision import Event, ForeignChange
-from autoscaler.core.writes import NotWritten, Superseded, WriteFailed
+from autoscaler.core.writes import NotWritten, NotWrittenReason, Superseded, WriteFailed
 from autoscaler.daemon import events as reporter_module
 from autoscaler.daemon.events import EventCounts, EventPace, EventReporter, _QueuedEvents
+from autoscaler.sync.ports import Reporter, SyncSummary
 from autoscaler.transport.observer import Observer
 from autoscaler.transport.write_gate import WriteGate
 from tests.contract.cluster import eventually
@@ -86,7 +86,7 @@ def test_a_follower_tells_nothing() -> None:
     with reporting(notebook, gate=gate) as reporter:
         reporter.report(result(FAILED, foreign=BY_KUBECTL))
         gate.since = 0.0
-        reporter.report(result(RESCALED, write=NotWritten("not leading")))
+        reporter.report(result(RESCALED, write=NotWritten(NotWrittenReason.NOT_LEADING)))
     assert notebook.written == []
 
 

@@ -8,7 +8,6 @@ from prometheus_client.openmetrics.parser import (
 )
 from prometheus_client.parser import text_string_to_metric_families as read_text
 
-from autoscaler.app.ports import SyncResult
 from autoscaler.core.decide import decide
 from autoscaler.core.history import History, ScaleEvent
 from autoscaler.core.observation import Observation, Pod, Reading, Scale, Unavailable
@@ -25,6 +24,7 @@ from autoscaler.core.target import Query, Target
 from autoscaler.core.writes import WriteOutcome
 from autoscaler.daemon.exposition import Metrics
 from autoscaler.daemon.health import Health
+from autoscaler.sync.ports import SyncResult
 from tests.core.builders import average, behavior, external, pods_policy, rules, values
 
 NOW = 1_800_000_000.25

@@ -1,13 +1,13 @@
 """What is counted of the daemon as a whole."""
 
-from autoscaler.app.ports import SyncSummary
 from autoscaler.core.observation import Scale
 from autoscaler.daemon.events import EventCounts
 from autoscaler.daemon.exposition import Metrics
 from autoscaler.daemon.health import Component, Health
 from autoscaler.daemon.schedule import TickObserver
-from tests.app.world import T0, Memory, answer, external
+from autoscaler.sync.ports import SyncSummary
 from tests.exposition.results import families_of, series_of
+from tests.sync.world import T0, Memory, answer, external
 
 
 def value_of(metrics: Metrics, name: str, **labels: str) -> float:

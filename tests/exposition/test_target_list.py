@@ -183,7 +183,7 @@ def test_the_sentence_is_made_when_the_page_is_asked_for(monkeypatch: pytest.Mon
         made.append(result)
         return "so"
 
-    monkeypatch.setattr("autoscaler.daemon.exposition.target_list.verdict", verdict)
+    monkeypatch.setattr("autoscaler.rendering.record.verdict", verdict)
     metrics = metrics_of(result_of(target_of("a")), result_of(target_of("b")))
     assert made == []
     assert [one["message"] for one in listed(metrics)] == ["so", "so"]

@@ -4,7 +4,6 @@ import gc
 
 import pytest
 
-from autoscaler.app.wording import metric_name
 from autoscaler.core.history import Contention, History
 from autoscaler.core.observation import (
     Gap,
@@ -16,9 +15,10 @@ from autoscaler.core.observation import (
     Unavailable,
 )
 from autoscaler.core.spec import MetricSpec, ResourceMetric
-from autoscaler.core.writes import NotWritten, Superseded, WriteFailed, Written
+from autoscaler.core.writes import NotWritten, NotWrittenReason, Superseded, WriteFailed, Written
 from autoscaler.daemon.exposition import Metrics
 from autoscaler.daemon.health import Health
+from autoscaler.rendering.wording import metric_name
 from tests.core.builders import (
     BASE,
     average,
@@ -261,7 +261,7 @@ def test_writes_are_counted_by_what_became_of_them() -> None:
         result_of(target_of("b", maximum=2), down, write=Written(scale)),
         result_of(target_of("c"), up, write=Superseded(scale)),
         result_of(target_of("d"), up, write=WriteFailed("refused")),
-        result_of(target_of("e"), up, write=NotWritten("not leading")),
+        result_of(target_of("e"), up, write=NotWritten(NotWrittenReason.NOT_LEADING)),
     )
     assert series_of(metrics, "autoscaler_writes_total") == {
         (("direction", "up"), ("outcome", "written")): 1,

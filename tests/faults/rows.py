@@ -38,7 +38,7 @@ class Row:
 
 def is_settled(line: Line) -> bool:
     """Tell whether a target is where it should be: written now, or found out to have been."""
-    return bool(line["desired"] == LOW and line.get("write", "written") == "written")
+    return bool(line["desired_replicas"] == LOW and line.get("write", "written") == "written")
 
 
 def play(bed: Bed, row: Row) -> None:

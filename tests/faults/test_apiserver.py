@@ -210,7 +210,10 @@ def test_the_api_server_restarts_under_load(bed: Bed) -> None:
         written(bed.mark())
     bed.high_and_low()
     lines = bed.daemon.lines[begin:]
-    assert {line["desired"] for line in lines if line.get("write") == "written"} == {LOW, HIGH}
+    assert {line["desired_replicas"] for line in lines if line.get("write") == "written"} == {
+        LOW,
+        HIGH,
+    }
     assert [line for line in lines if line["event"] == "not_watched"] == []
     assert defects(lines) == []
 

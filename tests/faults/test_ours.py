@@ -102,7 +102,7 @@ def test_two_daemons_at_once(workloads: Workloads, tmp_path: Path) -> None:
     assert outcomes().count("written") == turns
     assert outcomes().count("superseded") >= len(meeting.met) > 0
     for line in [line for line in lines if line.get("write") == "superseded"]:
-        assert SUPERSEDED.format(line["desired"]) in line["message"]
+        assert SUPERSEDED.format(line["desired_replicas"]) in line["message"]
     assert defects(lines) == []
 
 

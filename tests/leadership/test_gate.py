@@ -12,7 +12,13 @@ from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Failure, Scales, connect
 from autoscaler.core.observation import Scale
 from autoscaler.core.spec import ScaleTargetRef
-from autoscaler.core.writes import NOT_LEADING, NotWritten, WriteFailed, WriteOutcome, Written
+from autoscaler.core.writes import (
+    NotWritten,
+    NotWrittenReason,
+    WriteFailed,
+    WriteOutcome,
+    Written,
+)
 from autoscaler.transport.write_gate import WriteGate
 from tests.contract.faults import BROKEN, CONFLICT, HANG, WEB, at_once, within
 from tests.contract.scripted import Answer, ScriptedServer, scale
@@ -22,6 +28,7 @@ from tests.controlplane.server import ControlPlane
 
 DECIDED_ON = Scale(1, 1, "app=web", "7")
 FOR_EVER, OVER = math.inf, -math.inf
+NOT_LEADING = NotWritten(NotWrittenReason.NOT_LEADING)
 
 Play = Callable[..., tuple[ScriptedServer, Api]]
 
@@ -57,7 +64,7 @@ def write(api: Api, gate: WriteGate, seconds: float = 10.0) -> WriteOutcome:
 def test_who_does_not_lead_sends_nothing(play: Play) -> None:
     """The outcome says why nothing was written."""
     server, api = play(scale(4, "8"))
-    assert write(api, Gate(OVER)) == NotWritten(NOT_LEADING)
+    assert write(api, Gate(OVER)) == NOT_LEADING
     assert server.asked == []
 
 
@@ -71,7 +78,7 @@ def test_who_leads_writes(play: Play) -> None:
 def test_it_is_asked_again_before_another_try(play: Play) -> None:
     """After a conflict, which wrote nothing, the write is left out."""
     server, api = play(CONFLICT, scale(1, "9"))
-    assert write(api, Gate(FOR_EVER, FOR_EVER, OVER)) == NotWritten(NOT_LEADING)
+    assert write(api, Gate(FOR_EVER, FOR_EVER, OVER)) == NOT_LEADING
     assert server.methods == ["PUT", "GET"]
 
 
@@ -148,7 +155,9 @@ def test_what_may_not_be_sent_any_more_is_broken_off(
         assert isinstance(seen, Scale)
         deadline = clock.monotonic() + 10
         shut = Scales(api, Gate(FOR_EVER, OVER))
-        assert shut.write(namespace, ref, seen, 4, deadline) == NotWritten(NOT_LEADING)
+        assert shut.write(namespace, ref, seen, 4, deadline) == NotWritten(
+            NotWrittenReason.NOT_LEADING
+        )
         assert admin_api.get(f"{path}/web")["spec"]["replicas"] == 1
         outcome = Scales(api, Gate(FOR_EVER)).write(namespace, ref, seen, 4, deadline)
     assert isinstance(outcome, Written)

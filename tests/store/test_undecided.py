@@ -10,11 +10,11 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.adapters.store import SqliteHistoryStore
-from autoscaler.app.histories import Histories
 from autoscaler.daemon import memory
-from tests.app.world import external
+from autoscaler.sync.histories import Histories
 from tests.store.histories import nth
 from tests.store.opening import LONG, PATIENT, Time, running
+from tests.sync.world import external
 
 PERIOD = 15.0
 HUNG, WELL = external("shop", "hung"), external("shop", "well")

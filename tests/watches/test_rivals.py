@@ -7,15 +7,15 @@ from dataclasses import replace
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api
-from autoscaler.app.ports import Ports
-from autoscaler.app.sync import Syncer
 from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.decision import Decision, ForeignChange, Zone
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
-from tests.app.world import T0, Memory, answer, external
+from autoscaler.sync.ports import Ports
+from autoscaler.sync.syncer import Syncer
 from tests.contract import manifests
 from tests.contract.cluster import ClusterUnderTest
+from tests.sync.world import T0, Memory, answer, external
 from tests.watches.others import (
     HAND_MADE,
     autoscaler,

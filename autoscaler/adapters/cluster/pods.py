@@ -176,7 +176,7 @@ class _PodListJson(TypedDict, total=False):
 
 
 class Pods:
-    """Fits `app.ports.PodLister`."""
+    """Fits `sync.ports.PodLister`."""
 
     def __init__(self, api: Api, *, page_size: int = _PAGE) -> None:
         self._api = api

@@ -8,8 +8,8 @@ from autoscaler.adapters.cluster.failures import Failure
 from autoscaler.adapters.cluster.retrier import RequestRetrier
 from autoscaler.core.observation import Scale
 from autoscaler.core.writes import (
-    NOT_LEADING,
     NotWritten,
+    NotWrittenReason,
     Superseded,
     WriteFailed,
     WriteOutcome,
@@ -100,7 +100,7 @@ class ScaleWrite:
         """Say what became of a write that may not be tried, or not again."""
         if self._uncertain:
             return Failure("this process does not lead any more")
-        return NotWritten(NOT_LEADING)
+        return NotWritten(NotWrittenReason.NOT_LEADING)
 
     def _judge(self, seen: Scale | Failure) -> WriteOutcome | Failure | None:
         """Say what a look means; None when the count may still be written."""

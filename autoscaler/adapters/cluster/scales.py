@@ -15,7 +15,7 @@ from autoscaler.transport.write_gate import ALWAYS_OPEN, WriteGate
 
 
 class Scales:
-    """Fits `app.ports.ScaleReader` and `ScaleWriter`, for every kind that has a scale.
+    """Fits `sync.ports.ScaleReader` and `ScaleWriter`, for every kind that has a scale.
 
     The ``gate`` is asked before each try of a write.
     """

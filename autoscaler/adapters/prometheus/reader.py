@@ -17,7 +17,7 @@ from autoscaler.transport.within import GRACE_SECONDS, Deadline, Expired, Stoppe
 
 
 class PrometheusReader:
-    """Fits `autoscaler.app.ports.MetricsReader` with the HTTP API of a Prometheus.
+    """Fits `autoscaler.sync.ports.MetricsReader` with the HTTP API of a Prometheus.
 
     May be used by many threads at once.  ``stop`` ends every wait, that for an answer too; an
     answer for which ``memory`` has no room is refused.  The time of evaluation is the server's.

@@ -12,7 +12,6 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from autoscaler.app.ports import SyncResult, SyncSummary
 from autoscaler.core.target import Target
 from autoscaler.daemon.events import EventCounts
 from autoscaler.daemon.exposition import metric_catalog
@@ -20,6 +19,7 @@ from autoscaler.daemon.exposition.instruments import Instruments
 from autoscaler.daemon.exposition.target_states import TargetStates
 from autoscaler.daemon.exposition.target_text import target_text
 from autoscaler.daemon.health import Health
+from autoscaler.sync.ports import SyncResult, SyncSummary
 
 _OPENMETRICS = "application/openmetrics-text"
 _END = b"# EOF\n"
@@ -79,7 +79,7 @@ class Metrics:
 
 
 class MetricsReporter:
-    """Fits `app.ports.Reporter`."""
+    """Fits `sync.ports.Reporter`."""
 
     def __init__(self, instruments: Instruments, states: TargetStates) -> None:
         self._instruments = instruments

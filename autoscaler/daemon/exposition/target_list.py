@@ -1,31 +1,31 @@
-"""The page of `/api/v1/targets`: how each target stands, as JSON, one target a line.
+"""The page of `/api/v1/targets`: the state of each target as JSON, one target a line.
 
-What takes long, the sentences, is made when the page is asked for and not at every sync.
+Sentences take long: they are made when the page is asked for, not at every sync.
 """
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import zip_longest
 
-from autoscaler.app import wording
-from autoscaler.app.ports import SyncResult
-from autoscaler.app.standing import verdict
-from autoscaler.core.decision import Calculation, MetricResult
-from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.spec import MetricSpec
-from autoscaler.core.text import printable, rfc3339
-from autoscaler.daemon.exposition.metric_values import held_to, measured
+from autoscaler.core.text import rfc3339
 from autoscaler.daemon.exposition.target_states import Known
+from autoscaler.rendering import wording
+from autoscaler.rendering.record import NOT_ASKED, UNKNOWN, Json, as_json, metric_record, record_of
+from autoscaler.rendering.verdict import State
 
-Json = dict[str, object]
-
-UNKNOWN = "unknown"
-"""The state of a target before its first sync."""
 _NOT_SYNCED = "not synced yet since the daemon started, or since its metrics were changed"
-_UNKNOWN, _UNASKED = "<unknown>", "-"
-"""In place of the value of a metric that is missing, and of one that was not asked for."""
+_FIELDS = frozenset(
+    {
+        "state",
+        "message",
+        "min_replicas",
+        "max_replicas",
+        "current_replicas",
+        "desired_replicas",
+        "metrics",
+    }
+)
 _PART_BYTES = 64 << 10
-_LONGEST_PART = 500
 
 
 def target_list(
@@ -49,73 +49,29 @@ def target_list(
 
 def _target(known: Known) -> Json:
     target, last = known.target, known.last
-    parts = [printable(part, _LONGEST_PART) for part in target.key.split("/", 2)]
-    head: Json = {
+    shown: Json = {
         "target": wording.target_key(target),
-        **dict(zip(("namespace", "kind", "name"), parts, strict=True)),
+        **dict(zip(("namespace", "kind", "name"), wording.key_parts(target), strict=True)),
+        "since": None if known.since is None else rfc3339(known.since),
+        "lastSync": None if last is None else rfc3339(last.decision.time),
     }
-    if last is None or known.since is None:
-        return head | {
-            **_counts(target.spec.min_replicas, target.spec.max_replicas, None, None),
-            **_standing(UNKNOWN, None, _NOT_SYNCED),
-            "metrics": _metrics(target.spec.metrics, (), _UNKNOWN),
-            "lastSync": None,
+    if last is None:
+        return shown | {
+            "state": State.UNKNOWN.value,
+            "message": _NOT_SYNCED,
+            "minReplicas": target.spec.min_replicas,
+            "maxReplicas": target.spec.max_replicas,
+            "currentReplicas": None,
+            "desiredReplicas": None,
+            "metrics": _without_values(target.spec.metrics, UNKNOWN),
         }
-    decision = last.decision
-    desired = None if decision.current is None else decision.desired
-    # As of a target at zero, or that another autoscaler controls.
-    unasked = decision.current is not None and not decision.metrics
-    return head | {
-        **_counts(decision.min_replicas, decision.max_replicas, decision.current, desired),
-        **_standing(str(known.state), known.since, _sentence(last)),
-        "metrics": _metrics(
-            last.target.spec.metrics, decision.metrics, _UNASKED if unasked else _UNKNOWN
-        ),
-        "lastSync": rfc3339(decision.time),
-    }
+    shown |= as_json(record_of(last), _FIELDS)
+    if not last.decision.metrics:
+        # A target at zero, or that another autoscaler controls, needs no values.
+        absent = UNKNOWN if last.decision.current is None else NOT_ASKED
+        shown["metrics"] = _without_values(last.target.spec.metrics, absent)
+    return shown
 
 
-def _counts(minimum: int, maximum: int, current: int | None, desired: int | None) -> Json:
-    return {
-        "minReplicas": minimum,
-        "maxReplicas": maximum,
-        "currentReplicas": current,
-        "desiredReplicas": desired,
-    }
-
-
-def _standing(state: str, since: float | None, message: str) -> Json:
-    began = None if since is None else rfc3339(since)
-    return {"state": state, "since": began, "message": message}
-
-
-def _sentence(result: SyncResult) -> str:
-    return printable(verdict(result), LONGEST_SENTENCE)
-
-
-def _metrics(
-    specs: Sequence[MetricSpec], results: Sequence[MetricResult], absent: str
-) -> list[Json]:
-    """Return each metric of the spec; ``results`` is empty where metrics were not looked at.
-
-    ``absent`` stands for a value that is not there.
-    """
-    return [_metric(spec, one, absent) for spec, one in zip_longest(specs, results)]
-
-
-def _metric(spec: MetricSpec, result: MetricResult | None, absent: str) -> Json:
-    kind, target = held_to(spec)
-    value = text = None
-    proposal = None
-    if result is not None and isinstance(result.outcome, Calculation):
-        value, text = measured(result.outcome.current), wording.usage(result)
-        proposal = result.outcome.proposal
-    return {
-        "name": wording.metric_name(spec),
-        "type": spec.type,
-        "targetType": kind,
-        "value": value,
-        "target": target,
-        "text": f"{text or absent}/{wording.target_value(spec)}",
-        "proposedReplicas": proposal,
-    }
+def _without_values(metrics: Sequence[MetricSpec], absent: str) -> list[Json]:
+    return [as_json(metric_record(one, None, absent)) for one in metrics]

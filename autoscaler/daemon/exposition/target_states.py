@@ -6,19 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from autoscaler.app import wording
-from autoscaler.app.ports import SyncResult
-from autoscaler.app.standing import State, state_of
 from autoscaler.core.decision import Calculation, Decision, MetricFailure, MetricResult, Outcome
 from autoscaler.core.grouping import PodGroups
 from autoscaler.core.observation import ConditionStatus, Gap, Reading, Values
 from autoscaler.core.status import ABLE_TO_SCALE, SCALING_ACTIVE
 from autoscaler.core.target import Target
-from autoscaler.core.text import printable
 from autoscaler.core.writes import WriteFailed
-from autoscaler.daemon.exposition.metric_values import held_to
+from autoscaler.rendering import wording
+from autoscaler.rendering.verdict import State, state_of
+from autoscaler.sync.ports import SyncResult
 
-_LONGEST_PART = 500
 _MOST = 10
 """So many values of an External metric, or names of pods, are kept."""
 _NOTHING = Values(())
@@ -86,13 +83,13 @@ class TargetStates:
         self._labels: dict[str, TargetLabels] = {}
         self._states: dict[str, TargetState] = {}
         self._of_other_metrics: dict[str, TargetState] = {}
-        """Until their next sync: how targets stood whose metrics were others."""
+        """The states of targets whose metrics were changed, until their next sync."""
         self._foreign_changes: dict[str, int] = {}
         self._clock_set = 0.0
         self._lock = threading.Lock()
 
     def set_targets(self, targets: Sequence[Target]) -> None:
-        """Know these targets and no others; what was known of the others is forgotten.
+        """Keep the states of these targets, and forget all others.
 
         To be called while no sync runs.  A target whose metrics are others than before has no
         state until its next sync: the old proposals are not of the new metrics.  If that sync finds
@@ -111,7 +108,7 @@ class TargetStates:
             self._targets = targets
 
     def note(self, result: SyncResult) -> None:
-        """Take in a target's result.  This costs every target at every sync: it is kept short."""
+        """Keep a target's result.  It is quick, since each sync does it for every target."""
         decision, key = result.decision, result.target.key
         before = self._states.get(key)
         if decision.outcome is Outcome.BLOCKED or type(result.write) is WriteFailed:
@@ -127,7 +124,7 @@ class TargetStates:
                 self._foreign_changes[key] = self._foreign_changes.get(key, 0) + 1
 
     def clock_set(self, seconds: float) -> None:
-        """Take in that the system's clock was set by so many seconds."""
+        """Follow the system's clock, which was set by so many seconds."""
         self._clock_set += seconds
 
     def known(self) -> list[Known]:
@@ -211,7 +208,7 @@ def reason_of(decision: Decision) -> str:
 def _labels(target: Target) -> TargetLabels:
     key = wording.target_key(target)
     head = f'{{target="{escaped(key)}"'
-    _, kind_and_group, name = (printable(part, _LONGEST_PART) for part in target.key.split("/"))
+    _, kind_and_group, name = wording.key_parts(target)
     info = (
         f'{head},target_namespace="{escaped(target.namespace)}"'
         f',target_kind="{escaped(kind_and_group)}",target_name="{escaped(name)}"'
@@ -225,7 +222,7 @@ def _labels(target: Target) -> TargetLabels:
             # The same metric may be held to several targets; series must differ.
             name = f"{name} #{seen[kind + name]}"
         metrics.append(f'{head},metric_name="{escaped(name)}",type="{kind}"')
-    targets = [held_to(metric) for metric in target.spec.metrics]
+    targets = [wording.target_number(metric) for metric in target.spec.metrics]
     return TargetLabels(
         head,
         info,

@@ -12,8 +12,8 @@ from autoscaler.core.decision import Calculation
 from autoscaler.core.observation import ConditionStatus
 from autoscaler.daemon.exposition import metric_catalog
 from autoscaler.daemon.exposition.metric_catalog import Family, Kind
-from autoscaler.daemon.exposition.metric_values import measured
 from autoscaler.daemon.exposition.target_states import Row, reason_of
+from autoscaler.rendering.wording import measured_number
 
 _Lines = Iterable[str]
 
@@ -92,7 +92,7 @@ def _spec_target(name: str, rows: Sequence[Row]) -> _Lines:
 def _status_target(name: str, rows: Sequence[Row]) -> _Lines:
     calculation = Calculation
     return [
-        f"{name}{metric}{kind}}} {measured(one.outcome.current)!r}\n"
+        f"{name}{metric}{kind}}} {measured_number(one.outcome.current)!r}\n"
         for labels, decision, _, _ in rows
         for metric, kind, one in zip(
             labels.metrics, labels.target_types, decision.metrics, strict=False

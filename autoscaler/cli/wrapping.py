@@ -1,0 +1,34 @@
+"""Lines wrapped between words, for terminals."""
+
+import shutil
+import sys
+import textwrap
+
+_NARROWEST = 40
+_INDENT = "  "
+
+
+def wrapped(text: str, width: int, first: str = "", others: str = _INDENT) -> list[str]:
+    """Wrap a text between words; lines begin with ``first`` and ``others``.  No word is broken."""
+    return textwrap.wrap(
+        text,
+        max(width, len(first) + 1, len(others) + 1),
+        initial_indent=first,
+        subsequent_indent=others,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def print_text(text: str, indent: int = 2 * len(_INDENT)) -> None:
+    """Print lines, on a terminal wrapped between words; in a pipe each is one line, for grep.
+
+    The rest of an indented line that is wrapped is indented by so many blanks.
+    """
+    if not sys.stdout.isatty():
+        print(text)
+        return
+    width = max(_NARROWEST, shutil.get_terminal_size().columns)
+    for line in text.split("\n"):
+        others = " " * indent if line.startswith(" ") else _INDENT
+        print("\n".join(wrapped(line, width, others=others) or [""]))

@@ -1,0 +1,265 @@
+"""Words for the pieces of a decision: the same in a log line, a table and an explanation."""
+
+from autoscaler.core.contention import FIELD_MANAGER
+from autoscaler.core.decision import (
+    Calculation,
+    Decision,
+    ForeignChange,
+    MetricResult,
+    MetricValueStatus,
+    Refill,
+)
+from autoscaler.core.observation import PodSamples, Values
+from autoscaler.core.selectors import LabelSelector, Operator, Requirement
+from autoscaler.core.spec import (
+    ContainerResourceMetric,
+    ExternalMetric,
+    MetricSpec,
+    ObjectMetric,
+    PodsMetric,
+    ResourceMetric,
+)
+from autoscaler.core.target import Target
+from autoscaler.core.text import printable, rfc3339
+
+_LONGEST_NAME, _LONGEST_KEY = 500, 1000
+
+
+def target_key(target: Target) -> str:
+    """Name a target, whatever characters its file holds."""
+    return printable(target.key, _LONGEST_KEY)
+
+
+def key_parts(target: Target) -> list[str]:
+    """Return the namespace, the kind with its group, and the name of a target, printable."""
+    return [printable(part, _LONGEST_NAME) for part in target.key.split("/", 2)]
+
+
+def metric_name(metric: MetricSpec) -> str:
+    """Name a metric as its author would: its kind of thing, its name, its selector."""
+    return printable(_metric_name(metric), _LONGEST_NAME)
+
+
+def _metric_name(metric: MetricSpec) -> str:
+    if isinstance(metric, ResourceMetric):
+        return metric.name
+    if isinstance(metric, ContainerResourceMetric):
+        return f"{metric.name} of container {metric.container}"
+    name = metric.metric.name + selector(metric.metric.selector)
+    if isinstance(metric, ObjectMetric):
+        return f"{name} of {metric.described_object.kind} {metric.described_object.name}"
+    return name
+
+
+def selector(chosen: LabelSelector | None) -> str:
+    """Write a selector as PromQL would."""
+    if chosen is None or chosen.empty:
+        return ""
+    labels = [f'{key}="{value}"' for key, value in chosen.match_labels]
+    return "{" + ", ".join([*labels, *map(_matcher, chosen.match_expressions)]) + "}"
+
+
+def _matcher(one: Requirement) -> str:
+    same, other = "=", "!="
+    if len(one.values) > 1:
+        same, other = "=~", "!~"
+    values = "|".join(one.values)
+    return {
+        Operator.IN: f'{one.key}{same}"{values}"',
+        Operator.NOT_IN: f'{one.key}{other}"{values}"',
+        Operator.EXISTS: f'{one.key}!=""',
+        Operator.DOES_NOT_EXIST: f'{one.key}=""',
+    }[one.operator]
+
+
+# -- numbers -------------------------------------------------------------------------------------
+
+
+def counted(count: int, noun: str) -> str:
+    """Write a count of things: "1 replica", "2 replicas"."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def quantity(metric: MetricSpec, milli: int) -> str:
+    """Write a value of a metric for people, to four digits; `format_milli` is exact.
+
+    CPU below a core is in millicores, memory and storage are in powers of 1024.
+    """
+    if isinstance(metric, ResourceMetric | ContainerResourceMetric):
+        if metric.name == "cpu" and abs(milli) < 1000:
+            return f"{milli}m" if milli else "0"
+        if metric.name != "cpu":
+            return _binary(milli / 1000.0)
+    return _rounded(milli / 1000.0)
+
+
+def _rounded(value: float) -> str:
+    return f"{value:.0f}" if abs(value) >= 1000.0 else f"{value:.4g}"
+
+
+def _binary(value: float) -> str:
+    units = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+    index = 0
+    while abs(value) >= 1024.0 and index < len(units) - 1:
+        value, index = value / 1024.0, index + 1
+    return _rounded(value) + units[index]
+
+
+# -- values and targets --------------------------------------------------------------------------
+
+
+def target(metric: MetricSpec) -> str:
+    """Write the target of a metric, and per what it is."""
+    return target_value(metric) + per(metric)
+
+
+def target_value(metric: MetricSpec) -> str:
+    """Write the target of a metric."""
+    held = metric.target
+    if isinstance(metric, ExternalMetric | ObjectMetric):
+        milli = held.average_value if averaged(metric) else held.value
+        return quantity(metric, milli or 0)
+    if held.average_value is not None:
+        return quantity(metric, held.average_value)
+    return f"{held.average_utilization}%"
+
+
+def averaged(metric: ExternalMetric | ObjectMetric) -> bool:
+    """Return whether the total is divided by the replicas."""
+    held = metric.target
+    if isinstance(metric, ObjectMetric):
+        return held.type == "AverageValue"
+    return held.average_value is not None
+
+
+def per(metric: MetricSpec) -> str:
+    """Write per what a value is: " per replica", " per pod", or nothing."""
+    if isinstance(metric, ExternalMetric | ObjectMetric):
+        return " per replica" if averaged(metric) else ""
+    return " per pod" if metric.target.average_value is not None else ""
+
+
+def usage(result: MetricResult) -> str:
+    """Write the measured value, in the unit of the target; a dash where there is none."""
+    if not isinstance(result.outcome, Calculation):
+        return "-"
+    current = result.outcome.current
+    if current.average_utilization is not None:
+        return f"{current.average_utilization}%"
+    if current.value is not None:
+        return quantity(result.metric, current.value)
+    return quantity(result.metric, current.average_value or 0)
+
+
+def usage_and_target(result: MetricResult) -> str:
+    """Write both as `kubectl get hpa` does: "26.5/30 per replica", "90%/70%"."""
+    return f"{usage(result)}/{target(result.metric)}"
+
+
+def total(result: MetricResult) -> str | None:
+    """Write the sum that an average was made of; None where the value is no average of a sum."""
+    reading, outcome = result.reading, result.outcome
+    if not isinstance(outcome, Calculation) or outcome.current.average_value is None:
+        return None
+    if isinstance(reading, Values):
+        return quantity(result.metric, sum(reading.values))
+    if isinstance(reading, PodSamples):
+        aside = () if outcome.groups is None else (*outcome.groups.unready, *outcome.groups.ignored)
+        left_out = frozenset(aside)
+        counting = [one.milli for pod, one in reading.samples.items() if pod not in left_out]
+        return quantity(result.metric, sum(counting))
+    return None
+
+
+def of_request(result: MetricResult) -> str | None:
+    """Write what a utilization is made of: "450m of 500m"; None where the value is none."""
+    both = usage_and_request(result)
+    return None if both is None else f"{both[0]} of {both[1]}"
+
+
+def usage_and_request(result: MetricResult) -> tuple[str, str] | None:
+    """Write the averages of the pods that a utilization is made of; None where it is none."""
+    if not isinstance(result.outcome, Calculation):
+        return None
+    current = result.outcome.current
+    if current.average_value is None or current.average_request is None:
+        return None
+    used = quantity(result.metric, current.average_value)
+    return used, quantity(result.metric, current.average_request)
+
+
+def target_number(metric: MetricSpec) -> tuple[str, float]:
+    """Return the kind of a metric's target, and its value in base units or in percent.
+
+    The kinds are kube-state-metrics' values of `metric_target_type`.
+    """
+    held = metric.target
+    if held.average_utilization is not None:
+        return "utilization", held.average_utilization
+    if isinstance(metric, ExternalMetric | ObjectMetric) and not averaged(metric):
+        return "value", (held.value or 0) / 1000
+    return "average", (held.average_value or 0) / 1000
+
+
+def measured_number(current: MetricValueStatus) -> float:
+    """Return what was measured, in the unit of `target_number`."""
+    if current.average_utilization is not None:
+        return current.average_utilization
+    milli = current.average_value if current.value is None else current.value
+    return (milli or 0) / 1000
+
+
+# -- sentences -----------------------------------------------------------------------------------
+
+
+def reason(decision: Decision) -> str:
+    """Write a decision's reason with the names that people give to metrics."""
+    return plain(decision.reason, decision)
+
+
+def plain(text: str, decision: Decision) -> str:
+    """Replace the HPA's names of a decision's metrics, which dump selectors, in a text."""
+    for one in sorted(decision.metrics, key=lambda one: -len(one.name)):
+        if one.name in text:
+            text = text.replace(one.name, metric_name(one.metric))
+    return text
+
+
+def foreign(change: ForeignChange) -> str:
+    """Write which other manager set the replicas."""
+    who = f'"{change.manager}"' if change.manager else "somebody else"
+    if change.manager == FIELD_MANAGER:
+        who = "another autoscaler, with another Lease than ours or with none,"
+    undoing = ", which undoes our last change" if change.reversal else ""
+    return f"{who} set the replicas from {change.before} to {change.after}{undoing}"
+
+
+def refill(back: Refill, now: float) -> str:
+    """Write that a reading has just returned, and until when it takes nothing down."""
+    ago = f"{max(0, round(now - back.returned))} s ago"
+    what = f"the first reading was {ago}" if back.first else f"the reading returned {ago}"
+    return f"{what} and may be too low; nothing goes down before {rfc3339(back.until)}"
+
+
+def duration(seconds: float) -> str:
+    """Write how long something lasted, in its two largest units: "1 h 5 min"."""
+    whole = max(0, round(seconds))
+    for unit, size, smaller, part in (
+        ("d", 86400, "h", 3600),
+        ("h", 3600, "min", 60),
+        ("min", 60, "s", 1),
+    ):
+        if whole >= size:
+            return f"{whole // size} {unit} {whole % size // part} {smaller}"
+    return f"{whole} s"
+
+
+def per_pod(metric: MetricSpec) -> bool:
+    """Return whether a metric is one of pods."""
+    return isinstance(metric, ResourceMetric | ContainerResourceMetric | PodsMetric)
+
+
+def soon(time: float, now: float) -> str:
+    """Write an instant near ``now`` as its time of day in UTC; with the date on another day."""
+    text = rfc3339(time)
+    return text[11:] if text[:10] == rfc3339(now)[:10] else text

@@ -1,0 +1,108 @@
+"""Coroutines that wait for futures and for each other, all run by one thread."""
+
+import threading
+from collections import deque
+from collections.abc import Generator
+from concurrent.futures import Future
+from queue import Empty, SimpleQueue
+from typing import Any, TypeVar
+
+from autoscaler import clock
+
+R = TypeVar("R")
+
+_STOP_CHECK_SECONDS = 0.2
+
+
+class Latch:
+    """Opens when it was counted down to zero; coroutines yield it to wait for that."""
+
+    __slots__ = ("_count", "_ready", "_waiting")
+
+    def __init__(self, count: int, ready: "deque[Coroutine[None]]") -> None:
+        self._count = count
+        self._ready = ready
+        self._waiting: list[Coroutine[None]] = []
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing has to be waited for."""
+        return self._count <= 0
+
+    def count_down(self) -> None:
+        """Count one down; the last one lets all that wait run."""
+        self._count -= 1
+        if self._count <= 0:
+            self._ready.extend(self._waiting)
+            self._waiting.clear()
+
+    def add(self, coroutine: "Coroutine[None]") -> None:
+        """Let a coroutine run once the latch is open."""
+        (self._ready if self.is_open else self._waiting).append(coroutine)
+
+
+Coroutine = Generator[Future[Any] | Latch, None, R]
+"""Yields what it waits for, and is resumed once that future is done or that latch is open."""
+
+
+class Driver:
+    """Runs coroutines on the thread that calls `run`; they therefore need no locks."""
+
+    def __init__(self) -> None:
+        self._ready: deque[Coroutine[None]] = deque()
+        self._waiting: dict[Future[Any], Coroutine[None]] = {}
+        self._done: SimpleQueue[Future[Any]] = SimpleQueue()
+        self._nothing_new = False
+
+    def start(self, coroutine: Coroutine[None]) -> None:
+        """Run a coroutine after those that can run already."""
+        self._ready.append(coroutine)
+
+    def latch(self, count: int) -> Latch:
+        """Return a latch for coroutines of this driver."""
+        return Latch(count, self._ready)
+
+    def run(self, stop: threading.Event, until: float) -> None:
+        """Run all coroutines to their ends.
+
+        Once ``stop`` is set, or the instant ``until`` (of `clock.monotonic`) has come, calls that
+        have not begun are cancelled; those that run are still waited for.  A coroutine that raises
+        keeps no other from running; what was raised comes as one ExceptionGroup in the end.
+        """
+        raised: list[Exception] = []
+        while self._ready or self._waiting:
+            if not self._nothing_new and (stop.is_set() or clock.monotonic() >= until):
+                self._cancel_what_has_not_begun()
+            try:
+                self._resume(self._next())
+            except Empty:
+                continue
+            except Exception as error:  # noqa: BLE001 - raised below, after all others have run
+                raised.append(error)
+        if raised:
+            raise ExceptionGroup("faults in a sync", raised)
+
+    def _next(self) -> Coroutine[None]:
+        """Return a coroutine that can run.  Raises Empty where none can for a moment."""
+        if self._ready:
+            return self._ready.popleft()
+        return self._waiting.pop(self._done.get(timeout=_STOP_CHECK_SECONDS))
+
+    def _resume(self, coroutine: Coroutine[None]) -> None:
+        """Run a coroutine up to the next thing that it waits for."""
+        for awaited in coroutine:
+            if isinstance(awaited, Latch):
+                awaited.add(coroutine)
+            else:
+                self._waiting[awaited] = coroutine
+                # The callback holds neither the future nor the coroutine: such a cycle would keep
+                # a large answer until a garbage collection, which is rare.
+                awaited.add_done_callback(self._done.put)
+                if self._nothing_new:
+                    awaited.cancel()
+            return
+
+    def _cancel_what_has_not_begun(self) -> None:
+        self._nothing_new = True
+        for future in tuple(self._waiting):
+            future.cancel()

@@ -1,0 +1,281 @@
+"""One sync of many targets: read, decide, write, report.
+
+The course of one target is `SyncRun._sync`, a coroutine that waits only for its own inputs: a slow
+query or a slow object delays only the targets that need it.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+from autoscaler import clock
+from autoscaler.core.decide import decide
+from autoscaler.core.decision import Decision, Outcome
+from autoscaler.core.gaps import after_absence
+from autoscaler.core.history import History
+from autoscaler.core.instants import instants_of
+from autoscaler.core.observation import Observation, Scale, Unavailable
+from autoscaler.core.readings import read
+from autoscaler.core.series import QueryFailure, QueryResult
+from autoscaler.core.spec import needs_pods
+from autoscaler.core.target import Target
+from autoscaler.core.writes import (
+    NotWritten,
+    NotWrittenReason,
+    WriteFailed,
+    WriteOutcome,
+    intend,
+    settle_write,
+)
+from autoscaler.sync.driver import Coroutine, Driver, Latch
+from autoscaler.sync.fair_calls import NOT_BEGUN
+from autoscaler.sync.overlaps import PodReads, Pods
+from autoscaler.sync.ports import SyncResult, SyncSummary
+from autoscaler.sync.priority_pool import Urgency
+from autoscaler.sync.state import SyncState
+
+R = TypeVar("R")
+
+_SCALE_SHARE, _READ_SHARE = 1 / 3, 2 / 3
+"""The parts of a sync's time within which scales, and all that is read, must be there.
+
+Pods wait for scales, and writes for everything.
+"""
+
+_STOPPING = "the daemon stops before its turn came"
+
+
+class SyncTimes(NamedTuple):
+    """When a sync begins and was due (Unix seconds), and how many seconds it may take.
+
+    ``steady`` is when it begins by `clock.steady`, ``as_of`` names the clock as it is set then
+    (`Histories.as_of`): one that is set later concerns only the syncs after this.
+    """
+
+    now: float
+    due: float
+    as_of: float
+    steady: float
+    budget: float
+
+
+class SyncRun:
+    """One run of `Syncer.sync`.  Its methods run on one thread; calls to servers do not."""
+
+    def __init__(self, state: SyncState, targets: Sequence[Target], times: SyncTimes) -> None:
+        self.state = state
+        self.ports = state.ports
+        self.targets = targets
+        self.times = times
+        self.as_of = times.as_of
+        self.begun = clock.monotonic()
+        self.scale_deadline = self.begun + times.budget * _SCALE_SHARE
+        self.read_deadline = self.begun + times.budget * _READ_SHARE
+        self.write_deadline = self.begun + times.budget
+        self.driver = Driver()
+        self.answers: dict[str, QueryResult | QueryFailure] = {}
+        self.answered: dict[str, Latch] = {}
+        """By PromQL, open once its answer is there."""
+        self.registered: dict[str, Latch] = {}
+        """By namespace, open once each selector is known, or known to be unknowable."""
+        self.unregistered: set[str] = set()
+        self.pod_reads = PodReads(self.ports, self.read_deadline)
+        self.decisions: dict[str, Decision] = {}
+        self.changed = 0
+        self.failed = 0
+
+    def run(self) -> None:
+        """Sync every target, hand the decisions to the journal, and report the sum."""
+        state, driver = self.state, self.driver
+        state.register_cached(self.targets)
+        missing = [target for target in self.targets if target.key not in state.overlaps]
+        self.unregistered = {target.key for target in missing}
+        for namespace, count in Counter(target.namespace for target in missing).items():
+            self.registered[namespace] = driver.latch(count)
+        queries = {query.promql for target in self.targets for query in target.queries}
+        for promql in state.queries.in_order(queries):
+            self.answered[promql] = driver.latch(1)
+            driver.start(self._ask(promql))
+        for target in sorted(self.targets, key=state.urgency):
+            driver.start(self._sync(target))
+        try:
+            driver.run(state.stop, self.write_deadline)
+        finally:
+            state.histories.keep(self.decisions, self.as_of)
+        self.ports.reporter.synced(
+            SyncSummary(
+                targets=len(self.targets),
+                queries=len(queries),
+                changed=self.changed,
+                failed=self.failed,
+                seconds=clock.monotonic() - self.begun,
+            )
+        )
+
+    def _ask(self, promql: str) -> Coroutine[None]:
+        """Ask one query for all targets that need its answer."""
+        self.answers[promql] = yield from self._result(
+            self.state.queries.ask(self.ports.metrics, promql, self.read_deadline), QueryFailure
+        )
+        self.answered[promql].count_down()
+
+    def _sync(self, target: Target) -> Coroutine[None]:
+        """Sync one target, from its scale to its report."""
+        scale = yield from self._scale(target)
+        pods, ambiguous_with = yield from self._pods(target, scale)
+        for query in target.queries:
+            answered = self.answered[query.promql]
+            if not answered.is_open:
+                yield answered
+        if self.state.stop.is_set():
+            return
+        decision, previous = self._decide(target, scale, pods, ambiguous_with)
+        write: WriteOutcome | None = None
+        if decision.rescale and isinstance(scale, Scale):
+            if self.ports.leads_since() is None:
+                write = NotWritten(NotWrittenReason.NOT_LEADING)
+            else:
+                decision, write = yield from self._write(target, scale, decision, previous)
+        self.decisions[target.key] = decision
+        self.ports.reporter.report(SyncResult(target, decision, write))
+
+    def _scale(self, target: Target) -> Coroutine[Scale | Unavailable]:
+        """Read the scale, and register its selector.
+
+        The other targets of the namespace wait for that: their pods may be this one's too.
+        """
+        namespace, ref = target.namespace, target.spec.scale_target_ref
+        try:
+            scale = self.ports.cache.cached_scale(namespace, ref)
+            if scale is None:
+                call = partial(self.ports.scales.read, namespace, ref, self.scale_deadline)
+                reading = self.state.read(target, self.state.scale_reads, self.scale_deadline, call)
+                scale = yield from self._result(reading, Unavailable)
+            if isinstance(scale, Scale):
+                self.state.register(target, scale)
+        finally:
+            if target.key in self.unregistered:
+                self.registered[namespace].count_down()
+        return scale
+
+    def _pods(
+        self, target: Target, scale: Scale | Unavailable
+    ) -> Coroutine[tuple[Pods, tuple[str, ...]]]:
+        """Read the pods where the decision needs them, and which other targets select them too."""
+        namespace = target.namespace
+        registered = self.registered.get(namespace)
+        if registered is not None and not registered.is_open:
+            yield registered
+        partners = self.state.overlaps.partners(target.key)
+        if isinstance(scale, Unavailable) or not (partners or needs_pods(target.spec)):
+            return None, ()
+        pods = None if partners else self.ports.cache.cached_pods(namespace, scale.selector)
+        if pods is not None:
+            return pods, ()
+        call = partial(self.pod_reads.read, namespace, scale.selector, partners)
+        reading = self.state.read(target, self.state.pod_reads, self.read_deadline, call)
+        return (yield from self._result(reading, lambda why: (Unavailable(why), ())))
+
+    def _decide(
+        self,
+        target: Target,
+        scale: Scale | Unavailable,
+        pods: Pods,
+        ambiguous_with: tuple[str, ...],
+    ) -> tuple[Decision, History]:
+        """Decide, and return the decision with the history from before it."""
+        key, state, steady = target.key, self.state, self.times.steady
+        absent = steady - state.last_sync.get(key, steady)
+        previous = after_absence(
+            target, state.histories.get(key, self.as_of), absent, self.times.now
+        )
+        state.last_sync[key] = steady
+        now = self.times.now + (clock.monotonic() - self.begun)
+        stamp, now = instants_of(self.times.due, now, target.sync_period)
+        observation = self._observation(target, scale, pods, ambiguous_with, now)
+        decision, history = decide(target.spec, state.flags, observation, previous, now, stamp)
+        if isinstance(scale, Scale):
+            state.last_read[key] = steady
+        state.histories.put(key, history, self.as_of)
+        if decision.outcome is not Outcome.OK:
+            self.failed += 1
+        return decision, previous
+
+    def _observation(
+        self,
+        target: Target,
+        scale: Scale | Unavailable,
+        pods: Pods,
+        ambiguous_with: tuple[str, ...],
+        now: float,
+    ) -> Observation:
+        known = pods if isinstance(pods, tuple) else ()
+        readings = tuple(
+            read(metric, query, self.answers[query.promql], target.namespace, known, now)
+            for metric, query in zip(target.spec.metrics, target.queries, strict=True)
+        )
+        last_read = self.state.last_read.get(target.key)
+        return Observation(
+            scale,
+            pods,
+            readings,
+            ambiguous_with,
+            self.ports.cache.cached_controller(target.namespace, target.spec.scale_target_ref),
+            self.state.is_sole_writer(target.key),
+            None if last_read is None else self.times.now - (self.times.steady - last_read),
+            tuple(query.range_seconds for query in target.queries),
+        )
+
+    def _write(
+        self, target: Target, scale: Scale, decision: Decision, previous: History
+    ) -> Coroutine[tuple[Decision, WriteOutcome]]:
+        """Write the decided count; return the outcome, and the decision with what follows from it.
+
+        The journal has the write before it is sent: a crash between the two must not lose it.
+        """
+        key, histories, desired = target.key, self.state.histories, decision.desired
+        history = histories.get(key, self.as_of)
+        earlier = history.pending
+        yield histories.intend(key, intend(decision, history), self.as_of)
+        ref = target.spec.scale_target_ref
+        sending = self.state.writes.submit(
+            write_urgency(scale.spec_replicas, desired),
+            target.namespace,
+            partial(
+                self.ports.writer.write, target.namespace, ref, scale, desired, self.write_deadline
+            ),
+        )
+        # What raised may have been sent; what never began was not.
+        write = yield from self._result(
+            sending, lambda why: WriteFailed(why, unknown=not sending.cancelled())
+        )
+        history = histories.get(key, self.as_of)
+        decision, history = settle_write(target.spec, decision, write, history, previous, earlier)
+        histories.put(key, history, self.as_of)
+        self.changed += decision.written
+        return decision, write
+
+    def _result(self, future: Future[R], failed: Callable[[str], R]) -> Coroutine[R]:
+        """Wait for a call and return its result.
+
+        ``failed`` makes one of a sentence where the call raised, which none should, or was
+        cancelled before it began.
+        """
+        yield future
+        if future.cancelled():
+            return failed(_STOPPING if self.state.stop.is_set() else NOT_BEGUN)
+        error = future.exception()
+        if error is None:
+            return future.result()
+        self.ports.reporter.fault(error)
+        name = type(error).__name__
+        return failed(f"a fault of the autoscaler, {name}; its log has the details")
+
+
+def write_urgency(current: int, desired: int) -> Urgency:
+    """Return how urgent a write is: scale-ups first, then the larger relative change."""
+    if desired > current:
+        return 0, -(desired / current if current else float("inf"))
+    return 1, -(current / desired if desired else float("inf"))

@@ -1,0 +1,60 @@
+"""When each target is synced: those that share period and query together, all others spread.
+
+A query that many targets share is asked once a sync, so its targets stay together.  All other
+targets of a period are spread over it, at an offset that follows from their names alone and is
+therefore the same after a restart.
+"""
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from autoscaler.core.target import Target
+
+_SLOTS_A_PERIOD = 15
+_SHORTEST_SLOT_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Targets that are synced together, every ``period`` seconds, ``offset`` seconds into it."""
+
+    period: float
+    offset: float
+    targets: tuple[Target, ...]
+
+
+def slots_of(targets: Sequence[Target]) -> tuple[Slot, ...]:
+    """Divide targets into slots of at least a second, at most 15 a period."""
+    by_slot: dict[tuple[float, int], list[Target]] = {}
+    for target, leader in zip(targets, _leaders(targets), strict=True):
+        period = target.sync_period
+        number = zlib.crc32(leader.encode()) % _slots(period)
+        by_slot.setdefault((period, number), []).append(target)
+    return tuple(
+        Slot(period, number * period / _slots(period), tuple(members))
+        for (period, number), members in sorted(by_slot.items(), key=lambda item: item[0])
+    )
+
+
+def _slots(period: float) -> int:
+    return max(1, min(_SLOTS_A_PERIOD, int(period / _SHORTEST_SLOT_SECONDS)))
+
+
+def _leaders(targets: Sequence[Target]) -> list[str]:
+    """Name each target's group: targets of one period that share queries, directly or in turn."""
+    parents: dict[str, str] = {}
+
+    def root(name: str) -> str:
+        while (parent := parents.setdefault(name, name)) != name:
+            parents[name] = parents.setdefault(parent, parent)
+            name = parents[name]
+        return name
+
+    for target in targets:
+        names = [f"{target.sync_period}:{query.promql}" for query in target.queries]
+        for name in names:
+            # The smaller name leads, so that the order of the targets does not matter.
+            first, second = sorted((root(names[0]), root(name)))
+            parents[second] = first
+    return [root(f"{target.sync_period}:{target.queries[0].promql}") for target in targets]

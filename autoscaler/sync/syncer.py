@@ -1,0 +1,101 @@
+"""Syncs targets again and again."""
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Self
+
+from autoscaler import clock
+from autoscaler.core.history import History
+from autoscaler.core.spec import Flags
+from autoscaler.core.target import Target
+from autoscaler.sync.fair_calls import Queries
+from autoscaler.sync.histories import Histories
+from autoscaler.sync.ports import Ports
+from autoscaler.sync.priority_pool import PriorityPool
+from autoscaler.sync.run import SyncRun, SyncTimes
+from autoscaler.sync.state import SyncState
+
+WRITES_PER_SECOND = 100.0
+
+_READS_AT_ONCE = 24
+_WRITES_AT_ONCE = 24
+
+
+class Syncer:
+    """Syncs targets, and carries each one's history from one sync to the next.
+
+    ``stop`` ends syncs early: calls that run are finished, no other begins.  Syncs of different
+    targets may run at the same time.  ``known`` are the histories to go on with, by the clock at
+    the beginning of ``steps``.
+    """
+
+    def __init__(
+        self,
+        flags: Flags,
+        ports: Ports,
+        stop: threading.Event,
+        writes_per_second: float = WRITES_PER_SECOND,
+        slow_seconds: float = 2.0,
+        known: Mapping[str, History] | None = None,
+        steps: clock.Steps | None = None,
+    ) -> None:
+        self.histories = Histories(
+            ports.journal, known or {}, steps or clock.Steps(clock.wall(), clock.steady())
+        )
+        self._state = SyncState(
+            flags=flags,
+            ports=ports,
+            stop=stop,
+            histories=self.histories,
+            queries=Queries(slow_seconds),
+            reads=PriorityPool("read", _READS_AT_ONCE, stop),
+            writes=PriorityPool("write", _WRITES_AT_ONCE, stop, writes_per_second),
+        )
+
+    def __enter__(self) -> Self:
+        """Return the syncer itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Wait for the calls that run; those that have not begun are cancelled."""
+        self._state.queries.close()
+        for pool in (self._state.reads, self._state.writes):
+            pool.shutdown()
+
+    def register_cached(self, targets: Sequence[Target]) -> None:
+        """Remember the cached selectors, before any of the targets is synced."""
+        self._state.register_cached(targets)
+
+    def change(
+        self, flags: Flags, ports: Ports, targets: Sequence[Target], writes_per_second: float
+    ) -> None:
+        """Go on with other targets, flags and ports.  No sync may run meanwhile.
+
+        A target whose key stays keeps its history; all others are forgotten.
+        """
+        self._state.retain(targets)
+        self._state.writes.set_rate(writes_per_second)
+        self._state = replace(self._state, flags=flags, ports=ports)
+
+    def sync(
+        self,
+        targets: Sequence[Target],
+        now: float,
+        budget: float,
+        *,
+        steady: float | None = None,
+        due: float | None = None,
+    ) -> None:
+        """Sync every target once, from the Unix time ``now`` on, within ``budget`` seconds.
+
+        ``due`` is when the sync ought to have begun, by default ``now``.  If the clock was set
+        since the last sync, which ``steady`` (of `clock.steady`, at ``now``) shows, windows and
+        periods move with it.
+        """
+        seconds = clock.steady() if steady is None else steady
+        step, as_of = self.histories.follow_clock(now, seconds)
+        if step:
+            self._state.ports.reporter.clock_set(step)
+        times = SyncTimes(now, now if due is None else due, as_of, seconds, budget)
+        SyncRun(self._state, targets, times).run()

@@ -1,0 +1,199 @@
+"""What the log tells of targets that stand as they stood: changes, and a summary each minute."""
+
+import io
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import structlog
+
+from autoscaler import clock
+from autoscaler.core.observation import Scale
+from autoscaler.core.series import QueryFailure
+from autoscaler.core.target import Target
+from autoscaler.core.writes import WriteFailed
+from autoscaler.daemon.log_options import LogFormat, LogLevel
+from autoscaler.daemon.logs import configure
+from autoscaler.daemon.reporting import LogReporter
+from autoscaler.daemon.state_changes import (
+    LINES,
+    QUIET_LINES,
+    QUIET_REFILL_SECONDS,
+    REFILL_SECONDS,
+    Change,
+    StateChanges,
+)
+from autoscaler.rendering.verdict import State
+from autoscaler.sync.ports import SyncResult, SyncSummary
+from tests.sync.world import T0, Memory, answer, external
+
+REFUSED = "Prometheus http://prometheus:9090 refused the connection"
+TARGETS = 1000
+SYNCS = 240
+"""An hour of syncs every 15 s."""
+
+
+def test_a_beginning_and_an_end_are_told_once() -> None:
+    """With what was before and for how long; what goes on is not told."""
+    standings = StateChanges()
+    told = [
+        standings.note("a", state, cause, T0 + 15 * sync)
+        for sync, (state, cause) in enumerate(
+            [
+                (State.OK, ""),
+                (State.FAILING, REFUSED),
+                (State.FAILING, REFUSED),
+                (State.FAILING, "a 500"),
+                (State.HELD, "ScaleDownStabilized"),
+                (State.HELD, "another"),
+                (State.OK, ""),
+                (State.OK, ""),
+            ]
+        )
+    ]
+    assert told == [
+        None,
+        Change(State.OK, None),
+        None,
+        Change(State.FAILING, 30.0),
+        Change(State.FAILING, 45.0),
+        None,
+        Change(State.HELD, 30.0),
+        None,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("state", "lines", "refill"),
+    [
+        (State.FAILING, LINES, REFILL_SECONDS),
+        (State.HELD, QUIET_LINES, QUIET_REFILL_SECONDS),
+        (State.LIMITED, QUIET_LINES, QUIET_REFILL_SECONDS),
+    ],
+)
+def test_a_target_that_comes_and_goes_is_told_a_few_times(
+    state: State, lines: int, refill: float
+) -> None:
+    """So many at once, then one each so often; the last says until when there is no other."""
+    standings = StateChanges()
+    changes = [
+        standings.note("a", state if sync % 2 else State.OK, "", T0 + 15 * sync)
+        for sync in range(200)
+    ]
+    told = [change for change in changes if change is not None and change.logged]
+    assert len(told) == 2 * (lines + int(198 * 15 // refill))
+    silent = [change.silent_until for change in told if change.before is State.OK]
+    assert silent[0] is None
+    assert silent[lines - 1] is not None
+    standings.retain({"a"})
+    again = standings.note("a", State.OK, "", T0 + 3000), standings.note("a", state, "", T0 + 3015)
+    assert again[1] is not None
+    assert again[1].logged
+
+
+@pytest.mark.parametrize("state", [State.CONTROLLED, State.CONTESTED, State.DISABLED])
+def test_what_somebody_must_know_is_told_each_time(state: State) -> None:
+    """They last long, so that they cannot fill a log."""
+    standings = StateChanges()
+    changes = [
+        standings.note("a", state if sync % 2 else State.OK, "", T0 + 15 * sync)
+        for sync in range(200)
+    ]
+    assert sum(change is not None and change.logged for change in changes) == 199
+
+
+def test_what_goes_on_is_summed_up_each_minute() -> None:
+    """By cause, the most frequent first, ten of them; the rest together."""
+    standings = StateChanges()
+    for number in range(30):
+        cause = REFUSED if number < 9 else f"cause {number}"
+        standings.note(f"t{number:02}", State.FAILING, cause, T0)
+    standings.note("held", State.HELD, "ScaleDownStabilized", T0)
+    assert standings.due_summaries(T0) == []
+    assert standings.due_summaries(T0 + 59) == []
+    first, *others = standings.due_summaries(T0 + 60)
+    assert (first.cause, first.targets, first.since) == (REFUSED, 9, T0)
+    assert first.names == ("t00", "t01", "t02", "t03", "t04")
+    assert (len(others), others[-1].cause, others[-1].targets) == (10, "12 other causes", 12)
+    assert standings.due_summaries(T0 + 61) == []
+    standings.retain({"t10"})
+    assert [one.names for one in standings.due_summaries(T0 + 120)] == [("t10",)]
+
+
+class Fleet:
+    """A thousand targets, whose results are logged at info for an hour."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = T0
+        monkeypatch.setattr(clock, "wall", lambda: self.now)
+        self.stream = io.StringIO()
+        configure(LogLevel.INFO, LogFormat.JSON, self.stream)
+        self.reporter = LogReporter(structlog.get_logger())
+        self.targets = [external("shop", f"worker-{number}") for number in range(TARGETS)]
+
+    def tick(self, result_of: Callable[[Target], SyncResult]) -> None:
+        """Report a sync of all targets, and go on by 15 s."""
+        for target in self.targets:
+            result = result_of(target)
+            decision = replace(result.decision, time=self.now, stamp=self.now)
+            self.reporter.report(replace(result, target=target, decision=decision))
+        self.reporter.synced(SyncSummary(TARGETS, 1, 0, 0, 0.1))
+        self.now += 15.0
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Return all that was logged."""
+        return [json.loads(line) for line in self.stream.getvalue().splitlines()]
+
+
+def result_of(value: float | str) -> SyncResult:
+    """Sync a target of two replicas once; a text is why its query fails."""
+    reading = QueryFailure(value) if isinstance(value, str) else answer(value)
+    world = Memory(answers={"queue": reading}, scales={"shop/a": Scale(2, 2, "app=a")})
+    with world.syncer() as syncer:
+        syncer.sync([external("shop", "a")], T0, 10.0)
+    return world.results[0]
+
+
+def test_an_outage_of_an_hour_has_a_beginning_and_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line for each target at either end, one for all each minute, and less than 5 MB."""
+    fleet, good, bad = Fleet(monkeypatch), result_of(60.0), result_of(REFUSED)
+    fleet.tick(lambda _: good)
+    for _ in range(SYNCS):
+        fleet.tick(lambda _: bad)
+    fleet.tick(lambda _: good)
+    structlog.reset_defaults()
+    lines = fleet.lines()
+    kinds = Counter((line["event"], line["level"]) for line in lines)
+    assert kinds == {
+        ("sync", "warning"): TARGETS,
+        ("still_failing", "warning"): 59,
+        ("sync", "info"): TARGETS,
+    }
+    assert lines[0]["message"].startswith("stays at 2 replicas: nothing can be decided: queue: ")
+    assert lines[-1]["message"] == "recovered after 1 h 0 min: stays at 2 replicas"
+    summary = next(line for line in lines if line["event"] == "still_failing")
+    assert summary["message"] == (
+        f"1000 targets failing, the first since 2027-01-15T08:00:15Z: "
+        f"FailedGetExternalMetric: {REFUSED}"
+    )
+    assert len(fleet.stream.getvalue()) < 5_000_000
+
+
+@pytest.mark.parametrize("case", ["they come and go", "each has a cause of its own"])
+def test_no_outage_fills_the_log(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Less than 5 MB an hour, however a thousand targets fail."""
+    fleet, good, bad = Fleet(monkeypatch), result_of(60.0), result_of(REFUSED)
+    of_target = {
+        target.key: replace(bad, write=WriteFailed(f"{target.key} was refused"))
+        for target in fleet.targets
+    }
+    for sync in range(SYNCS):
+        if case == "they come and go":
+            fleet.tick(lambda _, sync=sync: bad if sync % 2 else good)  # type: ignore[misc] # bound now
+        else:
+            fleet.tick(lambda target: of_target[target.key])
+    structlog.reset_defaults()
+    assert 500_000 < len(fleet.stream.getvalue()) < 5_000_000

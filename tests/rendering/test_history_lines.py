@@ -1,0 +1,92 @@
+"""Histories as lines: what one process shows is what another goes on with."""
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autoscaler import clock
+from autoscaler.core.history import History, ReadingGap, Recommendation, shifted
+from autoscaler.rendering.history_lines import FormatError, Shown, lines, read
+from autoscaler.sync.histories import Histories
+from autoscaler.sync.ports import NoJournal
+from tests.store.histories import histories, nth
+from tests.store.opening import T0, same
+
+ODD = History(
+    (Recommendation(3, -math.inf, first=True), Recommendation(4, math.inf)),
+    gaps=(ReadingGap("External queue", since=0.0, until=math.inf),),
+)
+
+
+@given(st.dictionaries(st.text(max_size=4), histories | st.just(ODD), max_size=3), st.booleans())
+def test_every_history_is_read_as_it_was(known: dict[str, History], leads: bool) -> None:  # noqa: FBT001
+    """Infinities and halves of characters too, one line for each target."""
+    sent = list(lines(T0, known, leads=leads))
+    assert [line.count(b"\n") for line in sent] == [1] * (len(known) + 1)
+    shown = read(sent, known.keys())
+    assert (shown.now, shown.leads, shown.histories.keys()) == (T0, leads, known.keys())
+    assert all(same(shown.histories[key], known[key]) for key in known)
+
+
+def test_no_number_stays_none() -> None:
+    """NaN is not equal to itself, and survives all the same."""
+    history = History((Recommendation(3, math.nan),))
+    found = read(lines(T0, {"a": history}, leads=True), {"a"}).histories["a"]
+    assert found.recommendations is not None
+    assert math.isnan(found.recommendations[0].time)
+
+
+def test_only_the_targets_that_are_wanted_are_kept() -> None:
+    """A daemon may have thousands of others."""
+    sent = lines(T0, {"a": nth(1), "b": nth(2)}, leads=True)
+    assert read(sent, {"b", "c"}).histories == {"b": nth(2)}
+
+
+HEADER = b'{"version":1,"now":1.0,"leads":true,"targets":1}\n'
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        ([], "it broke off before the first line"),
+        ([b"<html>\n"], "no line of JSON"),
+        ([b"[" * 100_000], "no line of JSON"),
+        ([b'{"version":2,"now":1.0,"leads":true}\n'], "version 1 are needed, and it has 2"),
+        ([b'{"version":1,"now":"1","leads":true}\n'], "no header"),
+        ([HEADER, b"half a li"], "no line of JSON"),
+        ([HEADER], "it broke off after 0 of 1 targets"),
+        ([HEADER, b'{"target":"a","history":{"desired_replicas":"x"}}\n'], "a: desired_replicas"),
+        ([HEADER, b'{"target":"a"}\n'], "a: "),
+    ],
+)
+def test_what_is_no_such_page_is_told(sent: list[bytes], said: str) -> None:
+    """A sentence, whatever was sent."""
+    with pytest.raises(FormatError, match=said):
+        read(sent, {"a"})
+
+
+def test_a_field_that_is_not_known_is_left_out() -> None:
+    """A newer daemon may remember more."""
+    history = json.dumps({"target": "a", "history": {"desired_replicas": 3, "mood": "good"}})
+    assert read([HEADER, history.encode()], {"a"}).histories == {"a": History(desired_replicas=3)}
+
+
+@pytest.mark.parametrize(("ahead", "moved"), [(0.0, 0.0), (1.9, 0.0), (-3600.0, 3600.0)])
+def test_histories_move_with_the_difference_of_the_clocks(ahead: float, moved: float) -> None:
+    """By nothing while it may be the time that the request took."""
+    shown = Shown(T0 + ahead, leads=True, histories={"a": nth(3)})
+    assert shown.by_our_clock(T0 - 1.0, T0) == {"a": shifted(nth(3), moved)}
+
+
+def test_what_is_shown_is_by_the_clock_as_it_is_set() -> None:
+    """Also between the step of the clock and the next sync, which follows it."""
+    known = Histories(NoJournal(), {"a": nth(3)}, clock.Steps(T0, 100.0))
+    assert known.snapshot(T0 + 5.0, 105.0) == {"a": nth(3)}
+    assert known.snapshot(T0 + 3605.0, 105.0) == {"a": shifted(nth(3), 3600.0)}
+    assert known.follow_clock(T0 + 3605.0, 105.0) == (3600.0, 3600.0)
+    known.put("a", replace(nth(4)), 3600.0)
+    assert known.snapshot(T0 + 3606.0, 106.0) == {"a": nth(4)}

@@ -1,0 +1,67 @@
+"""The log, the page of the targets and `plan -o json` say the same of a decision."""
+
+import io
+import json
+from typing import Any
+
+import pytest
+import structlog
+
+from autoscaler.daemon.exposition.target_list import target_list
+from autoscaler.daemon.log_options import LogFormat, LogLevel
+from autoscaler.daemon.logs import configure
+from autoscaler.daemon.reporting import LogReporter
+from autoscaler.rendering.record import whole
+from autoscaler.sync.ports import SyncResult
+from tests.core.builders import cpu, spec, utilization, values
+from tests.exposition.results import NOW, metrics_of
+from tests.rendering.test_words import HELD, QUEUE, REFUSED, SLOW, synced
+
+Json = dict[str, Any]
+
+RESULTS = [
+    synced(spec(QUEUE, behavior=SLOW), 1, values(90.0)),
+    synced(spec(QUEUE), 8, values(30.0), earlier=HELD),
+    synced(spec(QUEUE, cpu(utilization(50))), 2, values(50.0), REFUSED),
+]
+OF_THE_LOG = {"event", "level", "timestamp", "logger", "stateBefore", "secondsBefore"}
+OF_THE_PAGE = {"namespace", "kind", "name", "since", "lastSync"}
+
+
+def logged(result: SyncResult) -> Json:
+    """Return the line of a result, with its keys in camelCase."""
+    stream = io.StringIO()
+    configure(LogLevel.DEBUG, LogFormat.JSON, stream)
+    LogReporter(structlog.get_logger()).report(result)
+    structlog.reset_defaults()
+    line: Json = json.loads(stream.getvalue(), object_pairs_hook=camel)
+    # These two stages have keys of their own; the reason is written for people.
+    return {key: line[key] for key in line.keys() - {"stabilize", "limit", "reason", "time"}}
+
+
+def camel(pairs: list[tuple[str, object]]) -> Json:
+    """Return an object with keys in camelCase."""
+    return {
+        first + "".join(one.capitalize() for one in others): value
+        for (first, *others), value in ((key.split("_"), value) for key, value in pairs)
+    }
+
+
+def listed(result: SyncResult) -> Json:
+    """Return the target as the page has it."""
+    page = b"".join(target_list(metrics_of(result).states.known(), NOW))
+    (target,) = json.loads(page)["targets"]
+    return dict(target)
+
+
+@pytest.mark.parametrize("result", RESULTS)
+def test_a_field_has_one_name_and_one_value_everywhere(result: SyncResult) -> None:
+    """What the log and the page have of a target, and of its metrics, is in the whole record."""
+    record = json.loads(json.dumps(whole(result)))
+    for shown, own in ((logged(result), OF_THE_LOG), (listed(result), OF_THE_PAGE)):
+        metrics, whole_metrics = shown.pop("metrics"), record["metrics"]
+        assert {key: value for key, value in shown.items() if key not in own} == {
+            key: record[key] for key in shown.keys() - own
+        }
+        for metric, whole_metric in zip(metrics, whole_metrics, strict=True):
+            assert metric == {key: whole_metric[key] for key in metric}

@@ -1,0 +1,383 @@
+"""The words for a decision: names, numbers and sentences that people read."""
+
+import re
+from collections.abc import Sequence
+from typing import cast
+
+import pytest
+
+from autoscaler.core.decide import decide
+from autoscaler.core.history import History, Recommendation
+from autoscaler.core.observation import (
+    Gap,
+    GapKind,
+    Observation,
+    Pod,
+    PodSamples,
+    Reading,
+    Scale,
+    Unavailable,
+)
+from autoscaler.core.selectors import LabelSelector, Operator, Requirement
+from autoscaler.core.spec import (
+    ExternalMetric,
+    Flags,
+    HorizontalPodAutoscalerSpec,
+    MetricSpec,
+    ResourceMetric,
+    SelectPolicy,
+)
+from autoscaler.core.target import Query, Target
+from autoscaler.core.writes import WriteFailed, Written
+from autoscaler.rendering import wording
+from autoscaler.rendering.explanation import explain
+from autoscaler.rendering.record import QuerySource, whole
+from autoscaler.rendering.verdict import State, cause_of, state_of, verdict
+from autoscaler.sync.ports import SyncResult
+from tests.core.builders import (
+    BASE,
+    FALSE,
+    average,
+    behavior,
+    cpu,
+    external,
+    pod,
+    pods,
+    pods_policy,
+    rules,
+    samples,
+    spec,
+    utilization,
+    values,
+)
+
+ORDERS = external(
+    average("10"), "rabbitmq_queue_messages_ready", LabelSelector((("queue", "orders"),))
+)
+QUEUE = external(average("10"))
+REFUSED = Gap(GapKind.ERROR, "Prometheus http://prometheus:9090 refused the connection")
+
+
+def synced(
+    of: HorizontalPodAutoscalerSpec,
+    replicas: int,
+    *readings: Reading,
+    of_pods: Sequence[Pod] | None = None,
+    earlier: tuple[Recommendation, ...] = (),
+) -> SyncResult:
+    """Decide once at `BASE`, and have the write taken."""
+    scale = Scale(replicas, replicas, "app=web")
+    listed = pods(replicas) if of_pods is None else tuple(of_pods)
+    history = History(recommendations=earlier or (Recommendation(0, BASE - 3600),))
+    decision, _ = decide(of, Flags(), Observation(scale, listed, readings), history, BASE)
+    write = Written(scale) if decision.rescale else None
+    return SyncResult(Target("shop", of, ()), decision, write)
+
+
+def unreadable() -> SyncResult:
+    """Decide once without a scale."""
+    seen = Observation(Unavailable("the API server is away"), None, (values(1.0),))
+    decision, _ = decide(spec(QUEUE), Flags(), seen, History(), BASE)
+    return SyncResult(Target("shop", spec(QUEUE), ()), decision)
+
+
+SLOW = behavior(up=rules(pods_policy(2, 60), window=0))
+NEVER_UP = behavior(up=rules(pods_policy(2), window=0, select=SelectPolicy.DISABLED))
+HELD = (Recommendation(8, BASE - 60),)
+
+SENTENCES = [
+    (
+        synced(spec(ORDERS), 3, values(53.0)),
+        State.OK,
+        (
+            'scaled 3 -> 6 replicas: rabbitmq_queue_messages_ready{queue="orders"} above target: '
+            "17.67/10 per replica"
+        ),
+    ),
+    (
+        synced(spec(ORDERS), 2, values(5.0)),
+        State.OK,
+        (
+            'scaled 2 -> 1 replica: below target: rabbitmq_queue_messages_ready{queue="orders"} '
+            "2.5/10 per replica"
+        ),
+    ),
+    (synced(spec(QUEUE), 1, values(10.0)), State.OK, "stays at 1 replica"),
+    (
+        synced(spec(QUEUE, external(average("4"), "mails")), 3, values(9.0), values(1.0)),
+        State.OK,
+        (
+            "scaled 3 -> 1 replica: all metrics below target: queue 3/10 per replica, "
+            "mails 0.334/4 per replica"
+        ),
+    ),
+    (
+        synced(spec(QUEUE), 1, values(90.0)),
+        State.LIMITED,
+        (
+            "scaled 1 -> 4 replicas: queue above target: 90/10 per replica; the metrics ask for 9; "
+            "the HPA's limit of twice the replicas or 4 for each step without behavior permits 4 "
+            "now"
+        ),
+    ),
+    (
+        synced(spec(QUEUE, behavior=SLOW), 1, values(90.0)),
+        State.LIMITED,
+        (
+            "scaled 1 -> 3 replicas: queue above target: 90/10 per replica; the metrics ask for 9; "
+            "the scaleUp policy of 2 pods per 60 s permits 3 now"
+        ),
+    ),
+    (
+        synced(spec(QUEUE, behavior=NEVER_UP), 1, values(90.0)),
+        State.LIMITED,
+        "stays at 1 replica: the metrics ask for 9; scaleUp.selectPolicy Disabled permits 1 now",
+    ),
+    (
+        synced(spec(QUEUE, maximum=5), 5, values(90.0)),
+        State.LIMITED,
+        "stays at 5 replicas: the metrics ask for 9; maxReplicas is 5",
+    ),
+    (
+        synced(spec(QUEUE), 1, values(0.0), earlier=(Recommendation(1, BASE - 60),)),
+        State.OK,
+        "stays at 1 replica: the metrics ask for 0; minReplicas is 1",
+    ),
+    (
+        synced(spec(QUEUE, maximum=8), 8, values(80.0), earlier=(Recommendation(10, BASE - 60),)),
+        State.OK,
+        "stays at 8 replicas",
+    ),
+    (
+        synced(spec(QUEUE), 8, values(30.0), earlier=HELD),
+        State.HELD,
+        (
+            "stays at 8 replicas: the metrics ask for 3; held at 8 until 00:04:00Z by the "
+            "recommendation of 8 at 2025-12-31T23:59:00Z"
+        ),
+    ),
+    (
+        synced(spec(QUEUE), 4, values(30.0), earlier=HELD),
+        State.HELD,
+        (
+            "scaled 4 -> 8 replicas: earlier recommendations stand; the metrics ask for 3; "
+            "held at 8 until 00:04:00Z by the recommendation of 8 at 2025-12-31T23:59:00Z"
+        ),
+    ),
+    (
+        synced(spec(QUEUE), 2, REFUSED),
+        State.FAILING,
+        (
+            "stays at 2 replicas: nothing can be decided: queue: Prometheus http://prometheus:9090 "
+            "refused the connection"
+        ),
+    ),
+    (
+        synced(spec(QUEUE, cpu(utilization(50))), 2, values(50.0), REFUSED),
+        State.FAILING,
+        (
+            "scaled 2 -> 4 replicas: queue above target: 25/10 per replica; the metrics ask for 5; "
+            "the HPA's limit of twice the replicas or 4 for each step without behavior permits "
+            "4 now; not all metrics could be used: cpu: Prometheus http://prometheus:9090 refused "
+            "the connection"
+        ),
+    ),
+    (
+        unreadable(),
+        State.FAILING,
+        "nothing is decided, since the scale cannot be read: the API server is away",
+    ),
+    (
+        synced(spec(QUEUE), 0, values(50.0)),
+        State.DISABLED,
+        (
+            "disabled: somebody set the replicas to 0, and minReplicas is 1; it goes on once they "
+            "are set to 1 or more"
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("result", "state", "sentence"), SENTENCES)
+def test_each_standing_has_a_word_and_a_sentence(
+    result: SyncResult, state: State, sentence: str
+) -> None:
+    """What was done, why, what restricts it and until when; no name of the HPA's internals."""
+    assert (state_of(result), verdict(result)) == (state, sentence)
+
+
+def test_a_write_that_fails_and_a_plan_say_so() -> None:
+    """The count that was wanted, and why it is not there; who controls the target instead."""
+    up = synced(spec(QUEUE), 3, values(50.0))
+    failed = SyncResult(up.target, up.decision, WriteFailed("it was refused"))
+    assert (state_of(failed), cause_of(failed, State.FAILING), verdict(failed)) == (
+        State.FAILING,
+        "FailedRescale: it was refused",
+        "3 -> 5 replicas not written: it was refused",
+    )
+    controlled = SyncResult(up.target, up.decision, None, 'HPA "web"')
+    assert state_of(controlled) is State.CONTROLLED
+    assert verdict(controlled) == (
+        "would scale 3 -> 5 replicas: queue above target: 16.67/10 per replica, "
+        'but HPA "web" controls it: the daemon leaves it alone'
+    )
+
+
+def matches(key: str, operator: Operator, *of: str) -> ExternalMetric:
+    """Return a metric with one expression in its selector."""
+    return external(average("1"), "m", LabelSelector((), (Requirement(key, operator, of),)))
+
+
+@pytest.mark.parametrize(
+    ("metric", "name"),
+    [
+        (QUEUE, "queue"),
+        (ORDERS, 'rabbitmq_queue_messages_ready{queue="orders"}'),
+        (matches("a", Operator.IN, "x"), 'm{a="x"}'),
+        (matches("a", Operator.IN, "x", "y"), 'm{a=~"x|y"}'),
+        (matches("a", Operator.NOT_IN, "x"), 'm{a!="x"}'),
+        (matches("a", Operator.NOT_IN, "x", "y"), 'm{a!~"x|y"}'),
+        (matches("a", Operator.EXISTS), 'm{a!=""}'),
+        (matches("a", Operator.DOES_NOT_EXIST), 'm{a=""}'),
+        (cpu(utilization(50)), "cpu"),
+    ],
+)
+def test_a_metric_is_named_as_in_promql(metric: MetricSpec, name: str) -> None:
+    """Each operator of a selector as the matcher that a Prometheus user writes."""
+    assert wording.metric_name(metric) == name
+
+
+MEMORY = ResourceMetric("memory", average("1Gi"))
+
+
+@pytest.mark.parametrize(
+    ("metric", "milli", "text"),
+    [
+        (QUEUE, 26_500, "26.5"),
+        (QUEUE, 200_002, "200"),
+        (QUEUE, 334, "0.334"),
+        (QUEUE, 0, "0"),
+        (QUEUE, -1_500, "-1.5"),
+        (QUEUE, 1_234_567_890, "1234568"),
+        (cpu(utilization(50)), 450, "450m"),
+        (cpu(utilization(50)), 1_500, "1.5"),
+        (cpu(utilization(50)), 0, "0"),
+        (MEMORY, 1024**3 * 1000, "1Gi"),
+        (MEMORY, 1024**3 * 1500, "1.5Gi"),
+        (MEMORY, 300 * 1024**2 * 1000 + 7_000, "300Mi"),
+        (MEMORY, 12_000, "12"),
+    ],
+)
+def test_numbers_are_as_people_write_them(metric: MetricSpec, milli: int, text: str) -> None:
+    """Four digits, no milli-units but for CPU, memory in powers of 1024."""
+    assert wording.quantity(metric, milli) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.4, "0 s"),
+        (59.0, "59 s"),
+        (61.0, "1 min 1 s"),
+        (3660.0, "1 h 1 min"),
+        (90_000.0, "1 d 1 h"),
+    ],
+)
+def test_durations_have_two_units(seconds: float, text: str) -> None:
+    """The two largest."""
+    assert wording.duration(seconds) == text
+
+
+def lines_of(result: SyncResult) -> list[str]:
+    """Return an explanation's lines, with single spaces."""
+    return [re.sub(r" +", " ", line).strip() for line in explain(result).splitlines()]
+
+
+def test_an_explanation_has_the_total_beside_the_average() -> None:
+    """And no line that says nothing: one metric is not combined with others."""
+    lines = lines_of(synced(spec(ORDERS), 3, values(33.0, 20.0)))
+    assert "measured 17.67 per replica, 53 in total, 2 series" in lines
+    assert not [line for line in lines if line.startswith("combine")]
+    several = lines_of(synced(spec(QUEUE, ORDERS), 3, values(30.0), values(53.0)))
+    assert (
+        'combine 3 -> 6, the largest proposal, of rabbitmq_queue_messages_ready{queue="orders"}'
+        in several
+    )
+
+
+def test_a_count_of_one_is_singular_and_names_the_field_that_stays() -> None:
+    """The replicas in status are those that an average within the tolerance keeps."""
+    lines = lines_of(synced(spec(QUEUE), 1, values(10.0)))
+    assert [line for line in lines if line.startswith("scale 1 replica in spec, 1 in status; ")]
+    assert "proposes 1, the count of status.replicas, since the ratio is tolerated" in lines
+
+
+def test_the_query_of_a_metric_is_told_with_its_name() -> None:
+    """On one line, in the explanation and as data; of a metric that is left out, that it is."""
+    of = spec(QUEUE, cpu(utilization(80)))
+    done = synced(of, 1, values(10.0), PodSamples(samples(400)))
+    queries = (Query("sum by (queue)\n  (m\x1b)"), Query("rate(c[2m])"))
+    result = SyncResult(Target("shop", of, queries), done.decision)
+    sources = (QuerySource("queries.queue"), QuerySource("the built-in query of cpu", default=True))
+    lines = [re.sub(r" +", " ", line).strip() for line in explain(result, sources).splitlines()]
+    at = lines.index("metric 1 External queue, target 10 per replica")
+    assert lines[at + 1] == r"queries.queue: sum by (queue) (m\x1b)"
+    at = lines.index("metric 2 Resource cpu, target 80%")
+    assert lines[at + 1 : at + 3] == [
+        "the HPA's default metric, since the target has no `metrics`",
+        "the built-in query of cpu: rate(c[2m])",
+    ]
+    first, second = cast("list[dict[str, object]]", whole(result, sources)["metrics"])
+    assert first["query"] == {"source": "queries.queue", "promql": r"sum by (queue) (m\x1b)"}
+    assert "default" not in first
+    assert second["default"] is True
+
+
+@pytest.mark.parametrize(
+    ("reading", "hints"),
+    [(Gap(GapKind.EMPTY, "the query returned no series"), 1), (REFUSED, 0)],
+)
+def test_where_no_series_was_found_it_is_told_who_shows_them(reading: Reading, hints: int) -> None:
+    """Which labels there are is what `validate --prometheus` shows."""
+    text = explain(synced(spec(QUEUE), 1, reading), (), "a.yaml")
+    hint = "`autoscaler validate --prometheus a.yaml` shows which labels exist"
+    assert text.count(hint) == hints
+
+
+def test_the_record_has_the_names_of_the_hpa_in_the_reason_only() -> None:
+    """Messages of conditions and events are read by people."""
+    told = whole(synced(spec(ORDERS), 3, values(53.0)))
+    assert "&LabelSelector{" in str(told["reason"])
+    messages = str([told["conditions"], told["events"]])
+    assert 'rabbitmq_queue_messages_ready{queue="orders"}' in messages
+    assert "&LabelSelector{" not in messages
+
+
+def test_cpu_is_explained_by_usage_and_request() -> None:
+    """A percentage alone does not say of what."""
+    result = synced(spec(cpu(utilization(50))), 2, PodSamples(samples(400, 500)))
+    assert "measured 45%: 450m of 1 a pod on average, over 2 pods" in lines_of(result)
+
+
+def test_unready_pods_are_explained_by_their_rule() -> None:
+    """By which rule, until when, and which; the API may well call them Ready."""
+    of_pods = (
+        pod("p0"),
+        pod("p1", start=-40.0, transition=-20.0),
+        pod("p2", start=-100.0, ready=FALSE, transition=-100.0),
+        pod("p3", phase="Pending"),
+    )
+    result = synced(
+        spec(cpu(utilization(50))), 4, PodSamples(samples(400, 500, 600)), of_pods=of_pods
+    )
+    lines = lines_of(result)
+    assert "pods: 1 ready, 3 unready (p1, p2, p3)" in lines
+    assert (
+        "unready since their CPU samples cover a time before they were Ready, in their first "
+        "cpuInitializationPeriod; the last counts from 2026-01-01T00:00:40Z on: p1" in lines
+    )
+    assert (
+        "unready since they are not Ready, in their first cpuInitializationPeriod; the last counts "
+        "from 2026-01-01T00:03:20Z on: p2" in lines
+    )
+    assert "unready since they are Pending: p3" in lines

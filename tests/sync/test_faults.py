@@ -1,0 +1,261 @@
+"""Defects and slowness of one thing leave everything else alone."""
+
+import re
+import threading
+import time
+from concurrent.futures import Future
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.core.decision import Outcome
+from autoscaler.core.observation import Scale
+from autoscaler.core.series import QueryFailure, QueryResult
+from autoscaler.core.writes import WriteFailed
+from autoscaler.sync import fair_calls
+from autoscaler.sync.driver import Coroutine, Driver
+from tests.sync.world import T0, Memory, answer, external
+
+BUDGET = 10.0
+TOO_OLD = r"was sampled at [-0-9]+T[:0-9]+Z, and is older than 300 s \(maxAge\)"
+"""What a target says whose metric is older than the usual maxAge."""
+
+
+def raise_defect(*_: object) -> None:
+    """Raise what no port should."""
+    raise OverflowError("a defect")
+
+
+def test_a_query_that_raises_is_a_failed_query_and_a_fault() -> None:
+    """Its target is blocked and says that the autoscaler is at fault; the other is scaled."""
+    world = Memory(
+        answers={"bad": answer(1.0), "queue": answer(90.0)},
+        scales={"shop/a": Scale(5, 5, "app=a"), "shop/b": Scale(2, 2, "app=b")},
+        on_query={"bad": raise_defect},
+    )
+    with world.syncer() as syncer:
+        syncer.sync([external("shop", "a", promql="bad"), external("shop", "b")], T0, BUDGET)
+    assert world.written == [("shop/b", 3)]
+    blocked = world.result("shop/a").decision
+    assert blocked.outcome is Outcome.BLOCKED
+    assert "a fault of the autoscaler, OverflowError" in blocked.events[0].message
+    assert [type(error) for error in world.faults] == [OverflowError]
+
+
+def test_a_write_that_raises_is_a_failed_write_and_a_fault() -> None:
+    """The target says so, and nothing is counted as written."""
+    world = Memory(
+        answers={"queue": answer(90.0)},
+        scales={"shop/a": Scale(2, 2, "app=a")},
+        on_write=raise_defect,
+    )
+    with world.syncer() as syncer:
+        syncer.sync([external("shop", "a")], T0, BUDGET)
+        assert syncer.histories.get("shop/Deployment/a", 0.0).last_scale_time is None
+    assert isinstance(world.result("shop/a").write, WriteFailed)
+    assert len(world.faults) == 1
+
+
+def test_a_defect_within_one_target_keeps_no_other_from_being_synced() -> None:
+    """Not even those of its namespace, which wait for its selector."""
+    world = Memory(
+        answers={"queue": answer(90.0)},
+        scales={"shop/a": Scale(2, 2, "app=a"), "shop/b": Scale(2, 2, "app=b")},
+    )
+    with world.syncer() as syncer:
+        register = syncer._state.overlaps.register
+
+        def fail_for_a(target: str, namespace: str, selector: str) -> None:
+            if selector == "app=a":
+                raise_defect()
+            register(target, namespace, selector)
+
+        syncer._state.overlaps.register = fail_for_a  # type: ignore[method-assign]
+        with pytest.raises(ExceptionGroup) as raised:
+            syncer.sync([external("shop", "a"), external("shop", "b")], T0, BUDGET)
+    assert [type(error) for error in raised.value.exceptions] == [OverflowError]
+    assert world.written == [("shop/b", 3)]
+
+
+def test_a_coroutine_that_raises_keeps_no_other_from_running() -> None:
+    """All run, and what was raised comes together in the end."""
+    ran: list[int] = []
+    driver = Driver()
+
+    def append(number: int) -> Coroutine[None]:
+        yield from ()
+        ran.append(number)
+
+    def fail() -> Coroutine[None]:
+        yield from ()
+        raise_defect()
+
+    for coroutine in (append(1), fail(), append(2)):
+        driver.start(coroutine)
+    with pytest.raises(ExceptionGroup) as raised:
+        driver.run(threading.Event(), clock.monotonic() + 10)
+    assert ran == [1, 2]
+    assert [type(error) for error in raised.value.exceptions] == [OverflowError]
+
+
+class OwnTime(threading.local):
+    """A clock of each thread's own, which only what is slow on purpose moves."""
+
+    now = 0.0
+
+    def monotonic(self) -> float:
+        """Return the time of this thread."""
+        return self.now
+
+
+def test_queries_that_were_slow_keep_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After one slow sync forty slow queries hang; a quick one is answered and acted on at once."""
+    own_time = OwnTime()
+    monkeypatch.setattr(fair_calls, "clock", own_time)
+    release, written = threading.Event(), threading.Event()
+    slow = [f"slow{number}" for number in range(40)]
+    first = threading.Event()
+
+    def dawdle() -> None:
+        if first.is_set():
+            assert written.wait(10), "the quick query waited for slow ones"
+            release.wait(10)
+        else:
+            own_time.now += 0.02
+
+    def note_write(_name: str) -> None:
+        written.set()
+        release.set()
+
+    names = [f"t{number}" for number in range(40)]
+    answers: dict[str, QueryResult | QueryFailure] = {promql: answer(30.0) for promql in slow}
+    world = Memory(
+        answers=answers | {"queue": answer(30.0)},
+        scales={f"shop/{name}": Scale(1, 1, f"app={name}") for name in [*names, "quick"]},
+        on_query=dict.fromkeys(slow, dawdle),
+        on_write=note_write,
+    )
+    pairs = zip(names, slow, strict=True)
+    targets = [external("shop", name, promql=promql) for name, promql in pairs]
+    targets.append(external("shop", "quick"))
+    with world.syncer(slow_seconds=0.01) as syncer:
+        syncer.sync(targets, T0, BUDGET, steady=0.0)
+        first.set()
+        world.answers["queue"] = answer(90.0)
+        syncer.sync(targets, T0 + 15, BUDGET, steady=15.0)
+    assert world.written == [("shop/quick", 3)]
+
+
+def test_a_clock_that_is_set_frees_no_limit_early() -> None:
+    """The clock jumps an hour ahead: the recommendation of 20 still holds its five minutes."""
+    world = Memory(answers={"queue": answer(600.0)}, scales={"shop/a": Scale(20, 20, "app=a")})
+    targets = [external("shop", "a")]
+    with world.syncer() as syncer:
+        syncer.sync(targets, T0, BUDGET, steady=100.0)
+        steps = len(world.steps)
+        for later in (15.0 * sync for sync in range(1, 21)):
+            now = T0 + 3600 + later
+            world.answers["queue"] = answer(0.0, now=now)
+            syncer.sync(targets, now, BUDGET, steady=100.0 + later)
+            # The decision is taken after the sync was due: five minutes have passed at 300 s.
+            assert world.written == ([("shop/a", 1)] if later >= 300 else [])
+        assert world.steps[steps:] == [3600.0]
+
+
+def test_while_the_clock_is_ahead_of_prometheus_nothing_moves() -> None:
+    """By more than maxAge: every answer is too old, up or down, until the clock is right again."""
+    names, loads = ("up", "down"), {"up": 600.0, "down": 0.0}
+    world = Memory(scales={f"shop/{name}": Scale(5, 5, f"app={name}") for name in names})
+    targets = [external("shop", name, promql=name) for name in names]
+    with world.syncer() as syncer:
+        for sync, ahead in enumerate((301.0, 3600.0, 301.0, 299.0)):
+            passed = 15.0 * sync
+            now, steady = T0 + passed, 100.0 + passed
+            world.answers.update({name: answer(loads[name], now=now) for name in names})
+            syncer.sync(targets, now + ahead, BUDGET, steady=steady)
+            for name in names:
+                decision = world.result(f"shop/{name}").decision
+                if ahead > 300:
+                    assert decision.outcome is Outcome.BLOCKED
+                    assert re.search(TOO_OLD, decision.events[0].message)
+            # That of 0 is held by its window.
+            assert world.written == ([] if ahead > 300 else [("shop/up", 10)])
+
+
+def test_a_clock_that_is_set_back_moves_the_histories_with_it() -> None:
+    """An hour back; a sync that began before it still counts by its own time."""
+    world = Memory(answers={"queue": answer(600.0)}, scales={"shop/a": Scale(20, 20, "app=a")})
+    target = external("shop", "a")
+    with world.syncer() as syncer:
+        syncer.sync([target], T0, BUDGET, steady=100.0)
+        as_of = syncer.histories.as_of
+        syncer.histories.follow_clock(T0 - 3600 + 15, 115.0)
+        for clock_name, seen in ((syncer.histories.as_of, T0 - 3600), (as_of, T0)):
+            kept = syncer.histories.get(target.key, clock_name).recommendations
+            assert kept is not None
+            assert {one.time for one in kept} == {seen}
+
+
+def test_a_backlog_of_writes_ends_with_the_sync() -> None:
+    """At 1 a second 30 changes are a burst of 10 and a few more; the rest fails at the deadline."""
+    names = [f"t{number}" for number in range(30)]
+    world = Memory(
+        answers={"queue": answer(90.0)},
+        scales={f"shop/{name}": Scale(2, 2, f"app={name}") for name in names},
+    )
+    stop, begun = threading.Event(), clock.monotonic()
+    with world.syncer(stop, writes_per_second=1.0) as syncer:
+        syncer.sync([external("shop", name) for name in names], T0, 4.0)
+        took = clock.monotonic() - begun
+        # Else the end waits for turns that nobody needs any more.
+        stop.set()
+    assert took < 15.0
+    assert 10 <= len(world.written) <= 12 + took
+    failed = [one for one in world.results if isinstance(one.write, WriteFailed)]
+    assert len(failed) + len(world.written) == len(names)
+    assert "no turn came" in failed[0].decision.events[-1].message
+
+
+def test_a_stop_with_thousands_of_calls_outstanding_is_quick() -> None:
+    """What has not begun is dropped once, not once for each call."""
+    stop, driver = threading.Event(), Driver()
+    dropped: list[Future[None]] = []
+    futures: list[Future[None]] = [Future() for _ in range(5000)]
+
+    def wait_for(future: Future[None]) -> Coroutine[None]:
+        yield future
+        dropped.append(future)
+
+    for future in futures:
+        driver.start(wait_for(future))
+    stop.set()
+    begun = time.thread_time()
+    driver.run(stop, clock.monotonic() + 60)
+    assert dropped == futures
+    assert all(future.cancelled() for future in futures)
+    assert time.thread_time() - begun < 2.0
+
+
+def test_a_slow_namespace_leaves_room_for_the_others() -> None:
+    """Forty writes of one namespace hang until one of another namespace has been carried out."""
+    other = threading.Event()
+
+    def hang(name: str) -> None:
+        if name.startswith("bad/"):
+            assert other.wait(10), "the other namespace waited for the slow one"
+        else:
+            other.set()
+
+    names = [f"t{number}" for number in range(40)]
+    world = Memory(
+        answers={"queue": answer(90.0)},
+        scales={
+            "good/x": Scale(2, 2, "app=x"),
+            **{f"bad/{name}": Scale(1, 1, f"app={name}") for name in names},
+        },
+        on_write=hang,
+    )
+    targets = [external("bad", name) for name in names] + [external("good", "x")]
+    with world.syncer() as syncer:
+        syncer.sync(targets, T0, BUDGET)
+    assert len(world.written) == 41

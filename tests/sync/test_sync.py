@@ -1,0 +1,434 @@
+"""A sync of many targets: what is asked, what is decided, what is written, what is reported."""
+
+import gc
+import threading
+import weakref
+from dataclasses import replace
+
+import pytest
+
+from autoscaler.core.decision import Outcome
+from autoscaler.core.history import History, PendingWrite
+from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.core.series import QueryFailure, QueryResult, Series
+from autoscaler.core.spec import Flags
+from autoscaler.core.target import Target
+from autoscaler.core.writes import (
+    NotWritten,
+    NotWrittenReason,
+    Superseded,
+    WriteFailed,
+    WriteOutcome,
+    Written,
+)
+from autoscaler.rendering.explanation import explain
+from autoscaler.sync.ports import NoWrites, Ports
+from autoscaler.sync.syncer import Syncer
+from tests.controlplane.waiting import wait_until
+from tests.sync.world import T0, CachedInMemory, Memory, answer, external, per_pod, pod
+
+BUDGET = 10.0
+
+
+def test_a_target_is_scaled_as_its_queue_demands() -> None:
+    """200 messages at 30 a replica are ceil(6.67) = 7, limited to 4 from 1 by the doubling rule."""
+    world = Memory(
+        answers={"queue": answer(200.0)}, scales={"shop/worker": Scale(1, 1, "app=worker")}
+    )
+    targets = [external("shop", "worker")]
+    with world.syncer() as syncer:
+        syncer.sync(targets, T0, BUDGET, steady=0.0)
+        assert world.written == [("shop/worker", 4)]
+        syncer.sync(targets, T0 + 15, BUDGET, steady=15.0)
+    assert world.written == [("shop/worker", 4), ("shop/worker", 7)]
+    result = world.result("shop/worker")
+    assert isinstance(result.write, Written)
+    assert [condition.reason for condition in result.decision.conditions] == [
+        "SucceededRescale",
+        "ValidMetricFound",
+        "DesiredWithinRange",
+    ]
+
+
+def test_answers_are_freed_with_the_sync() -> None:
+    """Also after a write, and without a garbage collection, which is rare in the daemon."""
+    world = Memory(scales={"shop/worker": Scale(1, 1, "app=worker")})
+    given: list[weakref.ref[QueryResult]] = []
+
+    def query(_promql: str, _deadline: float) -> QueryResult:
+        one = answer(200.0)
+        given.append(weakref.ref(one))
+        return one
+
+    world.query = query  # type: ignore[method-assign, assignment]  # it keeps its answers
+    gc.collect()
+    gc.disable()
+    try:
+        with world.syncer() as syncer:
+            for number in range(2):
+                now = T0 + 15 * number
+                syncer.sync([external("shop", "worker")], now, BUDGET, steady=15.0 * number)
+            assert len(world.written) == 2
+            wait_until("the answers are freed", lambda: all(one() is None for one in given))
+    finally:
+        gc.enable()
+
+
+def test_one_query_serves_all_targets() -> None:
+    """A hundred targets with one PromQL ask it once, and each reads its own series."""
+    names = [f"worker-{number}" for number in range(100)]
+    series = [Series({"queue": name}, 60.0, T0) for name in names]
+    world = Memory(
+        answers={"queue": QueryResult(series)},
+        scales={f"shop/{name}": Scale(2, 2, f"app={name}") for name in names},
+    )
+    targets = [external("shop", name, queue=name) for name in names]
+    with world.syncer() as syncer:
+        syncer.sync(targets, T0, BUDGET)
+    assert world.queried == ["queue"]
+    assert len(world.results) == 100
+    assert {result.decision.metrics[0].proposal for result in world.results} == {2}
+    assert world.written == []
+
+
+def test_a_broken_metric_leaves_the_other_targets_alone() -> None:
+    """One query fails: its target is blocked and says why, the other is scaled."""
+    world = Memory(
+        answers={"bad": QueryFailure("parse error at char 3"), "queue": answer(90.0)},
+        scales={"shop/a": Scale(5, 5, "app=a"), "shop/b": Scale(2, 2, "app=b")},
+    )
+    targets = [external("shop", "a", promql="bad"), external("shop", "b")]
+    with world.syncer() as syncer:
+        syncer.sync(targets, T0, BUDGET)
+    assert world.written == [("shop/b", 3)]
+    blocked = world.result("shop/a").decision
+    assert blocked.outcome is Outcome.BLOCKED
+    assert blocked.desired == 5
+    assert "parse error at char 3" in blocked.events[0].message
+
+
+def test_a_missing_object_leaves_the_other_targets_alone() -> None:
+    """An unreadable scale gives FailedGetScale for its target, and the other is scaled."""
+    world = Memory(
+        answers={"queue": answer(90.0)},
+        scales={"shop/a": Unavailable("deployments.apps a not found"), "shop/b": Scale(2, 2, "b")},
+    )
+    targets = [external("shop", "a"), external("shop", "b")]
+    with world.syncer() as syncer:
+        syncer.sync(targets, T0, BUDGET)
+    assert world.written == [("shop/b", 3)]
+    condition = world.result("shop/a").decision.conditions[0]
+    assert (condition.reason, condition.message) == (
+        "FailedGetScale",
+        "deployments.apps a not found",
+    )
+
+
+def test_a_slow_query_delays_only_its_own_targets() -> None:
+    """While one query hangs, a target of another query is already written."""
+    written_meanwhile = threading.Event()
+
+    def wait_for_the_other() -> None:
+        assert written_meanwhile.wait(5), "the other target waited for the slow query"
+
+    world = Memory(
+        answers={"slow": answer(30.0), "queue": answer(90.0)},
+        scales={"shop/a": Scale(1, 1, "app=a"), "shop/b": Scale(2, 2, "app=b")},
+        on_query={"slow": wait_for_the_other},
+        on_write=lambda _name: written_meanwhile.set(),
+    )
+    targets = [external("shop", "a", promql="slow"), external("shop", "b")]
+    with world.syncer() as syncer:
+        syncer.sync(targets, T0, BUDGET)
+    assert world.written == [("shop/b", 3)]
+    assert world.result("shop/a").decision.outcome is Outcome.OK
+
+
+def test_pods_are_listed_only_where_a_decision_looks_at_them() -> None:
+    """An averaged External metric lists no pods; a Pods metric lists those of its selector."""
+    world = Memory(
+        answers={"queue": answer(30.0), "rps": answer(25.0, namespace="shop", pod="web-1")},
+        scales={"shop/worker": Scale(1, 1, "app=worker"), "shop/web": Scale(1, 1, "app=web")},
+        pod_lists={"shop: app=web": (pod("web-1"),)},
+    )
+    targets = [external("shop", "worker"), per_pod("shop", "web")]
+    with world.syncer() as syncer:
+        syncer.sync(targets, T0, BUDGET)
+    assert world.listed == ["shop: app=web"]
+    assert world.written == [("shop/web", 3)]
+
+
+def test_an_unlistable_pod_blocks_its_target() -> None:
+    """Without the list of pods nothing is decided, and the condition says why."""
+    world = Memory(
+        answers={"rps": answer(25.0, namespace="shop", pod="web-1")},
+        scales={"shop/web": Scale(1, 1, "app=web")},
+        pod_lists={"shop: app=web": Unavailable("pods is forbidden")},
+    )
+    targets = [per_pod("shop", "web")]
+    with world.syncer() as syncer:
+        syncer.sync(targets, T0, BUDGET)
+    decision = world.result("shop/web").decision
+    assert decision.outcome is Outcome.BLOCKED
+    assert ("ScalingActive", "FailedListPods", "pods is forbidden") in [
+        (one.type, one.reason, one.message) for one in decision.conditions
+    ]
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_two_targets_that_select_the_same_pods_are_both_held(*, shared: bool) -> None:
+    """Overlapping selectors block both from the first sync on, but only if a pod is in both."""
+    world = Memory(
+        answers={"queue": answer(600.0)},
+        scales={"shop/a": Scale(2, 2, "app=x"), "shop/b": Scale(2, 2, "app=x,tier=b")},
+        pod_lists={"shop: app=x": (pod("a-1"),), "shop: app=x,tier=b": (pod("b-1"),)},
+    )
+    if shared:
+        world.pod_lists["shop: app=x"] = (pod("a-1"), pod("b-1"))
+    targets = [external("shop", "a"), external("shop", "b")]
+    with world.syncer() as syncer:
+        syncer.sync(targets, T0, BUDGET)
+    reasons = {one.reason for result in world.results for one in result.decision.conditions}
+    assert ("AmbiguousSelector" in reasons) is shared
+    assert len(world.written) == (0 if shared else 2)
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_targets_are_held_from_the_first_sync_that_reads_them(*, cached: bool) -> None:
+    """Where no scale could be read before, neither is written before both selectors are known."""
+    world = Memory(
+        answers={"queue": answer(600.0)},
+        scales=dict.fromkeys(("shop/a", "shop/b"), Unavailable("the API server is away")),
+        pod_lists={"shop: app=x": (pod("b-1"),), "shop: app=x,tier=b": (pod("b-1"),)},
+        scales_cached=cached,
+    )
+    targets = [external("shop", "a"), external("shop", "b")]
+    with world.syncer() as syncer:
+        syncer.sync(targets, T0, BUDGET)
+        world.scales |= {"shop/a": Scale(2, 2, "app=x"), "shop/b": Scale(2, 2, "app=x,tier=b")}
+        syncer.sync(targets, T0 + 15, BUDGET)
+    assert world.written == []
+    reasons = {one.reason for one in world.result("shop/a").decision.conditions}
+    assert "AmbiguousSelector" in reasons
+
+
+def test_selectors_that_cannot_meet_cost_no_request() -> None:
+    """Targets that demand different values of one label are never compared on the cluster."""
+    world = Memory(
+        answers={"queue": answer(30.0)},
+        scales={"shop/a": Scale(1, 1, "app=a"), "shop/b": Scale(1, 1, "app=b")},
+    )
+    targets = [external("shop", "a"), external("shop", "b")]
+    with world.syncer() as syncer:
+        syncer.sync(targets, T0, BUDGET)
+    assert world.listed == []
+
+
+@pytest.mark.parametrize(
+    ("outcome", "error"),
+    [
+        (Superseded(Scale(9, 9, "app=a")), "somebody else set the replicas to 9"),
+        (WriteFailed("the API server said 500"), "the API server said 500"),
+    ],
+)
+def test_a_write_that_did_not_happen_is_said_and_not_counted(
+    outcome: Superseded | WriteFailed, error: str
+) -> None:
+    """FailedRescale is reported, no scale event is remembered, the next sync decides afresh."""
+    world = Memory(
+        answers={"queue": answer(90.0)},
+        scales={"shop/a": Scale(2, 2, "app=a")},
+        outcomes={"shop/a": outcome},
+    )
+    targets = [external("shop", "a")]
+    with world.syncer() as syncer:
+        syncer.sync(targets, T0, BUDGET)
+        history = syncer.histories.get("shop/Deployment/a", 0.0)
+    decision = world.result("shop/a").decision
+    assert not decision.written
+    assert decision.events[-1].reason == "FailedRescale"
+    assert error in decision.events[-1].message
+    assert history.scale_ups == ()
+    assert history.last_scale_time is None
+
+
+def test_stopping_finishes_the_write_in_hand_and_begins_no_other() -> None:
+    """A stop during the first write lets it finish and be reported; nothing follows."""
+    stop = threading.Event()
+    names = [f"w{number}" for number in range(60)]
+    world = Memory(
+        answers={"queue": answer(90.0)},
+        scales={f"shop/{name}": Scale(2, 2, f"app={name}") for name in names},
+        on_write=lambda _name: stop.set(),
+    )
+    targets = [external("shop", name) for name in names]
+    with world.syncer(stop) as syncer:
+        syncer.sync(targets, T0, BUDGET)
+    written = {name for name, _ in world.written}
+    reported = {
+        f"shop/{result.target.spec.scale_target_ref.name}"
+        for result in world.results
+        if isinstance(result.write, Written)
+    }
+    assert written
+    assert written == reported
+    assert len(written) < len(names)
+
+
+def test_a_plan_writes_nothing() -> None:
+    """With `NoWrites` the decision is made in full, and neither scale nor history moves."""
+    world = Memory(answers={"queue": answer(90.0)}, scales={"shop/a": Scale(2, 2, "app=a")})
+    ports = Ports(world, CachedInMemory(world), world, NoWrites(), world, world)
+    with Syncer(Flags(), ports, threading.Event()) as syncer:
+        syncer.sync([external("shop", "a")], T0, BUDGET)
+    result = world.result("shop/a")
+    assert (result.decision.desired, result.decision.rescale) == (3, True)
+    assert isinstance(result.write, NotWritten)
+    assert not result.decision.written
+    assert world.written == []
+
+
+def test_a_changed_target_keeps_its_history_and_a_removed_one_loses_it() -> None:
+    """An edit is the same target; one that comes back after its removal begins anew."""
+    world = Memory(
+        answers={"queue": answer(600.0)},
+        scales={"shop/a": Scale(20, 20, "app=a"), "shop/b": Scale(20, 20, "app=b")},
+    )
+    a, b = external("shop", "a"), external("shop", "b")
+    edited = replace(a, spec=replace(a.spec, max_replicas=a.spec.max_replicas + 5))
+    with world.syncer() as syncer:
+        syncer.sync([a, b], T0, BUDGET, steady=0.0)
+        before = syncer.histories.get(a.key, 0.0)
+        syncer.change(Flags(), world.world(), [edited], 100.0)
+        assert syncer.histories.get(a.key, 0.0) == before
+        assert before.recommendations is not None
+        assert syncer.histories.get(b.key, 0.0) == History()
+        syncer.sync([edited], T0 + 15, BUDGET, steady=15.0)
+    assert world.result("shop/a").decision.max_replicas == edited.spec.max_replicas
+
+
+def test_nothing_is_written_by_a_process_that_does_not_lead() -> None:
+    """It decides all the same, so that its history is warm when it takes over."""
+    world = Memory(answers={"queue": answer(90.0)}, scales={"shop/a": Scale(2, 2, "app=a")})
+    world.leads = False
+    target = external("shop", "a")
+    with world.syncer() as syncer:
+        syncer.sync([target], T0, BUDGET, steady=0.0)
+        assert world.written == []
+        assert world.result("shop/a").write == NotWritten(NotWrittenReason.NOT_LEADING)
+        recommended = syncer.histories.get(target.key, 0.0).recommendations
+        assert recommended is not None
+        assert [one.replicas for one in recommended] == [2, 3]
+        world.leads = True
+        syncer.sync([target], T0 + 15, BUDGET, steady=15.0)
+    assert world.written == [("shop/a", 3)]
+
+
+def test_a_write_is_noted_before_it_is_sent() -> None:
+    """When the request goes out, the journal has the intention; after the sync, the outcome."""
+    seen: list[PendingWrite | None] = []
+    world = Memory(answers={"queue": answer(90.0)}, scales={"shop/a": Scale(2, 2, "app=a", "7")})
+    world.on_write = lambda _name: seen.append(world.kept["shop/Deployment/a"].pending)
+    with world.syncer() as syncer:
+        syncer.sync([external("shop", "a")], T0, BUDGET)
+    assert seen == [PendingWrite(2, 3, T0, "7")]
+    assert world.kept["shop/Deployment/a"].pending is None
+    assert world.kept["shop/Deployment/a"].last_scale_time == T0
+
+
+def test_a_sync_is_handed_to_the_journal_as_one() -> None:
+    """However many targets it has: one transaction."""
+    names = [f"t{number}" for number in range(20)]
+    world = Memory(
+        answers={"queue": answer(20.0)},
+        scales={f"shop/{name}": Scale(1, 1, f"app={name}") for name in names},
+    )
+    with world.syncer() as syncer:
+        syncer.sync([external("shop", name) for name in names], T0, BUDGET)
+    assert world.transactions == [len(names)]
+
+
+def test_a_write_of_unknown_outcome_that_landed_is_counted_by_the_next_sync() -> None:
+    """The answer was lost, the count is the one we wanted: the event counts from the write."""
+    world = Memory(
+        answers={"queue": answer(90.0)},
+        scales={"shop/a": Scale(2, 2, "app=a", "7")},
+        outcomes={"shop/a": WriteFailed("timed out", unknown=True)},
+    )
+    target = external("shop", "a")
+    with world.syncer() as syncer:
+        syncer.sync([target], T0, BUDGET, steady=0.0)
+        assert syncer.histories.get(target.key, syncer.histories.as_of).last_scale_time is None
+        world.scales["shop/a"] = Scale(3, 2, "app=a", "8")
+        syncer.sync([target], T0 + 15, BUDGET, steady=15.0)
+        assert syncer.histories.get(target.key, syncer.histories.as_of).last_scale_time == T0
+    assert world.result("shop/a").decision.foreign is None
+
+
+def test_an_explanation_names_the_others() -> None:
+    """Who set the replicas, that another autoscaler controls the target, until when we hold."""
+    world = Memory(answers={"queue": answer(90.0)}, scales={"shop/a": Scale(2, 2, "app=a")})
+    target = external("shop", "a")
+    with world.syncer() as syncer:
+        for sync in range(4):
+            world.scales["shop/a"] = Scale(2, 2, "app=a", replicas_by="argocd")
+            syncer.sync([target], T0 + 15 * sync, BUDGET, steady=15.0 * sync)
+    text = explain(world.result("shop/a"))
+    assert '"argocd" set the replicas from 3 to 2, which undoes our last change' in text
+    assert "nothing is written until 08:10:45Z, since others undo our changes" in text
+    world.controllers["shop/a"] = 'HorizontalPodAutoscaler "web"'
+    with world.syncer() as syncer:
+        syncer.sync([target], T0, BUDGET)
+    text = explain(world.result("shop/a"))
+    assert 'stays at 2 replicas: HorizontalPodAutoscaler "web" controls this target too' in text
+    assert "AbleToScale=False ControlledByOther: see above" in text
+
+
+def lost_answers(*outcomes: WriteOutcome) -> tuple[Memory, Target]:
+    """Return a world in which a write of 2 -> 3 under version 7 is answered as given."""
+    world = Memory(answers={"queue": answer(90.0)}, scales={"shop/a": Scale(2, 2, "app=a", "7")})
+    world.outcomes["shop/a"] = outcomes[0]
+    return world, external("shop", "a")
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        WriteFailed("the connection was refused"),
+        Superseded(Scale(3, 2, "app=a", "8")),
+        WriteFailed("timed out again", unknown=True),
+    ],
+)
+def test_a_write_that_landed_unseen_outlives_the_tries_after_it(second: WriteOutcome) -> None:
+    """Whatever the next try meets, the first one's event is counted once its count is seen."""
+    world, target = lost_answers(WriteFailed("timed out", unknown=True))
+    with world.syncer() as syncer:
+        as_of = syncer.histories.as_of
+        syncer.sync([target], T0, BUDGET, steady=0.0)
+        as_of = syncer.histories.as_of
+        world.outcomes["shop/a"] = second
+        syncer.sync([target], T0 + 15, BUDGET, steady=15.0)
+        world.scales["shop/a"] = Scale(3, 2, "app=a", "8")
+        syncer.sync([target], T0 + 30, BUDGET, steady=30.0)
+        history = syncer.histories.get(target.key, as_of)
+    unknown_again = isinstance(second, WriteFailed) and second.unknown
+    assert history.last_scale_time == (T0 + 15 if unknown_again else T0)
+    assert history.pending is None
+    assert world.result("shop/a").decision.foreign is None
+
+
+def test_a_hole_in_the_syncs_lets_nothing_go_down_before_one_window() -> None:
+    """A process that was stopped for an hour begins its window anew, as after a restart."""
+    world = Memory(answers={"queue": answer(600.0)}, scales={"shop/a": Scale(20, 20, "app=a")})
+    target = external("shop", "a")
+    with world.syncer() as syncer:
+        syncer.sync([target], T0, BUDGET, steady=0.0)
+        for later in (3600.0, 3615.0):
+            world.answers["queue"] = answer(0.0, now=T0 + later)
+            syncer.sync([target], T0 + later, BUDGET, steady=later)
+        assert world.written == []
+        for step in range(1, 22):
+            later = 3600.0 + 15 * step
+            world.answers["queue"] = answer(0.0, now=T0 + later)
+            syncer.sync([target], T0 + later, BUDGET, steady=later)
+    assert world.written == [("shop/a", 1)]
