@@ -10,7 +10,7 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Api, ApiServer, find_api_server
+from autoscaler.adapters.cluster import Api, ClusterEndpoint, find_api_server
 from autoscaler.app.history_lines import lines
 from autoscaler.app.ports import Ports, Reporter
 from autoscaler.app.slots import Slot, slots_of
@@ -130,14 +130,14 @@ class Daemon:
         stack.enter_context(listener)
         self._announcements.listening(replace(address, port=listener.port))
 
-    def _open(self, server: ApiServer, stack: ExitStack) -> Api:
+    def _open(self, server: ClusterEndpoint, stack: ExitStack) -> Api:
         for sentence in warnings_of_access(
             server.origin, server.secrets, url=server.url, verified=server.verified
         ):
             self._announcements.insecure(sentence)
         return stack.enter_context(self._connect(server))
 
-    def _connect(self, server: ApiServer) -> Api:
+    def _connect(self, server: ClusterEndpoint) -> Api:
         return server.connect(
             stop=self._signals.stop,
             on_request=self._seen.kubernetes,
@@ -145,7 +145,7 @@ class Daemon:
         )
 
     def _stand_for_election(
-        self, config: Config, server: ApiServer, stack: ExitStack
+        self, config: Config, server: ClusterEndpoint, stack: ExitStack
     ) -> Leadership | None:
         if not config.leader_election.enabled:
             return None

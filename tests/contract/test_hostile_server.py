@@ -18,11 +18,13 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Failure, Pods, Scales, connect
-from autoscaler.adapters.cluster.watch_requests import MOST_LINE_BYTES, LineTooLong, Stream
+from autoscaler.adapters.cluster.api import MOST_BYTES
+from autoscaler.adapters.cluster.watch_requests import Stream
 from autoscaler.app.sync import Syncer
 from autoscaler.core.observation import Scale
 from autoscaler.core.spec import Flags
 from autoscaler.core.writes import WriteFailed
+from autoscaler.transport.bodies import LineTooLong
 from tests.app.world import T0, Memory, external
 from tests.app.world import answer as load
 from tests.contract.faults import WEB, within
@@ -336,7 +338,7 @@ def test_a_page_that_is_too_large_is_asked_for_in_parts(hostile: Connect) -> Non
 
 def test_a_line_of_a_watch_has_a_bound(hostile: Connect) -> None:
     """What has no line break by then is given up, and costs no more than it is long."""
-    size = MOST_LINE_BYTES + MIB
+    size = MOST_BYTES + MIB
     _, api = hostile(_chunked(b"3\r\n{}\n\r\n", f"{size:x}\r\n".encode(), b" " * size))
     stream = _stream(api, 60.0)
     lines: list[bytes] = []

@@ -11,7 +11,7 @@ from autoscaler import clock
 from autoscaler.adapters.cluster import find_api_server
 from autoscaler.adapters.cluster.api import Api
 from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
-from autoscaler.adapters.prometheus.memory import AnswerMemory
+from autoscaler.adapters.prometheus.reader import answer_memory
 from autoscaler.daemon.exposition import Metrics, RequestsSeen
 from autoscaler.daemon.health import Component, Health
 from tests.contract import scripted
@@ -50,7 +50,7 @@ class Seen:
         reader = PrometheusReader(
             PrometheusOptions(url),
             threading.Event(),
-            AnswerMemory(1 << 20),
+            answer_memory(1 << 20),
             on_request=self.requests.prometheus,
             on_retry=lambda _: self.metrics.instruments.prometheus_retry(),
         )

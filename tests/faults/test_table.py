@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.adapters.cluster.caches import WatchTimings
+from autoscaler.adapters.cluster.watch_requests import WatchTimings
 from tests.app import test_faults as test_syncs
 from tests.app import test_others
 from tests.contract import test_certificates, test_exec_plugins, test_lost_certificates

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from autoscaler import clock
 from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
-from autoscaler.adapters.prometheus.memory import MOST_BYTES, AnswerMemory
+from autoscaler.adapters.prometheus.reader import MOST_BYTES, answer_memory
 from autoscaler.core.series import QueryFailure, QueryResult
+from autoscaler.transport.memory import AnswerMemory
 
 
 @contextmanager
@@ -27,7 +28,7 @@ def reading(
     reader = PrometheusReader(
         options,
         stop or threading.Event(),
-        memory or AnswerMemory(most_bytes),
+        memory or answer_memory(most_bytes),
         on_retry=on_retry,
     )
     try:

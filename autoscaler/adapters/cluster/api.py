@@ -4,9 +4,9 @@ import json
 import math
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Self, TypeVar, cast
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 import urllib3
 from kubernetes.client import Configuration
@@ -15,35 +15,47 @@ from autoscaler import __version__, clock
 from autoscaler.adapters.cluster import failures
 from autoscaler.adapters.cluster.credentials import Access, Credentials
 from autoscaler.adapters.cluster.failures import Failure, JsonObject
-from autoscaler.adapters.cluster.received import MOST_MEMORY, Received, receive
-from autoscaler.adapters.cluster.retrier import RequestRetrier
-from autoscaler.transport.bodies import Encoded, check_encoding
-from autoscaler.transport.parsing import TooMuch, parse
-from autoscaler.transport.within import GRACE_SECONDS, Deadline, Expired
+from autoscaler.transport.bodies import (
+    TooLarge,
+    TooMuch,
+    UnexpectedEncoding,
+    check_encoding,
+    parse,
+    read_body,
+)
+from autoscaler.transport.deadline import GRACE_SECONDS, Deadline, Expired
+from autoscaler.transport.network_errors import RAISED
+from autoscaler.transport.redaction import without_secrets
+from autoscaler.transport.retries import Retrier
 
 T = TypeVar("T")
 
+MIB = 1 << 20
+MOST_BYTES = 16 * MIB
+"""Of an answer, and of a line of a watch.  An object of 1.5 MiB, the largest that etcd takes, has
+six times that in JSON where every character is escaped; a page of 500 pods has 2 to 10 MiB."""
+MOST_MEMORY = 128 * MIB
+"""Of an answer once it is parsed."""
 _SHORTEST_TIMEOUT = 0.001
 """Below this nothing is begun; a timeout of 0 would mean none at all to the client."""
 _MOST_REQUESTS = 128
-"""At once, those counted that were given up and have not ended yet."""
+"""At once, with those that were given up and have not ended yet."""
 _LONGEST_MESSAGE = 1200
-"""Of a failure; the words of the server in it are shorter."""
+"""Of a failure; the server's words in it are shorter."""
 
 OnRequest = Callable[[str, str, float], None]
-"""Is told of each request its verb (WATCH for one that goes on), the HTTP status of its answer,
-empty where none came, and the seconds it took, those of a watch until it began."""
+"""Called for each request with its verb (WATCH for a stream), the HTTP status of its answer (empty
+where none came) and the seconds it took, those of a watch until it began."""
 
 
 class Api:
-    """The API server, for many threads at once.
+    """The API server; thread-safe.
 
     The official client carries the requests (TLS, proxies, connection pool); bodies stay raw
     JSON, because its typed models cost twenty times as much as reading the JSON does.  Deadlines
     are instants of `autoscaler.clock.monotonic`, and hold whatever the server does: a request is
-    sent on a thread of its own, and cut when it is given up.  ``on_request`` is told of each
-    request, ``on_retry`` of each call that is tried again, with the failure before; both on the
-    threads that ask for them.
+    sent on another thread, and cut when it is given up.  ``on_request`` is called for each request,
+    ``on_retry`` with the failure before each repeated one; both on the threads that ask.
     """
 
     def __init__(
@@ -62,13 +74,18 @@ class Api:
         self.request_timeout = request_timeout
         """The seconds after which one try is given up."""
         self._on_request = on_request
-        self.server = _without_credentials(self._url)
+        self.server = without_secrets(self._url)
         """The server's URL, for messages."""
         self.origin = origin
         """Where the configuration comes from, for messages."""
-        self.retrier = RequestRetrier(stop or threading.Event(), on_retry=on_retry)
-        # No stop: what is under way when the daemon is told to stop is seen through.
-        self._within = Deadline(_MOST_REQUESTS, name="kubernetes-request")
+        self.retrier = Retrier(
+            Failure("stopping: nothing more is asked of the API server"),
+            stop or threading.Event(),
+            holds_all=True,
+            on_retry=on_retry,
+        )
+        # No stop: a request that was sent before the daemon is told to stop is completed.
+        self._deadline = Deadline(_MOST_REQUESTS, name="kubernetes-request")
 
     def __enter__(self) -> Self:
         return self
@@ -99,9 +116,9 @@ class Api:
     ) -> JsonObject | Failure:
         """Send one request, once: again only with other credentials, when these are rejected.
 
-        ``may_send`` is asked when all has been sent but the body, which a connection that had to
-        be made, or a process that was stopped, may have delayed: where it says no the request is
-        broken off, and the server does nothing.
+        ``may_send`` is called when all but the body has been sent, which may be late: a connection
+        had to be made, or the process was stopped.  If it returns False the request is broken off,
+        and the server does nothing.
         """
         url = f"{self._url}{path}{f'?{urlencode(query)}' if query else ''}"
         content = None if body is None else _Content(body, content_type, may_send)
@@ -122,7 +139,7 @@ class Api:
         )
 
     def _accepted(self, send: Callable[[Access], T | Failure], deadline: float) -> T | Failure:
-        """Send a request, and once more if other credentials are there than those rejected."""
+        """Send a request, and once more if there are other credentials than those rejected."""
         access = self._credentials.access(deadline)
         if isinstance(access, Failure):
             return access
@@ -134,36 +151,34 @@ class Api:
             return answer
         return other if isinstance(other, Failure) else send(other)
 
-    def said(self, text: str, limit: int) -> str:
-        """Return what the server said as one short line without our credentials."""
-        return self._credentials.hiding.said(text, limit)
+    def line(self, text: str, limit: int) -> str:
+        """Return a text of the server as one short line without our credentials."""
+        return self._credentials.redactor.line(text, limit)
 
     def data(self, body: bytes) -> bytes:
-        """Return what the server sent to be read, without our credentials."""
-        return self._credentials.hiding.data(body)
+        """Return data of the server without our credentials."""
+        return self._credentials.redactor.data(body)
 
     def _begin(self, url: str, timeout: float, access: Access) -> urllib3.HTTPResponse | Failure:
         began = clock.monotonic()
 
-        def begin() -> urllib3.HTTPResponse | Received:
+        def begin() -> "urllib3.HTTPResponse | _Answer":
             response = self._send("GET", url, access, timeout)
             if 200 <= response.status <= 299:
                 check_encoding(response)
                 return response
-            return receive(response, began + timeout, self._credentials.hiding)
+            return self._receive(response, began + timeout)
 
         try:
             answer = self._in_time(begin, timeout)
-        except Encoded as error:
+        except UnexpectedEncoding as error:
             self._tell("WATCH", None, began)
             return self._fit(failures.malformed(self.server, str(error)))
-        except failures.RAISED as error:
+        except RAISED as error:
             self._tell("WATCH", None, began)
-            return self._fit(failures.from_exception(error, self.server))
+            return self.failed(error)
         self._tell("WATCH", answer.status, began)
-        if isinstance(answer, Received):
-            return self._refused(answer)
-        return answer
+        return self._refused(answer) if isinstance(answer, _Answer) else answer
 
     def _exchange(
         self,
@@ -180,24 +195,24 @@ class Api:
         if content is not None:
             content.until = began + timeout
 
-        def exchange() -> Received:
+        def exchange() -> _Answer:
             response = self._send(method, url, access, timeout, content)
-            return receive(response, began + timeout, self._credentials.hiding)
+            return self._receive(response, began + timeout)
 
         try:
             answer = self._in_time(exchange, timeout)
-        except failures.RAISED as error:
+        except RAISED as error:
             if content is not None and content.withheld:
                 return failures.withheld(self.server)
             self._tell(method, None, began)
-            return self._fit(failures.from_exception(error, self.server))
+            return self.failed(error, cut_short=timeout < self.request_timeout)
         self._tell(method, answer.status, began)
         return self._interpret(answer)
 
     def _in_time(self, work: Callable[[], T], timeout: float) -> T:
         """Do the work of a request; raises one of RAISED as well where it takes too long."""
         try:
-            return self._within.run(timeout + GRACE_SECONDS, work)
+            return self._deadline.run(timeout + GRACE_SECONDS, work)
         except Expired:
             raise urllib3.exceptions.TimeoutError("the answer is not complete") from None
 
@@ -215,7 +230,7 @@ class Api:
         headers = _headers(access.authorization)
         if content is not None:
             headers |= content.headers
-        # The client's own way to its pool takes no body that is made while it is sent.
+        # The client's own method accepts no body that is generated while it is sent.
         answer = access.client.rest_client.pool_manager.request(
             method,
             url,
@@ -227,7 +242,19 @@ class Api:
         )
         return cast("urllib3.HTTPResponse", answer)
 
-    def _interpret(self, answer: Received) -> JsonObject | Failure:
+    def _receive(self, response: urllib3.HTTPResponse, until: float) -> "_Answer":
+        """Read an answer before an instant; raises what the client raises."""
+        status, headers = response.status, response.headers
+        try:
+            payload = read_body(response, until, MOST_BYTES)
+        except (UnexpectedEncoding, TooLarge) as error:
+            too_large = isinstance(error, TooLarge)
+            return _Answer(status, headers, unread=str(error), too_large=too_large)
+        redactor = self._credentials.redactor
+        hide = redactor.data if 200 <= status <= 299 else redactor.error_body
+        return _Answer(status, headers, hide(payload))
+
+    def _interpret(self, answer: "_Answer") -> JsonObject | Failure:
         if not 200 <= answer.status <= 299:
             return self._refused(answer)
         if answer.too_large:
@@ -236,7 +263,7 @@ class Api:
             return self._fit(failures.malformed(self.server, answer.unread))
         return self._document(answer)
 
-    def _document(self, answer: Received) -> JsonObject | Failure:
+    def _document(self, answer: "_Answer") -> JsonObject | Failure:
         try:
             document = parse(answer.payload, MOST_MEMORY)
         except TooMuch as error:
@@ -249,16 +276,40 @@ class Api:
             return failures.malformed(self.server, "JSON that is not an object")
         return cast("JsonObject", document)
 
-    def _refused(self, answer: Received) -> Failure:
-        return self._fit(failures.from_answer(answer, server=self.server, origin=self.origin))
+    def _refused(self, answer: "_Answer") -> Failure:
+        return self._fit(
+            failures.from_answer(
+                answer.status,
+                answer.headers,
+                answer.payload,
+                server=self.server,
+                origin=self.origin,
+                unread=answer.unread,
+            )
+        )
+
+    def failed(self, error: Exception, *, cut_short: bool = False) -> Failure:
+        """Return the failure for what was raised, one of RAISED."""
+        return self._fit(failures.from_exception(error, self.server, cut_short=cut_short))
 
     def _fit(self, failure: Failure) -> Failure:
-        """Make a failure fit to be shown and kept."""
-        return replace(failure, message=self.said(failure.message, _LONGEST_MESSAGE))
+        """Return a failure whose message is short and has no credentials."""
+        return replace(failure, message=self.line(failure.message, _LONGEST_MESSAGE))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _Answer:
+    """An answer without our credentials; ``unread`` says why there is no payload."""
+
+    status: int
+    headers: Mapping[str, str]
+    payload: bytes = b""
+    unread: str = ""
+    too_large: bool = False
 
 
 class _Content:
-    """The body of a request, which asks whether it may be sent when its turn has come."""
+    """The body of a request, which is withheld if it may not be sent when the time has come."""
 
     def __init__(
         self, document: JsonObject, content_type: str, may_send: Callable[[], bool]
@@ -268,7 +319,7 @@ class _Content:
         self.headers = {"Content-Type": content_type, "Content-Length": str(len(self._payload))}
         self.withheld = False
         self.until = math.inf
-        """When the request is given up: a connection may come about later."""
+        """When the request is given up; the connection may be made only later."""
 
     def __iter__(self) -> Iterator[bytes]:
         if not self._may_send():
@@ -276,7 +327,7 @@ class _Content:
             # The pool closes the connection after it, as after any OSError.
             raise InterruptedError("the body may not be sent any more")
         if clock.monotonic() >= self.until:
-            raise TimeoutError("nobody waits for the answer any more")
+            raise TimeoutError("the request was given up")
         yield self._payload
 
 
@@ -285,8 +336,3 @@ def _headers(authorization: str | None) -> dict[str, str]:
     if authorization is not None:
         headers["Authorization"] = authorization
     return headers
-
-
-def _without_credentials(url: str) -> str:
-    parts = urlsplit(url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()

@@ -1,7 +1,4 @@
-"""Where the API server is and who we are to it.
-
-Inside a cluster the service account says so, elsewhere a kubeconfig.
-"""
+"""Finds the API server and our credentials: in-cluster configuration, or a kubeconfig."""
 
 import os
 import socket
@@ -24,26 +21,23 @@ from urllib3.connection import HTTPConnection
 
 from autoscaler.adapters.cluster import exec_plugin
 from autoscaler.adapters.cluster.api import Api, OnRequest
-from autoscaler.adapters.cluster.client_log import quiet_client
 from autoscaler.adapters.cluster.credentials import Credentials
-from autoscaler.adapters.cluster.kubeconfig import ConnectError, Kubeconfig
-
-__all__ = ["ApiServer", "ConnectError", "connect", "find_api_server"]
+from autoscaler.adapters.cluster.kubeconfig import ConnectError, Kubeconfig, quiet_client
 
 SERVICE_ACCOUNT = Path(SERVICE_TOKEN_FILENAME).parent
 
 _POOL_SIZE = 32
 _SOCKET_OPTIONS = (
     *HTTPConnection.default_socket_options,
-    # By default the kernel sends what was not acknowledged again for a quarter of an hour, also
-    # when we have given it up: a network that heals would then deliver a write long out of date.
+    # By default the kernel sends unacknowledged data again for a quarter of an hour, also when we
+    # have given the request up: a network that recovers would then deliver an outdated write.
     (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 5000),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class ApiServer:
-    """One API server, whatever a kubeconfig's current context comes to be.
+class ClusterEndpoint:
+    """One API server; a later change of a kubeconfig's current context does not matter.
 
     ``load`` may be called again when credentials were replaced.
     """
@@ -53,11 +47,11 @@ class ApiServer:
     token_file: Path | None
     asks_elsewhere: bool = False
     secrets: tuple[tuple[str, Path], ...] = ()
-    """What holds credentials, and where; a pod's own are open to nobody else."""
+    """The files of a kubeconfig that hold credentials, each with what it is."""
     url: str = ""
-    """Where it is, if a kubeconfig says so."""
+    """Its URL, if it comes from a kubeconfig."""
     verified: bool = True
-    """Whether it has to prove who it is."""
+    """Whether its certificate is verified."""
 
     def connect(
         self,
@@ -67,16 +61,16 @@ class ApiServer:
         on_request: OnRequest = lambda *_: None,
         on_retry: Callable[[str], None] = lambda _: None,
     ) -> Api:
-        """Prepare requests to it; nothing is sent yet.
+        """Return its Api; nothing is sent yet.
 
         Once ``stop`` is set no request is tried again; ``request_timeout`` is the seconds of one
-        try.  ``on_request`` and ``on_retry`` are told of requests, as `Api` says.
+        try.  `Api` describes ``on_request`` and ``on_retry``.
 
         Raises ConnectError, a sentence for the operator.
         """
         configuration = self.load()
         if not configuration.verify_ssl:
-            # urllib3 warns at every single request; whoever starts the daemon is told instead.
+            # urllib3 warns at every request; the operator is told once, when the daemon starts.
             urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
         credentials = Credentials(
             configuration,
@@ -110,7 +104,7 @@ def connect(
     request_timeout: float = 5.0,
     service_account: Path = SERVICE_ACCOUNT,
 ) -> Api:
-    """Find the API server, and prepare requests to it; raises ConnectError."""
+    """Find the API server and return its Api; raises ConnectError."""
     return find_api_server(kubeconfig, context, service_account).connect(
         stop=stop, request_timeout=request_timeout
     )
@@ -118,10 +112,10 @@ def connect(
 
 def find_api_server(
     kubeconfig: Path | None, context: str | None, service_account: Path = SERVICE_ACCOUNT
-) -> ApiServer:
-    """Settle which API server it is.
+) -> ClusterEndpoint:
+    """Return the API server that the arguments and the environment say.
 
-    Without ``kubeconfig`` and ``context`` the in-cluster configuration is taken where there is
+    Without ``kubeconfig`` and ``context`` the in-cluster configuration is used where there is
     one, else the kubeconfig of the environment (`KUBECONFIG`, `~/.kube/config`).
 
     Raises ConnectError, a sentence for the operator.
@@ -132,7 +126,7 @@ def find_api_server(
     token = service_account / "token"
     if context is None and in_cluster and token.is_file():
         origin = "the service account of this pod"
-        return ApiServer(origin, lambda: _in_cluster(service_account), token)
+        return ClusterEndpoint(origin, lambda: _in_cluster(service_account), token)
     named = os.environ.get("KUBECONFIG")
     paths = [Path(part).expanduser() for part in (named or "~/.kube/config").split(":") if part]
     if any(path.exists() for path in paths):
@@ -154,7 +148,7 @@ def _in_cluster(service_account: Path) -> Configuration:
     loader = InClusterConfigLoader(  # type: ignore[no-untyped-call] # the client is half typed
         token_filename=str(service_account / "token"),
         cert_filename=str(service_account / "ca.crt"),
-        try_refresh_token=False,  # Credentials reads the file again, sooner than the client would
+        try_refresh_token=False,  # Credentials reads the file again, and sooner
     )
     try:
         loader.load_and_set(configuration)  # type: ignore[no-untyped-call] # as above
@@ -163,11 +157,11 @@ def _in_cluster(service_account: Path) -> Configuration:
     return configuration
 
 
-def _from_kubeconfig(paths: list[Path], context: str | None) -> ApiServer:
+def _from_kubeconfig(paths: list[Path], context: str | None) -> ClusterEndpoint:
     kubeconfig = Kubeconfig.read(paths, context)
-    return ApiServer(
+    return ClusterEndpoint(
         kubeconfig.origin,
-        # Whoever chooses another current-context does not mean a daemon that runs.
+        # A new current-context does not apply to a daemon that runs.
         lambda: _configured(Kubeconfig.read(paths, kubeconfig.context)),
         kubeconfig.token_file,
         kubeconfig.asks_elsewhere,
@@ -215,7 +209,7 @@ def _configured(kubeconfig: Kubeconfig) -> Configuration:
 
 def _new_configuration() -> Configuration:
     configuration = Configuration()
-    configuration.retries = False  # RequestRetrier tries again, in sight of the deadline
+    configuration.retries = False  # transport.retries does that, within the deadline
     configuration.connection_pool_maxsize = _POOL_SIZE
     configuration.socket_options = _SOCKET_OPTIONS
     return configuration

@@ -15,7 +15,7 @@ _GROUP_VERSION = "coordination.k8s.io/v1"
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A Lease as the server sent it: what it says, and all else that a write must keep."""
+    """A Lease as the server sent it: its record, and the whole object, which a write must keep."""
 
     record: LeaseRecord
     document: JsonObject = field(repr=False)
@@ -44,8 +44,8 @@ class Leases:
     def write(self, record: LeaseRecord, over: Lease | None, deadline: float) -> Lease | Failure:
         """Write a record over the Lease that was read, or make the Lease where there was none.
 
-        409 says that somebody else wrote meanwhile, 404 that the Lease, or before a first one
-        its namespace, is not there.
+        409 means that it was written by others meanwhile, 404 that the Lease, or before a first
+        one its namespace, does not exist.
         """
         if over is None:
             new: JsonObject = {
@@ -101,7 +101,7 @@ def _record(lease: _LeaseJson) -> LeaseRecord:
 def _spec(record: LeaseRecord) -> _SpecJson:
     return {
         "holderIdentity": record.holder,
-        # Whole seconds: the others may wait longer, never shorter.
+        # Whole seconds, rounded up: other candidates may wait longer, never shorter.
         "leaseDurationSeconds": max(1, math.ceil(record.duration)),
         "acquireTime": _micro_time(record.acquired),
         "renewTime": _micro_time(record.renewed),

@@ -1,4 +1,4 @@
-"""Pods: lists of them, page by page, and of each the part that a decision looks at."""
+"""Pods: lists of them in pages, and of each pod the part that a decision uses."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -78,7 +78,7 @@ _MOST_TEMPLATES = 10_000
 
 
 class PodReader:
-    """Reads pods; those of one template share one PodRequests.  Safe for many threads."""
+    """Reads pods; those with equal requests share one PodRequests.  Thread-safe."""
 
     def __init__(self) -> None:
         self._templates: dict[RequestsKey, PodRequests] = {}
@@ -187,7 +187,7 @@ class Pods:
         """List the pods that match, all of one resourceVersion."""
         pods = self._pages(namespace, selector, deadline)
         if isinstance(pods, Failure) and pods.status == _GONE:
-            # A later page came too late for its resourceVersion.  A list in one piece cannot.
+            # A later page came too late for its resourceVersion, which a list in one page cannot.
             pods = self._page(namespace, {"labelSelector": selector}, deadline, into=[])
         if isinstance(pods, Failure):
             return Unavailable(pods.message)
@@ -222,5 +222,5 @@ class Pods:
         except MALFORMED as error:
             return malformed(
                 self._api.server,
-                self._api.said(f"a list of pods that cannot be read: {error}", _LONGEST),
+                self._api.line(f"a list of pods that cannot be read: {error}", _LONGEST),
             )
