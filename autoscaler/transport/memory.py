@@ -1,11 +1,12 @@
 """A limit on the memory that the answers of a server take together."""
 
+import json
 import threading
 import weakref
 from collections import deque
 
 from autoscaler import clock
-from autoscaler.transport.bodies import TooMuch
+from autoscaler.transport.bodies import TooMuch, memory_of
 
 MIB = 1 << 20
 _SMALL_BYTES = MIB // 4
@@ -26,11 +27,11 @@ class Reservation:
     def __init__(self, size: int, returned: "deque[int]") -> None:
         self.size = size
         self._returned = returned
+        self._finalizer: weakref.finalize[..., object] | None = None
 
     def close(self) -> None:
         """Give the bytes back; a second call changes nothing."""
-        size, self.size = self.size, 0
-        self._returned.append(size)
+        self.shrink(0)
 
     def shrink(self, size: int) -> None:
         """Give back all but ``size`` bytes."""
@@ -38,8 +39,11 @@ class Reservation:
         self.size = min(self.size, size)
 
     def last_as_long_as(self, kept: object) -> None:
-        """Give the bytes back when an object is freed."""
-        weakref.finalize(kept, self.close).atexit = False
+        """Give the bytes back when this object is freed, not the one that was named before."""
+        if self._finalizer is not None:
+            self._finalizer.detach()
+        self._finalizer = weakref.finalize(kept, self.close)
+        self._finalizer.atexit = False
 
 
 class Budget:
@@ -77,7 +81,7 @@ class Budget:
 
 
 class NoMemory(Exception):  # noqa: N818 - what happened
-    """There was no memory for an answer in time, because of other large answers."""
+    """There was no memory for an answer in time; the message is a sentence."""
 
 
 class AnswerMemory:
@@ -94,7 +98,7 @@ class AnswerMemory:
 
 
 class OneAnswer:
-    """The memory of one answer, from its first large chunk until what is kept of it is freed.
+    """The memory of one answer, which is given back when this object is freed.
 
     ``until`` is when its request ends, ``seconds`` the time that this had.  `receive` and `parse`
     wait for memory, and raise NoMemory if there is none until shortly before that.
@@ -103,7 +107,7 @@ class OneAnswer:
     def __init__(self, memory: AnswerMemory, until: float, seconds: float) -> None:
         self._memory = memory
         self._until = until - min(_EARLIER_SECONDS, seconds * _EARLIER_PART)
-        self._receiving: Reservation | None = None
+        self._received: Reservation | None = None
         self._parsed: Reservation | None = None
 
     def receive(self, size: int) -> None:
@@ -111,32 +115,30 @@ class OneAnswer:
 
         All of it at once: answers that each had a part would wait for one another.
         """
-        if size <= _SMALL_BYTES or self._receiving is not None:
-            return
-        self._receiving = self._memory.received.reserve(self._memory.most_bytes, self._until)
-        if self._receiving is None:
-            raise NoMemory(f"an answer of more than {_SMALL_BYTES >> 10} KiB")
+        if size > _SMALL_BYTES and self._received is None:
+            what = f"an answer of more than {_SMALL_BYTES >> 10} KiB"
+            self._received = self._reserve(self._memory.received, self._memory.most_bytes, what)
 
-    def received(self) -> None:
-        """Give back what receiving took."""
-        if self._receiving is not None:
-            self._receiving.close()
-
-    def parse(self, size: int) -> None:
-        """Reserve what a document takes; raises TooMuch if it takes more than any may."""
-        budget = self._memory.parsed
+    def parse(self, body: bytes) -> object:
+        """Return a parsed JSON body; raises TooMuch, ValueError or RecursionError as well."""
+        size, budget = memory_of(body), self._memory.parsed
         if size > budget.most:
             raise TooMuch(budget.most)
-        self._parsed = budget.reserve(size, self._until)
-        if self._parsed is None:
-            raise NoMemory("an answer to be parsed")
+        self._parsed = self._reserve(budget, size, "an answer to be parsed")
+        document: object = json.loads(body)
+        return document
 
-    def keep(self, kept: object | None) -> None:
-        """Give back all but the memory of what is kept, and that when it is freed."""
-        if self._parsed is None:
-            return
-        if kept is None:
-            self._parsed.close()
-        else:
+    def keep(self, kept: object) -> None:
+        """Keep the memory of what was made of the document until that is freed."""
+        if self._parsed is not None:
             self._parsed.shrink(self._parsed.size // _KEPT_PART)
             self._parsed.last_as_long_as(kept)
+
+    def _reserve(self, budget: Budget, size: int, what: str) -> Reservation:
+        reservation = budget.reserve(size, self._until)
+        if reservation is None:
+            raise NoMemory(
+                f"there was no memory in time for {what}, because of other large answers"
+            )
+        reservation.last_as_long_as(self)
+        return reservation

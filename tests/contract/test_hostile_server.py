@@ -25,6 +25,7 @@ from autoscaler.core.observation import Scale
 from autoscaler.core.spec import Flags
 from autoscaler.core.writes import WriteFailed
 from autoscaler.transport.bodies import LineTooLong
+from autoscaler.transport.memory import AnswerMemory
 from tests.app.world import T0, Memory, external
 from tests.app.world import answer as load
 from tests.contract.faults import WEB, within
@@ -309,6 +310,21 @@ def test_junk_is_not_parsed(hostile: Connect) -> None:
     assert failure.message == (
         f"the API server {server.url} sent JSON that takes more than 128 MiB of memory"
     )
+
+
+def test_answers_together_have_a_bound(hostile: Connect) -> None:
+    """While a large one is kept another waits in vain; once it is freed it has room again."""
+    large: dict[str, object] = {"items": [[]] * 100_000}
+    server, api = hostile(answer(large), timeout=1.0)
+    api.memory = AnswerMemory(MIB, received=2 * MIB, parsed=20 * MIB, kept_for_small=MIB)
+    first = api.once("GET", "/x", clock.monotonic() + 20)
+    assert first == large
+    assert _get(api).message == (
+        f"the API server {server.url} answered, and there was no memory in time for an answer to "
+        "be parsed, because of other large answers"
+    )
+    del first
+    assert api.once("GET", "/x", clock.monotonic() + 20) == large
 
 
 def test_the_size_of_a_chunk_is_not_believed(hostile: Connect) -> None:

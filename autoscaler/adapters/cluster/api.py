@@ -20,10 +20,10 @@ from autoscaler.transport.bodies import (
     TooMuch,
     UnexpectedEncoding,
     check_encoding,
-    parse,
     read_body,
 )
 from autoscaler.transport.deadline import GRACE_SECONDS, Deadline, Expired
+from autoscaler.transport.memory import AnswerMemory, NoMemory, OneAnswer
 from autoscaler.transport.network_errors import RAISED
 from autoscaler.transport.redaction import without_secrets
 from autoscaler.transport.retries import Retrier
@@ -35,7 +35,8 @@ MOST_BYTES = 16 * MIB
 """Of an answer, and of a line of a watch.  An object of 1.5 MiB, the largest that etcd takes, has
 six times that in JSON where every character is escaped; a page of 500 pods has 2 to 10 MiB."""
 MOST_MEMORY = 128 * MIB
-"""Of an answer once it is parsed."""
+"""Of an answer, or of a line, once it is parsed."""
+_FOR_SMALL = 32 * MIB
 _SHORTEST_TIMEOUT = 0.001
 """Below this nothing is begun; a timeout of 0 would mean none at all to the client."""
 _MOST_REQUESTS = 128
@@ -84,6 +85,13 @@ class Api:
             holds_all=True,
             on_retry=on_retry,
         )
+        self.memory = AnswerMemory(
+            MOST_BYTES,
+            received=3 * MOST_BYTES,
+            parsed=MOST_MEMORY + _FOR_SMALL,
+            kept_for_small=_FOR_SMALL,
+        )
+        """The memory for all answers."""
         # No stop: a request that was sent before the daemon is told to stop is completed.
         self._deadline = Deadline(_MOST_REQUESTS, name="kubernetes-request")
 
@@ -167,7 +175,7 @@ class Api:
             if 200 <= response.status <= 299:
                 check_encoding(response)
                 return response
-            return self._receive(response, began + timeout)
+            return self._receive(response, began + timeout, timeout)
 
         try:
             answer = self._in_time(begin, timeout)
@@ -197,7 +205,7 @@ class Api:
 
         def exchange() -> _Answer:
             response = self._send(method, url, access, timeout, content)
-            return self._receive(response, began + timeout)
+            return self._receive(response, began + timeout, timeout)
 
         try:
             answer = self._in_time(exchange, timeout)
@@ -242,39 +250,41 @@ class Api:
         )
         return cast("urllib3.HTTPResponse", answer)
 
-    def _receive(self, response: urllib3.HTTPResponse, until: float) -> "_Answer":
+    def _receive(self, response: urllib3.HTTPResponse, until: float, seconds: float) -> "_Answer":
         """Read an answer before an instant; raises what the client raises."""
-        status, headers = response.status, response.headers
+        memory = OneAnswer(self.memory, until, seconds)
+        answer = _Answer(response.status, response.headers, memory)
         try:
-            payload = read_body(response, until, MOST_BYTES)
-        except (UnexpectedEncoding, TooLarge) as error:
-            too_large = isinstance(error, TooLarge)
-            return _Answer(status, headers, unread=str(error), too_large=too_large)
+            payload = read_body(response, until, MOST_BYTES, on_size=memory.receive)
+        except (UnexpectedEncoding, TooLarge, NoMemory) as error:
+            return replace(answer, unread=error)
         redactor = self._credentials.redactor
-        hide = redactor.data if 200 <= status <= 299 else redactor.error_body
-        return _Answer(status, headers, hide(payload))
+        hide = redactor.data if answer.succeeded else redactor.error_body
+        return replace(answer, payload=hide(payload))
 
     def _interpret(self, answer: "_Answer") -> JsonObject | Failure:
-        if not 200 <= answer.status <= 299:
+        if not answer.succeeded:
             return self._refused(answer)
-        if answer.too_large:
-            return failures.too_large(self.server, answer.unread)
-        if answer.unread:
-            return self._fit(failures.malformed(self.server, answer.unread))
-        return self._document(answer)
-
-    def _document(self, answer: "_Answer") -> JsonObject | Failure:
         try:
-            document = parse(answer.payload, MOST_MEMORY)
-        except TooMuch as error:
+            if answer.unread is not None:
+                raise answer.unread
+            document = answer.memory.parse(answer.payload)
+        except NoMemory as error:
+            return failures.no_memory(self.server, str(error))
+        except (TooLarge, TooMuch) as error:
             return failures.too_large(self.server, str(error))
+        except UnexpectedEncoding as error:
+            what = str(error)
         except (ValueError, RecursionError):
             kind = answer.headers.get("Content-Type", "no Content-Type")
             what = f"something that is not JSON ({kind})"
-            return self._fit(failures.malformed(self.server, what))
-        if not isinstance(document, dict):
-            return failures.malformed(self.server, "JSON that is not an object")
-        return cast("JsonObject", document)
+        else:
+            if isinstance(document, dict):
+                kept = _Document(document)
+                answer.memory.keep(kept)
+                return kept
+            what = "JSON that is not an object"
+        return self._fit(failures.malformed(self.server, what))
 
     def _refused(self, answer: "_Answer") -> Failure:
         return self._fit(
@@ -284,7 +294,7 @@ class Api:
                 answer.payload,
                 server=self.server,
                 origin=self.origin,
-                unread=answer.unread,
+                unread=str(answer.unread or ""),
             )
         )
 
@@ -303,9 +313,18 @@ class _Answer:
 
     status: int
     headers: Mapping[str, str]
+    memory: OneAnswer
     payload: bytes = b""
-    unread: str = ""
-    too_large: bool = False
+    unread: Exception | None = None
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether the server carried the request out."""
+        return 200 <= self.status <= 299
+
+
+class _Document(dict[str, object]):
+    """A JSON object that tells when it is freed, as a plain dict cannot."""
 
 
 class _Content:

@@ -140,6 +140,11 @@ def too_large(server: str, what: str) -> Failure:
     return replace(malformed(server, what), transient=False, too_large=True)
 
 
+def no_memory(server: str, why: str) -> Failure:
+    """Return the failure for a success that was not received or not parsed, for ``why``."""
+    return Failure(f"the API server {server} answered, and {why}", transient=True, uncertain=True)
+
+
 def no_time(server: str) -> Failure:
     """Return the failure for a request that was not begun because the deadline is here."""
     return Failure(

@@ -14,7 +14,6 @@ from autoscaler.adapters.prometheus.failures import (
     prometheus_error,
 )
 from autoscaler.core.series import QueryResult, Series
-from autoscaler.transport.bodies import memory_of
 from autoscaler.transport.redaction import Redactor
 
 # Prometheus 2.48 to 2.53 sent its infos ("metric might not be a counter") among the warnings.
@@ -38,15 +37,11 @@ class _Element(TypedDict, total=False):
 
 
 def document_of(
-    subject: str, body: bytes, redactor: Redactor, admit: Callable[[int], object] = lambda _: None
+    subject: str, body: bytes, redactor: Redactor, parse: Callable[[bytes], object] = json.loads
 ) -> dict[str, object]:
-    """Parse the body of an answer with status 200; raises QueryError if it is no success.
-
-    ``admit`` is called before, with an upper bound on the bytes that this takes, and may raise.
-    """
+    """Parse the body of an answer with status 200; raises QueryError if it is no success."""
     try:
-        admit(memory_of(body))
-        document = json.loads(body)
+        document = parse(body)
     except (ValueError, RecursionError):
         raise _unreadable(subject, body, redactor) from None
     if not isinstance(document, dict):

@@ -123,13 +123,10 @@ class PrometheusReader:
             self._memory,
             self._on_request,
         )
-        kept: QueryResult | None = None
-        try:
-            document = ask(self._options, session, promql)
-            kept = answer_of(self._options.subject, document, self._redactor)
-            return kept
-        finally:
-            session.memory.keep(kept)
+        document = ask(self._options, session, promql)
+        result = answer_of(self._options.subject, document, self._redactor)
+        session.memory.keep(result)
+        return result
 
     def _authorization(self) -> str | None:
         """Return the Authorization header; raises QueryError that names a file without a secret."""

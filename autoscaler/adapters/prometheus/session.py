@@ -93,7 +93,7 @@ class QuerySession(requests.Session):
         self._most_bytes = memory.most_bytes
         self._on_request = on_request
         self.memory = OneAnswer(memory, self._expires, seconds)
-        """The memory of the answer; whoever keeps a part of it says so."""
+        """The memory of the answer."""
 
     def get_adapter(self, url: str) -> BaseAdapter:  # noqa: ARG002 - the signature of requests
         """Return the shared connections, whatever the library mounted."""
@@ -142,7 +142,6 @@ class QuerySession(requests.Session):
         except RAISED as error:
             self._fail(error)
         finally:
-            self.memory.received()
             self._on_request(status, min(ended, clock.monotonic()) - begun)
         if response.status_code != 200:
             body = self._redactor.error_body(body)
@@ -187,8 +186,7 @@ class QuerySession(requests.Session):
 
     def _no_memory(self, error: NoMemory) -> QueryError:
         return QueryError(
-            f"there was no memory in time for {error}, because of other large answers: "
-            "queries should aggregate",
+            f"{error}: queries should aggregate",
             cut_short=self._seconds < self._options.timeout_seconds,
         )
 
