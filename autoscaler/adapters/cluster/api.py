@@ -14,7 +14,8 @@ from kubernetes.client import Configuration
 from autoscaler import __version__, clock
 from autoscaler.adapters.cluster import failures
 from autoscaler.adapters.cluster.credentials import Access, Credentials
-from autoscaler.adapters.cluster.failures import Failure, JsonObject
+from autoscaler.adapters.cluster.failures import Failure
+from autoscaler.adapters.cluster.objects import JsonObject
 from autoscaler.transport.bodies import (
     TooLarge,
     TooMuch,

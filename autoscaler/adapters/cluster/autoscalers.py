@@ -4,10 +4,10 @@ import threading
 from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
 from typing import TypedDict, cast
-from urllib.parse import quote
 
 from autoscaler.adapters.cluster.api import Api
-from autoscaler.adapters.cluster.failures import Failure, JsonObject
+from autoscaler.adapters.cluster.failures import Failure
+from autoscaler.adapters.cluster.objects import JsonObject, MetadataJson, path_of
 from autoscaler.adapters.cluster.watch_requests import WatchRequests, WatchTimings
 from autoscaler.adapters.cluster.watch_scopes import ALL, EACH_NAMESPACE
 from autoscaler.core.observation import Unchecked
@@ -29,18 +29,6 @@ _Entry = tuple[_Controlled, str]
 """What a HorizontalPodAutoscaler controls, and its name for messages."""
 
 
-class _OwnerJson(TypedDict, total=False):
-    kind: str
-    name: str
-
-
-class _MetadataJson(TypedDict, total=False):
-    namespace: str
-    name: str
-    labels: dict[str, str] | None
-    ownerReferences: list[_OwnerJson] | None
-
-
 class _TargetJson(TypedDict, total=False):
     apiVersion: str
     kind: str
@@ -52,7 +40,7 @@ class _SpecJson(TypedDict):
 
 
 class _AutoscalerJson(TypedDict):
-    metadata: _MetadataJson
+    metadata: MetadataJson
     spec: _SpecJson
 
 
@@ -86,8 +74,7 @@ class AutoscalerCache:
 
     def path(self, deadline: float) -> str:  # noqa: ARG002 - every server has them there
         """Return the path; autoscaling/v2 is served by every version since 1.23."""
-        where = f"/namespaces/{quote(self._namespace, safe='')}" if self._namespace else ""
-        return f"/apis/autoscaling/v2{where}/horizontalpodautoscalers"
+        return path_of("autoscaling/v2", "horizontalpodautoscalers", self._namespace)
 
     def begin(self) -> None:
         """Begin a list."""
@@ -190,7 +177,7 @@ def _read(obj: JsonObject) -> tuple[_Name, _Entry]:
     return (namespace, name), ((namespace, group, target["kind"], target["name"]), words)
 
 
-def _scaled_object(metadata: _MetadataJson) -> str:
+def _scaled_object(metadata: MetadataJson) -> str:
     """Return the name of the ScaledObject for which KEDA made it; empty for none."""
     for owner in metadata.get("ownerReferences") or ():
         if owner.get("kind") == _KEDA_KIND:

@@ -8,7 +8,8 @@ from urllib.parse import quote
 
 from autoscaler import clock
 from autoscaler.adapters.cluster.api import Api
-from autoscaler.adapters.cluster.failures import Failure, JsonObject, malformed
+from autoscaler.adapters.cluster.failures import Failure, malformed
+from autoscaler.adapters.cluster.objects import JsonObject, path_of
 from autoscaler.adapters.cluster.scale_json import ScalePaths
 from autoscaler.core.spec import ScaleTargetRef
 
@@ -26,13 +27,14 @@ class ScalableResource:
     plural: str
     scale_api_version: str = "autoscaling/v1"
 
+    @property
+    def group_version(self) -> str:
+        """The apiVersion of its objects."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
     def scale_path(self, namespace: str, name: str) -> str:
         """Return the path of one object's scale."""
-        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
-        return (
-            f"{root}/namespaces/{quote(namespace, safe='')}"
-            f"/{self.plural}/{quote(name, safe='')}/scale"
-        )
+        return f"{path_of(self.group_version, self.plural, namespace, name)}/scale"
 
 
 class _ResourceJson(TypedDict, total=False):

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 from enum import Enum
-from urllib.parse import quote
 
 from autoscaler import clock
 from autoscaler.adapters.cluster.api import Api
-from autoscaler.adapters.cluster.failures import Failure, JsonObject
+from autoscaler.adapters.cluster.failures import Failure
+from autoscaler.adapters.cluster.objects import JsonObject, path_of
 from autoscaler.core.printable import printable
 from autoscaler.core.rfc3339 import instant
 
@@ -100,7 +100,7 @@ class Events:
     def _patch(self, happened: Occurrences, until: float) -> Failure | None:
         answer = self._api.once(
             "PATCH",
-            f"{_path(happened.involved)}/{quote(happened.name, safe='')}",
+            _path(happened.involved, happened.name),
             until,
             body={
                 "message": printable(happened.message, _LONGEST_MESSAGE),
@@ -128,8 +128,8 @@ def _sent(failure: Failure | None) -> Sent:
     return Sent(fate, failure.message, failure.retry_after)
 
 
-def _path(involved: Involved) -> str:
-    return f"/api/v1/namespaces/{quote(involved.namespace, safe='')}/events"
+def _path(involved: Involved, name: str = "") -> str:
+    return path_of("v1", "events", involved.namespace, name)
 
 
 def _event(happened: Occurrences, name: str) -> JsonObject:

@@ -13,12 +13,6 @@ from autoscaler.transport.bodies import TooMuch, parse
 from autoscaler.transport.network_errors import Kind, network_error
 from autoscaler.transport.retries import retry_after
 
-JsonObject = dict[str, object]
-"""A JSON object as the API server sent it."""
-
-MALFORMED = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
-"""What reading JSON raises that has not the form of its kind."""
-
 _TRANSIENT = frozenset({429, 500, 502, 503, 504})
 _NOT_CARRIED_OUT = frozenset({429})
 _LONGEST_EXCERPT = 200

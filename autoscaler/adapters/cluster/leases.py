@@ -4,10 +4,10 @@ import math
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TypedDict, cast
-from urllib.parse import quote
 
 from autoscaler.adapters.cluster.api import Api
-from autoscaler.adapters.cluster.failures import MALFORMED, Failure, JsonObject, malformed
+from autoscaler.adapters.cluster.failures import Failure, malformed
+from autoscaler.adapters.cluster.objects import MALFORMED, JsonObject, MetadataJson, path_of
 from autoscaler.core.election import LeaseRecord
 
 _GROUP_VERSION = "coordination.k8s.io/v1"
@@ -28,7 +28,7 @@ class Leases:
         self._api = api
         self._namespace = namespace
         self._name = name
-        self._path = f"/apis/{_GROUP_VERSION}/namespaces/{quote(namespace)}/leases"
+        self._path = path_of(_GROUP_VERSION, "leases", namespace, name)
 
     def __str__(self) -> str:
         """Name the Lease, for messages."""
@@ -36,7 +36,7 @@ class Leases:
 
     def read(self, deadline: float) -> Lease | Failure | None:
         """Read it; None where there is none."""
-        answer = self._api.once("GET", f"{self._path}/{quote(self._name)}", deadline)
+        answer = self._api.once("GET", self._path, deadline)
         if isinstance(answer, Failure):
             return None if answer.missing == self._name else answer
         return self._lease_of(answer)
@@ -54,12 +54,12 @@ class Leases:
                 "metadata": {"name": self._name, "namespace": self._namespace},
                 "spec": _spec(record),
             }
-            answer = self._api.once("POST", self._path, deadline, body=new)
+            path = path_of(_GROUP_VERSION, "leases", self._namespace)
+            answer = self._api.once("POST", path, deadline, body=new)
         else:
             spec = cast("_LeaseJson", over.document).get("spec") or {}
             body = {**over.document, "spec": {**spec, **_spec(record)}}
-            path = f"{self._path}/{quote(self._name)}"
-            answer = self._api.once("PUT", path, deadline, body=body)
+            answer = self._api.once("PUT", self._path, deadline, body=body)
         return answer if isinstance(answer, Failure) else self._lease_of(answer)
 
     def _lease_of(self, document: JsonObject) -> Lease | Failure:
@@ -67,10 +67,6 @@ class Leases:
             return Lease(_record(cast("_LeaseJson", document)), document)
         except MALFORMED:
             return malformed(self._api.server, "something that is not a Lease")
-
-
-class _MetadataJson(TypedDict, total=False):
-    resourceVersion: str
 
 
 class _SpecJson(TypedDict, total=False):
@@ -82,7 +78,7 @@ class _SpecJson(TypedDict, total=False):
 
 
 class _LeaseJson(TypedDict, total=False):
-    metadata: _MetadataJson
+    metadata: MetadataJson
     spec: _SpecJson | None
 
 

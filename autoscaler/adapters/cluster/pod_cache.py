@@ -6,10 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from sys import intern
-from typing import TypedDict, cast
-from urllib.parse import quote
+from typing import cast
 
-from autoscaler.adapters.cluster.failures import MALFORMED, JsonObject
+from autoscaler.adapters.cluster.objects import MALFORMED, JsonObject, metadata_of, path_of
 from autoscaler.adapters.cluster.pods import PodJson, PodReader
 from autoscaler.adapters.cluster.watch_scopes import ALL, EACH_NAMESPACE
 from autoscaler.core.observation import Pod
@@ -100,16 +99,6 @@ def _readable(selectors: Iterable[str]) -> Iterator[_Entry]:
             yield text, parse(text)
 
 
-class _MetadataJson(TypedDict, total=False):
-    namespace: str
-    name: str
-    labels: dict[str, str] | None
-
-
-class _ObjectJson(TypedDict, total=False):
-    metadata: _MetadataJson
-
-
 @dataclass(slots=True)
 class _Namespace:
     """The pods of one namespace, by the selectors that match them."""
@@ -186,9 +175,7 @@ class PodCache:
     def path(self, deadline: float) -> str:
         """Return the path of the pods."""
         self._ready(deadline)
-        if self._namespace == ALL:
-            return "/api/v1/pods"
-        return f"/api/v1/namespaces/{quote(self._namespace, safe='')}/pods"
+        return path_of("v1", "pods", self._namespace)
 
     def begin(self) -> None:
         """Begin a list of the pods that are wanted now."""
@@ -221,7 +208,7 @@ class PodCache:
             self._namespaces, self._listing = {}, {}
 
     def _put(self, into: dict[str, _Namespace], obj: JsonObject, kind: str) -> None:
-        metadata = cast("_ObjectJson", obj)["metadata"]
+        metadata = metadata_of(obj)
         name = metadata["name"]
         namespace = into.get(metadata["namespace"])
         if namespace is None:

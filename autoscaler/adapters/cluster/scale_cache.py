@@ -4,12 +4,11 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from sys import intern
-from typing import TypedDict, cast
-from urllib.parse import quote
 
 from autoscaler.adapters.cluster.api import Api
 from autoscaler.adapters.cluster.discovery import ScalableKinds, ScalableResource, read_paths
-from autoscaler.adapters.cluster.failures import MALFORMED, Failure, JsonObject
+from autoscaler.adapters.cluster.failures import Failure
+from autoscaler.adapters.cluster.objects import MALFORMED, JsonObject, metadata_of, path_of
 from autoscaler.adapters.cluster.scale_json import BUILT_IN, ScaleOf
 from autoscaler.adapters.cluster.watch_scopes import ALL, EACH_NAMESPACE
 from autoscaler.core.contention import FIELD_MANAGER
@@ -18,15 +17,6 @@ from autoscaler.core.spec import ScaleTargetRef
 
 Key = tuple[str, str]
 """Namespace and name."""
-
-
-class _MetadataJson(TypedDict, total=False):
-    namespace: str
-    name: str
-
-
-class _ObjectJson(TypedDict, total=False):
-    metadata: _MetadataJson
 
 
 class ScaleCache:
@@ -126,9 +116,7 @@ class ScaleCache:
                 return paths
             scale_of = paths.read
         self._resource, self._scale_of = resource, scale_of
-        root = f"/apis/{resource.group}" if resource.group else "/api"
-        where = f"/namespaces/{quote(self._namespace, safe='')}" if self._namespace else ""
-        return f"{root}/{resource.version}{where}/{resource.plural}"
+        return path_of(resource.group_version, resource.plural, self._namespace)
 
     def begin(self) -> None:
         """Begin a list."""
@@ -214,7 +202,7 @@ def is_newer(version: str, other: str) -> bool | None:
 
 
 def _key(obj: JsonObject) -> Key:
-    metadata = cast("_ObjectJson", obj)["metadata"]
+    metadata = metadata_of(obj)
     return intern(metadata["namespace"]), metadata["name"]
 
 

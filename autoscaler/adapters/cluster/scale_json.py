@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from sys import intern
 from typing import TypedDict, cast
 
-from autoscaler.adapters.cluster.failures import MALFORMED, Failure, JsonObject, malformed
+from autoscaler.adapters.cluster.failures import Failure, malformed
+from autoscaler.adapters.cluster.objects import MALFORMED, JsonObject, MetadataJson, metadata_of
 from autoscaler.core.observation import Scale
 from autoscaler.core.printable import printable
 
@@ -39,19 +40,6 @@ class LabelSelectorJson(TypedDict, total=False):
     matchExpressions: list[_RequirementJson]
 
 
-class _ManagedFieldsJson(TypedDict, total=False):
-    manager: str
-    time: str
-    fieldsV1: dict[str, object]
-
-
-class _MetadataJson(TypedDict, total=False):
-    resourceVersion: str
-    uid: str
-    generation: int
-    managedFields: list[_ManagedFieldsJson] | None
-
-
 class _SpecJson(TypedDict, total=False):
     replicas: int
     selector: LabelSelectorJson | dict[str, str]
@@ -64,7 +52,7 @@ class _StatusJson(TypedDict, total=False):
 
 
 class _ObjectJson(TypedDict, total=False):
-    metadata: _MetadataJson
+    metadata: MetadataJson
     spec: _SpecJson
     status: _StatusJson
 
@@ -228,7 +216,7 @@ def _make_scale(
     While the count is the last known one, its field manager is as well: to set the same count
     again changes nothing, and a search of the managedFields at every event would be expensive.
     """
-    metadata = cast("_ObjectJson", obj)["metadata"]
+    metadata = metadata_of(obj)
     uid, manager = metadata.get("uid", ""), ""
     if known is not None:
         uid = known.uid if known.uid == uid else uid  # one copy of the text
@@ -252,7 +240,7 @@ def manager_of(obj: JsonObject, path: FieldPath) -> str:
     """
     owner, latest = "", ""
     try:
-        for entry in cast("_ObjectJson", obj)["metadata"].get("managedFields") or ():
+        for entry in metadata_of(obj).get("managedFields") or ():
             if entry.get("time", "") >= latest and _includes(entry.get("fieldsV1"), path):
                 owner, latest = entry.get("manager", ""), entry.get("time", "")
         return intern(printable(owner, _LONGEST_MANAGER))

@@ -7,7 +7,8 @@ from dataclasses import replace
 from autoscaler import clock
 from autoscaler.adapters.cluster.api import Api
 from autoscaler.adapters.cluster.discovery import ScalableKinds, ScalableResource
-from autoscaler.adapters.cluster.failures import Failure, JsonObject
+from autoscaler.adapters.cluster.failures import Failure
+from autoscaler.adapters.cluster.objects import JsonObject
 from autoscaler.adapters.cluster.scale_json import scale_of
 from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.observation import Scale, Unavailable

@@ -11,7 +11,8 @@ import urllib3
 
 from autoscaler import clock
 from autoscaler.adapters.cluster.api import MOST_BYTES, MOST_MEMORY, Api
-from autoscaler.adapters.cluster.failures import MALFORMED, Failure, JsonObject, malformed
+from autoscaler.adapters.cluster.failures import Failure, malformed
+from autoscaler.adapters.cluster.objects import MALFORMED, JsonObject, metadata_of, pages_of
 from autoscaler.transport.bodies import LineTooLong, TooMuch, lines_of, parse
 from autoscaler.transport.network_errors import RAISED
 
@@ -165,30 +166,11 @@ class Stream:
 
 
 _PAGE_SECONDS = 60.0
-PAGE_SHRINKS = 4
-"""A page that is too large is asked for again with its objects divided by this."""
 _WORKED_SECONDS = 1.0
 """A watch that lasted this long without an error worked."""
 _LONGEST_MESSAGE, _LONGEST_CAUSE = 1000, 200
 _RESUMABLE = frozenset({429, 500, 502, 503, 504})
 _EVENTS = frozenset({"ADDED", "MODIFIED", "DELETED", "BOOKMARK"})
-
-_ListMetadataJson = TypedDict(
-    "_ListMetadataJson", {"continue": str, "resourceVersion": str}, total=False
-)
-
-
-class _ListJson(TypedDict, total=False):
-    metadata: _ListMetadataJson
-    items: list[JsonObject]
-
-
-class _MetadataJson(TypedDict):
-    resourceVersion: str
-
-
-class _ObjectJson(TypedDict):
-    metadata: _MetadataJson
 
 
 class _StatusJson(TypedDict, total=False):
@@ -246,33 +228,26 @@ class WatchRequests:
     def list_all(self, path: str) -> str | Failure | None:
         """Fill the cache; return the list's resourceVersion, None when ended."""
         self._cache.begin()
-        limit = self._pace.page
-        query: dict[str, str] = {}
-        while not self._ended:
-            page = self._page(path, query | {"limit": str(limit)})
-            if isinstance(page, Failure):
-                if not page.too_large or limit == 1:
-                    return page
-                limit = max(1, limit // PAGE_SHRINKS)
-                continue
-            if not page.get("continue"):
-                self._cache.commit(page["resourceVersion"])
-                return page["resourceVersion"]
-            query["continue"] = page["continue"]
-        return None
 
-    def _page(self, path: str, query: dict[str, str]) -> _ListMetadataJson | Failure:
-        answer = self._api.once("GET", path, clock.monotonic() + _PAGE_SECONDS, query=query)
-        if isinstance(answer, Failure):
-            return answer
+        def ask(query: dict[str, str]) -> JsonObject | Failure:
+            until = clock.monotonic() + _PAGE_SECONDS
+            return self._api.once("GET", path, until, query=query)
+
+        version = ""
         try:
-            page = cast("_ListJson", answer)
-            self._cache.add(page["items"])
-            if not page["metadata"]["resourceVersion"]:
-                raise ValueError("it has no resourceVersion")
+            for page in pages_of(ask, {}, self._pace.page):
+                if isinstance(page, Failure):
+                    return page
+                self._cache.add(page["items"])
+                version = page["metadata"]["resourceVersion"]
+                if not version:
+                    raise ValueError("it has no resourceVersion")
+                if self._ended:
+                    return None
         except MALFORMED as error:
             return self._unreadable("list", error)
-        return page["metadata"]
+        self._cache.commit(version)
+        return version
 
     def follow(self, path: str, version: str, opened: Callable[[], None]) -> WatchOutcome | Failure:
         """Apply the events after a resourceVersion to the cache, until the watch ends.
@@ -338,7 +313,7 @@ class WatchRequests:
             kind, obj = event["type"], event["object"]
             if kind == "ERROR":
                 return self._error(cast("_StatusJson", obj), outcome)
-            version = cast("_ObjectJson", obj)["metadata"]["resourceVersion"]
+            version = metadata_of(obj)["resourceVersion"]
             if kind not in _EVENTS or not version:
                 raise ValueError(f"type {kind}, resourceVersion {version}")
             self._cache.apply(kind, obj, version)
