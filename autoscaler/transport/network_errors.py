@@ -103,8 +103,9 @@ def _kind_of(cause: BaseException) -> Kind | None:
 def _reason(cause: BaseException) -> str:
     if isinstance(cause, ssl.SSLCertVerificationError):
         return cause.verify_message.rstrip(".")
-    if isinstance(cause, ssl.SSLError):
-        return str(cause.reason or "unknown reason").replace("_", " ").lower()
+    if isinstance(cause, ssl.SSLError | exceptions.SSLError):
+        reason = getattr(cause, "reason", None) or "unknown reason"
+        return str(reason).replace("_", " ").lower()
     if isinstance(cause, socket.gaierror):
         return str(cause.strerror)
     return os.strerror(cause.errno) if isinstance(cause, OSError) and cause.errno else ""
