@@ -1,6 +1,6 @@
 """What all objects of the Kubernetes API have in common: paths, metadata, lists in pages."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TypedDict, cast
 from urllib.parse import quote
 
@@ -76,25 +76,28 @@ def path_of(group_version: str, plural: str, namespace: str = "", name: str = ""
     return f"{root}{where}/{plural}" + (f"/{quote(name, safe='')}" if name else "")
 
 
-def pages_of(
-    ask: Callable[[dict[str, str]], JsonObject | Failure], query: dict[str, str], limit: int
-) -> Iterator[ListJson | Failure]:
-    """Yield the pages of a list, with fewer objects each if they are too large; last, a Failure.
+def read_list(
+    ask: Callable[[dict[str, str]], JsonObject | Failure],
+    add: Callable[[list[JsonObject]], None],
+    query: dict[str, str],
+    limit: int,
+) -> str | Failure:
+    """Pass the objects of a list to ``add``, page by page, and return its resourceVersion.
 
-    ``ask`` sends the query; a ``limit`` of 0 asks for one page.  Raises one of MALFORMED for
-    what is no list.
+    ``ask`` sends the query; a page that is too large is asked for again with fewer objects; a
+    ``limit`` of 0 asks for one page.  Raises one of MALFORMED for what is no list.
     """
     while True:
         answer = ask(query | {"limit": str(limit)} if limit else query)
         if isinstance(answer, Failure):
             if not answer.too_large or limit <= 1:
-                yield answer
-                return
+                return answer
             limit = max(1, limit // _PAGE_SHRINKS)
             continue
         page = cast("ListJson", answer)
-        yield page
-        token = page["metadata"].get("continue")
-        if not token:
-            return
-        query = query | {"continue": token}
+        add(page["items"])
+        metadata = page["metadata"]
+        if not metadata.get("continue"):
+            return metadata.get("resourceVersion", "")
+        query = query | {"continue": metadata["continue"]}
+        del answer, page  # the next one may need its memory

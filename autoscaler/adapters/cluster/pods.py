@@ -10,8 +10,8 @@ from autoscaler.adapters.cluster.objects import (
     MALFORMED,
     JsonObject,
     MetadataJson,
-    pages_of,
     path_of,
+    read_list,
 )
 from autoscaler.core import quantity
 from autoscaler.core.observation import (
@@ -190,15 +190,15 @@ class Pods:
         def ask(query: dict[str, str]) -> JsonObject | Failure:
             return self._api.get(path_of("v1", "pods", namespace), deadline, query)
 
+        def add(items: list[JsonObject]) -> None:
+            pods.extend(map(self._reader.read, cast("list[PodJson]", items)))
+
         pods: list[Pod] = []
         try:
-            for page in pages_of(ask, {"labelSelector": selector}, limit):
-                if isinstance(page, Failure):
-                    return page
-                pods.extend(map(self._reader.read, cast("list[PodJson]", page["items"])))
+            version = read_list(ask, add, {"labelSelector": selector}, limit)
         except MALFORMED as error:
             return malformed(
                 self._api.server,
                 self._api.line(f"a list of pods that cannot be read: {error}", _LONGEST),
             )
-        return pods
+        return version if isinstance(version, Failure) else pods

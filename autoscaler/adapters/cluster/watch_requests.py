@@ -12,7 +12,7 @@ import urllib3
 from autoscaler import clock
 from autoscaler.adapters.cluster.api import MOST_BYTES, MOST_MEMORY, Api
 from autoscaler.adapters.cluster.failures import Failure, malformed
-from autoscaler.adapters.cluster.objects import MALFORMED, JsonObject, metadata_of, pages_of
+from autoscaler.adapters.cluster.objects import MALFORMED, JsonObject, metadata_of, read_list
 from autoscaler.transport.bodies import LineTooLong, TooMuch, lines_of, parse
 from autoscaler.transport.network_errors import RAISED
 
@@ -230,24 +230,20 @@ class WatchRequests:
         self._cache.begin()
 
         def ask(query: dict[str, str]) -> JsonObject | Failure:
+            if self._ended:
+                return Failure("the watch has ended")
             until = clock.monotonic() + _PAGE_SECONDS
             return self._api.once("GET", path, until, query=query)
 
-        version = ""
         try:
-            for page in pages_of(ask, {}, self._pace.page):
-                if isinstance(page, Failure):
-                    return page
-                self._cache.add(page["items"])
-                version = page["metadata"]["resourceVersion"]
-                if not version:
-                    raise ValueError("it has no resourceVersion")
-                if self._ended:
-                    return None
+            version = read_list(ask, self._cache.add, {}, self._pace.page)
+            if not version:
+                raise ValueError("it has no resourceVersion")
         except MALFORMED as error:
             return self._unreadable("list", error)
-        self._cache.commit(version)
-        return version
+        if isinstance(version, str):
+            self._cache.commit(version)
+        return None if self._ended else version
 
     def follow(self, path: str, version: str, opened: Callable[[], None]) -> WatchOutcome | Failure:
         """Apply the events after a resourceVersion to the cache, until the watch ends.

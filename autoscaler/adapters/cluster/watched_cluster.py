@@ -61,13 +61,11 @@ class WatchedCluster:
         self._closed = False
         self._wanted: dict[_Kind, frozenset[Key]] = {}
         self._scale_watches: dict[_Kind, WatchScopes[ScaleCache]] = {}
-        self._autoscaler_watches = WatchScopes(
-            self._autoscaler_watch, 1, self._notes, self._tell_change
-        )
+        self._autoscaler_watches = WatchScopes(self._autoscaler_watch, 1, self._notes, self._notify)
         self._asked: dict[str, frozenset[str]] = {}
         """By namespace, the selectors that were asked for and not in the cache."""
         self._pod_watches = WatchScopes(
-            self._pod_watch, _MOST_POD_NAMESPACES, self._notes, self._tell_change
+            self._pod_watch, _MOST_POD_NAMESPACES, self._notes, self._notify
         )
 
     # -- life ------------------------------------------------------------------------------
@@ -122,7 +120,7 @@ class WatchedCluster:
                 self._pod_watches,
                 self._autoscaler_watches,
             ]
-        self._tell_change()
+        self._notify()
         deadline = clock.monotonic() + _CLOSE_SECONDS
         for watches in scopes:
             watches.end()
@@ -229,7 +227,7 @@ class WatchedCluster:
         watches = self._scale_watches.get(kind)
         if watches is None:
             create = partial(self._scale_watch, kind)
-            watches = WatchScopes(create, 1, self._notes, self._tell_change)
+            watches = WatchScopes(create, 1, self._notes, self._notify)
             self._scale_watches[kind] = watches
         elif more:
             for watch in watches.watches():
@@ -304,6 +302,6 @@ class WatchedCluster:
                 timeout=max(0.0, deadline - clock.monotonic()),
             )
 
-    def _tell_change(self) -> None:
+    def _notify(self) -> None:
         with self._changed:
             self._changed.notify_all()
