@@ -27,7 +27,6 @@ class Reservation:
     def __init__(self, size: int, returned: "deque[int]") -> None:
         self.size = size
         self._returned = returned
-        self._finalizer: weakref.finalize[..., object] | None = None
 
     def close(self) -> None:
         """Give the bytes back; a second call changes nothing."""
@@ -39,11 +38,8 @@ class Reservation:
         self.size = min(self.size, size)
 
     def last_as_long_as(self, kept: object) -> None:
-        """Give the bytes back when this object is freed, not the one that was named before."""
-        if self._finalizer is not None:
-            self._finalizer.detach()
-        self._finalizer = weakref.finalize(kept, self.close)
-        self._finalizer.atexit = False
+        """Give the bytes back when an object is freed."""
+        weakref.finalize(kept, self.close).atexit = False
 
 
 class Budget:
@@ -65,7 +61,6 @@ class Budget:
     def reserve(self, size: int, until: float) -> Reservation | None:
         """Reserve bytes, waiting for them until an instant; None if there were none by then."""
         limit = self._total if size <= self._small else self.most
-        never = threading.Event()
         while size <= limit:
             with self._lock:
                 while self._returned:
@@ -76,7 +71,7 @@ class Budget:
             left = until - clock.monotonic()
             if left <= 0:
                 break
-            never.wait(min(left, _POLL_SECONDS))
+            threading.Event().wait(min(left, _POLL_SECONDS))
         return None
 
 
@@ -87,14 +82,17 @@ class NoMemory(Exception):  # noqa: N818 - what happened
 class AnswerMemory:
     """The memory for all answers of a server: bodies while received, then what they are parsed to.
 
-    ``kept_for_small`` bytes of ``parsed`` are for answers that take up to 1 MiB.  Thread-safe.
+    ``most_bytes`` is the largest body, of which ``at_once`` are received; ``kept_for_small`` bytes
+    of ``parsed``, by default a fifth, are for answers that take up to 1 MiB.  Thread-safe.
     """
 
-    def __init__(self, most_bytes: int, *, received: int, parsed: int, kept_for_small: int) -> None:
+    def __init__(
+        self, most_bytes: int, parsed: int, *, at_once: int = 3, kept_for_small: int | None = None
+    ) -> None:
         self.most_bytes = most_bytes
-        """The largest body."""
-        self.received = Budget(received)
-        self.parsed = Budget(parsed, small=_SMALL_PARSED, kept_for_small=kept_for_small)
+        self.received = Budget(at_once * most_bytes)
+        kept = parsed // 5 if kept_for_small is None else kept_for_small
+        self.parsed = Budget(parsed, small=_SMALL_PARSED, kept_for_small=kept)
 
 
 class OneAnswer:
@@ -109,6 +107,11 @@ class OneAnswer:
         self._until = until - min(_EARLIER_SECONDS, seconds * _EARLIER_PART)
         self._received: Reservation | None = None
         self._parsed: Reservation | None = None
+
+    def __del__(self) -> None:
+        for reservation in (self._received, self._parsed):
+            if reservation is not None:
+                reservation.close()
 
     def receive(self, size: int) -> None:
         """Reserve the largest body, once more bytes have come than a small one has.
@@ -133,6 +136,7 @@ class OneAnswer:
         if self._parsed is not None:
             self._parsed.shrink(self._parsed.size // _KEPT_PART)
             self._parsed.last_as_long_as(kept)
+            self._parsed = None
 
     def _reserve(self, budget: Budget, size: int, what: str) -> Reservation:
         reservation = budget.reserve(size, self._until)
@@ -140,5 +144,4 @@ class OneAnswer:
             raise NoMemory(
                 f"there was no memory in time for {what}, because of other large answers"
             )
-        reservation.last_as_long_as(self)
         return reservation

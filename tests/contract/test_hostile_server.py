@@ -316,7 +316,7 @@ def test_answers_together_have_a_bound(hostile: Connect) -> None:
     """While a large one is kept another waits in vain; once it is freed it has room again."""
     large: dict[str, object] = {"items": [[]] * 100_000}
     server, api = hostile(answer(large), timeout=1.0)
-    api.memory = AnswerMemory(MIB, received=2 * MIB, parsed=20 * MIB, kept_for_small=MIB)
+    api.memory = AnswerMemory(MIB, parsed=20 * MIB, kept_for_small=MIB)
     first = api.once("GET", "/x", clock.monotonic() + 20)
     assert first == large
     assert _get(api).message == (

@@ -11,9 +11,9 @@ from autoscaler import clock
 from autoscaler.adapters.cluster import find_api_server
 from autoscaler.adapters.cluster.api import Api
 from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
-from autoscaler.adapters.prometheus.reader import answer_memory
 from autoscaler.daemon.exposition import Metrics, RequestsSeen
 from autoscaler.daemon.health import Component, Health
+from autoscaler.transport.memory import AnswerMemory
 from tests.contract import scripted
 from tests.exposition.results import series_of
 from tests.prometheus import faults
@@ -50,7 +50,7 @@ class Seen:
         reader = PrometheusReader(
             PrometheusOptions(url),
             threading.Event(),
-            answer_memory(1 << 20),
+            AnswerMemory(1 << 20, parsed=200 << 20),
             on_request=self.requests.prometheus,
             on_retry=lambda _: self.metrics.instruments.prometheus_retry(),
         )

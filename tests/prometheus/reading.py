@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from autoscaler import clock
 from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
-from autoscaler.adapters.prometheus.reader import MOST_BYTES, answer_memory
+from autoscaler.adapters.prometheus.reader import MOST_BYTES
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.transport.memory import AnswerMemory
 
@@ -28,7 +28,7 @@ def reading(
     reader = PrometheusReader(
         options,
         stop or threading.Event(),
-        memory or answer_memory(most_bytes),
+        memory or AnswerMemory(most_bytes, parsed=200 << 20),
         on_retry=on_retry,
     )
     try:

@@ -36,8 +36,7 @@ MOST_BYTES = 16 * MIB
 """Of an answer, and of a line of a watch.  An object of 1.5 MiB, the largest that etcd takes, has
 six times that in JSON where every character is escaped; a page of 500 pods has 2 to 10 MiB."""
 MOST_MEMORY = 128 * MIB
-"""Of an answer, or of a line, once it is parsed."""
-_FOR_SMALL = 32 * MIB
+"""Of a line once it is parsed."""
 _SHORTEST_TIMEOUT = 0.001
 """Below this nothing is begun; a timeout of 0 would mean none at all to the client."""
 _MOST_REQUESTS = 128
@@ -86,12 +85,7 @@ class Api:
             holds_all=True,
             on_retry=on_retry,
         )
-        self.memory = AnswerMemory(
-            MOST_BYTES,
-            received=3 * MOST_BYTES,
-            parsed=MOST_MEMORY + _FOR_SMALL,
-            kept_for_small=_FOR_SMALL,
-        )
+        self.memory = AnswerMemory(MOST_BYTES, parsed=160 * MIB)
         """The memory for all answers."""
         # No stop: a request that was sent before the daemon is told to stop is completed.
         self._deadline = Deadline(_MOST_REQUESTS, name="kubernetes-request")
@@ -173,7 +167,7 @@ class Api:
 
         def begin() -> "urllib3.HTTPResponse | _Answer":
             response = self._send("GET", url, access, timeout)
-            if 200 <= response.status <= 299:
+            if _succeeded(response.status):
                 check_encoding(response)
                 return response
             return self._receive(response, began + timeout, timeout)
@@ -254,38 +248,41 @@ class Api:
     def _receive(self, response: urllib3.HTTPResponse, until: float, seconds: float) -> "_Answer":
         """Read an answer before an instant; raises what the client raises."""
         memory = OneAnswer(self.memory, until, seconds)
-        answer = _Answer(response.status, response.headers, memory)
+        status, headers = response.status, response.headers
         try:
             payload = read_body(response, until, MOST_BYTES, on_size=memory.receive)
         except (UnexpectedEncoding, TooLarge, NoMemory) as error:
-            return replace(answer, unread=error)
+            return _Answer(status, headers, memory, b"", str(error), self._unread(error))
         redactor = self._credentials.redactor
-        hide = redactor.data if answer.succeeded else redactor.error_body
-        return replace(answer, payload=hide(payload))
+        hide = redactor.data if _succeeded(status) else redactor.error_body
+        return _Answer(status, headers, memory, hide(payload))
 
     def _interpret(self, answer: "_Answer") -> JsonObject | Failure:
-        if not answer.succeeded:
+        if not _succeeded(answer.status):
             return self._refused(answer)
+        if answer.failure is not None:
+            return answer.failure
         try:
-            if answer.unread is not None:
-                raise answer.unread
             document = answer.memory.parse(answer.payload)
-        except NoMemory as error:
-            return failures.no_memory(self.server, str(error))
-        except (TooLarge, TooMuch) as error:
-            return failures.too_large(self.server, str(error))
-        except UnexpectedEncoding as error:
-            what = str(error)
+        except (TooMuch, NoMemory) as error:
+            return self._unread(error)
         except (ValueError, RecursionError):
             kind = answer.headers.get("Content-Type", "no Content-Type")
             what = f"something that is not JSON ({kind})"
-        else:
-            if isinstance(document, dict):
-                kept = _Document(document)
-                answer.memory.keep(kept)
-                return kept
-            what = "JSON that is not an object"
-        return self._fit(failures.malformed(self.server, what))
+            return self._fit(failures.malformed(self.server, what))
+        if not isinstance(document, dict):
+            return failures.malformed(self.server, "JSON that is not an object")
+        kept = _Document(document)
+        answer.memory.keep(kept)
+        return kept
+
+    def _unread(self, error: Exception) -> Failure:
+        """Return the failure for a success that was not received, or not parsed."""
+        if isinstance(error, NoMemory):
+            return failures.no_memory(self.server, str(error))
+        if isinstance(error, UnexpectedEncoding):
+            return self._fit(failures.malformed(self.server, str(error)))
+        return failures.too_large(self.server, str(error))
 
     def _refused(self, answer: "_Answer") -> Failure:
         return self._fit(
@@ -295,7 +292,7 @@ class Api:
                 answer.payload,
                 server=self.server,
                 origin=self.origin,
-                unread=str(answer.unread or ""),
+                unread=answer.unread,
             )
         )
 
@@ -310,18 +307,17 @@ class Api:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Answer:
-    """An answer without our credentials; ``unread`` says why there is no payload."""
+    """An answer without our credentials; ``unread`` says why there is no payload.
+
+    ``failure`` is what that means for a success.
+    """
 
     status: int
     headers: Mapping[str, str]
     memory: OneAnswer
     payload: bytes = b""
-    unread: Exception | None = None
-
-    @property
-    def succeeded(self) -> bool:
-        """Whether the server carried the request out."""
-        return 200 <= self.status <= 299
+    unread: str = ""
+    failure: Failure | None = None
 
 
 class _Document(dict[str, object]):
@@ -349,6 +345,10 @@ class _Content:
         if clock.monotonic() >= self.until:
             raise TimeoutError("the request was given up")
         yield self._payload
+
+
+def _succeeded(status: int) -> bool:
+    return 200 <= status <= 299
 
 
 def _headers(authorization: str | None) -> dict[str, str]:

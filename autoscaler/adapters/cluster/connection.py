@@ -179,32 +179,31 @@ def _configured(kubeconfig: Kubeconfig) -> Configuration:
         )
         with quiet_client():
             loader.load_and_set(configuration)  # type: ignore[no-untyped-call] # as above
-    except ConfigException as error:
-        # Other texts of the client may quote the user's entry, and with it the credentials.
-        text = str(error)
-        known = text if text.startswith("File does not exist") else "it is not valid"
-        raise ConnectError(f"{kubeconfig.origin} cannot be used: {known}") from None
-    except OSError as error:
-        why = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
-        raise ConnectError(f"{kubeconfig.origin} cannot be used: {why}") from None
-    except (ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError):
-        raise ConnectError(
-            f"{kubeconfig.origin} cannot be used: a field of its cluster or user has the wrong form"
-        ) from None
     except Exception as error:
-        if not kubeconfig.asks_elsewhere:
+        why = _why_unusable(error, asks_elsewhere=kubeconfig.asks_elsewhere)
+        if not why:
             raise
-        # An auth provider raises whatever its library does, and quotes what it was sent.
-        raise ConnectError(
-            f"{kubeconfig.origin} cannot be used: its auth provider gave no credentials "
-            f"({type(error).__name__})"
-        ) from None
+        raise ConnectError(f"{kubeconfig.origin} cannot be used: {why}") from None
     if kubeconfig.has_exec_plugin and not (configuration.api_key or configuration.cert_file):
         raise ConnectError(
             f"{kubeconfig.origin} cannot be used: its exec plugin gave no credentials: "
             f"it failed, or took more than {exec_plugin.SECONDS:g} s"
         )
     return configuration
+
+
+def _why_unusable(error: Exception, *, asks_elsewhere: bool) -> str:
+    """Return what the client's error means, without quoting credentials; empty for a defect."""
+    if isinstance(error, ConfigException):
+        # Other texts of the client may quote the user's entry.
+        return str(error) if str(error).startswith("File does not exist") else "it is not valid"
+    if isinstance(error, OSError):
+        return f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
+    if isinstance(error, ValueError | KeyError | TypeError | AttributeError | yaml.YAMLError):
+        return "a field of its cluster or user has the wrong form"
+    # An auth provider raises whatever its library does.
+    kind = type(error).__name__
+    return f"its auth provider gave no credentials ({kind})" if asks_elsewhere else ""
 
 
 def _new_configuration() -> Configuration:

@@ -22,24 +22,9 @@ from autoscaler.transport.secret_files import SecretError, SecretFile
 
 MOST_BYTES = 8 * MIB
 """Of one body, decompressed: 40,000 series with long labels, 100,000 with short ones."""
-
-
-def answer_memory(
-    most_bytes: int = MOST_BYTES,
-    *,
-    received: int = 3 * MOST_BYTES,
-    parsed: int = 200 * MIB,
-    kept_for_small: int = 40 * MIB,
-) -> AnswerMemory:
-    """Return the memory for the answers of all queries.
-
-    The pod of config/kubernetes has 512 MiB, of which 10,000 targets take about 250.
-    """
-    return AnswerMemory(most_bytes, received=received, parsed=parsed, kept_for_small=kept_for_small)
-
-
-_PROCESS = answer_memory()
-"""That of all readers of this process."""
+_PROCESS = AnswerMemory(MOST_BYTES, parsed=200 * MIB)
+"""That of all readers.  The pod of config/kubernetes has 512 MiB, of which 10,000 targets take
+about 250."""
 
 
 class PrometheusReader:
