@@ -1,7 +1,6 @@
-"""The pages of a daemon that runs, as another process reads them."""
+"""The pages of a running daemon, as another process reads them."""
 
-import ssl
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -9,12 +8,19 @@ import urllib3
 
 from autoscaler import __version__, clock
 from autoscaler.core.text import printable
-from autoscaler.transport.bodies import Encoded, check_encoding
-from autoscaler.transport.within import POOLS, Deadline, Expired
+from autoscaler.transport.bodies import (
+    LineTooLong,
+    TooLarge,
+    UnexpectedEncoding,
+    check_encoding,
+    chunks_of,
+    lines_of,
+)
+from autoscaler.transport.deadline import POOLS, Deadline, Expired
+from autoscaler.transport.network_errors import Kind, network_error
 
 T = TypeVar("T")
 
-_CHUNK_BYTES = 65_536
 _ENCODING = "gzip"
 _LONGEST_REASON = 200
 
@@ -42,7 +48,7 @@ class Limits:
 
 
 def read_page(url: str, path: str, take: Callable[[Iterable[bytes]], T], limits: Limits) -> T:
-    """Return what ``take`` makes of the lines of a page, which it gets as they come.
+    """Return what ``take`` returns for the lines of a page, which it gets while they arrive.
 
     ``url`` is the daemon's.  Raises PageError, and what ``take`` raises.
     """
@@ -61,12 +67,15 @@ def read_page(url: str, path: str, take: Callable[[Iterable[bytes]], T], limits:
             preload_content=False,
         ) as response:
             _check(response, subject)
-            return take(_lines(response, subject, until, limits))
+            chunks = chunks_of(response, until, limits.most_bytes, decode=True)
+            return take(lines_of(chunks, limits.most_bytes_of_a_line))
 
     try:
         return Deadline(1, name="page").run(limits.seconds, work)
+    except (LineTooLong, TooLarge):
+        raise PageError(f"{subject} sent more than any daemon does") from None
     except (Expired, urllib3.exceptions.HTTPError, OSError, ValueError) as error:
-        raise _failure(error, subject) from None
+        raise _failure(error, url) from None
     finally:
         pool.clear()
 
@@ -85,46 +94,22 @@ def _check(response: urllib3.BaseHTTPResponse, subject: str) -> None:
         raise PageError(said)
     try:
         check_encoding(response, _ENCODING)
-    except Encoded as error:
+    except UnexpectedEncoding as error:
         raise PageError(f"{subject} sent {printable(str(error))}") from None
 
 
-def _lines(
-    response: urllib3.BaseHTTPResponse, subject: str, until: float, limits: Limits
-) -> Iterator[bytes]:
-    size, rest = 0, bytearray()
-    while chunk := response.read1(_CHUNK_BYTES, decode_content=True):
-        size += len(chunk)
-        rest += chunk
-        if size > limits.most_bytes or len(rest) > limits.most_bytes_of_a_line:
-            raise PageError(f"{subject} sent more than any daemon does")
-        if clock.monotonic() >= until:
-            raise TimeoutError
-        *lines, rest = rest.split(b"\n") if b"\n" in chunk else [rest]
-        yield from map(bytes, lines)
-    if rest:
-        yield bytes(rest)
-
-
-def _failure(error: Exception, subject: str) -> PageError:
-    causes = list(_causes(error))
-    for cause in causes:
-        if isinstance(cause, ConnectionRefusedError):
-            return NobodyListensError(f"no daemon listens at {subject.rpartition(' ')[2]}")
-    for cause in causes:
-        if isinstance(cause, ssl.SSLError):
-            return PageError(f"TLS with {subject} failed: {printable(str(cause))}")
-        if isinstance(cause, OSError) and cause.strerror:
-            return PageError(f"{subject} cannot be reached: {cause.strerror.lower()}")
-    if isinstance(error, Expired | TimeoutError | urllib3.exceptions.TimeoutError):
-        return PageError(f"{subject} did not answer in time")
+def _failure(error: Exception, url: str) -> PageError:
+    subject = f"the daemon at {url}"
+    found = network_error(
+        urllib3.exceptions.TimeoutError() if isinstance(error, Expired) else error
+    )
+    match found.kind:
+        case Kind.REFUSED:
+            return NobodyListensError(f"no daemon listens at {url}")
+        case Kind.UNTRUSTED | Kind.TLS | Kind.TLS_CLOSED:
+            return PageError(f"TLS with {subject} failed: {found.reason}")
+        case Kind.NAME | Kind.RESET | Kind.SYSTEM:
+            return PageError(f"{subject} cannot be reached: {found.reason.lower()}")
+        case Kind.TIMEOUT | Kind.CONNECT_TIMEOUT:
+            return PageError(f"{subject} did not answer in time")
     return PageError(f"{subject} sent what is not HTTP, or broke off ({type(error).__name__})")
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield what an exception wraps, innermost first."""
-    inner = [error.__cause__ or error.__context__, *error.args, getattr(error, "reason", None)]
-    for one in inner:
-        if isinstance(one, BaseException) and one is not error:
-            yield from _causes(one)
-    yield error

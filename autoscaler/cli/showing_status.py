@@ -21,7 +21,7 @@ from autoscaler.cli.target_names import UnknownTargetError
 from autoscaler.config import ConfigError
 from autoscaler.config.settings import LISTEN
 from autoscaler.daemon.exposition.site import TARGETS
-from autoscaler.transport.parsing import TooMuch, parse
+from autoscaler.transport.bodies import TooMuch, parse
 
 _LIMITS = Limits(connect_seconds=5.0, most_bytes=64 << 20)
 """A page of 10,000 targets is 7 MB."""

@@ -19,6 +19,7 @@ from autoscaler.daemon.token_bucket import TokenBucket
 from autoscaler.rendering import wording
 from autoscaler.sync.ports import SyncResult, SyncSummary
 from autoscaler.transport.observer import UNOBSERVED, Observer
+from autoscaler.transport.retries import GrowingPause
 from autoscaler.transport.write_gate import ALWAYS_OPEN, WriteGate
 
 CHANGED_BY_OTHER = "ReplicasChangedByOther"
@@ -109,7 +110,7 @@ class EventReporter:
         self._forbidden = False
         """Whether the operator knows that they are."""
         self._next_request = 0.0
-        self._failures = 0
+        self._growing_pause = GrowingPause(self._pace.first_pause, self._pace.longest_pause)
         self._end: float | None = None
         self._thread = threading.Thread(target=self._run, name="events", daemon=True)
         self._thread.start()
@@ -231,13 +232,12 @@ class EventReporter:
         pause = self._pace.spacing
         if sent.fate is Fate.WRITTEN:
             self._written += 1
-            self._failures = 0
+            self._growing_pause.reset()
             self._allowed(namespace)
         elif sent.fate is Fate.LATER:
             self._correlator.put_back(happened)
-            longest = min(self._pace.longest_pause, self._pace.first_pause * 2.0**self._failures)
-            self._failures = min(self._failures + 1, 16)
-            pause = max(longest, min(sent.retry_after or 0.0, self._pace.longest_pause))
+            asked = min(sent.retry_after or 0.0, self._pace.longest_pause)
+            pause = max(self._growing_pause.next(), asked)
         else:
             self._refused += 1
             if sent.fate is Fate.FORBIDDEN:

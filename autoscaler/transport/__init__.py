@@ -1,5 +1,5 @@
-"""What the clients of both servers share: time limits, redaction, and bounds on what is received.
+"""What every HTTP client of the program shares: limits, retries, redaction and error classes.
 
-The servers, and whatever is in between, are not trusted to end an answer, to keep it small, or to
-leave our credentials out of it.
+Neither a server nor what stands between is trusted to end its answer, to keep it small, or to leave
+our credentials out of it.
 """

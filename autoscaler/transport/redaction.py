@@ -1,4 +1,4 @@
-"""Texts of a server without our credentials, which it may send back to us."""
+"""Hides our credentials in what a server sends, and in URLs."""
 
 import base64
 import html
@@ -7,17 +7,17 @@ import threading
 from collections import deque
 from collections.abc import Iterable
 from functools import lru_cache
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, urlsplit, urlunsplit
 
 from autoscaler.core.text import printable
 
 _HIDDEN = "<hidden>"
 _REMEMBERED = 3
-"""Tokens that were in use last: an answer may repeat one that was just replaced."""
+"""How many tokens that were used last: an answer may repeat one that was just replaced."""
 _LONG = 16
-"""No name, label or number is a secret of that length by chance."""
+"""No name, label or number equals a secret of this length by chance."""
 _SHORTEST_DERIVED = 6
-"""What is shorter once it is encoded would blank out innocent words."""
+"""A shorter encoded form would blank out innocent words."""
 # As Go's html/template and encoding/json, and Java's Gson, write them; Python's html has others.
 _GO_HTML = str.maketrans(
     {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&#34;", "'": "&#39;", "+": "&#43;"}
@@ -27,14 +27,14 @@ _GSON = _GO_JSON | str.maketrans({"'": "\\u0027", "=": "\\u003d"})
 
 
 class Redaction:
-    """Hides secrets in whatever form they come back.
+    """Replaces secrets by a placeholder, in every form in which they may come back.
 
-    As they are, in base64, escaped for a URL, a form, HTML or JSON, or in several of these, the
-    last one JSON.  To be used before a text is cut: half a secret is not found any more.
+    Plain, in base64, escaped for a URL, a form, HTML or JSON, or in several of these with JSON
+    last.  To be applied before a text is cut: half a secret is not found any more.
     """
 
     def __init__(self, secrets: Iterable[str] = (), *, shortest: int = 1) -> None:
-        """Hide all secrets of at least so many characters."""
+        """Hide all secrets of at least ``shortest`` characters."""
         chosen = {secret for secret in secrets if len(secret) >= shortest}
         forms = {form for secret in chosen for form in _forms(secret)}
         # The longest first: one secret may be a part of another.
@@ -57,10 +57,10 @@ class Redaction:
         return body
 
 
-class Hiding:
-    """Hides what one client sends: the credentials of its last few requests, and fixed secrets.
+class Redactor:
+    """Hides what one client sends: the credentials of its last requests, and fixed secrets.
 
-    May be used by many threads at once.
+    Thread-safe.
     """
 
     def __init__(self, fixed: Iterable[str] = ()) -> None:
@@ -71,10 +71,10 @@ class Hiding:
         self._in_data = Redaction()
 
     def __repr__(self) -> str:
-        return "Hiding(...)"
+        return "Redactor(...)"
 
-    def take(self, authorization: str | None) -> None:
-        """Take in the Authorization header of a request, before it is sent."""
+    def remember(self, authorization: str | None) -> None:
+        """Hide the Authorization header of a request from now on; called before it is sent."""
         if authorization is None or authorization in self._recent:
             return
         with self._lock:
@@ -83,24 +83,39 @@ class Hiding:
             self._in_texts = Redaction((*own, *self._fixed))
             self._in_data = Redaction(own, shortest=_LONG)
 
-    def said(self, text: str, limit: int) -> str:
-        """Return what a server said as one short line without secrets."""
+    def line(self, text: str, limit: int) -> str:
+        """Return a server's text without secrets, as one line of at most ``limit`` characters."""
         return printable(self._in_texts.text(text), limit)
 
-    def refusal(self, body: bytes) -> bytes:
-        """Return a body that only becomes a message, without any secret."""
+    def error_body(self, body: bytes) -> bytes:
+        """Return a body that becomes nothing but a message, without any secret."""
         return self._in_texts.body(body)
 
     def data(self, body: bytes) -> bytes:
-        """Return a body that is an answer, without credentials that are long enough.
+        """Return a body that holds data, without credentials of at least 16 characters.
 
-        A short password, or a tenant in a header, may be the name of a workload as well.
+        A short password, or a tenant in a header, may also be the name of a workload.
         """
         return self._in_data.body(body)
 
 
+def without_secrets(url: str) -> str:
+    """Return a URL's scheme, host, port and path: no user, password, parameters or fragment.
+
+    A URL without a host may be a path.  Empty for what is no URL.
+    """
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        # The text of the error quotes the URL.
+        return ""
+    shown = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    return shown.rstrip("/") if parts.netloc else shown
+
+
 def credentials_of(authorization: str) -> tuple[str, ...]:
-    """Return what is secret in an Authorization header: the token, or the pair and the password."""
+    """Return the secrets of an Authorization header: the token, or the pair and the password."""
     scheme, _, value = authorization.partition(" ")
     value = value.strip()
     if scheme.lower() != "basic":
@@ -135,17 +150,16 @@ def _forms(secret: str) -> frozenset[str]:
 
 
 def _json(form: str) -> set[str]:
-    """Return how a text stands inside a string of JSON."""
+    """Return the forms of a text inside a JSON string."""
     plain = {json.dumps(form)[1:-1], json.dumps(form, ensure_ascii=False)[1:-1]}
     escaped = {one.translate(of) for one in plain for of in (_GO_JSON, _GSON)}
     return {*plain, *escaped, *(one.replace("/", "\\/") for one in plain)}
 
 
 def _base64(secret: str) -> set[str]:
-    """Return what base64 makes of a secret, wherever it begins in what is encoded.
+    """Return the base64 forms of a secret, alone and at any offset inside what is encoded.
 
-    Characters that depend on what stands before and after it are left out; of the whole they are
-    kept.
+    Characters that also depend on the text before and after it are left out.
     """
     raw = secret.encode(errors="replace")
     forms = {base64.b64encode(raw).decode()}

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.adapters.prometheus.credentials import read_secret
-from autoscaler.adapters.prometheus.failures import QueryError
 from autoscaler.config import ConfigError, load
+from autoscaler.transport.secret_files import SecretError, SecretFile
 from tests.config.documents import PROMETHEUS, prometheus, refused
 
 pytestmark = pytest.mark.timeout(20)
@@ -57,8 +56,8 @@ def test_as_a_secret(tmp_path: Path, special: Path, kind: str) -> None:
     (problem,) = refused(tmp_path, prometheus(f"bearerTokenFile: {special}\n"))
     assert problem.path == "prometheus.bearerTokenFile"
     assert problem.message == f"must name a file, and {special} is {kind}"
-    with pytest.raises(QueryError, match=f"cannot be read: it is {kind}, not a file"):
-        read_secret("bearer token", str(special))
+    with pytest.raises(SecretError, match=f"cannot be read: it is {kind}, not a file"):
+        SecretFile("bearer token", special).read()
 
 
 def test_standard_input_is_as_bounded_as_a_file() -> None:

@@ -10,7 +10,7 @@ import requests
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Failure, connect
-from autoscaler.adapters.cluster.failures import JsonObject
+from autoscaler.adapters.cluster.objects import JsonObject
 from tests.controlplane.binaries import ControlPlaneUnavailable
 from tests.controlplane.credentials import kubeconfig
 from tests.controlplane.fixtures import unavailable

@@ -38,7 +38,7 @@ def test_a_token_file_that_no_header_can_carry(
         connect(server.write_kubeconfig(tmp_path / "k", tokenFile="token")) as api,
     ):
         answer = ask(api)
-    assert answer == Failure(f"the token in the file {tmp_path}/token {FAULT}")
+    assert answer == Failure(f"the token file {tmp_path}/token {FAULT}")
     assert server.asked == []
 
 
@@ -69,7 +69,7 @@ def test_a_rotation_to_a_bad_token_is_told_and_mended(tmp_path: Path) -> None:
         api._credentials.access(clock.monotonic())
         token.write_text("two\nthree")
         answer = scales.read("shop", WEB, clock.monotonic() + 5)
-        assert answer == Unavailable(f"the token in the file {token} {FAULT}")
+        assert answer == Unavailable(f"the token file {token} {FAULT}")
         token.write_text("four")
         until = clock.monotonic() + 5
         while isinstance(answer, Unavailable) and clock.monotonic() < until:

@@ -18,11 +18,14 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Failure, Pods, Scales, connect
-from autoscaler.adapters.cluster.watch_requests import MOST_LINE_BYTES, LineTooLong, Stream
+from autoscaler.adapters.cluster.api import MOST_BYTES
+from autoscaler.adapters.cluster.watch_requests import Stream
 from autoscaler.core.observation import Scale
 from autoscaler.core.spec import Flags
 from autoscaler.core.writes import WriteFailed
 from autoscaler.sync.syncer import Syncer
+from autoscaler.transport.bodies import LineTooLong
+from autoscaler.transport.memory import AnswerMemory
 from tests.contract.faults import WEB, within
 from tests.controlplane.credentials import kubeconfig
 from tests.controlplane.waiting import wait_until
@@ -309,6 +312,21 @@ def test_junk_is_not_parsed(hostile: Connect) -> None:
     )
 
 
+def test_answers_together_have_a_bound(hostile: Connect) -> None:
+    """While a large one is kept another waits in vain; once it is freed it has room again."""
+    large: dict[str, object] = {"items": [[]] * 100_000}
+    server, api = hostile(answer(large), timeout=1.0)
+    api.memory = AnswerMemory(MIB, parsed=20 * MIB, kept_for_small=MIB)
+    first = api.once("GET", "/x", clock.monotonic() + 20)
+    assert first == large
+    assert _get(api).message == (
+        f"the API server {server.url} answered, and there was no memory in time for an answer to "
+        "be parsed, because of other large answers"
+    )
+    del first
+    assert api.once("GET", "/x", clock.monotonic() + 20) == large
+
+
 def test_the_size_of_a_chunk_is_not_believed(hostile: Connect) -> None:
     """A chunk of 250 TiB that never comes costs no memory."""
     _, api = hostile(_chunked(b"fffffffffff\r\n{}"), timeout=0.5)
@@ -336,7 +354,7 @@ def test_a_page_that_is_too_large_is_asked_for_in_parts(hostile: Connect) -> Non
 
 def test_a_line_of_a_watch_has_a_bound(hostile: Connect) -> None:
     """What has no line break by then is given up, and costs no more than it is long."""
-    size = MOST_LINE_BYTES + MIB
+    size = MOST_BYTES + MIB
     _, api = hostile(_chunked(b"3\r\n{}\n\r\n", f"{size:x}\r\n".encode(), b" " * size))
     stream = _stream(api, 60.0)
     lines: list[bytes] = []

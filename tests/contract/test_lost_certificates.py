@@ -11,7 +11,7 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Failure, connect
-from autoscaler.adapters.cluster.failures import JsonObject
+from autoscaler.adapters.cluster.objects import JsonObject
 from tests.contract.localserver import LocalHandler, LocalServer
 from tests.contract.test_certificates import data, write
 from tests.controlplane.credentials import kubeconfig

@@ -2,7 +2,7 @@
 
 import pytest
 
-from autoscaler.adapters.cluster.failures import MALFORMED
+from autoscaler.adapters.cluster.objects import MALFORMED
 from autoscaler.adapters.cluster.pods import PodJson, PodReader, unix_seconds
 from autoscaler.core.observation import ConditionStatus, ContainerRequests, Pod, PodRequests
 

@@ -8,9 +8,9 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Failure, Pods, Scales, connect
-from autoscaler.adapters.cluster.retrier import RequestRetrier
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.writes import WriteFailed
+from autoscaler.transport.retries import Retrier
 from tests.contract.faults import (
     BROKEN,
     HANG,
@@ -99,7 +99,7 @@ def test_each_retry_is_told_with_the_failure_before_it() -> None:
     """Of two failures and a success the success is not told."""
     told: list[str] = []
     outcomes = [*(Failure(text, transient=True, retry_after=0.0) for text in ("away", "busy")), 3]
-    retrier = RequestRetrier(threading.Event(), on_retry=told.append)
+    retrier = Retrier(Failure("stopping"), threading.Event(), on_retry=told.append)
     assert retrier.call(lambda: outcomes.pop(0), clock.monotonic() + 10) == 3
     assert told == ["away", "busy"]
 

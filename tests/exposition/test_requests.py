@@ -12,11 +12,11 @@ from autoscaler import clock
 from autoscaler.adapters.cluster import find_api_server
 from autoscaler.adapters.cluster.api import Api
 from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
-from autoscaler.adapters.prometheus.memory import AnswerMemory
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.exposition import Metrics
 from autoscaler.daemon.health import Component, Health
 from autoscaler.daemon.service_manager import Notifier
+from autoscaler.transport.memory import AnswerMemory
 from tests.contract import scripted
 from tests.exposition.results import series_of
 from tests.prometheus import faults
@@ -55,7 +55,7 @@ class Seen:
         reader = PrometheusReader(
             PrometheusOptions(url),
             threading.Event(),
-            AnswerMemory(1 << 20),
+            AnswerMemory(1 << 20, parsed=200 << 20),
             observer=self.observer,
         )
         with closing(reader):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.adapters.cluster.caches import WatchTimings
+from autoscaler.adapters.cluster.watch_requests import WatchTimings
 from tests.contract import test_certificates, test_exec_plugins, test_lost_certificates
 from tests.daemon import test_clock_steps, test_schedule
 from tests.daemon import test_reload as test_reload_again

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from autoscaler import clock
 from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
-from autoscaler.adapters.prometheus.memory import MOST_BYTES, AnswerMemory
+from autoscaler.adapters.prometheus.reader import MOST_BYTES
 from autoscaler.core.series import QueryFailure, QueryResult
+from autoscaler.transport.memory import AnswerMemory
 from autoscaler.transport.observer import UNOBSERVED, Observer
 
 
@@ -44,7 +45,7 @@ def reading(
     reader = PrometheusReader(
         options,
         stop or threading.Event(),
-        memory or AnswerMemory(most_bytes),
+        memory or AnswerMemory(most_bytes, parsed=200 << 20),
         observer=observer,
     )
     try:

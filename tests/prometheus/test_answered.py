@@ -9,8 +9,8 @@ import pytest
 from autoscaler import clock
 from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
 from autoscaler.adapters.prometheus.answers import answer_of, document_of
-from autoscaler.adapters.prometheus.memory import MOST_BYTES
-from autoscaler.transport.redaction import Hiding
+from autoscaler.adapters.prometheus.reader import MOST_BYTES
+from autoscaler.transport.redaction import Redactor
 from tests.prometheus.faults import ScriptedServer, answer, error, vector
 from tests.prometheus.reading import Observed
 
@@ -41,7 +41,7 @@ def test_the_largest_answer_fits_into_the_pod() -> None:
     body = json.dumps(vector(*result), separators=(",", ":")).encode()
     tracemalloc.start()
     try:
-        answer_of("it", document_of("it", body, Hiding()), Hiding())
+        answer_of("it", document_of("it", body, Redactor()), Redactor())
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

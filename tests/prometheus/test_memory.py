@@ -9,7 +9,8 @@ from typing import TypedDict
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.prometheus.memory import AnswerMemory
+from autoscaler.adapters.prometheus.reader import MOST_BYTES
+from autoscaler.transport.memory import AnswerMemory
 from tests.prometheus.faults import ORDERS, Peer, ScriptedServer, Step, answer
 from tests.prometheus.reading import answered, failed, reading
 
@@ -58,7 +59,7 @@ def test_sixteen_answers_at_once_fit_into_the_pod(body: bytes) -> None:
 def test_what_takes_too_much_is_refused_before_it_is_parsed() -> None:
     """However short it is: the sentence tells what it would take, and what to do."""
     with ScriptedServer(answer(_body(["[]"] * 100_000))) as server:
-        memory = AnswerMemory(parsed=2 * MIB, kept_for_small=MIB)
+        memory = AnswerMemory(MOST_BYTES, parsed=2 * MIB, kept_for_small=MIB)
         with reading(server.url, memory=memory) as reader:
             message = failed(reader.query("x", clock.monotonic() + 10))
         assert len(server.received) == 1
@@ -71,7 +72,7 @@ def test_answers_that_are_kept_leave_less_room() -> None:
     """A large one waits as long as it may, a small one does not; what is dropped is free again."""
     large, small = answer(_series(10_000)), answer()
     with ScriptedServer(large, large, small, large) as server:
-        memory = AnswerMemory(parsed=14 * MIB, kept_for_small=MIB)
+        memory = AnswerMemory(MOST_BYTES, parsed=14 * MIB, kept_for_small=MIB)
         with reading(server.url, memory=memory, timeout_seconds=2.0) as reader:
             first = answered(reader.query("large", clock.monotonic() + 20))
             message = failed(reader.query("large", clock.monotonic() + 2.2))
@@ -86,7 +87,7 @@ def test_large_answers_are_received_a_few_at_a_time() -> None:
     """Who has no turn in time says so; what it had received is dropped."""
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" + b" " * 300_000
     with ScriptedServer(_all_then_silence(head)) as server:
-        memory = AnswerMemory(received=8 * MIB)
+        memory = AnswerMemory(MOST_BYTES, parsed=200 * MIB, at_once=1)
         with (
             reading(server.url, memory=memory, timeout_seconds=0.5) as reader,
             ThreadPoolExecutor(2) as threads,

@@ -129,7 +129,7 @@ def test_token_rotates(tmp_path: Path) -> None:
             assert f"the bearer token file {file} " in str(query())
             assert fault in str(query())
         file.write_bytes(b"\xff\xfe")
-        assert "is no UTF-8 text" in str(query())
+        assert "is not text in UTF-8" in str(query())
         os.truncate(file, 3 * 2**30)
         assert "cannot be read: it is larger than 1 MiB" in str(query())
         assert server.received == []

@@ -11,8 +11,8 @@ from autoscaler import clock
 from autoscaler.adapters.prometheus.options import PrometheusOptions
 from autoscaler.adapters.prometheus.reader import PrometheusReader
 from autoscaler.core.series import QueryResult
+from autoscaler.transport.deadline import RequestSocket
 from autoscaler.transport.observer import Observer
-from autoscaler.transport.within import InHand
 from tests.controlplane.waiting import wait_until
 from tests.prometheus import faults
 from tests.prometheus.faults import ScriptedServer
@@ -90,7 +90,7 @@ def test_tls_within_the_tls_of_a_proxy_is_cut() -> None:
     with ours, theirs:
         transport = SSLTransport.__new__(SSLTransport)
         transport.socket = ours
-        request = InHand()
-        request.takes(transport)  # type: ignore[arg-type]  # as at run time
+        request = RequestSocket()
+        request.use(transport)  # type: ignore[arg-type]  # as at run time
         request.cut()
         assert theirs.recv(1) == b""

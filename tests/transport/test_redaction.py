@@ -9,7 +9,7 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-from autoscaler.transport.redaction import Hiding, credentials_of
+from autoscaler.transport.redaction import Redactor, credentials_of
 
 TOKEN = "eyJhbGciOi.J9+x/y=z_0-~"  # noqa: S105 - made up
 PASSWORD = "p&ss <w>/r\"d'+%ü"  # noqa: S105 - made up
@@ -57,11 +57,11 @@ FORMS: dict[str, Callable[[str], str]] = {
 def test_every_form_is_hidden(form: str, secret: str) -> None:
     """In a text and in a body, whichever way it was escaped."""
     basic = base64.b64encode(f"me:{PASSWORD}".encode()).decode()
-    hiding = Hiding()
-    hiding.take(f"Bearer {TOKEN}")
-    hiding.take(f"Basic {basic}")
+    redactor = Redactor()
+    redactor.remember(f"Bearer {TOKEN}")
+    redactor.remember(f"Basic {basic}")
     sent = f"who is {FORMS[form](secret)} then"
-    for shown in (hiding.said(sent, 500), hiding.refusal(sent.encode()).decode()):
+    for shown in (redactor.line(sent, 500), redactor.error_body(sent.encode()).decode()):
         before, _, after = shown.partition("<hidden>")
         # Of base64 the characters at both ends are the neighbours', too.
         assert (before[:7], after[-5:]) == ("who is ", " then")
@@ -71,31 +71,31 @@ def test_every_form_is_hidden(form: str, secret: str) -> None:
 
 def test_a_token_that_was_just_replaced_is_still_hidden() -> None:
     """An answer may repeat the one before, but not everything is remembered for ever."""
-    hiding = Hiding(("fixed-secret",))
+    redactor = Redactor(("fixed-secret",))
     for number in range(3):
-        hiding.take(f"Bearer token-number-{number}")
-    assert hiding.said("token-number-0 token-number-2 fixed-secret", 99) == " ".join(
+        redactor.remember(f"Bearer token-number-{number}")
+    assert redactor.line("token-number-0 token-number-2 fixed-secret", 99) == " ".join(
         ["<hidden>"] * 3
     )
 
 
 def test_what_is_shown_is_cut_after_it_is_hidden() -> None:
     """The first half of a token does not remain at the end of a long text; it is one line."""
-    hiding = Hiding()
-    hiding.take(f"Bearer {TOKEN}")
-    shown = hiding.said("x" * 90 + TOKEN + "\x1b[2J\u202e\n", 100)
+    redactor = Redactor()
+    redactor.remember(f"Bearer {TOKEN}")
+    shown = redactor.line("x" * 90 + TOKEN + "\x1b[2J\u202e\n", 100)
     assert shown == "x" * 90 + "<hidden>\\…"
-    assert hiding.said("a\x1b[2J\u202e\r\nb", 100) == "a\\x1b[2J\\u202e b"
+    assert redactor.line("a\x1b[2J\u202e\r\nb", 100) == "a\\x1b[2J\\u202e b"
 
 
 def test_data_keeps_what_a_workload_may_be_called() -> None:
     """A short password is not replaced in data, where it may be a name; a token is."""
-    hiding = Hiding(("tenant-of-the-shop",))
-    hiding.take("Basic " + base64.b64encode(b"me:web").decode())
-    hiding.take(f"Bearer {TOKEN}")
+    redactor = Redactor(("tenant-of-the-shop",))
+    redactor.remember("Basic " + base64.b64encode(b"me:web").decode())
+    redactor.remember(f"Bearer {TOKEN}")
     body = f'{{"name":"web","tenant":"tenant-of-the-shop","x":"{TOKEN}"}}'.encode()
-    assert hiding.data(body) == body.replace(TOKEN.encode(), b"<hidden>")
-    assert hiding.refusal(b"web, tenant-of-the-shop") == b"<hidden>, <hidden>"
+    assert redactor.data(body) == body.replace(TOKEN.encode(), b"<hidden>")
+    assert redactor.error_body(b"web, tenant-of-the-shop") == b"<hidden>, <hidden>"
 
 
 def test_what_is_secret_in_a_header() -> None:
@@ -106,4 +106,4 @@ def test_what_is_secret_in_a_header() -> None:
     nobody = base64.b64encode(b"me:").decode()
     assert credentials_of(f"Basic {nobody}") == (nobody,)
     assert credentials_of("Basic no base64!") == ("no base64!",)
-    assert repr(Hiding(("secret",))) == "Hiding(...)"
+    assert repr(Redactor(("secret",))) == "Redactor(...)"

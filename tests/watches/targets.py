@@ -8,7 +8,7 @@ from functools import partial
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Pods, Scales, WatchedCluster
-from autoscaler.adapters.cluster.caches import WatchTimings
+from autoscaler.adapters.cluster.watch_requests import WatchTimings
 from autoscaler.core.observation import Pod, Scale, Unavailable
 from autoscaler.core.spec import (
     ExternalMetric,

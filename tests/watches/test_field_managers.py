@@ -4,7 +4,7 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Scales
-from autoscaler.adapters.cluster.field_managers import manager_of
+from autoscaler.adapters.cluster.scale_json import manager_of
 from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.spec import ScaleTargetRef
 from tests.contract import manifests

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.adapters.cluster import selector_json
-from autoscaler.adapters.cluster.selector_index import SelectorIndex
-from autoscaler.adapters.cluster.selector_json import LabelSelectorJson
+from autoscaler.adapters.cluster.pod_cache import SelectorIndex
+from autoscaler.adapters.cluster.scale_json import LabelSelectorJson, labels_text, selector_text
 from autoscaler.core.selectors import parse
 
 _KEYS = st.sampled_from(["app", "tier", "zone", "x.example.com/y"])
@@ -68,16 +67,16 @@ def test_a_pod_is_tried_against_few_selectors() -> None:
 )
 def test_a_selector_is_printed_as_go_prints_it(selector: LabelSelectorJson, text: str) -> None:
     """Sorted by key, values sorted, one form for each operator."""
-    assert selector_json.of_selector(selector) == text
+    assert selector_text(selector) == text
 
 
 def test_a_map_is_printed_as_equalities() -> None:
     """A ReplicationController's selector; without one it selects nothing by itself."""
-    assert selector_json.of_labels({"b": "2", "a": "1"}) == "a=1,b=2"
-    assert selector_json.of_labels(None) == ""
+    assert labels_text({"b": "2", "a": "1"}) == "a=1,b=2"
+    assert labels_text(None) == ""
 
 
 def test_an_unknown_operator_is_refused() -> None:
     """What cannot be printed is not guessed."""
     with pytest.raises(ValueError, match="Gt"):
-        selector_json.of_selector({"matchExpressions": [{"key": "a", "operator": "Gt"}]})
+        selector_text({"matchExpressions": [{"key": "a", "operator": "Gt"}]})

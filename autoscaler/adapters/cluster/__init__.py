@@ -1,25 +1,21 @@
-"""The Kubernetes API: scales, the kinds that have one, and pods.
+"""The Kubernetes API: scales, pods, other autoscalers, Events and Leases.
 
-`connect` gives an `Api`; `Scales` and `Pods` fit the ports over it, `WatchedCluster` keeps what
-they would read at hand.
+`connect` returns an `Api`.  `Scales` and `Pods` read and write with it; `WatchedCluster` keeps
+copies of what they would read.
 """
 
 from autoscaler.adapters.cluster.api import Api
-from autoscaler.adapters.cluster.connection import (
-    ApiServer,
-    ConnectError,
-    connect,
-    find_api_server,
-)
+from autoscaler.adapters.cluster.connection import ClusterEndpoint, connect, find_api_server
 from autoscaler.adapters.cluster.failures import Failure
+from autoscaler.adapters.cluster.kubeconfig import ConnectError
 from autoscaler.adapters.cluster.leases import Lease, Leases
 from autoscaler.adapters.cluster.pods import Pods
 from autoscaler.adapters.cluster.scales import Scales
-from autoscaler.adapters.cluster.watched import WatchedCluster
+from autoscaler.adapters.cluster.watched_cluster import WatchedCluster
 
 __all__ = [
     "Api",
-    "ApiServer",
+    "ClusterEndpoint",
     "ConnectError",
     "Failure",
     "Lease",

@@ -4,9 +4,9 @@ import json
 import math
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Self, TypeVar, cast
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 import urllib3
 from kubernetes.client import Configuration
@@ -14,32 +14,46 @@ from kubernetes.client import Configuration
 from autoscaler import __version__, clock
 from autoscaler.adapters.cluster import failures
 from autoscaler.adapters.cluster.credentials import Access, Credentials
-from autoscaler.adapters.cluster.failures import Failure, JsonObject
-from autoscaler.adapters.cluster.received import MOST_MEMORY, Received, receive
-from autoscaler.adapters.cluster.retrier import RequestRetrier
-from autoscaler.transport.bodies import Encoded, check_encoding
+from autoscaler.adapters.cluster.failures import Failure
+from autoscaler.adapters.cluster.objects import JsonObject
+from autoscaler.transport.bodies import (
+    TooLarge,
+    TooMuch,
+    UnexpectedEncoding,
+    check_encoding,
+    read_body,
+)
+from autoscaler.transport.deadline import GRACE_SECONDS, Deadline, Expired
+from autoscaler.transport.memory import AnswerMemory, NoMemory, OneAnswer
+from autoscaler.transport.network_errors import RAISED
 from autoscaler.transport.observer import UNOBSERVED, Observer
-from autoscaler.transport.parsing import TooMuch, parse
-from autoscaler.transport.within import GRACE_SECONDS, Deadline, Expired
+from autoscaler.transport.redaction import without_secrets
+from autoscaler.transport.retries import Retrier
 
 T = TypeVar("T")
 
+MIB = 1 << 20
+MOST_BYTES = 16 * MIB
+"""Of an answer, and of a line of a watch.  An object of 1.5 MiB, the largest that etcd takes, has
+six times that in JSON where every character is escaped; a page of 500 pods has 2 to 10 MiB."""
+MOST_MEMORY = 128 * MIB
+"""Of a line once it is parsed."""
 _SHORTEST_TIMEOUT = 0.001
 """Below this nothing is begun; a timeout of 0 would mean none at all to the client."""
 _MOST_REQUESTS = 128
-"""At once, those counted that were given up and have not ended yet."""
+"""At once, with those that were given up and have not ended yet."""
 _LONGEST_MESSAGE = 1200
-"""Of a failure; the words of the server in it are shorter."""
+"""Of a failure; the server's words in it are shorter."""
 
 
 class Api:
-    """The API server, for many threads at once.
+    """The API server; thread-safe.
 
     The official client carries the requests (TLS, proxies, connection pool); bodies stay raw
     JSON, because its typed models cost twenty times as much as reading the JSON does.  Deadlines
     are instants of `autoscaler.clock.monotonic`, and hold whatever the server does: a request is
-    sent on a thread of its own, and cut when it is given up.  The ``observer`` is told of
-    each request and each retry, on the thread that asks for it.
+    sent on another thread, and cut when it is given up.  The ``observer`` is told of each request
+    and each retry, on the thread that asks for it.
     """
 
     def __init__(
@@ -57,13 +71,20 @@ class Api:
         self.request_timeout = request_timeout
         """The seconds after which one try is given up."""
         self._on_request = observer.kubernetes_request
-        self.server = _without_credentials(self._url)
+        self.server = without_secrets(self._url)
         """The server's URL, for messages."""
         self.origin = origin
         """Where the configuration comes from, for messages."""
-        self.retrier = RequestRetrier(stop or threading.Event(), on_retry=observer.kubernetes_retry)
-        # No stop: what is under way when the daemon is told to stop is seen through.
-        self._within = Deadline(_MOST_REQUESTS, name="kubernetes-request")
+        self.retrier = Retrier(
+            Failure("stopping: nothing more is asked of the API server"),
+            stop or threading.Event(),
+            holds_all=True,
+            on_retry=observer.kubernetes_retry,
+        )
+        self.memory = AnswerMemory(MOST_BYTES, parsed=160 * MIB)
+        """The memory for all answers."""
+        # No stop: a request that was sent before the daemon is told to stop is completed.
+        self._deadline = Deadline(_MOST_REQUESTS, name="kubernetes-request")
 
     def __enter__(self) -> Self:
         return self
@@ -94,9 +115,9 @@ class Api:
     ) -> JsonObject | Failure:
         """Send one request, once: again only with other credentials, when these are rejected.
 
-        ``may_send`` is asked when all has been sent but the body, which a connection that had to
-        be made, or a process that was stopped, may have delayed: where it says no the request is
-        broken off, and the server does nothing.
+        ``may_send`` is called when all but the body has been sent, which may be late: a connection
+        had to be made, or the process was stopped.  If it returns False the request is broken off,
+        and the server does nothing.
         """
         url = f"{self._url}{path}{f'?{urlencode(query)}' if query else ''}"
         content = None if body is None else _Content(body, content_type, may_send)
@@ -117,7 +138,7 @@ class Api:
         )
 
     def _accepted(self, send: Callable[[Access], T | Failure], deadline: float) -> T | Failure:
-        """Send a request, and once more if other credentials are there than those rejected."""
+        """Send a request, and once more if there are other credentials than those rejected."""
         access = self._credentials.access(deadline)
         if isinstance(access, Failure):
             return access
@@ -129,36 +150,34 @@ class Api:
             return answer
         return other if isinstance(other, Failure) else send(other)
 
-    def said(self, text: str, limit: int) -> str:
-        """Return what the server said as one short line without our credentials."""
-        return self._credentials.hiding.said(text, limit)
+    def line(self, text: str, limit: int) -> str:
+        """Return a text of the server as one short line without our credentials."""
+        return self._credentials.redactor.line(text, limit)
 
     def data(self, body: bytes) -> bytes:
-        """Return what the server sent to be read, without our credentials."""
-        return self._credentials.hiding.data(body)
+        """Return data of the server without our credentials."""
+        return self._credentials.redactor.data(body)
 
     def _begin(self, url: str, timeout: float, access: Access) -> urllib3.HTTPResponse | Failure:
         began = clock.monotonic()
 
-        def begin() -> urllib3.HTTPResponse | Received:
+        def begin() -> "urllib3.HTTPResponse | _Answer":
             response = self._send("GET", url, access, timeout)
-            if 200 <= response.status <= 299:
+            if _succeeded(response.status):
                 check_encoding(response)
                 return response
-            return receive(response, began + timeout, self._credentials.hiding)
+            return self._receive(response, began + timeout, timeout)
 
         try:
             answer = self._in_time(begin, timeout)
-        except Encoded as error:
+        except UnexpectedEncoding as error:
             self._tell("WATCH", None, began)
             return self._fit(failures.malformed(self.server, str(error)))
-        except failures.RAISED as error:
+        except RAISED as error:
             self._tell("WATCH", None, began)
-            return self._fit(failures.from_exception(error, self.server))
+            return self.failed(error)
         self._tell("WATCH", answer.status, began)
-        if isinstance(answer, Received):
-            return self._refused(answer)
-        return answer
+        return self._refused(answer) if isinstance(answer, _Answer) else answer
 
     def _exchange(
         self,
@@ -175,24 +194,24 @@ class Api:
         if content is not None:
             content.until = began + timeout
 
-        def exchange() -> Received:
+        def exchange() -> _Answer:
             response = self._send(method, url, access, timeout, content)
-            return receive(response, began + timeout, self._credentials.hiding)
+            return self._receive(response, began + timeout, timeout)
 
         try:
             answer = self._in_time(exchange, timeout)
-        except failures.RAISED as error:
+        except RAISED as error:
             if content is not None and content.withheld:
                 return failures.withheld(self.server)
             self._tell(method, None, began)
-            return self._fit(failures.from_exception(error, self.server))
+            return self.failed(error, cut_short=timeout < self.request_timeout)
         self._tell(method, answer.status, began)
         return self._interpret(answer)
 
     def _in_time(self, work: Callable[[], T], timeout: float) -> T:
         """Do the work of a request; raises one of RAISED as well where it takes too long."""
         try:
-            return self._within.run(timeout + GRACE_SECONDS, work)
+            return self._deadline.run(timeout + GRACE_SECONDS, work)
         except Expired:
             raise urllib3.exceptions.TimeoutError("the answer is not complete") from None
 
@@ -210,7 +229,7 @@ class Api:
         headers = _headers(access.authorization)
         if content is not None:
             headers |= content.headers
-        # The client's own way to its pool takes no body that is made while it is sent.
+        # The client's own method accepts no body that is generated while it is sent.
         answer = access.client.rest_client.pool_manager.request(
             method,
             url,
@@ -222,38 +241,87 @@ class Api:
         )
         return cast("urllib3.HTTPResponse", answer)
 
-    def _interpret(self, answer: Received) -> JsonObject | Failure:
-        if not 200 <= answer.status <= 299:
-            return self._refused(answer)
-        if answer.too_large:
-            return failures.too_large(self.server, answer.unread)
-        if answer.unread:
-            return self._fit(failures.malformed(self.server, answer.unread))
-        return self._document(answer)
-
-    def _document(self, answer: Received) -> JsonObject | Failure:
+    def _receive(self, response: urllib3.HTTPResponse, until: float, seconds: float) -> "_Answer":
+        """Read an answer before an instant; raises what the client raises."""
+        memory = OneAnswer(self.memory, until, seconds)
+        status, headers = response.status, response.headers
         try:
-            document = parse(answer.payload, MOST_MEMORY)
-        except TooMuch as error:
-            return failures.too_large(self.server, str(error))
+            payload = read_body(response, until, MOST_BYTES, on_size=memory.receive)
+        except (UnexpectedEncoding, TooLarge, NoMemory) as error:
+            return _Answer(status, headers, memory, b"", str(error), self._unread(error))
+        redactor = self._credentials.redactor
+        hide = redactor.data if _succeeded(status) else redactor.error_body
+        return _Answer(status, headers, memory, hide(payload))
+
+    def _interpret(self, answer: "_Answer") -> JsonObject | Failure:
+        if not _succeeded(answer.status):
+            return self._refused(answer)
+        if answer.failure is not None:
+            return answer.failure
+        try:
+            document = answer.memory.parse(answer.payload)
+        except (TooMuch, NoMemory) as error:
+            return self._unread(error)
         except (ValueError, RecursionError):
             kind = answer.headers.get("Content-Type", "no Content-Type")
             what = f"something that is not JSON ({kind})"
             return self._fit(failures.malformed(self.server, what))
         if not isinstance(document, dict):
             return failures.malformed(self.server, "JSON that is not an object")
-        return cast("JsonObject", document)
+        kept = _Document(document)
+        answer.memory.keep(kept)
+        return kept
 
-    def _refused(self, answer: Received) -> Failure:
-        return self._fit(failures.from_answer(answer, server=self.server, origin=self.origin))
+    def _unread(self, error: Exception) -> Failure:
+        """Return the failure for a success that was not received, or not parsed."""
+        if isinstance(error, NoMemory):
+            return failures.no_memory(self.server, str(error))
+        if isinstance(error, UnexpectedEncoding):
+            return self._fit(failures.malformed(self.server, str(error)))
+        return failures.too_large(self.server, str(error))
+
+    def _refused(self, answer: "_Answer") -> Failure:
+        return self._fit(
+            failures.from_answer(
+                answer.status,
+                answer.headers,
+                answer.payload,
+                server=self.server,
+                origin=self.origin,
+                unread=answer.unread,
+            )
+        )
+
+    def failed(self, error: Exception, *, cut_short: bool = False) -> Failure:
+        """Return the failure for what was raised, one of RAISED."""
+        return self._fit(failures.from_exception(error, self.server, cut_short=cut_short))
 
     def _fit(self, failure: Failure) -> Failure:
-        """Make a failure fit to be shown and kept."""
-        return replace(failure, message=self.said(failure.message, _LONGEST_MESSAGE))
+        """Return a failure whose message is short and has no credentials."""
+        return replace(failure, message=self.line(failure.message, _LONGEST_MESSAGE))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _Answer:
+    """An answer without our credentials; ``unread`` says why there is no payload.
+
+    ``failure`` is what that means for a success.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    memory: OneAnswer
+    payload: bytes = b""
+    unread: str = ""
+    failure: Failure | None = None
+
+
+class _Document(dict[str, object]):
+    """A JSON object that tells when it is freed, as a plain dict cannot."""
 
 
 class _Content:
-    """The body of a request, which asks whether it may be sent when its turn has come."""
+    """The body of a request, which is withheld if it may not be sent when the time has come."""
 
     def __init__(
         self, document: JsonObject, content_type: str, may_send: Callable[[], bool]
@@ -263,7 +331,7 @@ class _Content:
         self.headers = {"Content-Type": content_type, "Content-Length": str(len(self._payload))}
         self.withheld = False
         self.until = math.inf
-        """When the request is given up: a connection may come about later."""
+        """When the request is given up; the connection may be made only later."""
 
     def __iter__(self) -> Iterator[bytes]:
         if not self._may_send():
@@ -271,8 +339,12 @@ class _Content:
             # The pool closes the connection after it, as after any OSError.
             raise InterruptedError("the body may not be sent any more")
         if clock.monotonic() >= self.until:
-            raise TimeoutError("nobody waits for the answer any more")
+            raise TimeoutError("the request was given up")
         yield self._payload
+
+
+def _succeeded(status: int) -> bool:
+    return 200 <= status <= 299
 
 
 def _headers(authorization: str | None) -> dict[str, str]:
@@ -280,8 +352,3 @@ def _headers(authorization: str | None) -> dict[str, str]:
     if authorization is not None:
         headers["Authorization"] = authorization
     return headers
-
-
-def _without_credentials(url: str) -> str:
-    parts = urlsplit(url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()

@@ -1,16 +1,15 @@
-"""Which objects a HorizontalPodAutoscaler controls, be it made by hand or by KEDA."""
+"""Which objects a HorizontalPodAutoscaler controls, whether made by hand or by KEDA."""
 
 import threading
 from collections.abc import Collection, Mapping
 from functools import cached_property
 from typing import TypedDict, cast
-from urllib.parse import quote
 
 from autoscaler.adapters.cluster.api import Api
-from autoscaler.adapters.cluster.caches import EACH_NAMESPACE, WatchTimings
-from autoscaler.adapters.cluster.failures import Failure, JsonObject
-from autoscaler.adapters.cluster.watch_requests import WatchRequests
-from autoscaler.adapters.cluster.watch_scopes import ALL
+from autoscaler.adapters.cluster.failures import Failure
+from autoscaler.adapters.cluster.objects import JsonObject, MetadataJson, path_of
+from autoscaler.adapters.cluster.watch_requests import WatchRequests, WatchTimings
+from autoscaler.adapters.cluster.watch_scopes import ALL, EACH_NAMESPACE
 from autoscaler.core.observation import Unchecked
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.text import printable
@@ -22,25 +21,13 @@ _KEDA_LABEL = "scaledobject.keda.sh/name"
 _LONGEST_NAME = 253
 
 _Controlled = tuple[str, str, str, str]
-"""Namespace, group, kind and name of an object; as for the HPA, the version is no matter."""
+"""Namespace, group, kind and name of an object; as for the HPA, the version does not matter."""
 
 _Name = tuple[str, str]
 """Namespace and name of a HorizontalPodAutoscaler."""
 
 _Entry = tuple[_Controlled, str]
-"""What a HorizontalPodAutoscaler controls, and the words for it."""
-
-
-class _OwnerJson(TypedDict, total=False):
-    kind: str
-    name: str
-
-
-class _MetadataJson(TypedDict, total=False):
-    namespace: str
-    name: str
-    labels: dict[str, str] | None
-    ownerReferences: list[_OwnerJson] | None
+"""What a HorizontalPodAutoscaler controls, and its name for messages."""
 
 
 class _TargetJson(TypedDict, total=False):
@@ -54,15 +41,14 @@ class _SpecJson(TypedDict):
 
 
 class _AutoscalerJson(TypedDict):
-    metadata: _MetadataJson
+    metadata: MetadataJson
     spec: _SpecJson
 
 
 class AutoscalerCache:
-    """Fits `caches.Cache` for the HorizontalPodAutoscalers of one namespace, or of ALL.
+    """Fits `watch_requests.Cache` for the HorizontalPodAutoscalers of one namespace, or of ALL.
 
-    It knows them by what they control.  What is known stands until it is known better: whoever may
-    not list them any more goes on with the last list.
+    It finds them by what they control.  When they may not be listed any more, the last list stays.
     """
 
     def __init__(self, namespace: str) -> None:
@@ -82,26 +68,25 @@ class AutoscalerCache:
         self._words: dict[_Controlled, dict[_Name, str]] = {}
 
     def controller(self, namespace: str, ref: ScaleTargetRef) -> str | None:
-        """Return the words for the one that controls an object; None where none is known."""
+        """Return the name of the one that controls an object; None if none is known."""
         with self._lock:
             words = self._words.get((namespace, ref.group, ref.kind, ref.name))
             return None if words is None else min(words.values())
 
     def path(self, deadline: float) -> str:  # noqa: ARG002 - every server has them there
         """Return the path; autoscaling/v2 is served by every version since 1.23."""
-        where = f"/namespaces/{quote(self._namespace, safe='')}" if self._namespace else ""
-        return f"/apis/autoscaling/v2{where}/horizontalpodautoscalers"
+        return path_of("autoscaling/v2", "horizontalpodautoscalers", self._namespace)
 
     def begin(self) -> None:
         """Begin a list."""
         self._listing = {}
 
     def add(self, items: list[JsonObject]) -> None:
-        """Take in a page.  Raises one of MALFORMED for what names no target."""
+        """Add a page.  Raises one of MALFORMED for what names no target."""
         self._listing.update(map(_read, items))
 
     def commit(self, version: str) -> None:  # noqa: ARG002 - no event is older than the list
-        """Put the list in force."""
+        """Use the list from now on."""
         with self._lock:
             self._entries, self._words = {}, {}
             for name, entry in self._listing.items():
@@ -110,17 +95,14 @@ class AutoscalerCache:
         self._listing = {}
 
     def apply(self, kind: str, obj: JsonObject, version: str) -> None:  # noqa: ARG002 - in order
-        """Take in an event.  Raises one of MALFORMED for what names no target."""
+        """Apply an event.  Raises one of MALFORMED for what names no target."""
         if kind != "BOOKMARK":
             name, entry = _read(obj)
             with self._lock:
                 self._put(name, None if kind == "DELETED" else entry)
 
     def clear(self) -> None:
-        """Leave what is known as it is, as a restart does (`History.controller`).
-
-        Not to write is the safe side.
-        """
+        """Keep what is known, as over a restart (`History.controller`): not to write is safe."""
 
     def _put(self, name: _Name, entry: _Entry | None) -> None:
         old = self._entries.pop(name, None)
@@ -135,9 +117,10 @@ class AutoscalerCache:
 
 
 class ListedAutoscalers:
-    """The HorizontalPodAutoscalers of some namespaces, listed once, when they are asked for first.
+    """The HorizontalPodAutoscalers of some namespaces, listed once, when they are first needed.
 
-    All at once or else by namespace; the ``observer`` is told why they cannot be.
+    All namespaces at once, or one by one where that is forbidden; the ``observer`` is told if
+    neither works.
     """
 
     def __init__(self, api: Api, namespaces: Collection[str], observer: Observer) -> None:
@@ -146,7 +129,7 @@ class ListedAutoscalers:
         self._observer = observer
 
     def controller(self, namespace: str, ref: ScaleTargetRef) -> str | Unchecked | None:
-        """Return the words for the one that controls an object; None without one.
+        """Return the name of the one that controls an object; None without one.
 
         Unchecked says that those of its namespace cannot be listed.
         """
@@ -194,8 +177,8 @@ def _read(obj: JsonObject) -> tuple[_Name, _Entry]:
     return (namespace, name), ((namespace, group, target["kind"], target["name"]), words)
 
 
-def _scaled_object(metadata: _MetadataJson) -> str:
-    """Return the name of the ScaledObject that KEDA made it for; empty for none."""
+def _scaled_object(metadata: MetadataJson) -> str:
+    """Return the name of the ScaledObject for which KEDA made it; empty for none."""
     for owner in metadata.get("ownerReferences") or ():
         if owner.get("kind") == _KEDA_KIND:
             return owner.get("name", "")

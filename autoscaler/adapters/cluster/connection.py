@@ -1,7 +1,4 @@
-"""Where the API server is and who we are to it.
-
-Inside a cluster the service account says so, elsewhere a kubeconfig.
-"""
+"""Finds the API server and our credentials: in-cluster configuration, or a kubeconfig."""
 
 import os
 import socket
@@ -24,27 +21,26 @@ from urllib3.connection import HTTPConnection
 
 from autoscaler.adapters.cluster import exec_plugin
 from autoscaler.adapters.cluster.api import Api
-from autoscaler.adapters.cluster.client_log import quiet_client
 from autoscaler.adapters.cluster.credentials import Credentials
-from autoscaler.adapters.cluster.kubeconfig import ConnectError, Kubeconfig
+from autoscaler.adapters.cluster.kubeconfig import ConnectError, Kubeconfig, quiet_client
 from autoscaler.transport.observer import UNOBSERVED, Observer
 
-__all__ = ["ApiServer", "ConnectError", "connect", "find_api_server"]
+__all__ = ["ClusterEndpoint", "ConnectError", "connect", "find_api_server"]
 
 SERVICE_ACCOUNT = Path(SERVICE_TOKEN_FILENAME).parent
 
 _POOL_SIZE = 32
 _SOCKET_OPTIONS = (
     *HTTPConnection.default_socket_options,
-    # By default the kernel sends what was not acknowledged again for a quarter of an hour, also
-    # when we have given it up: a network that heals would then deliver a write long out of date.
+    # By default the kernel sends unacknowledged data again for a quarter of an hour, also when we
+    # have given the request up: a network that recovers would then deliver an outdated write.
     (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 5000),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class ApiServer:
-    """One API server, whatever a kubeconfig's current context comes to be.
+class ClusterEndpoint:
+    """One API server; a later change of a kubeconfig's current context does not matter.
 
     ``load`` may be called again when credentials were replaced.
     """
@@ -54,11 +50,11 @@ class ApiServer:
     token_file: Path | None
     asks_elsewhere: bool = False
     secrets: tuple[tuple[str, Path], ...] = ()
-    """What holds credentials, and where; a pod's own are open to nobody else."""
+    """The files of a kubeconfig that hold credentials, each with what it is."""
     url: str = ""
-    """Where it is, if a kubeconfig says so."""
+    """Its URL, if it comes from a kubeconfig."""
     verified: bool = True
-    """Whether it has to prove who it is."""
+    """Whether its certificate is verified."""
 
     def connect(
         self,
@@ -67,7 +63,7 @@ class ApiServer:
         request_timeout: float = 5.0,
         observer: Observer = UNOBSERVED,
     ) -> Api:
-        """Prepare requests to it; nothing is sent yet.
+        """Return its Api; nothing is sent yet.
 
         Once ``stop`` is set no request is tried again; ``request_timeout`` is the seconds of one
         try.  The ``observer`` is told of requests and retries.
@@ -76,7 +72,7 @@ class ApiServer:
         """
         configuration = self.load()
         if not configuration.verify_ssl:
-            # urllib3 warns at every single request; whoever starts the daemon is told instead.
+            # urllib3 warns at every request; the operator is told once, when the daemon starts.
             urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
         credentials = Credentials(
             configuration,
@@ -109,7 +105,7 @@ def connect(
     request_timeout: float = 5.0,
     service_account: Path = SERVICE_ACCOUNT,
 ) -> Api:
-    """Find the API server, and prepare requests to it; raises ConnectError."""
+    """Find the API server and return its Api; raises ConnectError."""
     return find_api_server(kubeconfig, context, service_account).connect(
         stop=stop, request_timeout=request_timeout
     )
@@ -117,10 +113,10 @@ def connect(
 
 def find_api_server(
     kubeconfig: Path | None, context: str | None, service_account: Path = SERVICE_ACCOUNT
-) -> ApiServer:
-    """Settle which API server it is.
+) -> ClusterEndpoint:
+    """Return the API server that the arguments and the environment say.
 
-    Without ``kubeconfig`` and ``context`` the in-cluster configuration is taken where there is
+    Without ``kubeconfig`` and ``context`` the in-cluster configuration is used where there is
     one, else the kubeconfig of the environment (`KUBECONFIG`, `~/.kube/config`).
 
     Raises ConnectError, a sentence for the operator.
@@ -131,7 +127,7 @@ def find_api_server(
     token = service_account / "token"
     if context is None and in_cluster and token.is_file():
         origin = "the service account of this pod"
-        return ApiServer(origin, lambda: _in_cluster(service_account), token)
+        return ClusterEndpoint(origin, lambda: _in_cluster(service_account), token)
     named = os.environ.get("KUBECONFIG")
     paths = [Path(part).expanduser() for part in (named or "~/.kube/config").split(":") if part]
     if any(path.exists() for path in paths):
@@ -153,7 +149,7 @@ def _in_cluster(service_account: Path) -> Configuration:
     loader = InClusterConfigLoader(  # type: ignore[no-untyped-call] # the client is half typed
         token_filename=str(service_account / "token"),
         cert_filename=str(service_account / "ca.crt"),
-        try_refresh_token=False,  # Credentials reads the file again, sooner than the client would
+        try_refresh_token=False,  # Credentials reads the file again, and sooner
     )
     try:
         loader.load_and_set(configuration)  # type: ignore[no-untyped-call] # as above
@@ -162,11 +158,11 @@ def _in_cluster(service_account: Path) -> Configuration:
     return configuration
 
 
-def _from_kubeconfig(paths: list[Path], context: str | None) -> ApiServer:
+def _from_kubeconfig(paths: list[Path], context: str | None) -> ClusterEndpoint:
     kubeconfig = Kubeconfig.read(paths, context)
-    return ApiServer(
+    return ClusterEndpoint(
         kubeconfig.origin,
-        # Whoever chooses another current-context does not mean a daemon that runs.
+        # A new current-context does not apply to a daemon that runs.
         lambda: _configured(Kubeconfig.read(paths, kubeconfig.context)),
         kubeconfig.token_file,
         kubeconfig.asks_elsewhere,
@@ -184,26 +180,11 @@ def _configured(kubeconfig: Kubeconfig) -> Configuration:
         )
         with quiet_client():
             loader.load_and_set(configuration)  # type: ignore[no-untyped-call] # as above
-    except ConfigException as error:
-        # Other texts of the client may quote the user's entry, and with it the credentials.
-        text = str(error)
-        known = text if text.startswith("File does not exist") else "it is not valid"
-        raise ConnectError(f"{kubeconfig.origin} cannot be used: {known}") from None
-    except OSError as error:
-        why = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
-        raise ConnectError(f"{kubeconfig.origin} cannot be used: {why}") from None
-    except (ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError):
-        raise ConnectError(
-            f"{kubeconfig.origin} cannot be used: a field of its cluster or user has the wrong form"
-        ) from None
     except Exception as error:
-        if not kubeconfig.asks_elsewhere:
+        why = _why_unusable(error, asks_elsewhere=kubeconfig.asks_elsewhere)
+        if not why:
             raise
-        # An auth provider raises whatever its library does, and quotes what it was sent.
-        raise ConnectError(
-            f"{kubeconfig.origin} cannot be used: its auth provider gave no credentials "
-            f"({type(error).__name__})"
-        ) from None
+        raise ConnectError(f"{kubeconfig.origin} cannot be used: {why}") from None
     if kubeconfig.has_exec_plugin and not (configuration.api_key or configuration.cert_file):
         raise ConnectError(
             f"{kubeconfig.origin} cannot be used: its exec plugin gave no credentials: "
@@ -212,9 +193,23 @@ def _configured(kubeconfig: Kubeconfig) -> Configuration:
     return configuration
 
 
+def _why_unusable(error: Exception, *, asks_elsewhere: bool) -> str:
+    """Return what the client's error means, without quoting credentials; empty for a defect."""
+    if isinstance(error, ConfigException):
+        # Other texts of the client may quote the user's entry.
+        return str(error) if str(error).startswith("File does not exist") else "it is not valid"
+    if isinstance(error, OSError):
+        return f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
+    if isinstance(error, ValueError | KeyError | TypeError | AttributeError | yaml.YAMLError):
+        return "a field of its cluster or user has the wrong form"
+    # An auth provider raises whatever its library does.
+    kind = type(error).__name__
+    return f"its auth provider gave no credentials ({kind})" if asks_elsewhere else ""
+
+
 def _new_configuration() -> Configuration:
     configuration = Configuration()
-    configuration.retries = False  # RequestRetrier tries again, in sight of the deadline
+    configuration.retries = False  # transport.retries does that, within the deadline
     configuration.connection_pool_maxsize = _POOL_SIZE
     configuration.socket_options = _SOCKET_OPTIONS
     return configuration

@@ -1,4 +1,4 @@
-"""Who we are to the API server, read again as its source rotates."""
+"""Who we are to the API server, read again when the source of the credentials changes."""
 
 import base64
 import threading
@@ -13,11 +13,12 @@ from kubernetes.client import ApiClient, Configuration
 from urllib3.poolmanager import pool_classes_by_scheme
 
 from autoscaler import clock
-from autoscaler.adapters.cluster.client_log import quiet_client
 from autoscaler.adapters.cluster.failures import Failure
-from autoscaler.file_contents import MOST_OF_A_SECRET, MOST_OF_CREDENTIALS, read_bytes
-from autoscaler.transport.redaction import Hiding, credentials_of
-from autoscaler.transport.within import POOLS
+from autoscaler.adapters.cluster.kubeconfig import quiet_client
+from autoscaler.file_contents import MOST_OF_CREDENTIALS, read_bytes
+from autoscaler.transport.deadline import POOLS
+from autoscaler.transport.redaction import Redactor, credentials_of
+from autoscaler.transport.secret_files import SecretError, SecretFile, check_characters
 
 _FRESH_SECONDS = 1.0
 _PLUGIN_FRESH_SECONDS = 10.0
@@ -29,23 +30,23 @@ class Access:
     """What a request is sent with.  It holds a credential: it has no repr."""
 
     authorization: str | None
-    """The header's value; None where the client's certificate or nobody speaks for us."""
+    """The header's value; None with a client certificate, or for an anonymous request."""
     client: ApiClient
     """Makes the connections: it holds our certificate and knows whom to trust."""
 
 
 class Credentials:
-    """What a request says about who we are.
+    """The credentials of requests.
 
     A token file (in a cluster, or `tokenFile` of a kubeconfig, which the client reads only once)
     is read again every second.  When the server rejects us, or we its certificate, ``reload``
-    reads the whole configuration again, at most every 10 s; where certificates have changed,
-    other connections take the place of those that were made with the old ones.  Which server it
-    is, and that it has to prove it, stays as it was.
+    reads the whole configuration again, at most every 10 s; where certificates have changed, new
+    connections replace those that were made with the old ones.  The URL of the server, and that it
+    has to prove its identity, never change.
 
     An exec plugin ``takes_long``: it runs again when its token expires, five minutes early, and
-    on a thread of its own, while requests go on with the last token.  Nobody waits for anything
-    past the deadline of its request.
+    on a thread of its own, while requests go on with the last token.  No request waits past its
+    deadline.
 
     A token that no header can carry is a Failure here, which names its file or ``origin``: the
     HTTP library would quote it.
@@ -62,20 +63,21 @@ class Credentials:
     ) -> None:
         self._configuration = configuration
         self._token_file = token_file
+        self._secret = None if token_file is None else SecretFile("token", token_file)
         self._reload = reload
         self._origin = origin
         self._takes_long = takes_long
         self._busy = threading.Lock()
         self._client = _client(configuration)
-        self._connecting = _connecting(configuration)
-        self.hiding = Hiding(_fixed_secrets(configuration))
+        self._connection_key = _connection_key(configuration)
+        self.redactor = Redactor(_fixed_secrets(configuration))
         """Hides what requests were sent with."""
         self._reload_from = float("-inf")
         self._known: Access | Failure = Failure(f"the credentials of {origin} are not read yet")
         self._fresh_until = float("-inf")
         if takes_long:
             # The plugin has just run; a file is read when it is needed.
-            self._take(self._authorization())
+            self._set(self._authorization())
 
     def __repr__(self) -> str:
         return "Credentials(...)"
@@ -92,14 +94,14 @@ class Credentials:
         return self._known
 
     def renewed(self, rejected: Access, deadline: float) -> Access | Failure | None:
-        """Look for something else than what was rejected; None where there is nothing by then."""
+        """Return other credentials than the rejected ones; None if there are none by then."""
         if self._known == rejected:
             self._do(partial(self._replace, rejected), deadline)
         return None if self._known == rejected else self._known
 
     def _do(self, work: Callable[[], None], deadline: float) -> None:
         """Do what one thread at a time does, and wait for its end until the deadline."""
-        if not self._wait(deadline):
+        if not self._acquire(deadline):
             return
         if not self._takes_long:
             self._work(work)
@@ -110,10 +112,10 @@ class Credentials:
         except BaseException:  # such as a shortage of threads
             self._busy.release()
             raise
-        if self._wait(deadline):
+        if self._acquire(deadline):
             self._busy.release()
 
-    def _wait(self, deadline: float) -> bool:
+    def _acquire(self, deadline: float) -> bool:
         return self._busy.acquire(timeout=max(0.0, deadline - clock.monotonic()))
 
     def _work(self, work: Callable[[], None]) -> None:
@@ -138,66 +140,51 @@ class Credentials:
         if configuration is None or configuration.host != before.host:
             return
         if before.verify_ssl and not configuration.verify_ssl:
-            # A restart would do it, and warn.
+            # Only a restart does that, with a warning.
             return
         self._configuration = configuration
-        connecting = _connecting(configuration)
-        if connecting != self._connecting:
-            self._connecting = connecting
+        key = _connection_key(configuration)
+        if key != self._connection_key:
+            self._connection_key = key
             self.close()
             self._client = _client(configuration)
-        self._take(self._authorization())
+        self._set(self._authorization())
 
-    def _take(self, authorization: str | Failure | None) -> None:
+    def _set(self, authorization: str | Failure | None) -> None:
         if isinstance(authorization, Failure):
             self._known = authorization
         else:
-            self.hiding.take(authorization)
+            self.redactor.remember(authorization)
             self._known = Access(authorization, self._client)
         fresh = _PLUGIN_FRESH_SECONDS if self._takes_long else _FRESH_SECONDS
         self._fresh_until = clock.monotonic() + fresh
 
     def _refresh(self) -> None:
-        """Read the token file; or run the plugin, where the client finds its token expired."""
+        """Read the token file, or run the plugin if the client finds its token expired."""
         hook: Callable[[Configuration], None] | None = self._configuration.refresh_api_key_hook
         if hook is not None and self._token_file is None:
-            # Where it fails the last token stands; should it be no good, the server's 401 says so.
-            # An auth provider raises whatever its library does.
+            # If it fails, with whatever an auth provider's library raises, the last token stays;
+            # one that is not valid any more the server rejects with a 401.
             with quiet_client(), suppress(Exception):
                 hook(self._configuration)
-        self._take(self._authorization())
+        self._set(self._authorization())
 
     def _authorization(self) -> str | Failure | None:
-        if self._token_file is not None:
-            return self._from_file(self._token_file)
-        key = self._configuration.api_key.get("BearerToken")
-        return None if key is None else _sendable(str(key).strip(), f"of {self._origin}")
-
-    def _from_file(self, path: Path) -> str | Failure:
         try:
-            token = read_bytes(path, MOST_OF_A_SECRET).decode("utf-8").strip()
-        except OSError as error:
-            return self._standing(f"the token file {path} cannot be read: {error.strerror}")
-        except UnicodeDecodeError:
-            return Failure(f"the token file {path} is not text in UTF-8")
-        if not token:
-            return self._standing(f"the token file {path} is empty")
-        return _sendable(f"Bearer {token}", f"in the file {path}")
-
-    def _standing(self, fault: str) -> str | Failure:
-        """Keep the last token: half-way through a rotation the file may be gone or empty.
-
-        Should it be no good any more, the server's 401 says so.
-        """
-        return self._last or Failure(fault)
-
-    @property
-    def _last(self) -> str | None:
-        return self._known.authorization if isinstance(self._known, Access) else None
+            if self._secret is not None:
+                return f"Bearer {self._secret.read()}"
+            key = self._configuration.api_key.get("BearerToken")
+            if key is None:
+                return None
+            header = str(key).strip()
+            check_characters("token", f"the token of {self._origin}", header)
+        except SecretError as error:
+            return Failure(str(error))
+        return header
 
 
 def _client(configuration: Configuration) -> ApiClient:
-    """Return the official client, over connections that can be cut."""
+    """Return the official client, with connections that a Deadline can cut."""
     client = ApiClient(configuration)
     manager = client.rest_client.pool_manager
     if manager.pool_classes_by_scheme is pool_classes_by_scheme:  # SOCKS has its own
@@ -219,8 +206,8 @@ def _fixed_secrets(configuration: Configuration) -> tuple[str, ...]:
     return tuple(secrets)
 
 
-def _connecting(configuration: Configuration) -> tuple[object, ...]:
-    """Return what connections are made with: certificates, by name and content, and the way."""
+def _connection_key(configuration: Configuration) -> tuple[object, ...]:
+    """Return what connections depend on: certificates, by name and content, server name, proxy."""
     files = (configuration.cert_file, configuration.key_file, configuration.ssl_ca_cert)
     contents = (_content(Path(file)) if file else b"" for file in files)
     return (*files, *contents, configuration.tls_server_name, configuration.proxy)
@@ -231,12 +218,3 @@ def _content(path: Path) -> bytes:
         return read_bytes(path, MOST_OF_CREDENTIALS)
     except OSError:
         return b""
-
-
-def _sendable(value: str, where: str) -> str | Failure:
-    if value.isascii() and value.isprintable():
-        return value
-    return Failure(
-        f"the token {where} holds characters that no token may have; "
-        "right is one line of printable ASCII"
-    )

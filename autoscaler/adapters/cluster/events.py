@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 from enum import Enum
-from urllib.parse import quote
 
 from autoscaler import clock
 from autoscaler.adapters.cluster.api import Api
-from autoscaler.adapters.cluster.failures import Failure, JsonObject
+from autoscaler.adapters.cluster.failures import Failure
+from autoscaler.adapters.cluster.objects import JsonObject, path_of
 from autoscaler.core.text import printable, rfc3339
 
 COMPONENT = "autoscaler"
@@ -32,7 +32,7 @@ class Involved:
 
 @dataclass(slots=True)
 class Occurrences:
-    """One thing that happened to an object, once or again; the instants are Unix seconds."""
+    """Something that happened to an object, once or repeatedly; the instants are Unix seconds."""
 
     involved: Involved
     type: str
@@ -46,17 +46,17 @@ class Occurrences:
 
 
 class Fate(Enum):
-    """What became of an Event that was to be written."""
+    """The outcome of writing an Event."""
 
     WRITTEN = "it is in the cluster"
-    DROPPED = "it will never be taken, as in a namespace that is going"
+    DROPPED = "it will never be accepted, such as in a namespace that is being deleted"
     FORBIDDEN = "the right is missing"
-    LATER = "the server has no answer or no room for it now"
+    LATER = "the server does not answer or is overloaded"
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """The fate of an Event, why, and the seconds that the server asks us to wait, if any."""
+    """The fate of an Event, why, and the seconds that the server asks to wait, if any."""
 
     fate: Fate
     message: str = ""
@@ -64,17 +64,17 @@ class Sent:
 
 
 class Events:
-    """Writes Events one after the other; to be used from one thread."""
+    """Writes Events one after the other; not thread-safe."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
         self._last_number = 0
 
     def write(self, happened: Occurrences, deadline: float) -> Sent:
-        """Create the Event, or bring the one that has its name up to date.
+        """Create the Event, or update the one that has its name.
 
-        One that is gone by now is created anew under another name, which is put down in
-        ``happened``.  Sends nothing while the server asks everybody to wait.
+        One that does not exist any more is created under a new name, which ``happened`` then has.
+        Sends nothing while a 429 holds requests back.
         """
         if self._api.retrier.held:
             return Sent(Fate.LATER, "the API server is short of room")
@@ -91,7 +91,7 @@ class Events:
         answer = self._api.once(
             "POST", _path(happened.involved), until, body=_event(happened, name)
         )
-        # Without an answer it may be there all the same; then it is brought up to date later.
+        # Without an answer it may exist all the same; then it is updated later.
         if not isinstance(answer, Failure) or answer.uncertain:
             happened.name = name
         return answer if isinstance(answer, Failure) else None
@@ -99,7 +99,7 @@ class Events:
     def _patch(self, happened: Occurrences, until: float) -> Failure | None:
         answer = self._api.once(
             "PATCH",
-            f"{_path(happened.involved)}/{quote(happened.name, safe='')}",
+            _path(happened.involved, happened.name),
             until,
             body={
                 "message": printable(happened.message, _LONGEST_MESSAGE),
@@ -127,8 +127,8 @@ def _sent(failure: Failure | None) -> Sent:
     return Sent(fate, failure.message, failure.retry_after)
 
 
-def _path(involved: Involved) -> str:
-    return f"/api/v1/namespaces/{quote(involved.namespace, safe='')}/events"
+def _path(involved: Involved, name: str = "") -> str:
+    return path_of("v1", "events", involved.namespace, name)
 
 
 def _event(happened: Occurrences, name: str) -> JsonObject:

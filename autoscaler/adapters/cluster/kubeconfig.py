@@ -1,5 +1,8 @@
 """A kubeconfig, checked before the client reads it, so that a mistake becomes a sentence."""
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -14,12 +17,38 @@ from autoscaler.file_contents import MOST_OF_CREDENTIALS, read_bytes
 
 
 class ConnectError(Exception):
-    """There is no way to an API server; the message says why and what would be right."""
+    """No API server can be found; the message says why and what would be right."""
+
+
+@contextmanager
+def quiet_client() -> Iterator[None]:
+    """Drop what the client logs while it reads a kubeconfig or runs its exec plugin.
+
+    It logs what the plugin printed with `logging.error`, which writes to stderr if logging is not
+    set up, and even sets it up.  A sentence of ours reports the fault instead.
+    """
+    root = logging.getLogger()
+    # With a handler logging does not set itself up.
+    handler = logging.NullHandler()
+    # An instance for each use: several threads may be here.
+    others = _NotTheClient()
+    root.addHandler(handler)
+    root.addFilter(others)
+    try:
+        yield
+    finally:
+        root.removeFilter(others)
+        root.removeHandler(handler)
+
+
+class _NotTheClient(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.module != "kube_config"
 
 
 @dataclass(frozen=True, slots=True)
 class Kubeconfig:
-    """The merged files and the context in force.  It may hold credentials: it has no repr."""
+    """The merged files and the context that is used.  It may hold credentials: it has no repr."""
 
     merged: ConfigNode
     context: str
@@ -28,23 +57,22 @@ class Kubeconfig:
     token_file: Path | None
     has_exec_plugin: bool
     asks_elsewhere: bool
-    """Whether credentials come from a program or a server, which may take long."""
+    """Whether a program or a server gives the credentials, which may take long."""
     secrets: tuple[tuple[str, Path], ...]
     """Files that hold credentials: the kubeconfigs, and those that the context's user names."""
     url: str
-    """Where the server is."""
+    """That of the server."""
     verified: bool
-    """Whether it has to prove who it is."""
+    """Whether the certificate of the server is verified."""
 
     def __repr__(self) -> str:
         return f"Kubeconfig({self.origin})"
 
     @classmethod
     def read(cls, paths: list[Path], context: str | None) -> "Kubeconfig":
-        """Read and merge the files; those that do not exist are passed over if one does.
+        """Read and merge the files; at least one must exist.
 
-        An exec plugin has `exec_plugin.SECONDS` from then on.
-        Raises ConnectError.
+        The time of an exec plugin is limited to `exec_plugin.SECONDS`.  Raises ConnectError.
         """
         names = ":".join(str(path) for path in paths)
         merged = _merge(paths, names)
@@ -90,7 +118,7 @@ def _merge(paths: list[Path], names: str) -> ConfigNode:
         _check_form(path)
     joined = ":".join(str(path) for path in existing)
     try:
-        # It reads them once more, and they may have changed meanwhile.
+        # It reads the files again, and they may have changed meanwhile.
         merger = KubeConfigMerger(joined)  # type: ignore[no-untyped-call] # the client is half typed
         merged: ConfigNode | None = merger.config
     except (OSError, ValueError, TypeError, yaml.YAMLError, ConfigException):
@@ -111,11 +139,11 @@ def _check_form(path: Path) -> None:
         raise ConnectError(f"the kubeconfig {path} is not text in UTF-8") from None
     except yaml.MarkedYAMLError as error:
         line = f" in line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        # Only these two errors quote no names of anchors and tags, which may be secrets.
+        # All other errors quote the names of anchors and tags, which may be secrets.
         told = isinstance(error, yaml.scanner.ScannerError | yaml.parser.ParserError)
         problem = f": {error.problem}{line}" if told else line
         raise ConnectError(f"the kubeconfig {path} is not YAML{problem}") from None
-    except (yaml.YAMLError, ValueError):  # a ValueError for a date that there is not
+    except (yaml.YAMLError, ValueError):  # a ValueError for a date that does not exist
         raise ConnectError(f"the kubeconfig {path} is not YAML") from None
     except RecursionError:
         raise ConnectError(f"the kubeconfig {path} is nested too deeply") from None
@@ -176,7 +204,7 @@ def _text(entry: dict[str, object], key: str) -> str:
 
 
 def _file(merged: ConfigNode, user_name: str, user: dict[str, object], key: str) -> Path | None:
-    """Return a file that a user's entry names, by the folder of its kubeconfig."""
+    """Return a file that a user's entry names, relative to the folder of its kubeconfig."""
     name = _text(user, key)
     if not name:
         return None

@@ -4,10 +4,10 @@ import math
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TypedDict, cast
-from urllib.parse import quote
 
 from autoscaler.adapters.cluster.api import Api
-from autoscaler.adapters.cluster.failures import MALFORMED, Failure, JsonObject, malformed
+from autoscaler.adapters.cluster.failures import Failure, malformed
+from autoscaler.adapters.cluster.objects import MALFORMED, JsonObject, MetadataJson, path_of
 from autoscaler.core.election import LeaseRecord
 
 _GROUP_VERSION = "coordination.k8s.io/v1"
@@ -15,7 +15,7 @@ _GROUP_VERSION = "coordination.k8s.io/v1"
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A Lease as the server sent it: what it says, and all else that a write must keep."""
+    """A Lease as the server sent it: its record, and the whole object, which a write must keep."""
 
     record: LeaseRecord
     document: JsonObject = field(repr=False)
@@ -28,7 +28,7 @@ class Leases:
         self._api = api
         self._namespace = namespace
         self._name = name
-        self._path = f"/apis/{_GROUP_VERSION}/namespaces/{quote(namespace)}/leases"
+        self._path = path_of(_GROUP_VERSION, "leases", namespace, name)
 
     def __str__(self) -> str:
         """Name the Lease, for messages."""
@@ -36,7 +36,7 @@ class Leases:
 
     def read(self, deadline: float) -> Lease | Failure | None:
         """Read it; None where there is none."""
-        answer = self._api.once("GET", f"{self._path}/{quote(self._name)}", deadline)
+        answer = self._api.once("GET", self._path, deadline)
         if isinstance(answer, Failure):
             return None if answer.missing == self._name else answer
         return self._lease_of(answer)
@@ -44,8 +44,8 @@ class Leases:
     def write(self, record: LeaseRecord, over: Lease | None, deadline: float) -> Lease | Failure:
         """Write a record over the Lease that was read, or make the Lease where there was none.
 
-        409 says that somebody else wrote meanwhile, 404 that the Lease, or before a first one
-        its namespace, is not there.
+        409 means that it was written by others meanwhile, 404 that the Lease, or before a first
+        one its namespace, does not exist.
         """
         if over is None:
             new: JsonObject = {
@@ -54,12 +54,12 @@ class Leases:
                 "metadata": {"name": self._name, "namespace": self._namespace},
                 "spec": _spec(record),
             }
-            answer = self._api.once("POST", self._path, deadline, body=new)
+            path = path_of(_GROUP_VERSION, "leases", self._namespace)
+            answer = self._api.once("POST", path, deadline, body=new)
         else:
             spec = cast("_LeaseJson", over.document).get("spec") or {}
             body = {**over.document, "spec": {**spec, **_spec(record)}}
-            path = f"{self._path}/{quote(self._name)}"
-            answer = self._api.once("PUT", path, deadline, body=body)
+            answer = self._api.once("PUT", self._path, deadline, body=body)
         return answer if isinstance(answer, Failure) else self._lease_of(answer)
 
     def _lease_of(self, document: JsonObject) -> Lease | Failure:
@@ -67,10 +67,6 @@ class Leases:
             return Lease(_record(cast("_LeaseJson", document)), document)
         except MALFORMED:
             return malformed(self._api.server, "something that is not a Lease")
-
-
-class _MetadataJson(TypedDict, total=False):
-    resourceVersion: str
 
 
 class _SpecJson(TypedDict, total=False):
@@ -82,7 +78,7 @@ class _SpecJson(TypedDict, total=False):
 
 
 class _LeaseJson(TypedDict, total=False):
-    metadata: _MetadataJson
+    metadata: MetadataJson
     spec: _SpecJson | None
 
 
@@ -101,7 +97,7 @@ def _record(lease: _LeaseJson) -> LeaseRecord:
 def _spec(record: LeaseRecord) -> _SpecJson:
     return {
         "holderIdentity": record.holder,
-        # Whole seconds: the others may wait longer, never shorter.
+        # Whole seconds, rounded up: other candidates may wait longer, never shorter.
         "leaseDurationSeconds": max(1, math.ceil(record.duration)),
         "acquireTime": _micro_time(record.acquired),
         "renewTime": _micro_time(record.renewed),

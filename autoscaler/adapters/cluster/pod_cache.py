@@ -1,34 +1,102 @@
-"""The pods that known selectors match, mirrored."""
+"""A copy of the pods that known selectors match."""
 
+import re
 import threading
-from collections.abc import Callable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from sys import intern
-from typing import TypedDict, cast
-from urllib.parse import quote
+from typing import cast
 
-from autoscaler.adapters.cluster.caches import EACH_NAMESPACE
-from autoscaler.adapters.cluster.failures import MALFORMED, JsonObject
+from autoscaler.adapters.cluster.objects import MALFORMED, JsonObject, metadata_of, path_of
 from autoscaler.adapters.cluster.pods import PodJson, PodReader
-from autoscaler.adapters.cluster.selector_index import SelectorIndex
-from autoscaler.adapters.cluster.watch_scopes import ALL
+from autoscaler.adapters.cluster.watch_scopes import ALL, EACH_NAMESPACE
 from autoscaler.core.observation import Pod
+from autoscaler.core.selectors import LabelSelector, Operator, parse
 
 Selectors = Mapping[str, frozenset[str]]
 """Selectors in string form, by namespace."""
 
 _Members = dict[str, Pod | None]
-"""Pods by name; None is one that cannot be read."""
+"""Pods by name; None for one that cannot be read."""
+
+_Entry = tuple[str, LabelSelector]
+_Pair = tuple[str, str]
+
+_LABEL_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
 
 
-class _MetadataJson(TypedDict, total=False):
-    namespace: str
-    name: str
-    labels: dict[str, str] | None
+class SelectorIndex:
+    """Finds which of many selectors, in string form, match a pod, without trying all of them.
+
+    Each is stored under one of the labels that it requires: the one that the fewest others require.
+    So selectors such as `app=web,env=prod` are each tried only on pods of their own app.  Selectors
+    that cannot be read, and empty ones, are left out.
+    """
+
+    def __init__(self, selectors: Iterable[str]) -> None:
+        entries = list(_readable(selectors))
+        self._by_pair: dict[_Pair, list[_Entry]] = defaultdict(list)
+        self._by_key: dict[str, list[_Entry]] = defaultdict(list)
+        self._others: list[_Entry] = []
+        # Mostly a pod matches one selector, and thousands of pods the same one.
+        self._shared: dict[tuple[str, ...], tuple[str, ...]] = {}
+        required = Counter(pair for _, selector in entries for pair in selector.match_labels)
+        for entry in entries:
+            self._add(entry, required)
+        self.selectors = frozenset(text for text, _ in entries)
+        """The selectors that are known."""
+
+    def matching(self, labels: Mapping[str, str]) -> tuple[str, ...]:
+        """Return the selectors that match these labels, each once."""
+        found = [text for text, selector in self._candidates(labels) if selector.matches(labels)]
+        matching = tuple(found)
+        return self._shared.setdefault(matching, matching)
+
+    def _candidates(self, labels: Mapping[str, str]) -> Iterator[_Entry]:
+        for pair in labels.items():
+            yield from self._by_pair.get(pair, ())
+        if self._by_key:
+            for key in labels:
+                yield from self._by_key.get(key, ())
+        yield from self._others
+
+    def _add(self, entry: _Entry, required: Counter[_Pair]) -> None:
+        selector = entry[1]
+        if selector.match_labels:
+            rarest = min(selector.match_labels, key=lambda pair: required[pair])
+            self._by_pair[rarest].append(entry)
+            return
+        for requirement in selector.match_expressions:
+            if requirement.operator is Operator.IN:
+                for value in set(requirement.values):
+                    self._by_pair[requirement.key, value].append(entry)
+                return
+        for requirement in selector.match_expressions:
+            if requirement.operator is Operator.EXISTS:
+                self._by_key[requirement.key].append(entry)
+                return
+        self._others.append(entry)
 
 
-class _ObjectJson(TypedDict, total=False):
-    metadata: _MetadataJson
+def is_indexable(selector: str) -> bool:
+    """Return whether a selector can be read and is not empty.
+
+    The API server has operators that `core.selectors` has not, such as `size>3`.
+    """
+    try:
+        parsed = parse(selector)
+    except ValueError:
+        return False
+    keys = [key for key, _ in parsed.match_labels]
+    keys += [requirement.key for requirement in parsed.match_expressions]
+    return not parsed.empty and all(_LABEL_KEY.fullmatch(key) for key in keys)
+
+
+def _readable(selectors: Iterable[str]) -> Iterator[_Entry]:
+    for text in dict.fromkeys(selectors):
+        if is_indexable(text):
+            yield text, parse(text)
 
 
 @dataclass(slots=True)
@@ -40,7 +108,7 @@ class _Namespace:
     matched: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """By pod, the selectors that match it."""
     tuples: dict[str, tuple[Pod, ...] | None] = field(default_factory=dict)
-    """What was answered for a selector since its pods last changed."""
+    """By selector, the pods that were returned since they last changed."""
 
     def put(self, name: str, matching: tuple[str, ...], pod: Pod | None) -> None:
         for selector in self.matched.get(name, ()):
@@ -66,10 +134,10 @@ class _Namespace:
 
 
 class PodCache:
-    """Fits `caches.Cache` for the pods of one namespace, or of ALL.
+    """Fits `watch_requests.Cache` for the pods of one namespace, or of ALL.
 
-    Pods that none of the selectors match, as ``selectors`` gives them when a list begins, are
-    dropped as they come in; of the others only the core's Pod is kept.  ``ready`` may wait, until
+    Pods that match none of the selectors, which ``selectors`` returns when a list begins, are
+    dropped as they arrive; of the others only the core's Pod is kept.  ``ready`` may wait, until
     a deadline, for the selectors to be known.
     """
 
@@ -100,16 +168,14 @@ class PodCache:
             return found.pods(selector)
 
     def expects(self, namespace: str, selector: str) -> bool:
-        """Tell whether a list that goes on will bring the pods that match."""
+        """Return whether the current list will add the pods that match."""
         listing = self._listing.get(namespace)
         return listing is not None and selector in listing.members
 
     def path(self, deadline: float) -> str:
         """Return the path of the pods."""
         self._ready(deadline)
-        if self._namespace == ALL:
-            return "/api/v1/pods"
-        return f"/api/v1/namespaces/{quote(self._namespace, safe='')}/pods"
+        return path_of("v1", "pods", self._namespace)
 
     def begin(self) -> None:
         """Begin a list of the pods that are wanted now."""
@@ -122,27 +188,27 @@ class PodCache:
         self._listing = listing
 
     def add(self, items: list[JsonObject]) -> None:
-        """Take in a page.  Raises one of MALFORMED for what has no name."""
+        """Add a page.  Raises one of MALFORMED for what has no name."""
         for obj in items:
             self._put(self._listing, obj, "ADDED")
 
     def commit(self, version: str) -> None:  # noqa: ARG002 - no event is older than the list
-        """Put the list in force."""
+        """Use the list from now on."""
         with self._lock:
             self._namespaces, self._listing = self._listing, {}
 
     def apply(self, kind: str, obj: JsonObject, version: str) -> None:  # noqa: ARG002 - in order
-        """Take in an event.  Raises one of MALFORMED for what has no name."""
+        """Apply an event.  Raises one of MALFORMED for what has no name."""
         if kind != "BOOKMARK":
             self._put(self._namespaces, obj, kind)
 
     def clear(self) -> None:
-        """Forget all."""
+        """Forget all pods."""
         with self._lock:
             self._namespaces, self._listing = {}, {}
 
     def _put(self, into: dict[str, _Namespace], obj: JsonObject, kind: str) -> None:
-        metadata = cast("_ObjectJson", obj)["metadata"]
+        metadata = metadata_of(obj)
         name = metadata["name"]
         namespace = into.get(metadata["namespace"])
         if namespace is None:
@@ -160,4 +226,4 @@ class PodCache:
         try:
             return self._reader.read(cast("PodJson", obj))
         except MALFORMED:
-            return None  # the direct list says what is the matter with it
+            return None  # the direct list reports what is wrong with it

@@ -1,13 +1,18 @@
-"""Pods: lists of them, page by page, and of each the part that a decision looks at."""
+"""Pods: lists of them in pages, and of each pod the part that a decision uses."""
 
 from collections.abc import Mapping
 from datetime import datetime
 from typing import TypedDict, cast
-from urllib.parse import quote
 
 from autoscaler.adapters.cluster.api import Api
-from autoscaler.adapters.cluster.failures import MALFORMED, Failure, malformed
-from autoscaler.adapters.cluster.watch_requests import PAGE_SHRINKS
+from autoscaler.adapters.cluster.failures import Failure, malformed
+from autoscaler.adapters.cluster.objects import (
+    MALFORMED,
+    JsonObject,
+    MetadataJson,
+    path_of,
+    read_list,
+)
 from autoscaler.core import quantity
 from autoscaler.core.observation import (
     ConditionStatus,
@@ -56,17 +61,10 @@ class PodStatusJson(TypedDict, total=False):
     conditions: list[ConditionJson]
 
 
-class PodMetadataJson(TypedDict, total=False):
-    """`ObjectMeta`."""
-
-    name: str
-    deletionTimestamp: str
-
-
 class PodJson(TypedDict, total=False):
     """`Pod`: the fields that are read."""
 
-    metadata: PodMetadataJson
+    metadata: MetadataJson
     spec: PodSpecJson
     status: PodStatusJson
 
@@ -78,7 +76,7 @@ _MOST_TEMPLATES = 10_000
 
 
 class PodReader:
-    """Reads pods; those of one template share one PodRequests.  Safe for many threads."""
+    """Reads pods; those with equal requests share one PodRequests.  Thread-safe."""
 
     def __init__(self) -> None:
         self._templates: dict[RequestsKey, PodRequests] = {}
@@ -164,15 +162,10 @@ def unix_seconds(text: str) -> float:
 
 _PAGE = 500
 """As the API's own clients page."""
+_ONE_PAGE = 0
+"""A limit of 0 is none."""
 _GONE = 410
 _LONGEST = 200
-
-_ListMetadataJson = TypedDict("_ListMetadataJson", {"continue": str}, total=False)
-
-
-class _PodListJson(TypedDict, total=False):
-    metadata: _ListMetadataJson
-    items: list[PodJson]
 
 
 class Pods:
@@ -185,42 +178,27 @@ class Pods:
 
     def pods(self, namespace: str, selector: str, deadline: float) -> tuple[Pod, ...] | Unavailable:
         """List the pods that match, all of one resourceVersion."""
-        pods = self._pages(namespace, selector, deadline)
+        pods = self._list(namespace, selector, deadline, self._page_size)
         if isinstance(pods, Failure) and pods.status == _GONE:
-            # A later page came too late for its resourceVersion.  A list in one piece cannot.
-            pods = self._page(namespace, {"labelSelector": selector}, deadline, into=[])
-        if isinstance(pods, Failure):
-            return Unavailable(pods.message)
-        return tuple(pods[0])
+            # A later page came too late for its resourceVersion, which a list in one page cannot.
+            pods = self._list(namespace, selector, deadline, _ONE_PAGE)
+        return Unavailable(pods.message) if isinstance(pods, Failure) else tuple(pods)
 
-    def _pages(
-        self, namespace: str, selector: str, deadline: float
-    ) -> tuple[list[Pod], str] | Failure:
+    def _list(
+        self, namespace: str, selector: str, deadline: float, limit: int
+    ) -> list[Pod] | Failure:
+        def ask(query: dict[str, str]) -> JsonObject | Failure:
+            return self._api.get(path_of("v1", "pods", namespace), deadline, query)
+
+        def add(items: list[JsonObject]) -> None:
+            pods.extend(map(self._reader.read, cast("list[PodJson]", items)))
+
         pods: list[Pod] = []
-        limit = self._page_size
-        query = {"labelSelector": selector}
-        while True:
-            page = self._page(namespace, query | {"limit": str(limit)}, deadline, into=pods)
-            if isinstance(page, Failure) and page.too_large and limit > 1:
-                limit = max(1, limit // PAGE_SHRINKS)
-                continue
-            if isinstance(page, Failure) or not page[1]:
-                return page
-            query["continue"] = page[1]
-
-    def _page(
-        self, namespace: str, query: dict[str, str], deadline: float, into: list[Pod]
-    ) -> tuple[list[Pod], str] | Failure:
-        path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods"
-        answer = self._api.get(path, deadline, query)
-        if isinstance(answer, Failure):
-            return answer
-        page = cast("_PodListJson", answer)
         try:
-            into.extend(map(self._reader.read, page["items"]))
-            return into, page["metadata"].get("continue", "")
+            version = read_list(ask, add, {"labelSelector": selector}, limit)
         except MALFORMED as error:
             return malformed(
                 self._api.server,
-                self._api.said(f"a list of pods that cannot be read: {error}", _LONGEST),
+                self._api.line(f"a list of pods that cannot be read: {error}", _LONGEST),
             )
+        return version if isinstance(version, Failure) else pods

@@ -1,7 +1,6 @@
-"""List and watch: keeps a cache of a collection up to date, on a thread of its own."""
+"""List and watch: keeps a cache of a collection up to date, on its own thread."""
 
 import math
-import random
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -10,11 +9,11 @@ from typing import Generic, TypeVar
 
 from autoscaler import clock
 from autoscaler.adapters.cluster.api import Api
-from autoscaler.adapters.cluster.caches import Cache, OperatorNotes, WatchTimings
 from autoscaler.adapters.cluster.failures import Failure
-from autoscaler.adapters.cluster.watch_requests import WatchRequests
+from autoscaler.adapters.cluster.watch_requests import Cache, WatchRequests, WatchTimings
 from autoscaler.core.observation import Unavailable
 from autoscaler.core.text import rfc3339
+from autoscaler.transport.retries import GrowingPause
 
 M = TypeVar("M", bound=Cache)
 
@@ -24,20 +23,54 @@ _MALFORMED = 200
 """The status of a success that cannot be read."""
 _LONGEST_RETRY_AFTER = 30.0
 _PATH_SECONDS = 10.0
-_MOST_DOUBLINGS = 16
+
+
+class OperatorNotes:
+    """Sentences for the operator on topics, each said once until its topic is over.
+
+    ``say`` gets whether the sentence is good news, and the sentence.
+    """
+
+    def __init__(self, say: Callable[[bool, str], None]) -> None:
+        self._say = say
+        self._said: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def say(self, topic: str, sentence: str) -> None:
+        """Say a sentence unless it is the last one said of its topic."""
+        with self._lock:
+            if self._said.get(topic) == sentence:
+                return
+            self._said[topic] = sentence
+        self._tell(ok=False, sentence=sentence)
+
+    def over(self, topic: str, sentence: str) -> None:
+        """Say that a topic is over, if anything was said of it."""
+        with self._lock:
+            if self._said.pop(topic, None) is None:
+                return
+        self._tell(ok=True, sentence=sentence)
+
+    def forget(self, topic: str) -> None:
+        """Forget what was said of a topic that does not matter any more."""
+        with self._lock:
+            self._said.pop(topic, None)
+
+    def _tell(self, *, ok: bool, sentence: str) -> None:
+        self._say(ok, sentence)
 
 
 class State(Enum):
-    """How far a watch is."""
+    """The state of a watch."""
 
-    STARTING = "the first list is not there yet"
+    STARTING = "the first list is not complete yet"
     SYNCED = "the cache is, or was, complete"
     REFUSED = "the collection cannot be watched, and that is believed"
 
 
 @dataclass(frozen=True, slots=True)
 class _Trouble:
-    """Since when (monotonic and Unix seconds) a watch is broken or refused, and why."""
+    """Since when a watch is broken or refused (monotonic and Unix seconds), and why."""
 
     since: float
     wall: float
@@ -49,10 +82,10 @@ class Reflector(Generic[M]):
 
     Lists, then watches from the list's resourceVersion.  A watch that ends or breaks is resumed
     where it was; 410 Gone, an event that cannot be read, and a break that lasted longer than
-    the cache is trusted lead to a new list.  A refusal that lasts is tried again after minutes,
-    and so is a defect of ours that ended the thread, both sooner at first.  ``changed`` is
-    called, on the watch's thread, when `state` changes or `refused` becomes true.  A refusal before
-    the first list is believed after ``first_refusal_believed`` seconds without another answer.
+    the cache is trusted lead to a new list.  After a refusal that lasts, or a defect of ours that
+    ended the thread, it tries again after pauses that grow to minutes.  ``changed`` is called, on
+    the watch's thread, when `state` changes or `refused` becomes true.  A refusal before the first
+    list is believed after ``first_refusal_believed`` seconds without another answer.
     """
 
     def __init__(
@@ -75,16 +108,16 @@ class Reflector(Generic[M]):
         self._path = ""
         self._version: str | None = None
         self._trouble: _Trouble | None = None
-        self._failures = 0
+        self._pause = GrowingPause(pace.first_pause, pace.longest_pause, jitter=True)
+        self._pause_after_refusal = GrowingPause(pace.longest_pause, pace.refused_pause)
+        self._pause_after_defect = GrowingPause(pace.longest_pause, pace.refused_pause)
         self._ended = threading.Event()
         self._wanted = threading.Event()
-        self._faults = 0
-        self._refusals = 0
         self._was_open = False
-        """Whether a watch was open since the last refusal that was believed."""
+        """Whether a watch has been open since the last refusal that was believed."""
         self._first_refusal_believed = first_refusal_believed
         self._first_refusal: _Trouble | None = None
-        """The first of the refusals that go on before the first list and are not believed yet."""
+        """The first of the refusals before the first list, while they are not believed yet."""
         self._given_up: str | None = None
         """Why the collection cannot be watched, in the state REFUSED."""
         self._thread = threading.Thread(target=self._run, name=f"watch {cache.name}", daemon=True)
@@ -94,12 +127,12 @@ class Reflector(Generic[M]):
         self._thread.start()
 
     def end(self) -> None:
-        """Let the watch end soon: at once, unless it waits for a server to answer at all."""
+        """End the watch soon: at once, unless it waits for the head of an answer."""
         self._ended.set()
         self._requests.end()
 
     def join(self, timeout: float) -> None:
-        """Wait for the thread's end, unless it is this one."""
+        """Wait for the thread to end, unless it is this one."""
         if self._thread is not threading.current_thread():
             self._thread.join(max(0.0, timeout))
 
@@ -109,29 +142,29 @@ class Reflector(Generic[M]):
         return self._thread.is_alive()
 
     def relist(self) -> None:
-        """Have the cache filled anew, because it wants objects that it did not before."""
+        """Fill the cache again, because it wants objects that it did not before."""
         self._wanted.set()
         self._requests.interrupt()
 
     def is_behind(self, seconds: float) -> bool:
-        """Tell whether the cache has been getting no events for longer than that."""
+        """Return whether the cache has had no events for more than ``seconds``."""
         trouble = self._trouble
         return trouble is not None and clock.monotonic() - trouble.since > seconds
 
     @property
     def reason(self) -> str | None:
-        """Why the cache gets nothing now; None while it does, or while nothing was tried."""
+        """Why the cache gets no events now; None while it does, and before the first try."""
         trouble = self._trouble
         return self._given_up if trouble is None else trouble.reason
 
     @property
     def refused(self) -> bool:
-        """Whether the server refuses the collection, be it believed or not."""
+        """Whether the server refuses the collection, whether that is believed or not."""
         return self.state is State.REFUSED or self._first_refusal is not None
 
     @property
     def believed_at(self) -> str | None:
-        """When a refusal will be believed that is not yet, if it lasts; None without one."""
+        """When a refusal that lasts will be believed; None if there is none, or it is already."""
         first = self._first_refusal
         return None if first is None else rfc3339(first.wall + self._first_refusal_believed)
 
@@ -151,19 +184,18 @@ class Reflector(Generic[M]):
             while not self._ended.is_set():
                 failure = self._step()
                 if failure is not None and not self._ended.is_set():
-                    self._take(failure)
+                    self._pause_after(failure)
         finally:
             if not self._ended.is_set():
-                # A fault of ours ends the thread: without this the cache would silently grow old.
+                # A defect of ours ends the thread; without this the cache would silently grow old.
                 try:
                     self._give_up("by a fault of the autoscaler")
                 finally:
                     self._begin_again()
 
     def _begin_again(self) -> None:
-        """Have another thread go on after a pause; this one ends by the fault, whose hook tells."""
-        pause = self._long_pause(self._faults)
-        self._faults = min(self._faults + 1, _MOST_DOUBLINGS)
+        """Go on in another thread after a pause; this one ends with its traceback in the log."""
+        pause = self._pause_after_defect.next()
 
         def run_later() -> None:
             self._ended.wait(pause)
@@ -173,17 +205,13 @@ class Reflector(Generic[M]):
         try:
             thread.start()
         except RuntimeError:
-            # There is a shortage of threads: this one goes on itself, and is told of when it ends.
+            # There is a shortage of threads: this one goes on, and the log has its end later.
             run_later()
         else:
             self._thread = thread
 
-    def _long_pause(self, before: int) -> float:
-        """Return how long to wait with what is not over soon, after so many such pauses."""
-        return min(self._pace.refused_pause, self._pace.longest_pause * 2.0**before)
-
     def _step(self) -> Failure | None:
-        # Whoever interrupts sets a flag first: after this either the flag is seen below, or the
+        # Every interruption sets a flag first: after this either the flag is seen below, or the
         # next watch is interrupted.
         self._requests.resume()
         if self._ended.is_set():
@@ -198,13 +226,13 @@ class Reflector(Generic[M]):
 
     def _list(self) -> Failure | None:
         if self.state is State.SYNCED and self._trouble is None:
-            # Until the list is in force the cache stays as it is now.
+            # Until the list is complete the cache stays as it is now.
             self._trouble = _trouble_since(clock.monotonic(), "it is being listed anew")
         path = self.cache.path(clock.monotonic() + _PATH_SECONDS)
         if isinstance(path, Failure):
             return path
         self._path = path
-        # What is wanted up to here will be in this list.
+        # All objects that are wanted by now will be in this list.
         self._wanted.clear()
         version = self._requests.list_all(path)
         if isinstance(version, str):
@@ -218,32 +246,31 @@ class Reflector(Generic[M]):
 
     def _follow(self, version: str) -> Failure | None:
         before = self._trouble
-        course = self._requests.follow(self._path, version, self._opened)
-        if isinstance(course, Failure):
-            return course
-        self._version = course.version
-        if course.worked:
-            self._failures = 0
-        if course.failure is not None:
-            broken = _trouble_since(course.heard, course.failure.message)
-            self._trouble = broken if course.worked else before or broken
-        return course.failure
+        outcome = self._requests.follow(self._path, version, self._opened)
+        if isinstance(outcome, Failure):
+            return outcome
+        self._version = outcome.version
+        if outcome.worked:
+            self._pause.reset()
+        if outcome.failure is not None:
+            broken = _trouble_since(outcome.heard, outcome.failure.message)
+            self._trouble = broken if outcome.worked else before or broken
+        return outcome.failure
 
     def _opened(self) -> None:
         self._trouble = None
-        self._refusals = 0
+        self._pause_after_refusal.reset()
         self._was_open = True
 
-    def _take(self, failure: Failure) -> None:
-        """Note a failure and pause after it; a 429 lets all others wait as well."""
+    def _pause_after(self, failure: Failure) -> None:
+        """Remember a failure and pause; a 429 holds back all other requests as well."""
         self._retrier.hold_back(failure)
         if failure.status not in _REFUSALS:
-            # A server that is not there may be a new one when it is back.
+            # A server that was away may have just started when it is back.
             self._first_refusal = None
         elif self._is_final():
             self._give_up(failure.message)
-            self._ended.wait(self._long_pause(self._refusals))
-            self._refusals = min(self._refusals + 1, _MOST_DOUBLINGS)
+            self._ended.wait(self._pause_after_refusal.next())
             return
         elif self.state is State.STARTING and self._first_refusal is None:
             self._first_refusal = _trouble_since(clock.monotonic(), failure.message)
@@ -255,14 +282,11 @@ class Reflector(Generic[M]):
             self._notes.say(f"{name}, malformed", f"{name} is listed anew: {failure.message}")
         trouble = self._trouble or _trouble_since(clock.monotonic(), failure.message)
         self._trouble = replace(trouble, reason=failure.message)
-        longest = min(self._pace.longest_pause, self._pace.first_pause * 2.0**self._failures)
-        self._failures = min(self._failures + 1, _MOST_DOUBLINGS)
-        pause = longest * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
-        pause = max(pause, min(failure.retry_after or 0.0, _LONGEST_RETRY_AFTER))
+        pause = max(self._pause.next(), min(failure.retry_after or 0.0, _LONGEST_RETRY_AFTER))
         self._ended.wait(min(pause, self._until_first_is_final()))
 
     def _is_final(self) -> bool:
-        """Tell whether a refusal is believed: of what could be watched, not at once."""
+        """Return whether a refusal is believed: not at once if the collection could be watched."""
         if self._was_open:
             return self.is_behind(self._pace.refusal_believed)
         if self.state is not State.STARTING or not self._first_refusal_believed:
@@ -277,12 +301,12 @@ class Reflector(Generic[M]):
         return first.since + self._first_refusal_believed - clock.monotonic()
 
     def _give_up(self, reason: str) -> None:
-        """Have everything read directly, for as long as the collection cannot be watched."""
+        """Clear the cache: objects are read directly while the collection cannot be watched."""
         cache = self.cache
         self._version = self._trouble = self._first_refusal = None
         self._given_up = reason
         self._was_open = False
-        self._failures = 0
+        self._pause.reset()
         cache.clear()
         self._notes.say(cache.name, f"{cache.name} cannot be watched ({reason}): {cache.instead}")
         self._enter(State.REFUSED)

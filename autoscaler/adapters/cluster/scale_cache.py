@@ -1,19 +1,16 @@
-"""The scales of one kind, mirrored from the objects themselves."""
+"""A copy of the scales of one kind, read from the objects themselves."""
 
 import threading
 from collections.abc import Callable
 from dataclasses import replace
 from sys import intern
-from typing import TypedDict, cast
-from urllib.parse import quote
 
 from autoscaler.adapters.cluster.api import Api
-from autoscaler.adapters.cluster.caches import EACH_NAMESPACE
-from autoscaler.adapters.cluster.crd_paths import read_paths
-from autoscaler.adapters.cluster.failures import MALFORMED, Failure, JsonObject
-from autoscaler.adapters.cluster.kinds import ScalableKinds, ScalableResource
-from autoscaler.adapters.cluster.watch_scopes import ALL
-from autoscaler.adapters.cluster.workload_scales import ScaleOf, built_in
+from autoscaler.adapters.cluster.discovery import ScalableKinds, ScalableResource, read_paths
+from autoscaler.adapters.cluster.failures import Failure
+from autoscaler.adapters.cluster.objects import MALFORMED, JsonObject, metadata_of, path_of
+from autoscaler.adapters.cluster.scale_json import BUILT_IN, ScaleOf
+from autoscaler.adapters.cluster.watch_scopes import ALL, EACH_NAMESPACE
 from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.spec import ScaleTargetRef
@@ -22,21 +19,12 @@ Key = tuple[str, str]
 """Namespace and name."""
 
 
-class _MetadataJson(TypedDict, total=False):
-    namespace: str
-    name: str
-
-
-class _ObjectJson(TypedDict, total=False):
-    metadata: _MetadataJson
-
-
 class ScaleCache:
-    """Fits `caches.Cache` for the objects of one kind, in one namespace or in ALL.
+    """Fits `watch_requests.Cache` for the objects of one kind, in one namespace or in ALL.
 
-    Only the objects that ``wanted`` names are kept, and of them only the scale; the copy knows
-    of those that were wanted when its list began.  A scale of None is one that must be read
-    directly: its object cannot be read here, or is known to be older than our own last write.
+    Only the objects that ``wanted`` returned when the list began are kept, and of them only the
+    scale.  A scale of None must be read directly: its object cannot be read here, or is known to be
+    older than our own last write.
     """
 
     def __init__(
@@ -61,9 +49,9 @@ class ScaleCache:
         self._covered: frozenset[Key] = frozenset()
         self._scales: dict[Key, Scale | None] = {}
         self._version = ""
-        """How far the events are that were taken in."""
+        """The resourceVersion of the last event that was applied."""
         self._ahead: dict[Key, Scale] = {}
-        """Our own writes that are newer than that."""
+        """Results of our own writes that are newer than that."""
         self._listing: dict[Key, Scale | None] | None = None
         self._listing_covers: frozenset[Key] = frozenset()
         self._written_meanwhile: dict[Key, Scale] = {}
@@ -85,10 +73,10 @@ class ScaleCache:
         return Unavailable(f'{qualified} "{name}" not found in namespace "{namespace}"')
 
     def put(self, namespace: str, name: str, scale: Scale) -> None:
-        """Take in a scale that the server answered to our own write.
+        """Add a scale that the server returned for our own write.
 
-        Versions of one resource are compared as integers, as KEP-5504 permits; where one is no
-        number, the scale must be read directly until the watch brings the very version.
+        Versions of one resource are compared as integers, as KEP-5504 permits; if one is no
+        number, the scale must be read directly until an event has that very version.
         """
         key = (namespace, name)
         with self._lock:
@@ -103,12 +91,12 @@ class ScaleCache:
             return
         newer = is_newer(version, self._version)
         if newer is False:
-            return  # the watch has been there: it knows of this write, and of what came after it
+            return  # an event has shown this write already, or a later change
         ahead = self._ahead.get(key)
         if ahead is not None and is_newer(version, ahead.resource_version) is False:
             return
         if known is not None and known.generation:
-            # An answer to a write does not tell it; what else was changed, the watch will.
+            # The answer to a write does not contain it.
             scale = replace(scale, generation=known.generation + 1, replicas_by=FIELD_MANAGER)
         self._ahead[key] = scale
         self._scales[key] = scale if newer else None
@@ -116,21 +104,19 @@ class ScaleCache:
     # -- for the watch ---------------------------------------------------------------------
 
     def path(self, deadline: float) -> str | Failure:
-        """Find the resource and, for a custom one, where it keeps its counts."""
+        """Return the path, once the resource and the way to read its scale are known."""
         find = self._kinds.rediscover if self._rediscover else self._kinds.find
         resource = find(self._ref, deadline)
         if isinstance(resource, Failure):
             return resource
-        scale_of = built_in(resource)
+        scale_of = BUILT_IN.get((resource.group, resource.plural))
         if scale_of is None:
             paths = read_paths(self._api, resource, deadline)
             if isinstance(paths, Failure):
                 return paths
             scale_of = paths.read
         self._resource, self._scale_of = resource, scale_of
-        root = f"/apis/{resource.group}" if resource.group else "/api"
-        where = f"/namespaces/{quote(self._namespace, safe='')}" if self._namespace else ""
-        return f"{root}/{resource.version}{where}/{resource.plural}"
+        return path_of(resource.group_version, resource.plural, self._namespace)
 
     def begin(self) -> None:
         """Begin a list."""
@@ -140,7 +126,7 @@ class ScaleCache:
             self._written_meanwhile = {}
 
     def add(self, items: list[JsonObject]) -> None:
-        """Take in a page.  Raises one of MALFORMED for objects without a name."""
+        """Add a page.  Raises one of MALFORMED for objects without a name."""
         if self._listing is None:
             return
         for obj in items:
@@ -149,10 +135,10 @@ class ScaleCache:
                 self._listing[key] = self._read(obj, key)
 
     def commit(self, version: str) -> None:
-        """Put the list in force.
+        """Use the list from now on.
 
-        It was begun after the writes that are forgotten here, so it shows them.  Those that
-        were answered meanwhile may be newer than it.
+        It contains the writes that were answered before it began.  Those that were answered
+        meanwhile may be newer.
         """
         with self._lock:
             self._scales = self._listing or {}
@@ -166,7 +152,7 @@ class ScaleCache:
             self._written_meanwhile = {}
 
     def apply(self, kind: str, obj: JsonObject, version: str) -> None:
-        """Take in an event.  Raises one of MALFORMED for an object without a name."""
+        """Apply an event.  Raises one of MALFORMED for an object without a name."""
         if kind == "BOOKMARK":
             with self._lock:
                 self._version = version
@@ -184,7 +170,7 @@ class ScaleCache:
                 self._scales[key] = scale
 
     def clear(self) -> None:
-        """Forget all; the resource is looked for anew next time."""
+        """Forget all; the resource is discovered again next time."""
         with self._lock:
             self._covered = frozenset()
             self._scales, self._ahead = {}, {}
@@ -192,7 +178,7 @@ class ScaleCache:
             self._rediscover = True
 
     def _is_behind(self, key: Key, version: str) -> bool:
-        """Tell whether an event is older than our own write of its object."""
+        """Return whether an event is older than our own write of its object."""
         ahead = self._ahead.get(key)
         if ahead is None or ahead.resource_version == version:
             return False
@@ -205,7 +191,7 @@ class ScaleCache:
         try:
             return self._scale_of(obj, self._scales.get(key))
         except MALFORMED:
-            return None  # the direct read says what is the matter with it
+            return None  # the direct read reports what is wrong with it
 
 
 def is_newer(version: str, other: str) -> bool | None:
@@ -216,7 +202,7 @@ def is_newer(version: str, other: str) -> bool | None:
 
 
 def _key(obj: JsonObject) -> Key:
-    metadata = cast("_ObjectJson", obj)["metadata"]
+    metadata = metadata_of(obj)
     return intern(metadata["namespace"]), metadata["name"]
 
 

@@ -1,57 +1,113 @@
-"""The two requests of a watch: a list in pages, and the lines of events after it."""
+"""The requests of a watch: a list in pages, then the stream of events that follow it."""
 
 import random
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import TypedDict, cast
+from dataclasses import dataclass
+from typing import Protocol, TypedDict, cast
 
 import urllib3
 
 from autoscaler import clock
-from autoscaler.adapters.cluster.api import Api
-from autoscaler.adapters.cluster.caches import Cache, WatchTimings
-from autoscaler.adapters.cluster.failures import (
-    MALFORMED,
-    RAISED,
-    Failure,
-    JsonObject,
-    from_exception,
-    malformed,
-)
-from autoscaler.adapters.cluster.received import MOST_MEMORY
-from autoscaler.transport.parsing import TooMuch, parse
+from autoscaler.adapters.cluster.api import MOST_BYTES, MOST_MEMORY, Api
+from autoscaler.adapters.cluster.failures import Failure, malformed
+from autoscaler.adapters.cluster.objects import MALFORMED, JsonObject, metadata_of, read_list
+from autoscaler.transport.bodies import LineTooLong, TooMuch, lines_of, parse
+from autoscaler.transport.network_errors import RAISED
 
 _SHORTEST_TIMEOUT = 0.001
 _GRACE_SECONDS = 0.1
-"""Between the time-out of the socket, and the end of an answer that drips."""
+"""How much later than a socket's time-out a slow answer is cut."""
 _CHUNK_BYTES = 1 << 18
-MOST_LINE_BYTES = 16 << 20
-"""Of a line.  An object of 1.5 MiB, as large as etcd takes them, has six times that in JSON where
-every character is escaped."""
 
 
-class LineTooLong(urllib3.exceptions.HTTPError):
-    """A line is longer than it may be; the rest was not received."""
+class Cache(Protocol):
+    """A copy of a collection.  One watch writes it; any thread may read it.
 
-    def __init__(self) -> None:
-        super().__init__(f"a line of more than {MOST_LINE_BYTES >> 20} MiB")
+    A list fills a second copy (`begin`, `add` for each page), which `commit` puts in place of the
+    first; events change the first.  `add` and `apply` raise one of `failures.MALFORMED` for what
+    cannot be read at all.
+    """
+
+    name: str
+    """The collection, for messages: `deployments.apps in namespace "shop"`."""
+    instead: str
+    """What happens while it cannot be watched, for messages."""
+
+    def path(self, deadline: float) -> str | Failure:
+        """Return the path of the collection; called before each list, may ask the server."""
+        ...
+
+    def begin(self) -> None:
+        """Begin a list; pages of an earlier one that was not committed are dropped."""
+        ...
+
+    def add(self, items: list[JsonObject]) -> None:
+        """Add a page of the list."""
+        ...
+
+    def commit(self, version: str) -> None:
+        """Use the list from now on; it is the collection at a resourceVersion."""
+        ...
+
+    def apply(self, kind: str, obj: JsonObject, version: str) -> None:
+        """Apply an event: ADDED, MODIFIED, DELETED, or BOOKMARK, which has only a version."""
+        ...
+
+    def clear(self) -> None:
+        """Forget all objects: the collection is not watched any more."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class WatchTimings:
+    """Times of a watch, in seconds, and the size of a page."""
+
+    shortest_watch: int = 40
+    longest_watch: int = 55
+    """The server is asked to end each watch after a time between these."""
+    grace: float = 5.0
+    """How much later than that a watch that did not end counts as broken."""
+    head: float = 10.0
+    """The time for the head of an answer."""
+    first_pause: float = 0.2
+    longest_pause: float = 10.0
+    """Bounds of the pauses between tries, which double."""
+    refused_pause: float = 300.0
+    """The longest pause after a refusal (forbidden, not served); they double from the one above."""
+    refusal_believed: float = 30.0
+    """How long refusals of a collection that was watched must last before they are believed.
+
+    An API server that has just started refuses what it has not loaded yet: roles, custom resources.
+    """
+    first_refusal_believed: float = 60.0
+    """The same for HorizontalPodAutoscalers that were never listed, in each namespace.
+
+    Nothing is decided there until then: one of them may control a target.
+    """
+    trusted: float = 60.0
+    """How long a copy is trusted whose watch is broken, or that is being listed anew."""
+    pods_trusted: float = 5.0
+    """The same for pods: no resourceVersion protects a decision from an old list of them."""
+    gather: float = 0.5
+    """How long a wanted list is delayed, so that it serves further wishes too."""
+    page: int = 500
 
 
 class Stream:
-    """An open answer, read line by line on one thread; another one may cancel it.
+    """An open answer, read line by line on one thread; another thread may cancel it.
 
-    No line is waited for beyond ``until``, an instant of `autoscaler.clock.monotonic`: where the
-    server was to end the answer before it, silence means that the connection is dead.
+    No line is awaited beyond ``until``, an instant of `autoscaler.clock.monotonic`: if the server
+    was to end the answer before it, silence means that the connection is dead.
     """
 
     def __init__(self, response: urllib3.HTTPResponse, until: float) -> None:
         self._response = response
         self._until = until
         self._cancelled = threading.Event()
-        # The time-out of a socket is that of each wait: the frame of a chunk may drip.
-        self._timer = threading.Timer(until - clock.monotonic() + _GRACE_SECONDS, self._shut)
+        # A socket's time-out is that of each wait; bytes between two chunks may arrive one by one.
+        self._timer = threading.Timer(until - clock.monotonic() + _GRACE_SECONDS, self._shut_down)
         self._timer.name = "watch-end"
         self._timer.daemon = True
         self._timer.start()
@@ -59,24 +115,23 @@ class Stream:
         """When something was last received."""
 
     def __iter__(self) -> Iterator[bytes]:
-        """Yield whole lines; the end of the answer, or its cancellation, ends them.
+        """Yield whole lines until the answer ends or is cancelled.
 
         Raises an HTTPError of urllib3: its TimeoutError when ``until`` is over, LineTooLong.
         """
-        parts: list[bytes] = []
-        size = 0
+        for line in lines_of(self._chunks(), MOST_BYTES):
+            if self._cancelled.is_set():
+                return  # this may be half a line
+            if line:
+                yield line
+
+    def _chunks(self) -> Iterator[bytes]:
+        ended = b"\n"
         while chunk := self._chunk():
             self.heard = clock.monotonic()
-            first, *lines = chunk.split(b"\n")
-            parts.append(first)
-            size += len(first)
-            if lines:
-                whole = b"".join(parts)
-                parts, size = [lines[-1]], len(lines[-1])
-                yield from filter(None, (whole, *lines[:-1]))
-            if size > MOST_LINE_BYTES:
-                raise LineTooLong
-        if size and not self._cancelled.is_set():
+            ended = chunk[-1:]
+            yield chunk
+        if ended != b"\n" and not self._cancelled.is_set():
             raise urllib3.exceptions.ProtocolError("the answer ended inside a line")
 
     def _chunk(self) -> bytes:
@@ -95,11 +150,11 @@ class Stream:
             raise
 
     def cancel(self) -> None:
-        """End the iteration, which may be on another thread."""
+        """End the iteration, from any thread."""
         self._cancelled.set()
-        self._shut()
+        self._shut_down()
 
-    def _shut(self) -> None:
+    def _shut_down(self) -> None:
         # urllib3 raises these when the answer has ended already.
         with suppress(ValueError, RuntimeError, OSError):
             self._response.shutdown()
@@ -111,30 +166,11 @@ class Stream:
 
 
 _PAGE_SECONDS = 60.0
-PAGE_SHRINKS = 4
-"""A page that is too large is asked for again with so many times fewer objects."""
 _WORKED_SECONDS = 1.0
 """A watch that lasted this long without an error worked."""
 _LONGEST_MESSAGE, _LONGEST_CAUSE = 1000, 200
 _RESUMABLE = frozenset({429, 500, 502, 503, 504})
 _EVENTS = frozenset({"ADDED", "MODIFIED", "DELETED", "BOOKMARK"})
-
-_ListMetadataJson = TypedDict(
-    "_ListMetadataJson", {"continue": str, "resourceVersion": str}, total=False
-)
-
-
-class _ListJson(TypedDict, total=False):
-    metadata: _ListMetadataJson
-    items: list[JsonObject]
-
-
-class _MetadataJson(TypedDict):
-    resourceVersion: str
-
-
-class _ObjectJson(TypedDict):
-    metadata: _MetadataJson
 
 
 class _StatusJson(TypedDict, total=False):
@@ -149,19 +185,19 @@ class _EventJson(TypedDict):
 
 
 @dataclass(slots=True)
-class Course:
-    """How a watch went: ``version`` is where to resume, None for a new list."""
+class WatchOutcome:
+    """The outcome of a watch: ``version`` is where to resume, None for a new list."""
 
     version: str | None
     failure: Failure | None = None
-    """Why it ended, unless in good order or because it was interrupted."""
+    """Why it ended, unless the server ended it as agreed, or it was interrupted."""
     worked: bool = False
     heard: float = 0.0
-    """The last instant at which the server was certainly there."""
+    """The last instant at which the server certainly answered."""
 
 
 class WatchRequests:
-    """Sends the requests and feeds the cache, on one thread; another may interrupt."""
+    """Sends the requests and fills the cache, on one thread; others may interrupt."""
 
     def __init__(self, api: Api, cache: Cache, pace: WatchTimings) -> None:
         self._api = api
@@ -173,12 +209,12 @@ class WatchRequests:
         self._ended = False
 
     def end(self) -> None:
-        """End what is going on for good: a watch at once, a list after the page in hand."""
+        """End for good: a watch at once, a list after the page that is being read."""
         self._ended = True
         self.interrupt()
 
     def interrupt(self) -> None:
-        """End the watch that is going on, or else the next one; a list is finished."""
+        """End the current watch, or else the next one; a list is completed."""
         with self._lock:
             self._interrupted = True
             if self._stream is not None:
@@ -192,39 +228,28 @@ class WatchRequests:
     def list_all(self, path: str) -> str | Failure | None:
         """Fill the cache; return the list's resourceVersion, None when ended."""
         self._cache.begin()
-        limit = self._pace.page
-        query: dict[str, str] = {}
-        while not self._ended:
-            page = self._page(path, query | {"limit": str(limit)})
-            if isinstance(page, Failure):
-                if not page.too_large or limit == 1:
-                    return page
-                limit = max(1, limit // PAGE_SHRINKS)
-                continue
-            if not page.get("continue"):
-                self._cache.commit(page["resourceVersion"])
-                return page["resourceVersion"]
-            query["continue"] = page["continue"]
-        return None
 
-    def _page(self, path: str, query: dict[str, str]) -> _ListMetadataJson | Failure:
-        answer = self._api.once("GET", path, clock.monotonic() + _PAGE_SECONDS, query=query)
-        if isinstance(answer, Failure):
-            return answer
+        def ask(query: dict[str, str]) -> JsonObject | Failure:
+            if self._ended:
+                return Failure("the watch has ended")
+            until = clock.monotonic() + _PAGE_SECONDS
+            return self._api.once("GET", path, until, query=query)
+
         try:
-            page = cast("_ListJson", answer)
-            self._cache.add(page["items"])
-            if not page["metadata"]["resourceVersion"]:
+            version = read_list(ask, self._cache.add, {}, self._pace.page)
+            if not version:
                 raise ValueError("it has no resourceVersion")
         except MALFORMED as error:
             return self._unreadable("list", error)
-        return page["metadata"]
+        if isinstance(version, str):
+            self._cache.commit(version)
+        return None if self._ended else version
 
-    def follow(self, path: str, version: str, opened: Callable[[], None]) -> Course | Failure:
-        """Feed the cache with the events after a resourceVersion, until the watch ends.
+    def follow(self, path: str, version: str, opened: Callable[[], None]) -> WatchOutcome | Failure:
+        """Apply the events after a resourceVersion to the cache, until the watch ends.
 
-        The server ends it in good order after a random time, so that the watches of many
-        clients do not end together.  ``opened`` is called when the server has agreed; Failure
+        The server is asked to end it after a random time, so that the watches of many clients do
+        not end together.  ``opened`` is called when the server has accepted the watch; Failure
         means that it did not.
         """
         pace = self._pace
@@ -241,73 +266,71 @@ class WatchRequests:
         opened()
         began = clock.monotonic()
         stream = Stream(response, began + seconds + pace.grace)
-        course = Course(version, heard=began)
+        outcome = WatchOutcome(version, heard=began)
         with self._lock:
             self._stream = stream
         try:
             if not self._interrupted:
-                self._consume(stream, course)
+                self._consume(stream, outcome)
         finally:
             with self._lock:
                 self._stream = None
             stream.close()
-        course.worked = course.worked or clock.monotonic() - began >= _WORKED_SECONDS
+        outcome.worked = outcome.worked or clock.monotonic() - began >= _WORKED_SECONDS
         if self._interrupted:
-            course.failure = None
-        elif course.failure is None and not course.worked:
-            course.failure = Failure(f"the API server {self._api.server} ended the watch at once")
-        return course
+            outcome.failure = None
+        elif outcome.failure is None and not outcome.worked:
+            outcome.failure = Failure(f"the API server {self._api.server} ended the watch at once")
+        return outcome
 
-    def _consume(self, stream: Stream, course: Course) -> None:
+    def _consume(self, stream: Stream, outcome: WatchOutcome) -> None:
         try:
             for line in stream:
-                course.failure = self._take(line, course)
-                if course.failure is not None:
+                outcome.failure = self._apply(line, outcome)
+                if outcome.failure is not None:
                     break
-            course.heard = clock.monotonic()
+            outcome.heard = clock.monotonic()
         except urllib3.exceptions.TimeoutError:
-            course.heard = stream.heard
-            course.failure = Failure(
+            outcome.heard = stream.heard
+            outcome.failure = Failure(
                 f"the API server {self._api.server} did not end a watch in time"
             )
         except LineTooLong as error:
-            course.heard = clock.monotonic()
-            course.version = None
-            course.failure = malformed(self._api.server, f"{error} in a watch")
+            outcome.heard = clock.monotonic()
+            outcome.version = None
+            outcome.failure = malformed(self._api.server, f"{error} in a watch")
         except RAISED as error:
-            course.heard = clock.monotonic()
-            failure = from_exception(error, self._api.server)
-            message = self._api.said(failure.message, _LONGEST_MESSAGE)
-            course.failure = replace(failure, message=message)
+            outcome.heard = clock.monotonic()
+            outcome.failure = self._api.failed(error)
 
-    def _take(self, line: bytes, course: Course) -> Failure | None:
+    def _apply(self, line: bytes, outcome: WatchOutcome) -> Failure | None:
         try:
             event = cast("_EventJson", parse(self._api.data(line), MOST_MEMORY))
             kind, obj = event["type"], event["object"]
             if kind == "ERROR":
-                return self._error(cast("_StatusJson", obj), course)
-            version = cast("_ObjectJson", obj)["metadata"]["resourceVersion"]
+                return self._error(cast("_StatusJson", obj), outcome)
+            version = metadata_of(obj)["resourceVersion"]
             if kind not in _EVENTS or not version:
                 raise ValueError(f"type {kind}, resourceVersion {version}")
             self._cache.apply(kind, obj, version)
         except (TooMuch, *MALFORMED) as error:
-            course.version = None
+            outcome.version = None
             return self._unreadable("watch event", error)
-        course.version = version
-        course.worked = True
+        outcome.version = version
+        outcome.worked = True
         return None
 
     def _unreadable(self, what: str, error: Exception) -> Failure:
-        cause = self._api.said(f"{type(error).__name__}: {error}", _LONGEST_CAUSE)
+        cause = self._api.line(f"{type(error).__name__}: {error}", _LONGEST_CAUSE)
         return malformed(self._api.server, f"a {what} that cannot be read ({cause})")
 
-    def _error(self, status: _StatusJson, course: Course) -> Failure:
-        """Read the ERROR event that ends a watch; only what is transient lets it be resumed."""
+    def _error(self, status: _StatusJson, outcome: WatchOutcome) -> Failure:
+        """Read the ERROR event that ends a watch; only a transient one lets it be resumed."""
         code = status.get("code", 0)
         if code not in _RESUMABLE:
-            course.version = None
-        message = self._api.said(
+            outcome.version = None
+        message = self._api.line(
             str(status.get("message", "an error without a message")), _LONGEST_MESSAGE
         )
-        reason = self._api.said(str(status.get("reason", "")), _LONGEST_CAUSE)
+        reason = self._api.line(str(status.get("reason", "")), _LONGEST_CAUSE)
         return Failure(message, status=code or 500, reason=reason, transient=True)

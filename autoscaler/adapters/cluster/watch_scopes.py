@@ -1,18 +1,20 @@
-"""Which watches cover the namespaces that are needed: one of all, or one for each."""
+"""The watches that cover the needed namespaces: one of all namespaces, or one for each."""
 
 import threading
 from collections.abc import Callable, Collection
 from typing import Generic
 
 from autoscaler import clock
-from autoscaler.adapters.cluster.caches import OperatorNotes
-from autoscaler.adapters.cluster.reflector import M, Reflector, State
+from autoscaler.adapters.cluster.reflector import M, OperatorNotes, Reflector, State
 
 ALL = ""
 """The namespace of a watch of all namespaces."""
 
 _MOST_WATCHES = 100
-"""Above this, where all namespaces at once are forbidden, the rest is read directly."""
+"""Of single namespaces; where all at once are forbidden, objects of others are read directly."""
+
+EACH_NAMESPACE = "each namespace is watched by itself"
+"""What is done where all namespaces at once cannot be watched, for messages."""
 
 Changed = Callable[[Reflector[M]], None]
 
@@ -20,10 +22,10 @@ Changed = Callable[[Reflector[M]], None]
 class WatchScopes(Generic[M]):
     """The watches of one resource.
 
-    Each namespace has its own up to ``most_namespaces``; beyond that one watch covers all of
-    them.  While that is refused, believed or not, and tried again now and then, each has its own
-    all the same.  ``create`` makes a watch of a namespace, or of ALL; ``changed`` is called, on
-    some thread, when one becomes ready or is refused.
+    Up to ``most_namespaces`` each namespace has its own; beyond that one watch covers all of
+    them.  While that one is refused, whether that is believed or not, each has its own all the
+    same.  ``create`` makes a watch of a namespace, or of ALL; ``changed`` is called, on any
+    thread, when one becomes ready or is refused.
     """
 
     def __init__(
@@ -53,7 +55,7 @@ class WatchScopes(Generic[M]):
             if every is not None and every.state is State.SYNCED:
                 return every
             if every is not None and every.refused and not self._apart and not self._closed:
-                # The refusal came just now, and a namespace's own watch may still see it.
+                # The refusal is new; the watch has not reported it yet.
                 self._arrange()
             return self._each.get(namespace) or every
 
@@ -63,13 +65,13 @@ class WatchScopes(Generic[M]):
             return [*([self._all] if self._all else []), *self._each.values()]
 
     def covering(self, namespace: str) -> list[Reflector[M]]:
-        """Return every watch that sees a namespace, ready or not."""
+        """Return every watch that includes a namespace, ready or not."""
         with self._lock:
             return [watch for watch in (self._all, self._each.get(namespace)) if watch is not None]
 
     @property
     def settled(self) -> bool:
-        """Whether every namespace is either covered or refused, be that believed or not."""
+        """Whether every namespace is either covered or refused, whether that is believed or not."""
         with self._lock:
             if self._all is not None and not self._apart:
                 return self._all.state is State.SYNCED
@@ -84,7 +86,7 @@ class WatchScopes(Generic[M]):
                 self._arrange()
 
     def end(self) -> None:
-        """Let the watches end soon."""
+        """End the watches soon."""
         with self._lock:
             self._closed = True
             for watch in self.watches():
@@ -105,13 +107,13 @@ class WatchScopes(Generic[M]):
         over = [one for one in self._each if every is State.SYNCED or one not in self._needed]
         if self._apart:
             room = max(0, _MOST_WATCHES - len(self._each) + len(over))
-            # Before any ends: where one cannot begin, all stays as it was.
+            # Before any ends: if one cannot begin, all stays as it was.
             for namespace in self._rest()[:room]:
                 self._each[namespace] = self._begin(namespace)
         for namespace in over:
             self._retire(self._each.pop(namespace))
         if self._apart and every is State.REFUSED:
-            self._tell_of(self._rest())
+            self._say_unwatched(self._rest())
 
     def _rest(self) -> list[str]:
         """Return the namespaces without a watch of their own."""
@@ -124,7 +126,7 @@ class WatchScopes(Generic[M]):
 
     def _retire(self, watch: Reflector[M]) -> None:
         watch.end()
-        # Should it be needed again, and refused again, that is news.
+        # If it is needed and refused again, that is said again.
         self._notes.forget(watch.cache.name)
         self._retired = [*(old for old in self._retired if old.alive), watch]
 
@@ -134,7 +136,7 @@ class WatchScopes(Generic[M]):
                 self._arrange()
         self._changed()
 
-    def _tell_of(self, rest: list[str]) -> None:
+    def _say_unwatched(self, rest: list[str]) -> None:
         if rest and self._all is not None:
             name, instead = self._all.cache.name, self._each[min(self._each)].cache.instead
             self._notes.say(

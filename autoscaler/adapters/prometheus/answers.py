@@ -14,8 +14,7 @@ from autoscaler.adapters.prometheus.failures import (
     prometheus_error,
 )
 from autoscaler.core.series import QueryResult, Series
-from autoscaler.transport.parsing import memory_of
-from autoscaler.transport.redaction import Hiding
+from autoscaler.transport.redaction import Redactor
 
 # Prometheus 2.48 to 2.53 sent its infos ("metric might not be a counter") among the warnings.
 _INFO = "PromQL info:"
@@ -24,13 +23,13 @@ _TEXT = frozenset({str})
 _LONGEST_START = 60
 _LONGEST_TYPE = 40
 _MOST_WARNINGS = 20
-"""More say no more."""
+"""Of one answer; further ones add nothing."""
 _LATEST = 253_402_300_799.0
 """The end of the year 9999: Prometheus' own clock is the source of every time."""
 
 
 class _Element(TypedDict, total=False):
-    """What the format promises; where the JSON is otherwise, conversion raises: the check."""
+    """What the format promises; the conversion raises where the JSON is different."""
 
     metric: object
     value: object
@@ -38,32 +37,27 @@ class _Element(TypedDict, total=False):
 
 
 def document_of(
-    subject: str, body: bytes, hiding: Hiding, admit: Callable[[int], object] = lambda _: None
+    subject: str, body: bytes, redactor: Redactor, parse: Callable[[bytes], object] = json.loads
 ) -> dict[str, object]:
-    """Parse the body of an answer with status 200; raises QueryError if it is no success.
-
-    ``admit`` is told before how many bytes that takes at most, and may raise.
-    """
+    """Parse the body of an answer with status 200; raises QueryError if it is no success."""
     try:
-        admit(memory_of(body))
-        document = json.loads(body)
+        document = parse(body)
     except (ValueError, RecursionError):
-        raise _unreadable(subject, body, hiding) from None
+        raise _unreadable(subject, body, redactor) from None
     if not isinstance(document, dict):
         raise _misshapen(subject, "the JSON is no object")
     if document.get("status") == "error":
-        error_type, text = prometheus_error(hiding.refusal(body), hiding)
+        error_type, text = prometheus_error(redactor.error_body(body), redactor)
         refused = error_type in REFUSED_TYPES
         raise QueryError(f"Prometheus refused the query ({error_type}): {text}", refused=refused)
     return document
 
 
-def answer_of(subject: str, document: dict[str, object], hiding: Hiding) -> QueryResult:
+def answer_of(subject: str, document: dict[str, object], redactor: Redactor) -> QueryResult:
     """Convert a whole answer; raises QueryError for what is no vector or scalar of floats.
 
-    Values of NaN and infinity stay as they are, in their order, but a time of that kind is
-    no answer; a scalar becomes one series without labels.  `infos` say nothing of completeness
-    and are left out.
+    Values of NaN and infinity are kept; a time that is NaN or infinite is an error.  A scalar
+    becomes one series without labels.  `infos` are ignored: they say nothing about completeness.
     """
     data = document.get("data")
     if not isinstance(data, dict) or "resultType" not in data:
@@ -73,7 +67,7 @@ def answer_of(subject: str, document: dict[str, object], hiding: Hiding) -> Quer
         article = (
             "an unknown type"
             if not isinstance(kind, str)
-            else f"a {hiding.said(kind, _LONGEST_TYPE)}"
+            else f"a {redactor.line(kind, _LONGEST_TYPE)}"
         )
         raise QueryError(
             f"the query returns {article}; a query must return an instant vector or a scalar",
@@ -86,9 +80,9 @@ def answer_of(subject: str, document: dict[str, object], hiding: Hiding) -> Quer
             series = [_series(element) for element in cast("list[_Element]", result)]
     except (TypeError, ValueError, KeyError, AttributeError, OverflowError):
         raise _misshapen(subject, f"the result is no {kind} of floats") from None
-    warnings = _warnings(subject, document.get("warnings"), hiding)
+    warnings = _warnings(subject, document.get("warnings"), redactor)
     if document.get("isPartial") is True:
-        # VictoriaMetrics' cluster warns so, and by default answers although a store is away.
+        # So VictoriaMetrics' cluster warns when a storage node is away.
         warnings += ("isPartial is true",)
     return QueryResult(series, warnings)
 
@@ -114,18 +108,18 @@ def _sample(labels: object, sample: object) -> Series:
     ):
         raise TypeError
     seconds = float(timestamp)
-    if not 0.0 <= seconds <= _LATEST:  # so is NaN, which JSON of Python's reads
+    if not 0.0 <= seconds <= _LATEST:  # this is also false for NaN, which Python's JSON reads
         raise ValueError
     return Series(labels, float(value), seconds)
 
 
-def _warnings(subject: str, warnings: object, hiding: Hiding) -> tuple[str, ...]:
+def _warnings(subject: str, warnings: object, redactor: Redactor) -> tuple[str, ...]:
     if warnings is None:
         return ()
     if not isinstance(warnings, list):
         raise _misshapen(subject, "warnings is no list")
     serious = [text for text in warnings if not _is_info(text)]
-    return tuple(hiding.said(str(text), LONGEST_TEXT) for text in serious[:_MOST_WARNINGS])
+    return tuple(redactor.line(str(text), LONGEST_TEXT) for text in serious[:_MOST_WARNINGS])
 
 
 def _is_info(text: object) -> bool:
@@ -136,12 +130,12 @@ def _misshapen(subject: str, detail: str) -> QueryError:
     return QueryError(f"{subject} sent an answer that is not Prometheus' format: {detail}")
 
 
-def _unreadable(subject: str, body: bytes, hiding: Hiding) -> QueryError:
-    text = hiding.refusal(body).strip()
+def _unreadable(subject: str, body: bytes, redactor: Redactor) -> QueryError:
+    text = redactor.error_body(body).strip()
     if text.startswith(b"{") and not text.endswith(b"}"):
-        # Something on the way cut it; the whole may arrive next time.
+        # Cut on the way; the whole may arrive next time.
         return QueryError(f"{subject} sent JSON that breaks off", transient=True)
     if not text:
         return QueryError(f"{subject} sent an empty answer", transient=True)
-    start = hiding.said(text[:200].decode("utf-8", "replace"), _LONGEST_START)
+    start = redactor.line(text[:200].decode("utf-8", "replace"), _LONGEST_START)
     return QueryError(f"{subject} sent an answer that is no JSON, it starts: {start}")

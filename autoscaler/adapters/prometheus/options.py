@@ -3,9 +3,9 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit
 
-from autoscaler.transport.redaction import credentials_of
+from autoscaler.transport.redaction import credentials_of, without_secrets
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _FIELD_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
@@ -17,11 +17,11 @@ _SHORTEST_SECRET = 6
 class PrometheusOptions:
     """The settings of the connection, as a user writes them under `prometheus:`.
 
-    ``url`` is the base to which `/api/v1/query` is added.  ``timeout_seconds`` bounds one
-    request, its body included.  Files are paths; they are read again whenever they change.
-    ``headers`` and ``query_parameters`` may hold secrets: neither their values nor a user or
-    password inside the URL are ever shown.  ``query_parameters`` go into the URL (proxies that
-    authorise by them look there), the query itself into the body.
+    ``url`` is the base to which `/api/v1/query` is added.  ``timeout_seconds`` limits one request
+    with its whole answer.  Files are paths; they are read again whenever they change.  ``headers``
+    and ``query_parameters`` may hold secrets: neither their values nor a user or password in the
+    URL are ever shown.  ``query_parameters`` go into the URL, where proxies that authorize by them
+    expect them, the query itself into the body.
 
     Raises ValueError for what could never work, in words that show no secret.
     """
@@ -58,6 +58,11 @@ class PrometheusOptions:
                 raise ValueError(f"header {name!r}: name or value is not one that HTTP allows")
 
     @property
+    def subject(self) -> str:
+        """The server, for messages."""
+        return f"Prometheus at {self.shown_url}"
+
+    @property
     def host(self) -> str:
         """The host of the URL."""
         return urlsplit(self.url).hostname or ""
@@ -69,7 +74,7 @@ class PrometheusOptions:
 
     @property
     def fixed_secrets(self) -> tuple[str, ...]:
-        """Values that no message may repeat, apart from what the secret files hold."""
+        """Values that no message may repeat, without what the secret files hold."""
         parts = urlsplit(self.url)
         values = [unquote(part) for part in (parts.username, parts.password) if part]
         for name, value in self.headers.items():
@@ -77,18 +82,3 @@ class PrometheusOptions:
             values += [value, *own]
         values += [value for several in self.query_parameters.values() for value in several]
         return tuple(value for value in values if len(value) >= _SHORTEST_SECRET)
-
-
-def without_secrets(url: str) -> str:
-    """Return a URL's scheme, host, port and path: no user, password, parameters or fragment.
-
-    One without a host may be a path.  Empty for what is no URL.
-    """
-    try:
-        parts = urlsplit(url)
-        _ = parts.port
-    except ValueError:
-        # The text of the error quotes the URL.
-        return ""
-    shown = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
-    return shown.rstrip("/") if parts.netloc else shown

@@ -1,15 +1,16 @@
 """One request through prometheus-api-client, with what the library leaves out.
 
-`PrometheusConnect.custom_query` puts the query into the URL even of a POST, bounds neither time
-nor size of the body, gives the status as the text of an exception only, and returns nothing but
-`data.result`.  It takes a session of ours, though, and that is where all of it is mended:
-nothing of the library is overridden or reached into.  A session serves one request, so that it
-can hold that request's deadline and credentials; the connections are shared and outlive it.
+`PrometheusConnect.custom_query` puts the query into the URL even of a POST, limits neither time nor
+size of the body, gives the status as the text of an exception only, and returns nothing but
+`data.result`.  But it accepts a session of ours, and all of that is done there: nothing of the
+library is overridden.  A session serves one request, so that it can hold that request's deadline
+and credentials; the connections are shared and outlive it.
 """
 
 import ipaddress
 import math
 from collections.abc import Callable
+from typing import NoReturn
 
 import requests
 import urllib3
@@ -19,19 +20,17 @@ from requests.utils import get_environ_proxies
 
 from autoscaler import clock
 from autoscaler.adapters.prometheus.answers import document_of
-from autoscaler.adapters.prometheus.credentials import Credentials
 from autoscaler.adapters.prometheus.failures import (
     QueryError,
     connection_failure,
     prometheus_error,
     refusal,
 )
-from autoscaler.adapters.prometheus.memory import ROOM_EARLIER, ROOM_SHARE, AnswerMemory
 from autoscaler.adapters.prometheus.options import PrometheusOptions
-from autoscaler.transport.bodies import Encoded, TooLarge, read_body
-from autoscaler.transport.budget import Room
-from autoscaler.transport.redaction import Hiding
-from autoscaler.transport.within import in_words
+from autoscaler.transport.bodies import TooLarge, TooMuch, UnexpectedEncoding, read_body
+from autoscaler.transport.memory import AnswerMemory, NoMemory, OneAnswer
+from autoscaler.transport.network_errors import RAISED
+from autoscaler.transport.redaction import Redactor
 
 _ENCODING = "gzip"
 """What Prometheus compresses with."""
@@ -39,16 +38,16 @@ _LONGEST_ENCODING = 100
 _NO_RETRIES = urllib3.Retry(total=0)
 
 OnRequest = Callable[[str, float], None]
-"""Is told the HTTP status of each request, and the seconds it took.
+"""Called with the HTTP status of each request, and the seconds it took.
 
 The status is empty where no answer came, or none that can be read.
 """
 
 
 class WholeAnswer(requests.Response):
-    """A success that shows the library the whole answer where it looks for the result only.
+    """A success that shows the library the whole answer in place of the result.
 
-    So that `resultType` and `warnings` get through, and the JSON is parsed once.
+    So `resultType` and `warnings` get through, and the JSON is parsed once.
     """
 
     def __init__(self, document: dict[str, object]) -> None:
@@ -62,18 +61,18 @@ class WholeAnswer(requests.Response):
 
 
 class QuerySession(requests.Session):
-    """A session for one request: the query goes into the body, the time is bounded.
+    """A session for one request: the query goes into the body, the time is limited.
 
-    Of the environment the proxies are obeyed, as by every tool of Prometheus (and as there,
-    never for a loopback address); .netrc, REQUESTS_CA_BUNDLE and CURL_CA_BUNDLE are not.
+    The proxies of the environment are used, as by every tool of Prometheus (and as there, never for
+    a loopback address); .netrc, REQUESTS_CA_BUNDLE and CURL_CA_BUNDLE are not.
     """
 
     def __init__(
         self,
         options: PrometheusOptions,
         pool: BaseAdapter,
-        credentials: Credentials,
-        hiding: Hiding,
+        authorization: str | None,
+        redactor: Redactor,
         seconds: float,
         memory: AnswerMemory,
         on_request: OnRequest,
@@ -84,21 +83,17 @@ class QuerySession(requests.Session):
         self.proxies = _proxies(options)
         self.headers["Accept-Encoding"] = _ENCODING
         self.headers.update(options.headers)
-        if credentials.authorization is not None:
-            self.headers["Authorization"] = credentials.authorization
+        if authorization is not None:
+            self.headers["Authorization"] = authorization
         self._options = options
-        self._hiding = hiding
+        self._redactor = redactor
         self._pool = pool
         self._seconds = seconds
-        self._within = in_words(seconds, options.timeout_seconds)
         self._expires = clock.monotonic() + seconds
-        self._room_until = self._expires - min(ROOM_EARLIER, seconds * ROOM_SHARE)
-        self._memory = memory
+        self._most_bytes = memory.most_bytes
         self._on_request = on_request
-        self._receiving: Room | None = None
-        self.room: Room | None = None
-        """What the answer takes, from when it is parsed; the caller gives it back."""
-        self._subject = f"Prometheus at {options.shown_url}"
+        self.memory = OneAnswer(memory, self._expires, seconds)
+        """The memory of the answer."""
 
     def get_adapter(self, url: str) -> BaseAdapter:  # noqa: ARG002 - the signature of requests
         """Return the shared connections, whatever the library mounted."""
@@ -118,10 +113,8 @@ class QuerySession(requests.Session):
         try:
             return super().prepare_request(request)
         except (requests.RequestException, ValueError) as error:
-            # A URL or a header that cannot be sent; the text would quote it.
-            raise connection_failure(
-                error, self._subject, self._options.host, self._within
-            ) from None
+            # A URL or a header that cannot be sent.
+            self._fail(error)
 
     def get_redirect_target(self, resp: requests.Response) -> None:
         """Follow nothing; requests would even unasked read the body and parse the location."""
@@ -142,47 +135,60 @@ class QuerySession(requests.Session):
             try:
                 document = self._document(body) if response.status_code == 200 else {}
             except QueryError:
-                # Refused for what the query says, it was answered all the same.
-                status = "200" if prometheus_error(body, self._hiding)[0] else ""
+                # Prometheus did answer, if only to refuse the query.
+                status = "200" if prometheus_error(body, self._redactor)[0] else ""
                 raise
             status = str(response.status_code)
-        except (
-            requests.RequestException,
-            urllib3.exceptions.HTTPError,
-            OSError,
-            ValueError,  # of an address or a header that the libraries cannot parse
-        ) as error:
-            raise connection_failure(
-                error, self._subject, self._options.host, self._within
-            ) from None
+        except RAISED as error:
+            self._fail(error)
         finally:
-            if self._receiving is not None:
-                self._receiving.close()
             self._on_request(status, min(ended, clock.monotonic()) - begun)
         if response.status_code != 200:
-            body = self._hiding.refusal(body)
-            raise refusal(self._subject, response.status_code, response.headers, body, self._hiding)
+            body = self._redactor.error_body(body)
+            raise refusal(
+                self._options.subject, response.status_code, response.headers, body, self._redactor
+            )
         return WholeAnswer(document)
 
-    def _document(self, body: bytes) -> dict[str, object]:
-        body = self._hiding.data(body)
-        return document_of(self._subject, body, self._hiding, self._admit)
+    def _fail(self, error: Exception) -> NoReturn:
+        timeout = self._options.timeout_seconds
+        raise connection_failure(
+            error, self._options.subject, self._options.host, self._seconds, timeout
+        ) from None
 
-    def _admit(self, memory: int) -> None:
-        self.room = self._memory.to_parse(memory, self._room_until)
+    def _document(self, body: bytes) -> dict[str, object]:
+        body = self._redactor.data(body)
+        try:
+            return document_of(self._options.subject, body, self._redactor, self.memory.parse)
+        except TooMuch as error:
+            what = str(error).replace("JSON", "an answer", 1)
+            raise QueryError(f"Prometheus sent {what}: the query should aggregate") from None
+        except NoMemory as error:
+            raise self._no_memory(error) from None
 
     def _read(self, raw: urllib3.BaseHTTPResponse) -> bytes:
-        def make_room(size: int) -> None:
-            self._receiving = self._receiving or self._memory.to_receive(size, self._room_until)
-
-        most = self._memory.most_bytes
+        subject = self._options.subject
         try:
-            return read_body(raw, self._expires, most, encoding=_ENCODING, on_size=make_room)
+            return read_body(
+                raw,
+                self._expires,
+                self._most_bytes,
+                encoding=_ENCODING,
+                on_size=self.memory.receive,
+            )
         except TooLarge as error:
-            raise QueryError(f"{self._subject} sent {error}: the query should aggregate") from None
-        except Encoded as error:
-            sent = self._hiding.said(str(error), _LONGEST_ENCODING)
-            raise QueryError(f"{self._subject} sent {sent}") from None
+            raise QueryError(f"{subject} sent {error}: the query should aggregate") from None
+        except UnexpectedEncoding as error:
+            sent = self._redactor.line(str(error), _LONGEST_ENCODING)
+            raise QueryError(f"{subject} sent {sent}") from None
+        except NoMemory as error:
+            raise self._no_memory(error) from None
+
+    def _no_memory(self, error: NoMemory) -> QueryError:
+        return QueryError(
+            f"{error}: queries should aggregate",
+            cut_short=self._seconds < self._options.timeout_seconds,
+        )
 
 
 def ask(options: PrometheusOptions, session: QuerySession, promql: str) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""TLS as the options ask for it, over files that may be rotated."""
+"""The connections to Prometheus, with TLS as the options say, from files that may be rotated."""
 
 import ssl
 import threading
@@ -13,7 +13,7 @@ from requests.adapters import HTTPAdapter
 
 from autoscaler.adapters.prometheus.failures import QueryError
 from autoscaler.adapters.prometheus.options import PrometheusOptions
-from autoscaler.transport.within import POOLS
+from autoscaler.transport.deadline import POOLS
 
 # As many as ask at once: a sync asks from up to 16 threads.
 POOL_SIZE = 16
@@ -22,8 +22,8 @@ POOL_SIZE = 16
 class ConnectionPool(HTTPAdapter):
     """The kept-alive connections to one Prometheus, with one TLS context for all of them.
 
-    requests would add its own bundle of authorities to the context, even to that of a user who
-    names the only one to trust; and it cannot verify another name than the URL's.
+    requests would add its own bundle of authorities to the context, even where the user names the
+    only one to trust; and it cannot verify another name than the URL's.
     """
 
     def __init__(self, context: ssl.SSLContext | None, server_name: str | None) -> None:
@@ -41,7 +41,7 @@ class ConnectionPool(HTTPAdapter):
         block: bool = False,  # noqa: FBT001, FBT002 - the signature of requests
         **pool_kwargs: Any,
     ) -> None:
-        """Make direct connections with our TLS."""
+        """Make direct connections with our TLS context."""
         super().init_poolmanager(connections, maxsize, block, **pool_kwargs, **self._tls)
         self.poolmanager.pool_classes_by_scheme = POOLS
 
@@ -50,7 +50,7 @@ class ConnectionPool(HTTPAdapter):
         proxy: str,
         **proxy_kwargs: Any,
     ) -> Any:
-        """Make connections through a proxy with our TLS."""
+        """Make connections through a proxy with our TLS context."""
         manager = super().proxy_manager_for(proxy, **proxy_kwargs, **self._tls)
         manager.pool_classes_by_scheme = POOLS
         return manager
@@ -60,7 +60,7 @@ class ConnectionPool(HTTPAdapter):
 
 
 class ConnectionPools:
-    """Hands out the connection pool of the TLS files as they are now.  Thread-safe."""
+    """Gives the connection pool for the TLS files as they are now; thread-safe."""
 
     def __init__(self, options: PrometheusOptions) -> None:
         self._options = options
@@ -73,7 +73,7 @@ class ConnectionPools:
         self._pool: ConnectionPool | None = None
         self._seen: object = None
         if options.uses_tls and options.insecure_skip_verify:
-            # The operator wrote it; a Python warning at every connection tells nobody more.
+            # The operator chose it; a Python warning at every connection would add nothing.
             warnings.filterwarnings(
                 "ignore",
                 message=f"Unverified HTTPS request is being made to host '{escape(options.host)}'",
@@ -81,14 +81,14 @@ class ConnectionPools:
             )
 
     def current(self) -> ConnectionPool:
-        """Return the pool; raises QueryError that names a TLS file which is no use."""
+        """Return the pool; raises QueryError that names a TLS file which cannot be used."""
         if not self._options.uses_tls:
             return self._pool_for(None)
         stamps = {name: _stamp(name, path) for name, path in self._files.items()}
         return self._pool_for(stamps | {"system": _system_stamp()})
 
     def close(self) -> None:
-        """Close the connections that nobody uses now."""
+        """Close the idle connections."""
         with self._lock:
             if self._pool is not None:
                 self._pool.close()
@@ -143,9 +143,9 @@ def _load(what: str, name: str, load: Callable[[], None]) -> None:
 
 
 def _system_stamp() -> tuple[int, int, int] | None:
-    """Stamp the file of the system's authorities, which a context holds as it was when it was made.
+    """Stamp the file of the system's authorities, which a TLS context reads once.
 
-    A folder of them is looked into at each handshake.
+    A folder of them is read at each handshake.
     """
     path = ssl.get_default_verify_paths().cafile  # nothing where there is no such file
     try:

@@ -1,5 +1,6 @@
-"""Which path serves the scale subresource of a kind, by the API's discovery."""
+"""Discovery: which resource serves a kind, and where a custom resource keeps its scale."""
 
+import re
 import threading
 from dataclasses import dataclass
 from typing import TypedDict, cast
@@ -7,10 +8,14 @@ from urllib.parse import quote
 
 from autoscaler import clock
 from autoscaler.adapters.cluster.api import Api
-from autoscaler.adapters.cluster.failures import Failure, JsonObject, malformed
+from autoscaler.adapters.cluster.failures import Failure, malformed
+from autoscaler.adapters.cluster.objects import JsonObject, path_of
+from autoscaler.adapters.cluster.scale_json import ScalePaths
 from autoscaler.core.spec import ScaleTargetRef
 
 _NOT_FOUND = 404
+_LONGEST_PATH = 200
+_FIELD_PATH = re.compile(r"(?:\.[A-Za-z0-9_$-]+)+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +27,14 @@ class ScalableResource:
     plural: str
     scale_api_version: str = "autoscaling/v1"
 
+    @property
+    def group_version(self) -> str:
+        """The apiVersion of its objects."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
     def scale_path(self, namespace: str, name: str) -> str:
         """Return the path of one object's scale."""
-        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
-        return (
-            f"{root}/namespaces/{quote(namespace, safe='')}"
-            f"/{self.plural}/{quote(name, safe='')}/scale"
-        )
+        return f"{path_of(self.group_version, self.plural, namespace, name)}/scale"
 
 
 class _ResourceJson(TypedDict, total=False):
@@ -54,14 +60,29 @@ _BUILT_IN = {
     ("apps", "ReplicaSet"): ScalableResource("apps", "v1", "replicasets"),
     ("", "ReplicationController"): ScalableResource("", "v1", "replicationcontrollers"),
 }
-"""Known without asking; apps/v1 and v1 are served by every version since 1.9."""
+"""Known without a request: every version since 1.9 serves apps/v1 and v1."""
+
+
+class _ScalePathsJson(TypedDict, total=False):
+    specReplicasPath: str
+    statusReplicasPath: str
+    labelSelectorPath: str
+
+
+class _SubresourcesJson(TypedDict, total=False):
+    scale: _ScalePathsJson
+
+
+class _DefinitionJson(TypedDict, total=False):
+    name: str
+    subresources: _SubresourcesJson
 
 
 class ScalableKinds:
-    """Finds the resource of a kind, once.
+    """Finds the resource of each kind once.
 
-    As the HPA does, the version of the reference is no condition: it is taken if the kind is
-    served in it, else the group's preferred version, else any (semantics 1.1).
+    As the HPA does it: the version of the reference is used if the kind is served in it, else the
+    group's preferred version, else any (semantics 1.1).
     """
 
     def __init__(self, api: Api) -> None:
@@ -70,14 +91,14 @@ class ScalableKinds:
         self._known: dict[tuple[str, str], ScalableResource] = {}
 
     def find(self, ref: ScaleTargetRef, deadline: float) -> ScalableResource | Failure:
-        """Return the resource, from memory where it was found before."""
+        """Return the resource; a request is sent only for the first reference to a kind."""
         known = self._known.get((ref.api_version, ref.kind)) or _BUILT_IN.get((ref.group, ref.kind))
         if known is not None:
             return known
         return self._ask(ref, deadline, again=False)
 
     def rediscover(self, ref: ScaleTargetRef, deadline: float) -> ScalableResource | Failure:
-        """Ask the server anew, because the path that was known is not served."""
+        """Ask the server again, because the known path is not served."""
         return self._ask(ref, deadline, again=True)
 
     def _ask(
@@ -169,10 +190,35 @@ class ScalableKinds:
 
 
 def _unknown(message: str) -> Failure:
-    """Say that there is no such resource: what a 404 says of a path."""
+    """Return the failure for a resource that does not exist, which is like a 404 for its path."""
     return Failure(message, status=_NOT_FOUND)
 
 
 def _api_version(scale: _ResourceJson) -> str:
     group, version = scale.get("group"), scale.get("version")
     return f"{group}/{version}" if group and version else "autoscaling/v1"
+
+
+def read_paths(api: Api, resource: ScalableResource, deadline: float) -> ScalePaths | Failure:
+    """Return where a custom resource keeps its scale, from its CustomResourceDefinition."""
+    name = f"{resource.plural}.{resource.group}"
+    answer = api.get(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}", deadline)
+    if isinstance(answer, Failure):
+        return answer
+    try:
+        spec = cast("dict[str, list[_DefinitionJson]]", answer["spec"])
+        version = next(each for each in spec["versions"] if each["name"] == resource.version)
+        scale = version["subresources"]["scale"]
+        paths = [
+            scale["specReplicasPath"],
+            scale["statusReplicasPath"],
+            scale.get("labelSelectorPath") or "",
+        ]
+    except (KeyError, TypeError, AttributeError, StopIteration):
+        return malformed(api.server, f"a definition of {name} without the paths of its scale")
+    for path in filter(None, paths):
+        if not _FIELD_PATH.fullmatch(path):
+            shown = api.line(str(path), _LONGEST_PATH)
+            message = f"the definition of {name} has a path that cannot be followed: {shown}"
+            return Failure(message, status=404)
+    return ScalePaths(*(tuple(path.split(".")[1:]) for path in paths))

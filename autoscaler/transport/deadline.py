@@ -1,4 +1,4 @@
-"""A bound on time for work that cannot be interrupted, and the sockets that end it."""
+"""A limit on the time of a whole exchange, whatever part of it is slow."""
 
 import socket
 import threading
@@ -17,62 +17,62 @@ from autoscaler import clock
 _current = threading.local()
 
 
-class InHand:
-    """One request's socket, from when its answer is awaited until others may use it."""
+class RequestSocket:
+    """The socket of one request while its answer is awaited, so that another thread can cut it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
-        self._over = False
+        self._is_cut = False
 
     def begin(self) -> None:
-        """Take in the requests that this thread sends from now on."""
+        """Follow the requests that this thread sends from now on."""
         _current.request = self
 
     def end(self) -> None:
-        """Take in no more."""
+        """Follow no more requests of this thread."""
         _current.request = None
 
-    def takes(self, sock: socket.socket | None) -> None:
-        """Take in the socket on which an answer is awaited; None once it is not ours any more."""
+    def use(self, sock: socket.socket | None) -> None:
+        """Set the socket on which the answer is awaited; None once others may use it."""
         with self._lock:
             self._socket = sock
-            if self._over:
-                self._end()
+            if self._is_cut:
+                self._shut_down()
 
     def cut(self) -> None:
-        """End the request: its thread notices at once, however its header drips.
+        """End the request; a thread that waits for its answer returns at once.
 
-        One that has no socket yet ends when it has.
+        A request that has no socket yet ends when it gets one.
         """
         with self._lock:
-            self._over = True
-            self._end()
+            self._is_cut = True
+            self._shut_down()
 
-    def _end(self) -> None:
-        # TLS within the TLS of a proxy is no socket, but has one.
+    def _shut_down(self) -> None:
+        # TLS inside the TLS of a proxy is not a socket, but has one.
         sock = getattr(self._socket, "socket", self._socket)
         if sock is not None:
             with suppress(OSError):
-                # Not by the TLS layer, which the other thread is in.
+                # Not through the TLS layer, which the other thread is using.
                 socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 
-def _awaited(sock: socket.socket | None) -> None:
-    request: InHand | None = getattr(_current, "request", None)
+def _set_socket(sock: socket.socket | None) -> None:
+    request: RequestSocket | None = getattr(_current, "request", None)
     if request is not None:
-        request.takes(sock)
+        request.use(sock)
 
 
 class _Connection(HTTPConnection):
     def getresponse(self) -> HTTPResponse:  # type: ignore[override] # as urllib3's own
-        _awaited(self.sock)
+        _set_socket(self.sock)
         return super().getresponse()
 
 
 class _TlsConnection(_Connection, HTTPSConnection):
     def _tunnel(self) -> None:
-        _awaited(self.sock)  # a proxy answers first
+        _set_socket(self.sock)  # a proxy answers first
         super()._tunnel()
 
 
@@ -80,7 +80,7 @@ class _Pool(HTTPConnectionPool):
     ConnectionCls = _Connection
 
     def _put_conn(self, conn: Any) -> None:
-        _awaited(None)  # from now on another request may use it
+        _set_socket(None)  # from now on another request may use it
         super()._put_conn(conn)
 
 
@@ -89,45 +89,37 @@ class _TlsPool(_Pool, HTTPSConnectionPool):
 
 
 POOLS = {"http": _Pool, "https": _TlsPool}
+"""Pool classes for urllib3's PoolManager whose sockets a Deadline can cut."""
 
 
 T = TypeVar("T")
 
 GRACE_SECONDS = 0.05
-"""Between the time-out of a socket, which knows better what was slow, and the end of the work."""
+"""How long after a socket's time-out, whose error says what was slow, an exchange is cut."""
 _SLICE_SECONDS = 0.2
 """How soon a stop is noticed."""
 _IDLE_SECONDS = 0.5
-"""How long a thread waits for more work: to begin one for each of a thousand writes would double
+"""How long a thread waits for more work: starting one for each of a thousand writes would double
 their cost."""
 
 _Inbox = SimpleQueue[Callable[[], None]]
 
 
 class Expired(Exception):  # noqa: N818 - an outcome, as queue.Empty
-    """The work is not done in time; its thread is left to end by itself."""
+    """The work did not end in time; its thread is left to end by itself."""
 
 
 class Stopped(Exception):  # noqa: N818 - as above
-    """The work is not waited for any more; its thread is left to end by itself."""
-
-
-def in_words(seconds: float, timeout: float) -> str:
-    """Say how much time there was.
-
-    What a deadline left of a ``timeout`` differs each time, and a failure's text must not.
-    """
-    return f"within {timeout:g} s" if seconds >= timeout else "in time"
+    """The stop was set while the work was awaited; its thread is left to end by itself."""
 
 
 class Deadline:
-    """Runs work on other threads, one at a time on each, and waits no longer than told.
+    """Runs work on other threads, one task at a time on each, and waits no longer than told.
 
-    No time-out of a socket covers the resolver (whose own patience is 5 s per server, try and
-    search domain), a header that comes byte by byte, or a `100 Continue` without end.  The socket
-    of a request that is not waited for any more is cut, so that its thread ends.  At most
-    ``most_threads`` exist at once, those counted that were left behind.  Once ``stop`` is set
-    nothing is waited for; without one all is.
+    No time-out of a socket covers the resolver (5 s per server, try and search domain), a header
+    that arrives byte by byte, or an endless `100 Continue`.  When a caller stops waiting the socket
+    of the request is cut, so that its thread ends.  At most ``most_threads`` exist at once,
+    abandoned ones included.  Once ``stop`` is set, no caller waits; without a ``stop`` all do.
     """
 
     def __init__(
@@ -142,25 +134,26 @@ class Deadline:
     def run(self, seconds: float, work: Callable[[], T]) -> T:
         """Return what the work returns, or raise what it raises.
 
-        Raises Expired after ``seconds``, Stopped soon after the stop.
+        Raises Expired after ``seconds``, and Stopped soon after the stop.
         """
         until = clock.monotonic() + seconds
         while not self._free.acquire(timeout=self._slice(until)):
-            """Every thread is at work."""
+            """Every thread is busy."""
         outcome: SimpleQueue[Callable[[], T]] = SimpleQueue()
-        in_hand = InHand()
+        request = RequestSocket()
         try:
-            self._begin(partial(self._carry_out, work, outcome, in_hand))
+            self._begin(partial(self._carry_out, work, outcome, request))
         except BaseException:  # such as a shortage of threads
             self._free.release()
             raise
         try:
             return self._wait_for(outcome, until)()
         except (Expired, Stopped):
-            in_hand.cut()
+            request.cut()
             raise
         finally:
-            # What was raised holds this frame, and must not be held by it: see `Tries.run`.
+            # A raised exception refers to this frame; a reference back would be a cycle, which
+            # keeps the answer until a garbage collection.
             del outcome
 
     def _wait_for(self, outcome: SimpleQueue[Callable[[], T]], until: float) -> Callable[[], T]:
@@ -198,15 +191,15 @@ class Deadline:
             self._free.release()
 
     def _carry_out(
-        self, work: Callable[[], T], outcome: SimpleQueue[Callable[[], T]], in_hand: InHand
+        self, work: Callable[[], T], outcome: SimpleQueue[Callable[[], T]], request: RequestSocket
     ) -> None:
-        in_hand.begin()
+        request.begin()
         try:
             outcome.put(partial(_give, work()))
         except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
             outcome.put(partial(_throw, error))
         finally:
-            in_hand.end()
+            request.end()
 
     def _slice(self, until: float) -> float:
         left = until - clock.monotonic()
@@ -227,4 +220,4 @@ def _throw(error: BaseException) -> Never:
     try:
         raise error
     finally:
-        del error  # the frame is held by it
+        del error  # as above: the exception refers to this frame

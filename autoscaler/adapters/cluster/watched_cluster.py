@@ -1,4 +1,4 @@
-"""The cluster as watches show it: scales, pods and other autoscalers without asking for each."""
+"""The cluster as watches show it: scales, pods and other autoscalers without a request for each."""
 
 import threading
 from collections import defaultdict
@@ -8,14 +8,13 @@ from functools import partial
 from autoscaler import clock
 from autoscaler.adapters.cluster.api import Api
 from autoscaler.adapters.cluster.autoscalers import AutoscalerCache
-from autoscaler.adapters.cluster.caches import OperatorNotes, WatchTimings
-from autoscaler.adapters.cluster.kinds import ScalableKinds
-from autoscaler.adapters.cluster.pod_cache import PodCache
+from autoscaler.adapters.cluster.discovery import ScalableKinds
+from autoscaler.adapters.cluster.pod_cache import PodCache, is_indexable
 from autoscaler.adapters.cluster.pods import PodReader, Pods
-from autoscaler.adapters.cluster.reflector import Reflector, State
+from autoscaler.adapters.cluster.reflector import OperatorNotes, Reflector, State
 from autoscaler.adapters.cluster.scale_cache import Key, ScaleCache
 from autoscaler.adapters.cluster.scales import Scales
-from autoscaler.adapters.cluster.selector_index import is_indexable
+from autoscaler.adapters.cluster.watch_requests import WatchTimings
 from autoscaler.adapters.cluster.watch_scopes import Changed, WatchScopes
 from autoscaler.core.observation import Pod, Scale, Unavailable, Unchecked
 from autoscaler.core.spec import ScaleTargetRef, needs_pods
@@ -25,7 +24,7 @@ from autoscaler.transport.observer import UNOBSERVED, Observer
 
 _CLOSE_SECONDS = 1.0
 _MOST_POD_NAMESPACES = 8
-"""Above this all pods are watched at once, those of other namespaces being dropped."""
+"""Above this one watch covers the pods of all namespaces, and drops those of others."""
 
 _Kind = tuple[str, str]
 """apiVersion and kind, as a target's reference has them."""
@@ -34,10 +33,10 @@ _AnyScopes = WatchScopes[ScaleCache] | WatchScopes[PodCache] | WatchScopes[Autos
 
 
 class WatchedCluster:
-    """Scales and pods of the targets, and who else scales them, from watches where possible.
+    """Scales and pods of the targets, and other autoscalers of them, from watches where possible.
 
-    What is at hand never waits for anything.  The ``observer`` is told, on some thread, whether
-    something can be watched, and in a sentence that it cannot and is read directly instead.
+    The methods ``cached_...`` never wait.  The ``observer`` is told, on any thread, when something
+    cannot be watched and is read directly instead (False and a sentence), and when it can again.
     """
 
     def __init__(
@@ -63,23 +62,21 @@ class WatchedCluster:
         self._closed = False
         self._wanted: dict[_Kind, frozenset[Key]] = {}
         self._scale_watches: dict[_Kind, WatchScopes[ScaleCache]] = {}
-        self._autoscaler_watches = WatchScopes(
-            self._autoscaler_watch, 1, self._notes, self._tell_change
-        )
+        self._autoscaler_watches = WatchScopes(self._autoscaler_watch, 1, self._notes, self._notify)
         self._asked: dict[str, frozenset[str]] = {}
-        """By namespace, the selectors that were asked for and were not at hand."""
+        """By namespace, the selectors that were asked for and not in the cache."""
         self._pod_watches = WatchScopes(
-            self._pod_watch, _MOST_POD_NAMESPACES, self._notes, self._tell_change
+            self._pod_watch, _MOST_POD_NAMESPACES, self._notes, self._notify
         )
 
     # -- life ------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin the watches, one daemon thread each."""
+        """Begin the watches, each on a daemon thread."""
         self.set_targets(self._targets)
 
     def set_targets(self, targets: Sequence[Target]) -> None:
-        """Watch what these targets need, and no more what only others needed."""
+        """Watch what these targets need, and stop watching what only earlier ones needed."""
         wanted: dict[_Kind, set[Key]] = defaultdict(set)
         for target in targets:
             ref = target.spec.scale_target_ref
@@ -101,7 +98,7 @@ class WatchedCluster:
             self._pod_watches.need(self._pod_namespaces())
 
     def wait_synced(self, deadline: float) -> bool:
-        """Wait until all that can be watched is at hand; False when the deadline comes first."""
+        """Wait until the caches have all that can be watched; False if the deadline comes first."""
         with self._changed:
             return self._changed.wait_for(
                 lambda: (
@@ -116,7 +113,7 @@ class WatchedCluster:
             )
 
     def close(self) -> None:
-        """End the watches, within about a second; what is asked of them now must be read."""
+        """End the watches, within about a second; everything must be read directly from now on."""
         with self._lock:
             self._closed = True
             scopes: list[_AnyScopes] = [
@@ -124,7 +121,7 @@ class WatchedCluster:
                 self._pod_watches,
                 self._autoscaler_watches,
             ]
-        self._tell_change()
+        self._notify()
         deadline = clock.monotonic() + _CLOSE_SECONDS
         for watches in scopes:
             watches.end()
@@ -134,15 +131,15 @@ class WatchedCluster:
     # -- scales ----------------------------------------------------------------------------
 
     def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:
-        """Return the scale as the watch shows it; None where it must be read.
+        """Return the scale as the watch shows it; None where it must be read directly.
 
-        Unavailable says that the object is not there, that the watch is broken for so long that
-        what it showed cannot be trusted, or that it is not known yet who else scales there.
+        Unavailable says that the object does not exist, that the watch has been broken for so long
+        that its copy cannot be trusted, or that the other autoscalers are not known yet.
         """
         return self._autoscalers_missing(namespace) or self._scale(namespace, ref)
 
     def _autoscalers_missing(self, namespace: str) -> Unavailable | None:
-        """Say that nothing can be decided before the other autoscalers were listed once."""
+        """Return why nothing can be decided before the other autoscalers were listed once."""
         watch = self._autoscaler_watches.find(namespace)
         if self._closed or watch is None or watch.state is not State.STARTING:
             return None
@@ -165,11 +162,11 @@ class WatchedCluster:
         return watch.doubt or watch.cache.cached(namespace, ref.name)
 
     def cached_controller(self, namespace: str, ref: ScaleTargetRef) -> str | Unchecked | None:
-        """Return the words for a HorizontalPodAutoscaler of the object; None without one.
+        """Return the name of a HorizontalPodAutoscaler of the object; None without one.
 
-        While the watch of them is broken, those that were there last are taken to be there; while
-        it is refused, or not there yet, this is told as what it is.  With the watch of a namespace
-        that is not needed any more they are forgotten.
+        While the watch of them is broken, those that existed last count as existing; while it is
+        refused, or its first list is not complete, the answer is Unchecked.  When a namespace is
+        not needed any more, its autoscalers are forgotten with its watch.
         """
         watches = self._autoscaler_watches
         watch = watches.find(namespace)
@@ -188,7 +185,7 @@ class WatchedCluster:
     def write(
         self, namespace: str, ref: ScaleTargetRef, scale: Scale, replicas: int, deadline: float
     ) -> WriteOutcome:
-        """Write as `Scales.write` does; what the server answered is at hand from now on."""
+        """Write as `Scales.write` does, and add the server's answer to the cache."""
         outcome = self._scales.write(namespace, ref, scale, replicas, deadline)
         watches = self._scale_watches.get((ref.api_version, ref.kind))
         if watches is not None and isinstance(outcome, Written | Superseded):
@@ -202,8 +199,8 @@ class WatchedCluster:
         """Return the pods as the watch shows them, by name; None where they must be listed.
 
         A namespace or a selector that is asked for the first time is watched from then on.
-        Pods of a watch that is broken for some seconds are not at hand: beside fresh metrics an
-        old list would count pods as missing that are not there any more.
+        None as well when the watch has been broken for some seconds: with fresh metrics, pods of an
+        old list that do not exist any more would count as missing.
         """
         if self._closed:
             return None
@@ -231,7 +228,7 @@ class WatchedCluster:
         watches = self._scale_watches.get(kind)
         if watches is None:
             create = partial(self._scale_watch, kind)
-            watches = WatchScopes(create, 1, self._notes, self._tell_change)
+            watches = WatchScopes(create, 1, self._notes, self._notify)
             self._scale_watches[kind] = watches
         elif more:
             for watch in watches.watches():
@@ -281,7 +278,7 @@ class WatchedCluster:
         return needing | self._asked.keys()
 
     def _selectors(self) -> dict[str, frozenset[str]]:
-        """Return the selectors that were asked for, and those of the scales at hand."""
+        """Return the selectors that were asked for, and those of the scales in the caches."""
         with self._lock:
             known = {namespace: set(selectors) for namespace, selectors in self._asked.items()}
             targets = self._targets
@@ -299,13 +296,13 @@ class WatchedCluster:
         return all(watches.settled for watches in list(self._scale_watches.values()))
 
     def _await_scales(self, deadline: float) -> None:
-        """Let pods wait for the scales, whose selectors say which pods are wanted."""
+        """Wait for the scales, whose selectors say which pods are wanted."""
         with self._changed:
             self._changed.wait_for(
                 lambda: self._closed or self._scales_settled(),
                 timeout=max(0.0, deadline - clock.monotonic()),
             )
 
-    def _tell_change(self) -> None:
+    def _notify(self) -> None:
         with self._changed:
             self._changed.notify_all()

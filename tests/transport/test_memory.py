@@ -8,8 +8,8 @@ import tracemalloc
 import pytest
 
 from autoscaler import clock
-from autoscaler.transport.budget import Budget
-from autoscaler.transport.parsing import TooMuch, memory_of, parse
+from autoscaler.transport.bodies import TooMuch, memory_of, parse
+from autoscaler.transport.memory import Budget
 from tests.controlplane.waiting import wait_until
 
 

@@ -7,13 +7,12 @@ import weakref
 
 import pytest
 
-from autoscaler import clock
+from autoscaler.adapters.prometheus import PrometheusReader
 from autoscaler.adapters.prometheus.failures import QueryError
-from autoscaler.adapters.prometheus.query_retrier import QueryRetrier
 from autoscaler.core.series import QueryResult
-from autoscaler.transport.within import Deadline, Expired, Stopped
+from autoscaler.transport.deadline import Deadline, Expired, Stopped
 from tests.controlplane.waiting import wait_until
-from tests.prometheus.reading import query_threads
+from tests.prometheus.reading import ask, failed, query_threads
 
 
 def test_outcome() -> None:
@@ -72,29 +71,22 @@ class _Body(bytearray):
     """What the frames of a query hold of an answer."""
 
 
-def test_a_failed_query_leaves_nothing_to_the_garbage_collector() -> None:
+def test_a_failed_query_leaves_nothing_to_the_garbage_collector(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """With collections made rare, what was read of a refused answer is freed at once."""
     kept: list[weakref.ref[_Body]] = []
-    stop = threading.Event()
-    deadline = Deadline(4, stop)
 
-    def exchange() -> QueryResult:
+    def exchange(*_: object) -> QueryResult:
         chunks = _Body(1 << 20)
         kept.append(weakref.ref(chunks))
         raise QueryError(f"{len(chunks)} bytes are too many")
 
-    def query() -> str:
-        until = clock.monotonic() + 20
-        try:
-            QueryRetrier(lambda seconds: deadline.run(seconds, exchange), 20, until, stop).run()
-        except QueryError as error:
-            return error.message
-        return ""
-
+    monkeypatch.setattr(PrometheusReader, "_exchange", exchange)
     gc.collect()
     gc.disable()
     try:
-        assert "too many" in query()
+        assert "too many" in failed(ask("http://127.0.0.1:1", "x"))
         # The thread that carried the query out may have to end first.
         wait_until("the answer is freed", lambda: all(one() is None for one in kept))
     finally:

@@ -1,0 +1,180 @@
+"""When a request is repeated, and how long the pauses between are."""
+
+import random
+import re
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from email.utils import parsedate_to_datetime
+from typing import Generic, TypeVar
+
+from tenacity import RetryCallState, Retrying, retry_if_result, wait_exponential_jitter
+
+from autoscaler import clock
+
+_TOO_MANY_REQUESTS = 429
+_HOLD_SECONDS = 1.0
+"""How long a 429 without Retry-After holds all requests back."""
+_LONGEST_HOLD_SECONDS = 30.0
+"""How long any 429 does; after that a request finds out whether it is still meant."""
+_SHORTEST_TRY_SECONDS = 0.25
+"""With less time left a try would only fail as too slow."""
+_BACKOFF = wait_exponential_jitter(multiplier=0.1, max=2.0, jitter=0.1)
+_MOST_DOUBLINGS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A request without an answer that can be used."""
+
+    message: str
+    """A sentence for the operator; it stays the same as long as the cause does, so that Events and
+    log lines of it are folded."""
+    status: int = 0
+    """The HTTP status; 0 where no answer came."""
+    transient: bool = False
+    """Whether the same request may succeed a little later."""
+    retry_after: float | None = None
+    """The least seconds to wait before the next try, as the server asked."""
+    cut_short: bool = False
+    """Whether it had too little time: the deadline left less than a request usually gets."""
+
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Failure)
+
+
+class Retrier(Generic[F]):
+    """Repeats transient failures of the requests to one server, never past their deadlines.
+
+    At most ``most_tries`` in all; None sets no limit.  Retry-After is obeyed; where it reaches past
+    the deadline the call ends.  With ``holds_all`` a 429 holds back all requests, for 30 s at
+    most: the server is short of capacity, not that one object.  Once ``stop`` is set no try
+    begins; a call without any returns ``stopped``.  ``on_retry`` is called before each try but
+    the first, with the message of the failure before it.
+    """
+
+    def __init__(
+        self,
+        stopped: F,
+        stop: threading.Event,
+        *,
+        most_tries: int | None = 5,
+        holds_all: bool = False,
+        on_retry: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._stopped = stopped
+        self.stop = stop
+        self._most_tries = most_tries
+        self._holds_all = holds_all
+        self._on_retry = on_retry
+        self._held_until = 0.0
+
+    @property
+    def held(self) -> bool:
+        """Whether a 429 holds requests back now."""
+        return self._held_until > clock.monotonic()
+
+    def call(self, once: Callable[[], T | F], deadline: float) -> T | F:
+        """Return the answer, or the last failure that was not cut short by the deadline."""
+        last: T | F = self._stopped
+        tries = 0
+
+        def attempt() -> T | F:
+            nonlocal last, tries
+            self._wait_while_held(deadline)
+            if self.stop.is_set():
+                return replace(last, transient=False) if isinstance(last, Failure) else last
+            if isinstance(last, Failure) and tries:
+                self._on_retry(last.message)
+            outcome = once()
+            self.hold_back(outcome)
+            if not (tries and isinstance(outcome, Failure) and outcome.cut_short):
+                last = outcome
+            tries += 1
+            return last
+
+        def is_over(state: RetryCallState) -> bool:
+            begin = clock.monotonic() + state.upcoming_sleep
+            return (
+                tries == self._most_tries
+                or self.stop.is_set()
+                or begin + _SHORTEST_TRY_SECONDS >= deadline
+            )
+
+        retrying = Retrying(
+            retry=retry_if_result(_is_transient),
+            wait=_pause,
+            stop=is_over,
+            sleep=self._sleep,
+            retry_error_callback=_outcome,
+        )
+        return retrying(attempt)
+
+    def hold_back(self, outcome: object) -> None:
+        """Hold back all requests after a 429; any other outcome changes nothing."""
+        if not self._holds_all or not isinstance(outcome, Failure):
+            return
+        if outcome.status == _TOO_MANY_REQUESTS:
+            pause = _HOLD_SECONDS if outcome.retry_after is None else outcome.retry_after
+            until = clock.monotonic() + min(pause, _LONGEST_HOLD_SECONDS)
+            self._held_until = max(self._held_until, until)
+
+    def _wait_while_held(self, deadline: float) -> None:
+        held = min(self._held_until, deadline) - clock.monotonic()
+        if held > 0:
+            self._sleep(held)
+
+    def _sleep(self, seconds: float) -> None:
+        self.stop.wait(seconds)
+
+
+class GrowingPause:
+    """Pauses in seconds that double from ``first`` to ``longest`` until they are reset.
+
+    With ``jitter`` each is shortened by up to a half, so that many clients spread.
+    """
+
+    def __init__(self, first: float, longest: float, *, jitter: bool = False) -> None:
+        self._first = first
+        self._longest = longest
+        self._jitter = jitter
+        self._doublings = 0
+
+    def next(self) -> float:
+        """Return the next pause."""
+        pause = min(self._longest, self._first * 2.0**self._doublings)
+        self._doublings = min(self._doublings + 1, _MOST_DOUBLINGS)
+        return pause * random.uniform(0.5, 1.0) if self._jitter else pause  # noqa: S311 - no secret
+
+    def reset(self) -> None:
+        """Begin with the first pause again."""
+        self._doublings = 0
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that Retry-After asks for, in either form of RFC 9110 10.2.3.
+
+    None without the header, and for what is neither form.
+    """
+    value = headers.get("Retry-After", "").strip()
+    if re.fullmatch(r"[0-9]{1,9}", value):
+        return float(value)
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - clock.wall())
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def _is_transient(outcome: object) -> bool:
+    return isinstance(outcome, Failure) and outcome.transient
+
+
+def _outcome(state: RetryCallState) -> object:
+    return state.outcome.result() if state.outcome is not None else None
+
+
+def _pause(state: RetryCallState) -> float:
+    outcome = _outcome(state)
+    asked = outcome.retry_after if isinstance(outcome, Failure) else None
+    return asked or _BACKOFF(state)

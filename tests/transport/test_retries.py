@@ -1,0 +1,76 @@
+"""When a request is repeated, and how long the pauses between are."""
+
+import threading
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.transport.retries import Failure, GrowingPause, Retrier, retry_after
+
+BUSY = Failure("busy", transient=True, retry_after=0.01)
+
+
+def _retrier(stop: threading.Event | None = None, **settings: bool) -> Retrier[Failure]:
+    return Retrier(Failure("stopping"), stop or threading.Event(), **settings)  # type: ignore[arg-type] # checked at run time
+
+
+def test_a_last_try_without_time_does_not_hide_the_reason_before_it() -> None:
+    """What was left of the time says less than what the server answered."""
+    cut = Failure("no answer in time", transient=True, retry_after=0.01, cut_short=True)
+    outcomes = [BUSY, cut, cut, cut, cut]
+    assert _retrier().call(lambda: outcomes.pop(0), clock.monotonic() + 20) == BUSY
+    assert outcomes == []
+    assert _retrier().call(lambda: cut, clock.monotonic()) == cut
+
+
+def test_after_a_stop_nothing_is_tried() -> None:
+    """Neither a first time nor again, and the failure counts as final."""
+    stop = threading.Event()
+
+    def fail_and_stop() -> Failure:
+        stop.set()
+        return BUSY
+
+    last = _retrier(stop).call(fail_and_stop, clock.monotonic() + 20)
+    assert last.message == "busy"
+    assert _retrier(stop).call(fail_and_stop, clock.monotonic() + 20) == Failure("stopping")
+
+
+@pytest.mark.parametrize("holds_all", [False, True])
+def test_a_429_holds_requests_back_where_it_is_meant_for_all(*, holds_all: bool) -> None:
+    """For the time that it asks for, and for no other status."""
+    retrier = _retrier(holds_all=holds_all)
+    retrier.hold_back(Failure("away", status=503, retry_after=20.0))
+    assert not retrier.held
+    retrier.hold_back(Failure("busy", status=429, retry_after=20.0))
+    assert retrier.held == holds_all
+
+
+def test_pauses_double_up_to_the_longest_until_they_are_reset() -> None:
+    """With jitter each is between half of that and all of it."""
+    pause = GrowingPause(0.5, 3.0)
+    assert [pause.next() for _ in range(5)] == [0.5, 1.0, 2.0, 3.0, 3.0]
+    pause.reset()
+    assert pause.next() == 0.5
+    jittered = GrowingPause(8.0, 8.0, jitter=True)
+    drawn = [jittered.next() for _ in range(100)]
+    assert all(4.0 <= one <= 8.0 for one in drawn)
+    assert len(set(drawn)) > 1
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ("7", 7.0),
+        (" 0 ", 0.0),
+        ("Thu, 01 Jan 1970 00:00:00 GMT", 0.0),
+        ("-1", None),
+        ("\xb2", None),
+        ("9" * 10, None),
+        ("soon", None),
+    ],
+)
+def test_a_retry_after_is_seconds_or_a_date(header: str, seconds: float | None) -> None:
+    """A date that has passed asks for no wait; anything else is as if there were none."""
+    assert retry_after({"Retry-After": header}) == seconds
+    assert retry_after({}) is None
