@@ -16,10 +16,10 @@ import urllib3
 from benchmarks import fleet
 from benchmarks.bulk import Bulk
 from benchmarks.series import SeriesPage
+from tests.adapters.prometheus.certificates import self_signed
+from tests.adapters.prometheus.server import PrometheusServer
 from tests.controlplane.server import ControlPlane
 from tests.endtoend.rights import target_rules
-from tests.prometheus.certificates import self_signed
-from tests.prometheus.server import PrometheusServer
 
 USER = "autoscaler"
 

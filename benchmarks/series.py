@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from tests.prometheus.exporter import Exporter
+from tests.adapters.prometheus.exporter import Exporter
 
 _VALUE = "@"
 

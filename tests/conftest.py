@@ -14,7 +14,7 @@ settings.load_profile("any machine")
 pytest_plugins = [
     "tests.controlplane.fixtures",
     "tests.endtoend.fixtures",
-    "tests.prometheus.fixtures",
+    "tests.adapters.prometheus.fixtures",
 ]
 
 _PURE = frozenset({"config", "core", "rendering", "sync"})

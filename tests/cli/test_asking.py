@@ -10,10 +10,10 @@ import yaml
 
 from autoscaler.cli import asking
 from autoscaler.cli.validating import validate_files
+from tests.adapters.prometheus.exporter import Exporter
+from tests.adapters.prometheus.server import PrometheusServer
 from tests.controlplane.process import free_port
 from tests.endtoend.daemon import write_config
-from tests.prometheus.exporter import Exporter
-from tests.prometheus.server import PrometheusServer
 
 TARGET = {
     "namespace": "shop",

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from autoscaler import __version__
+from tests.adapters.prometheus.exporter import Exporter
+from tests.adapters.prometheus.server import PrometheusServer
 from tests.controlplane import workloads
 from tests.controlplane.api import Api
 from tests.controlplane.waiting import wait_until
 from tests.endtoend.daemon import write_config
-from tests.prometheus.exporter import Exporter
-from tests.prometheus.server import PrometheusServer
 
 NOWHERE = {"KUBECONFIG": "/nonexistent", "HOME": "/nonexistent", "KUBERNETES_SERVICE_HOST": ""}
 

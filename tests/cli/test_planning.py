@@ -10,11 +10,11 @@ from autoscaler.cli.planning import _once, controller_of
 from autoscaler.core.history import History
 from autoscaler.core.observation import Scale, Unchecked
 from autoscaler.rendering.record import whole
+from tests.adapters.prometheus import faults
 from tests.cli.test_commands import autoscaler, queue_config
 from tests.controlplane.credentials import kubeconfig
 from tests.controlplane.process import free_port
 from tests.endtoend.daemon import write_config
-from tests.prometheus import faults
 from tests.sync.world import T0, Memory, answer, external
 
 HPA = 'HorizontalPodAutoscaler "web"'

@@ -22,9 +22,9 @@ from autoscaler.daemon.exposition.site import Page
 from autoscaler.daemon.exposition.target_list import target_list
 from autoscaler.daemon.health import REQUIRED, Component, Health
 from tests.core.builders import average, cpu, external, utilization, values
+from tests.daemon.exposition.results import NOW, metrics_of, result_of, target_of
+from tests.daemon.exposition.test_listener import HOST, listening
 from tests.endtoend.daemon import write_config
-from tests.exposition.results import NOW, metrics_of, result_of, target_of
-from tests.exposition.test_listener import HOST, listening
 
 REFUSED = Gap(GapKind.ERROR, "Prometheus http://prometheus:9090 refused the connection")
 ORDERS = external(

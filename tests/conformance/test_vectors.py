@@ -12,6 +12,7 @@ from autoscaler.adapters.store import Resumption
 from autoscaler.config import parse_spec, to_core
 from autoscaler.core.decision import Decision
 from autoscaler.core.history import History
+from tests.adapters.store.opening import decided_in, running, same
 from tests.conformance.player import (
     Json,
     Mismatch,
@@ -21,7 +22,6 @@ from tests.conformance.player import (
     play_tick,
     scenarios,
 )
-from tests.store.opening import decided_in, running, same
 
 FOLDER = Path(__file__).parent
 

@@ -17,8 +17,8 @@ from autoscaler.core.history import (
 )
 from autoscaler.core.history_json import history_reader, to_json
 from autoscaler.core.observation import ConditionStatus
-from tests.store.histories import FULL, histories
-from tests.store.opening import same
+from tests.adapters.store.histories import FULL, histories
+from tests.adapters.store.opening import same
 
 read = history_reader(-1e300, 1e300)
 

@@ -15,7 +15,7 @@ from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.exposition import Metrics, Site
 from autoscaler.daemon.health import Health
 from autoscaler.daemon.service_manager import Notifier
-from tests.store.opening import DATABASE, running
+from tests.adapters.store.opening import DATABASE, running
 
 Lines = Sequence[MutableMapping[str, Any]]
 

@@ -15,7 +15,7 @@ from autoscaler.daemon.health import Component, Health
 from autoscaler.daemon.reload import RETRY_SECONDS, Reload
 from autoscaler.daemon.schedule import HangingSyncError
 from autoscaler.daemon.service_manager import Notifier
-from tests.exposition.results import series_of
+from tests.daemon.exposition.results import series_of
 
 GOOD = "prometheus: {{url: http://p:9090}}\nsyncPeriod: {period}\ntargets: []\n"
 

@@ -21,13 +21,13 @@ from autoscaler.daemon.exposition.site import HISTORIES
 from autoscaler.daemon.health import Health
 from autoscaler.daemon.remembered import PageError, Remembered, remembered
 from autoscaler.rendering.history_lines import lines
+from tests.adapters.prometheus import faults
+from tests.adapters.prometheus.faults import Step
+from tests.adapters.store.histories import decided_at, nth
+from tests.adapters.store.opening import running
 from tests.cli.test_commands import queue_config
 from tests.controlplane.process import free_port
 from tests.endtoend.daemon import write_config
-from tests.prometheus import faults
-from tests.prometheus.faults import Step
-from tests.store.histories import decided_at, nth
-from tests.store.opening import running
 
 KEYS = ("shop/Deployment/a", "shop/Deployment/b")
 FRESH = (

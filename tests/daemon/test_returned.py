@@ -15,7 +15,7 @@ from autoscaler.daemon.logs import configure
 from autoscaler.daemon.reporting import LogReporter
 from autoscaler.rendering.explanation import explain
 from autoscaler.sync.ports import SyncResult
-from tests.exposition.results import metrics_of, series_of
+from tests.daemon.exposition.results import metrics_of, series_of
 from tests.sync.world import T0, Memory, answer, external
 
 AWAY, BACK, WHOLE = 4, 8, 19

@@ -12,7 +12,7 @@ import pytest
 from autoscaler.config import load
 from autoscaler.daemon.service import build
 from autoscaler.daemon.service_manager import Signals
-from tests.contract.scripted import Answer, ScriptedServer
+from tests.adapters.cluster.scripted import Answer, ScriptedServer
 from tests.controlplane.waiting import wait_until
 from tests.endtoend.daemon import write_config
 

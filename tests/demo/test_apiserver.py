@@ -1,4 +1,4 @@
-"""The stand-in's own promises; those that it shares with Kubernetes are in tests/contract."""
+"""The stand-in's own promises; those that it shares with Kubernetes are in tests/adapters/cluster."""
 
 import json
 import threading

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.adapters.prometheus.server import prometheus_binary
 from tests.controlplane.api import Api
 from tests.controlplane.server import ControlPlane
 from tests.demo.running import SHORT, WHOLE, DemoProcess
-from tests.prometheus.server import prometheus_binary
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up in /proc")
 

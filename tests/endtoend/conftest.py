@@ -2,11 +2,11 @@
 
 import pytest
 
+from tests.adapters.prometheus.exporter import Exporter
+from tests.adapters.prometheus.server import PrometheusServer
 from tests.controlplane import workloads
 from tests.controlplane.api import Api
 from tests.endtoend.demand import DEMAND, Document, target
-from tests.prometheus.exporter import Exporter
-from tests.prometheus.server import PrometheusServer
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from typing import Self
 import requests
 
 from autoscaler import clock
+from tests.adapters.prometheus.exporter import Exporter
 from tests.controlplane import workloads
 from tests.controlplane.api import Api
-from tests.prometheus.exporter import Exporter
 
 DELAY_SECONDS = 2.0
 """A load reaches a sync through a scrape and a sync, each of them a second later at most."""

@@ -8,8 +8,8 @@ from typing import Self
 
 import requests
 
+from tests.adapters.prometheus.server import required_program
 from tests.controlplane.process import ServerProcess, free_port
-from tests.prometheus.server import required_program
 
 _SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 """Debian's unwrapped script; the one on the PATH insists on the user rabbitmq."""

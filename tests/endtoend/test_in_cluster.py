@@ -5,13 +5,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.adapters.watches import others
 from tests.controlplane.api import Api
 from tests.controlplane.server import ControlPlane
 from tests.controlplane.waiting import wait_until
 from tests.endtoend.daemon import write_config
 from tests.endtoend.demand import DEMAND, Document, running, target
 from tests.endtoend.rights import ACCOUNT, Rights
-from tests.watches import others
 
 MOUNTED = """
 run=$(readlink -f /var/run)

@@ -7,12 +7,12 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.adapters.prometheus.exporter import Exporter
+from tests.adapters.prometheus.server import PrometheusServer
 from tests.controlplane import workloads
 from tests.controlplane.api import Api
 from tests.endtoend.daemon import DaemonProcess, write_config
 from tests.endtoend.killing import METRIC, Counts, Judge, Load, Rules, changes
-from tests.prometheus.exporter import Exporter
-from tests.prometheus.server import PrometheusServer
 
 KILLS = int(os.environ.get("AUTOSCALER_TEST_KILLS", "12"))
 """200 take about fifteen minutes."""

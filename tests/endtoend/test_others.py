@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.adapters.watches import others
 from tests.controlplane import workloads
 from tests.controlplane.api import Api
 from tests.controlplane.server import ControlPlane
@@ -16,7 +17,6 @@ from tests.controlplane.waiting import wait_until
 from tests.endtoend.daemon import Line, write_config
 from tests.endtoend.demand import Document, RunningDaemon, running, target
 from tests.endtoend.rights import service_account
-from tests.watches import others
 
 
 def test_a_target_that_an_hpa_controls_is_refused_until_that_is_gone(

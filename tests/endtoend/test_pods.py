@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.adapters.prometheus.exporter import Exporter
+from tests.adapters.prometheus.fixtures import StartPrometheus
+from tests.adapters.prometheus.server import PrometheusServer
 from tests.controlplane import workloads
 from tests.controlplane.api import Api
 from tests.controlplane.kubelet import FakeKubelet
 from tests.controlplane.waiting import wait_until
 from tests.endtoend.daemon import DaemonProcess, write_config
 from tests.endtoend.rights import Rights
-from tests.prometheus.exporter import Exporter
-from tests.prometheus.fixtures import StartPrometheus
-from tests.prometheus.server import PrometheusServer
 
 
 def running_pods(api: Api, namespace: str, app: str) -> list[str]:

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.adapters.prometheus.fixtures import StartPrometheus
 from tests.controlplane import workloads
 from tests.controlplane.api import Api
 from tests.controlplane.kubelet import FakeKubelet
 from tests.controlplane.waiting import wait_until
 from tests.endtoend.daemon import DaemonProcess, write_config
 from tests.endtoend.rabbitmq import RabbitMQ
-from tests.prometheus.fixtures import StartPrometheus
 
 NAME = "order-worker"
 EXAMPLE = (Path(__file__).parents[2] / "config" / "queue.yaml").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ import yaml
 from typer.testing import CliRunner
 
 from autoscaler.cli import app
-from tests.contract.scripted import Answer, ScriptedServer
+from tests.adapters.cluster.scripted import Answer, ScriptedServer
 from tests.controlplane.waiting import wait_until
 from tests.endtoend.daemon import write_config
 from tests.endtoend.demand import Document, RunningDaemon, running, target

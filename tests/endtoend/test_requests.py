@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import requests
 
+from tests.adapters.prometheus.exporter import Exporter
+from tests.adapters.prometheus.fixtures import StartPrometheus
 from tests.controlplane import workloads
 from tests.controlplane.api import Api
 from tests.controlplane.server import ControlPlane
 from tests.endtoend.daemon import DaemonProcess, write_config
-from tests.prometheus.exporter import Exporter
-from tests.prometheus.fixtures import StartPrometheus
 
 TARGETS = 20
 SYNCS = 6

@@ -6,6 +6,8 @@ from contextlib import ExitStack
 
 import pytest
 
+from tests.adapters.prometheus.exporter import Exporter
+from tests.adapters.prometheus.server import PrometheusServer
 from tests.controlplane.api import Api
 from tests.controlplane.process import free_port
 from tests.controlplane.server import ControlPlane
@@ -15,8 +17,6 @@ from tests.faults.bed import LEFT, RIGHT, Bed
 from tests.faults.loads import HIGH, LOW, Workloads, configuration
 from tests.faults.metronome import Metronome
 from tests.faults.proxy import FaultProxy
-from tests.prometheus.exporter import Exporter
-from tests.prometheus.server import PrometheusServer
 
 Metrics = tuple[PrometheusServer, Exporter]
 

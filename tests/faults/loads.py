@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from tests.adapters.prometheus.exporter import Exporter
+from tests.adapters.prometheus.server import PrometheusServer
 from tests.controlplane import workloads
 from tests.controlplane.api import Api, Json
 from tests.controlplane.server import ControlPlane
 from tests.controlplane.waiting import wait_until
-from tests.prometheus.exporter import Exporter
-from tests.prometheus.server import PrometheusServer
 
 LOW, HIGH = 3, 6
 MINIMUM, MAXIMUM = 2, 9

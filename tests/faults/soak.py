@@ -24,6 +24,8 @@ import urllib3
 
 from benchmarks import fleet
 from benchmarks.bulk import Bulk
+from tests.adapters.prometheus.exporter import Exporter
+from tests.adapters.prometheus.server import PrometheusServer
 from tests.controlplane.process import free_port
 from tests.controlplane.server import ControlPlane
 from tests.endtoend.daemon import write_config
@@ -31,8 +33,6 @@ from tests.endtoend.rights import service_account
 from tests.faults import plays
 from tests.faults.proxy import Exchange, Fault, FaultProxy
 from tests.faults.wire import Request
-from tests.prometheus.exporter import Exporter
-from tests.prometheus.server import PrometheusServer
 
 _QUERIES = 5
 _PODS_EACH = 3

@@ -12,12 +12,12 @@ from autoscaler.adapters.cluster import Scales, connect
 from autoscaler.core.observation import Scale
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import Written
+from tests.adapters.prometheus.certificates import self_signed
 from tests.controlplane.waiting import wait_until
 from tests.endtoend.daemon import DaemonProcess, write_config
 from tests.faults import plays
 from tests.faults.loads import HIGH, LOW, Workloads, configuration, metric_of
 from tests.faults.proxy import Exchange, FaultProxy
-from tests.prometheus.certificates import self_signed
 
 _ROTATIONS = 4
 _PERIOD_SECONDS = 3

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from autoscaler.config import ConfigError, load
+from tests.adapters.watches import others
 from tests.controlplane.waiting import wait_until
 from tests.endtoend.daemon import DaemonProcess, write_config
 from tests.faults import plays
@@ -16,7 +17,6 @@ from tests.faults.bed import Bed, defects, says
 from tests.faults.loads import HIGH, LOW, Workloads, configuration
 from tests.faults.proxy import Exchange, FaultProxy
 from tests.faults.wire import Request
-from tests.watches import others
 
 IN_MEMORY = "state is kept in memory only"
 NOT_KEPT = 'autoscaler_component_ok{component="state"}'

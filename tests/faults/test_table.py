@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 
 from autoscaler.adapters.cluster.watch_requests import WatchTimings
-from tests.contract import test_certificates, test_exec_plugins, test_lost_certificates
+from tests.adapters.cluster import test_certificates, test_exec_plugins, test_lost_certificates
+from tests.adapters.store import test_earlier_state, test_failures
+from tests.adapters.watches import test_first_refusals, test_trust
 from tests.daemon import test_clock_steps, test_schedule
 from tests.daemon import test_reload as test_reload_again
+from tests.daemon.leadership import test_daemons, test_processes
 from tests.endtoend import test_reload
 from tests.faults import test_apiserver, test_credentials, test_ours, test_prometheus
 from tests.faults.rows import Row
-from tests.leadership import test_daemons, test_processes
-from tests.store import test_earlier_state, test_failures
 from tests.sync import test_faults as test_syncs
 from tests.sync import test_others
-from tests.watches import test_first_refusals, test_trust
 
 PAGE = Path(__file__).parents[2] / "docs" / "faults.md"
 

@@ -12,13 +12,13 @@ from typing import Self
 from autoscaler import clock
 from autoscaler.demo.apiserver import StandInCluster
 from autoscaler.demo.apiserver.resources import DEPLOYMENTS, NAMESPACES, PODS
+from tests.adapters.prometheus.server import PrometheusServer, ScrapeTarget
 from tests.controlplane import workloads
 from tests.controlplane.waiting import wait_until
 from tests.endtoend.daemon import DaemonProcess, write_config
 from tests.outages.cases import CORES, PER_REPLICA, REPLICAS, Case, configuration
 from tests.outages.loads import CPU, DEPTH, JOBS, LoadExporter
 from tests.outages.past import write_past
-from tests.prometheus.server import PrometheusServer, ScrapeTarget
 
 SCRAPE_SECONDS = 0.5
 _FIRST_SCRAPE_SECONDS = 6.5

@@ -4,8 +4,8 @@ import threading
 from collections.abc import Iterator, Mapping
 
 from autoscaler import clock
+from tests.adapters.prometheus.exporter import Exporter
 from tests.controlplane.process import free_port
-from tests.prometheus.exporter import Exporter
 
 CPU = "container_cpu_usage_seconds_total"
 JOBS = "jobs_total"

@@ -4,8 +4,8 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from tests.adapters.prometheus.server import required_program
 from tests.outages.loads import LoadExporter
-from tests.prometheus.server import required_program
 
 Scraped = Mapping[str, list[LoadExporter]]
 """Exporters by job."""

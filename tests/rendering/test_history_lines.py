@@ -13,8 +13,8 @@ from autoscaler.core.history import History, ReadingGap, Recommendation, shifted
 from autoscaler.rendering.history_lines import FormatError, Shown, lines, read
 from autoscaler.sync.histories import Histories
 from autoscaler.sync.ports import NoJournal
-from tests.store.histories import histories, nth
-from tests.store.opening import T0, same
+from tests.adapters.store.histories import histories, nth
+from tests.adapters.store.opening import T0, same
 
 ODD = History(
     (Recommendation(3, -math.inf, first=True), Recommendation(4, math.inf)),

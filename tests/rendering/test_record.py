@@ -14,7 +14,7 @@ from autoscaler.daemon.reporting import LogReporter
 from autoscaler.rendering.record import whole
 from autoscaler.sync.ports import SyncResult
 from tests.core.builders import cpu, spec, utilization, values
-from tests.exposition.results import NOW, metrics_of
+from tests.daemon.exposition.results import NOW, metrics_of
 from tests.rendering.test_words import HELD, QUEUE, REFUSED, SLOW, synced
 
 Json = dict[str, Any]

@@ -8,8 +8,8 @@ import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.prometheus.exporter import Exporter
-from tests.prometheus.fixtures import StartPrometheus
+from tests.adapters.prometheus.exporter import Exporter
+from tests.adapters.prometheus.fixtures import StartPrometheus
 from tests.service.notify_socket import NotifySocket
 
 ROOT = Path(__file__).parents[2]

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 import requests
 
+from tests.adapters.prometheus.exporter import Exporter
+from tests.adapters.prometheus.server import PrometheusServer
 from tests.controlplane import workloads
 from tests.controlplane.api import Api
 from tests.controlplane.process import free_port
 from tests.controlplane.waiting import wait_until
 from tests.endtoend.daemon import DaemonProcess, write_config
-from tests.prometheus.exporter import Exporter
-from tests.prometheus.server import PrometheusServer
 from tests.service.notify_socket import NotifySocket
 
 TARGETS = 40

@@ -13,15 +13,15 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.adapters.prometheus.exporter import Exporter
+from tests.adapters.prometheus.server import PrometheusServer
+from tests.adapters.watches import others
 from tests.controlplane import workloads
 from tests.controlplane.api import Api
 from tests.controlplane.server import ControlPlane
 from tests.controlplane.waiting import NotInTimeError, wait_until
 from tests.endtoend.daemon import DaemonProcess, write_config
 from tests.endtoend.rights import Rule, manifest, one_by_one, service_account
-from tests.prometheus.exporter import Exporter
-from tests.prometheus.server import PrometheusServer
-from tests.watches import others
 
 AT_ONCE = 4
 SCALED = {"Deployment": "web", "StatefulSet": "db", "Fleet": "ships"}

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.contract.scripted import Answer, ScriptedServer
+from tests.adapters.cluster.scripted import Answer, ScriptedServer
+from tests.adapters.prometheus.exporter import Exporter
+from tests.adapters.prometheus.server import PrometheusServer
 from tests.controlplane import workloads
 from tests.controlplane.api import Api
 from tests.controlplane.server import ControlPlane
 from tests.controlplane.waiting import wait_until
-from tests.prometheus.exporter import Exporter
-from tests.prometheus.server import PrometheusServer
 from tests.service.systemd import Systemd, SystemdUnavailable
 from tests.service.test_unit import ROOT, UNIT
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from autoscaler.config.settings import STATE_DIRECTORY
 from autoscaler.daemon.main_loop import LONGEST_SYNC_SECONDS
 from autoscaler.daemon.schedule import HANGS_AFTER_SECONDS
-from tests.prometheus.server import required_program
+from tests.adapters.prometheus.server import required_program
 
 ROOT = Path(__file__).parents[2]
 UNIT = ROOT / "systemd" / "autoscaler.service"

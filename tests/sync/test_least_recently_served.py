@@ -12,7 +12,7 @@ from autoscaler.core.observation import Pod, Scale, Unavailable
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.target import Target
 from autoscaler.sync.ports import Ports
-from tests.contract.cluster import eventually
+from tests.adapters.cluster.cluster import eventually
 from tests.sync.world import T0, CachedInMemory, Memory, answer, external, per_pod
 
 LATE = Unavailable("no time was left")

@@ -12,7 +12,7 @@ from autoscaler import clock
 from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.sync.fair_calls import NOT_BEGUN, Queries
-from tests.contract.cluster import eventually
+from tests.adapters.cluster.cluster import eventually
 from tests.sync.world import answer
 
 QUERIES = [f"q{number}" for number in range(60)]

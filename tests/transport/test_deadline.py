@@ -11,8 +11,8 @@ from autoscaler.adapters.prometheus import PrometheusReader
 from autoscaler.adapters.prometheus.failures import QueryError
 from autoscaler.core.series import QueryResult
 from autoscaler.transport.deadline import Deadline, Expired, Stopped
+from tests.adapters.prometheus.reading import ask, failed, query_threads
 from tests.controlplane.waiting import wait_until
-from tests.prometheus.reading import ask, failed, query_threads
 
 
 def test_outcome() -> None:

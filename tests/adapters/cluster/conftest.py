@@ -1,0 +1,126 @@
+"""The cluster under test, each server in turn, and our adapters on it."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from autoscaler.adapters.cluster import Api, Pods, Scales, connect
+from tests.adapters.cluster import manifests
+from tests.adapters.cluster.cluster import ClusterUnderTest, eventually
+from tests.adapters.cluster.clusters import (
+    REAL,
+    STAND_IN,
+    fresh_namespace,
+    real_cluster,
+    requested_cluster,
+)
+from tests.adapters.cluster.faults import Script
+from tests.adapters.cluster.scripted import Answer, ScriptedServer
+from tests.controlplane import binaries
+from tests.controlplane.server import ControlPlane
+
+RBAC = "rbac.authorization.k8s.io"
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Build the control plane's binaries before the first test that asks for them indirectly."""
+    wanted = any(
+        item.callspec.params.get("cluster") == REAL
+        for item in session.items
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec")
+    )
+    if wanted and not session.config.getoption("collectonly"):
+        # The fixture meets the same obstacle and reports it.
+        with suppress(binaries.ControlPlaneUnavailable):
+            binaries.locate()
+
+
+@pytest.fixture(scope="session", params=[REAL, STAND_IN])
+def cluster(request: pytest.FixtureRequest) -> Iterator[ClusterUnderTest]:
+    """Run each server of the Kubernetes API that the contract binds."""
+    yield from requested_cluster(request, _cluster_with_viewer)
+
+
+@contextmanager
+def _cluster_with_viewer(plane: ControlPlane) -> Iterator[ClusterUnderTest]:
+    """Make a cluster of the control plane, whose user "viewer" gets a role that only reads."""
+    with real_cluster(plane) as cluster:
+        rules = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]}]
+        name = {"name": "contract-reader"}
+        role = {"apiGroup": RBAC, "kind": "ClusterRole"} | name
+        viewer = {"apiGroup": RBAC, "kind": "User", "name": "viewer"}
+        binding = {"metadata": name, "roleRef": role, "subjects": [viewer]}
+        paths = [f"/apis/{RBAC}/v1/{plural}" for plural in ("clusterroles", "clusterrolebindings")]
+        cluster.create(paths[0], {"metadata": name, "rules": rules})
+        cluster.create(paths[1], binding)
+        # The authorizer learns of a role by a watch.
+        look = partial(cluster.request, "GET", "/api/v1/pods", token=cluster.reader_token)
+        eventually(look, lambda reply: reply.status == 200)
+        yield cluster
+        for path in paths:
+            cluster.request("DELETE", f"{path}/contract-reader")
+
+
+@pytest.fixture
+def namespace(cluster: ClusterUnderTest) -> Iterator[str]:
+    """Make a fresh namespace, deleted after the test, and give its name."""
+    with fresh_namespace(cluster, "contract") as name:
+        yield name
+
+
+@pytest.fixture(scope="session")
+def crews(cluster: ClusterUnderTest) -> Iterator[None]:
+    """Have the custom resources of `manifests` served: Crew has a scale, Log has none."""
+    definitions = (manifests.crew_definition(), manifests.plain_definition())
+    for definition in definitions:
+        cluster.create(manifests.CRDS, definition)
+    for plural in ("crews", "logs"):
+        cluster.wait_served(f"/apis/{manifests.CRD_GROUP}/v1/namespaces/default/{plural}")
+    yield
+    for definition in definitions:
+        cluster.request("DELETE", f"{manifests.CRDS}/{definition['metadata']['name']}")
+
+
+@pytest.fixture
+def kubeconfig(cluster: ClusterUnderTest, tmp_path: Path) -> Path:
+    """Write the administrator's kubeconfig."""
+    return cluster.write_kubeconfig(tmp_path / "kubeconfig")
+
+
+@pytest.fixture
+def api(kubeconfig: Path) -> Iterator[Api]:
+    """Connect as our programs do."""
+    with connect(kubeconfig) as api:
+        yield api
+
+
+@pytest.fixture
+def scales(api: Api) -> Scales:
+    """Give our adapter of the scale subresource."""
+    return Scales(api)
+
+
+@pytest.fixture
+def pods(api: Api) -> Pods:
+    """Give our adapter of pods."""
+    return Pods(api)
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Iterator[Script]:
+    """Start servers as the test asks for them, and end them after it."""
+    with ExitStack() as stack:
+
+        def start(
+            *answers: Answer, timeout: float = 5.0, stop: threading.Event | None = None
+        ) -> tuple[ScriptedServer, Api]:
+            server = stack.enter_context(ScriptedServer(*answers))
+            kubeconfig = server.write_kubeconfig(tmp_path / "kubeconfig")
+            api = stack.enter_context(connect(kubeconfig, request_timeout=timeout, stop=stop))
+            return server, api
+
+        yield start

@@ -1,0 +1,248 @@
+"""Our adapter of the scale subresource on a cluster."""
+
+import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.adapters.cluster import Scales, connect
+from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.core.spec import ScaleTargetRef
+from autoscaler.core.writes import Superseded, WriteFailed, Written
+from autoscaler.sync.ports import ScaleReader
+from tests.adapters.cluster import manifests
+from tests.adapters.cluster.cluster import ClusterUnderTest, eventually
+
+WEB = ScaleTargetRef("apps/v1", "Deployment", "web")
+CREW = ScaleTargetRef(f"{manifests.CRD_GROUP}/v1", "Crew", "alpha")
+
+
+def _soon() -> float:
+    return clock.monotonic() + 10
+
+
+def _read(scales: ScaleReader, namespace: str, ref: ScaleTargetRef = WEB) -> Scale:
+    scale = scales.read(namespace, ref, _soon())
+    assert isinstance(scale, Scale), scale
+    return scale
+
+
+@pytest.fixture
+def web(cluster: ClusterUnderTest, namespace: str) -> str:
+    """Create the Deployment web with two replicas, and give its path."""
+    cluster.create(manifests.deployments(namespace), manifests.deployment("web", 2))
+    return f"{manifests.deployments(namespace)}/web"
+
+
+@pytest.mark.parametrize(
+    ("api_version", "path", "workload"),
+    [
+        ("apps/v1", "/apis/apps/v1/namespaces/{}/deployments", manifests.deployment),
+        ("apps/v1", "/apis/apps/v1/namespaces/{}/statefulsets", manifests.stateful_set),
+        ("apps/v1", "/apis/apps/v1/namespaces/{}/replicasets", manifests.replica_set),
+        ("v1", "/api/v1/namespaces/{}/replicationcontrollers", manifests.replication_controller),
+    ],
+)
+def test_every_kind_is_read_and_written(
+    cluster: ClusterUnderTest,
+    scales: Scales,
+    namespace: str,
+    api_version: str,
+    path: str,
+    workload: object,
+) -> None:
+    """The count, the selector and the version are read, and a write changes the count."""
+    assert callable(workload)
+    kind = cluster.create(path.format(namespace), workload("web", 2))["kind"]
+    ref = ScaleTargetRef(api_version, kind, "web")
+    scale = _read(scales, namespace, ref)
+    assert (scale.spec_replicas, scale.selector) == (2, "app=web")
+    assert scale.resource_version
+    outcome = scales.write(namespace, ref, scale, 3, _soon())
+    assert isinstance(outcome, Written)
+    assert outcome.scale.spec_replicas == 3
+    assert cluster.get(f"{path.format(namespace)}/web").body["spec"]["replicas"] == 3
+
+
+@pytest.mark.usefixtures("crews")
+def test_a_custom_resource_is_found_by_discovery(
+    cluster: ClusterUnderTest, scales: Scales, namespace: str
+) -> None:
+    """Any kind with a scale subresource can be a target, whatever its version in the reference."""
+    path = manifests.crews(namespace)
+    cluster.create(path, manifests.crew("alpha", 4))
+    status = {"status": {"aboard": 3, "selector": "crew=alpha"}}
+    cluster.patch(f"{path}/alpha/status", status)
+    alias = ScaleTargetRef(f"{manifests.CRD_GROUP}/v1alpha1", "Crew", "alpha")
+    for scale in (_read(scales, namespace, CREW), _read(scales, namespace, alias)):
+        assert (scale.spec_replicas, scale.status_replicas) == (4, 3)
+        assert scale.selector == "crew=alpha"
+    scale = _read(scales, namespace, CREW)
+    assert isinstance(scales.write(namespace, CREW, scale, 5, _soon()), Written)
+    assert cluster.get(f"{path}/alpha").body["spec"]["size"] == 5
+
+
+@pytest.mark.usefixtures("web")
+def test_a_version_that_is_not_served_is_no_obstacle(scales: Scales, namespace: str) -> None:
+    """The version of the reference is ignored where it is not served, as the HPA ignores it."""
+    ref = ScaleTargetRef("apps/v1beta1", "Deployment", "web")
+    assert _read(scales, namespace, ref).spec_replicas == 2
+
+
+def test_a_count_of_zero_is_read(cluster: ClusterUnderTest, scales: Scales, namespace: str) -> None:
+    """An absent count is zero."""
+    cluster.create(manifests.deployments(namespace), manifests.deployment("web", 0))
+    assert _read(scales, namespace).spec_replicas == 0
+
+
+def test_a_change_of_another_field_is_no_obstacle(
+    cluster: ClusterUnderTest, scales: Scales, namespace: str, web: str
+) -> None:
+    """A conflict over anything but the count is resolved: the count is written all the same."""
+    scale = _read(scales, namespace)
+    cluster.patch(web, {"metadata": {"annotations": {"example.com/touched": "yes"}}})
+    outcome = scales.write(namespace, WEB, scale, 4, _soon())
+    assert isinstance(outcome, Written)
+    assert outcome.scale.spec_replicas == 4
+    body = cluster.get(web).body
+    assert body["metadata"]["annotations"]["example.com/touched"] == "yes"
+
+
+def test_a_count_of_somebody_else_stands(
+    cluster: ClusterUnderTest, scales: Scales, namespace: str, web: str
+) -> None:
+    """Who changed the count between our read and our write is not overwritten."""
+    scale = _read(scales, namespace)
+    cluster.patch(f"{web}/scale", {"spec": {"replicas": 7}})
+    outcome = scales.write(namespace, WEB, scale, 4, _soon())
+    assert isinstance(outcome, Superseded)
+    assert outcome.scale.spec_replicas == 7
+    assert cluster.get(web).body["spec"]["replicas"] == 7
+
+
+def test_of_many_writers_one_wins(scales: Scales, namespace: str, web: str) -> None:
+    """Eight threads that decided on the same scale: one count is written, seven see it."""
+    assert web
+    scale = _read(scales, namespace)
+    with ThreadPoolExecutor(8) as pool:
+        outcomes = list(
+            pool.map(
+                lambda count: scales.write(namespace, WEB, scale, count, _soon()), range(3, 11)
+            )
+        )
+    written = [outcome for outcome in outcomes if isinstance(outcome, Written)]
+    others = [outcome for outcome in outcomes if isinstance(outcome, Superseded)]
+    assert (len(written), len(others)) == (1, 7)
+    count = written[0].scale.spec_replicas
+    assert {outcome.scale.spec_replicas for outcome in others} == {count}
+
+
+def test_an_object_that_is_missing_is_named(scales: Scales, namespace: str) -> None:
+    """The sentence says what is missing and where."""
+    sentence = f'deployments.apps "web" not found in namespace "{namespace}"'
+    assert scales.read(namespace, WEB, _soon()) == Unavailable(sentence)
+    scale = Scale(1, 1, "app=web", "1")
+    assert scales.write(namespace, WEB, scale, 2, _soon()) == WriteFailed(sentence)
+
+
+@pytest.mark.usefixtures("crews")
+@pytest.mark.parametrize(
+    ("api_version", "kind", "sentence"),
+    [
+        (
+            f"{manifests.CRD_GROUP}/v1",
+            "Log",
+            f"kind Log (logs.{manifests.CRD_GROUP}) has no scale subresource",
+        ),
+        ("v1", "Pod", "kind Pod (pods) has no scale subresource"),
+        (
+            "apps/v1",
+            "Deploymint",
+            (
+                'the API server serves no kind "Deploymint" in apps; '
+                "it can scale there: Deployment, ReplicaSet, StatefulSet"
+            ),
+        ),
+        (
+            "nobody.example.com/v1",
+            "Thing",
+            (
+                'the API server serves no group "nobody.example.com" (kind Thing); '
+                "is its CustomResourceDefinition installed?"
+            ),
+        ),
+        ("a/b/c", "Thing", 'apiVersion "a/b/c" is not of the form group/version'),
+    ],
+)
+def test_a_kind_that_cannot_be_scaled_is_explained(
+    scales: Scales, namespace: str, api_version: str, kind: str, sentence: str
+) -> None:
+    """An unknown group, an unknown kind and a kind without scale are three sentences."""
+    ref = ScaleTargetRef(api_version, kind, "x")
+    assert scales.read(namespace, ref, _soon()) == Unavailable(sentence)
+
+
+def test_a_kind_that_comes_later_is_found(
+    cluster: ClusterUnderTest, scales: Scales, namespace: str
+) -> None:
+    """That a kind was unknown is not remembered, and a kind that went is looked for again."""
+    definition = manifests.crew_definition("boats")
+    ref = ScaleTargetRef(f"boats.{manifests.CRD_GROUP}/v1", "Crew", "alpha")
+    path = f"/apis/{ref.api_version}/namespaces/{namespace}/crews"
+    assert isinstance(scales.read(namespace, ref, _soon()), Unavailable)
+    cluster.create(manifests.CRDS, definition)
+    cluster.wait_served(path)
+    cluster.create(path, manifests.crew("alpha", 4) | {"apiVersion": ref.api_version})
+    assert _read(scales, namespace, ref).spec_replicas == 4
+    cluster.request("DELETE", f"{manifests.CRDS}/{definition['metadata']['name']}")
+    cluster.wait_served(path, status=404)
+    # Discovery may name the group for a moment longer.
+    gone = re.compile("serves no (group|kind)")
+    eventually(
+        lambda: scales.read(namespace, ref, _soon()),
+        lambda read: isinstance(read, Unavailable) and bool(gone.search(read.message)),
+    )
+
+
+def test_what_is_forbidden_is_said_in_the_servers_words(
+    cluster: ClusterUnderTest, scales: Scales, namespace: str, web: str, tmp_path: Path
+) -> None:
+    """The user, the verb and the resource reach the operator; nothing is written."""
+    scale = _read(scales, namespace)
+    path = cluster.write_kubeconfig(tmp_path / "reader", cluster.reader_token)
+    with connect(path) as api:
+        reader = Scales(api)
+        assert _read(reader, namespace).spec_replicas == 2
+        outcome = reader.write(namespace, WEB, scale, 9, _soon())
+    assert isinstance(outcome, WriteFailed)
+    assert 'cannot update resource "deployments/scale" in API group "apps"' in outcome.message
+    assert cluster.get(web).body["spec"]["replicas"] == 2
+
+
+def test_credentials_that_are_no_good_are_named_by_their_source(
+    cluster: ClusterUnderTest, namespace: str, tmp_path: Path
+) -> None:
+    """The sentence says where the credentials came from, and not what they are."""
+    path = cluster.write_kubeconfig(tmp_path / "bad", "s3cret-but-wrong")
+    with connect(path) as api:
+        answer = Scales(api).read(namespace, WEB, _soon())
+    assert answer == Unavailable(
+        f'the API server {cluster.url} does not accept the credentials of context "main" of '
+        f"{path}: Unauthorized"
+    )
+
+
+def test_nothing_is_begun_once_we_stop(
+    cluster: ClusterUnderTest, scales: Scales, namespace: str, web: str, kubeconfig: Path
+) -> None:
+    """After stop is set a write is refused before it is sent."""
+    scale = _read(scales, namespace)
+    stop = threading.Event()
+    with connect(kubeconfig, stop=stop) as api:
+        stop.set()
+        outcome = Scales(api).write(namespace, WEB, scale, 9, _soon())
+    assert outcome == WriteFailed("stopping: nothing more is asked of the API server")
+    assert cluster.get(web).body["spec"]["replicas"] == 2

@@ -1,0 +1,251 @@
+"""Exec plugins of a kubeconfig: their credentials are used, their words and their time are not."""
+
+import datetime as dt
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.adapters.cluster import ConnectError, Scales, connect, credentials, exec_plugin
+from autoscaler.core.observation import Scale, Unavailable
+from tests.adapters.cluster.faults import WEB
+from tests.adapters.cluster.scripted import ScriptedServer, failure, scale
+from tests.controlplane.waiting import wait_until
+
+REFUSED = "does not accept the credentials of "
+VERSION = "client.authentication.k8s.io/v1"
+
+
+def credential(token: str, expires: str | None = None) -> str:
+    """Return what a plugin prints."""
+    status = {"token": token} | ({"expirationTimestamp": expires} if expires else {})
+    return json.dumps({"apiVersion": VERSION, "kind": "ExecCredential", "status": status})
+
+
+def in_five_minutes_and(seconds: float) -> str:
+    """Return a time so far off that a token is renewed in some seconds: the client is early."""
+    due = dt.datetime.now(dt.UTC) + dt.timedelta(minutes=5, seconds=seconds)
+    return due.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+Plugin = Callable[[str], dict[str, object]]
+
+
+@pytest.fixture(autouse=True)
+def no_terminal() -> Iterator[None]:
+    """Whoever sits at a terminal may take the time that it takes: here nobody does."""
+    kept, null = os.dup(0), os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    yield
+    os.dup2(kept, 0)
+    for one in (kept, null):
+        os.close(one)
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Plugin:
+    """Return a function that writes a plugin and returns the `exec` entry of its user."""
+
+    def write(script: str) -> dict[str, object]:
+        path = tmp_path / "plugin"
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o700)
+        return {"apiVersion": VERSION, "command": str(path)}
+
+    return write
+
+
+def busy() -> bool:
+    """Whether a thread asks for credentials."""
+    return any(thread.name == "credentials" for thread in threading.enumerate())
+
+
+def is_gone(pid: int) -> bool:
+    """Whether a process has ended, or waits for somebody to take note of its end."""
+    try:
+        return not Path(f"/proc/{pid}/cmdline").read_bytes()
+    except FileNotFoundError:
+        return True
+
+
+def test_a_plugins_token_is_sent(tmp_path: Path, plugin: Plugin) -> None:
+    """It has the arguments and the environment that the kubeconfig gives it."""
+    run = plugin(f"""test "$1 $2" = "get token" && echo '{credential("from-plugin-'$PART'")}'""")
+    run |= {"args": ["get", "token"], "env": [{"name": "PART", "value": "seven"}]}
+    with (
+        ScriptedServer(scale(1)) as server,
+        connect(server.write_kubeconfig(tmp_path / "k", exec=run)) as api,
+    ):
+        assert isinstance(Scales(api).read("shop", WEB, clock.monotonic() + 5), Scale)
+    assert server.asked[0].authorization == "Bearer from-plugin-seven"
+
+
+@pytest.mark.parametrize(
+    "script",
+    ["echo s3cret-plugin >&2; exit 3", "echo s3cret-plugin", "echo '{\"status\": {}}'"],
+)
+def test_a_failing_plugin_prints_nothing_of_the_clients(
+    tmp_path: Path, plugin: Plugin, script: str
+) -> None:
+    """The only word of it is our sentence; logging is left as it was."""
+    with ScriptedServer(scale(1)) as server:
+        kubeconfig = server.write_kubeconfig(tmp_path / "k", exec=plugin(script))
+    program = (
+        "import logging, pathlib, sys\n"
+        "from autoscaler.adapters.cluster import ConnectError, connect\n"
+        "try:\n"
+        "    connect(pathlib.Path(sys.argv[1]))\n"
+        "except ConnectError as error:\n"
+        "    print(error)\n"
+        "root = logging.getLogger()\n"
+        "print(root.handlers, root.filters)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(kubeconfig)],
+        capture_output=True,
+        text=True,
+        check=True,
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.stderr == ""
+    assert done.stdout == (
+        f'context "main" of {kubeconfig} cannot be used: '
+        "its exec plugin gave no credentials: it failed, or took more than 30 s\n"
+        "[] []\n"
+    )
+
+
+def test_a_plugin_that_fails_later_prints_nothing_either(
+    tmp_path: Path,
+    plugin: Plugin,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A plugin that runs again, since its token expired, is as quiet."""
+    monkeypatch.setattr(credentials, "_PLUGIN_FRESH_SECONDS", 0.0)
+    first, again = tmp_path / "first", tmp_path / "again"
+    first.write_text(credential("old", "2020-01-01T00:00:00Z"))
+    run = plugin(f"cat {first} && rm {first} && exit; echo s3cret-plugin >&2; touch {again}")
+    with (
+        ScriptedServer(scale(1)) as server,
+        connect(server.write_kubeconfig(tmp_path / "k", exec=run)) as api,
+    ):
+        assert not first.exists()
+        Scales(api).read("shop", WEB, clock.monotonic() + 5)
+        wait_until("the plugin has failed", lambda: again.exists() and not busy())
+    assert capfd.readouterr().err == ""
+    assert [record for record in caplog.records if record.name == "root"] == []
+
+
+def test_a_plugin_that_hangs_is_ended_with_its_children(
+    tmp_path: Path, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A child that holds the plugin's output open would keep the client waiting too."""
+    monkeypatch.setattr(exec_plugin, "SECONDS", 4.0)
+    run = plugin(f"sleep 300 & echo $! > {tmp_path}/child; echo $$ > {tmp_path}/self; wait")
+    with ScriptedServer(scale(1)) as server:
+        kubeconfig = server.write_kubeconfig(tmp_path / "k", exec=run)
+    began = clock.monotonic()
+    with pytest.raises(ConnectError) as raised:
+        connect(kubeconfig)
+    assert clock.monotonic() - began < 30
+    assert str(raised.value) == (
+        f'context "main" of {kubeconfig} cannot be used: '
+        "its exec plugin gave no credentials: it failed, or took more than 4 s"
+    )
+    for name in ("self", "child"):
+        pid = int((tmp_path / name).read_text())
+        wait_until(f"the plugin's {name} is gone", partial(is_gone, pid))
+
+
+def test_a_plugin_that_hangs_later_delays_nobody(
+    tmp_path: Path, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Requests go on with the last token, and what the plugin says next is taken up."""
+    monkeypatch.setattr(exec_plugin, "SECONDS", 5.0)
+    monkeypatch.setattr(credentials, "_PLUGIN_FRESH_SECONDS", 0.1)
+    answer, hangs = tmp_path / "answer", tmp_path / "hangs"
+    answer.write_text(credential("old", in_five_minutes_and(1)))
+    run = plugin(f"test -e {answer} && exec cat {answer}; touch {hangs}; exec sleep 300")
+    with (
+        ScriptedServer(scale(1)) as server,
+        connect(server.write_kubeconfig(tmp_path / "k", exec=run)) as api,
+    ):
+        scales = Scales(api)
+
+        def read() -> object:
+            began = clock.monotonic()
+            outcome = scales.read("shop", WEB, began + 20)
+            assert clock.monotonic() - began < 4.5
+            return outcome
+
+        assert isinstance(read(), Scale)
+        answer.unlink()
+        wait_until("the plugin hangs", lambda: isinstance(read(), Scale) and hangs.exists())
+        while busy():
+            assert isinstance(read(), Scale)
+        assert {asked.authorization for asked in server.asked} == {"Bearer old"}
+        answer.write_text(credential("new", in_five_minutes_and(60)))
+        wait_until(
+            "the new token is sent",
+            lambda: isinstance(read(), Scale) and server.asked[-1].authorization == "Bearer new",
+        )
+
+
+def test_while_a_plugin_hangs_a_rejected_request_keeps_its_deadline(
+    tmp_path: Path, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is told is what the server said, not that the plugin is awaited."""
+    monkeypatch.setattr(exec_plugin, "SECONDS", 20.0)
+    answer = tmp_path / "answer"
+    answer.write_text(credential("old"))
+    run = plugin(f"test -e {answer} && exec cat {answer}; exec sleep 300")
+    with (
+        ScriptedServer(failure(401, "Unauthorized", "Unauthorized")) as server,
+        connect(server.write_kubeconfig(tmp_path / "k", exec=run)) as api,
+    ):
+        answer.unlink()
+        began = clock.monotonic()
+        outcome = Scales(api).read("shop", WEB, began + 4)
+        assert clock.monotonic() - began < 15
+        assert isinstance(outcome, Unavailable)
+        assert REFUSED in outcome.message
+        answer.write_text(credential("new"))
+
+
+def test_a_shortage_of_threads_is_over_when_it_is_over(
+    tmp_path: Path, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread that could not be started keeps nobody from starting one later."""
+    answer = tmp_path / "answer"
+    answer.write_text(credential("old", in_five_minutes_and(0)))
+    monkeypatch.setattr(credentials, "_PLUGIN_FRESH_SECONDS", 0.0)
+    with (
+        ScriptedServer(scale(1)) as server,
+        connect(server.write_kubeconfig(tmp_path / "k", exec=plugin(f"cat {answer}"))) as api,
+    ):
+        answer.write_text(credential("new"))
+        with monkeypatch.context() as short:
+            short.setattr(threading.Thread, "start", no_thread)
+            with pytest.raises(RuntimeError):
+                Scales(api).read("shop", WEB, clock.monotonic() + 5)
+        wait_until(
+            "the new token is sent",
+            lambda: (
+                isinstance(Scales(api).read("shop", WEB, clock.monotonic() + 5), Scale)
+                and server.asked[-1].authorization == "Bearer new"
+            ),
+        )
+
+
+def no_thread(_: threading.Thread) -> None:
+    """Fail as Python does where the system gives no thread."""
+    raise RuntimeError("can't start new thread")

@@ -1,0 +1,375 @@
+"""What an API server, or a proxy in front of it, can do to us: neither time nor memory nor secrets.
+
+The answers are raw bytes: no library sends such ones.
+"""
+
+import base64
+import gzip
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.adapters.cluster import Api, Failure, Pods, Scales, connect
+from autoscaler.adapters.cluster.api import MOST_BYTES
+from autoscaler.adapters.cluster.watch_requests import Stream
+from autoscaler.core.observation import Scale
+from autoscaler.core.spec import Flags
+from autoscaler.core.writes import WriteFailed
+from autoscaler.sync.syncer import Syncer
+from autoscaler.transport.bodies import LineTooLong
+from autoscaler.transport.memory import AnswerMemory
+from tests.adapters.cluster.faults import WEB, within
+from tests.adapters.prometheus import faults
+from tests.adapters.prometheus.faults import Peer, ScriptedServer, Step, answer
+from tests.controlplane.credentials import kubeconfig
+from tests.controlplane.waiting import wait_until
+from tests.sync.world import T0, Memory, external
+from tests.sync.world import answer as load
+
+TOKEN = "eyJhbGciOi.a/b+c=d-e_f.Zm9vYmFy"  # noqa: S105 - made up
+MIB = 1 << 20
+Connect = Callable[..., tuple[ScriptedServer, Api]]
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Iterator[Connect]:
+    """Start servers that play steps, and connections to them."""
+    with ExitStack() as stack:
+
+        def start(
+            *steps: Step, timeout: float = 5.0, stop: threading.Event | None = None
+        ) -> tuple[ScriptedServer, Api]:
+            server = stack.enter_context(ScriptedServer(*steps))
+            path = tmp_path / "kubeconfig"
+            path.write_text(kubeconfig({"server": server.url}, {"token": TOKEN}))
+            return server, stack.enter_context(connect(path, request_timeout=timeout, stop=stop))
+
+        yield start
+
+
+def _write(api: Api, seconds: float = 20.0) -> str:
+    outcome = Scales(api).write(
+        "shop", WEB, Scale(1, 1, "app=web", "7"), 4, clock.monotonic() + seconds
+    )
+    assert isinstance(outcome, WriteFailed), outcome
+    return outcome.message
+
+
+def _get(api: Api, seconds: float = 20.0) -> Failure:
+    failure = api.once("GET", "/version", clock.monotonic() + seconds)
+    assert isinstance(failure, Failure), failure
+    return failure
+
+
+def _status(message: str, code: int = 403) -> dict[str, object]:
+    return {"kind": "Status", "message": message, "reason": "Forbidden", "code": code}
+
+
+def _request_threads() -> list[str]:
+    return [one.name for one in threading.enumerate() if one.name == "kubernetes-request"]
+
+
+# -- secrets -------------------------------------------------------------------------------
+
+
+def _plain(token: str) -> str:
+    return token
+
+
+def _header(token: str) -> str:
+    return base64.b64encode(f"authorization: Bearer {token}".encode()).decode()
+
+
+@pytest.mark.parametrize("form", [_plain, quote, _header])
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        ("403 Forbidden", "application/json"),
+        ("401 Unauthorized", "application/json"),
+        ("500 Internal Server Error", "text/plain"),
+        ("502 Bad Gateway", "text/html"),
+        ("200 OK", "text/plain"),
+    ],
+)
+def test_a_token_that_comes_back_is_told_nobody(
+    hostile: Connect, status: str, kind: str, form: Callable[[str], str]
+) -> None:
+    """Whichever answer to a write repeats the Authorization header, wherever it is cut."""
+    sent = form(TOKEN)
+
+    def echo(peer: Peer) -> None:
+        assert peer.received.headers["Authorization"] == f"Bearer {TOKEN}"
+        text = "x" * 180 + f" {sent}"
+        body = _status(text) if kind == "application/json" else text
+        answer(body, status, {"Content-Type": f"{kind}", "X": sent})(peer)
+
+    _, api = hostile(echo)
+    failure = api.once("PUT", "/x", clock.monotonic() + 20, body={"a": 1})
+    assert isinstance(failure, Failure)
+    assert sent[-16:-8] not in failure.message
+    assert TOKEN[:8] not in failure.message
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        faults.speak(f"Bearer {TOKEN}\r\n\r\n".encode()),
+        answer("x", "502 Bad Gateway", {"Content-Type": TOKEN}),
+        answer("x", headers={"Content-Type": TOKEN}),
+        answer("x", headers={"Content-Encoding": TOKEN}),
+        answer("x", f"599 {TOKEN}"),
+        answer({"metadata": {"resourceVersion": TOKEN}, "items": [TOKEN]}),
+    ],
+)
+def test_a_token_in_any_other_part_is_told_nobody(hostile: Connect, step: Step) -> None:
+    """The status line, a content type, an encoding, and what is read of a list."""
+    _, api = hostile(step)
+    outcomes = (
+        api.once("PUT", "/x", clock.monotonic() + 20, body={"a": 1}),
+        Scales(api).read("shop", WEB, clock.monotonic() + 0.2),
+        Pods(api).pods("shop", "app=web", clock.monotonic() + 0.2),
+    )
+    assert TOKEN[:8] not in str(outcomes)
+
+
+def test_words_of_the_server_are_one_short_line(hostile: Connect) -> None:
+    """No escape sequence, no line break, no change of direction, and no novel."""
+    words = "no\x1b[31m\r\n\u202eforged\u2028line " + "and so on " * 50_000
+    _, api = hostile(answer(_status(words), "403 Forbidden"))
+    message = _get(api).message
+    assert message.startswith(r"no\x1b[31m \u202eforged\u2028line and so on")
+    assert message.isprintable()
+    assert len(message) <= 1000
+
+
+# -- time ----------------------------------------------------------------------------------
+
+
+def _continue_for_ever(peer: Peer) -> None:
+    try:
+        while not peer.stopping.is_set():
+            peer.socket.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+    except OSError:
+        """The client had enough."""
+
+
+def _trailers_for_ever(peer: Peer) -> None:
+    peer.socket.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n")
+    try:
+        while not peer.stopping.is_set():
+            peer.socket.sendall(b"X: y\r\n")
+    except OSError:
+        """As above."""
+
+
+ENDLESS = [
+    pytest.param(_continue_for_ever, id="100 Continue"),
+    pytest.param(faults.drip("head", 0.05), id="head"),
+    pytest.param(faults.drip("body", 0.05), id="body"),
+    pytest.param(_trailers_for_ever, id="trailers"),
+]
+
+
+@pytest.mark.parametrize("step", ENDLESS)
+def test_no_answer_is_without_an_end(hostile: Connect, step: Step) -> None:
+    """A write is given up in time, with the usual sentence, and leaves no thread behind."""
+    server, api = hostile(step, timeout=0.3)
+    with within(5.0):
+        message = _write(api, 1.0)
+    assert message.startswith(f"the API server {server.url} gave no answer in time")
+    wait_until("its threads have ended", lambda: not _request_threads())
+
+
+def test_a_sync_and_a_stop_end_in_time(hostile: Connect) -> None:
+    """A write whose answer never begins holds up neither the next sync nor the end."""
+    stop = threading.Event()
+    _, api = hostile(_continue_for_ever, timeout=0.5, stop=stop)
+    memory = Memory(
+        answers={"queue": load(200.0)}, scales={"shop/worker": Scale(1, 1, "app=w", "7")}
+    )
+    world = replace(memory.world(), writer=Scales(api))
+    with within(15.0), Syncer(Flags(), world, stop) as syncer:
+        for number in range(2):
+            syncer.sync([external("shop", "worker")], T0 + 15 * number, 1.0, steady=15.0 * number)
+            assert isinstance(memory.result("shop/worker").write, WriteFailed)
+        stopping = threading.Timer(0.1, stop.set)
+        stopping.start()
+        syncer.sync([external("shop", "worker")], T0 + 30, 60.0, steady=30.0)
+    stopping.join()
+
+
+def test_a_write_that_was_given_up_is_not_sent_later(hostile: Connect) -> None:
+    """Whatever held it up meanwhile."""
+    server, api = hostile(answer({}), timeout=0.2)
+    go_on = threading.Event()
+
+    def slow() -> bool:
+        go_on.wait(20)
+        return True
+
+    failure = api.once("PUT", "/x", clock.monotonic() + 5, body={"a": 1}, may_send=slow)
+    assert isinstance(failure, Failure)
+    assert failure.uncertain
+    go_on.set()
+    wait_until("its thread has ended", lambda: not _request_threads())
+    assert [one.body for one in server.received if one.body] == []
+
+
+@pytest.mark.parametrize("step", ENDLESS[:2])
+def test_a_watch_begins_in_time(hostile: Connect, step: Step) -> None:
+    """The head of its answer must be there in the time for it."""
+    _, api = hostile(step)
+    with within(5.0):
+        assert isinstance(api.stream("/x", {}, 0.3), Failure)
+    wait_until("its thread has ended", lambda: not _request_threads())
+
+
+def _stream(api: Api, seconds: float) -> Stream:
+    response = api.stream("/x", {}, 5.0)
+    assert not isinstance(response, Failure), response
+    return Stream(response, clock.monotonic() + seconds)
+
+
+def _chunked(*parts: bytes, drip: bytes = b"") -> Step:
+    def step(peer: Peer) -> None:
+        peer.socket.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        try:
+            for part in parts:
+                peer.socket.sendall(part)
+            while drip and not peer.stopping.wait(0.02):
+                peer.socket.sendall(drip)
+        except OSError:
+            """The client had enough."""
+        peer.stopping.wait(20)
+
+    return step
+
+
+def test_a_watch_whose_frame_drips_ends_in_time(hostile: Connect) -> None:
+    """The length of a chunk that comes byte by byte is no reason to wait on."""
+    _, api = hostile(_chunked(b"3\r\n{}\n\r\n5;", drip=b"x"))
+    stream = _stream(api, 0.5)
+    lines: list[bytes] = []
+    with within(5.0), pytest.raises(Exception, match="did not end in time"):
+        lines.extend(stream)
+    assert lines == [b"{}"]
+    stream.close()
+
+
+# -- memory --------------------------------------------------------------------------------
+
+
+def test_an_answer_beyond_the_bound_is_given_up(hostile: Connect) -> None:
+    """16 MiB are taken, not more; it is not asked for again."""
+    server, api = hostile(answer(b" " * (17 * MIB)))
+    failure = api.get("/x", clock.monotonic() + 20)
+    assert isinstance(failure, Failure)
+    assert failure.message == f"the API server {server.url} sent more than 16 MiB"
+    assert failure.too_large
+    assert len(server.received) == 1
+
+
+def test_a_refusal_beyond_the_bound_is_still_a_refusal(hostile: Connect) -> None:
+    """What is too large is not read, and the status says what it means."""
+    server, api = hostile(answer(b" " * (17 * MIB), "403 Forbidden"))
+    assert _get(api).message == (
+        f"the API server {server.url} answered 403: "
+        "no Status in it (no Content-Type, more than 16 MiB); is there a proxy in between?"
+    )
+
+
+def test_what_was_not_asked_for_is_not_decompressed(hostile: Connect) -> None:
+    """A kilobyte may become a megabyte, and five of them gigabytes."""
+    bomb = gzip.compress(b" " * MIB)
+    server, api = hostile(answer(bomb, headers={"Content-Encoding": "gzip"}))
+    sentence = (
+        f"the API server {server.url} sent an answer in the content encoding gzip, "
+        "which was not asked for"
+    )
+    assert _get(api).message == sentence
+    assert "Accept-Encoding" not in server.received[0].headers or (
+        server.received[0].headers["Accept-Encoding"] == "identity"
+    )
+    begun = api.stream("/x", {}, 5.0)
+    assert isinstance(begun, Failure)
+    assert begun.message == sentence
+
+
+def test_junk_is_not_parsed(hostile: Connect) -> None:
+    """Three megabytes of empty lists would take fifty times as much."""
+    server, api = hostile(answer(b"[" + b"[]," * MIB + b"[]]"))
+    failure = _get(api)
+    assert failure.message == (
+        f"the API server {server.url} sent JSON that takes more than 128 MiB of memory"
+    )
+
+
+def test_answers_together_have_a_bound(hostile: Connect) -> None:
+    """While a large one is kept another waits in vain; once it is freed it has room again."""
+    large: dict[str, object] = {"items": [[]] * 100_000}
+    server, api = hostile(answer(large), timeout=1.0)
+    api.memory = AnswerMemory(MIB, parsed=20 * MIB, kept_for_small=MIB)
+    first = api.once("GET", "/x", clock.monotonic() + 20)
+    assert first == large
+    assert _get(api).message == (
+        f"the API server {server.url} answered, and there was no memory in time for an answer to "
+        "be parsed, because of other large answers"
+    )
+    del first
+    assert api.once("GET", "/x", clock.monotonic() + 20) == large
+
+
+def test_the_size_of_a_chunk_is_not_believed(hostile: Connect) -> None:
+    """A chunk of 250 TiB that never comes costs no memory."""
+    _, api = hostile(_chunked(b"fffffffffff\r\n{}"), timeout=0.5)
+    assert "gave no answer in time" in _get(api).message
+
+
+def test_a_page_that_is_too_large_is_asked_for_in_parts(hostile: Connect) -> None:
+    """Large pods, which anybody may create, make the list longer, not impossible."""
+
+    def page(peer: Peer) -> None:
+        found = re.search("limit=([0-9]+)", peer.received.target)
+        limit = int(found[1]) if found else 500
+        pod = {"metadata": {"name": "a" + peer.received.target[-1]}, "spec": {}, "status": {}}
+        more = "" if "continue" in peer.received.target else "2"
+        listed = {"metadata": {"resourceVersion": "5", "continue": more}, "items": [pod]}
+        answer(b" " * (17 * MIB) if limit > 200 else listed)(peer)
+
+    server, api = hostile(page)
+    pods = Pods(api).pods("shop", "app=web", clock.monotonic() + 20)
+    assert isinstance(pods, tuple), pods
+    assert len(pods) == 2
+    limits = [re.findall("limit=([0-9]+)", one.target) for one in server.received]
+    assert limits == [["500"], ["125"], ["125"]]
+
+
+def test_a_line_of_a_watch_has_a_bound(hostile: Connect) -> None:
+    """What has no line break by then is given up, and costs no more than it is long."""
+    size = MOST_BYTES + MIB
+    _, api = hostile(_chunked(b"3\r\n{}\n\r\n", f"{size:x}\r\n".encode(), b" " * size))
+    stream = _stream(api, 60.0)
+    lines: list[bytes] = []
+    with within(10.0), pytest.raises(LineTooLong, match="a line of more than 16 MiB"):
+        lines.extend(stream)
+    assert lines == [b"{}"]
+    stream.close()
+
+
+def test_lines_that_come_in_pieces_are_whole(hostile: Connect) -> None:
+    """Whatever the cuts: between lines, within one, and several lines at once."""
+    text = b"".join(json.dumps({"n": number}).encode() + b"\n" for number in range(50))
+    pieces = [text[at : at + 7] for at in range(0, len(text), 7)]
+    frames = [f"{len(piece):x}\r\n".encode() + piece + b"\r\n" for piece in pieces]
+    _, api = hostile(_chunked(*frames, b"0\r\n\r\n"))
+    stream = _stream(api, 20.0)
+    assert [json.loads(line)["n"] for line in stream] == list(range(50))
+    stream.close()

@@ -1,0 +1,293 @@
+"""Reads from a server that misbehaves: how often we try, how long, and what we say."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.adapters.cluster import Api, Failure, Pods, Scales, connect
+from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.core.writes import WriteFailed
+from autoscaler.transport.retries import Retrier
+from tests.adapters.cluster.faults import (
+    BROKEN,
+    HANG,
+    HTML,
+    RESET,
+    SLOW_DOWN,
+    UNAVAILABLE,
+    WEB,
+    Script,
+    at_once,
+    within,
+)
+from tests.adapters.cluster.scripted import Answer, ScriptedServer, failure, scale
+from tests.controlplane.waiting import wait_until
+
+
+def _read(api: Api, seconds: float = 10.0) -> Scale | Unavailable:
+    return Scales(api).read("shop", WEB, clock.monotonic() + seconds)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(at_once(SLOW_DOWN), id="429"),
+        pytest.param(at_once(BROKEN), id="500"),
+        pytest.param(at_once(UNAVAILABLE), id="503"),
+        pytest.param(at_once(HTML), id="502 in HTML"),
+        pytest.param(RESET, id="reset"),
+        pytest.param(Answer(body=scale(3).body, fault="cut"), id="cut"),
+        pytest.param(Answer(body=b'{"kind": "Sca'), id="truncated JSON"),
+        pytest.param(Answer(body=b"<html>please log in</html>"), id="HTML"),
+    ],
+)
+def test_a_read_is_tried_again_after_what_is_transient(script: Script, fault: Answer) -> None:
+    """Two faults, then the scale: three requests, one answer."""
+    server, api = script(fault, fault, scale(3))
+    assert _read(api) == Scale(3, 1, "app=web", "7")
+    assert server.methods == ["GET"] * 3
+
+
+@pytest.mark.parametrize(
+    ("fault", "sentence"),
+    [
+        pytest.param(
+            at_once(SLOW_DOWN),
+            "the API server {} answered 429 (TooManyRequests): "
+            "too many requests, please try again later",
+            id="429",
+        ),
+        pytest.param(
+            at_once(BROKEN),
+            "the API server {} answered 500 (InternalError): etcdserver: leader changed",
+            id="500",
+        ),
+        pytest.param(
+            at_once(HTML),
+            "the API server {} answered 502: no Status in it (text/html); "
+            "is there a proxy in between?",
+            id="502 in HTML",
+        ),
+        pytest.param(
+            RESET,
+            "the connection to the API server {} broke: connection reset by peer",
+            id="reset",
+        ),
+        pytest.param(
+            Answer(body=b"<html>please log in</html>"),
+            "the API server {} sent something that is not JSON (text/html)",
+            id="HTML",
+        ),
+        pytest.param(
+            Answer(body=b"[]"),
+            "the API server {} sent JSON that is not an object",
+            id="list",
+        ),
+    ],
+)
+def test_a_read_gives_up_after_five_tries(script: Script, fault: Answer, sentence: str) -> None:
+    """What does not go away is told with its cause, by the same words each time."""
+    server, api = script(fault)
+    assert _read(api) == Unavailable(sentence.format(server.url))
+    assert len(server.asked) == 5
+
+
+def test_each_retry_is_told_with_the_failure_before_it() -> None:
+    """Of two failures and a success the success is not told."""
+    told: list[str] = []
+    outcomes = [*(Failure(text, transient=True, retry_after=0.0) for text in ("away", "busy")), 3]
+    retrier = Retrier(Failure("stopping"), threading.Event(), on_retry=told.append)
+    assert retrier.call(lambda: outcomes.pop(0), clock.monotonic() + 10) == 3
+    assert told == ["away", "busy"]
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        failure(403, "Forbidden", 'deployments.apps "web" is forbidden'),
+        failure(401, "Unauthorized", "Unauthorized"),
+        failure(404, "NotFound", 'deployments.apps "web" not found', name="web"),
+        failure(422, "Invalid", "no"),
+        Answer(302, b"", {"Location": "http://127.0.0.1:9/login"}),
+    ],
+)
+def test_a_refusal_is_asked_for_once(script: Script, refusal: Answer) -> None:
+    """What another try cannot change is not tried again, and no redirect is followed."""
+    server, api = script(refusal)
+    assert isinstance(_read(api), Unavailable)
+    deadline = clock.monotonic() + 5
+    outcome = Scales(api).write("shop", WEB, Scale(1, 1, "app=web", "7"), 4, deadline)
+    assert isinstance(outcome, WriteFailed)
+    assert server.methods == ["GET", "PUT"]
+
+
+def test_a_server_that_asks_for_patience_gets_it(script: Script) -> None:
+    """Retry-After is waited for, in seconds."""
+    slow = Answer(SLOW_DOWN.status, SLOW_DOWN.body, {"Retry-After": "1"})
+    server, api = script(slow, scale(3))
+    began = clock.monotonic()
+    assert isinstance(_read(api), Scale)
+    assert 1.0 <= clock.monotonic() - began < 8.0
+    assert len(server.asked) == 2
+
+
+def test_patience_ends_at_the_deadline(script: Script) -> None:
+    """A Retry-After that reaches past the deadline ends the call at once."""
+    slow = Answer(SLOW_DOWN.status, SLOW_DOWN.body, {"Retry-After": "60"})
+    server, api = script(slow)
+    with within(8.0):
+        answer = _read(api, seconds=20.0)
+    assert isinstance(answer, Unavailable)
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("fault", [HANG, Answer(body=scale(3).body, fault="drip")])
+def test_no_answer_takes_longer_than_the_deadline(script: Script, fault: Answer) -> None:
+    """Neither silence nor an answer that drips holds a sync up."""
+    server, api = script(fault, timeout=30.0)
+    with within(9.0):
+        answer = _read(api, seconds=3.0)
+    assert isinstance(answer, Unavailable)
+    assert answer.message == f"the API server {server.url} gave no answer in time"
+
+
+def test_a_slow_try_leaves_time_for_another(script: Script) -> None:
+    """The time-out of one request is shorter than the deadline."""
+    server, api = script(HANG, scale(3), timeout=2.5)
+    assert _read(api, 20.0) == Scale(3, 1, "app=web", "7")
+    assert len(server.asked) == 2
+
+
+def test_a_deadline_that_is_over_sends_nothing(script: Script) -> None:
+    """No time left is a sentence, and no request."""
+    server, api = script(scale(3))
+    answer = _read(api, seconds=-1.0)
+    assert answer == Unavailable(
+        f"no time was left to ask the API server {server.url} before the deadline"
+    )
+    assert server.asked == []
+
+
+def test_a_server_that_is_not_there_is_told(tmp_path: Path) -> None:
+    """A refused connection names the address and the operating system's reason."""
+    with ScriptedServer(Answer()) as server:
+        kubeconfig = server.write_kubeconfig(tmp_path / "kubeconfig")
+    with connect(kubeconfig) as api:
+        assert _read(api) == Unavailable(
+            f"the API server {server.url} cannot be reached: connection refused"
+        )
+
+
+def _pod_list(*names: str, version: str = "50", more: str = "") -> Answer:
+    items = [{"metadata": {"name": name}, "spec": {}, "status": {}} for name in names]
+    return Answer(body={"metadata": {"resourceVersion": version, "continue": more}, "items": items})
+
+
+def test_a_list_that_expires_is_read_anew_in_one_piece(script: Script) -> None:
+    """410 for a later page: one request without pages follows, and no pod comes twice."""
+    expired = failure(410, "Expired", "The provided continue parameter is too old")
+    server, api = script(_pod_list("a", "b", more="token"), expired, _pod_list("a", "b", "c"))
+    found = Pods(api, page_size=2).pods("shop", "app=web", clock.monotonic() + 5)
+    assert isinstance(found, tuple)
+    assert [pod.name for pod in found] == ["a", "b", "c"]
+    assert "continue=token" in server.asked[1].path
+    assert "limit" not in server.asked[2].path
+
+
+def test_a_list_that_is_none_is_told(script: Script) -> None:
+    """An answer in another form is a sentence, not an exception, and not an empty list."""
+    server, api = script(Answer(body={"kind": "PodList", "items": [{"metadata": {}}]}))
+    answer = Pods(api).pods("shop", "app=web", clock.monotonic() + 5)
+    assert answer == Unavailable(
+        f"the API server {server.url} sent a list of pods that cannot be read: 'name'"
+    )
+
+
+def test_a_path_that_went_is_looked_for_again(script: Script) -> None:
+    """A 404 that names no object makes us ask which version serves the kind."""
+    gone = Answer(404, b"404 page not found\n")
+    group = {
+        "versions": [{"version": "v2"}],
+        "preferredVersion": {"version": "v2"},
+    }
+    resources = {
+        "resources": [
+            {"name": "deployments", "kind": "Deployment", "namespaced": True},
+            {"name": "deployments/scale", "kind": "Scale"},
+        ]
+    }
+    server, api = script(gone, Answer(body=group), Answer(body=resources), scale(3))
+    scales = Scales(api)
+    assert isinstance(scales.read("shop", WEB, clock.monotonic() + 5), Scale)
+    assert isinstance(scales.read("shop", WEB, clock.monotonic() + 5), Scale)
+    v2 = "/apis/apps/v2/namespaces/shop/deployments/web/scale"
+    assert [asked.path for asked in server.asked[1:]] == [
+        "/apis/apps",
+        "/apis/apps/v2",
+        v2,
+        v2,
+    ]
+
+
+def test_a_429_holds_back_everybody(script: Script) -> None:
+    """While one read waits out its Retry-After of 3 s, another one waits with it."""
+    asked_to_wait = Answer(429, SLOW_DOWN.body, {"Retry-After": "3"})
+    server, api = script(asked_to_wait, scale(3), scale(3))
+    with ThreadPoolExecutor(1) as pool:
+        begun = clock.monotonic()
+        first = pool.submit(_read, api, 30.0)
+        wait_until("the first read was refused", lambda: server.methods == ["GET"])
+        # The answer may still be on its way to the client.
+        wait_until("the refusal has arrived", lambda: api.retrier.held)
+        assert isinstance(_read(api, 30.0), Scale)
+        assert clock.monotonic() - begun >= 3.0
+        assert isinstance(first.result(30), Scale)
+    assert server.methods == ["GET"] * 3
+
+
+def test_a_deadline_inside_a_429s_pause_is_kept(script: Script) -> None:
+    """A read that has no time to wait gives up at its deadline, and says so."""
+    asked_to_wait = Answer(429, SLOW_DOWN.body, {"Retry-After": "30"})
+    _, api = script(asked_to_wait, scale(3))
+    assert isinstance(_read(api, 5.0), Unavailable)
+    with within(10.0):
+        assert isinstance(_read(api, 0.5), Unavailable)
+
+
+def test_a_429_does_not_hold_everybody_for_long(script: Script) -> None:
+    """A Retry-After of a day ends the read that got it; the others are held 30 s at most."""
+    _, api = script(Answer(429, SLOW_DOWN.body, {"Retry-After": "86400"}))
+    with within(8.0):
+        answer = _read(api, 20.0)
+    assert isinstance(answer, Unavailable)
+    assert 20.0 < api.retrier._held_until - clock.monotonic() <= 30.0
+
+
+@pytest.mark.parametrize("retry_after", ["\xb2", "9" * 400, "Thu, 01 Jan 0001 00:00:00 -2359", "?"])
+def test_an_odd_retry_after_is_no_exception(script: Script, retry_after: str) -> None:
+    """Whatever stands in the header, the answer is a sentence."""
+    server, api = script(Answer(429, SLOW_DOWN.body, {"Retry-After": retry_after}))
+    answer = api.once("GET", "/a", clock.monotonic() + 5)
+    assert isinstance(answer, Failure)
+    assert answer.status == 429
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(404, {"kind": "Status", "details": [1], "message": 5, "reason": {}}),
+        Answer(404, {"kind": "Status", "details": {"name": 1}}),
+        Answer(500, b"[" * 100_000),
+        Answer(200, b'{"a": ' * 100_000),
+        Answer(200, b'{"metadata": {}, "spec": {"replicas": 1e999}}'),
+        Answer(200, {"metadata": [], "spec": {}}),
+    ],
+)
+def test_an_odd_answer_is_no_exception(script: Script, answer: Answer) -> None:
+    """Whatever the server sends, the port returns a sentence."""
+    _, api = script(at_once(answer))
+    assert isinstance(_read(api, 2.0), Unavailable)

@@ -1,0 +1,116 @@
+"""How much memory the answers of all queries take together."""
+
+import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypedDict
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.adapters.prometheus.reader import MOST_BYTES
+from autoscaler.transport.memory import AnswerMemory
+from tests.adapters.prometheus.faults import ORDERS, Peer, ScriptedServer, Step, answer
+from tests.adapters.prometheus.reading import answered, failed, reading
+
+MIB = 1 << 20
+_POD, _DAEMON = 512 * MIB, 270 * MIB
+"""The limit of config/kubernetes, and what 10,000 targets take."""
+
+
+class Taken(TypedDict):
+    """What `answer_memory` prints."""
+
+    taken: int
+    answers: int
+    failures: list[str]
+
+
+def ask_at_once(step: Step) -> Taken:
+    """Ask a server that always answers the same sixteen times at once."""
+    with ScriptedServer(step) as server:
+        command = [
+            sys.executable,
+            "-m",
+            "tests.adapters.prometheus.answer_memory",
+            server.url,
+            "16",
+            "2",
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    taken: Taken = json.loads(done.stdout)
+    return taken
+
+
+def _body(elements: list[str]) -> bytes:
+    head = '{"status":"success","data":{"resultType":"vector","result":['
+    return f"{head}{','.join(elements)}]}}}}".encode()
+
+
+def _series(count: int) -> bytes:
+    return _body([f'{{"metric":{{"pod":"w{n}"}},"value":[1.5e9,"{n}.25"]}}' for n in range(count)])
+
+
+@pytest.mark.parametrize(
+    "body", [_body(["[]"] * 2 * MIB), _series(100_000)], ids=["empty lists", "series"]
+)
+def test_sixteen_answers_at_once_fit_into_the_pod(body: bytes) -> None:
+    """Six megabytes each: there is room for a few, and none for what is no answer."""
+    assert 4 * MIB < len(body) < 8 * MIB
+    taken = ask_at_once(answer(body))["taken"]
+    print(f"{taken >> 20} MiB taken")
+    assert taken < _POD - _DAEMON
+
+
+def test_what_takes_too_much_is_refused_before_it_is_parsed() -> None:
+    """However short it is: the sentence tells what it would take, and what to do."""
+    with ScriptedServer(answer(_body(["[]"] * 100_000))) as server:
+        memory = AnswerMemory(MOST_BYTES, parsed=2 * MIB, kept_for_small=MIB)
+        with reading(server.url, memory=memory) as reader:
+            message = failed(reader.query("x", clock.monotonic() + 10))
+        assert len(server.received) == 1
+    assert message == (
+        "Prometheus sent an answer that takes more than 1 MiB of memory: the query should aggregate"
+    )
+
+
+def test_answers_that_are_kept_leave_less_room() -> None:
+    """A large one waits as long as it may, a small one does not; what is dropped is free again."""
+    large, small = answer(_series(10_000)), answer()
+    with ScriptedServer(large, large, small, large) as server:
+        memory = AnswerMemory(MOST_BYTES, parsed=14 * MIB, kept_for_small=MIB)
+        with reading(server.url, memory=memory, timeout_seconds=2.0) as reader:
+            first = answered(reader.query("large", clock.monotonic() + 20))
+            message = failed(reader.query("large", clock.monotonic() + 2.2))
+            assert reader.query("small", clock.monotonic() + 20) == ORDERS
+            del first
+            answered(reader.query("large", clock.monotonic() + 20))
+    because = "because of other large answers: queries should aggregate"
+    assert message == f"there was no memory in time for an answer to be parsed, {because}"
+
+
+def test_large_answers_are_received_a_few_at_a_time() -> None:
+    """Who has no turn in time says so; what it had received is dropped."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" + b" " * 300_000
+    with ScriptedServer(_all_then_silence(head)) as server:
+        memory = AnswerMemory(MOST_BYTES, parsed=200 * MIB, at_once=1)
+        with (
+            reading(server.url, memory=memory, timeout_seconds=0.5) as reader,
+            ThreadPoolExecutor(2) as threads,
+        ):
+            until = clock.monotonic() + 0.6
+            messages = set(threads.map(lambda n: failed(reader.query(f"{n}", until)), range(2)))
+    because = "because of other large answers: queries should aggregate"
+    assert messages == {
+        f"Prometheus at {server.url} did not answer within 0.5 s",
+        f"there was no memory in time for an answer of more than 256 KiB, {because}",
+    }
+
+
+def _all_then_silence(raw: bytes) -> Step:
+    def step(peer: Peer) -> None:
+        peer.socket.sendall(raw)
+        peer.stopping.wait(20)
+
+    return step

@@ -1,0 +1,165 @@
+"""The adapter against a real Prometheus."""
+
+import math
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.core.series import QueryFailure, QueryResult
+from tests.adapters.prometheus.exporter import Exporter
+from tests.adapters.prometheus.fixtures import StartPrometheus
+from tests.adapters.prometheus.reading import answered, ask, failed, reading
+from tests.adapters.prometheus.server import PrometheusServer
+
+
+def test_vector(prometheus_server: PrometheusServer, prometheus_exporter: Exporter) -> None:
+    """A vector's series come with their labels, values and the server's time of evaluation."""
+    labels = {"namespace": "shop", "pod": 'quo"te\\', "job": "mine", "instance": "me"}
+    prometheus_exporter.set("vector_test", labels, 1.5)
+    prometheus_server.wait_for("vector_test")
+    before = time.time()
+    answer = answered(ask(prometheus_server.url, "vector_test"))
+    (series,) = answer.series
+    assert series.labels == {"__name__": "vector_test", **labels}
+    assert series.value == 1.5
+    assert before - 1 <= series.timestamp <= time.time() + 1
+    assert answer.warnings == ()
+
+
+def test_scalar(prometheus_server: PrometheusServer) -> None:
+    """A scalar is one series without labels."""
+    (series,) = answered(ask(prometheus_server.url, "scalar(vector(2)) * 21")).series
+    assert (series.labels, series.value) == ({}, 42.0)
+
+
+def test_empty(prometheus_server: PrometheusServer) -> None:
+    """No series is an answer with no series, not a failure and not a zero."""
+    assert answered(ask(prometheus_server.url, "no_such_metric")) == QueryResult([])
+
+
+@pytest.mark.parametrize(
+    ("promql", "value"), [("vector(0)/0", math.nan), ("vector(1)/0", math.inf), ("-Inf", -math.inf)]
+)
+def test_not_finite(prometheus_server: PrometheusServer, promql: str, value: float) -> None:
+    """NaN and the infinities arrive as such: what they mean is the core's to say."""
+    (series,) = answered(ask(prometheus_server.url, promql)).series
+    assert series.value == pytest.approx(value, nan_ok=True)
+
+
+def test_gone_series(prometheus_server: PrometheusServer, prometheus_exporter: Exporter) -> None:
+    """A series that the exporter no longer has is gone from the answer by the next scrape."""
+    prometheus_exporter.set("gone_test", {}, 7.0)
+    prometheus_server.wait_for("gone_test")
+    prometheus_exporter.remove("gone_test")
+    prometheus_server.wait_for("absent(gone_test)")
+    assert answered(ask(prometheus_server.url, "gone_test")).series == []
+
+
+@pytest.mark.parametrize(
+    ("promql", "sentence"),
+    [
+        ("sum(", "Prometheus refused the query (bad_data): "),
+        ("sum(", "parse error: unclosed left parenthesis"),
+        ("", "no expression found in input"),
+        ("rate(up)", 'expected type range vector in call to function "rate"'),
+        (
+            "count_test * on (one) group_left () count_test",
+            "Prometheus could not execute the query (execution): found duplicate series",
+        ),
+        ("up[5m]", "returns a matrix; a query must return an instant vector or a scalar"),
+        ('"text"', "returns a string; a query must return an instant vector or a scalar"),
+    ],
+)
+def test_refusals(
+    prometheus_server: PrometheusServer,
+    prometheus_exporter: Exporter,
+    promql: str,
+    sentence: str,
+) -> None:
+    """Prometheus' own reason reaches the user, at once."""
+    for pod in "ab":
+        prometheus_exporter.set("count_test", {"one": "1", "pod": pod}, 1.0)
+    prometheus_server.wait_for("count_test", count=2)
+    failure = ask(prometheus_server.url, promql)
+    message = failed(failure)
+    assert sentence in message
+    assert "tries" not in message
+    assert isinstance(failure, QueryFailure)
+    assert failure.refused
+
+
+def test_long_query(prometheus_server: PrometheusServer) -> None:
+    """A query of 100 kB arrives: it is in the body, where no limit of a URL cuts it."""
+    pods = "|".join(f"worker-{number:05}" for number in range(8000))
+    promql = f'vector(42) or up{{pod=~"{pods}"}}'
+    assert len(promql) > 100_000
+    (series,) = answered(ask(prometheus_server.url, promql)).series
+    assert series.value == 42.0
+
+
+def test_query_parameters(prometheus_server: PrometheusServer) -> None:
+    """Parameters of the user's own are sent, `time` among them, and never replace the query."""
+    parameters = {"time": ("1700000000",), "query": ("vector(13)",), "dedup": ("true", "false")}
+    (series,) = answered(
+        ask(prometheus_server.url, "vector(1)", query_parameters=parameters)
+    ).series
+    assert (series.timestamp, series.value) == (1700000000.0, 1.0)
+
+
+def test_ten_thousand_series(start_prometheus: StartPrometheus, exporter: Exporter) -> None:
+    """10,000 series arrive whole, and quickly."""
+    for number in range(10_000):
+        labels = {"namespace": f"team-{number % 50}", "pod": f"worker-{number:05}"}
+        exporter.set("many_test", labels, float(number))
+    server = start_prometheus([exporter.target])
+    server.wait_for("count(many_test) == 10000")
+    with reading(server.url) as reader:
+        durations = []
+        answer = QueryResult([])
+        for _ in range(5):
+            begin = time.perf_counter()
+            answer = answered(reader.query("many_test", clock.monotonic() + 10))
+            durations.append(time.perf_counter() - begin)
+    assert sum(series.value for series in answer.series) == sum(range(10_000))
+    # About 80 ms on two cores, 25 of it ours; the bound is for a slow, busy machine.
+    assert min(durations) < 1.0, durations
+
+
+def test_sixteen_threads(prometheus_server: PrometheusServer) -> None:
+    """One reader serves 16 threads at once, and each gets the answer to its own query."""
+    ready = threading.Barrier(16)
+    with reading(prometheus_server.url) as reader:
+
+        def query(number: int) -> list[float]:
+            ready.wait(timeout=30)
+            deadline = clock.monotonic() + 30
+            return [
+                answered(reader.query(f"vector({number * 100 + i})", deadline)).series[0].value
+                for i in range(20)
+            ]
+
+        with ThreadPoolExecutor(16) as pool:
+            values = list(pool.map(query, range(16)))
+    assert values == [[float(number * 100 + i) for i in range(20)] for number in range(16)]
+
+
+def test_recording_rule(start_prometheus: StartPrometheus) -> None:
+    """The test bed's rules are evaluated: what later tests build on."""
+    rules = "groups: [{name: g, rules: [{record: 'rule:test', expr: 'vector(3)'}]}]"
+    server = start_prometheus([], rules)
+    assert server.wait_for("rule:test")[0][1] == 3.0
+
+
+def test_server_that_comes_back(start_prometheus: StartPrometheus) -> None:
+    """A Prometheus that restarts fails the query with a sentence, then answers again."""
+    server = start_prometheus()
+    with reading(server.url) as reader:
+        answered(reader.query("vector(1)", clock.monotonic() + 10))
+        server.stop()
+        message = failed(reader.query("vector(1)", clock.monotonic() + 2))
+        assert message.startswith(f"Prometheus at {server.url} refused the connection")
+        server.start()
+        answered(reader.query("vector(1)", clock.monotonic() + 10))

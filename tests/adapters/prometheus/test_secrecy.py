@@ -1,0 +1,163 @@
+"""No secret in a message, a repr, a log or an exception."""
+
+import json
+import logging
+import re
+import traceback
+from pathlib import Path
+
+import pytest
+
+from autoscaler.adapters.prometheus import PrometheusOptions
+from tests.adapters.prometheus import faults
+from tests.adapters.prometheus.faults import ScriptedServer, Step, answer, echo
+from tests.adapters.prometheus.reading import answered, ask, failed
+from tests.controlplane.process import free_port
+
+SECRETS = ("url-password", "from-file", "header-secret", "parameter-secret", "ZnJvbS1maWxl")
+
+
+def options(base: str, folder: Path, *, basic: bool) -> PrometheusOptions:
+    """Return options with a secret in every place that can hold one."""
+    file = folder / "secret"
+    file.write_text("from-file")
+    return PrometheusOptions(
+        base if basic else base.replace("//", "//admin:url-password@"),
+        timeout_seconds=0.3,
+        bearer_token_file=None if basic else str(file),
+        basic_auth_username="me" if basic else None,
+        basic_auth_password_file=str(file) if basic else None,
+        headers={"X-Api-Key": "header-secret"},
+        query_parameters={"key": ("parameter-secret",)},
+    )
+
+
+@pytest.mark.parametrize("basic", [True, False])
+@pytest.mark.parametrize(
+    "step",
+    [
+        echo("200 OK"),
+        echo("400 Bad Request"),
+        echo("401 Unauthorized"),
+        echo("503 Service Unavailable"),
+        faults.hang,
+        faults.hang_up,
+        faults.reset,
+        faults.break_off,
+        faults.speak(b"garbage: from-file\r\n\r\n"),
+        answer("", "302 Found", {"Location": "http://x:url-password@h/?key=parameter-secret"}),
+    ],
+)
+def test_no_secret_in_failures(
+    step: Step, tmp_path: Path, caplog: pytest.LogCaptureFixture, *, basic: bool
+) -> None:
+    """Even a server that echoes what it was sent brings no secret into a message or a log."""
+    caplog.set_level(logging.INFO)
+    with ScriptedServer(step) as server:
+        secretive = options(server.url, tmp_path, basic=basic)
+        said = failed(ask(secretive, "x", within=0.7)) + caplog.text + repr(secretive)
+    assert [secret for secret in SECRETS if secret in said] == []
+
+
+@pytest.mark.parametrize(("status", "before"), [("401 Unauthorized", 155), ("200 OK", 55)])
+def test_no_half_secret(tmp_path: Path, status: str, before: int) -> None:
+    """The cut that shortens an error page does not leave the first half of a secret."""
+    with ScriptedServer(answer("x" * before + "from-file is wrong", status)) as server:
+        message = failed(ask(options(server.url, tmp_path, basic=True), "x"))
+    assert "xx" in message
+    assert "from" not in message
+
+
+@pytest.mark.parametrize("status", ["404 Not Found", "503 Service Unavailable", "200 OK"])
+def test_no_secret_in_the_form_that_a_url_has(status: str) -> None:
+    """A page that repeats the address it was asked for holds the parameters as they were sent."""
+    token = "k+y/pass=word secret"  # noqa: S105 - made up
+
+    def page(peer: faults.Peer) -> None:
+        answer(f"no route for {peer.received.target}", status)(peer)
+
+    with ScriptedServer(page) as server:
+        message = failed(ask(server.url, "x", within=1.0, query_parameters={"key": (token,)}))
+    assert "key=" in message or status == "200 OK"  # whose page is cut before
+    assert "word" not in message
+
+
+def test_no_secret_when_nobody_listens(tmp_path: Path) -> None:
+    """The texts of the HTTP libraries, which quote the whole URL, are not repeated."""
+    secretive = options(f"http://127.0.0.1:{free_port()}", tmp_path, basic=False)
+    message = failed(ask(secretive, "x", within=2.0))
+    assert "refused the connection" in message
+    assert [secret for secret in SECRETS if secret in message] == []
+
+
+def test_no_secret_in_warnings(tmp_path: Path) -> None:
+    """A warning is the server's text, too."""
+    partial = {**faults.VECTOR, "warnings": ["cannot ask h?key=parameter-secret"]}
+    with ScriptedServer(answer(partial)) as server:
+        outcome = answered(ask(options(server.url, tmp_path, basic=True), "x"))
+    assert outcome.warnings == ("cannot ask h?key=<hidden>",)
+
+
+def test_no_half_secret_in_warnings(tmp_path: Path) -> None:
+    """A long warning is cut after its secrets are hidden, and there are not endlessly many."""
+    partial = {**faults.VECTOR, "warnings": ["x" * 994 + "from-file is wrong"] * 99}
+    body = json.dumps(partial, separators=(",", ":"))  # as Prometheus writes it
+    with ScriptedServer(answer(body)) as server:
+        outcome = answered(ask(options(server.url, tmp_path, basic=True), "x"))
+    assert outcome.warnings == ("x" * 994 + "<hidd…",) * 20
+
+
+def test_a_token_in_a_label_is_hidden_and_a_tenant_is_not(tmp_path: Path) -> None:
+    """Nobody's label is a token by chance; a header's value may well be one."""
+    token = "token-of-more-than-16-characters"  # noqa: S105 - made up
+    (tmp_path / "token").write_text(token)
+    labels = {"a": f"is {token}", "tenant": "header-secret"}
+    with ScriptedServer(answer(faults.vector({"metric": labels, "value": [1.0, "2"]}))) as server:
+        secretive = PrometheusOptions(
+            server.url,
+            bearer_token_file=str(tmp_path / "token"),
+            headers={"X-Scope-OrgID": "header-secret"},
+        )
+        [series] = answered(ask(secretive, "x")).series
+    assert series.labels == {"a": "is <hidden>", "tenant": "header-secret"}
+
+
+def test_a_secret_is_hidden_in_every_part_of_a_refusal(tmp_path: Path) -> None:
+    """The type of an error, the place of a redirect, an encoding; all of it one printable line."""
+    kind = "x" * 35 + "from-file\x1b[2J"
+    location = {"Location": "http://h/" + "x" * 145 + "/from-file"}
+    for step in (
+        answer(faults.error(kind, "\u202ebad\r\n"), "500 Internal Server Error"),
+        answer("", "302 Found", location),
+        answer("", headers={"Content-Encoding": "from-file"}),
+        answer({"status": "success", "data": {"resultType": kind, "result": []}}),
+    ):
+        with ScriptedServer(step) as server:
+            message = failed(ask(options(server.url, tmp_path, basic=True), "x"))
+        assert "from" not in message
+        assert message.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"url": "prometheus:9090"}, "is no URL such as http://prometheus:9090"),
+        ({"url": "http://u:s3cret@[bad"}, "this is no URL such as http://prometheus:9090"),
+        ({"url": "http://u:s3cret@h:port"}, "this is no URL such as http://prometheus:9090"),
+        ({"url": "http://u:s3cret@h/?t=s3cret"}, "parameters belong in queryParameters"),
+        ({"headers": {"X-Key": "s3cret\n"}}, "header 'X-Key': name or value is not one"),
+        ({"headers": {"X Key": "s3cret"}}, "header 'X Key': name or value is not one"),
+        ({"timeout_seconds": 0.0}, "a timeout of 0.0 s: it must be above 0"),
+        ({"key_file": "k"}, "a client key needs its certificate (certFile)"),
+        (
+            {"bearer_token_file": "t", "basic_auth_username": "u"},
+            "bearerTokenFile and basicAuth exclude each other",
+        ),
+    ],
+)
+def test_impossible_options(arguments: dict[str, object], sentence: str) -> None:
+    """Options that can never work are refused, in words and a traceback without the secret."""
+    with pytest.raises(ValueError, match=re.escape(sentence)) as caught:
+        PrometheusOptions(**{"url": "http://h", **arguments})  # type: ignore[arg-type]  # a table
+    shown = "".join(traceback.format_exception_only(caught.value))
+    assert "s3cret" not in shown + repr(caught.value.__cause__) + repr(caught.value.__context__)

@@ -1,0 +1,177 @@
+"""TLS and credentials against a real Prometheus that wants them, also while they rotate."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from autoscaler import clock
+from tests.adapters.prometheus.certificates import (
+    NEW,
+    OLD,
+    SERVER_NAME,
+    USER,
+    self_signed,
+    write_web_config,
+)
+from tests.adapters.prometheus.faults import ScriptedServer, answer
+from tests.adapters.prometheus.fixtures import StartPrometheus
+from tests.adapters.prometheus.reading import answered, ask, failed, reading
+from tests.adapters.prometheus.server import PrometheusServer
+
+
+def test_password_rotates(start_prometheus: StartPrometheus, tmp_path: Path) -> None:
+    """A new password is used from the next query on; the old one is refused in a sentence."""
+    web_config = write_web_config(tmp_path / "web.yml", user_password=OLD)
+    server = start_prometheus(web_config=web_config)
+    file = tmp_path / "password"
+    file.write_text(f"{OLD}\n")
+    refused = f"Prometheus at {server.url} did not accept the credentials, or wants some"
+    with reading(
+        server.url, basic_auth_username=USER, basic_auth_password_file=str(file)
+    ) as reader:
+        answered(reader.query("vector(1)", clock.monotonic() + 10))
+        write_web_config(web_config, user_password=NEW)
+        assert failed(reader.query("vector(1)", clock.monotonic() + 10)).startswith(refused)
+        file.write_text(f"{NEW}\n")
+        answered(reader.query("vector(1)", clock.monotonic() + 10))
+    assert failed(ask(server.url, "vector(1)")).startswith(refused)
+
+
+def test_tls(start_prometheus: StartPrometheus, tmp_path: Path) -> None:
+    """A private authority is trusted if its file is named, for the name that is expected."""
+    pair = self_signed(tmp_path, SERVER_NAME)
+    server = start_prometheus(web_config=write_web_config(tmp_path / "web.yml", server=pair))
+    ca_file = str(pair.certificate)
+    answered(ask(server.url, "vector(1)", ca_file=ca_file, server_name=SERVER_NAME))
+    answered(ask(server.url, "vector(1)", insecure_skip_verify=True))
+
+    start = f"Prometheus at {server.url} is not trusted: TLS verification failed: "
+    assert failed(ask(server.url, "vector(1)")).startswith(f"{start}self-signed certificate")
+    assert failed(ask(server.url, "vector(1)", server_name=SERVER_NAME)).startswith(start)
+    message = failed(ask(server.url, "vector(1)", ca_file=ca_file))
+    assert message.startswith(f"{start}IP address mismatch")
+    assert "tls.serverName" in message
+
+    plain = server.url.replace("https", "http")
+    assert "HTTP 400 Bad Request: Client sent an HTTP request to an HTTPS server" in failed(
+        ask(plain, "vector(1)")
+    )
+
+
+def test_https_to_plain_http(prometheus_server: PrometheusServer) -> None:
+    """A URL that says https of a server without TLS is told as what it is."""
+    url = prometheus_server.url.replace("http", "https")
+    message = failed(ask(url, "vector(1)"))
+    assert message == f"TLS with Prometheus at {url} failed: wrong version number"
+
+
+def test_client_certificate_rotates(start_prometheus: StartPrometheus, tmp_path: Path) -> None:
+    """A server that wants a client certificate gets the one that is in the file now."""
+    pair = self_signed(tmp_path, SERVER_NAME)
+    good, bad = self_signed(tmp_path, "good"), self_signed(tmp_path, "bad")
+    web_config = write_web_config(tmp_path / "web.yml", server=pair, clients=good)
+    server = start_prometheus(web_config=web_config)
+    cert, key = tmp_path / "tls.crt", tmp_path / "tls.key"
+    shutil.copy(bad.certificate, cert)
+    shutil.copy(bad.key, key)
+    with reading(
+        server.url,
+        ca_file=str(pair.certificate),
+        server_name=SERVER_NAME,
+        cert_file=str(cert),
+        key_file=str(key),
+    ) as reader:
+        failed(reader.query("vector(1)", clock.monotonic() + 1))
+        shutil.copy(good.certificate, cert)
+        message = failed(reader.query("vector(1)", clock.monotonic() + 10))
+        assert message.startswith(f"the client certificate {cert} with key {key} cannot be used: ")
+        shutil.copy(good.key, key)
+        answered(reader.query("vector(1)", clock.monotonic() + 10))
+        key.unlink()
+        message = failed(reader.query("vector(1)", clock.monotonic() + 10))
+        assert message == f"the key file {key} cannot be read: No such file or directory"
+
+
+def test_the_systems_authorities_rotate(
+    start_prometheus: StartPrometheus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no CA file is named, the bundle of the environment is read again when it changes."""
+    old, new = (self_signed(tmp_path / name, SERVER_NAME) for name in _folders(tmp_path))
+    bundle = tmp_path / "bundle.crt"
+    shutil.copy(old.certificate, bundle)
+    monkeypatch.setenv("SSL_CERT_FILE", str(bundle))
+    server = start_prometheus(web_config=write_web_config(tmp_path / "web.yml", server=new))
+    with reading(server.url, server_name=SERVER_NAME) as reader:
+        assert "is not trusted" in failed(reader.query("vector(1)", clock.monotonic() + 10))
+        shutil.copy(new.certificate, bundle)
+        answered(reader.query("vector(1)", clock.monotonic() + 10))
+
+
+def _folders(parent: Path) -> list[str]:
+    for name in ("old", "new"):
+        (parent / name).mkdir()
+    return ["old", "new"]
+
+
+def test_token_rotates(tmp_path: Path) -> None:
+    """The bearer token is read for every request; what is in no state to be sent is named."""
+    file = tmp_path / "token"
+    with (
+        ScriptedServer(answer()) as server,
+        reading(server.url, bearer_token_file=str(file)) as reader,
+    ):
+
+        def query() -> object:
+            return reader.query("x", clock.monotonic() + 10)
+
+        assert f"the bearer token file {file} cannot be read: No such file" in str(query())
+        for content, fault in {
+            "": "is empty",
+            "two\nlines": "characters",
+            "ü": "characters",
+        }.items():
+            file.write_text(content)
+            assert f"the bearer token file {file} " in str(query())
+            assert fault in str(query())
+        file.write_bytes(b"\xff\xfe")
+        assert "is not text in UTF-8" in str(query())
+        os.truncate(file, 3 * 2**30)
+        assert "cannot be read: it is larger than 1 MiB" in str(query())
+        assert server.received == []
+        for token in ("first-token", "second-token"):
+            file.write_text(f"{token}\n")
+            query()
+    assert [received.headers["Authorization"] for received in server.received] == [
+        "Bearer first-token",
+        "Bearer second-token",
+    ]
+
+
+def test_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """.netrc gives no credentials, and no proxy stands before a loopback address."""
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login root password from-netrc\n")
+    monkeypatch.setenv("NETRC", str(netrc))
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    with ScriptedServer(answer()) as server:
+        answered(ask(server.url, "x"))
+        (received,) = server.received
+    assert "Authorization" not in received.headers
+
+
+def test_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment's proxy is used for any other address, and named when it fails."""
+    with ScriptedServer(answer()) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url.replace("//", "//user:s3cret@"))
+        monkeypatch.delenv("no_proxy", raising=False)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        answered(ask("http://prometheus.invalid:9090", "x"))
+        (received,) = proxy.received
+    assert received.target == "http://prometheus.invalid:9090/api/v1/query"
+    message = failed(ask("http://prometheus.invalid:9090", "x", within=3.0))
+    assert "through the proxy of the environment (HTTP_PROXY, HTTPS_PROXY): " in message
+    assert "Connection refused" in message
+    assert "s3cret" not in message

@@ -1,0 +1,111 @@
+"""Histories to keep: any, or the ones of a count."""
+
+from hypothesis import strategies as st
+
+from autoscaler.core.history import (
+    Condition,
+    Contention,
+    History,
+    PendingWrite,
+    ReadingGap,
+    Recommendation,
+    ScaleEvent,
+)
+from autoscaler.core.observation import ConditionStatus
+from tests.adapters.store.opening import T0
+
+SLOTS = 5
+
+_instants = st.floats(-1e9, T0 - 2e7)
+"""So early that no clock that a test sets puts one into the future."""
+
+_changes = st.integers(-(2**31), 2**31 - 1)
+_counts = st.integers(0, 2**31 - 1)
+_texts = st.text(max_size=8) | st.just("\ud800")
+"""Any characters, and the half of one that a server might send."""
+
+_scale_events = st.lists(
+    st.builds(ScaleEvent, _counts, _instants, st.booleans(), st.none() | _instants), max_size=4
+).map(tuple)
+_losses = st.lists(st.tuples(_instants, _instants), max_size=2).map(tuple)
+_gaps = st.builds(
+    ReadingGap, _texts, _texts, st.none() | _instants, _instants, st.booleans(), _losses
+)
+histories = st.builds(
+    History,
+    recommendations=st.none()
+    | st.lists(st.builds(Recommendation, _changes, _instants, st.booleans()), max_size=9).map(
+        tuple
+    ),
+    scale_ups=_scale_events,
+    scale_downs=_scale_events,
+    conditions=st.lists(
+        st.builds(Condition, _texts, st.sampled_from(ConditionStatus), _texts, _texts, _instants),
+        max_size=3,
+    ).map(tuple),
+    desired_replicas=_counts,
+    last_scale_time=st.none() | _instants,
+    zeroed_by_us=st.booleans(),
+    pending=st.none() | st.builds(PendingWrite, _counts, _counts, _instants, _texts),
+    contention=st.builds(
+        Contention,
+        st.none() | _counts,
+        _changes,
+        st.lists(_instants, max_size=3).map(tuple),
+        st.integers(0, 2**62),
+    ),
+    unobserved=st.booleans(),
+    gaps=st.lists(_gaps, max_size=3).map(tuple),
+    unseen=st.none() | _instants,
+    controller=_texts,
+)
+"""Any history that can be."""
+
+
+FULL = History(
+    recommendations=(),
+    scale_ups=(ScaleEvent(3, T0 - 40.5, earliest=T0 - 55.25), ScaleEvent(1, T0 - 20.0)),
+    scale_downs=(ScaleEvent(2, T0 - 300.0, outdated=True, earliest=T0 - 301.0),),
+    conditions=(
+        Condition(
+            "AbleToScale", ConditionStatus.TRUE, "ReadyForNewScale", 'größer "3" \ud800', T0 - 60.0
+        ),
+        Condition("ScalingActive", ConditionStatus.UNKNOWN, "", "", 0.0),
+    ),
+    desired_replicas=4,
+    last_scale_time=T0 - 20.0,
+    zeroed_by_us=True,
+    pending=PendingWrite(4, 5, T0 - 1.5, "8812"),
+    contention=Contention(4, -2, (T0 - 90.0, T0 - 30.0), 17),
+    unobserved=True,
+    gaps=(
+        ReadingGap("queue", since=T0 - 45.0, first=True),
+        ReadingGap("cpu", "web-0", until=T0 + 200_000.0, losses=((T0 - 15.0, 15.0), (T0, 7.5))),
+    ),
+    unseen=T0 - 3600.0,
+    controller="a ScaledObject \ud800",
+)
+"""One with every field, as `version-2.sql` has it."""
+
+
+def nth(number: int, *, pending: bool = False) -> History:
+    """Return the history after so many syncs: all of it tells which, one slot is new each time."""
+    time = T0 + 15.1 * number
+    latest = [number - (number - 1 - slot) % SLOTS for slot in range(min(number, SLOTS))]
+    return History(
+        tuple(Recommendation(one, T0 + 15.1 * one, first=one == 1) for one in latest),
+        (ScaleEvent(1, T0, outdated=True), ScaleEvent(number, time)),
+        (ScaleEvent(number, time, outdated=number % 2 == 0),),
+        (Condition("AbleToScale", ConditionStatus.TRUE, "Ready", f"after {number}", T0),),
+        number,
+        time,
+        number % 3 == 0,
+        PendingWrite(number, number + 1, time, str(number)) if pending else None,
+        Contention(number, 1, (time,)),
+        unobserved=number % 4 == 0,
+    )
+
+
+def decided_at(number: int) -> float:
+    """Return when the sync of this number decided."""
+    return T0 + 15.1 * number

@@ -1,0 +1,171 @@
+"""Time across a restart: what was kept goes on by the clock of now, and no limit is freed early."""
+
+import math
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autoscaler import clock
+from autoscaler.adapters.store.clocks import Stamp, seconds_to_move, this_boot
+from autoscaler.core.history import shifted
+from tests.adapters.store.histories import decided_at, nth
+from tests.adapters.store.opening import LONG, T0, Time, decided_in, kept_in, running, stalled
+
+HOUR = 3600.0
+SAVED = Stamp(T0, 1000.0, "a")
+
+
+@pytest.mark.parametrize(
+    ("now", "moved"),
+    [
+        pytest.param(Stamp(T0 + 5.0, 1005.0, "a"), 0.0, id="time passed"),
+        pytest.param(Stamp(T0 + 9 * HOUR, 1000.0 + 9 * HOUR, "a"), 0.0, id="much time passed"),
+        pytest.param(Stamp(T0 + 5.9, 1005.0, "a"), 0.0, id="drifted"),
+        pytest.param(Stamp(T0 + 65.0, 1005.0, "a"), 60.0, id="set ahead a minute"),
+        pytest.param(Stamp(T0 + 5.0 + HOUR, 1005.0, "a"), HOUR, id="set ahead"),
+        pytest.param(Stamp(T0 + 5.0 - HOUR, 1005.0, "a"), -HOUR, id="set back"),
+        pytest.param(Stamp(5.0, 1005.0, "a"), -T0, id="set to 1970"),
+        pytest.param(Stamp(T0 + 60.0, 20.0, "b"), 60.0, id="rebooted"),
+        pytest.param(Stamp(T0 + 60.0, 5000.0, "b"), 60.0, id="another machine"),
+        pytest.param(Stamp(T0 + 9 * HOUR, 20.0, "b"), 9 * HOUR, id="rebooted, far ahead"),
+        pytest.param(Stamp(T0 - HOUR, 20.0, "b"), -HOUR, id="rebooted, behind"),
+        pytest.param(Stamp(T0 + 60.0, 20.0, "a"), 60.0, id="a restored machine"),
+    ],
+)
+def test_by_how_much_instants_move(now: Stamp, moved: float) -> None:
+    """By the step of the clock within a boot; so that none has passed between two."""
+    assert seconds_to_move(SAVED, now) == moved
+
+
+def test_a_boot_without_a_name_is_another_one() -> None:
+    """Where the system does not tell, nothing is known of the time that passed."""
+    assert seconds_to_move(Stamp(T0, 1000.0, ""), Stamp(T0 + 60.0, 1060.0, "")) == 60.0
+
+
+@given(st.floats(0, 1e6), st.floats(0, 1e9), st.floats(-1e9, 1e9), st.sampled_from(("a", "b", "")))
+def test_nothing_gets_older_than_it_is(
+    saved_ago: float, passed: float, step: float, boot_id: str
+) -> None:
+    """However the clock was set, and whatever happened to the machine.
+
+    Less than a second is never noticed.
+    """
+    now = Stamp(T0 + passed + step, 1000.0 + passed, boot_id)
+    age = now.wall - (T0 - saved_ago + seconds_to_move(SAVED, now))
+    assert age <= saved_ago + passed + 1.0
+
+
+@given(st.floats(0, 1e6), st.floats(0, 1e9), st.floats(-1e9, 1e9), st.sampled_from(("a", "b")))
+def test_nothing_comes_from_the_future(
+    saved_ago: float, passed: float, step: float, boot_id: str
+) -> None:
+    """An instant that had passed has passed."""
+    now = Stamp(T0 + passed + step, 1000.0 + passed, boot_id)
+    assert T0 - saved_ago + seconds_to_move(SAVED, now) <= now.wall + 1.0
+
+
+def test_the_machine_names_its_boot() -> None:
+    """On Linux, always by the same name."""
+    assert len(this_boot()) == 36
+    assert this_boot() == this_boot()
+
+
+def test_time_that_passes_passes(tmp_path: Path) -> None:
+    """Within a boot nothing moves, and the absence is known."""
+    time = Time()
+    with running(tmp_path, time=time) as (store, _):
+        store.keep([("web", nth(3), decided_at(3))])
+    time.pass_(HOUR)
+    with running(tmp_path, time=time) as (_, resumption):
+        assert resumption.histories == {"web": nth(3)}
+        assert (resumption.moved, resumption.absent) == (0.0, HOUR)
+        assert resumption.now == Stamp(T0 + HOUR, 1000.0 + HOUR, "this boot")
+
+
+@pytest.mark.parametrize("boot_id", ["this boot", "another boot"])
+def test_all_that_is_kept_moves_at_once(tmp_path: Path, boot_id: str) -> None:
+    """Histories and when they were decided about; and once moved, it is not moved again."""
+    time = Time()
+    with running(tmp_path, time=time) as (store, _):
+        store.keep([(f"t{one}", nth(one), decided_at(one)) for one in range(20)])
+    time.wall -= HOUR
+    time.boot_id = boot_id
+    moved = {f"t{one}": shifted(nth(one), -HOUR) for one in range(20)}
+    with running(tmp_path, time=time) as (_, resumption):
+        assert resumption.histories == moved
+        unknown = boot_id != "this boot"
+        assert (resumption.moved, resumption.absent) == (-HOUR, math.inf if unknown else 0.0)
+    assert kept_in(tmp_path, time) == moved
+    assert decided_in(tmp_path)["t5"] == decided_at(5) - HOUR
+
+
+@pytest.mark.parametrize("at_once", [False, True], ids=["one by one", "at once"])
+def test_a_shift_reaches_what_was_handed_in_before_it(tmp_path: Path, *, at_once: bool) -> None:
+    """What comes later is by the new clock already, whether or not all of it waits together."""
+    time = Time()
+    with running(tmp_path, time=time) as (store, _), ExitStack() as waiting:
+
+        def next_one() -> None:
+            """Let what was handed in be written first, or let it wait for the next."""
+            if at_once:
+                store.intend("first", nth(1))
+            else:
+                store.intend("first", nth(1)).result(LONG)
+
+        store.intend("first", nth(1)).result(LONG)
+        if at_once:
+            waiting.enter_context(stalled(tmp_path))
+        next_one()
+        store.keep([("before", nth(3), decided_at(3)), ("between", nth(3), decided_at(3))])
+        next_one()
+        time.wall += HOUR
+        store.shift(HOUR)
+        store.keep([("between", nth(4), decided_at(4)), ("after", nth(3), decided_at(3))])
+        next_one()
+        time.wall += 60.0
+        store.shift(60.0)
+        store.intend("after", nth(5))
+        store.drop(["first"])
+    assert kept_in(tmp_path, time) == {
+        "before": shifted(shifted(nth(3), HOUR), 60.0),
+        "between": shifted(nth(4), 60.0),
+        "after": nth(5),
+    }
+    decided = decided_in(tmp_path)
+    assert decided["before"] == decided_at(3) + HOUR + 60.0
+    assert decided["after"] == decided_at(3) + 60.0
+
+
+def test_a_clock_that_was_set_and_not_told_of_is_noticed_at_the_next_start(tmp_path: Path) -> None:
+    """A process that ends before it notices has kept everything by the clock that it knew."""
+    time = Time()
+    with running(tmp_path, time=time) as (store, _):
+        time.wall += HOUR
+        store.keep([("web", nth(3), decided_at(3))])
+    with running(tmp_path, time=time) as (_, resumption):
+        assert resumption.moved == HOUR
+        assert resumption.histories == {"web": shifted(nth(3), HOUR)}
+
+
+def test_a_process_that_ends_at_once_has_moved_nothing_yet(tmp_path: Path) -> None:
+    """What it read stays as it was, together with the clock that it is by."""
+    time = Time()
+    with running(tmp_path, time=time) as (store, _):
+        store.keep([("web", nth(3), decided_at(3))])
+    time.wall += HOUR
+    before = (tmp_path / "autoscaler.db").read_bytes()
+    with running(tmp_path, time=time) as (_, resumption):
+        assert resumption.moved == HOUR
+        assert (tmp_path / "autoscaler.db").read_bytes() == before
+    assert kept_in(tmp_path, time) == {"web": shifted(nth(3), HOUR)}
+
+
+def test_the_clocks_are_those_of_the_system(tmp_path: Path) -> None:
+    """A store that is given none reads the real ones."""
+    time = Time(clock.wall(), clock.steady(), this_boot())
+    with running(tmp_path, time=time) as (store, _):
+        store.keep([("web", shifted(nth(3), time.wall - T0), time.wall)])
+    assert kept_in(tmp_path, time) != {}

@@ -1,0 +1,303 @@
+"""State of an earlier run that is missing, damaged or newer: what a start makes of it, and says."""
+
+import json
+import math
+import os
+import random
+import re
+import shutil
+import sqlite3
+import stat
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from autoscaler.adapters.store.directory import set_aside
+from tests.adapters.store.failing import assert_goes_on_from_memory, assert_keeps, fill
+from tests.adapters.store.histories import nth
+from tests.adapters.store.opening import ANEW, DATABASE, LONG, RETRYING, T0, Sayings, running
+
+NONE = f"it held nothing of an earlier run: {ANEW}"
+DAMAGED = rf" could not be read \(.*\) and is now .*: {ANEW}"
+NEWER = " is of a newer version of autoscaler .* and is left as it is"
+"""What the operator sees, as patterns."""
+
+
+@pytest.mark.parametrize("logged", [False, True], ids=["closed", "killed"])
+def test_a_database_of_a_newer_version_is_left_as_it_is(tmp_path: Path, *, logged: bool) -> None:
+    """Byte for byte, and so is a write-ahead log that its process left behind."""
+    fill(tmp_path)
+    path = tmp_path / DATABASE
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+        if logged:
+            shutil.copytree(tmp_path, tmp_path / "killed")
+    directory = tmp_path / "killed" if logged else tmp_path
+    files = [one for one in directory.glob(f"{DATABASE}*") if not one.name.endswith("-shm")]
+    assert len(files) == 1 + logged
+    before = {one: one.read_bytes() for one in files}
+    assert_goes_on_from_memory(directory, NEWER)
+    assert {one: one.read_bytes() for one in files} == before
+
+
+def no_database(path: Path) -> None:
+    """Write something else."""
+    path.write_text("targets:\n" * 1000)
+
+
+def other_tables(path: Path) -> None:
+    """Make a database of another program's."""
+    path.unlink()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("CREATE TABLE targets (url TEXT)")
+
+
+def missing_table(path: Path) -> None:
+    """Take a table out."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP TABLE histories")
+
+
+def missing_slot(path: Path) -> None:
+    """Take a row out of the middle of a list."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("DELETE FROM recommendations WHERE slot = 1 AND target = 9")
+
+
+def changed(statement: str) -> Callable[[Path], None]:
+    """Return what runs a statement in a database, and changes its schema if that is asked for."""
+
+    def change(path: Path) -> None:
+        with closing(sqlite3.connect(path)) as connection:
+            connection.executescript(statement)
+
+    change.__name__ = statement[:40]
+    return change
+
+
+ENDLESS = (
+    "DROP TABLE decided; CREATE VIEW decided (target, time) AS WITH RECURSIVE n(i) AS"
+    " (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i, 0.0 FROM n"
+)
+TAMPERED = [
+    changed(statement)
+    for statement in (
+        ENDLESS,
+        "CREATE TRIGGER more AFTER INSERT ON clock BEGIN DELETE FROM targets; END",
+        "UPDATE recommendations SET time = 9e999 WHERE target = 9",
+        "UPDATE histories SET history = replace(hex(zeroblob(50000)), '0', '[')",
+        "UPDATE histories SET history = hex(zeroblob(9000000)) WHERE target = 9",
+        "DELETE FROM histories WHERE target = 9",
+        "UPDATE decided SET time = 9e999 WHERE target = 9",
+        "UPDATE clock SET wall = 9e999",
+    )
+]
+"""What no daemon writes: other tables, instants, counts and sizes."""
+
+
+def field(name: str, value: object) -> Callable[[Path], None]:
+    """Return what writes another value into a field of a history."""
+
+    def change(path: Path) -> None:
+        with closing(sqlite3.connect(path)) as connection:
+            ((text,),) = connection.execute("SELECT history FROM histories WHERE target = 9")
+            text = json.dumps(json.loads(text) | {name: value})
+            connection.execute("UPDATE histories SET history = ? WHERE target = 9", (text,))
+            connection.commit()
+
+    change.__name__ = f"{name} {value}"
+    return change
+
+
+FIELDS = [
+    field("scale_ups", [[1, T0 + 2 * 86400]]),
+    field("scale_downs", [[2**63 - 1, T0]]),
+    field("scale_downs", [[-1, T0]]),
+    field("desired_replicas", 2**31),
+    field("last_scale_time", -math.inf),
+    field("pending", [1, 2, math.nan, "7"]),
+    field("contention", [math.inf, 0, []]),
+    field("contention", [3, 0, [math.inf]]),
+    field("conditions", [["A", "True", 1, "", 0]]),
+    field("conditions", [["A", "Perhaps", "", "", 0]]),
+]
+"""What no history holds; `core/test_history_json.py` has more of it."""
+
+
+def half_a_file(path: Path) -> None:
+    """Lose the end."""
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+
+
+def broken_index(path: Path) -> None:
+    """Write over a page that a start does not read."""
+    with closing(sqlite3.connect(path)) as connection:
+        index = "SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_targets_1'"
+        ((page,),) = connection.execute(index)
+        ((size,),) = connection.execute("PRAGMA page_size")
+    with path.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xff" * size)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        no_database,
+        other_tables,
+        missing_table,
+        missing_slot,
+        half_a_file,
+        broken_index,
+        *TAMPERED,
+        *FIELDS,
+    ],
+)
+def test_a_damaged_database_is_set_aside(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    """It gets another name, which is said, and a new one is begun, which keeps."""
+    fill(tmp_path)
+    path = tmp_path / DATABASE
+    damage(path)
+    damaged = path.read_bytes()
+    sayings = Sayings()
+    with running(tmp_path, sayings) as (store, resumption):
+        assert resumption.histories == {}
+        assert store.errors == 1
+    assert sayings.states == [False, True]
+    (aside,) = tmp_path.glob("autoscaler.db.unreadable-20270115T080000Z")
+    (_, warned), (_, kept) = sayings.all
+    assert re.fullmatch(f"{path}{DAMAGED}", warned, re.DOTALL)
+    assert re.fullmatch(f"state is kept in {path}; the one before{DAMAGED}", kept, re.DOTALL)
+    for sentence in (warned, kept):
+        assert f" and is now {aside.name}: " in sentence
+    assert aside.read_bytes() == damaged
+    assert_keeps(tmp_path, Sayings())
+
+
+def begun_in(directory: Path, sayings: Sayings | None = None) -> str:
+    """Start once, keep something, and return what was said last."""
+    heard = sayings or Sayings()
+    with running(directory, heard) as (store, _):
+        store.intend("shop/Deployment/web", nth(1)).result(LONG)
+        return heard.wait(ok=True)
+
+
+@pytest.mark.parametrize("left", ["nothing", "no database", "a database of no sync"])
+def test_a_start_without_earlier_state_says_so(tmp_path: Path, left: str) -> None:
+    """State can be kept, and what is missing is told with what it does; the next start has it."""
+    if left == "no database":
+        (tmp_path / "autoscaler.lock").touch()
+    elif left == "a database of no sync":
+        with running(tmp_path, Sayings()):
+            pass
+        assert (tmp_path / DATABASE).exists()
+    kept = f"state is kept in {tmp_path / DATABASE}"
+    sayings = Sayings()
+    assert begun_in(tmp_path, sayings) == f"{kept}; {NONE}"
+    assert sayings.states == [True]
+    assert begun_in(tmp_path) == kept
+
+
+def test_state_that_was_not_read_at_the_start_is_missed_for_good(tmp_path: Path) -> None:
+    """Once it can be kept again the sentence still tells that this run goes on with none."""
+    fill(tmp_path / "state")
+    (tmp_path / "state").rename(tmp_path / "away")
+    (tmp_path / "state").touch()
+    sayings = Sayings()
+    with running(tmp_path / "state", sayings, timeouts=RETRYING) as (store, _):
+        (tmp_path / "state").unlink()
+        (tmp_path / "away").rename(tmp_path / "state")
+        store.intend("shop/Deployment/web", nth(1)).result(LONG)
+        assert sayings.wait(ok=True).endswith(f"; it could not be read at the start: {ANEW}")
+    assert sayings.states == [False, True]
+
+
+def modes_of(directory: Path) -> dict[str, int]:
+    """Return the mode of a folder, and of each file in it."""
+    return {
+        path.name: stat.S_IMODE(path.stat().st_mode) for path in (directory, *directory.iterdir())
+    }
+
+
+def test_state_is_its_users_own(tmp_path: Path) -> None:
+    """Nobody else may read the folder, the database and what is beside it, whatever umask is."""
+    umask = os.umask(0)
+    try:
+        with running(tmp_path / "state") as (store, _):
+            store.intend("shop/Deployment/web", nth(1)).result(LONG)
+            modes = modes_of(tmp_path / "state")
+    finally:
+        os.umask(umask)
+    names = [DATABASE, f"{DATABASE}-shm", f"{DATABASE}-wal", "autoscaler.lock"]
+    assert modes == {"state": 0o700} | dict.fromkeys(names, 0o600)
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["of its own", "with other files"])
+def test_state_of_an_earlier_run_is_closed_to_others(tmp_path: Path, *, shared: bool) -> None:
+    """Files that were open; the folder too, unless something else is in it."""
+    fill(tmp_path / "state")
+    aside = f"{DATABASE}.unreadable-20270115T080000Z"
+    (tmp_path / "state" / aside).touch()
+    others = {"other": 0o644} if shared else {}
+    if shared:
+        (tmp_path / "state" / "other").touch()
+    for path in (tmp_path / "state").iterdir():
+        path.chmod(0o644)
+    (tmp_path / "state").chmod(0o755)
+    with running(tmp_path / "state"):
+        pass
+    folder = {"state": 0o755 if shared else 0o700}
+    names = [aside, DATABASE, "autoscaler.lock"]
+    assert modes_of(tmp_path / "state") == folder | others | dict.fromkeys(names, 0o600)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+def test_what_belongs_to_others_is_left(tmp_path: Path) -> None:
+    """A volume that somebody else made stays as it is, and is used."""
+    fill(tmp_path / "state")
+    for path in (tmp_path / "state", tmp_path / "state" / DATABASE):
+        path.chmod(0o777)
+        os.chown(path, 65534, 65534)
+    with running(tmp_path / "state"):
+        pass
+    modes = modes_of(tmp_path / "state")
+    assert (modes["state"], modes[DATABASE]) == (0o777, 0o777)
+
+
+def test_a_log_is_set_aside_with_its_database(tmp_path: Path) -> None:
+    """Where SQLite has left one, it belongs to the database that it lies beside."""
+    names = [DATABASE, f"{DATABASE}-shm", f"{DATABASE}-wal"]
+    for name in names:
+        (tmp_path / name).write_text(name)
+    (tmp_path / "autoscaler.lock").touch()
+    aside = set_aside(tmp_path / DATABASE, 0.0)
+    assert aside.name == "autoscaler.db.unreadable-19700101T000000Z"
+    found = {one.name: one.read_text() for one in tmp_path.iterdir()}
+    assert found == {name.replace(DATABASE, aside.name): name for name in names} | {
+        "autoscaler.lock": ""
+    }
+
+
+def test_no_damage_stops_the_store(tmp_path: Path) -> None:
+    """Bytes changed at random, in the database, its log or both: it says what it makes of it."""
+    chance = random.Random(4)  # noqa: S311 - any damage does
+    fill(tmp_path / "whole")
+    with closing(sqlite3.connect(tmp_path / "whole" / DATABASE)) as connection:
+        connection.execute("UPDATE targets SET key = key || 'x'")
+        connection.commit()
+        shutil.copytree(tmp_path / "whole", tmp_path / "logged")
+    for number in range(40):
+        directory = tmp_path / str(number)
+        shutil.copytree(tmp_path / "logged", directory)
+        for path in directory.glob(f"{DATABASE}*"):
+            content = bytearray(path.read_bytes())
+            for _ in range(chance.choice((0, 1, 30, 1000))):
+                content[chance.randrange(len(content))] = chance.randrange(256)
+            path.write_bytes(content[: chance.choice((None, None, chance.randrange(5000)))])
+        sayings = Sayings()
+        assert_keeps(directory, sayings)
+        assert sayings.states in ([True], [False, True]), sayings.all

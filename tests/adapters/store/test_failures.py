@@ -1,0 +1,161 @@
+"""Bad state, a bad disk, another process: the store goes on from memory, says so, and recovers."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from autoscaler.adapters.store import SqliteHistoryStore
+from autoscaler.core.history import History, Recommendation
+from tests.adapters.store.failing import assert_goes_on_from_memory, fill
+from tests.adapters.store.histories import decided_at, nth
+from tests.adapters.store.opening import (
+    DATABASE,
+    LONG,
+    RETRYING,
+    T0,
+    Sayings,
+    decided_in,
+    kept_in,
+    running,
+)
+
+CANNOT_BE_USED = " cannot be used: .*; for now state is kept in memory only"
+"""What the operator sees, as a pattern."""
+
+
+def test_a_directory_that_is_missing_is_made(tmp_path: Path) -> None:
+    """With its parents."""
+    histories = fill(tmp_path / "var" / "lib")
+    assert kept_in(tmp_path / "var" / "lib") == histories
+
+
+def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
+    """A file stands in its way."""
+    (tmp_path / "file").touch()
+    assert_goes_on_from_memory(tmp_path / "file" / "state", "cannot be used: Not a directory")
+
+
+def test_a_directory_that_cannot_be_written() -> None:
+    """Nobody may make files in /proc, not even root."""
+    assert_goes_on_from_memory(Path("/proc/sys"), f"/proc/sys{CANNOT_BE_USED}")
+
+
+def test_a_database_that_cannot_be_opened(tmp_path: Path) -> None:
+    """It is left alone: the fault may lie elsewhere."""
+    (tmp_path / DATABASE).mkdir()
+    assert_goes_on_from_memory(tmp_path, "cannot be used: unable to open database file")
+    assert (tmp_path / DATABASE).is_dir()
+
+
+def test_a_second_process_goes_on_from_memory_until_the_first_has_ended(tmp_path: Path) -> None:
+    """What the first keeps stays whole; then the second writes everything that it has."""
+    sayings = Sayings()
+    with running(tmp_path) as (first, _):
+        first.keep([("shop/Deployment/a", nth(1), decided_at(1))])
+        with running(tmp_path, sayings, timeouts=RETRYING) as (second, resumption):
+            assert f"another process keeps its state in {tmp_path}" in sayings.wait(ok=False)
+            assert resumption.histories == {}
+            second.keep([("shop/Deployment/b", nth(2), decided_at(2))])
+            second.intend("shop/Deployment/c", nth(3)).result(LONG)
+            first.intend("shop/Deployment/a", nth(4)).result(LONG)
+            first.close()
+            second.intend("shop/Deployment/c", nth(5)).result(LONG)
+            sayings.wait(ok=True)
+    assert sayings.states == [False, True]
+    assert kept_in(tmp_path) == {"shop/Deployment/b": nth(2), "shop/Deployment/c": nth(5)}
+
+
+def test_what_the_first_process_decided_is_not_taken_for_the_second_ones(tmp_path: Path) -> None:
+    """A target that the second has only noted a write of was never decided about by it."""
+    sayings = Sayings()
+    with running(tmp_path) as (first, _):
+        first.keep([("shop/Deployment/a", nth(1), decided_at(1))])
+        with running(tmp_path, sayings, timeouts=RETRYING) as (second, _):
+            first.close()
+            second.intend("shop/Deployment/a", nth(2)).result(LONG)
+            sayings.wait(ok=True)
+    assert kept_in(tmp_path) == {"shop/Deployment/a": nth(2)}
+    assert decided_in(tmp_path) == {}
+
+
+def unlink(path: Path) -> None:
+    """Remove the directory."""
+    shutil.rmtree(path.parent)
+
+
+def replace_by_copy(path: Path) -> None:
+    """Put a copy in its place, as an editor or a restored backup does."""
+    shutil.copy(path, path.with_suffix(".copy"))
+    path.with_suffix(".copy").rename(path)
+
+
+def overwrite(path: Path) -> None:
+    """Write over it."""
+    for one in path.parent.glob(f"{DATABASE}*"):
+        one.write_bytes(b"\xff" * one.stat().st_size)
+
+
+@pytest.mark.parametrize("damage", [unlink, replace_by_copy, overwrite])
+def test_a_file_that_is_lost_while_in_use_is_made_anew(
+    tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    """Everything is written again, also what nothing is said of any more."""
+    sayings, directory = Sayings(), tmp_path / "state"
+    with running(directory, sayings, timeouts=RETRYING) as (store, _):
+        store.keep([(f"t{one}", nth(one), decided_at(one)) for one in range(1, 50)])
+        store.intend("t0", nth(0)).result(LONG)
+        damage(directory / DATABASE)
+        for number in range(100):
+            store.intend("t0", nth(number)).result(LONG)
+            if sayings.states[-2:] == [False, True]:
+                break
+        assert store.errors >= 1
+    assert sayings.all[-1] == sayings.all[0]
+    assert all("begins anew" not in sentence for ok, sentence in sayings.all if not ok)
+    assert kept_in(directory) == {f"t{one}": nth(one) for one in range(1, 50)} | {"t0": nth(number)}
+    assert decided_in(directory)["t49"] == decided_at(49)
+
+
+def test_nothing_is_tried_in_the_pause_after_an_error(tmp_path: Path) -> None:
+    """A disk that fails is left alone for a while, and the error is counted and told once."""
+    (tmp_path / "state").touch()
+    sayings = Sayings()
+    with running(tmp_path / "state", sayings) as (store, _):
+        for number in range(50):
+            store.intend("shop/Deployment/a", nth(number)).result(LONG)
+        assert store.errors == 1
+    assert store.errors == 2  # the end is worth another try
+    assert sayings.states == [False]
+
+
+def test_a_value_that_cannot_be_kept_stops_nobody(tmp_path: Path) -> None:
+    """A defect is told like a failing disk, and is over when the value is gone."""
+    sayings = Sayings()
+    with running(tmp_path, sayings, timeouts=RETRYING) as (store, _):
+        odd = History((Recommendation(2**70, T0),))
+        store.intend("shop/Deployment/odd", odd).result(LONG)
+        assert "a fault of the autoscaler, OverflowError" in sayings.wait(ok=False)
+        store.intend("shop/Deployment/a", nth(1)).result(LONG)
+        store.drop(["shop/Deployment/odd"])
+        store.intend("shop/Deployment/b", nth(2)).result(LONG)
+        sayings.wait(ok=True)
+    assert kept_in(tmp_path) == {"shop/Deployment/a": nth(1), "shop/Deployment/b": nth(2)}
+
+
+def test_nothing_happens_after_the_end(tmp_path: Path) -> None:
+    """Calls of a thread that comes late neither fail nor wait."""
+    with running(tmp_path) as (store, _):
+        store.keep([("shop/Deployment/a", nth(1), decided_at(1))])
+    store.keep([("shop/Deployment/a", nth(2), decided_at(2))])
+    assert store.intend("shop/Deployment/a", nth(3)).done()
+    assert kept_in(tmp_path) == {"shop/Deployment/a": nth(1)}
+
+
+def test_the_end_comes_in_time(tmp_path: Path) -> None:
+    """A store that never could keep anything closes at once."""
+    store = SqliteHistoryStore(tmp_path / "a" / "b", Sayings())
+    (tmp_path / "a").touch()
+    store.start()
+    store.close()

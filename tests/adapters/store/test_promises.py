@@ -1,0 +1,148 @@
+"""A write to the cluster waits until it is noted, but never for a disk that does not answer."""
+
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+
+from autoscaler.adapters.store import DiskTimeouts, SqliteHistoryStore
+from tests.adapters.store.histories import decided_at, nth
+from tests.adapters.store.opening import (
+    DATABASE,
+    IMPATIENT,
+    LONG,
+    Sayings,
+    Time,
+    kept_in,
+    running,
+    stalled,
+)
+
+TARGETS = [f"shop/Deployment/{one}" for one in range(2000)]
+
+
+def commits(directory: Path) -> int:
+    """Count the transactions in the write-ahead log (its format: sqlite.org/fileformat2.html)."""
+    log = (directory / f"{DATABASE}-wal").read_bytes()
+    header, page = 32, int.from_bytes(log[8:12], "big")
+    found = 0
+    for start in range(header, len(log), 24 + page):
+        frame = log[start : start + 24]
+        found += frame[8:16] == log[16:24] and any(frame[4:8])
+    return found
+
+
+def test_what_was_promised_is_on_the_disk(tmp_path: Path) -> None:
+    """Another reader finds it as soon as the future is done."""
+    with running(tmp_path) as (store, _):
+        assert store.intend(TARGETS[0], nth(5, pending=True)).result(LONG) is None
+        with closing(sqlite3.connect(tmp_path / DATABASE)) as other:
+            ((history,),) = other.execute("SELECT history FROM histories").fetchall()
+        assert '"pending":[5,6,' in history
+    assert kept_in(tmp_path) == {TARGETS[0]: nth(5, pending=True)}
+
+
+def test_thousands_of_notes_share_transactions(tmp_path: Path) -> None:
+    """They do not wait for the disk one by one."""
+    with running(tmp_path) as (store, _):
+        store.intend(TARGETS[0], nth(1)).result(LONG)
+        before = commits(tmp_path)
+        with stalled(tmp_path):
+            promises = [store.intend(one, nth(2)) for one in TARGETS]
+        for promise in promises:
+            promise.result(LONG)
+        assert commits(tmp_path) - before < 40
+    assert kept_in(tmp_path) == dict.fromkeys(TARGETS, nth(2))
+
+
+def test_a_sync_is_one_transaction(tmp_path: Path) -> None:
+    """However many targets it has."""
+    with running(tmp_path) as (store, _):
+        before = commits(tmp_path)
+        store.keep([(one, nth(1), decided_at(1)) for one in TARGETS])
+        with closing(sqlite3.connect(tmp_path / DATABASE)) as other:
+            while (count := other.execute("SELECT count(*) FROM targets").fetchone()) == (0,):
+                time.sleep(0.01)
+        assert count == (len(TARGETS),)
+        assert commits(tmp_path) == before + 1
+
+
+def test_a_promise_waits_no_longer_than_its_time(tmp_path: Path) -> None:
+    """A disk that stalls is told; from then on nobody waits; all is written when it goes on."""
+    sayings = Sayings()
+    with running(tmp_path, sayings, timeouts=IMPATIENT) as (store, _):
+        store.intend(TARGETS[0], nth(0)).result(LONG)
+        with stalled(tmp_path):
+            begun = time.monotonic()
+            first = [store.intend(one, nth(1)) for one in TARGETS[:10]]
+            assert [one.result(LONG) for one in first] == [None] * 10
+            assert 2.5 <= time.monotonic() - begun < 15.0
+            assert "autoscaler.db has not answered for 2.5 s" in sayings.wait(ok=False)
+            for number in range(2, 500):
+                assert store.intend(TARGETS[0], nth(number)).done()
+                store.keep([(TARGETS[1], nth(number), decided_at(number))])
+            assert store.errors == 1
+        sayings.wait(ok=True)
+        with stalled(tmp_path):
+            assert not store.intend(TARGETS[2], nth(3)).done()
+    expected = dict.fromkeys(TARGETS[:10], nth(1)) | {TARGETS[2]: nth(3)}
+    assert kept_in(tmp_path) == expected | dict.fromkeys(TARGETS[:2], nth(499))
+
+
+def test_a_promise_waits_two_seconds_at_most() -> None:
+    """Unless a test says otherwise."""
+    assert DiskTimeouts().intend == 2.0
+
+
+def test_a_promise_can_be_cancelled(tmp_path: Path) -> None:
+    """Whoever stops waiting disturbs nobody; the history is kept all the same."""
+    with running(tmp_path) as (store, _):
+        with stalled(tmp_path):
+            store.intend(TARGETS[0], nth(1))
+            cancelled, kept = store.intend(TARGETS[1], nth(2)), store.intend(TARGETS[2], nth(3))
+            assert cancelled.cancel()
+        assert kept.result(LONG) is None
+    assert kept_in(tmp_path) == {TARGETS[0]: nth(1), TARGETS[1]: nth(2), TARGETS[2]: nth(3)}
+
+
+def test_the_end_keeps_what_was_promised_and_waits_for_no_more(tmp_path: Path) -> None:
+    """However long a promise may take."""
+    with running(tmp_path) as (store, _):
+        promise = store.intend(TARGETS[0], nth(1))
+        begun = time.monotonic()
+    assert promise.done()
+    assert time.monotonic() - begun < LONG / 2
+    assert kept_in(tmp_path) == {TARGETS[0]: nth(1)}
+
+
+def test_the_end_does_not_wait_for_a_disk_that_stalls(tmp_path: Path) -> None:
+    """It comes after the time that it has, and says that something is lost."""
+    sayings = Sayings()
+    store = SqliteHistoryStore(tmp_path, sayings, timeouts=DiskTimeouts(intend=0.1, close=0.3))
+    store.start()
+    with stalled(tmp_path):
+        store.keep([(TARGETS[0], nth(1), decided_at(1))])
+        begun = time.monotonic()
+        store.close()
+        assert time.monotonic() - begun < 15.0
+        assert "has not answered for 0.3 s" in sayings.wait(ok=False)
+    sayings.wait(ok=True)
+
+
+def test_a_start_does_not_wait_for_a_disk_that_stalls(tmp_path: Path) -> None:
+    """It begins with nothing; what the file turns out to hold stays until there is a later word."""
+    with running(tmp_path) as (store, _):
+        store.keep([(one, nth(9), decided_at(1)) for one in TARGETS[:9]])
+    with closing(sqlite3.connect(tmp_path / DATABASE)) as other:
+        other.execute("PRAGMA journal_mode = DELETE")  # else readers would not wait
+    sayings = Sayings()
+    store = SqliteHistoryStore(tmp_path, sayings, Time().clocks, IMPATIENT)
+    with stalled(tmp_path, "BEGIN EXCLUSIVE"):
+        begun = time.monotonic()
+        assert store.start().histories == {}
+        assert time.monotonic() - begun < 15.0
+        assert "has not answered for 2.5 s" in sayings.wait(ok=False)
+        store.keep([(TARGETS[0], nth(2), decided_at(2))])
+    assert "could not be read at the start: every target begins anew" in sayings.wait(ok=True)
+    store.close()
+    assert kept_in(tmp_path) == dict.fromkeys(TARGETS[1:9], nth(9)) | {TARGETS[0]: nth(2)}

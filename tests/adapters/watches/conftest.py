@@ -1,0 +1,115 @@
+"""Clusters to watch: each server in turn, and a control plane that only these tests use."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from autoscaler.adapters.cluster import Api, connect
+from tests.adapters.cluster import manifests
+from tests.adapters.cluster.cluster import ClusterUnderTest, Json
+from tests.adapters.cluster.clusters import (
+    REAL,
+    STAND_IN,
+    fresh_namespace,
+    real_cluster,
+    requested_cluster,
+)
+from tests.adapters.cluster.scripted import Answer
+from tests.adapters.watches.scripted import Script, WatchScript
+from tests.controlplane.binaries import ControlPlaneUnavailable
+from tests.controlplane.fixtures import unavailable
+from tests.controlplane.server import ControlPlane
+
+
+@pytest.fixture(scope="session", params=[REAL, STAND_IN])
+def cluster(request: pytest.FixtureRequest) -> Iterator[ClusterUnderTest]:
+    """Run each server of the Kubernetes API."""
+    yield from requested_cluster(request)
+
+
+@pytest.fixture
+def namespace(cluster: ClusterUnderTest) -> Iterator[str]:
+    """Make a fresh namespace, deleted after the test, and give its name."""
+    with fresh_namespace(cluster, "watches") as name:
+        yield name
+
+
+@pytest.fixture
+def api(cluster: ClusterUnderTest, tmp_path: Path) -> Iterator[Api]:
+    """Connect as our programs do."""
+    with connect(cluster.write_kubeconfig(tmp_path / "kubeconfig")) as api:
+        yield api
+
+
+CREW_GROUP = f"watches.{manifests.CRD_GROUP}"
+
+
+@pytest.fixture
+def crew_definition(cluster: ClusterUnderTest) -> Iterator[Json]:
+    """Have Crews served, in a group of these tests' own."""
+    definition = manifests.crew_definition("watches")
+    cluster.create(manifests.CRDS, definition)
+    path = f"/apis/{CREW_GROUP}/v1/namespaces/default/crews"
+    cluster.wait_served(path)
+    yield definition
+    cluster.request("DELETE", f"{manifests.CRDS}/{definition['metadata']['name']}")
+    cluster.wait_served(path, status=404)
+
+
+@pytest.fixture(scope="session")
+def lone_plane() -> Iterator[ControlPlane]:
+    """Start a control plane without controllers, to be restarted and to have roles changed."""
+    try:
+        plane = ControlPlane(controllers=(), users={"viewer": (), "limited": ()})
+    except ControlPlaneUnavailable as reason:
+        unavailable(reason)
+    with plane:
+        yield plane
+
+
+@pytest.fixture
+def lone_cluster(lone_plane: ControlPlane) -> Iterator[ClusterUnderTest]:
+    """Use it."""
+    with real_cluster(lone_plane) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def lone_api(lone_cluster: ClusterUnderTest, tmp_path: Path) -> Iterator[Api]:
+    """Connect as its administrator."""
+    with connect(lone_cluster.write_kubeconfig(tmp_path / "lone-admin")) as api:
+        yield api
+
+
+@pytest.fixture
+def shop(lone_cluster: ClusterUnderTest) -> Iterator[str]:
+    """Make a namespace with the Deployment web of 3 replicas, which nothing acts upon."""
+    with fresh_namespace(lone_cluster, "watches") as namespace:
+        path = manifests.deployments(namespace)
+        lone_cluster.create(path, manifests.deployment("web", 3))
+        yield namespace
+
+
+@pytest.fixture
+def limited(
+    lone_plane: ControlPlane, lone_cluster: ClusterUnderTest, tmp_path: Path
+) -> Iterator[Api]:
+    """Connect as a user who may do nothing yet."""
+    token = lone_plane.token_for("limited")
+    with connect(lone_cluster.write_kubeconfig(tmp_path / "limited", token)) as api:
+        yield api
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Iterator[Script]:
+    """Start a server that plays a script, and a connection to it."""
+    with ExitStack() as stack:
+
+        def start(*lists: Answer, put: Answer | None = None) -> tuple[WatchScript, Api]:
+            server = stack.enter_context(WatchScript(*lists, put=put))
+            kubeconfig = server.write_kubeconfig(tmp_path / "kubeconfig")
+            return server, stack.enter_context(connect(kubeconfig, request_timeout=5.0))
+
+        yield start

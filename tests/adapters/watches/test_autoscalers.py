@@ -1,0 +1,344 @@
+"""Which HorizontalPodAutoscaler controls an object is at hand, and never forgotten by a fault."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.adapters.cluster import Api, connect, watch_scopes
+from autoscaler.adapters.cluster.autoscalers import AutoscalerCache, ListedAutoscalers
+from autoscaler.core.observation import Scale, Unavailable, Unchecked
+from tests.adapters.cluster import manifests
+from tests.adapters.cluster.cluster import ClusterUnderTest, Json, Noting, eventually
+from tests.adapters.cluster.clusters import fresh_namespace
+from tests.adapters.cluster.scripted import Answer, failure
+from tests.adapters.watches.others import HAND_MADE, autoscaler, await_controller, create, path_of
+from tests.adapters.watches.rights import AUTOSCALERS, WATCH, await_granted, grant, revoke
+from tests.adapters.watches.scripted import RESET, Script, deployment, event, gone, listed
+from tests.adapters.watches.targets import (
+    QUICK,
+    SLOW,
+    await_scale,
+    deployment_ref,
+    target,
+    watching,
+)
+
+WEB = deployment_ref("web")
+KEDA_MADE = 'HorizontalPodAutoscaler "keda-hpa-web" of ScaledObject "web"'
+INSTEAD = "a target that one of them controls is refused there only if that was seen before"
+FORBIDDEN = failure(403, "Forbidden", "horizontalpodautoscalers is forbidden")
+
+
+def keda_made(*, by: str) -> Json:
+    """Return one that KEDA made, which its owner or its label tells."""
+    made = autoscaler("keda-hpa-web")
+    if by == "label":
+        made["metadata"]["labels"] = {"scaledobject.keda.sh/name": "web"}
+        return made
+    owner = {"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "name": "web", "uid": "1-2"}
+    made["metadata"]["ownerReferences"] = [owner]
+    return made
+
+
+def test_names_of_others_are_short_and_printable() -> None:
+    """The label by which KEDA's are known is anybody's to write."""
+    cache = AutoscalerCache("shop")
+    made = autoscaler("web")
+    made["metadata"] |= {
+        "namespace": "shop",
+        "labels": {"scaledobject.keda.sh/name": "a\x1b\n" * 500},
+    }
+    cache.apply("ADDED", made, "1")
+    words = cache.controller("shop", WEB) or ""
+    assert words.startswith(r'HorizontalPodAutoscaler "web" of ScaledObject "a\x1b a\x1b')
+    assert words.isprintable()
+    assert len(words) < 320
+
+
+def test_one_that_comes_and_goes_is_followed(
+    cluster: ClusterUnderTest, api: Api, namespace: str
+) -> None:
+    """It is named from its creation to its deletion; one that moves on frees its old target."""
+    cluster.create(manifests.deployments(namespace), manifests.deployment("web"))
+    with watching(api, [target(namespace, "web")]) as watched:
+        assert watched.cached_controller(namespace, WEB) is None
+        create(cluster, namespace, autoscaler("by-hand"))
+        await_controller(watched, namespace, WEB, HAND_MADE)
+        assert watched.cached_controller("elsewhere", WEB) is None
+        moved = {"spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "name": "api"}}}
+        assert cluster.patch(f"{path_of(namespace)}/by-hand", moved).status == 200
+        await_controller(watched, namespace, WEB, None)
+        assert watched.cached_controller(namespace, deployment_ref("api")) == HAND_MADE
+        cluster.request("DELETE", f"{path_of(namespace)}/by-hand")
+        await_controller(watched, namespace, deployment_ref("api"), None)
+
+
+@pytest.mark.parametrize("by", ["owner", "label"])
+def test_the_first_sync_knows_who_made_it(
+    cluster: ClusterUnderTest, api: Api, namespace: str, by: str
+) -> None:
+    """Once all is synced it is at hand, with the ScaledObject that KEDA made it for."""
+    create(cluster, namespace, keda_made(by=by))
+    with watching(api, [target(namespace, "web")]) as watched:
+        assert watched.cached_controller(namespace, WEB) == KEDA_MADE
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "of", "controlled"),
+    [
+        ("apps/v1", "Deployment", "web", True),
+        ("apps/v1beta1", "Deployment", "web", True),
+        ("apps/v1", "StatefulSet", "web", False),
+        ("example.com/v1", "Deployment", "web", False),
+        ("v1", "Deployment", "web", False),
+        ("apps/v1", "Deployment", "api", False),
+    ],
+)
+def test_group_kind_and_name_tell_the_object(
+    script: Script, version: str, kind: str, of: str, *, controlled: bool
+) -> None:
+    """The version is no matter, as it is none to the HorizontalPodAutoscaler itself."""
+    server, api = script(listed("7", deployment("7", 1)))
+    server.autoscalers.lists[0] = listed("9", autoscaler("by-hand", kind, of, version))
+    with watching(api, [target("shop", "web")], pace=SLOW) as watched:
+        seen = watched.cached_controller("shop", WEB)
+        assert seen == (HAND_MADE if controlled else None)
+
+
+def test_of_several_the_next_takes_over(script: Script) -> None:
+    """When the first is gone, the other is named."""
+    server, api = script(listed("7", deployment("7", 1)))
+    server.autoscalers.lists[0] = listed("9", autoscaler("b"), autoscaler("a"))
+    with watching(api, [target("shop", "web")], pace=SLOW) as watched:
+        assert watched.cached_controller("shop", WEB) == 'HorizontalPodAutoscaler "a"'
+        server.autoscalers.send(event("DELETED", autoscaler("a")))
+        await_controller(watched, "shop", WEB, 'HorizontalPodAutoscaler "b"')
+
+
+def test_very_many_of_one_object_cost_no_more_than_of_many() -> None:
+    """Nobody waits while they are put in force; the first by name is told."""
+    cache = AutoscalerCache("shop")
+    cache.begin()
+    cache.add([autoscaler(f"hpa-{number:05}", "Deployment", "web") for number in range(30_000)])
+    begun = time.process_time()
+    cache.commit("9")
+    assert time.process_time() - begun < 1.5
+    assert cache.controller("shop", WEB) == 'HorizontalPodAutoscaler "hpa-00000"'
+    cache.apply("DELETED", autoscaler("hpa-00000", "Deployment", "web"), "10")
+    assert cache.controller("shop", WEB) == 'HorizontalPodAutoscaler "hpa-00001"'
+
+
+def test_nothing_is_decided_before_they_are_known(script: Script) -> None:
+    """Until their first list is there no scale is at hand, nor is one asked for; it says why."""
+    server, api = script(listed("7", deployment("7", 1)))
+    server.autoscalers.lists[0] = failure(500, "InternalError", "no leader")
+    pace = replace(SLOW, trusted=60.0)
+    with watching(api, [target("shop", "web")], pace=pace, synced=False) as watched:
+        eventually(lambda: server.count("watch"), bool)
+        eventually(lambda: watched._autoscaler_watches.watches()[0].reason, bool)
+        assert not watched.wait_synced(clock.monotonic() + 0.2)
+        assert watched.cached_scale("shop", WEB) == Unavailable(
+            'the list of HorizontalPodAutoscaler.autoscaling in namespace "shop" is not there yet: '
+            f"the API server {server.url} answered 500 (InternalError): no leader"
+        )
+        server.autoscalers.lists = type(server.lists)([listed("9", autoscaler("by-hand"))])
+        assert watched.wait_synced(clock.monotonic() + 20)
+        assert isinstance(watched.cached_scale("shop", WEB), Scale)
+        assert watched.cached_controller("shop", WEB) == HAND_MADE
+
+
+@pytest.mark.parametrize("fault", [failure(500, "InternalError", "no leader"), FORBIDDEN])
+def test_the_last_list_stands_while_the_watch_is_broken(script: Script, fault: Answer) -> None:
+    """However long it is broken, or forbidden by now; what was deleted meanwhile is seen after."""
+    server, api = script(listed("7", deployment("7", 1)))
+    server.autoscalers.lists[0] = listed("9", autoscaler("by-hand"))
+    notes: list[str] = []
+    pace = replace(SLOW, trusted=0.2, longest_pause=0.1, refused_pause=0.3, refusal_believed=0.0)
+    with watching(api, [target("shop", "web")], pace=pace, notes=notes) as watched:
+        eventually(lambda: server.autoscalers.count("watch"), bool)
+        server.autoscalers.lists[0] = fault
+        server.autoscalers.send(gone())
+        eventually(lambda: server.autoscalers.count("list"), lambda count: count >= 4)
+        refused = Unchecked("horizontalpodautoscalers is forbidden", known=HAND_MADE)
+        seen = watched.cached_controller("shop", WEB)
+        assert seen == (refused if fault is FORBIDDEN else HAND_MADE)
+        assert isinstance(watched.cached_scale("shop", WEB), Scale)
+        server.autoscalers.lists[0] = listed("11")
+        await_controller(watched, "shop", WEB, None)
+        said = f"cannot be watched (horizontalpodautoscalers is forbidden): {INSTEAD}"
+        told = [True, False] if fault is FORBIDDEN else []
+        eventually(lambda: [said in note for note in notes], told.__eq__)
+
+
+def test_where_they_may_not_be_listed_one_note_says_so(script: Script) -> None:
+    """The daemon goes on, tries again, and says when they can be listed."""
+    server, api = script(listed("7", deployment("7", 1)))
+    server.autoscalers.lists[0] = FORBIDDEN
+    notes: list[str] = []
+    pace = replace(SLOW, refused_pause=0.1)
+    with watching(api, [target("shop", "web")], pace=pace, notes=notes) as watched:
+        assert isinstance(watched.cached_scale("shop", WEB), Scale)
+        eventually(lambda: server.autoscalers.count("list"), lambda count: count >= 3)
+        seen = watched.cached_controller("shop", WEB)
+        assert seen == Unchecked("horizontalpodautoscalers is forbidden")
+        name = 'HorizontalPodAutoscaler.autoscaling in namespace "shop"'
+        assert notes == [
+            f"{name} cannot be watched (horizontalpodautoscalers is forbidden): {INSTEAD}"
+        ]
+        server.autoscalers.lists[0] = listed("9", autoscaler("by-hand"))
+        await_controller(watched, "shop", WEB, HAND_MADE)
+        eventually(lambda: notes[1:], [f"good: {name} can be watched now"].__eq__)
+
+
+def test_a_note_tells_of_namespaces_beyond_the_most(
+    script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where all at once are forbidden only so many are watched; the others are not waited for."""
+    monkeypatch.setattr(watch_scopes, "_MOST_WATCHES", 1)
+    server, api = script(listed("7", deployment("7", 1)))
+    server.autoscalers.lists.appendleft(FORBIDDEN)
+    notes: list[str] = []
+    targets = [target(namespace, "web") for namespace in ("shop", "storage", "till")]
+    pace = replace(SLOW, longest_pause=60, refused_pause=60)
+    with watching(api, targets, pace=pace, notes=notes) as watched:
+        assert 'not found in namespace "till"' in str(watched.cached_scale("till", WEB))
+    (told,) = notes[1:]
+    assert told == (
+        "HorizontalPodAutoscaler.autoscaling in 1 namespaces are watched one by one, because all "
+        f"at once are refused; 2 more are not watched: {INSTEAD}"
+    )
+
+
+def test_a_reset_loses_none(script: Script) -> None:
+    """A watch that breaks goes on where it was."""
+    server, api = script(listed("7", deployment("7", 1)))
+    with watching(api, [target("shop", "web")], pace=SLOW) as watched:
+        eventually(lambda: server.autoscalers.count("watch"), bool)
+        server.autoscalers.send(RESET, event("ADDED", autoscaler("by-hand")))
+        await_controller(watched, "shop", WEB, HAND_MADE)
+        assert server.autoscalers.count("list") == 1
+
+
+@pytest.fixture
+def shops(lone_cluster: ClusterUnderTest) -> Iterator[list[str]]:
+    """Make two namespaces, each with one HorizontalPodAutoscaler of web."""
+    with ExitStack() as stack:
+        found = [stack.enter_context(fresh_namespace(lone_cluster, "watches")) for _ in range(2)]
+        for shop in found:
+            create(lone_cluster, shop, autoscaler("by-hand"))
+        yield sorted(found)
+
+
+def test_each_namespace_has_its_own_rights(
+    lone_cluster: ClusterUnderTest, limited: Api, shops: list[str]
+) -> None:
+    """Where all namespaces at once are forbidden, those that are allowed are known all the same."""
+    for shop in shops:
+        grant(lone_cluster, shop, "watch", WATCH)
+    grant(lone_cluster, shops[0], "autoscalers", AUTOSCALERS)
+    await_granted(limited, path_of(shops[0]))
+    notes: list[str] = []
+    with watching(limited, [target(shop, "web") for shop in shops], notes=notes) as watched:
+        assert watched.cached_controller(shops[0], WEB) == HAND_MADE
+        seen = watched.cached_controller(shops[1], WEB)
+        assert isinstance(seen, Unchecked)
+        assert f'in the namespace "{shops[1]}"' in seen.message
+        assert seen.known is None
+        # Nobody waits for what may not be known.
+        assert 'not found in namespace "' in str(watched.cached_scale(shops[1], WEB))
+    told = [note for note in notes if "Autoscaler" in note]
+    assert [note.partition(" cannot be watched ")[0] for note in told] == [
+        "HorizontalPodAutoscaler.autoscaling",
+        f'HorizontalPodAutoscaler.autoscaling in namespace "{shops[1]}"',
+    ]
+
+
+def test_all_at_once_is_tried_again_after_a_refusal(
+    lone_cluster: ClusterUnderTest, limited: Api, shops: list[str]
+) -> None:
+    """When the role comes, one watch takes the place of those of each namespace."""
+    pace = replace(QUICK, refused_pause=0.3)
+    with watching(limited, [target(shop, "web") for shop in shops], pace=pace) as watched:
+        assert isinstance(watched.cached_controller(shops[0], WEB), Unchecked)
+        grant(lone_cluster, "", "late", AUTOSCALERS, WATCH)
+        try:
+            for shop in shops:
+                await_controller(watched, shop, WEB, HAND_MADE)
+                await_scale(watched, shop, WEB, lambda seen: isinstance(seen, Unavailable))
+            eventually(lambda: watched._autoscaler_watches._each, lambda each: not each)
+        finally:
+            revoke(lone_cluster, "late", limited, manifests.pods(shops[0]))
+
+
+def _plan(api: Api, namespaces: list[str]) -> tuple[list[str | Unchecked | None], list[str]]:
+    notes: list[str] = []
+    others = ListedAutoscalers(api, namespaces, Noting(notes))
+    return [others.controller(one, WEB) for one in namespaces], notes
+
+
+def test_a_plan_lists_them_once(
+    lone_cluster: ClusterUnderTest, limited: Api, shops: list[str], tmp_path: Path
+) -> None:
+    """All at once, or by namespace where only that is allowed; one sentence says what is not."""
+    with connect(lone_cluster.write_kubeconfig(tmp_path / "admin")) as admin:
+        assert _plan(admin, shops) == ([HAND_MADE, HAND_MADE], [])
+    grant(lone_cluster, shops[1], "autoscalers", AUTOSCALERS)
+    await_granted(limited, path_of(shops[1]))
+    found, notes = _plan(limited, shops)
+    assert len(notes) == 1
+    assert isinstance(found[0], Unchecked)
+    assert found[0].message in notes[0]
+    assert found[1] == HAND_MADE
+    assert notes[0].startswith(
+        "it is not known whether a HorizontalPodAutoscaler controls a target too: "
+        "horizontalpodautoscalers.autoscaling is forbidden"
+    )
+    assert f'namespace "{shops[0]}"' in notes[0]
+
+
+def test_a_plan_asks_a_server_that_is_gone_only_once(script: Script) -> None:
+    """The sentence comes after one request, not after one for each namespace."""
+    server, api = script(listed("7"))
+    server.autoscalers.lists[0] = failure(503, "ServiceUnavailable", "starting")
+    found, notes = _plan(api, ["a", "b", "c"])
+    assert all(isinstance(one, Unchecked) for one in found)
+    assert (len(found), len(notes), server.autoscalers.asked) == (3, 1, ["list"])
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_watch_that_ends_by_a_defect_begins_again(
+    script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One note says so, what is known stands, and the next thread goes on from a new list."""
+    server, api = script(listed("7", deployment("7", 1)))
+    server.autoscalers.lists[0] = listed("9", autoscaler("by-hand"))
+    notes: list[str] = []
+    pace = replace(SLOW, longest_pause=0.2)
+    with watching(api, [target("shop", "web")], pace=pace, notes=notes) as watched:
+        (watch,) = watched._autoscaler_watches.watches()
+        breaks = [True]
+
+        def apply(original: Callable[..., None], *event: object) -> None:
+            if breaks and breaks.pop():
+                raise ZeroDivisionError
+            original(*event)
+
+        monkeypatch.setattr(watch.cache, "apply", partial(apply, watch.cache.apply))
+        server.autoscalers.lists[0] = listed("11", autoscaler("by-hand"))
+        server.autoscalers.send(event("DELETED", autoscaler("other")))
+        eventually(lambda: notes, bool)
+        faulty = Unchecked("by a fault of the autoscaler", known=HAND_MADE)
+        assert watched.cached_controller("shop", WEB) == faulty
+        eventually(lambda: server.autoscalers.count("list"), lambda count: count == 2)
+        server.autoscalers.send(event("DELETED", autoscaler("by-hand")))
+        await_controller(watched, "shop", WEB, None)
+        name = 'HorizontalPodAutoscaler.autoscaling in namespace "shop"'
+        assert notes[0].startswith(f"{name} cannot be watched (by a fault of the autoscaler): ")
+        assert notes[1:] == [f"good: {name} can be watched now"]
+        assert watch.alive

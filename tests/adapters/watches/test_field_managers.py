@@ -1,0 +1,139 @@
+"""Who set the replicas, as the real API server tells."""
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.adapters.cluster import Api, Scales
+from autoscaler.adapters.cluster.scale_json import manager_of
+from autoscaler.core.contention import FIELD_MANAGER
+from autoscaler.core.spec import ScaleTargetRef
+from tests.adapters.cluster import manifests
+from tests.adapters.cluster.cluster import MERGE_PATCH, ClusterUnderTest, Json, eventually
+from tests.adapters.watches.others import APPLY, set_count
+from tests.adapters.watches.targets import (
+    SLOW,
+    await_scale,
+    deployment_ref,
+    has_count,
+    scale_of,
+    target,
+    watching,
+)
+
+WEB = deployment_ref("web")
+
+
+def test_a_name_that_is_no_name_is_short_and_printable() -> None:
+    """An API server refuses such names, and one that does not must not reach a terminal."""
+    entry = {"manager": "a\n\x1b[2J" + "x" * 1_000_000, "fieldsV1": {"f:spec": {"f:replicas": {}}}}
+    found = manager_of({"metadata": {"managedFields": [entry]}}, ("spec", "replicas"))
+    assert found.startswith(r"a \x1b[2Jxx")
+    assert len(found) == 128
+
+
+@pytest.mark.parametrize(
+    ("part", "kind", "manager"),
+    [
+        ("/scale", MERGE_PATCH, "kubectl"),
+        ("/scale", MERGE_PATCH, "kube-controller-manager"),
+        ("", MERGE_PATCH, "helm"),
+        ("", APPLY, "argocd-controller"),
+    ],
+    ids=["kubectl scale", "an HPA", "helm", "server-side apply"],
+)
+def test_who_set_the_replicas_is_told(
+    lone_cluster: ClusterUnderTest, lone_api: Api, shop: str, part: str, kind: str, manager: str
+) -> None:
+    """The manager is the one that changed the count, by the object or by its scale, seen or listed.
+
+    Who changes something else does not take the count over.
+    """
+    path = f"{manifests.deployments(shop)}/web"
+    with watching(lone_api, [target(shop, "web")], pace=SLOW) as watched:
+        assert scale_of(watched, shop, "web").replicas_by == "python-requests"
+        set_count(lone_cluster, path + part, 5, manager, kind)
+        await_scale(watched, shop, WEB, lambda seen: has_count(5, seen))
+        assert scale_of(watched, shop, "web").replicas_by == manager
+        before = scale_of(watched, shop, "web").resource_version
+        label = {"metadata": {"labels": {"a": "b"}}}
+        lone_cluster.request(
+            "PATCH", path, label, content_type=MERGE_PATCH, query={"fieldManager": "other"}
+        )
+        eventually(lambda: scale_of(watched, shop, "web").resource_version, lambda v: v != before)
+        assert scale_of(watched, shop, "web").replicas_by == manager
+        with watching(lone_api, [target(shop, "web")], pace=SLOW) as late:
+            scale = scale_of(late, shop, "web")
+            assert scale.replicas_by == manager
+            assert scale.uid == lone_cluster.get(path).body["metadata"]["uid"]
+            direct = Scales(lone_api).read(shop, WEB, clock.monotonic() + 5)
+            assert getattr(direct, "uid", None) == scale.uid
+
+
+def test_our_own_write_stands_under_our_name(
+    lone_cluster: ClusterUnderTest, lone_api: Api, shop: str
+) -> None:
+    """Another instance sees that it was one of us."""
+    with (
+        watching(lone_api, [target(shop, "web")], pace=SLOW) as ours,
+        watching(lone_api, [target(shop, "web")], pace=SLOW) as others,
+    ):
+        ours.write(shop, WEB, scale_of(ours, shop, "web"), 4, clock.monotonic() + 5)
+        await_scale(others, shop, WEB, lambda seen: has_count(4, seen))
+        assert scale_of(others, shop, "web").replicas_by == FIELD_MANAGER
+        eventually(lambda: scale_of(ours, shop, "web").replicas_by, FIELD_MANAGER.__eq__)
+    path = f"{manifests.deployments(shop)}/web"
+    entries = lone_cluster.get(path).body["metadata"]["managedFields"]
+    assert [one["subresource"] for one in entries if one["manager"] == FIELD_MANAGER] == ["scale"]
+
+
+@pytest.mark.parametrize("part", ["", "/scale"], ids=["object", "scale"])
+def test_the_manager_of_a_custom_count_is_told(
+    lone_cluster: ClusterUnderTest, lone_api: Api, shop: str, part: str
+) -> None:
+    """The path of the definition is looked up in the managed fields."""
+    # The one before may still be on its way out.
+    definition = manifests.crew_definition("managed-scale" if part else "managed-object")
+    group = definition["spec"]["group"]
+    lone_cluster.create(manifests.CRDS, definition)
+    path = f"/apis/{group}/v1/namespaces/{shop}/crews"
+    lone_cluster.wait_served(path)
+    lone_cluster.create(path, manifests.crew("alpha", 4) | {"apiVersion": f"{group}/v1"})
+    crew = ScaleTargetRef(f"{group}/v1", "Crew", "alpha")
+    with watching(lone_api, [target(shop, crew)], pace=SLOW) as watched:
+        body = {"spec": {"replicas": 6} if part else {"size": 6}}
+        query = {"fieldManager": "boatswain"}
+        lone_cluster.request(
+            "PATCH", f"{path}/alpha{part}", body, content_type=MERGE_PATCH, query=query
+        )
+        await_scale(watched, shop, crew, lambda seen: has_count(6, seen))
+        assert scale_of(watched, shop, crew).replicas_by == "boatswain"
+    lone_cluster.request("DELETE", f"{manifests.CRDS}/{definition['metadata']['name']}")
+
+
+@pytest.mark.parametrize(
+    ("entries", "manager"),
+    [
+        (None, ""),
+        ([], ""),
+        ("odd", ""),
+        ([{"manager": "a", "fieldsV1": {"f:spec": {"f:paused": {}}}}], ""),
+        ([{"manager": "a", "fieldsV1": "odd"}, {"manager": "b"}], ""),
+        ([{"manager": "a", "fieldsV1": {"f:spec": {"f:replicas": {}}}}], "a"),
+        (
+            [
+                {"manager": manager, "time": time, "fieldsV1": {"f:spec": {"f:replicas": {}}}}
+                for manager, time in (
+                    ("older", "2026-01-01T09:59:59Z"),
+                    ("latest", "2026-01-01T10:00:00Z"),
+                    ("timeless", ""),
+                )
+            ],
+            "latest",
+        ),
+    ],
+    ids=["none", "empty", "odd", "other field", "odd fields", "one", "several"],
+)
+def test_the_latest_owner_of_the_field_is_taken(entries: object, manager: str) -> None:
+    """What cannot be read tells nobody's name, and breaks nothing."""
+    obj: Json = {"metadata": {"managedFields": entries}}
+    assert manager_of(obj, ("spec", "replicas")) == manager

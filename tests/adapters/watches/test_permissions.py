@@ -1,0 +1,174 @@
+"""What may not be watched is read directly, the operator is told once, and it is tried again."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.adapters.cluster import Api, connect
+from autoscaler.core.observation import Scale
+from autoscaler.core.spec import ScaleTargetRef
+from tests.adapters.cluster import manifests
+from tests.adapters.cluster.cluster import ClusterUnderTest, eventually
+from tests.adapters.cluster.clusters import fresh_namespace
+from tests.adapters.watches.rights import (
+    AUTOSCALERS,
+    RBAC,
+    READ_SCALES,
+    WATCH,
+    await_granted,
+    grant,
+)
+from tests.adapters.watches.targets import (
+    await_scale,
+    deployment_ref,
+    names,
+    scale_of,
+    target,
+    watch_threads,
+    watching,
+)
+
+WEB = deployment_ref("web")
+
+
+@pytest.fixture
+def shops(lone_cluster: ClusterUnderTest) -> Iterator[list[str]]:
+    """Make two namespaces, each with the Deployment web and a pod of it."""
+    with ExitStack() as stack:
+        found = []
+        for count in (1, 2):
+            namespace = stack.enter_context(fresh_namespace(lone_cluster, "watches"))
+            lone_cluster.create(
+                manifests.deployments(namespace), manifests.deployment("web", count)
+            )
+            pod = manifests.pod("web-1", {"app": "web"})
+            lone_cluster.create(manifests.pods(namespace), pod)
+            found.append(namespace)
+        yield sorted(found)
+
+
+def test_what_is_forbidden_is_read_directly_until_it_is_allowed(
+    lone_cluster: ClusterUnderTest, limited: Api, shops: list[str]
+) -> None:
+    """Nothing is at hand, one note says why; after the role was extended it is, and a note too."""
+    shop = shops[0]
+    grant(lone_cluster, shop, "scales", READ_SCALES, AUTOSCALERS)
+    await_granted(limited, f"{manifests.deployments(shop)}/web/scale")
+    notes: list[str] = []
+    with watching(limited, [target(shop, "web")], notes=notes) as watched:
+        assert watched.cached_scale(shop, WEB) is None
+        assert isinstance(watched.read(shop, WEB, clock.monotonic() + 5), Scale)
+        name = f'Deployment.apps in namespace "{shop}"'
+        note = (
+            f'{name} cannot be watched (deployments.apps is forbidden: User "limited" cannot list '
+            f'resource "deployments" in API group "apps" in the namespace "{shop}"): '
+            "their scales are read one by one"
+        )
+        assert notes == [note]
+        grant(lone_cluster, shop, "watch", WATCH)
+        await_scale(watched, shop, WEB, lambda seen: isinstance(seen, Scale))
+        eventually(lambda: notes[1:], lambda more: more == [f"good: {name} can be watched now"])
+
+
+def test_a_role_in_each_namespace_is_enough(
+    lone_cluster: ClusterUnderTest, limited: Api, shops: list[str]
+) -> None:
+    """Where all namespaces at once are forbidden, each has a watch of its own."""
+    for shop in shops:
+        grant(lone_cluster, shop, "watch", WATCH, AUTOSCALERS)
+        await_granted(limited, manifests.pods(shop))
+    notes: list[str] = []
+    targets = [target(shop, "web", pods=True) for shop in shops]
+    with watching(limited, targets, notes=notes) as watched:
+        for shop in shops:
+            assert isinstance(watched.cached_scale(shop, WEB), Scale)
+            pods = watched.cached_pods(shop, "app=web")
+            assert isinstance(pods, tuple)
+            assert names(pods) == ["web-1"]
+        # All at once is tried again now and then.
+        assert len([name for name in watch_threads() if "Deployment" in name]) == 3
+    assert sorted(note.split(" cannot")[0] for note in notes) == [
+        "Deployment.apps",
+        "HorizontalPodAutoscaler.autoscaling",
+    ]
+    assert all(note.endswith(": each namespace is watched by itself") for note in notes)
+
+
+def test_one_namespace_may_be_forbidden(
+    lone_cluster: ClusterUnderTest, limited: Api, shops: list[str]
+) -> None:
+    """What is allowed is watched, what is not is read directly."""
+    grant(lone_cluster, shops[0], "watch", WATCH)
+    await_granted(limited, manifests.pods(shops[0]))
+    with watching(limited, [target(shop, "web") for shop in shops]) as watched:
+        assert isinstance(watched.cached_scale(shops[0], WEB), Scale)
+        assert watched.cached_scale(shops[1], WEB) is None
+
+
+def test_a_role_that_is_taken_back_ends_the_watch(
+    lone_cluster: ClusterUnderTest, limited: Api, shops: list[str]
+) -> None:
+    """What was at hand is read directly once the server refuses to go on."""
+    shop = shops[0]
+    grant(lone_cluster, shop, "watch", WATCH)
+    await_granted(limited, manifests.pods(shop))
+    with watching(limited, [target(shop, "web")]) as watched:
+        assert isinstance(watched.cached_scale(shop, WEB), Scale)
+        path = f"{RBAC}/namespaces/{shop}/rolebindings/watch"
+        assert lone_cluster.request("DELETE", path).status == 200
+        await_scale(watched, shop, WEB, lambda seen: seen is None)
+
+
+def test_a_definition_that_may_not_be_read_leaves_its_kind_unwatched(
+    lone_cluster: ClusterUnderTest, limited: Api, shops: list[str]
+) -> None:
+    """Without the CRD it is not known where a custom resource keeps its counts."""
+    definition = manifests.crew_definition("secret")
+    group = definition["spec"]["group"]
+    lone_cluster.create(manifests.CRDS, definition)
+    path = f"/apis/{group}/v1/namespaces/{shops[0]}/crews"
+    lone_cluster.wait_served(path)
+    crew = ScaleTargetRef(f"{group}/v1", "Crew", "alpha")
+    grant(lone_cluster, shops[0], "autoscalers", AUTOSCALERS)
+    await_granted(limited, f"/apis/autoscaling/v2/namespaces/{shops[0]}/horizontalpodautoscalers")
+    notes: list[str] = []
+    with watching(limited, [target(shops[0], crew)], notes=notes) as watched:
+        assert watched.cached_scale(shops[0], crew) is None
+    assert len(notes) == 1
+    assert f'"crews.{group}" is forbidden' in notes[0]
+    lone_cluster.request("DELETE", f"{manifests.CRDS}/{definition['metadata']['name']}")
+
+
+def test_a_definition_whose_paths_change_is_read_again(
+    lone_cluster: ClusterUnderTest, shops: list[str], tmp_path: Path
+) -> None:
+    """The count is that of the new path, without a restart."""
+    definition = manifests.crew_definition("moving")
+    group = definition["spec"]["group"]
+    lone_cluster.create(manifests.CRDS, definition)
+    path = f"/apis/{group}/v1/namespaces/{shops[0]}/crews"
+    lone_cluster.wait_served(path)
+    crew = ScaleTargetRef(f"{group}/v1", "Crew", "alpha")
+    body = manifests.crew("alpha", 4) | {"apiVersion": f"{group}/v1"}
+    lone_cluster.create(path, body)
+    name = f"{manifests.CRDS}/{definition['metadata']['name']}"
+    with (
+        connect(lone_cluster.write_kubeconfig(tmp_path / "admin")) as api,
+        watching(api, [target(shops[0], crew)]) as watched,
+    ):
+        assert scale_of(watched, shops[0], crew).spec_replicas == 4
+        versions = lone_cluster.get(name).body["spec"]["versions"]
+        schema = versions[0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+        schema["properties"]["crew"] = {"type": "integer", "default": 7}
+        versions[0]["subresources"]["scale"]["specReplicasPath"] = ".spec.crew"
+        assert lone_cluster.patch(name, {"spec": {"versions": versions}}).status == 200
+        await_scale(
+            watched,
+            shops[0],
+            crew,
+            lambda seen: isinstance(seen, Scale) and seen.spec_replicas == 7,
+        )
+    lone_cluster.request("DELETE", name)

@@ -1,0 +1,146 @@
+"""A namespace that no target needs any more is forgotten; when it returns it is listed anew."""
+
+from collections import deque
+from dataclasses import replace
+
+from autoscaler import clock
+from autoscaler.adapters.cluster import Api, WatchedCluster
+from autoscaler.adapters.cluster.reflector import State
+from autoscaler.core.observation import Scale, Unavailable, Unchecked
+from tests.adapters.cluster.cluster import ClusterUnderTest, eventually
+from tests.adapters.cluster.clusters import fresh_namespace
+from tests.adapters.cluster.scripted import failure
+from tests.adapters.watches.others import HAND_MADE, autoscaler, await_controller, create, path_of
+from tests.adapters.watches.rights import AUTOSCALERS, READ_SCALES, WATCH, await_granted, grant
+from tests.adapters.watches.scripted import Script, deployment, gone, listed
+from tests.adapters.watches.targets import SLOW, await_scale, deployment_ref, target, watching
+
+WEB = deployment_ref("web")
+SHOP, TILL = target("shop", "web"), target("till", "web")
+FORBIDDEN = failure(403, "Forbidden", "horizontalpodautoscalers is forbidden")
+BROKEN = failure(500, "InternalError", "no leader")
+ONCE = replace(SLOW, longest_pause=60, refused_pause=60, refusal_believed=0.0, trusted=60.0)
+"""What is refused is believed at once, and not tried again during a test."""
+
+
+def last_known(watched: WatchedCluster, namespace: str) -> str | None:
+    """Return who controlled the object when that could be checked last, which it cannot be now."""
+    seen = watched.cached_controller(namespace, WEB)
+    assert isinstance(seen, Unchecked), seen
+    return seen.known
+
+
+def is_awaited(watched: WatchedCluster, namespace: str) -> bool:
+    """Tell whether a namespace's HorizontalPodAutoscalers are waited for."""
+    seen = watched.cached_scale(namespace, WEB)
+    return isinstance(seen, Unavailable) and "is not there yet" in seen.message
+
+
+def test_one_that_was_made_meanwhile_is_known_before_anything_is_decided(
+    lone_cluster: ClusterUnderTest, limited: Api, shop: str
+) -> None:
+    """With rights by namespace: the scale may be used at no instant before its HPA is known."""
+    with fresh_namespace(lone_cluster, "watches") as other:
+        for namespace in (shop, other):
+            grant(lone_cluster, namespace, "watch", WATCH, READ_SCALES, AUTOSCALERS)
+            await_granted(limited, path_of(namespace))
+        stays, leaves = target(other, "web"), target(shop, "web")
+        with watching(limited, [stays, leaves], pace=SLOW) as watched:
+            assert isinstance(watched.cached_scale(shop, WEB), Scale)
+            watched.set_targets([stays])
+            create(lone_cluster, shop, autoscaler("by-hand"))
+            watched.set_targets([stays, leaves])
+            until = clock.monotonic() + 20
+            while isinstance(watched.cached_scale(shop, WEB), Unavailable):
+                assert clock.monotonic() < until
+            assert watched.cached_controller(shop, WEB) == HAND_MADE
+
+
+def test_what_was_known_of_it_is_forgotten(script: Script) -> None:
+    """Until the new list comes, it is waited for; nobody is named who was there once."""
+    server, api = script(listed("7", deployment("7", 1)))
+    by_hand = listed("9", autoscaler("by-hand"))
+    server.autoscalers.lists = deque([FORBIDDEN, by_hand])
+    with watching(api, [SHOP, TILL], pace=ONCE) as watched:
+        assert watched.cached_controller("shop", WEB) == HAND_MADE
+        watched.set_targets([TILL])
+        assert last_known(watched, "shop") is None
+        server.autoscalers.lists = deque([BROKEN])
+        watched.set_targets([SHOP, TILL])
+        assert is_awaited(watched, "shop")
+        assert last_known(watched, "shop") is None
+        assert not is_awaited(watched, "till")
+        server.autoscalers.lists = deque([listed("11")])
+        await_scale(watched, "shop", WEB, lambda seen: isinstance(seen, Scale))
+        assert watched.cached_controller("shop", WEB) is None
+
+
+def test_where_all_are_watched_at_once_it_is_known_on_its_return(script: Script) -> None:
+    """The watch of all namespaces saw it all the time; nothing is listed anew."""
+    server, api = script(listed("7", deployment("7", 1)))
+    server.autoscalers.lists = deque([listed("9", autoscaler("by-hand"))])
+    with watching(api, [SHOP, TILL], pace=ONCE) as watched:
+        watched.set_targets([TILL])
+        watched.set_targets([SHOP, TILL])
+        assert isinstance(watched.cached_scale("shop", WEB), Scale)
+        assert watched.cached_controller("shop", WEB) == HAND_MADE
+        assert server.autoscalers.count("list") == 1
+
+
+def test_when_all_at_once_are_refused_later_each_namespace_is_listed_anew(script: Script) -> None:
+    """What the last list of all had stands until then; what is gone since is forgotten."""
+    server, api = script(listed("7", deployment("7", 1)))
+    server.autoscalers.lists = deque([listed("9", autoscaler("by-hand"))])
+    with watching(api, [SHOP, TILL], pace=ONCE) as watched:
+        eventually(lambda: server.autoscalers.count("watch"), bool)
+        server.autoscalers.lists = deque([FORBIDDEN, BROKEN])
+        server.autoscalers.send(gone())
+        eventually(lambda: is_awaited(watched, "shop"), bool)
+        assert last_known(watched, "shop") == HAND_MADE
+        server.autoscalers.lists = deque([listed("11")])
+        await_controller(watched, "shop", WEB, None)
+        await_scale(watched, "shop", WEB, lambda seen: isinstance(seen, Scale))
+
+
+def test_when_they_are_refused_altogether_the_last_list_of_all_stands(script: Script) -> None:
+    """Whoever may list them no more goes on with what was there, as not to write is safe."""
+    server, api = script(listed("7", deployment("7", 1)))
+    server.autoscalers.lists = deque([listed("9", autoscaler("by-hand"))])
+    with watching(api, [SHOP, TILL], pace=ONCE) as watched:
+        eventually(lambda: server.autoscalers.count("watch"), bool)
+        server.autoscalers.lists = deque([FORBIDDEN])
+        server.autoscalers.send(gone())
+        eventually(lambda: server.autoscalers.count("list"), lambda count: count == 4)
+        await_scale(watched, "shop", WEB, lambda seen: isinstance(seen, Scale))
+        assert last_known(watched, "shop") == HAND_MADE
+
+
+def test_a_namespace_is_waited_for_from_the_refusal_of_all_on(script: Script) -> None:
+    """Also in the moment after the refusal, when its own watch has not been begun."""
+    server, api = script(listed("7", deployment("7", 1)))
+    server.autoscalers.lists = deque([listed("9", more="next"), FORBIDDEN, BROKEN])
+    server.autoscalers.page_gate.clear()
+    with watching(api, [SHOP, TILL], pace=ONCE, synced=False) as watched:
+        scopes = watched._autoscaler_watches
+        (every,) = scopes.watches()
+        with scopes._lock:
+            # Its thread has to wait for the lock before it can begin the others.
+            server.autoscalers.page_gate.set()
+            eventually(lambda: every.state, lambda state: state is State.REFUSED)
+            assert is_awaited(watched, "shop")
+
+
+def test_that_it_is_refused_again_is_told_again(script: Script) -> None:
+    """What was said of it long ago is about another time."""
+    server, api = script(listed("7", deployment("7", 1)))
+    server.autoscalers.lists = deque([FORBIDDEN])
+    notes: list[str] = []
+
+    def of_the_shop() -> list[str]:
+        return [note for note in notes if "HorizontalPodAutoscaler" in note and '"shop"' in note]
+
+    with watching(api, [SHOP, TILL], pace=ONCE, notes=notes) as watched:
+        (note,) = eventually(of_the_shop, bool)
+        watched.set_targets([TILL])
+        watched.set_targets([SHOP, TILL])
+        eventually(of_the_shop, lambda told: told == [note, note])

@@ -1,0 +1,246 @@
+"""Scales at hand equal the scales that the server would answer, and follow every change."""
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.adapters.cluster import Api, Scales, WatchedCluster
+from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.core.spec import ScaleTargetRef
+from autoscaler.core.writes import Superseded, Written
+from tests.adapters.cluster import manifests
+from tests.adapters.cluster.cluster import ClusterUnderTest, Json, eventually
+from tests.adapters.cluster.clusters import fresh_namespace
+from tests.adapters.watches.conftest import CREW_GROUP
+from tests.adapters.watches.targets import (
+    await_scale,
+    deployment_ref,
+    scale_of,
+    target,
+    watch_threads,
+    watching,
+)
+
+WEB = deployment_ref("web")
+CREW = ScaleTargetRef(f"{CREW_GROUP}/v1", "Crew", "alpha")
+
+_EXPRESSIONS = [
+    {"key": "tier", "operator": "NotIn", "values": ["z", "db"]},
+    {"key": "app", "operator": "In", "values": ["web", "api"]},
+    {"key": "canary", "operator": "DoesNotExist"},
+    {"key": "zone", "operator": "Exists"},
+]
+
+
+def _soon() -> float:
+    return clock.monotonic() + 10
+
+
+def _has_count(count: int, seen: Scale | Unavailable | None) -> bool:
+    return isinstance(seen, Scale) and seen.spec_replicas == count
+
+
+def _unattributed(scale: Scale | Unavailable | None) -> Scale | Unavailable | None:
+    """Return what GET scale tells: all but who set the count, and how often the spec changed."""
+    return replace(scale, replicas_by="", generation=0) if isinstance(scale, Scale) else scale
+
+
+def _await_equality(watched: WatchedCluster, api: Api, namespace: str, ref: ScaleTargetRef) -> None:
+    """Wait until what is at hand is what the server answers: controllers are at work."""
+    eventually(
+        lambda: (
+            _unattributed(watched.cached_scale(namespace, ref)),
+            Scales(api).read(namespace, ref, _soon()),
+        ),
+        lambda both: isinstance(both[0], Scale) and both[0] == both[1],
+    )
+
+
+def _with_expressions(workload: Json) -> Json:
+    """Give a workload a selector with every operator, and labels that it matches."""
+    workload["spec"]["selector"] = {
+        "matchLabels": {"app": "web", "a.example.com/x": "1"},
+        "matchExpressions": _EXPRESSIONS,
+    }
+    workload["spec"]["template"]["metadata"]["labels"] |= {"a.example.com/x": "1", "zone": "a"}
+    return workload
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "plural", "workload"),
+    [
+        ("apps/v1", "Deployment", "deployments", manifests.deployment("web", 2)),
+        ("apps/v1", "Deployment", "deployments", manifests.deployment("web", 0)),
+        (
+            "apps/v1",
+            "Deployment",
+            "deployments",
+            _with_expressions(manifests.deployment("web", 2)),
+        ),
+        ("apps/v1", "StatefulSet", "statefulsets", manifests.stateful_set("web", 2)),
+        ("apps/v1", "ReplicaSet", "replicasets", manifests.replica_set("web", 2)),
+        (
+            "v1",
+            "ReplicationController",
+            "replicationcontrollers",
+            manifests.replication_controller("web", 2),
+        ),
+    ],
+    ids=["Deployment", "of none", "every operator", "StatefulSet", "ReplicaSet", "RC"],
+)
+def test_what_is_at_hand_is_what_the_server_answers(
+    cluster: ClusterUnderTest,
+    api: Api,
+    namespace: str,
+    api_version: str,
+    kind: str,
+    plural: str,
+    workload: Json,
+) -> None:
+    """Counts, selector text and version equal those of GET scale, listed or told by an event."""
+    root = "/api/v1" if api_version == "v1" else f"/apis/{api_version}"
+    path = f"{root}/namespaces/{namespace}/{plural}"
+    ref = ScaleTargetRef(api_version, kind, "web")
+    with watching(api, [target(namespace, ref)]) as early:
+        cluster.create(path, workload)
+        with watching(api, [target(namespace, ref)]) as late:
+            for watched in (early, late):
+                _await_equality(watched, api, namespace, ref)
+                replicas = workload["spec"]["replicas"]
+                scale = scale_of(watched, namespace, ref)
+                assert scale.spec_replicas == replicas
+                metadata = cluster.get(f"{path}/web").body["metadata"]
+                assert scale.generation == metadata["generation"]
+
+
+@pytest.mark.usefixtures("crew_definition")
+def test_a_custom_resource_is_read_by_the_paths_of_its_definition(
+    cluster: ClusterUnderTest, api: Api, namespace: str
+) -> None:
+    """Counts and selector come from where the CRD says, with and without a status."""
+    path = f"/apis/{CREW_GROUP}/v1/namespaces/{namespace}/crews"
+    cluster.create(path, manifests.crew("alpha", 4) | {"apiVersion": CREW.api_version})
+    with watching(api, [target(namespace, CREW)]) as watched:
+        bare = scale_of(watched, namespace, CREW)
+        assert _unattributed(bare) == Scales(api).read(namespace, CREW, _soon())
+        assert (bare.spec_replicas, bare.status_replicas, bare.selector) == (4, 0, "")
+        cluster.patch(f"{path}/alpha/status", {"status": {"aboard": 3, "selector": "crew=a"}})
+        await_scale(watched, namespace, CREW, lambda seen: seen != bare)
+        full = scale_of(watched, namespace, CREW)
+        assert _unattributed(full) == Scales(api).read(namespace, CREW, _soon())
+        assert (full.status_replicas, full.selector) == (3, "crew=a")
+
+
+def test_a_custom_resource_without_a_count_is_read_directly(
+    cluster: ClusterUnderTest, api: Api, namespace: str, crew_definition: Json
+) -> None:
+    """Where the server would answer with an error, nothing is made up."""
+    assert crew_definition
+    path = f"/apis/{CREW_GROUP}/v1/namespaces/{namespace}/crews"
+    crew = manifests.crew("alpha", 4) | {"apiVersion": CREW.api_version}
+    cluster.create(path, crew | {"spec": {}})
+    with watching(api, [target(namespace, CREW)]) as watched:
+        assert watched.cached_scale(namespace, CREW) is None
+        assert isinstance(watched.read(namespace, CREW, _soon()), Unavailable)
+
+
+def test_changes_arrive(cluster: ClusterUnderTest, api: Api, namespace: str) -> None:
+    """Created, scaled by somebody else, deleted, created anew: each is seen without a request."""
+    path = manifests.deployments(namespace)
+    missing = Unavailable(f'deployments.apps "web" not found in namespace "{namespace}"')
+    with watching(api, [target(namespace, "web")]) as watched:
+        assert watched.cached_scale(namespace, WEB) == missing
+        assert watched.read(namespace, WEB, _soon()) == missing
+        cluster.create(path, manifests.deployment("web", 2))
+        await_scale(watched, namespace, WEB, lambda seen: isinstance(seen, Scale))
+        cluster.patch(f"{path}/web/scale", {"spec": {"replicas": 5}})
+        await_scale(
+            watched,
+            namespace,
+            WEB,
+            lambda seen: isinstance(seen, Scale) and seen.spec_replicas == 5,
+        )
+        cluster.request("DELETE", f"{path}/web")
+        await_scale(watched, namespace, WEB, lambda seen: seen == missing)
+        cluster.create(path, manifests.deployment("web", 7))
+        await_scale(
+            watched,
+            namespace,
+            WEB,
+            lambda seen: isinstance(seen, Scale) and seen.spec_replicas == 7,
+        )
+
+
+def test_changes_arrive_after_the_watch_was_renewed(
+    cluster: ClusterUnderTest, api: Api, namespace: str
+) -> None:
+    """A watch that the server ended in good order goes on where it was."""
+    path = manifests.deployments(namespace)
+    cluster.create(path, manifests.deployment("web", 0))
+    with watching(api, [target(namespace, "web")]) as watched:
+        until, count = clock.monotonic() + 5, 0
+        while clock.monotonic() < until:
+            count = (count + 1) % 3
+            cluster.patch(f"{path}/web/scale", {"spec": {"replicas": count}})
+            await_scale(watched, namespace, WEB, partial(_has_count, count))
+
+
+def test_our_own_write_is_at_hand_at_once(
+    cluster: ClusterUnderTest, api: Api, namespace: str
+) -> None:
+    """What the server answered to a write is the scale at hand when the write returns."""
+    path = manifests.deployments(namespace)
+    cluster.create(path, manifests.deployment("web", 1))
+    with watching(api, [target(namespace, "web")]) as watched:
+        for count in range(2, 12):
+            scale = scale_of(watched, namespace, "web")
+            outcome = watched.write(namespace, WEB, scale, count, _soon())
+            assert isinstance(outcome, Written), outcome
+            assert scale_of(watched, namespace, "web").spec_replicas == count
+
+
+def test_a_count_of_somebody_else_is_at_hand_at_once(
+    cluster: ClusterUnderTest, api: Api, namespace: str
+) -> None:
+    """The scale that superseded our write is the scale at hand when the write returns."""
+    path = manifests.deployments(namespace)
+    cluster.create(path, manifests.deployment("web", 1))
+    with watching(api, [target(namespace, "web")]) as watched:
+        scale = scale_of(watched, namespace, "web")
+        cluster.patch(f"{path}/web/scale", {"spec": {"replicas": 4}})
+        outcome = watched.write(namespace, WEB, scale, 9, _soon())
+        assert isinstance(outcome, Superseded)
+        assert scale_of(watched, namespace, "web").spec_replicas == 4
+
+
+def test_one_watch_serves_all_namespaces(cluster: ClusterUnderTest, api: Api) -> None:
+    """Targets of two namespaces share a watch; a namespace's own object is never another's."""
+    with fresh_namespace(cluster, "watches") as one, fresh_namespace(cluster, "watches") as other:
+        for count, namespace in enumerate((one, other), 1):
+            cluster.create(manifests.deployments(namespace), manifests.deployment("web", count))
+        cluster.create(manifests.deployments(one), manifests.deployment("alone", 3))
+        targets = [target(one, "web"), target(other, "web"), target(other, "alone")]
+        with watching(api, targets) as watched:
+            assert watch_threads() == ["watch Deployment.apps"]
+            assert scale_of(watched, one, "web").spec_replicas == 1
+            assert scale_of(watched, other, "web").spec_replicas == 2
+            assert isinstance(watched.cached_scale(other, deployment_ref("alone")), Unavailable)
+            # It is nobody's target: the watch does not keep it.
+            assert watched.cached_scale(one, deployment_ref("alone")) is None
+        assert watch_threads() == []
+
+
+def test_other_targets_may_come(cluster: ClusterUnderTest, api: Api, namespace: str) -> None:
+    """Targets of a new object and of a new kind are at hand after the next list; others go."""
+    for name in ("web", "api"):
+        cluster.create(manifests.deployments(namespace), manifests.deployment(name, 1))
+    path = f"/apis/apps/v1/namespaces/{namespace}/statefulsets"
+    cluster.create(path, manifests.stateful_set("db", 1))
+    db = ScaleTargetRef("apps/v1", "StatefulSet", "db")
+    with watching(api, [target(namespace, "web")]) as watched:
+        watched.set_targets([target(namespace, "api"), target(namespace, db)])
+        for ref in (deployment_ref("api"), db):
+            await_scale(watched, namespace, ref, lambda seen: isinstance(seen, Scale))
+        assert watched.cached_scale(namespace, WEB) is None

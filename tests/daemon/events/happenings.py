@@ -1,0 +1,91 @@
+"""Results of syncs that have something to tell, and a place where Events are taken down."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from autoscaler.adapters.cluster.events import Events, Fate, Occurrences, Sent
+from autoscaler.core.decision import Decision, Event, ForeignChange
+from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.core.target import Query, Target
+from autoscaler.core.writes import WriteOutcome
+from autoscaler.daemon.events import EventPace, EventReporter
+from autoscaler.sync.ports import SyncResult
+from autoscaler.transport.write_gate import ALWAYS_OPEN, WriteGate
+from tests.adapters.cluster.cluster import Noting
+from tests.core.builders import BASE, average, external, spec, values
+from tests.core.deciding import decided, observe
+
+RESCALED = Event("Normal", "SuccessfulRescale", "New size: 5; reason: queue above target")
+FAILED = Event("Warning", "FailedGetExternalMetric", "no answer")
+BY_KUBECTL = ForeignChange(3, 7, "kubectl")
+UID = "11111111-2222-3333-4444-555555555555"
+
+QUICK = EventPace(0.0, first_pause=0.05, longest_pause=0.2, forbidden_pause=0.3, flush=20.0)
+"""A pace at which no test has to wait, unless a server takes nothing until the end."""
+
+_CALM = decided(spec(external(average("10"))), observe(3, values(30)))[0]
+
+
+def decision(
+    *events: Event,
+    at: float = 0.0,
+    uid: str | None = UID,
+    foreign: ForeignChange | None = None,
+) -> Decision:
+    """Return a decision ``at`` seconds after BASE; the scale is not known where ``uid`` is None."""
+    scale = Unavailable("no answer") if uid is None else Scale(3, 3, "app=web", "7", uid)
+    return replace(_CALM, events=events, time=BASE + at, scale=scale, foreign=foreign)
+
+
+def result(
+    *events: Event,
+    at: float = 0.0,
+    uid: str | None = UID,
+    namespace: str = "shop",
+    foreign: ForeignChange | None = None,
+    write: WriteOutcome | None = None,
+) -> SyncResult:
+    """Return the result of a sync of the Deployment web."""
+    target = Target(namespace, spec(external(average("10"))), (Query("up"),))
+    return SyncResult(target, decision(*events, at=at, uid=uid, foreign=foreign), write)
+
+
+class Notebook(Events):
+    """Takes Events down instead of sending them; ``fate`` tells what becomes of each."""
+
+    def __init__(self, fate: Callable[[Occurrences], Sent] = lambda _: Sent(Fate.WRITTEN)) -> None:
+        self.fate = fate
+        self.written: list[tuple[str, str, int]] = []
+        """Namespace, message and count of what was tried."""
+        self.gate = threading.Event()
+        """While this is not set, writing waits."""
+        self.gate.set()
+        self.reached = threading.Event()
+
+    def write(self, happened: Occurrences, deadline: float) -> Sent:  # noqa: ARG002 - the shape
+        """Take one down."""
+        self.reached.set()
+        self.gate.wait(30)
+        self.written.append((happened.involved.namespace, happened.message, happened.count))
+        return self.fate(happened)
+
+
+@contextmanager
+def reporting(
+    events: Events,
+    *,
+    pace: EventPace = QUICK,
+    notes: list[str] | None = None,
+    gate: WriteGate = ALWAYS_OPEN,
+) -> Iterator[EventReporter]:
+    """Run a reporter; at the end of the block nothing of it is left."""
+    said = [] if notes is None else notes
+    reporter = EventReporter(events, gate=gate, observer=Noting(said), pace=pace)
+    try:
+        yield reporter
+    finally:
+        reporter.close()
+        reporter._thread.join(10)
+        assert not reporter._thread.is_alive()

@@ -1,0 +1,176 @@
+"""Events on a real API server, as `kubectl describe` would find them."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from autoscaler.adapters.cluster import Api as ClusterApi
+from autoscaler.adapters.cluster import connect
+from autoscaler.adapters.cluster.events import Events
+from autoscaler.core.decision import Event, ForeignChange
+from autoscaler.sync.ports import SyncResult
+from tests.adapters.cluster.cluster import Json, eventually
+from tests.controlplane import workloads
+from tests.controlplane.api import Api
+from tests.controlplane.server import ControlPlane
+from tests.daemon.events.happenings import FAILED, QUICK, RESCALED, reporting, result
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+WRONG = "hunter2"
+WRITE_EVENTS: Json = {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]}
+
+
+@pytest.fixture
+def uid(admin_api: Api, namespace: str) -> str:
+    """Create the Deployment web, and return its UID."""
+    path = workloads.collection("Deployment", namespace)
+    created: str = admin_api.create(path, workloads.deployment("web", replicas=0))["metadata"][
+        "uid"
+    ]
+    return created
+
+
+@pytest.fixture
+def nobody(control_plane: ControlPlane, tmp_path: Path) -> Iterator[ClusterApi]:
+    """Connect as a user who may do nothing yet."""
+    token = control_plane.token_for("nobody")
+    with connect(control_plane.write_kubeconfig(tmp_path / "nobody", token)) as api:
+        yield api
+
+
+@pytest.fixture
+def granted(admin_api: Api, namespace: str, nobody: ClusterApi) -> ClusterApi:
+    """Let that user do what the README says, and no more."""
+    grant(admin_api, namespace, WRITE_EVENTS)
+    return nobody
+
+
+def grant(admin_api: Api, namespace: str, rule: Json) -> None:
+    """Give the user "nobody" a right in a namespace."""
+    path = f"{RBAC}/namespaces/{namespace}"
+    name = {"name": "events"}
+    admin_api.create(f"{path}/roles", {"metadata": name, "rules": [rule]})
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role"} | name
+    subjects = [{"kind": "User", "name": "nobody", "apiGroup": "rbac.authorization.k8s.io"}]
+    admin_api.create(
+        f"{path}/rolebindings", {"metadata": name, "roleRef": role, "subjects": subjects}
+    )
+
+
+def described(admin_api: Api, namespace: str, uid: str) -> list[Json]:
+    """Return the Events that `kubectl describe deployment web` lists, by what it asks for."""
+    about = {"name": "web", "namespace": namespace, "kind": "Deployment", "uid": uid}
+    selector = ",".join(f"involvedObject.{field}={value}" for field, value in about.items())
+    found: list[Json] = admin_api.get(
+        f"/api/v1/namespaces/{namespace}/events", fieldSelector=selector
+    )["items"]
+    ours = [one for one in found if one["source"] == {"component": "autoscaler"}]
+    return sorted(ours, key=lambda one: str(one["reason"]))
+
+
+def told(namespace: str, uid: str, *events: Event, at: float = 0.0) -> SyncResult:
+    """Return a result of the Deployment web of a namespace."""
+    return result(*events, at=at, uid=uid, namespace=namespace)
+
+
+def test_events_are_shown_with_the_object(
+    admin_api: Api, namespace: str, uid: str, granted: ClusterApi
+) -> None:
+    """With create and patch alone they appear: type, reason, age, from, message; then the count."""
+    change = ForeignChange(5, 3, "kubectl", reversal=True)
+    with reporting(Events(granted), pace=QUICK) as reporter:
+
+        def appeared() -> list[Json]:
+            # The authorizer learns of a role by a watch; until then nothing is taken.
+            reporter.report(told(namespace, uid, RESCALED))
+            return described(admin_api, namespace, uid)
+
+        eventually(appeared, bool)
+        reporter.report(result(uid=uid, namespace=namespace, foreign=change))
+        for second in (15, 30, 45):
+            reporter.report(told(namespace, uid, FAILED, at=second))
+            count = second // 15
+            eventually(
+                lambda: described(admin_api, namespace, uid)[0],
+                lambda one, count=count: one["reason"] == FAILED.reason and one["count"] == count,  # type: ignore[misc] # bound now
+            )
+    failed, changed, rescaled = described(admin_api, namespace, uid)
+    assert (rescaled["type"], rescaled["message"]) == ("Normal", RESCALED.message)
+    assert (changed["type"], changed["reason"]) == ("Warning", "ReplicasChangedByOther")
+    assert changed["message"].endswith("set the replicas from 5 to 3, which undoes our last change")
+    assert failed["firstTimestamp"] == "2026-01-01T00:00:15Z"
+    assert failed["lastTimestamp"] == "2026-01-01T00:00:45Z"
+    assert failed["involvedObject"]["apiVersion"] == "apps/v1"
+    assert failed["reportingComponent"] == "autoscaler"
+
+
+def test_without_the_right_one_note_names_it(
+    admin_api: Api, namespace: str, uid: str, nobody: ClusterApi
+) -> None:
+    """The sentence is the API server's; after the right came, Events come, and a note."""
+    notes: list[str] = []
+    with reporting(Events(nobody), pace=QUICK, notes=notes) as reporter:
+        for number in range(10):
+            reporter.report(told(namespace, uid, Event("Warning", "R", str(number))))
+        eventually(lambda: notes, bool)
+        refusal = (
+            'events is forbidden: User "nobody" cannot create resource "events" in API group "" '
+            f'in the namespace "{namespace}"'
+        )
+        assert notes == [
+            f"Events cannot be written ({refusal}); it is tried again every 0.3 seconds"
+        ]
+        grant(admin_api, namespace, WRITE_EVENTS)
+
+        def appeared() -> list[Json]:
+            reporter.report(told(namespace, uid, RESCALED))
+            return described(admin_api, namespace, uid)
+
+        eventually(appeared, bool)
+    assert notes[1:] == ["good: Events can be written now"]
+
+
+def test_a_namespace_that_goes_or_is_gone_is_no_matter(
+    control_plane: ControlPlane, admin_api: Api, tmp_path: Path
+) -> None:
+    """Its Events are given up without a word, and those of others are written."""
+    name, other = "events-going", "events-staying"
+    for each in (name, other):
+        admin_api.create("/api/v1/namespaces", {"metadata": {"name": each}})
+    holder = {
+        "metadata": {"name": "holder", "finalizers": ["example.com/hold"]},
+        "data": {},
+    }
+    admin_api.create(f"/api/v1/namespaces/{name}/configmaps", holder)
+    admin_api.delete(f"/api/v1/namespaces/{name}")
+    notes: list[str] = []
+    with connect(control_plane.write_kubeconfig(tmp_path / "k", control_plane.admin_token)) as api:
+        with reporting(Events(api), pace=QUICK, notes=notes) as reporter:
+            for each in (name, "events-never-was", other):
+                reporter.report(told(each, "uid", RESCALED))
+            eventually(lambda: described(admin_api, other, "uid"), bool)
+        assert (reporter.counts.dropped, reporter.counts.written, notes) == (2, 1, [])
+    released = {"metadata": {"finalizers": None}}
+    admin_api.patch(f"/api/v1/namespaces/{name}/configmaps/holder", released)
+    admin_api.delete(f"/api/v1/namespaces/{other}")
+
+
+def test_no_secret_appears(
+    control_plane: ControlPlane, admin_api: Api, namespace: str, uid: str, tmp_path: Path
+) -> None:
+    """Neither our own token nor an address with a password is in an Event or in a note."""
+    notes: list[str] = []
+    token = control_plane.admin_token
+    with connect(control_plane.write_kubeconfig(tmp_path / "k", token)) as api:
+        with reporting(Events(api), pace=QUICK, notes=notes) as reporter:
+            reporter.report(told(namespace, uid, RESCALED, FAILED))
+        page = str(admin_api.get(f"/api/v1/namespaces/{namespace}/events"))
+    assert RESCALED.message in page
+    assert token not in page
+    with connect(control_plane.write_kubeconfig(tmp_path / "bad", WRONG)) as api:
+        with reporting(Events(api), pace=replace(QUICK, flush=1.0), notes=notes) as reporter:
+            reporter.report(told(namespace, uid, RESCALED))
+        assert reporter.counts.written == 0
+    assert WRONG not in str(notes)

@@ -1,0 +1,160 @@
+"""Which Events are worth a request."""
+
+import gc
+import tracemalloc
+from collections.abc import Callable
+
+import pytest
+
+from autoscaler.adapters.cluster.events import Involved, Occurrences
+from autoscaler.core.decision import Event
+from autoscaler.daemon import events
+from autoscaler.daemon.events import Correlator
+from tests.core.builders import BASE
+from tests.daemon.events.happenings import FAILED, RESCALED, UID
+
+WEB = Involved("apps/v1", "Deployment", "shop", "web", UID)
+HOURS = 3600.0
+
+
+def requests(correlator: Correlator) -> list[Occurrences]:
+    """Take out all that is to be written."""
+    return [correlator.next() for _ in range(correlator.waiting)]
+
+
+def sized(size: int) -> Event:
+    """Return the event of a change to a size."""
+    return Event("Normal", "SuccessfulRescale", f"New size: {size}")
+
+
+def test_the_same_again_raises_the_count() -> None:
+    """Object, type, reason and message are one Event, with the first and the last instant."""
+    correlator = Correlator()
+    correlator.take(WEB, FAILED, BASE, 0.0)
+    requests(correlator)
+    for second in (15.0, 30.0):
+        correlator.take(WEB, FAILED, BASE + second, second)
+    (one,) = requests(correlator)
+    assert (one.count, one.first, one.last) == (3, BASE, BASE + 30)
+
+
+@pytest.mark.parametrize(
+    ("involved", "event"),
+    [
+        (WEB, RESCALED),
+        (WEB, Event("Warning", FAILED.reason, "another")),
+        (WEB, Event("Normal", FAILED.reason, FAILED.message)),
+        (Involved("apps/v1", "Deployment", "shop", "web", "other"), FAILED),
+    ],
+    ids=["reason", "message", "type", "an object of the same name"],
+)
+def test_what_differs_is_another_event(involved: Involved, event: Event) -> None:
+    """Each has a count of its own."""
+    correlator = Correlator()
+    correlator.take(WEB, FAILED, BASE, 0.0)
+    correlator.take(involved, event, BASE, 0.0)
+    assert [one.count for one in requests(correlator)] == [1, 1]
+
+
+def test_after_ten_quiet_minutes_it_is_news() -> None:
+    """The Event before has its own story, and is not touched any more."""
+    correlator = Correlator()
+    correlator.take(WEB, FAILED, BASE, 0.0)
+    correlator.take(WEB, FAILED, BASE + 600, 600.0)
+    (first,) = requests(correlator)
+    correlator.take(WEB, FAILED, BASE + 1201, 1201.0)
+    (second,) = requests(correlator)
+    assert (first.count, second.count) == (2, 1)
+    assert second is not first
+
+
+def test_what_waits_is_not_written_twice() -> None:
+    """Repetitions before its turn only raise the count, and cost the object nothing."""
+    correlator = Correlator()
+    for _ in range(50):
+        correlator.take(WEB, FAILED, BASE, 0.0)
+    assert [one.count for one in requests(correlator)] == [50]
+    correlator.take(WEB, FAILED, BASE, 1.0)
+    assert [one.count for one in requests(correlator)] == [51]
+
+
+def test_a_warning_of_every_sync_does_not_flood() -> None:
+    """Of a day's 5,760 repetitions 25 are written at once, and then one each five minutes."""
+    correlator = Correlator()
+    written = []
+    for sync in range(5760):
+        correlator.take(WEB, FAILED, BASE + sync * 15, sync * 15.0)
+        written += [one.count for one in requests(correlator)]
+    assert written[:25] == list(range(1, 26))
+    assert len(written) == pytest.approx(25 + 24 * HOURS / 300, abs=2)
+    assert correlator.held_back == 5760 - len(written)
+    assert written[-1] > 5740
+
+
+def test_many_messages_of_one_reason_become_one_event() -> None:
+    """Ten stand for themselves; the others are combined, and show the latest."""
+    correlator = Correlator()
+    seen = []
+    for size in range(1, 15):
+        correlator.take(WEB, sized(size), BASE, 0.0)
+        seen += [(one.message, one.count) for one in requests(correlator)]
+    assert seen[:10] == [(f"New size: {size}", 1) for size in range(1, 11)]
+    assert seen[10:] == [
+        (f"(combined from similar events): New size: {size}", size - 10) for size in range(11, 15)
+    ]
+    correlator.take(WEB, sized(3), BASE, 1.0)
+    assert [(one.message, one.count) for one in requests(correlator)] == [("New size: 3", 2)]
+
+
+def test_one_object_takes_nothing_from_another() -> None:
+    """Each has its own requests."""
+    correlator = Correlator()
+    other = Involved("apps/v1", "Deployment", "shop", "api")
+    for number in range(100):
+        correlator.take(WEB, Event("Warning", f"Reason{number}", ""), BASE, 0.0)
+    correlator.take(other, FAILED, BASE, 0.0)
+    asked = requests(correlator)
+    assert [one.involved.name for one in asked] == ["web"] * 25 + ["api"]
+    assert correlator.held_back == 75
+
+
+def test_what_finds_too_much_waiting_is_dropped_and_comes_next_time() -> None:
+    """The drop is counted, costs the object nothing, and the count goes on."""
+    correlator = Correlator()
+    everything = events._MOST_WAITING
+    for number in range(everything):
+        involved = Involved("apps/v1", "Deployment", "shop", f"web-{number}")
+        correlator.take(involved, FAILED, BASE, 0.0)
+    correlator.take(WEB, FAILED, BASE, 0.0)
+    assert (correlator.waiting, correlator.dropped) == (everything, 1)
+    requests(correlator)
+    correlator.take(WEB, FAILED, BASE + 15, 15.0)
+    assert [one.count for one in requests(correlator)] == [2]
+
+
+def test_memory_is_bounded(record_property: Callable[[str, object], None]) -> None:
+    """Ever new objects push out the quietest; an object's old happenings go as well."""
+    correlator = Correlator()
+
+    def take(first: int, last: int) -> int:
+        for number in range(first, last):
+            involved = Involved("apps/v1", "Deployment", "shop", f"web-{number}", f"{number:036}")
+            correlator.take(involved, Event("Warning", "R", f"m{number}"), BASE, 0.0)
+        requests(correlator)
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        full = take(0, events._MOST_OBJECTS)
+        later = take(events._MOST_OBJECTS, 2 * events._MOST_OBJECTS)
+    finally:
+        tracemalloc.stop()
+    each = full // events._MOST_OBJECTS
+    record_property("bytes_per_object", each)
+    print(f"{each} bytes for each object of which something is remembered")
+    assert each < 1500
+    assert later < full * 1.1
+    for hour in range(1000):
+        correlator.take(WEB, sized(hour), BASE, hour * HOURS)
+    assert len(correlator._objects[WEB].happenings) == 1

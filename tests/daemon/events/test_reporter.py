@@ -1,0 +1,264 @@
+"""The reporter: what it tells, what it leaves out, and that nobody ever waits for it."""
+
+import timeit
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.adapters.cluster.events import Fate, Occurrences, Sent
+from autoscaler.core.decision import Event, ForeignChange
+from autoscaler.core.writes import NotWritten, NotWrittenReason, Superseded, WriteFailed
+from autoscaler.daemon import events as reporter_module
+from autoscaler.daemon.events import EventCounts, EventPace, EventReporter, _QueuedEvents
+from autoscaler.sync.ports import Reporter, SyncSummary
+from autoscaler.transport.observer import Observer
+from autoscaler.transport.write_gate import WriteGate
+from tests.adapters.cluster.cluster import eventually
+from tests.daemon.events.happenings import (
+    BY_KUBECTL,
+    FAILED,
+    QUICK,
+    RESCALED,
+    Notebook,
+    reporting,
+    result,
+)
+
+
+def fits(reporter: EventReporter) -> Reporter:
+    """Hold the reporter to the port's shape."""
+    return reporter
+
+
+def test_what_a_decision_tells_is_written() -> None:
+    """All of its events, in their order, and its foreign change before them."""
+    notebook = Notebook()
+    with reporting(notebook) as reporter:
+        fits(reporter).report(result(FAILED, RESCALED, foreign=BY_KUBECTL))
+    messages = [message for _, message, _ in notebook.written]
+    foreign = '"kubectl" set the replicas from 3 to 7'
+    assert messages == [foreign, FAILED.message, RESCALED.message]
+    assert reporter.counts == EventCounts(written=3)
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "message"),
+    [
+        (BY_KUBECTL, "Normal", '"kubectl" set the replicas from 3 to 7'),
+        (ForeignChange(3, 7), "Normal", "somebody else set the replicas from 3 to 7"),
+        (
+            ForeignChange(7, 3, "helm", reversal=True),
+            "Warning",
+            '"helm" set the replicas from 7 to 3, which undoes our last change',
+        ),
+    ],
+)
+def test_a_foreign_change_is_told_with_its_manager(
+    change: ForeignChange, kind: str, message: str
+) -> None:
+    """It is a warning where it undoes what we did."""
+    told: list[tuple[str, str, str]] = []
+
+    def note(happened: Occurrences) -> Sent:
+        told.append((happened.type, happened.reason, happened.message))
+        return Sent(Fate.WRITTEN)
+
+    with reporting(Notebook(note)) as reporter:
+        reporter.report(result(foreign=change))
+    assert told == [(kind, "ReplicasChangedByOther", message)]
+
+
+class Gate(WriteGate):
+    """Closed at first."""
+
+    since: float | None = None
+
+    def leads_since(self) -> float | None:
+        """Return what the test says."""
+        return self.since
+
+
+def test_a_follower_tells_nothing() -> None:
+    """Neither of a write that it leaves to the leader, nor of what the leader sees as well."""
+    notebook, gate = Notebook(), Gate()
+    with reporting(notebook, gate=gate) as reporter:
+        reporter.report(result(FAILED, foreign=BY_KUBECTL))
+        gate.since = 0.0
+        reporter.report(result(RESCALED, write=NotWritten(NotWrittenReason.NOT_LEADING)))
+    assert notebook.written == []
+
+
+@pytest.mark.parametrize("write", [Superseded, WriteFailed], ids=["superseded", "failed"])
+def test_a_failed_write_is_told(write: type) -> None:
+    """What became of the write does not matter, as long as one was meant to be."""
+    notebook = Notebook()
+    with reporting(notebook) as reporter:
+        reporter.report(result(FAILED, write=write("why")))
+    assert len(notebook.written) == 1
+
+
+def test_a_scale_that_cannot_be_read_keeps_its_uid() -> None:
+    """The object is still known by the UID that it had last; without any the Event has none."""
+    seen: list[str] = []
+
+    def note(happened: Occurrences) -> Sent:
+        seen.append(happened.involved.uid)
+        return Sent(Fate.WRITTEN)
+
+    with reporting(Notebook(note)) as reporter:
+        reporter.report(result(FAILED, uid=None))
+        eventually(lambda: seen, bool)
+        reporter.report(result(uid="known"))
+        reporter.report(result(FAILED, uid=None))
+    assert seen == ["", "known"]
+
+
+def test_a_calm_decision_costs_next_to_nothing() -> None:
+    """Ten thousand of them take some milliseconds."""
+    with reporting(Notebook()) as reporter:
+        calm = result()
+        seconds = min(timeit.repeat(lambda: reporter.report(calm), number=10_000, repeat=5))
+    print(f"{seconds / 10_000 * 1e6:.2f} us for a decision without events")
+    assert seconds / 10_000 < 5e-6
+
+
+def test_a_server_that_hangs_delays_no_report() -> None:
+    """While one Event is written, twenty thousand results are taken in or dropped at once."""
+    notebook = Notebook()
+    notebook.gate.clear()
+    slowest, news = 0.0, [result(Event("Warning", "R", str(n))) for n in range(20_000)]
+    with reporting(notebook) as reporter:
+        reporter.report(result(FAILED))
+        assert notebook.reached.wait(10)
+        began = clock.monotonic()
+        for one in news:
+            before = clock.monotonic()
+            reporter.report(one)
+            slowest = max(slowest, clock.monotonic() - before)
+        seconds = clock.monotonic() - began
+        assert notebook.written == []
+        assert reporter.counts.dropped == 20_000 - reporter_module._MOST_QUEUED
+        notebook.gate.set()
+    print(f"{seconds / 20_000 * 1e6:.1f} us each, the slowest {slowest * 1e3:.1f} ms")
+    assert seconds < 10.0
+    # Of one object and reason ten messages are kept apart.
+    assert len(notebook.written) == 12
+
+
+def test_requests_keep_their_distance() -> None:
+    """However much there is to tell."""
+    pace = EventPace(spacing=0.05, flush=0.0)
+    notebook = Notebook()
+    began = clock.monotonic()
+    with reporting(notebook, pace=pace) as reporter:
+        for number in range(20):
+            reporter.report(result(Event("Warning", "R", str(number)), uid=str(number)))
+        eventually(lambda: len(notebook.written), lambda count: count >= 6)
+        assert clock.monotonic() - began >= 0.25
+
+
+def test_without_the_right_one_note_says_so_until_it_comes() -> None:
+    """It is tried again after the pause; what happens meanwhile is not told."""
+    forbidden = Sent(Fate.FORBIDDEN, "events is forbidden")
+    fates = {"shop": forbidden, "till": forbidden}
+    notebook = Notebook(lambda one: fates.get(one.involved.namespace, Sent(Fate.WRITTEN)))
+    notes: list[str] = []
+    pace = replace(QUICK, forbidden_pause=2.0)
+    with reporting(notebook, pace=pace, notes=notes) as reporter:
+        for number in range(5):
+            reporter.report(result(Event("Warning", "R", str(number))))
+        reporter.report(result(FAILED, namespace="depot"))
+        eventually(lambda: notebook.written, lambda seen: seen[-1:] == [("depot", "no answer", 1)])
+        assert [message for where, message, _ in notebook.written if where == "shop"] == ["0"]
+        assert notes == [
+            "Events cannot be written (events is forbidden); it is tried again every 2 seconds"
+        ]
+
+        def told() -> list[str]:
+            for namespace in fates:
+                reporter.report(result(RESCALED, namespace=namespace))
+            return [namespace for namespace, _, _ in notebook.written]
+
+        eventually(told, lambda seen: seen.count("shop") >= 3 and seen.count("till") >= 2)
+        assert len(notes) == 1
+        notebook.fate = lambda _: Sent(Fate.WRITTEN)
+        eventually(told, lambda _: notes[1:] == ["good: Events can be written now"])
+    assert reporter.counts.dropped >= 5
+
+
+def test_a_server_without_room_gets_it_later() -> None:
+    """Pauses grow, the count goes on meanwhile, and nothing is lost."""
+    answers = [Sent(Fate.LATER), Sent(Fate.LATER, retry_after=3.0), Sent(Fate.WRITTEN)]
+    notebook = Notebook(lambda _: answers.pop(0))
+    with reporting(notebook, pace=replace(QUICK, longest_pause=3.0)) as reporter:
+        began = clock.monotonic()
+        reporter.report(result(FAILED))
+        eventually(lambda: len(answers), lambda left: left == 1)
+        reporter.report(result(FAILED))
+        eventually(lambda: answers, lambda left: not left)
+        assert clock.monotonic() - began >= 3.05
+    assert [count for _, _, count in notebook.written] == [1, 1, 2]
+    assert reporter.counts == EventCounts(written=1)
+
+
+def test_what_is_never_taken_is_given_up() -> None:
+    """As the Event of a namespace that is going; the next one is written all the same."""
+    answers = [Sent(Fate.DROPPED), Sent(Fate.WRITTEN)]
+    notes: list[str] = []
+    with reporting(Notebook(lambda _: answers.pop(0)), notes=notes) as reporter:
+        reporter.report(result(FAILED, RESCALED))
+    assert (reporter.counts, notes) == (EventCounts(written=1, dropped=1), [])
+
+
+def test_the_end_writes_what_is_left_but_not_for_long() -> None:
+    """What was reported is flushed; a server that takes nothing costs the flush time, no more."""
+    notebook = Notebook()
+    with reporting(notebook) as reporter:
+        for number in range(20):
+            reporter.report(result(Event("Warning", "R", str(number)), uid=str(number)))
+    assert len(notebook.written) == 20
+    began = clock.monotonic()
+    stuck = Notebook(lambda _: Sent(Fate.LATER))
+    pace = replace(QUICK, first_pause=30.0, longest_pause=30.0, flush=1.0)
+    with reporting(stuck, pace=pace) as reporter:
+        reporter.report(result(FAILED))
+    assert clock.monotonic() - began < 10.0
+    assert reporter.counts == EventCounts(dropped=1)
+    reporter.report(result(FAILED))
+    assert reporter.counts == EventCounts(dropped=2)
+
+
+def test_targets_that_are_gone_are_forgotten() -> None:
+    """Of ever new targets no more is remembered than of very many."""
+    with reporting(Notebook()) as reporter:
+        for number in range(reporter_module._MOST_UIDS + 1):
+            reporter._uids[str(number)] = "uid"
+        reporter.synced(SyncSummary(1, 1, 0, 0, 0.1))
+        assert reporter._uids == {}
+
+
+def test_a_defect_is_told_and_costs_one_event() -> None:
+    """Whether it is in the writing of one or in its intake, those after it are written."""
+    faults: list[BaseException] = []
+
+    class Observing(Observer):
+        def fault(self, error: BaseException) -> None:
+            faults.append(error)
+
+    def fail_once(_: Occurrences) -> Sent:
+        if not faults:
+            raise ZeroDivisionError
+        return Sent(Fate.WRITTEN)
+
+    reporter = EventReporter(Notebook(fail_once), observer=Observing(), pace=QUICK)
+    with closing(reporter):
+        reporter.report(result(FAILED))
+        eventually(lambda: len(faults), lambda count: count == 1)
+        reporter._queue.put(_QueuedEvents(None, 0.0, (FAILED,)))  # type: ignore[arg-type] # the defect
+        eventually(lambda: len(faults), lambda count: count == 2)
+        reporter.report(result(RESCALED))
+        eventually(lambda: reporter.counts, lambda counts: counts.written == 1)
+    assert [type(fault) for fault in faults] == [ZeroDivisionError, AttributeError]
+    assert reporter.counts == EventCounts(written=1, dropped=2)

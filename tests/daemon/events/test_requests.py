@@ -1,0 +1,217 @@
+"""One Event, one request: what is sent, and what becomes of each answer."""
+
+import math
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.adapters.cluster import Api, connect
+from autoscaler.adapters.cluster.events import Events, Fate, Involved, Occurrences
+from tests.adapters.cluster.cluster import eventually
+from tests.adapters.cluster.faults import CONFLICT, HTML, RESET, UNAVAILABLE, Script
+from tests.adapters.cluster.localserver import GREETING
+from tests.adapters.cluster.scripted import Answer, ScriptedServer, failure
+from tests.core.builders import BASE
+from tests.daemon.events.happenings import (
+    BY_KUBECTL,
+    FAILED,
+    QUICK,
+    RESCALED,
+    UID,
+    reporting,
+    result,
+)
+
+CREATED = Answer(201, {"kind": "Event"})
+FORBIDDEN = failure(403, "Forbidden", "events is forbidden")
+TERMINATING = failure(
+    403,
+    "Forbidden",
+    'events "web.1" is forbidden: unable to create new content in namespace shop',
+    causes=[{"reason": "NamespaceTerminating", "field": "metadata.namespace"}],
+)
+GONE = failure(404, "NotFound", 'events "web.1" not found', name="web.1")
+INVALID = failure(422, "Invalid", "Event is invalid")
+SHORT_OF_ROOM = failure(429, "TooManyRequests", "slow down")
+EVENTS = "/api/v1/namespaces/shop/events"
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Iterator[Script]:
+    """Start servers as the test asks for them, and end them after it."""
+    with ExitStack() as stack:
+
+        def start(
+            *answers: Answer, timeout: float = 10.0, stop: threading.Event | None = None
+        ) -> tuple[ScriptedServer, Api]:
+            server = stack.enter_context(ScriptedServer(*answers))
+            kubeconfig = server.write_kubeconfig(tmp_path / "kubeconfig")
+            api = stack.enter_context(connect(kubeconfig, request_timeout=timeout, stop=stop))
+            return server, api
+
+        yield start
+
+
+def happened(name: str = "web", count: int = 1) -> Occurrences:
+    """Return something that happened to a Deployment."""
+    involved = Involved("apps/v1", "Deployment", "shop", name, UID)
+    return Occurrences(involved, "Normal", "Told", "a text", BASE, BASE + 15, count)
+
+
+def test_a_new_one_is_created_as_the_hpa_would(script: Script) -> None:
+    """It has the object, the source and the instants that `kubectl describe` shows."""
+    server, api = script(CREATED)
+    one = happened()
+    before = int(clock.wall() * 1e9)
+    assert Events(api).write(one, math.inf).fate is Fate.WRITTEN
+    asked = server.asked[0]
+    assert (asked.method, asked.path) == ("POST", EVENTS)
+    name, _, number = one.name.rpartition(".")
+    assert name == "web"
+    assert before <= int(number, 16) <= clock.wall() * 1e9
+    assert asked.body == {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": one.name, "namespace": "shop"},
+        "involvedObject": {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "namespace": "shop",
+            "name": "web",
+            "uid": UID,
+        },
+        "type": "Normal",
+        "reason": "Told",
+        "message": "a text",
+        "firstTimestamp": "2026-01-01T00:00:00Z",
+        "lastTimestamp": "2026-01-01T00:00:15Z",
+        "count": 1,
+        "source": {"component": "autoscaler"},
+        "reportingComponent": "autoscaler",
+        "reportingInstance": "",
+    }
+
+
+def test_the_same_again_is_a_patch(script: Script) -> None:
+    """Count, last instant and message are brought up to date."""
+    server, api = script(CREATED)
+    events, one = Events(api), happened()
+    events.write(one, math.inf)
+    one.count, one.last = 7, BASE + 60
+    assert events.write(one, math.inf).fate is Fate.WRITTEN
+    assert (server.asked[1].method, server.asked[1].path) == ("PATCH", f"{EVENTS}/{one.name}")
+    assert server.asked[1].body == {
+        "count": 7,
+        "lastTimestamp": "2026-01-01T00:01:00Z",
+        "message": "a text",
+    }
+
+
+def test_one_that_is_gone_is_created_anew(script: Script) -> None:
+    """An Event lives for an hour; the count goes on under another name."""
+    server, api = script(CREATED, GONE, CREATED)
+    events, one = Events(api), happened()
+    events.write(one, math.inf)
+    old = one.name
+    one.count = 9
+    assert events.write(one, math.inf).fate is Fate.WRITTEN
+    assert server.methods == ["POST", "PATCH", "POST"]
+    assert one.name != old
+    assert server.asked[2].body["count"] == 9
+
+
+@pytest.mark.parametrize(
+    ("answer", "fate"),
+    [
+        (FORBIDDEN, Fate.FORBIDDEN),
+        (TERMINATING, Fate.DROPPED),
+        (GONE, Fate.DROPPED),
+        (INVALID, Fate.DROPPED),
+        (CONFLICT, Fate.DROPPED),
+        (SHORT_OF_ROOM, Fate.LATER),
+        (failure(401, "Unauthorized", "Unauthorized"), Fate.LATER),
+        (UNAVAILABLE, Fate.LATER),
+        (HTML, Fate.LATER),
+        (RESET, Fate.LATER),
+        (Answer(fault="hang"), Fate.LATER),
+    ],
+    ids=lambda value: getattr(value, "name", None) or f"{value.status}{value.fault}",
+)
+def test_each_answer_has_its_fate(script: Script, answer: Answer, fate: Fate) -> None:
+    """What may pass is tried later, what will not is given up; nothing is tried twice at once."""
+    server, api = script(answer, timeout=0.3 if answer.fault == "hang" else 10.0)
+    sent = Events(api).write(happened(), math.inf)
+    assert sent.fate is fate
+    assert sent.message
+    assert GREETING not in sent.message
+    assert len(server.asked) == 1
+
+
+def test_one_that_may_have_landed_is_not_made_twice(script: Script) -> None:
+    """After a request without an answer the same name is patched; 404 says that it had not."""
+    server, api = script(UNAVAILABLE, CREATED)
+    events, one = Events(api), happened()
+    assert events.write(one, math.inf).fate is Fate.LATER
+    assert events.write(one, math.inf).fate is Fate.WRITTEN
+    assert server.methods == ["POST", "PATCH"]
+    assert server.asked[1].path == f"{EVENTS}/{server.asked[0].body['metadata']['name']}"
+
+
+def test_nothing_is_sent_while_the_server_is_short_of_room(script: Script) -> None:
+    """A 429 to anybody holds Events back first of all."""
+    wait = Answer(SHORT_OF_ROOM.status, SHORT_OF_ROOM.body, {"Retry-After": "30"})
+    server, api = script(wait, CREATED)
+    api.get("/busy", clock.monotonic() + 10)
+    assert Events(api).write(happened(), math.inf).fate is Fate.LATER
+    assert server.methods == ["GET"]
+
+
+def test_names_are_valid_and_never_the_same(script: Script) -> None:
+    """However long the object's own name, and however fast they come."""
+    _, api = script(CREATED)
+    events = Events(api)
+    told = [happened(name) for name in ("web", "web", "a" * 236 + "." + "b" * 16)]
+    for one in told:
+        events.write(one, math.inf)
+    names = [one.name for one in told]
+    assert len(set(names)) == 3
+    assert len(names[2]) <= 253
+    assert names[2].startswith("a" * 236 + ".")
+    assert ".." not in names[2]
+
+
+def test_a_long_message_is_cut(script: Script) -> None:
+    """An Event is no place for a page."""
+    server, api = script(CREATED)
+    Events(api).write(replace(happened(), message="x" * 5000), math.inf)
+    message = server.asked[0].body["message"]
+    assert (len(message), message[-2:]) == (1024, "x…")
+
+
+def test_a_message_is_one_printable_line(script: Script) -> None:
+    """`kubectl describe` shows what others made of it as it is, in a terminal."""
+    server, api = script(CREATED, CREATED)
+    events, one = Events(api), replace(happened(), message="a\n\x1b[31mred\u202e")
+    for _ in range(2):
+        events.write(one, math.inf)
+    assert {asked.body["message"] for asked in server.asked} == {r"a \x1b[31mred\u202e"}
+
+
+def test_a_server_that_hangs_keeps_nobody_waiting(script: Script) -> None:
+    """Reports return at once, and the end comes within the two seconds of a request."""
+    server, api = script(Answer(fault="hang"), timeout=60.0)
+    began = clock.monotonic()
+    with reporting(Events(api), pace=replace(QUICK, flush=2.0)) as reporter:
+        for _ in range(1000):
+            reporter.report(result(FAILED, RESCALED, foreign=BY_KUBECTL))
+        reported = clock.monotonic() - began
+        eventually(lambda: server.asked, bool)
+        # Whoever waited for an answer would have waited at each of them.
+        assert reported < 10.0
+        began = clock.monotonic()
+    assert clock.monotonic() - began < 10.0

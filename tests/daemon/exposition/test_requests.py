@@ -1,0 +1,187 @@
+"""Requests of the adapters, counted by what the servers answered."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+import structlog
+
+from autoscaler import clock
+from autoscaler.adapters.cluster import find_api_server
+from autoscaler.adapters.cluster.api import Api
+from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
+from autoscaler.daemon.announcements import Announcements
+from autoscaler.daemon.exposition import Metrics
+from autoscaler.daemon.health import Component, Health
+from autoscaler.daemon.service_manager import Notifier
+from autoscaler.transport.memory import AnswerMemory
+from tests.adapters.cluster import scripted
+from tests.adapters.prometheus import faults
+from tests.adapters.prometheus.faults import ScriptedServer
+from tests.daemon.exposition.results import series_of
+
+UNREADABLE = "gives no answer, or none that can be read"
+
+
+class Seen:
+    """A daemon's metrics and health, told by the adapters."""
+
+    def __init__(self) -> None:
+        self.health = Health()
+        self.metrics = Metrics(self.health)
+        self.observer = Announcements(
+            structlog.get_logger(), self.health, self.metrics.instruments, Notifier({})
+        )
+
+    def counts(self, server: str) -> dict[tuple[str, ...], float]:
+        """Return how many requests there were, by the labels' values, without zeros."""
+        name = f"autoscaler_{server}_request_duration_seconds_count"
+        series = series_of(self.metrics, name).items()
+        return {tuple(value for _, value in labels): count for labels, count in series if count}
+
+    def retries(self, server: str) -> float:
+        """Return how many retries there were."""
+        return series_of(self.metrics, f"autoscaler_{server}_retries_total")[()]
+
+    def component(self, name: Component) -> tuple[bool, str]:
+        """Return whether a component is well, and its sentence."""
+        return next((one.ok, one.message) for one in self.health.components() if one.name is name)
+
+    @contextmanager
+    def prometheus(self, url: str) -> Iterator[PrometheusReader]:
+        """Give a reader that tells us."""
+        reader = PrometheusReader(
+            PrometheusOptions(url),
+            threading.Event(),
+            AnswerMemory(1 << 20, parsed=200 << 20),
+            observer=self.observer,
+        )
+        with closing(reader):
+            yield reader
+
+    @contextmanager
+    def api(self, kubeconfig: Path, stop: threading.Event | None = None) -> Iterator[Api]:
+        """Give an API server that tells us."""
+        api = find_api_server(kubeconfig, None).connect(
+            stop=stop,
+            request_timeout=10.0,
+            observer=self.observer,
+        )
+        with closing(api):
+            yield api
+
+
+def test_a_query_is_counted_by_its_code_and_its_time() -> None:
+    """One answer is one request of code 200, and Prometheus answers."""
+    seen = Seen()
+    with ScriptedServer(faults.answer()) as server, seen.prometheus(server.url) as reader:
+        reader.query("up", clock.monotonic() + 20)
+    assert seen.counts("prometheus") == {("200",): 1}
+    assert seen.retries("prometheus") == 0
+    assert seen.component(Component.PROMETHEUS) == (True, "answers")
+    total = series_of(seen.metrics, "autoscaler_prometheus_request_duration_seconds_sum")
+    assert 0 < total[(("code", "200"),)] < 5
+
+
+def test_every_try_of_a_query_is_a_request() -> None:
+    """Two refusals and an answer: three requests, two of them retries."""
+    seen = Seen()
+    unavailable = faults.answer(faults.error("unavailable", "starting"), "503 Service Unavailable")
+    script = (unavailable, faults.hang_up, faults.answer())
+    with ScriptedServer(*script) as server, seen.prometheus(server.url) as reader:
+        reader.query("up", clock.monotonic() + 20)
+    assert seen.counts("prometheus") == {("503",): 1, ("error",): 1, ("200",): 1}
+    assert seen.retries("prometheus") == 2
+    assert seen.component(Component.PROMETHEUS) == (True, "answers")
+
+
+def test_a_prometheus_that_is_not_there_does_not_answer() -> None:
+    """A refused connection has no code."""
+    seen = Seen()
+    with ScriptedServer(faults.answer()) as server:
+        url = server.url
+    with seen.prometheus(url) as reader:
+        reader.query("up", clock.monotonic() + 3)
+    assert set(seen.counts("prometheus")) == {("error",)}
+    assert seen.component(Component.PROMETHEUS) == (False, UNREADABLE)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "expected"),
+    [
+        ("400 Bad Request", faults.error("bad_data", "parse error"), (True, "answers")),
+        ("422 Unprocessable Entity", faults.error("execution", "too many"), (True, "answers")),
+        ("401 Unauthorized", "no", (False, "answers only HTTP 401 Unauthorized")),
+        ("404 Not Found", "no", (False, "answers only HTTP 404 Not Found")),
+    ],
+)
+def test_a_query_that_is_refused_was_answered_unless_it_never_got_there(
+    status: str, body: object, expected: tuple[bool, str]
+) -> None:
+    """A bad query says nothing against Prometheus; wrong credentials and a wrong path do."""
+    seen = Seen()
+    script = faults.answer(body, status)
+    with ScriptedServer(script) as server, seen.prometheus(server.url) as reader:
+        reader.query("up{", clock.monotonic() + 20)
+    assert seen.counts("prometheus") == {(status[:3],): 1}
+    assert seen.component(Component.PROMETHEUS) == expected
+
+
+def test_api_requests_are_counted_by_verb_and_code(tmp_path: Path) -> None:
+    """A read that is tried again, a write that conflicts, a watch: each request by itself."""
+    seen = Seen()
+    answers = (
+        scripted.failure(503, "ServiceUnavailable", "no"),
+        scripted.scale(3),
+        scripted.failure(409, "Conflict", "no"),
+        scripted.Answer(),
+    )
+    with (
+        scripted.ScriptedServer(*answers) as server,
+        seen.api(server.write_kubeconfig(tmp_path / "kubeconfig")) as api,
+    ):
+        api.get("/read", clock.monotonic() + 20)
+        api.once("PUT", "/write", clock.monotonic() + 20, body={})
+        stream = api.stream("/watch", {"watch": "true"}, 20.0)
+        stream.close()  # type: ignore[union-attr]  # a stream, since the server agreed
+    assert seen.counts("kubernetes") == {
+        ("503", "GET"): 1,
+        ("200", "GET"): 1,
+        ("409", "PUT"): 1,
+        ("200", "WATCH"): 1,
+    }
+    assert seen.retries("kubernetes") == 1
+    assert seen.component(Component.KUBERNETES) == (True, "answers")
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "expected"),
+    [
+        (
+            scripted.failure(403, "Forbidden", "no"),
+            "403",
+            (True, "answers"),
+        ),
+        (
+            scripted.failure(401, "Unauthorized", "no"),
+            "401",
+            (False, "answers only HTTP 401 Unauthorized"),
+        ),
+        (scripted.Answer(fault="reset"), "error", (False, UNREADABLE)),
+    ],
+)
+def test_an_api_server_answers_unless_it_does_nothing_for_us(
+    answer: scripted.Answer, code: str, expected: tuple[bool, str], tmp_path: Path
+) -> None:
+    """What is forbidden was answered; credentials that are not accepted, and silence, were not."""
+    seen = Seen()
+    with (
+        scripted.ScriptedServer(answer) as server,
+        seen.api(server.write_kubeconfig(tmp_path / "kubeconfig")) as api,
+    ):
+        api.once("GET", "/read", clock.monotonic() + 20)
+        api.stream("/watch", {}, 20.0)
+    assert seen.counts("kubernetes") == {(code, "GET"): 1, (code, "WATCH"): 1}
+    assert seen.component(Component.KUBERNETES) == expected

@@ -1,0 +1,102 @@
+"""What the tests of the election run against."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from autoscaler.adapters.cluster import Leases, connect
+from autoscaler.core.election import ElectionTimes
+from autoscaler.daemon.leadership import Leadership
+from tests.adapters.cluster.scripted import Answer, ScriptedServer
+from tests.controlplane.binaries import ControlPlaneUnavailable
+from tests.controlplane.credentials import write_kubeconfig
+from tests.controlplane.fixtures import unavailable
+from tests.controlplane.server import ControlPlane
+from tests.daemon.leadership.audit import POLICY
+from tests.daemon.leadership.proxy import TcpProxy
+from tests.daemon.leadership.told import Told
+
+QUICK = ElectionTimes(lease_duration=2.0, renew_deadline=1.5, retry_period=0.2)
+"""For tests that wait for an end; whoever must go on leading would not survive a busy machine."""
+PATIENT = ElectionTimes(lease_duration=15.0, renew_deadline=10.0, retry_period=0.2)
+SLACK = 3.0
+"""What a busy machine may add to any of these, in seconds."""
+
+
+@pytest.fixture(scope="session")
+def audit_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the path of the API server's audit log, beside which its policy is."""
+    folder = tmp_path_factory.mktemp("audit")
+    (folder / "policy.yaml").write_text(POLICY)
+    return folder / "audit.log"
+
+
+@pytest.fixture(scope="session")
+def audited_plane(audit_log: Path) -> Iterator[ControlPlane]:
+    """Start a control plane that writes down who wrote what; no controller acts in it."""
+    flags = (
+        f"--audit-policy-file={audit_log.with_name('policy.yaml')}",
+        f"--audit-log-path={audit_log}",
+    )
+    users = {"left": ("system:masters",), "right": ("system:masters",)}
+    try:
+        plane = ControlPlane(controllers=(), apiserver_flags=flags, users=users)
+    except ControlPlaneUnavailable as reason:
+        unavailable(reason)
+    with plane:
+        yield plane
+
+
+@pytest.fixture
+def scripted(tmp_path: Path) -> Iterator[Callable[[Answer], Leases]]:
+    """Start a server with one answer to everything, and give a Lease on it."""
+    with ExitStack() as stack:
+
+        def start(answer: Answer) -> Leases:
+            server = stack.enter_context(ScriptedServer(answer))
+            api = stack.enter_context(connect(server.write_kubeconfig(tmp_path / "scripted")))
+            return Leases(api, "shop", "autoscaler")
+
+        yield start
+
+
+@pytest.fixture
+def proxy(control_plane: ControlPlane) -> Iterator[TcpProxy]:
+    """Put a proxy before the API server."""
+    with TcpProxy(control_plane.url) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def stand(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> Iterator[Callable[..., tuple[Leadership, Told]]]:
+    """Have candidates stand for election, each on a connection of its own."""
+    with ExitStack() as stack:
+
+        def stand(
+            identity: str,
+            *,
+            user: str | None = None,
+            url: str = control_plane.url,
+            times: ElectionTimes = PATIENT,
+            namespace: str = namespace,
+        ) -> tuple[Leadership, Told]:
+            token = control_plane.admin_token if user is None else control_plane.token_for(user)
+            kubeconfig = tmp_path / f"{identity}.kubeconfig"
+            write_kubeconfig(kubeconfig, url, control_plane.ca_file, token)
+            api = stack.enter_context(connect(kubeconfig))
+            told = Told()
+            leadership = Leadership(
+                Leases(api, namespace, "autoscaler"),
+                identity,
+                times,
+                observer=told,
+            )
+            leadership.start()
+            stack.callback(leadership.close)
+            return leadership, told
+
+        yield stand

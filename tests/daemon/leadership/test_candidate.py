@@ -1,0 +1,139 @@
+"""One candidate by itself: clocks that are set or stand still, failures, and defects."""
+
+import threading
+
+from autoscaler import clock
+from autoscaler.adapters.cluster import Failure, Lease
+from autoscaler.core.election import ElectionTimes, LeaseRecord
+from autoscaler.daemon.leadership import Leadership, Role, unique
+from tests.controlplane.waiting import wait_until
+from tests.daemon.leadership.told import Told
+
+
+class FakeLease:
+    """Fits `LeaseAccess`: a Lease that takes whatever is written."""
+
+    def read(self, deadline: float) -> Lease | Failure | None:  # noqa: ARG002 - the port's
+        """Find none."""
+        return None
+
+    def write(self, record: LeaseRecord, over: Lease | None, deadline: float) -> Lease | Failure:  # noqa: ARG002
+        """Take it."""
+        return Lease(record, {})
+
+
+def test_a_machine_that_sleeps_does_not_lead_when_it_wakes() -> None:
+    """The steady clock has moved on, although the process did not see any of it."""
+    slept = [0.0]
+    leadership = Leadership(
+        FakeLease(), "a", ElectionTimes(), steady=lambda: clock.steady() + slept[0]
+    )
+    before = clock.monotonic()
+    leadership.try_acquire_or_renew()
+    after = clock.monotonic()
+    assert leadership.leading()
+    assert before + 9 < leadership.may_write_until() <= after + 10
+    slept[0] = 3600.0
+    assert not leadership.leading()
+    assert leadership.may_write_until() < clock.monotonic() - 3000
+    leadership.try_acquire_or_renew()
+    assert leadership.leading()
+
+
+class ForeignLease(FakeLease):
+    """One that somebody holds whose name is no name."""
+
+    def read(self, deadline: float) -> Lease | Failure | None:  # noqa: ARG002 - the port's
+        """Find it."""
+        return Lease(LeaseRecord("b\n\x1b[2J" + "x" * 1_000_000, 15.0, version="1"), {})
+
+
+def test_the_name_of_the_holder_is_short_and_printable() -> None:
+    """Whoever may write the Lease may write anything into it."""
+    told = Told()
+    leadership = Leadership(ForeignLease(), "a", ElectionTimes(), observer=told)
+    leadership.try_acquire_or_renew()
+    ((standing, sentence),) = told.changes
+    assert standing is Role.FOLLOWER
+    assert r" is held by b \x1b[2Jxxx" in sentence
+    assert sentence.isprintable()
+    assert len(sentence) < 400
+
+
+class FailingLease(FakeLease):
+    """One whose writes fail, once a test says how, so that it stays as it was."""
+
+    failure: Failure | None = None
+    present: Lease | None = None
+
+    def read(self, deadline: float) -> Lease | Failure | None:  # noqa: ARG002 - the port's
+        """Find what was written last."""
+        return self.present
+
+    def write(self, record: LeaseRecord, over: Lease | None, deadline: float) -> Lease | Failure:  # noqa: ARG002
+        """Take it, or fail."""
+        if self.failure is None:
+            self.present = Lease(record, {})
+            return self.present
+        return self.failure
+
+
+def test_a_lost_lease_is_told_again_when_the_cause_is_another_one() -> None:
+    """Else the operator would look for a slow server where a right is missing."""
+    passed, told, lease = [0.0], Told(), FailingLease()
+    leadership = Leadership(
+        lease,
+        "a",
+        ElectionTimes(),
+        steady=lambda: clock.steady() + passed[0],
+        observer=told,
+    )
+    leadership.try_acquire_or_renew()
+    failures = [Failure(f"no answer within 0.{n} s") for n in (4, 5)]
+    failures += [Failure("leases is forbidden", status=403)] * 2
+    for lease.failure in failures:
+        passed[0] += 11.0
+        leadership.try_acquire_or_renew()
+    assert told.standings == [Role.LEADER, Role.LOST, Role.LOST]
+    assert told.changes[1][1].endswith(": no answer within 0.4 s")
+    assert told.changes[2][1].endswith(": leases is forbidden")
+
+
+def test_a_clock_that_is_set_changes_nothing() -> None:
+    """What the clock on the wall shows is written down, and that is all."""
+    shown = [1e9]
+    leadership = Leadership(FakeLease(), "a", ElectionTimes(), wall=lambda: shown[0])
+    leadership.try_acquire_or_renew()
+    shown[0] = 2e9
+    assert leadership.leading()
+    leadership.try_acquire_or_renew()
+    shown[0] = 0.0
+    assert leadership.leading()
+
+
+def test_a_defect_does_not_end_the_election() -> None:
+    """It is told, the gate stays as it was, and the next turn comes."""
+    times = ElectionTimes(lease_duration=2, renew_deadline=1, retry_period=0.02)
+    broken = threading.Event()
+
+    class Broken(Told):
+        def role_changed(self, role: Role, sentence: str) -> None:
+            if not broken.is_set():
+                broken.set()
+                raise KeyError("a defect")
+            super().role_changed(role, sentence)
+
+    told = Broken()
+    leadership = Leadership(FakeLease(), "a", times, observer=told)
+    leadership.start()
+    wait_until("the defect is told", lambda: told.faults)
+    leadership.close()
+    assert isinstance(told.faults[0], KeyError)
+    told.wait_for(Role.RESIGNED)
+
+
+def test_no_two_processes_have_one_identity() -> None:
+    """Also where they were given the same name."""
+    names = {unique("autoscaler") for _ in range(100)}
+    assert len(names) == 100
+    assert all(name.startswith("autoscaler_") for name in names)

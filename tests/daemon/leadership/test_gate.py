@@ -1,0 +1,164 @@
+"""Before each try of a write it is asked whether, and until when, this process may write."""
+
+import math
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.adapters.cluster import Api, Failure, Scales, connect
+from autoscaler.core.observation import Scale
+from autoscaler.core.spec import ScaleTargetRef
+from autoscaler.core.writes import (
+    NotWritten,
+    NotWrittenReason,
+    WriteFailed,
+    WriteOutcome,
+    Written,
+)
+from autoscaler.transport.write_gate import WriteGate
+from tests.adapters.cluster.faults import BROKEN, CONFLICT, HANG, WEB, at_once, within
+from tests.adapters.cluster.scripted import Answer, ScriptedServer, scale
+from tests.controlplane import workloads
+from tests.controlplane.api import Api as AdminApi
+from tests.controlplane.server import ControlPlane
+
+DECIDED_ON = Scale(1, 1, "app=web", "7")
+FOR_EVER, OVER = math.inf, -math.inf
+NOT_LEADING = NotWritten(NotWrittenReason.NOT_LEADING)
+
+Play = Callable[..., tuple[ScriptedServer, Api]]
+
+
+class Gate(WriteGate):
+    """Gives its answers in turn; the last one stands for all that follow."""
+
+    def __init__(self, *answers: float) -> None:
+        self._answers = list(answers)
+
+    def may_write_until(self) -> float:
+        """Return until when may be written."""
+        return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+
+
+@pytest.fixture
+def play(tmp_path: Path) -> Iterator[Play]:
+    """Start a server that plays answers, and a connection to it."""
+    with ExitStack() as stack:
+
+        def start(*answers: Answer) -> tuple[ScriptedServer, Api]:
+            server = stack.enter_context(ScriptedServer(*answers))
+            return server, stack.enter_context(connect(server.write_kubeconfig(tmp_path / "k")))
+
+        yield start
+
+
+def write(api: Api, gate: WriteGate, seconds: float = 10.0) -> WriteOutcome:
+    """Write 4 replicas."""
+    return Scales(api, gate).write("shop", WEB, DECIDED_ON, 4, clock.monotonic() + seconds)
+
+
+def test_who_does_not_lead_sends_nothing(play: Play) -> None:
+    """The outcome says why nothing was written."""
+    server, api = play(scale(4, "8"))
+    assert write(api, Gate(OVER)) == NOT_LEADING
+    assert server.asked == []
+
+
+def test_who_leads_writes(play: Play) -> None:
+    """Once: the gate is open before the request and when its body is sent."""
+    server, api = play(scale(4, "8"))
+    assert write(api, Gate(FOR_EVER)) == Written(Scale(4, 1, "app=web", "8"))
+    assert server.methods == ["PUT"]
+
+
+def test_it_is_asked_again_before_another_try(play: Play) -> None:
+    """After a conflict, which wrote nothing, the write is left out."""
+    server, api = play(CONFLICT, scale(1, "9"))
+    assert write(api, Gate(FOR_EVER, FOR_EVER, OVER)) == NOT_LEADING
+    assert server.methods == ["PUT", "GET"]
+
+
+def test_a_try_that_landed_unseen_is_written_all_the_same(play: Play) -> None:
+    """What was sent while we led counts; to look is no write."""
+    server, api = play(at_once(BROKEN), scale(4, "8"))
+    assert isinstance(write(api, Gate(FOR_EVER, FOR_EVER, OVER)), Written)
+    assert server.methods == ["PUT", "GET"]
+
+
+def test_a_try_that_did_not_land_is_not_repeated(play: Play) -> None:
+    """A write that was sent has failed, which is more than not written."""
+    server, api = play(at_once(BROKEN), scale(1, "7"))
+    outcome = write(api, Gate(FOR_EVER, FOR_EVER, OVER))
+    assert outcome == WriteFailed(
+        "this process does not lead any more; the count is still the old one", unknown=True
+    )
+    assert server.methods.count("PUT") == 1
+
+
+def test_a_try_of_which_nothing_is_known_may_have_landed(play: Play) -> None:
+    """Neither the request nor the look after it was answered."""
+    server, api = play(HANG)
+    until = clock.monotonic() + 0.3
+    with within(8.0):
+        outcome = write(api, Gate(until), seconds=1.0)
+    assert isinstance(outcome, WriteFailed)
+    assert outcome.unknown
+    assert server.methods.count("PUT") == 1
+
+
+def test_a_try_ends_before_the_leadership_may(play: Play) -> None:
+    """Also where the write itself has more time; the server is told to give up then too."""
+    server, api = play(HANG, scale(4, "8"))
+    began = clock.monotonic()
+    until = began + 2.0
+    assert isinstance(write(api, Gate(until)), Written)
+    assert 1.9 < clock.monotonic() - began < 8
+    put, look = server.asked
+    assert (put.method, look.method) == ("PUT", "GET")
+    [timeout] = [
+        part.removeprefix("timeout=")
+        for part in put.path.partition("?")[2].split("&")
+        if part.startswith("timeout=")
+    ]
+    assert 0 < float(timeout.removesuffix("s")) <= 2
+
+
+def test_the_kernel_gives_up_what_we_have_given_up(play: Play) -> None:
+    """Else it would send a request again for a quarter of an hour, also after it was closed."""
+    server, api = play(scale(4, "8"))
+    assert isinstance(write(api, Gate(FOR_EVER)), Written)
+    access = api._credentials.access(clock.monotonic())
+    assert not isinstance(access, Failure)
+    pool = access.client.rest_client.pool_manager.connection_from_url(server.url)
+    assert pool.pool is not None
+    idle = pool.pool.get()
+    assert idle is not None
+    assert idle.sock is not None
+    milliseconds = idle.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
+    pool.pool.put(idle)
+    assert milliseconds == 1000 * api.request_timeout
+
+
+def test_what_may_not_be_sent_any_more_is_broken_off(
+    control_plane: ControlPlane, admin_api: AdminApi, namespace: str
+) -> None:
+    """The gate shuts while the request is under way: the server gets no body, and does nothing."""
+    path = workloads.collection("Deployment", namespace)
+    admin_api.create(path, workloads.deployment("web", replicas=1))
+    ref = ScaleTargetRef("apps/v1", "Deployment", "web")
+    with connect(control_plane.kubeconfig) as api:
+        seen = Scales(api).read(namespace, ref, clock.monotonic() + 10)
+        assert isinstance(seen, Scale)
+        deadline = clock.monotonic() + 10
+        shut = Scales(api, Gate(FOR_EVER, OVER))
+        assert shut.write(namespace, ref, seen, 4, deadline) == NotWritten(
+            NotWrittenReason.NOT_LEADING
+        )
+        assert admin_api.get(f"{path}/web")["spec"]["replicas"] == 1
+        outcome = Scales(api, Gate(FOR_EVER)).write(namespace, ref, seen, 4, deadline)
+    assert isinstance(outcome, Written)
+    assert admin_api.get(f"{path}/web")["spec"]["replicas"] == 4

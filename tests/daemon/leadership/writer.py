@@ -1,0 +1,108 @@
+"""A process that writes scales as fast as it can, whenever it leads.
+
+`python -m tests.daemon.leadership.writer SETTINGS`, a JSON object.  Each process writes Deployments of
+its own, so that no resourceVersion keeps it from anything.  Lines of JSON say where it stands.
+"""
+
+import json
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from autoscaler import clock
+from autoscaler.adapters.cluster import Leases, Scales, connect
+from autoscaler.core.election import ElectionTimes
+from autoscaler.core.observation import Scale
+from autoscaler.core.spec import ScaleTargetRef
+from autoscaler.core.writes import NotWritten, Superseded, Written
+from autoscaler.daemon.leadership import ElectionObserver, Leadership, Role
+
+_WRITE_SECONDS = 5.0
+_IDLE_SECONDS = 0.002
+
+
+def say(**fields: object) -> None:
+    """Print a line."""
+    print(json.dumps({"at": clock.monotonic(), **fields}), flush=True)
+
+
+def keep_writing(
+    scales: Scales,
+    namespace: str,
+    name: str,
+    pause: float,
+    leadership: Leadership,
+    stop: threading.Event,
+) -> None:
+    """Change the count of one Deployment, again and again."""
+    ref = ScaleTargetRef("apps/v1", "Deployment", name)
+    known: Scale | None = None
+    replicas = 0
+    while not stop.is_set():
+        deadline = clock.monotonic() + _WRITE_SECONDS
+        if known is None:
+            seen = scales.read(namespace, ref, deadline)
+            known = seen if isinstance(seen, Scale) else None
+            stop.wait(_IDLE_SECONDS)
+            continue
+        if not leadership.leading():
+            stop.wait(_IDLE_SECONDS)
+            continue
+        replicas = known.spec_replicas % 1000 + 1
+        outcome = scales.write(namespace, ref, known, replicas, deadline)
+        stop.wait(pause)
+        if isinstance(outcome, Written | Superseded):
+            known = outcome.scale
+        elif not isinstance(outcome, NotWritten):
+            known = None
+
+
+class Saying(ElectionObserver):
+    """Prints what happens."""
+
+    def role_changed(self, role: Role, sentence: str) -> None:
+        """Print a change."""
+        say(standing=role.value, sentence=sentence)
+
+    def fault(self, error: BaseException) -> None:
+        """Print a defect."""
+        say(fault=repr(error))
+
+
+def main(settings: dict[str, object]) -> None:
+    """Stand for election, and write, until SIGTERM."""
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    kubeconfig, namespace = Path(str(settings["kubeconfig"])), str(settings["namespace"])
+    identity = str(settings["identity"])
+    times = ElectionTimes(*json.loads(str(settings["times"])))
+
+    with connect(kubeconfig, stop=stop) as api, connect(kubeconfig) as own:
+        leadership = Leadership(
+            Leases(own, namespace, "autoscaler"),
+            identity,
+            times,
+            observer=Saying(),
+        )
+        leadership.start()
+        scales = Scales(api, leadership)
+        writers = [
+            threading.Thread(
+                target=keep_writing,
+                args=(scales, namespace, name, float(str(settings["pause"])), leadership, stop),
+                daemon=True,
+            )
+            for name in json.loads(str(settings["deployments"]))
+        ]
+        for writer in writers:
+            writer.start()
+        while not stop.wait(0.1):
+            """A signal is handled between two calls."""
+        for writer in writers:
+            writer.join()
+        leadership.close()
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))
