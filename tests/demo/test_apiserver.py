@@ -1,4 +1,4 @@
-"""The stand-in's own promises; those that it shares with Kubernetes are in tests/adapters/cluster."""
+"""The stand-in's own promises; tests/adapters/cluster has those that Kubernetes shares."""
 
 import json
 import threading

@@ -1,4 +1,4 @@
-"""`python -m tests.adapters.store.filling DIRECTORY`: keeps state on a disk that is full for a while.
+"""`python -m tests.adapters.store.filling DIRECTORY`: keeps state while a disk is full.
 
 The disk is DIRECTORY's file system if that is a small one of its own, else files may not grow
 beyond a limit.  Prints nothing, and raises where something is not as it should be.

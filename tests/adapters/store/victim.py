@@ -1,4 +1,4 @@
-"""`python -m tests.adapters.store.victim DIRECTORY BEGIN`: keeps one sync after another until it is killed.
+"""`python -m tests.adapters.store.victim DIRECTORY BEGIN`: keeps syncs until it is killed.
 
 Prints the number of each sync before it is handed in, and again once a target of it is promised.
 """

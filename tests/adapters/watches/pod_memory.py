@@ -1,4 +1,4 @@
-"""`python -m tests.adapters.watches.pod_memory`: the bytes kept and sent for each of some watched pods.
+"""`python -m tests.adapters.watches.pod_memory`: bytes kept and sent for each watched pod.
 
 A process of its own: what other threads allocate would count.
 """
