@@ -1,7 +1,8 @@
 """A process that writes scales as fast as it can, whenever it leads.
 
 `python -m tests.daemon.leadership.writer SETTINGS`, a JSON object.  Each process writes
-Deployments of its own, so that no resourceVersion keeps it from anything.  Lines of JSON say where it stands.
+Deployments of its own, so that no resourceVersion keeps it from anything.  Lines of JSON say where
+it stands.
 """
 
 import json
