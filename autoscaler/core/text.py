@@ -1,4 +1,4 @@
-"""Text for messages: untrusted text on one line, instants as RFC 3339."""
+"""Text for messages: untrusted text on one line, instants and durations for people."""
 
 import unicodedata
 from datetime import UTC, datetime
@@ -62,3 +62,16 @@ def rfc3339(time: float) -> str:
     """Format a Unix time as RFC 3339 in UTC, to the second; clamped to the years 1970 to 9999."""
     bounded = min(max(0.0, time), _LATEST)
     return datetime.fromtimestamp(int(bounded), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def duration(seconds: float) -> str:
+    """Write how long something lasted, in its two largest units: "1 h 5 min"."""
+    whole = max(0, round(seconds))
+    for unit, size, smaller, part in (
+        ("d", 86400, "h", 3600),
+        ("h", 3600, "min", 60),
+        ("min", 60, "s", 1),
+    ):
+        if whole >= size:
+            return f"{whole // size} {unit} {whole % size // part} {smaller}"
+    return f"{whole} s"

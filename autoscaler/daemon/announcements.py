@@ -12,6 +12,7 @@ from autoscaler import __version__
 from autoscaler.adapters.store import Resumption
 from autoscaler.config import Address, Config, ConfigError
 from autoscaler.config.security import warnings_of
+from autoscaler.core.text import duration
 from autoscaler.daemon.exposition.instruments import NO_ANSWER, Instruments
 from autoscaler.daemon.health import Component, Health
 from autoscaler.daemon.leadership import ElectionObserver, Role
@@ -178,10 +179,10 @@ class Announcements(ElectionObserver):
             return
         name, meanwhile = _SERVERS[server]
         if problem is None:
-            message = f"{name} answers again, after {wording.duration(seconds)}"
+            message = f"{name} answers again, after {duration(seconds)}"
             self._log.info("server_answers", server=server.value, message=message)
             return
-        lasts = f"has not answered for {wording.duration(seconds)}"
+        lasts = f"has not answered for {duration(seconds)}"
         what = lasts if seconds >= 1.0 else "does not answer"
         message = f"{name} {what} (it {problem}); {meanwhile}; the lines of the targets say why"
         self._log.warning("server_away", server=server.value, message=message)
@@ -243,7 +244,7 @@ def _resumed(resumption: Resumption) -> str:
     targets = wording.counted(len(resumption.histories), "target")
     if not math.isfinite(resumption.absent):
         return f"goes on with what an earlier run remembered of {targets}"
-    ago = wording.duration(resumption.absent)
+    ago = duration(resumption.absent)
     return f"goes on with what an earlier run remembered of {targets}, {ago} ago"
 
 

@@ -9,12 +9,12 @@ from structlog.typing import FilteringBoundLogger
 
 from autoscaler import clock
 from autoscaler.core.decision import MetricResult
-from autoscaler.core.text import rfc3339
+from autoscaler.core.text import duration, rfc3339
 from autoscaler.core.writes import Superseded, Written
 from autoscaler.daemon.state_changes import TROUBLE, Change, StateChanges, Summary
 from autoscaler.rendering import wording
-from autoscaler.rendering.record import as_fields, metric_details, record_of
-from autoscaler.rendering.verdict import State, cause_of, state_of
+from autoscaler.rendering.record import WRITTEN, Record, as_fields, metric_details, record_of
+from autoscaler.rendering.verdict import State, cause_of, state_of, time_of_day
 from autoscaler.sync.ports import Reporter, SyncResult, SyncSummary
 
 _ROUNDING = 1e-3
@@ -171,8 +171,8 @@ def _level(result: SyncResult, state: State, *, logged: bool) -> int:
 
 
 def _fields(result: SyncResult, state: State, change: Change | None) -> dict[str, object]:
-    decision, record = result.decision, record_of(result)
-    sentence = _sentence(record.message, result, state, change)
+    decision, record = result.decision, record_of(result, state)
+    sentence = _sentence(record, change)
     fields = as_fields(record, _FIELDS) | {
         "message": sentence,
         "reason": wording.reason(decision),
@@ -190,22 +190,23 @@ def _fields(result: SyncResult, state: State, change: Change | None) -> dict[str
     return fields
 
 
-def _sentence(sentence: str, result: SyncResult, state: State, change: Change | None) -> str:
+def _sentence(record: Record, change: Change | None) -> str:
     """Return the verdict, with what it is the end of, and until when there are no more lines."""
     if change is None:
-        return sentence
+        return record.message
     silent = ""
     if change.silent_until is not None:
-        until = wording.soon(change.silent_until, result.decision.time)
+        until = time_of_day(change.silent_until, record.time)
         silent = f" (the log tells no more such changes of it before {until})"
-    return _ended(change, state, scaled=isinstance(result.write, Written)) + sentence + silent
+    return _ended(record, change) + record.message + silent
 
 
-def _ended(change: Change, state: State, *, scaled: bool) -> str:
+def _ended(record: Record, change: Change) -> str:
     """Return what a change is the end of; empty where the new state says enough."""
+    state = record.state
     if change.before in {None, State.OK, state} or state in TROUBLE or change.seconds is None:
         return ""
-    lasted = wording.duration(change.seconds)
+    lasted = duration(change.seconds)
     if change.before is State.FAILING:
         return f"recovered after {lasted}: "
     if change.before is State.CONTROLLED:
@@ -213,6 +214,7 @@ def _ended(change: Change, state: State, *, scaled: bool) -> str:
     if change.before is State.CONTESTED:
         return f"written to again after {lasted}: "
     # That it is scaled says that it is no longer held.
+    scaled = record.write == WRITTEN
     return "" if scaled or state is not State.OK else f"no longer {change.before} after {lasted}: "
 
 

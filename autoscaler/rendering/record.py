@@ -6,6 +6,7 @@ fields, so that each field has one name everywhere.
 """
 
 import dataclasses
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -40,6 +41,8 @@ from autoscaler.sync.ports import SyncResult
 
 Json = dict[str, object]
 
+WRITTEN = "written"
+"""The word for a write that the API server accepted."""
 UNKNOWN, NOT_ASKED = "<unknown>", "-"
 """In place of the value of a metric that is missing, and of one that the decision did not need."""
 
@@ -137,10 +140,6 @@ def _fields(record: Any, key: Callable[[str], str], only: Collection[str]) -> Js
 
 
 def _plain(name: str, value: object, key: Callable[[str], str]) -> object:
-    if isinstance(value, float):
-        # JSON has no infinities and no NaN.
-        finite = value if value - value == 0.0 else str(value)
-        return rfc3339(value) if name in _INSTANTS else finite
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, tuple) and not isinstance(value, Unready):
@@ -148,7 +147,12 @@ def _plain(name: str, value: object, key: Callable[[str], str]) -> object:
     # A list is JSON already: the HPA's own status.
     if isinstance(value, list):
         return value
-    return _fields(value._asdict() if isinstance(value, Unready) else value, key, ())
+    if not isinstance(value, float):
+        return _fields(value._asdict() if isinstance(value, Unready) else value, key, ())
+    if name in _INSTANTS:
+        return rfc3339(value)
+    # JSON has no infinities and no NaN.
+    return value if math.isfinite(value) else str(value)
 
 
 @cache
@@ -165,9 +169,9 @@ def _camel(name: str) -> str:
 # -- making it -----------------------------------------------------------------------------------
 
 
-def record_of(result: SyncResult) -> Record:
-    """Make what every rendering shows of a result."""
-    decision, state = result.decision, state_of(result)
+def record_of(result: SyncResult, state: State) -> Record:
+    """Make what every rendering shows of a result; ``state`` is that of `state_of`."""
+    decision = result.decision
     current = decision.current
     return Record(
         target=wording.target_key(result.target),
@@ -261,7 +265,7 @@ def metric_details(result: MetricResult) -> Json:
 
 def whole(result: SyncResult, sources: Sequence[QuerySource] = ()) -> Json:
     """Return all of a result as JSON; ``sources`` are of the target's queries."""
-    record, results = record_of(result), result.decision.metrics
+    record, results = record_of(result, state_of(result)), result.decision.metrics
     metrics = [
         as_json(metric) | as_json(metric_details(one)) | _query(result, index, sources)
         for index, (metric, one) in enumerate(zip(record.metrics, results, strict=True))
@@ -271,7 +275,7 @@ def whole(result: SyncResult, sources: Sequence[QuerySource] = ()) -> Json:
 
 def write_word(write: WriteOutcome | None) -> str | None:
     """Return a word for what became of the write; None where none was due."""
-    words = {Written: "written", Superseded: "superseded", WriteFailed: "failed"}
+    words = {Written: WRITTEN, Superseded: "superseded", WriteFailed: "failed"}
     if isinstance(write, NotWritten):
         return write.reason.value
     return None if write is None else words[type(write)]

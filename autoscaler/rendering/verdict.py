@@ -16,7 +16,7 @@ from autoscaler.core.decision import (
 from autoscaler.core.limits import SCALE_DOWN_LIMIT, SCALE_UP_LIMIT, TOO_FEW, TOO_MANY
 from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.spec import Behavior, HorizontalPodAutoscalerSpec, SelectPolicy
-from autoscaler.core.text import printable
+from autoscaler.core.text import printable, rfc3339
 from autoscaler.core.writes import (
     NotWritten,
     NotWrittenReason,
@@ -166,7 +166,7 @@ def _unchanged(result: SyncResult, current: int) -> str:
     if decision.zone is Zone.CONTROLLED:
         return f"{stays}: {failure_of(decision)[1]}"
     if decision.held_until is not None:
-        until = wording.soon(decision.held_until, decision.time)
+        until = time_of_day(decision.held_until, decision.time)
         wanted = "" if decision.limit is None else f", not {decision.limit.after}"
         return f"{stays}{wanted}: nothing is written until {until}, since others undo our changes"
     if decision.outcome is Outcome.BLOCKED:
@@ -250,14 +250,14 @@ def _bound(asked: int, decision: Decision) -> list[str]:
 
 def hold(stage: Stabilization, now: float) -> str:
     """Return what holds a count away from the proposal, and until when."""
-    until = "" if stage.until is None else f" until {wording.soon(stage.until, now)}"
+    until = "" if stage.until is None else f" until {time_of_day(stage.until, now)}"
     if stage.refill is not None:
         what = "the first reading was" if stage.refill.first else "a reading returned after a gap"
-        returned = wording.soon(stage.refill.returned, now)
+        returned = time_of_day(stage.refill.returned, now)
         return f"nothing goes down{until}, since {what} at {returned}"
     if stage.held_by is None:
         return f"held at {stage.after}{until} ({stage.reason})"
-    count, at = stage.held_by.replicas, wording.soon(stage.held_by.time, now)
+    count, at = stage.held_by.replicas, time_of_day(stage.held_by.time, now)
     if stage.held_by.first:
         return f"held at {stage.after}{until} by the count of {count} at the first sync, {at}"
     return f"held at {stage.after}{until} by the recommendation of {count} at {at}"
@@ -271,14 +271,14 @@ def restriction(stage: Limit, spec: HorizontalPodAutoscalerSpec, now: float) -> 
         return f"maxReplicas is {spec.max_replicas}"
     direction = {SCALE_UP_LIMIT: "scaleUp", SCALE_DOWN_LIMIT: "scaleDown"}[stage.reason]
     if stage.unseen is not None:
-        unseen = wording.soon(stage.unseen, now)
+        unseen = time_of_day(stage.unseen, now)
         text = (
             f"what other instances of this autoscaler changed until {unseen} is not known, "
             f"and counts as all that {direction} permits"
         )
     else:
         text = f"{_rule(stage, spec.behavior, direction)} permits {stage.allowed} now"
-    more = "" if stage.until is None else f", more from {wording.soon(stage.until, now)} on"
+    more = "" if stage.until is None else f", more from {time_of_day(stage.until, now)} on"
     return text + more
 
 
@@ -293,3 +293,9 @@ def _rule(stage: Limit, behavior: Behavior | None, direction: str) -> str:
     rules = behavior.scale_up if direction == "scaleUp" else behavior.scale_down
     disabled = rules.select_policy is SelectPolicy.DISABLED
     return f"{direction}.selectPolicy Disabled" if disabled else direction
+
+
+def time_of_day(time: float, now: float) -> str:
+    """Format a Unix time near ``now`` as its time of day in UTC; with the date on another day."""
+    text = rfc3339(time)
+    return text[11:] if text[:10] == rfc3339(now)[:10] else text

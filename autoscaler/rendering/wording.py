@@ -37,18 +37,15 @@ def key_parts(target: Target) -> list[str]:
 
 def metric_name(metric: MetricSpec) -> str:
     """Name a metric as its author would: its kind of thing, its name, its selector."""
-    return printable(_metric_name(metric), _LONGEST_NAME)
-
-
-def _metric_name(metric: MetricSpec) -> str:
     if isinstance(metric, ResourceMetric):
-        return metric.name
-    if isinstance(metric, ContainerResourceMetric):
-        return f"{metric.name} of container {metric.container}"
-    name = metric.metric.name + selector(metric.metric.selector)
+        name = metric.name
+    elif isinstance(metric, ContainerResourceMetric):
+        name = f"{metric.name} of container {metric.container}"
+    else:
+        name = metric.metric.name + selector(metric.metric.selector)
     if isinstance(metric, ObjectMetric):
-        return f"{name} of {metric.described_object.kind} {metric.described_object.name}"
-    return name
+        name += f" of {metric.described_object.kind} {metric.described_object.name}"
+    return printable(name, _LONGEST_NAME)
 
 
 def selector(chosen: LabelSelector | None) -> str:
@@ -241,25 +238,6 @@ def refill(back: Refill, now: float) -> str:
     return f"{what} and may be too low; nothing goes down before {rfc3339(back.until)}"
 
 
-def duration(seconds: float) -> str:
-    """Write how long something lasted, in its two largest units: "1 h 5 min"."""
-    whole = max(0, round(seconds))
-    for unit, size, smaller, part in (
-        ("d", 86400, "h", 3600),
-        ("h", 3600, "min", 60),
-        ("min", 60, "s", 1),
-    ):
-        if whole >= size:
-            return f"{whole // size} {unit} {whole % size // part} {smaller}"
-    return f"{whole} s"
-
-
 def per_pod(metric: MetricSpec) -> bool:
     """Return whether a metric is one of pods."""
     return isinstance(metric, ResourceMetric | ContainerResourceMetric | PodsMetric)
-
-
-def soon(time: float, now: float) -> str:
-    """Write an instant near ``now`` as its time of day in UTC; with the date on another day."""
-    text = rfc3339(time)
-    return text[11:] if text[:10] == rfc3339(now)[:10] else text

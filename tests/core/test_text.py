@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.core.text import printable, rfc3339
+from autoscaler.core.text import duration, printable, rfc3339
 
 
 @pytest.mark.parametrize(
@@ -77,3 +77,18 @@ def test_an_instant_is_what_the_calendar_says(time: float) -> None:
 def test_what_is_no_instant_is_the_first(time: float) -> None:
     """A source of series may send anything."""
     assert rfc3339(time) == "1970-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.4, "0 s"),
+        (59.0, "59 s"),
+        (61.0, "1 min 1 s"),
+        (3660.0, "1 h 1 min"),
+        (90_000.0, "1 d 1 h"),
+    ],
+)
+def test_durations_have_two_units(seconds: float, text: str) -> None:
+    """The two largest."""
+    assert duration(seconds) == text

@@ -32,7 +32,7 @@ from autoscaler.core.writes import WriteFailed, Written
 from autoscaler.rendering import wording
 from autoscaler.rendering.explanation import explain
 from autoscaler.rendering.record import QuerySource, whole
-from autoscaler.rendering.verdict import State, cause_of, state_of, verdict
+from autoscaler.rendering.verdict import State, cause_of, state_of, time_of_day, verdict
 from autoscaler.sync.ports import SyncResult
 from tests.core.builders import (
     BASE,
@@ -273,21 +273,6 @@ def test_numbers_are_as_people_write_them(metric: MetricSpec, milli: int, text: 
     assert wording.quantity(metric, milli) == text
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0.4, "0 s"),
-        (59.0, "59 s"),
-        (61.0, "1 min 1 s"),
-        (3660.0, "1 h 1 min"),
-        (90_000.0, "1 d 1 h"),
-    ],
-)
-def test_durations_have_two_units(seconds: float, text: str) -> None:
-    """The two largest."""
-    assert wording.duration(seconds) == text
-
-
 def lines_of(result: SyncResult) -> list[str]:
     """Return an explanation's lines, with single spaces."""
     return [re.sub(r" +", " ", line).strip() for line in explain(result).splitlines()]
@@ -381,3 +366,10 @@ def test_unready_pods_are_explained_by_their_rule() -> None:
         "from 2026-01-01T00:03:20Z on: p2" in lines
     )
     assert "unready since they are Pending: p3" in lines
+
+
+def test_the_time_of_day_has_a_date_on_another_day_only() -> None:
+    """In UTC."""
+    noon = 1_700_049_600.0
+    assert time_of_day(noon, noon - 3600) == "12:00:00Z"
+    assert time_of_day(noon, noon - 86_400) == "2023-11-15T12:00:00Z"

@@ -55,7 +55,7 @@ def _target(known: Known) -> Json:
         "since": None if known.since is None else rfc3339(known.since),
         "lastSync": None if last is None else rfc3339(last.decision.time),
     }
-    if last is None:
+    if last is None or known.state is None:
         return shown | {
             "state": State.UNKNOWN.value,
             "message": _NOT_SYNCED,
@@ -65,7 +65,7 @@ def _target(known: Known) -> Json:
             "desiredReplicas": None,
             "metrics": _without_values(target.spec.metrics, UNKNOWN),
         }
-    shown |= as_json(record_of(last), _FIELDS)
+    shown |= as_json(record_of(last, known.state), _FIELDS)
     if not last.decision.metrics:
         # A target at zero, or that another autoscaler controls, needs no values.
         absent = UNKNOWN if last.decision.current is None else NOT_ASKED
