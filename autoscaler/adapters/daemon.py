@@ -3,6 +3,7 @@
 import ssl
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from http.client import IncompleteRead
 from typing import TypeVar
 
 import urllib3
@@ -114,6 +115,8 @@ def _failure(error: Exception, subject: str) -> PageError:
     for cause in causes:
         if isinstance(cause, ssl.SSLError):
             return PageError(f"TLS with {subject} failed: {printable(str(cause))}")
+        if isinstance(cause, IncompleteRead):
+            return PageError(f"{subject} broke off in the middle of its answer")
         if isinstance(cause, OSError) and cause.strerror:
             return PageError(f"{subject} cannot be reached: {cause.strerror.lower()}")
     if isinstance(error, Expired | TimeoutError | urllib3.exceptions.TimeoutError):

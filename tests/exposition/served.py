@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from autoscaler.daemon.exposition import Listener
+from autoscaler.daemon.exposition.listener import Listener
 from autoscaler.daemon.health import Health
 from tests.exposition.results import many, metrics_of
 from tests.exposition.test_listener import HOST, site_of
