@@ -68,7 +68,10 @@ class Listener:
         self.port: int = self._socket.getsockname()[1]
         self._on_fault = on_fault
         self._server = uvicorn.Server(_settings(application(answer, on_fault), limits))
-        self._thread = threading.Thread(target=self._run, name="http", daemon=True)
+        # Its workers are daemon threads as it is: no page keeps the process from its end.
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(self._serve()), name="http", daemon=True
+        )
         self._thread.start()
 
     @property
@@ -87,9 +90,6 @@ class Listener:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _run(self) -> None:
-        asyncio.run(self._serve())
 
     async def _serve(self) -> None:
         asyncio.get_running_loop().set_exception_handler(self._report)
