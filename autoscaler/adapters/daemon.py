@@ -112,4 +112,6 @@ def _failure(error: Exception, url: str) -> PageError:
             return PageError(f"{subject} cannot be reached: {found.reason.lower()}")
         case Kind.TIMEOUT | Kind.CONNECT_TIMEOUT:
             return PageError(f"{subject} did not answer in time")
+        case Kind.BROKEN_OFF:
+            return PageError(f"{subject} broke off in the middle of its answer")
     return PageError(f"{subject} sent what is not HTTP, or broke off ({type(error).__name__})")

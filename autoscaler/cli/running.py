@@ -6,7 +6,7 @@ from pathlib import Path
 from autoscaler.adapters.cluster import ConnectError
 from autoscaler.config import ConfigError, load
 from autoscaler.daemon import logs
-from autoscaler.daemon.exposition import ListenError
+from autoscaler.daemon.exposition.listener import ListenError
 from autoscaler.daemon.log_options import LogFormat, LogLevel
 from autoscaler.daemon.service import serve
 

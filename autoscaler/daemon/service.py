@@ -19,7 +19,8 @@ from autoscaler.adapters.cluster import (
 from autoscaler.config import Config
 from autoscaler.config.security import warnings_of_access
 from autoscaler.daemon.announcements import Announcements
-from autoscaler.daemon.exposition import Listener, Metrics, Site
+from autoscaler.daemon.exposition import Metrics, Site
+from autoscaler.daemon.exposition.listener import Listener
 from autoscaler.daemon.health import Health
 from autoscaler.daemon.leadership import leader_election
 from autoscaler.daemon.main_loop import MainLoop, Telemetry

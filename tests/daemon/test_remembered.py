@@ -16,7 +16,8 @@ from autoscaler import clock
 from autoscaler.adapters.daemon import Limits, read_page
 from autoscaler.config import Address, Config, load
 from autoscaler.core.history import History, shifted
-from autoscaler.daemon.exposition import Listener, Metrics, Site
+from autoscaler.daemon.exposition import Metrics, Site
+from autoscaler.daemon.exposition.listener import Listener
 from autoscaler.daemon.exposition.site import HISTORIES
 from autoscaler.daemon.health import Health
 from autoscaler.daemon.remembered import PageError, Remembered, remembered
@@ -256,7 +257,7 @@ def test_a_page_that_fails_half_way_is_told_to_both(config: Config) -> None:
     site.ask_for_histories(broken)
     with Listener("127.0.0.1", 0, site.page, seen.append) as listener:
         url = f"http://127.0.0.1:{listener.port}"
-        with pytest.raises(PageError, match="it broke off"):
+        with pytest.raises(PageError, match="broke off in the middle of its answer"):
             remembered(config, url)
     assert [type(error) for error in seen] == [OverflowError]
 

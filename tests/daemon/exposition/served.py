@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from autoscaler.daemon.exposition import Listener
+from autoscaler.daemon.exposition.listener import Listener
 from autoscaler.daemon.health import Health
 from tests.daemon.exposition.results import many, metrics_of
 from tests.daemon.exposition.test_listener import HOST, site_of

@@ -16,7 +16,7 @@ from autoscaler.daemon.exposition.listener import (
 )
 from autoscaler.daemon.exposition.site import Page
 from tests.controlplane.waiting import wait_until
-from tests.daemon.exposition.test_listener import HOST, get, listening, threads
+from tests.daemon.exposition.test_listener import HOST, get, listening
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET /livez HTTP/1.1\r\nX: "])
@@ -60,9 +60,9 @@ def test_a_client_that_does_not_read_is_cut() -> None:
         listening(huge, most_seconds=0.5) as listener,
         socket.create_connection((HOST, listener.port), timeout=20) as deaf,
     ):
-        deaf.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        deaf.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         assert answering.wait(20)
-        wait_until("it is cut", lambda: len(threads()) == 1)
+        wait_until("it is cut", lambda: listener.connections == 0)
 
 
 def test_answers_are_bounded_and_come_free_again() -> None:
@@ -78,29 +78,29 @@ def test_answers_are_bounded_and_come_free_again() -> None:
     with listening(slow, most_connections=2) as listener, ExitStack() as held:
         clients = connections(held, listener, HOST, 2)
         for client in clients:
-            client.sendall(b"GET /slow HTTP/1.1\r\n\r\n")
+            client.sendall(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n")
         assert asked.acquire(timeout=20)
         assert asked.acquire(timeout=20)
         assert not answered(listener)
         release.set()
-        wait_until("both are over", lambda: len(threads()) == 1)
+        wait_until("both are over", lambda: listener.connections == 0)
         assert answered(listener)
 
 
 def test_a_head_is_bounded_as_a_whole() -> None:
     """16 KiB of request line and headers are read; a byte more, wherever it is, is a 431."""
-    start, end = b"GET /livez?", b"\r\n\r\n"
-    room = 16 * 1024 - len(b" HTTP/1.1") - len(end)
+    start, version, end = b"GET /livez?", b" HTTP/1.1\r\nHost: x", b"\r\n\r\n"
+    room = 16 * 1024 - len(version) - len(end)
     header = b"\r\nX: " + b"x" * 195
-    longest = start + b"x" * (room - len(start) - 50 * len(header)) + b" HTTP/1.1" + 50 * header
+    longest = start + b"x" * (room - len(start) - 50 * len(header)) + version + 50 * header
     with listening() as listener:
-        assert sent(listener, longest + end).startswith(b"HTTP/1.0 200 ")
+        assert sent(listener, longest + end).startswith(b"HTTP/1.1 200 ")
         for head in (
             longest + b"x" + end,
-            start + b"x" * 17_000 + b" HTTP/1.1" + end,
-            start + b" HTTP/1.1" + 80 * b"\r\nA: b" + b"\r\nX: " + b"x" * 17_000 + end,
+            start + b"x" * 17_000 + version + end,
+            start + version + 80 * b"\r\nA: b" + b"\r\nX: " + b"x" * 17_000 + end,
         ):
-            assert sent(listener, head).startswith(b"HTTP/1.0 431 ")
+            assert sent(listener, head).startswith(b"HTTP/1.1 431 ")
 
 
 @pytest.mark.parametrize("addresses", [1, 6])
@@ -118,7 +118,7 @@ def test_who_has_one_connection_stays_while_another_has_several() -> None:
         (probe,) = connections(held, listener, HOST, 1)
         greedy = connections(held, listener, "127.0.0.2", 9)
         assert greedy[0].recv(1) == b""
-        probe.sendall(b"GET /livez HTTP/1.1\r\n\r\n")
+        probe.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
         assert probe.recv(4) == b"HTTP"
 
 
@@ -128,7 +128,7 @@ def test_a_client_with_all_its_connections_loses_its_own() -> None:
         own = connections(held, listener, HOST, MOST_OF_ONE_CLIENT)
         assert answered(listener)
         assert own[0].recv(1) == b""
-        own[1].sendall(b"GET /livez HTTP/1.1\r\n\r\n")
+        own[1].sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
         assert own[1].recv(4) == b"HTTP"
 
 
@@ -147,7 +147,7 @@ def test_probes_are_answered_while_nobody_reads_the_large_pages() -> None:
             for client in connections(held, listener, f"127.0.0.{number}", MOST_OF_ONE_CLIENT)
         ]
         for client in deaf:
-            client.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
+            client.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
         statuses = Counter(client.recv(12)[-3:] for client in deaf)
         assert statuses == {b"200": 3, b"503": 29}
         assert all(answered(listener) for _ in range(10))

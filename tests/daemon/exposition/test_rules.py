@@ -13,7 +13,8 @@ from autoscaler.core.history import Contention, History
 from autoscaler.core.observation import Scale
 from autoscaler.core.writes import Written
 from autoscaler.daemon.announcements import Announcements
-from autoscaler.daemon.exposition import Listener, Metrics, Site
+from autoscaler.daemon.exposition import Metrics, Site
+from autoscaler.daemon.exposition.listener import Listener
 from autoscaler.daemon.health import Component, Health
 from autoscaler.daemon.service_manager import Notifier
 from tests.adapters.cluster.cluster import eventually
