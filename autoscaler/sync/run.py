@@ -151,7 +151,9 @@ class SyncRun:
             scale = self.ports.cache.cached_scale(namespace, ref)
             if scale is None:
                 call = partial(self.ports.scales.read, namespace, ref, self.scale_deadline)
-                reading = self.state.read(target, self.state.scale_reads, self.scale_deadline, call)
+                reading = self.state.read(
+                    target, self.state.scale_read_order, self.scale_deadline, call
+                )
                 scale = yield from self._result(reading, Unavailable)
             if isinstance(scale, Scale):
                 self.state.register(target, scale)
@@ -175,7 +177,7 @@ class SyncRun:
         if pods is not None:
             return pods, ()
         call = partial(self.pod_reads.read, namespace, scale.selector, partners)
-        reading = self.state.read(target, self.state.pod_reads, self.read_deadline, call)
+        reading = self.state.read(target, self.state.pod_read_order, self.read_deadline, call)
         return (yield from self._result(reading, lambda why: (Unavailable(why), ())))
 
     def _decide(
