@@ -35,8 +35,9 @@ _AnyScopes = WatchScopes[ScaleCache] | WatchScopes[PodCache] | WatchScopes[Autos
 class WatchedCluster:
     """Scales and pods of the targets, and other autoscalers of them, from watches where possible.
 
-    The methods ``cached_...`` never wait.  The ``observer`` is told, on any thread, when something
-    cannot be watched and is read directly instead (False and a sentence), and when it can again.
+    The methods ``cached_...`` never wait.  The ``observer`` is called, on any thread, when
+    something cannot be watched and is read directly instead (False and a sentence), and when it can
+    be watched again.
     """
 
     def __init__(

@@ -108,8 +108,9 @@ def open_database(
 ) -> tuple[Database, Contents]:
     """Open the database of a directory, or create it, and read it.
 
-    One that cannot be read is renamed after the Unix time ``now``, ``on_set_aside`` is told so
-    ("could not be read ..."), and a new one begun.  One of a newer version is left as it is.
+    One that cannot be read is renamed after the Unix time ``now``, and a new one begun;
+    ``on_set_aside`` is called with a sentence ("could not be read ...").  One of a newer version is
+    left as it is.
     Raises UnusableError, OSError or sqlite3.Error.
     """
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
