@@ -170,13 +170,13 @@ class SyncRun:
         registered = self.registered.get(namespace)
         if registered is not None and not registered.is_open:
             yield registered
-        partners = self.state.overlaps.partners(target.key)
-        if isinstance(scale, Unavailable) or not (partners or needs_pods(target.spec)):
+        candidates = self.state.overlaps.candidates(target.key)
+        if isinstance(scale, Unavailable) or not (candidates or needs_pods(target.spec)):
             return None, ()
-        pods = None if partners else self.ports.cache.cached_pods(namespace, scale.selector)
+        pods = None if candidates else self.ports.cache.cached_pods(namespace, scale.selector)
         if pods is not None:
             return pods, ()
-        call = partial(self.pod_reads.read, namespace, scale.selector, partners)
+        call = partial(self.pod_reads.read, namespace, scale.selector, candidates)
         reading = self.state.read(target, self.state.pod_read_order, self.read_deadline, call)
         return (yield from self._result(reading, lambda why: (Unavailable(why), ())))
 
