@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 from autoscaler import clock
 from autoscaler.adapters.cluster.api import Api
 from autoscaler.adapters.cluster.failures import Failure
+from autoscaler.adapters.cluster.operator_notes import OperatorNotes
 from autoscaler.adapters.cluster.watch_requests import Cache, WatchRequests, WatchTimings
 from autoscaler.core.observation import Unavailable
 from autoscaler.core.text import rfc3339
@@ -23,41 +24,6 @@ _MALFORMED = 200
 """The status of a success that cannot be read."""
 _LONGEST_RETRY_AFTER = 30.0
 _PATH_SECONDS = 10.0
-
-
-class OperatorNotes:
-    """Sentences for the operator on topics, each said once until its topic is over.
-
-    ``say`` gets whether the sentence is good news, and the sentence.
-    """
-
-    def __init__(self, say: Callable[[bool, str], None]) -> None:
-        self._say = say
-        self._said: dict[str, str] = {}
-        self._lock = threading.Lock()
-
-    def say(self, topic: str, sentence: str) -> None:
-        """Say a sentence unless it is the last one said of its topic."""
-        with self._lock:
-            if self._said.get(topic) == sentence:
-                return
-            self._said[topic] = sentence
-        self._tell(ok=False, sentence=sentence)
-
-    def over(self, topic: str, sentence: str) -> None:
-        """Say that a topic is over, if anything was said of it."""
-        with self._lock:
-            if self._said.pop(topic, None) is None:
-                return
-        self._tell(ok=True, sentence=sentence)
-
-    def forget(self, topic: str) -> None:
-        """Forget what was said of a topic that does not matter any more."""
-        with self._lock:
-            self._said.pop(topic, None)
-
-    def _tell(self, *, ok: bool, sentence: str) -> None:
-        self._say(ok, sentence)
 
 
 class State(Enum):
@@ -242,7 +208,7 @@ class Reflector(Generic[CacheT]):
             self._resource_version = version
             self._outage = self._first_refusal = self._refusal_reason = None
             if self.state is not State.SYNCED:
-                self._notes.over(self.cache.name, f"{self.cache.name} can be watched now")
+                self._notes.resolved(self.cache.name, f"{self.cache.name} can be watched now")
                 self._enter(State.SYNCED)
             return None
         return version
@@ -282,7 +248,7 @@ class Reflector(Generic[CacheT]):
             self._resource_version = None
         if failure.status == _MALFORMED:
             name = self.cache.name
-            self._notes.say(f"{name}, malformed", f"{name} is listed anew: {failure.message}")
+            self._notes.notify(f"{name}, malformed", f"{name} is listed anew: {failure.message}")
         outage = self._outage or _outage_since(clock.monotonic(), failure.message)
         self._outage = replace(outage, reason=failure.message)
         pause = max(self._pause.next(), min(failure.retry_after or 0.0, _LONGEST_RETRY_AFTER))
@@ -311,7 +277,9 @@ class Reflector(Generic[CacheT]):
         self._opened_since_refusal = False
         self._pause.reset()
         cache.clear()
-        self._notes.say(cache.name, f"{cache.name} cannot be watched ({reason}): {cache.instead}")
+        self._notes.notify(
+            cache.name, f"{cache.name} cannot be watched ({reason}): {cache.instead}"
+        )
         self._enter(State.REFUSED)
 
     def _enter(self, state: State) -> None:

@@ -5,7 +5,8 @@ from collections.abc import Callable, Collection
 from typing import Generic
 
 from autoscaler import clock
-from autoscaler.adapters.cluster.reflector import CacheT, OperatorNotes, Reflector, State
+from autoscaler.adapters.cluster.operator_notes import OperatorNotes
+from autoscaler.adapters.cluster.reflector import CacheT, Reflector, State
 
 ALL = ""
 """The namespace of a watch of all namespaces."""
@@ -139,7 +140,7 @@ class WatchScopes(Generic[CacheT]):
     def _say_unwatched(self, rest: list[str]) -> None:
         if rest and self._all is not None:
             name, instead = self._all.cache.name, self._each[min(self._each)].cache.instead
-            self._notes.say(
+            self._notes.notify(
                 f"{name}, too many namespaces",
                 f"{name} in {_MOST_WATCHES} namespaces are watched one by one, because all at once "
                 f"are refused; {len(rest)} more are not watched: {instead}",

@@ -9,9 +9,10 @@ from autoscaler import clock
 from autoscaler.adapters.cluster.api import Api
 from autoscaler.adapters.cluster.autoscalers import AutoscalerCache
 from autoscaler.adapters.cluster.discovery import ScalableKinds
+from autoscaler.adapters.cluster.operator_notes import OperatorNotes
 from autoscaler.adapters.cluster.pod_cache import PodCache, is_indexable
 from autoscaler.adapters.cluster.pods import PodReader, Pods
-from autoscaler.adapters.cluster.reflector import OperatorNotes, Reflector, State
+from autoscaler.adapters.cluster.reflector import Reflector, State
 from autoscaler.adapters.cluster.scale_cache import Key, ScaleCache
 from autoscaler.adapters.cluster.scales import Scales
 from autoscaler.adapters.cluster.watch_requests import WatchTimings
