@@ -1,21 +1,15 @@
 """Detects targets whose selectors match the same pods (semantics 1.3.1, AmbiguousSelector).
 
-Selectors that require different values of one label by matchLabels share no pod.  Pods are read and
-compared only for the other pairs, the candidates.
+Selectors that require different values of one label by matchLabels share no pod.  Only for the
+other pairs, the candidates, are pods compared (`sync.pod_reads`).
 """
 
 import threading
 from collections import defaultdict
-from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from autoscaler.core.observation import Pod, Unavailable
 from autoscaler.core.selectors import LabelSelector, parse
-from autoscaler.sync.ports import Ports
-
-Pods = tuple[Pod, ...] | Unavailable | None
-"""None: the pods were not read, because the decision does not need them."""
 
 _LabelKeys = tuple[str, ...]
 _LabelValues = tuple[str, ...]
@@ -43,7 +37,7 @@ class Overlaps:
         return target in self._registered
 
     def register(self, target: str, namespace: str, selector: str) -> None:
-        """Remember a target's selector; one that cannot be parsed matches nothing."""
+        """Register a target's selector; one that is empty or cannot be parsed matches nothing."""
         before = self._selectors.get(target)
         if before is not None and (before.namespace, before.text) == (namespace, selector):
             return
@@ -54,14 +48,12 @@ class Overlaps:
                 parsed = parse(selector)
             except ValueError:
                 return
-            if not parsed.empty:
-                self._add(target, _Selector(namespace, selector, parsed))
-
-    def _add(self, target: str, selector: _Selector) -> None:
-        for other in self._namespaces[selector.namespace].add(target, selector.parsed):
-            self._candidates[target].add(other)
-            self._candidates[other].add(target)
-        self._selectors[target] = selector
+            if parsed.empty:
+                return
+            for other in self._namespaces[namespace].add(target, parsed):
+                self._candidates[target].add(other)
+                self._candidates[other].add(target)
+            self._selectors[target] = _Selector(namespace, selector, parsed)
 
     def retain(self, targets: AbstractSet[str]) -> None:
         """Forget all other targets."""
@@ -126,46 +118,3 @@ class _Namespace:
     @property
     def empty(self) -> bool:
         return not self._by_label_keys
-
-
-class PodReads:
-    """Reads pods before an instant of `clock.monotonic`; many threads may do so at once."""
-
-    def __init__(self, ports: Ports, deadline: float) -> None:
-        self._ports = ports
-        self._deadline = deadline
-        self._names_of: dict[tuple[str, str], frozenset[str]] = {}
-
-    def read(
-        self, namespace: str, selector: str, candidates: Mapping[str, str]
-    ) -> tuple[Pods, tuple[str, ...]]:
-        """Return the pods of a target's selector, and the candidates that select one of them."""
-        pods = self._pods(namespace, selector)
-        if isinstance(pods, Unavailable):
-            return pods, ()
-        names = {pod.name for pod in pods}
-        shared: list[str] = []
-        for candidate, its_selector in candidates.items():
-            others = self._names(namespace, its_selector)
-            if isinstance(others, Unavailable):
-                return others, ()
-            if not names.isdisjoint(others):
-                shared.append(candidate)
-        return pods, tuple(shared)
-
-    def _names(self, namespace: str, selector: str) -> frozenset[str] | Unavailable:
-        """Return the names of a selector's pods; many targets may be compared with them."""
-        known = self._names_of.get((namespace, selector))
-        if known is None:
-            pods = self._pods(namespace, selector)
-            if isinstance(pods, Unavailable):
-                return pods
-            known = frozenset(pod.name for pod in pods)
-            self._names_of[namespace, selector] = known
-        return known
-
-    def _pods(self, namespace: str, selector: str) -> tuple[Pod, ...] | Unavailable:
-        pods = self._ports.cache.cached_pods(namespace, selector)
-        if pods is None:
-            pods = self._ports.pods.pods(namespace, selector, self._deadline)
-        return pods

@@ -31,7 +31,7 @@ from autoscaler.core.writes import (
 )
 from autoscaler.sync.driver import Coroutine, Driver, Latch
 from autoscaler.sync.fair_calls import NOT_BEGUN
-from autoscaler.sync.overlaps import PodReads, Pods
+from autoscaler.sync.pod_reads import PodReads, Pods
 from autoscaler.sync.ports import SyncResult, SyncSummary
 from autoscaler.sync.priority_pool import Urgency
 from autoscaler.sync.state import SyncState
