@@ -1,6 +1,5 @@
 """Targets as a table: for people at a terminal, or one line each with tabs for programs."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
@@ -8,8 +7,6 @@ from autoscaler.cli.reported import Report, ReportedTarget
 from autoscaler.cli.wrapping import wrapped
 from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.text import printable
-from autoscaler.daemon.health import Component
-from autoscaler.rendering import wording
 from autoscaler.rendering.verdict import State
 
 _HEADINGS = ("REFERENCE", "TARGETS", "MINPODS", "MAXPODS", "REPLICAS", "SINCE", "STATE")
@@ -58,26 +55,6 @@ def lines_for_programs(report: Report) -> Iterator[str]:
     for one in report.targets:
         reason = printable(one.message, LONGEST_SENTENCE)
         yield "\t".join((*_cells(one, report.time), reason))
-
-
-def summary(report: Report) -> str:
-    """Sum up the states: "14 targets: 12 ok, 1 failing, 1 held"."""
-    counts = Counter(printable(one.state) for one in report.targets)
-    known = [State.OK.value, *(state.value for state in State if state is not State.OK)]
-    states = sorted(counts, key=lambda one: known.index(one) if one in known else len(known))
-    total = wording.counted(len(report.targets), "target")
-    return f"{total}: {', '.join(f'{counts[state]} {state}' for state in states)}"
-
-
-def what_is_not_ok(report: Report) -> Iterator[str]:
-    """Yield a sentence for each part of the daemon that is not ok."""
-    for one in report.components:
-        message = printable(one.message, LONGEST_SENTENCE)
-        if one.name == Component.RELOAD:
-            yield f"the configuration on the disk is {message}"
-        else:
-            lasts = age((report.time - one.since).total_seconds())
-            yield f"{printable(one.name)} has not been ok for {lasts}: {message}"
 
 
 def age(seconds: float) -> str:

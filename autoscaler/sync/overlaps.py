@@ -37,7 +37,7 @@ class Overlaps:
         return target in self._registered
 
     def register(self, target: str, namespace: str, selector: str) -> None:
-        """Register a target's selector; one that is empty or cannot be parsed matches nothing."""
+        """Register a target's selector; an empty or malformed one has no candidates."""
         before = self._selectors.get(target)
         if before is not None and (before.namespace, before.text) == (namespace, selector):
             return
