@@ -3,7 +3,8 @@
 import json
 import shutil
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -11,16 +12,16 @@ from pydantic import ValidationError
 from autoscaler.adapters.daemon import Limits, NobodyListensError, PageError, read_page
 from autoscaler.cli.listen_address import listen_of
 from autoscaler.cli.reported import Report
-from autoscaler.cli.status_table import (
-    lines_for_programs,
-    lines_for_terminal,
-    summary,
-    what_is_not_ok,
-)
+from autoscaler.cli.status_table import age, lines_for_programs, lines_for_terminal
 from autoscaler.cli.target_names import UnknownTargetError
 from autoscaler.config import ConfigError
 from autoscaler.config.settings import LISTEN
+from autoscaler.core.observation import LONGEST_SENTENCE
+from autoscaler.core.text import printable
 from autoscaler.daemon.exposition.site import TARGETS
+from autoscaler.daemon.health import Component
+from autoscaler.rendering import wording
+from autoscaler.rendering.verdict import State
 from autoscaler.transport.bodies import TooMuch, parse
 
 _LIMITS = Limits(connect_seconds=5.0, most_bytes=64 << 20)
@@ -69,6 +70,26 @@ def _print_table(report: Report) -> None:
     for line in lines:
         print(line)
     print(summary(report))
+
+
+def summary(report: Report) -> str:
+    """Sum up the states: "14 targets: 12 ok, 1 failing, 1 held"."""
+    counts = Counter(printable(one.state) for one in report.targets)
+    known = [State.OK.value, *(state.value for state in State if state is not State.OK)]
+    states = sorted(counts, key=lambda one: known.index(one) if one in known else len(known))
+    total = wording.counted(len(report.targets), "target")
+    return f"{total}: {', '.join(f'{counts[state]} {state}' for state in states)}"
+
+
+def what_is_not_ok(report: Report) -> Iterator[str]:
+    """Yield a sentence for each part of the daemon that is not ok."""
+    for one in report.components:
+        message = printable(one.message, LONGEST_SENTENCE)
+        if one.name == Component.RELOAD:
+            yield f"the configuration on the disk is {message}"
+        else:
+            lasts = age((report.time - one.since).total_seconds())
+            yield f"{printable(one.name)} has not been ok for {lasts}: {message}"
 
 
 def _of_listener(config: Path | None) -> str:

@@ -1,6 +1,5 @@
 """Targets as a table: for people at a terminal, or one line each with tabs for programs."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
@@ -8,13 +7,11 @@ from autoscaler.cli.reported import Report, ReportedTarget
 from autoscaler.cli.wrapping import wrapped
 from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.text import printable
-from autoscaler.daemon.health import Component
-from autoscaler.rendering import wording
 from autoscaler.rendering.verdict import State
 
 _HEADINGS = ("REFERENCE", "TARGETS", "MINPODS", "MAXPODS", "REPLICAS", "SINCE", "STATE")
 _REASON = "REASON"
-_TARGETS = 1
+_METRICS_COLUMN = 1
 _UNKNOWN = "<unknown>"
 _GAP = "  "
 # As kubectl's ages (duration.HumanDuration of apimachinery): below so many seconds, in these units.
@@ -32,21 +29,21 @@ _AGES = (
 
 
 def lines_for_terminal(report: Report, width: int) -> Iterator[str]:
-    """Yield the lines of a table of at most ``width`` columns, as far as no word is broken for it.
+    """Yield the lines of a table of at most ``width`` characters, if no word is longer.
 
-    Below the counts, indented, are the metrics where they do not fit beside them, and why a target
-    does not have the count that its metrics ask for.
+    Metrics that do not fit beside the counts are below them, indented, as is the reason why a
+    target does not have the count that its metrics ask for.
     """
     rows = [_cells(one, report.time) for one in report.targets]
-    shown = tuple(range(len(_HEADINGS)))
-    if _width(_HEADINGS, *rows) > width:
-        shown = tuple(index for index in shown if index != _TARGETS)
-    cut = [[row[index] for index in shown] for row in (_HEADINGS, *rows)]
-    widths = _widths(cut, width)
-    yield from _row(cut[0], widths)
-    for one, row in zip(report.targets, cut[1:], strict=True):
+    columns = tuple(range(len(_HEADINGS)))
+    if _table_width(_HEADINGS, *rows) > width:
+        columns = tuple(index for index in columns if index != _METRICS_COLUMN)
+    table = [[row[index] for index in columns] for row in (_HEADINGS, *rows)]
+    widths = _column_widths(table, width)
+    yield from _row(table[0], widths)
+    for one, row in zip(report.targets, table[1:], strict=True):
         yield from _row(row, widths)
-        if _TARGETS not in shown:
+        if _METRICS_COLUMN not in columns:
             yield from _metrics_below(one, width)
         if one.state != State.OK or one.current_replicas != one.desired_replicas:
             yield from wrapped(printable(one.message, LONGEST_SENTENCE), width, _GAP)
@@ -58,26 +55,6 @@ def lines_for_programs(report: Report) -> Iterator[str]:
     for one in report.targets:
         reason = printable(one.message, LONGEST_SENTENCE)
         yield "\t".join((*_cells(one, report.time), reason))
-
-
-def summary(report: Report) -> str:
-    """Sum up the states: "14 targets: 12 ok, 1 failing, 1 held"."""
-    counts = Counter(printable(one.state) for one in report.targets)
-    known = [State.OK.value, *(state.value for state in State if state is not State.OK)]
-    states = sorted(counts, key=lambda one: known.index(one) if one in known else len(known))
-    total = wording.counted(len(report.targets), "target")
-    return f"{total}: {', '.join(f'{counts[state]} {state}' for state in states)}"
-
-
-def what_is_not_ok(report: Report) -> Iterator[str]:
-    """Yield a sentence for each part of the daemon that is not ok."""
-    for one in report.components:
-        message = printable(one.message, LONGEST_SENTENCE)
-        if one.name == Component.RELOAD:
-            yield f"the configuration on the disk is {message}"
-        else:
-            lasts = age((report.time - one.since).total_seconds())
-            yield f"{printable(one.name)} has not been ok for {lasts}: {message}"
 
 
 def age(seconds: float) -> str:
@@ -116,13 +93,17 @@ def _metrics(one: ReportedTarget) -> list[str]:
     ]
 
 
-def _width(*rows: Sequence[str]) -> int:
+def _table_width(*rows: Sequence[str]) -> int:
+    """Return the width of a table whose cells are all written in full."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return sum(widths) + len(_GAP) * (len(widths) - 1)
 
 
-def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
-    """Return the columns' widths; the first has what the others leave, if it needs as much."""
+def _column_widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
+    """Return the widths of the columns.
+
+    The first is that of its longest cell that fits beside the others, at least of its heading.
+    """
     first, *others = ([len(cell) for cell in column] for column in zip(*rows, strict=True))
     rest = [max(column) for column in others]
     room = width - sum(rest) - len(_GAP) * len(rest)
@@ -131,6 +112,7 @@ def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
 
 
 def _row(cells: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
+    """Yield the line of a row; a first cell that is too long has a line of its own before it."""
     first, *others = cells
     beside = _GAP.join(
         cell.ljust(width) for cell, width in zip(others, widths[1:], strict=True)

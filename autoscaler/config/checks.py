@@ -1,4 +1,4 @@
-"""The rules between fields are held against documents: within each file, and over all files."""
+"""Checks documents against the rules between fields: within each file, and over all files."""
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,68 +9,68 @@ from autoscaler.config.document import Location, child, entries, path_of
 from autoscaler.config.model_base import InnerModel, inner_models
 from autoscaler.config.problems import Finding, below
 from autoscaler.config.queries import DEFAULTS
-from autoscaler.config.rules import Rule, Surroundings, group_of, rules_of
+from autoscaler.config.rules import Context, Rule, group_of, rules_of
 from autoscaler.config.settings import IncludedFile, MainFile
 from autoscaler.config.sources import Source
 
 
-def broken_rules(
+def check_files(
     sources: Sequence[Source], pod_namespace: str | None, *, complete: bool
 ) -> Iterator[tuple[Source, Finding]]:
-    """Check all files, the main one first; ``pod_namespace`` is that of the pod that we run in.
+    """Check all files, of which the main one is first; ``pod_namespace`` is that of our own pod.
 
-    Unless they are ``complete``, nothing is said about queries that a missing one may hold.
+    Unless the files are ``complete``, queries are not looked up: a missing file may hold them.
     """
-    around = _surroundings(sources, pod_namespace, complete=complete)
+    context = _context(sources, pod_namespace, complete=complete)
     for number, source in enumerate(sources):
         model = IncludedFile if number else MainFile
-        for finding in findings(source.value, model, around):
+        for finding in check_value(source.value, model, context):
             yield source, finding
     yield from _repeated_queries(sources)
     yield from _repeated_targets(sources)
 
 
-def _surroundings(
-    sources: Sequence[Source], pod_namespace: str | None, *, complete: bool
-) -> Surroundings:
+def _context(sources: Sequence[Source], pod_namespace: str | None, *, complete: bool) -> Context:
     if not complete:
-        return Surroundings(pod_namespace)
+        return Context(pod_namespace)
     queries = frozenset().union(*(_names(source, "queries") for source in sources))
     resources = _names(sources[0], "resourceQueries") | DEFAULTS.keys()
-    return Surroundings(pod_namespace, queries, resources)
+    return Context(pod_namespace, queries, resources)
 
 
-def findings(
-    value: object, of: type[BaseModel], around: Surroundings, location: Location = ()
+def check_value(
+    value: object, of: type[BaseModel], context: Context, location: Location = ()
 ) -> Iterator[Finding]:
-    """Check a value of the document and all in it; what is reported as a whole is not entered."""
+    """Check a value of the document and the values within, except those reported as a whole."""
     if not isinstance(value, Mapping):
         return
-    rules, inner = _plan(of)
+    rules, inner = _rules_and_inner_models(of)
     reported = set()
     for rule in rules:
-        shown = rule.broken(value, around)
+        shown = rule.broken(value, context)
         if shown:
             reported.add(rule.at)
             sentence = rule.sentence.format(*(shown if isinstance(shown, tuple) else (shown,)))
             place = (rule.at,) if rule.at else ()
-            found = Finding(place, sentence, show_value=rule.shown, missing=rule.mended_by)
+            found = Finding(place, sentence, show_value=rule.shown, missing=rule.fixed_by)
             yield below(location, found)
     for key, within_of, many in inner:
         within = value.get(key)
         if within is None or key in reported:
             continue
         if not many:
-            yield from findings(within, within_of, around, (*location, key))
+            yield from check_value(within, within_of, context, (*location, key))
         elif isinstance(within, list | tuple):
             for index, one in enumerate(within):
-                yield from findings(one, within_of, around, (*location, key, index))
+                yield from check_value(one, within_of, context, (*location, key, index))
 
 
 @functools.cache
-def _plan(model: type[BaseModel]) -> tuple[tuple[Rule, ...], tuple[InnerModel, ...]]:
+def _rules_and_inner_models(
+    model: type[BaseModel],
+) -> tuple[tuple[Rule, ...], tuple[InnerModel, ...]]:
     """Return the rules of a model, and the keys that lead to others that have some."""
-    inner = tuple(one for one in inner_models(model) if any(_plan(one.model)))
+    inner = tuple(one for one in inner_models(model) if any(_rules_and_inner_models(one.model)))
     return rules_of(model), inner
 
 
@@ -113,7 +113,7 @@ def _repeated_targets(sources: Sequence[Source]) -> Iterator[tuple[Source, Findi
 
 
 def _workload(target: object) -> tuple[str, ...] | None:
-    """Return group, namespace, kind and name; None where one is no text."""
+    """Return the group, namespace, kind and name of a target's workload; None if one is no text."""
     ref = child(target, "scaleTargetRef")
     if not isinstance(ref, Mapping):
         return None

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from autoscaler.config.checks import broken_rules, findings
+from autoscaler.config.checks import check_files, check_value
 from autoscaler.config.conversion import config_of
 from autoscaler.config.document import Location, Value
 from autoscaler.config.error_messages import findings_of
@@ -25,7 +25,7 @@ from autoscaler.config.problems import (
     located,
     one_per_place,
 )
-from autoscaler.config.rules import Surroundings
+from autoscaler.config.rules import Context
 from autoscaler.config.settings import INCLUDED_KEYS, KEYS, Config, IncludedFile, MainFile, Sources
 from autoscaler.config.sources import (
     Inclusion,
@@ -137,7 +137,7 @@ def load(
     found.add_of(main, _include_findings(patterns, inclusion))
     document = _main_file(main, found)
     parts = [_included_file(source, found) for source in others]
-    found.add(broken_rules([main, *others], own_namespace, complete=complete))
+    found.add(check_files([main, *others], own_namespace, complete=complete))
     found.add_of(main, (Finding(one.location, one.fault, show_value=False) for one in unusable))
     if document is None or found.all or reading.problems:
         problems = _in_order([path, *inclusion.files], reading.problems, found.all)
@@ -176,8 +176,8 @@ def parse_spec(spec: Mapping[str, object]) -> HorizontalPodAutoscalerSpec:
     Queries are not looked up.  Raises ConfigError with every problem at once.
     """
     shape, model = _validated(HorizontalPodAutoscalerSpec, spec)
-    rules = findings(spec, HorizontalPodAutoscalerSpec, Surroundings())
-    found = one_per_place([*shape, *rules])
+    broken = check_value(spec, HorizontalPodAutoscalerSpec, Context())
+    found = one_per_place([*shape, *broken])
     if model is None or found:
         raise ConfigError(located(found, spec, "spec"))
     return model

@@ -22,7 +22,7 @@ from autoscaler.config.document import (
 from autoscaler.config.settings import Sources
 
 MOST_PROBLEMS = 100
-"""As many are reported, those of each kind first: more are not mended at once."""
+"""As many are reported, those of each kind first: more are not fixed at once."""
 
 
 MOST_LOOKED_AT = 20_000
@@ -37,7 +37,7 @@ class Finding(NamedTuple):
     """A fault at a place of a document, before its line and value are looked up.
 
     ``meant`` are the places where an unknown key was probably meant to stand, ``missing`` those any
-    of which would have mended the fault; ``details`` and ``ready`` as in a `Problem`.
+    of which would have fixed the fault; ``details`` and ``ready`` as in a `Problem`.
     """
 
     location: Location

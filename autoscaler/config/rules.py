@@ -26,7 +26,7 @@ Fields: TypeAlias = Mapping[str, object]
 """A mapping of the document as it is written; null in it counts as absent."""
 
 
-class Surroundings(NamedTuple):
+class Context(NamedTuple):
     """What rules compare a mapping with."""
 
     pod_namespace: str | None = None
@@ -45,14 +45,14 @@ class Rule:
     """What the mapping that is checked is validated against."""
     at: str
     """The key that the finding is at; empty for the mapping itself."""
-    broken: Callable[[Fields, Surroundings], object]
+    broken: Callable[[Fields, Context], object]
     """Returns what the sentence shows for ``{}``, two as a tuple; falsy where all is well."""
     sentence: str
     """With two braces for each that is shown."""
     schema: Schema = field(default_factory=dict)
     """The same for the mapping as JSON Schema, as far as that can say it."""
-    mended_by: tuple[Location, ...] = ()
-    """Places in the mapping any of which would have mended the fault."""
+    fixed_by: tuple[Location, ...] = ()
+    """Places in the mapping any of which would have fixed the fault."""
     shown: bool = False
     """Whether the finding shows the value at the place."""
 
@@ -83,7 +83,7 @@ def _time_rules(longer: str, shorter: str, factor: float, at: Mapping[str, str])
     ``at`` has a sentence for each; the finding is at the first of them that is written.
     """
 
-    def late(key: str, election: Fields, _: Surroundings) -> tuple[str, str] | None:
+    def late(key: str, election: Fields, _: Context) -> tuple[str, str] | None:
         long, short = _seconds(election, longer), _seconds(election, shorter)
         if long is None or short is None or long > factor * short:
             return None
@@ -213,7 +213,7 @@ def _source_rules(kind: str, key: str) -> Iterator[Rule]:
         lambda metric, _: metric.get("type") == kind and metric.get(key) is None,
         f"is missing: type {kind} needs its source here",
         {"if": _where("type", kind), "then": _has(key)},
-        mended_by=((key,),),
+        fixed_by=((key,),),
     )
     yield Rule(
         model.MetricSpec,
@@ -259,7 +259,7 @@ def _target_rules(source: type[Model], *allowed: str, exclusive: bool = True) ->
         lambda source, _: given(source) == [],
         f"{either} is missing: what to hold the metric at",
         {"properties": {"target": {one_of: [_has(name) for name in allowed]}}},
-        mended_by=tuple(("target", name) for name in allowed),
+        fixed_by=tuple(("target", name) for name in allowed),
     )
     yield Rule(
         source,
@@ -308,7 +308,7 @@ _TABLE: tuple[Rule, ...] = (
         lambda top, _: top.get("targets") is None and not top.get("include"),
         "is missing: the workloads to scale; or `include` the files that hold them",
         {"anyOf": [_has("targets"), _has("include")]},
-        mended_by=(("targets",), ("include",)),
+        fixed_by=(("targets",), ("include",)),
     ),
     Rule(
         PrometheusSettings,
@@ -338,9 +338,9 @@ _TABLE: tuple[Rule, ...] = (
     Rule(
         LeaderElection,
         "namespace",
-        lambda election, around: (
+        lambda election, context: (
             election.get("enabled") is True
-            and not (election.get("namespace") or around.pod_namespace)
+            and not (election.get("namespace") or context.pod_namespace)
         ),
         "is missing: the namespace of the Lease, which is known by itself only in a pod",
     ),
@@ -379,7 +379,7 @@ _TABLE: tuple[Rule, ...] = (
             "if": _with("kind", {"not": {"const": "ReplicationController"}}),
             "then": _with("apiVersion", {"type": "string", "pattern": "^[^/]+/"}),
         },
-        mended_by=(("apiVersion",),),
+        fixed_by=(("apiVersion",),),
     ),
     Rule(model.ScaleTargetRef, "apiVersion", lambda ref, _: _group_fault(ref), "{}", shown=True),
     *(rule for kind, key in SOURCES.items() for rule in _source_rules(kind, key)),
@@ -397,7 +397,7 @@ _TABLE: tuple[Rule, ...] = (
             "if": _where("operator", "In", "NotIn"),
             "then": _with("values", {"type": "array", "minItems": 1}),
         },
-        mended_by=(("values",),),
+        fixed_by=(("values",),),
     ),
     Rule(
         model.LabelSelectorRequirement,
@@ -417,7 +417,7 @@ _TABLE: tuple[Rule, ...] = (
     Rule(
         model.MetricIdentifier,
         "name",
-        lambda metric, around: _unknown(metric, around.queries),
+        lambda metric, context: _unknown(metric, context.queries),
         "is no key of `queries`: {}; or give the metric its own `query`",
         shown=True,
     ),
@@ -425,7 +425,7 @@ _TABLE: tuple[Rule, ...] = (
         Rule(
             of,
             "name",
-            lambda one, around: _unknown(one, around.resources),
+            lambda one, context: _unknown(one, context.resources),
             _NO_RESOURCE,
             shown=True,
         )

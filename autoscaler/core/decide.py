@@ -19,7 +19,13 @@ from autoscaler.core.decision import (
     Stabilization,
     Zone,
 )
-from autoscaler.core.gaps import GapRules, refill_of, track_pods, track_readings, without_samples
+from autoscaler.core.gaps import (
+    GapTracker,
+    current_refill,
+    track_pods,
+    track_readings,
+    without_samples,
+)
 from autoscaler.core.history import UNKNOWN, History, Recommendation
 from autoscaler.core.normalize import Normalizer, down_window
 from autoscaler.core.observation import (
@@ -89,7 +95,7 @@ class _Reconcile:
         self.tolerance = tolerance_of(spec, flags)
         self.foreign: ForeignChange | None = None
         last = observation.last_read
-        self.gap_rules = GapRules(
+        self.gap_tracker = GapTracker(
             self.stamp, UNKNOWN if last is None else last, self.tolerance.down
         )
 
@@ -98,7 +104,7 @@ class _Reconcile:
         scale = self.observation.scale
         window = down_window(self.spec.behavior, self.flags)
         self.history = track_readings(
-            self.history, self.spec.metrics, self.observation, self.gap_rules, window
+            self.history, self.spec.metrics, self.observation, self.gap_tracker, window
         )
         if isinstance(scale, Unavailable):
             self.status.warn("FailedGetScale", scale.message)
@@ -239,7 +245,7 @@ class _Reconcile:
         current count, and more (or nothing) without its sample.
         """
         self.history, refilling = track_pods(
-            self.history, result, context.pods, range_seconds, self.gap_rules
+            self.history, result, context.pods, range_seconds, self.gap_tracker
         )
         proposal = result.proposal
         if refilling and proposal is not None and proposal < context.scale.spec_replicas:
@@ -247,7 +253,7 @@ class _Reconcile:
             outcome = propose(result.metric, reading, context)
             if isinstance(outcome, MetricFailure) or outcome.proposal > proposal:
                 result = replace(result, reading=reading, outcome=outcome)
-        refill = refill_of(self.history, result.metric, range_seconds, self.now)
+        refill = current_refill(self.history, result.metric, range_seconds, self.now)
         return result if refill is None else replace(result, refill=refill)
 
     def _combine(self, results: Sequence[MetricResult], current: int) -> Combination | None:

@@ -21,34 +21,35 @@ _SETTLING_SECONDS, _SETTLING_PART = 5.0, 0.25
 The scrape interval is unknown here; a useful range has at least four of them.
 """
 
-_LATE_PERIODS = 1.5
-"""A sync that is no later than this after the one before has missed nothing."""
+_MISSED_AFTER_PERIODS = 1.5
+"""A target has missed a sync if its last one is longer ago than this."""
 
 GapKey = tuple[str, str]
 """A metric and a pod; the pod is empty for the metric as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
-class GapRules:
-    """When the gaps of one sync matter: if a range may have lost more than the tolerance.
+class GapTracker:
+    """Opens and closes the gaps of one sync; a gap matters if it exceeds the tolerance.
 
-    ``stamp`` is that of the sync.  ``last`` is when the last good reading may have been, or
-    UNKNOWN.  ``tolerance`` is the part by which a reading may be too low.
+    ``stamp`` is that of the sync.  ``last_reading`` is when the last good reading may have been,
+    or UNKNOWN.  ``tolerance`` is the part by which a reading may be too low.
     """
 
     stamp: float
-    last: float
+    last_reading: float
     tolerance: float
 
-    def begun(self, gap: ReadingGap | None, key: GapKey) -> ReadingGap:
-        """Return the gap of a reading that is missing: a new one, or the one that lasts."""
+    def opened(self, gap: ReadingGap | None, key: GapKey) -> ReadingGap:
+        """Return the gap of a reading that is missing."""
         if gap is None:
-            return ReadingGap(*key, since=self.last)
-        if gap.since is not None and not gap.first:
-            return gap
-        return replace(gap, since=self.last if gap.since is None else gap.since, first=False)
+            return ReadingGap(*key, since=self.last_reading)
+        if gap.since is None:  # it was closed, and opens again while the range refills
+            return replace(gap, since=self.last_reading, first=False)
+        # It is still open; one that was only possible is now certain.
+        return replace(gap, first=False) if gap.first else gap
 
-    def ended(self, gap: ReadingGap, range_seconds: float) -> ReadingGap | None:
+    def closed(self, gap: ReadingGap, range_seconds: float) -> ReadingGap | None:
         """Return the gap of a reading that is there; None once the range has no part of it."""
         if not range_seconds:
             return None
@@ -56,17 +57,19 @@ class GapRules:
         until = min(gap.until, self.stamp + refill)  # the range may have been longer
         losses = tuple(one for one in gap.losses if one[0] > self.stamp - refill)
         if gap.since is not None:
+            # The range may hold several short gaps, which matter together.  A gap since UNKNOWN
+            # (0.0) exceeds the tolerance by itself.
             losses = (*losses, (self.stamp, self.stamp - gap.since))
             if sum(seconds for _, seconds in losses) > self.tolerance * range_seconds:
                 until, losses = self.stamp + refill, ()
         if until <= self.stamp and not losses:
             return None
-        ended = replace(gap, since=None, until=until, losses=losses)
-        return gap if ended == gap else ended
+        closed = replace(gap, since=None, until=until, losses=losses)
+        return gap if closed == gap else closed
 
 
 def refill_seconds(range_seconds: float) -> float:
-    """Return how long a range takes to be full again after a reading has returned."""
+    """Return the seconds that a range takes to be full again after a reading has returned."""
     return range_seconds * (1 + _SETTLING_PART) + _SETTLING_SECONDS if range_seconds else 0.0
 
 
@@ -76,7 +79,7 @@ def after_absence(target: Target, history: History, absent: float, now: float) -
     Each metric may have had a gap since the first sync that was left out (semantics 7.3).
     """
     period = target.sync_period
-    if history.recommendations is None or absent <= _LATE_PERIODS * period:
+    if history.recommendations is None or absent <= _MISSED_AFTER_PERIODS * period:
         return history
     since = max(UNKNOWN, now - absent + period)
     gaps = {gap.key: gap for gap in history.gaps}
@@ -92,7 +95,7 @@ def track_readings(
     history: History,
     metrics: Sequence[MetricSpec],
     observation: Observation,
-    rules: GapRules,
+    tracker: GapTracker,
     window: float,
 ) -> History:
     """Return the history with the gaps of the metrics as of this sync.
@@ -109,33 +112,33 @@ def track_readings(
         return history
     before = {gap.key: gap for gap in history.gaps}
     after: dict[GapKey, ReadingGap] = {}
-    outlasted = False
+    exceeds_window = False
     for metric, reading, seconds in zip(metrics, observation.readings, ranges, strict=True):
         key = (_key_of(metric), "")
         gap = before.get(key)
         if gap is None and unknown:
             gap = ReadingGap(*key, since=UNKNOWN, first=True)
         if isinstance(reading, Gap):
-            after[key] = rules.begun(gap, key)
+            after[key] = tracker.opened(gap, key)
         elif gap is not None:
-            outlasted |= gap.since is not None and rules.stamp - gap.since > window
-            ended = rules.ended(gap, seconds)
-            if ended is not None:
-                after[key] = ended
+            exceeds_window |= gap.since is not None and tracker.stamp - gap.since > window
+            closed = tracker.closed(gap, seconds)
+            if closed is not None:
+                after[key] = closed
     names = {_key_of(metric) for metric in metrics}
     of_pods = (gap for gap in history.gaps if gap.pod and gap.metric in names)
     kept = (*after.values(), *of_pods)
     return replace(
         history,
         gaps=history.gaps if kept == history.gaps else kept,
-        unobserved=history.unobserved or (outlasted and history.recommendations is not None),
+        unobserved=history.unobserved or (exceeds_window and history.recommendations is not None),
     )
 
 
-def refill_of(
+def current_refill(
     history: History, metric: MetricSpec, range_seconds: float, now: float
 ) -> Refill | None:
-    """Return the refill of a metric; None if its range is full."""
+    """Return the refill of a metric that lasts at ``now``; None if its range is full."""
     if not history.gaps:
         return None
     key = (_key_of(metric), "")
@@ -150,7 +153,7 @@ def track_pods(
     result: MetricResult,
     pods: Sequence[Pod],
     range_seconds: float,
-    rules: GapRules,
+    tracker: GapTracker,
 ) -> tuple[History, frozenset[str]]:
     """Return the history with the gaps of a metric's pods, and the pods that refill."""
     outcome = result.outcome
@@ -165,18 +168,18 @@ def track_pods(
         gap = known.get(pod.name)
         if pod.name in missing:
             # A pod that has not run for a whole range is new: it never had a full one.
-            new = pod.start_time is None or pod.start_time + range_seconds > rules.stamp
+            new = pod.start_time is None or pod.start_time + range_seconds > tracker.stamp
             if gap is not None or not new:
-                tracked.append(rules.begun(gap, (metric, pod.name)))
+                tracked.append(tracker.opened(gap, (metric, pod.name)))
         elif gap is not None:
-            ended = rules.ended(gap, range_seconds)
-            if ended is not None:
-                tracked.append(ended)
+            closed = tracker.closed(gap, range_seconds)
+            if closed is not None:
+                tracked.append(closed)
     others = [gap for gap in history.gaps if gap.metric != metric or not gap.pod]
     kept = (*others, *tracked)
     if kept != history.gaps:
         history = replace(history, gaps=kept)
-    refilling = (gap for gap in tracked if gap.since is None and gap.until > rules.stamp)
+    refilling = (gap for gap in tracked if gap.since is None and gap.until > tracker.stamp)
     return history, frozenset(gap.pod for gap in refilling)
 
 

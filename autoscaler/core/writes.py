@@ -1,8 +1,8 @@
-"""Writes of the scale: before they are sent, what became of them, and what follows from that.
+"""Writes of the scale: recorded before they are sent, and settled by their outcome.
 
-A write that is about to be sent is noted in the history first: whoever reads that later, be it
-after a time-out or after a crash, learns from the scale whether it was applied (semantics 7.7).
-What was applied becomes conditions, events and scale events (semantics 1.5, 4.4).
+A write is recorded in the history before it is sent.  After a time-out or a crash, the next read
+of the scale shows whether it was applied (semantics 7.7).  A write that was applied becomes
+conditions, events and scale events (semantics 1.5, 4.4).
 """
 
 from dataclasses import dataclass, replace
@@ -29,14 +29,14 @@ class NotWrittenReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The API server said yes; ``scale`` is its answer."""
+    """The API server accepted the write; ``scale`` is its answer."""
 
     scale: Scale
 
 
 @dataclass(frozen=True, slots=True)
 class Superseded:
-    """Somebody else changed the count between our read and our write; theirs stands."""
+    """Another client changed the count between our read and our write; its count stands."""
 
     scale: Scale
     uncertain: bool = False
@@ -66,7 +66,7 @@ WriteOutcome = Written | Superseded | WriteFailed | NotWritten
 
 
 def intend(decision: Decision, history: History) -> History:
-    """Note the write that the decision asks for, before it is sent."""
+    """Record the write that the decision asks for as pending, before it is sent."""
     scale = decision.scale
     if not isinstance(scale, Scale):
         return history
@@ -77,12 +77,12 @@ def intend(decision: Decision, history: History) -> History:
 
 
 def resolve(spec: HorizontalPodAutoscalerSpec, history: History, scale: Scale) -> History:
-    """Find out from the scale what became of a write whose outcome was not known.
+    """Settle a pending write, whose outcome was not known, by the scale as it is now.
 
-    As long as the object has the version that was to be replaced, the write may still arrive
-    late.  Once it has another, the count tells: the old one says that the write did not land, and
-    no longer can; any other says that it did, for somebody who sets a third count does so after
-    it or before it, and a limit that counts the write is then at worst kept longer.
+    As long as the object has the version that the write was to replace, the write may still
+    arrive.  With another version, the old count means that it was not applied and no longer can
+    be.  Any other count is taken as applied: if another client set it instead, a limit that counts
+    the write is at worst kept longer.
     """
     pending = history.pending
     if pending is None or scale.resource_version == pending.resource_version:
@@ -104,10 +104,10 @@ def settle_write(
     previous: History,
     earlier: PendingWrite | None,
 ) -> tuple[Decision, History]:
-    """Return the decision and the history with what follows from the outcome of the write.
+    """Return the decision and the history after the outcome of the write.
 
-    ``history`` has this write as its pending one, ``previous`` is the one from before the decision,
-    and ``earlier`` a write before this one that may still be applied.
+    ``history`` has this write as pending, ``previous`` is the history from before the decision,
+    and ``earlier`` is an earlier write that may still be applied.
     """
     if isinstance(write, Written):
         return settle(spec, decision, history)
@@ -125,7 +125,7 @@ def settle_write(
 def settle(
     spec: HorizontalPodAutoscalerSpec, decision: Decision, history: History
 ) -> tuple[Decision, History]:
-    """Take in that the API server accepted the write; it counts as of the decision's stamp."""
+    """Record that the API server accepted the write; it counts from the decision's stamp."""
     current, desired, now = decision.current or 0, decision.desired, decision.time
     conditions = with_condition(
         decision.conditions,
@@ -158,11 +158,11 @@ def settle_failure(
     error: str,
     pending: PendingWrite | None = None,
 ) -> tuple[Decision, History]:
-    """Take in that nothing was written, as far as is known.
+    """Record that nothing was written, as far as is known.
 
     No scale event is stored, and the desired count stays the ``previous`` one; this sync's
-    recommendation remains.  ``pending`` is a write that may have been applied all the same: this
-    one or one before it; the next read of the scale tells.
+    recommendation remains.  ``pending`` is a write, this one or an earlier one, that may have been
+    applied nevertheless; the next read of the scale shows whether it was.
     """
     error = printable(error, LONGEST_SENTENCE)
     conditions = with_condition(
@@ -196,10 +196,10 @@ def applied(
     earliest: float | None = None,
     now: float | None = None,
 ) -> History:
-    """Take in that the replicas went from one count to another by our write at an instant.
+    """Record that our write changed the replicas from ``before`` to ``after`` at ``time``.
 
-    A write by another instance of ours was between ``earliest`` and ``time``.  Ages of earlier
-    events are taken at ``now``, by default at ``time``.
+    If another instance of the autoscaler wrote, it did so between ``earliest`` and ``time``.  Ages
+    of earlier events are taken at ``now``, by default at ``time``.
     """
     ups, downs = history.scale_ups, history.scale_downs
     event = ScaleEvent(abs(after - before), time, earliest=earliest)

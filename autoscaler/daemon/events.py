@@ -82,8 +82,8 @@ class EventReporter:
     """Fits `sync.ports.Reporter`: queues what happened, and writes it on a thread of its own.
 
     Whatever the API server does, no sync waits for an Event.  Only the leader writes Events, so
-    that each is written once.  The ``observer`` is told, on that thread, whether Events may be
-    written, whenever that changes, and of a defect, by which one Event is lost.
+    that each is written once.  The ``observer`` is called, on that thread, whenever it changes
+    whether Events may be written, and at a defect, by which one Event is lost.
     """
 
     def __init__(

@@ -69,7 +69,7 @@ class ElectionObserver(Observer):
 class Leadership(WriteGate):
     """Holds the Lease whenever it can, on a thread of its own.
 
-    The ``observer`` is told on that thread of each change of role, and of defects, after which
+    The ``observer`` is called on that thread at each change of role, and at defects, after which
     the election goes on.  ``leases`` should have a connection of its own, so that no queue delays
     a renewal.
     """

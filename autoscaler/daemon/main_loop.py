@@ -1,4 +1,4 @@
-"""The main thread of the daemon: starts the syncs, and once a second checks what has changed."""
+"""The main thread of the daemon: starts the syncs; polls leadership, health and reloads."""
 
 import gc
 from collections.abc import Callable, Sequence
@@ -23,9 +23,10 @@ from autoscaler.sync.syncer import Syncer
 from autoscaler.transport.write_gate import WriteGate
 
 LONGEST_SYNC_SECONDS = 30.0
-"""However long the period, a sync takes no longer: what it read would be old by then."""
+"""A sync takes no longer, however long its period: what it read would be outdated."""
 
-_PART_OF_PERIOD = 0.9
+_MOST_OF_PERIOD = 0.9
+"""The part of its period that a sync may take; the next one is left out while it runs."""
 
 _POLL_SECONDS = 1.0
 
@@ -45,9 +46,10 @@ class Telemetry:
 
 @dataclass
 class MainLoop:
-    """The parts of the daemon while it runs.
+    """The parts of the running daemon.
 
-    ``config`` is what it starts with; ``ports`` returns the ports of a sync over connections.
+    ``config`` is the configuration at the start; ``ports`` returns the ports of syncs that use the
+    given connections.
     """
 
     config: Config
@@ -67,33 +69,35 @@ class MainLoop:
     def run(self) -> None:
         """Sync until a signal says stop."""
         announcements, config = self.telemetry.announcements, self.config
-        led = self.gate.leading()
+        was_leader = self.gate.leading()
         ticks = self._ticks(config)
         self.schedule.swap(ticks, lambda: self._apply(config, ticks, self.connections.current))
-        _keep_garbage_collection_rare()
+        _tune_garbage_collection()
         announcements.serving(config)
         while not self.signals.stop.wait(_POLL_SECONDS):
             self.schedule.poll()
-            led, before = self.gate.leading(), led
-            if led and not before:
+            is_leader = self.gate.leading()
+            if is_leader and not was_leader:
                 self.schedule.run_now()
-            self._check_health()
+            was_leader = is_leader
+            self._report_caches()
+            self._feed_watchdog()
             if self.reload.poll(clock.monotonic(), asked=self.signals.take_reload()):
-                _keep_garbage_collection_rare()
+                _tune_garbage_collection()
         announcements.stopping()
 
     def _reconfigure(self, config: Config) -> None:
-        """Go on with another configuration; the one before stays where this raises."""
+        """Switch to another configuration; the current one stays in use if this raises."""
         with self.connections.replaced(config) as connections:
             ticks = self._ticks(config)
             # The swap takes up to `HANGS_AFTER_SECONDS`, and the watchdog is not fed meanwhile.
-            self._check_health()
+            self._feed_watchdog()
             with self.telemetry.health.suspended():
                 self.schedule.swap(ticks, lambda: self._apply(config, ticks, connections))
         self.telemetry.announcements.security(config)
 
     def _apply(self, config: Config, ticks: Sequence[Tick], connections: Connections) -> None:
-        """Change targets and settings while no sync runs; ``ticks`` are the configuration's."""
+        """Switch to a configuration, its ``ticks`` and ``connections``, while no sync runs."""
         telemetry, targets = self.telemetry, config.targets
         self.cluster.set_targets(targets)
         telemetry.metrics.per_target = config.per_target_metrics
@@ -115,38 +119,37 @@ class MainLoop:
             try:
                 self.syncer.sync(slot.targets, clock.wall(), _budget(slot.period), due=due)
             finally:
-                # Also where one target has a defect: the others were synced.
+                # Also if the sync of one target raises: the others were synced.
                 self.telemetry.health.sync_completed(tick.name)
 
         tick = Tick(call, slot.period, slot.offset)
         return tick
 
-    def _check_health(self) -> None:
-        """Report whether the watches are synced, and feed the watchdog while no sync hangs."""
-        health, synced = self.telemetry.health, self.cluster.wait_synced(clock.monotonic())
+    def _report_caches(self) -> None:
+        """Report to the health whether the watches are synced."""
+        synced = self.cluster.wait_synced(clock.monotonic())
         message = (
             "every watch that is permitted has its objects"
             if synced
             else "watches are not there yet"
         )
-        health.report(Component.CACHES, ok=synced, message=message)
-        if health.stalled() is None:
+        self.telemetry.health.report(Component.CACHES, ok=synced, message=message)
+
+    def _feed_watchdog(self) -> None:
+        """Tell the service manager that the daemon is alive, unless a sync hangs."""
+        if self.telemetry.health.stalled() is None:
             self.telemetry.notifier.watchdog()
 
 
 def _budget(period: float) -> float:
-    """Return the seconds that a sync may take: it ends before the next one is due.
-
-    One that took all of its period, as when an object hangs, would have the next one left out.
-    """
-    return min(_PART_OF_PERIOD * period, LONGEST_SYNC_SECONDS)
+    """Return the seconds that a sync may take: it ends before the next one is due."""
+    return min(_MOST_OF_PERIOD * period, LONGEST_SYNC_SECONDS)
 
 
-def _keep_garbage_collection_rare() -> None:
-    """Leave long-lived objects out of garbage collection, and collect less often.
+def _tune_garbage_collection() -> None:
+    """Free what a reload replaced, exempt the rest from garbage collection, and collect rarely.
 
-    With thousands of targets a full collection costs as much as a sync; syncs make hardly any
-    cycles.  What a reload has replaced is freed before.
+    With thousands of targets a full collection costs as much as a sync; syncs make few cycles.
     """
     gc.unfreeze()
     gc.collect()

@@ -31,7 +31,7 @@ from autoscaler.core.writes import (
 )
 from autoscaler.sync.driver import Coroutine, Driver, Latch
 from autoscaler.sync.fair_calls import NOT_BEGUN
-from autoscaler.sync.overlaps import PodReads, Pods
+from autoscaler.sync.pod_reads import PodReads, Pods
 from autoscaler.sync.ports import SyncResult, SyncSummary
 from autoscaler.sync.priority_pool import Urgency
 from autoscaler.sync.state import SyncState
@@ -151,7 +151,9 @@ class SyncRun:
             scale = self.ports.cache.cached_scale(namespace, ref)
             if scale is None:
                 call = partial(self.ports.scales.read, namespace, ref, self.scale_deadline)
-                reading = self.state.read(target, self.state.scale_reads, self.scale_deadline, call)
+                reading = self.state.read(
+                    target, self.state.scale_read_order, self.scale_deadline, call
+                )
                 scale = yield from self._result(reading, Unavailable)
             if isinstance(scale, Scale):
                 self.state.register(target, scale)
@@ -168,14 +170,14 @@ class SyncRun:
         registered = self.registered.get(namespace)
         if registered is not None and not registered.is_open:
             yield registered
-        partners = self.state.overlaps.partners(target.key)
-        if isinstance(scale, Unavailable) or not (partners or needs_pods(target.spec)):
+        candidates = self.state.overlaps.candidates(target.key)
+        if isinstance(scale, Unavailable) or not (candidates or needs_pods(target.spec)):
             return None, ()
-        pods = None if partners else self.ports.cache.cached_pods(namespace, scale.selector)
+        pods = None if candidates else self.ports.cache.cached_pods(namespace, scale.selector)
         if pods is not None:
             return pods, ()
-        call = partial(self.pod_reads.read, namespace, scale.selector, partners)
-        reading = self.state.read(target, self.state.pod_reads, self.read_deadline, call)
+        call = partial(self.pod_reads.read, namespace, scale.selector, candidates)
+        reading = self.state.read(target, self.state.pod_read_order, self.read_deadline, call)
         return (yield from self._result(reading, lambda why: (Unavailable(why), ())))
 
     def _decide(

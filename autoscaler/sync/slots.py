@@ -1,4 +1,4 @@
-"""When each target is synced: those that share period and query together, all others spread.
+"""When each target is synced: together if they share period and query, otherwise spread.
 
 A query that many targets share is asked once a sync, so its targets stay together.  All other
 targets of a period are spread over it, at an offset that follows from their names alone and is
@@ -27,9 +27,9 @@ class Slot:
 def slots_of(targets: Sequence[Target]) -> tuple[Slot, ...]:
     """Divide targets into slots of at least a second, at most 15 a period."""
     by_slot: dict[tuple[float, int], list[Target]] = {}
-    for target, leader in zip(targets, _leaders(targets), strict=True):
+    for target, group in zip(targets, _group_of_each(targets), strict=True):
         period = target.sync_period
-        number = zlib.crc32(leader.encode()) % _slots(period)
+        number = zlib.crc32(group.encode()) % _slots(period)
         by_slot.setdefault((period, number), []).append(target)
     return tuple(
         Slot(period, number * period / _slots(period), tuple(members))
@@ -41,8 +41,8 @@ def _slots(period: float) -> int:
     return max(1, min(_SLOTS_A_PERIOD, int(period / _SHORTEST_SLOT_SECONDS)))
 
 
-def _leaders(targets: Sequence[Target]) -> list[str]:
-    """Name each target's group: targets of one period that share queries, directly or in turn."""
+def _group_of_each(targets: Sequence[Target]) -> list[str]:
+    """Return each target's group: targets of one period that share queries, also through others."""
     parents: dict[str, str] = {}
 
     def root(name: str) -> str:
@@ -54,7 +54,7 @@ def _leaders(targets: Sequence[Target]) -> list[str]:
     for target in targets:
         names = [f"{target.sync_period}:{query.promql}" for query in target.queries]
         for name in names:
-            # The smaller name leads, so that the order of the targets does not matter.
+            # The smaller name names the group, so that the order of the targets does not matter.
             first, second = sorted((root(names[0]), root(name)))
             parents[second] = first
     return [root(f"{target.sync_period}:{target.queries[0].promql}") for target in targets]

@@ -37,12 +37,12 @@ class SyncState:
     overlaps: Overlaps = field(default_factory=Overlaps)
     last_sync: dict[str, float] = field(default_factory=dict)
     last_read: dict[str, float] = field(default_factory=dict)
-    scale_reads: LeastRecentlyServed = field(default_factory=LeastRecentlyServed)
-    pod_reads: LeastRecentlyServed = field(default_factory=LeastRecentlyServed)
+    scale_read_order: LeastRecentlyServed = field(default_factory=LeastRecentlyServed)
+    pod_read_order: LeastRecentlyServed = field(default_factory=LeastRecentlyServed)
 
     def urgency(self, target: Target) -> tuple[Urgency, Urgency]:
         """Return what sorts targets, should their scales or pods have to be read one by one."""
-        return self.scale_reads.urgency(target.key), self.pod_reads.urgency(target.key)
+        return self.scale_read_order.urgency(target.key), self.pod_read_order.urgency(target.key)
 
     def read(
         self, target: Target, reads: LeastRecentlyServed, deadline: float, call: Callable[[], R]
@@ -72,7 +72,7 @@ class SyncState:
         """Forget all other targets, and the queries that only they asked."""
         keys = {target.key for target in targets}
         self.queries.retain({query.promql for target in targets for query in target.queries})
-        for one in (self.histories, self.overlaps, self.scale_reads, self.pod_reads):
+        for one in (self.histories, self.overlaps, self.scale_read_order, self.pod_read_order):
             one.retain(keys)
         for instants in (self.last_sync, self.last_read):
             for gone in instants.keys() - keys:

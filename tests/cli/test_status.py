@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 from autoscaler.adapters.daemon import Limits
 from autoscaler.cli import app, listen_address, showing_status
 from autoscaler.cli.reported import Report
-from autoscaler.cli.status_table import age, lines_for_programs, lines_for_terminal, summary
+from autoscaler.cli.showing_status import summary
+from autoscaler.cli.status_table import age, lines_for_programs, lines_for_terminal
 from autoscaler.config import Address
 from autoscaler.core.observation import Gap, GapKind, Reading, Scale, Unavailable
 from autoscaler.core.selectors import LabelSelector

@@ -160,7 +160,10 @@ def test_the_words_are_those_that_are_found(row: str) -> None:
 
 def test_a_first_refusal_is_believed_after_a_minute_of_tries() -> None:
     """The page says how long it takes, and how often it is tried meanwhile."""
-    assert (WatchTimings().first_refusal_believed, WatchTimings().longest_pause) == (60.0, 10.0)
+    assert (WatchTimings().first_refusal_confirmed_after, WatchTimings().longest_pause) == (
+        60.0,
+        10.0,
+    )
 
 
 def test_a_silent_watch_is_noticed_within_a_minute() -> None:

@@ -16,7 +16,7 @@ def test_of_what_is_gone_nothing_is_left() -> None:
         overlaps.forget(f"shop/Deployment/web{number}")
     assert overlaps._namespaces == {}
     assert overlaps._selectors == {}
-    assert overlaps._partners == {}
+    assert overlaps._candidates == {}
 
 
 def test_those_that_stay_are_still_compared() -> None:
@@ -25,8 +25,8 @@ def test_those_that_stay_are_still_compared() -> None:
     for name in ("one", "two", "three"):
         overlaps.register(name, "shop", WEB if name != "three" else "app=other")
     overlaps.forget("one")
-    assert overlaps.partners("two") == {}
+    assert overlaps.candidates("two") == {}
     overlaps.register("four", "shop", WEB)
-    assert overlaps.partners("two") == {"four": WEB}
-    assert overlaps.partners("four") == {"two": WEB}
-    assert overlaps.partners("three") == {}
+    assert overlaps.candidates("two") == {"four": WEB}
+    assert overlaps.candidates("four") == {"two": WEB}
+    assert overlaps.candidates("three") == {}

@@ -52,8 +52,8 @@ class Api:
     The official client carries the requests (TLS, proxies, connection pool); bodies stay raw
     JSON, because its typed models cost twenty times as much as reading the JSON does.  Deadlines
     are instants of `autoscaler.clock.monotonic`, and hold whatever the server does: a request is
-    sent on another thread, and cut when it is given up.  The ``observer`` is told of each request
-    and each retry, on the thread that asks for it.
+    sent on another thread, and cut when it is given up.  The ``observer`` is called at each
+    request and each retry, on the thread that asks for it.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Api:
         )
         self.memory = AnswerMemory(MOST_BYTES, parsed=160 * MIB)
         """The memory for all answers."""
-        # No stop: a request that was sent before the daemon is told to stop is completed.
+        # Without the stop event: a request that was sent before the daemon stops is completed.
         self._deadline = Deadline(_MOST_REQUESTS, name="kubernetes-request")
 
     def __enter__(self) -> Self:

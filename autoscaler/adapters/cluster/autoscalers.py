@@ -119,8 +119,8 @@ class AutoscalerCache:
 class ListedAutoscalers:
     """The HorizontalPodAutoscalers of some namespaces, listed once, when they are first needed.
 
-    All namespaces at once, or one by one where that is forbidden; the ``observer`` is told if
-    neither works.
+    All namespaces at once, or one by one where that is forbidden; the ``observer`` is called
+    if neither works.
     """
 
     def __init__(self, api: Api, namespaces: Collection[str], observer: Observer) -> None:

@@ -66,13 +66,13 @@ class ClusterEndpoint:
         """Return its Api; nothing is sent yet.
 
         Once ``stop`` is set no request is tried again; ``request_timeout`` is the seconds of one
-        try.  The ``observer`` is told of requests and retries.
+        try.  The ``observer`` is called at requests and retries.
 
         Raises ConnectError, a sentence for the operator.
         """
         configuration = self.load()
         if not configuration.verify_ssl:
-            # urllib3 warns at every request; the operator is told once, when the daemon starts.
+            # urllib3 warns at every request; the daemon warns once, when it starts.
             urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
         credentials = Credentials(
             configuration,

@@ -40,8 +40,8 @@ def limited(plugin: Mapping[str, object]) -> dict[str, object]:
 def main(seconds: float, command: list[str]) -> int:
     """Run the command, print what it prints, and return its exit code.
 
-    When the time is up, or this program is told to end, the command is killed with the children
-    that are still in its process group.  Processes that it leaves behind are not waited for.
+    At the time limit or a signal, the command is killed with the children that are still in its
+    process group.  Processes that it leaves behind are not waited for.
     """
     at_terminal = os.isatty(0)
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):

@@ -76,12 +76,12 @@ class WatchTimings:
     """Bounds of the pauses between tries, which double."""
     refused_pause: float = 300.0
     """The longest pause after a refusal (forbidden, not served); they double from the one above."""
-    refusal_believed: float = 30.0
-    """How long refusals of a collection that was watched must last before they are believed.
+    refusal_confirmed_after: float = 30.0
+    """How long refusals of a collection that was watched must last before they are confirmed.
 
     An API server that has just started refuses what it has not loaded yet: roles, custom resources.
     """
-    first_refusal_believed: float = 60.0
+    first_refusal_confirmed_after: float = 60.0
     """The same for HorizontalPodAutoscalers that were never listed, in each namespace.
 
     Nothing is decided there until then: one of them may control a target.
@@ -199,10 +199,10 @@ class WatchOutcome:
 class WatchRequests:
     """Sends the requests and fills the cache, on one thread; others may interrupt."""
 
-    def __init__(self, api: Api, cache: Cache, pace: WatchTimings) -> None:
+    def __init__(self, api: Api, cache: Cache, timings: WatchTimings) -> None:
         self._api = api
         self._cache = cache
-        self._pace = pace
+        self._timings = timings
         self._lock = threading.Lock()
         self._stream: Stream | None = None
         self._interrupted = False
@@ -236,7 +236,7 @@ class WatchRequests:
             return self._api.once("GET", path, until, query=query)
 
         try:
-            version = read_list(ask, self._cache.add, {}, self._pace.page)
+            version = read_list(ask, self._cache.add, {}, self._timings.page)
             if not version:
                 raise ValueError("it has no resourceVersion")
         except MALFORMED as error:
@@ -252,20 +252,20 @@ class WatchRequests:
         not end together.  ``opened`` is called when the server has accepted the watch; Failure
         means that it did not.
         """
-        pace = self._pace
-        seconds = random.randint(pace.shortest_watch, pace.longest_watch)  # noqa: S311 - no secret
+        timings = self._timings
+        seconds = random.randint(timings.shortest_watch, timings.longest_watch)  # noqa: S311 - no secret
         query = {
             "watch": "true",
             "resourceVersion": version,
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(seconds),
         }
-        response = self._api.stream(path, query, pace.head)
+        response = self._api.stream(path, query, timings.head)
         if isinstance(response, Failure):
             return response
         opened()
         began = clock.monotonic()
-        stream = Stream(response, began + seconds + pace.grace)
+        stream = Stream(response, began + seconds + timings.grace)
         outcome = WatchOutcome(version, heard=began)
         with self._lock:
             self._stream = stream

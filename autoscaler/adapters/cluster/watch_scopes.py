@@ -5,7 +5,8 @@ from collections.abc import Callable, Collection
 from typing import Generic
 
 from autoscaler import clock
-from autoscaler.adapters.cluster.reflector import M, OperatorNotes, Reflector, State
+from autoscaler.adapters.cluster.operator_notes import OperatorNotes
+from autoscaler.adapters.cluster.reflector import CacheT, Reflector, State
 
 ALL = ""
 """The namespace of a watch of all namespaces."""
@@ -16,21 +17,21 @@ _MOST_WATCHES = 100
 EACH_NAMESPACE = "each namespace is watched by itself"
 """What is done where all namespaces at once cannot be watched, for messages."""
 
-Changed = Callable[[Reflector[M]], None]
+Changed = Callable[[Reflector[CacheT]], None]
 
 
-class WatchScopes(Generic[M]):
+class WatchScopes(Generic[CacheT]):
     """The watches of one resource.
 
     Up to ``most_namespaces`` each namespace has its own; beyond that one watch covers all of
-    them.  While that one is refused, whether that is believed or not, each has its own all the
+    them.  While that one is refused, whether that is confirmed or not, each has its own all the
     same.  ``create`` makes a watch of a namespace, or of ALL; ``changed`` is called, on any
     thread, when one becomes ready or is refused.
     """
 
     def __init__(
         self,
-        create: Callable[[str, Changed[M]], Reflector[M]],
+        create: Callable[[str, Changed[CacheT]], Reflector[CacheT]],
         most_namespaces: int,
         notes: OperatorNotes,
         changed: Callable[[], None],
@@ -41,14 +42,14 @@ class WatchScopes(Generic[M]):
         self._changed = changed
         self._lock = threading.RLock()
         self._needed: frozenset[str] = frozenset()
-        self._all: Reflector[M] | None = None
-        self._each: dict[str, Reflector[M]] = {}
+        self._all: Reflector[CacheT] | None = None
+        self._each: dict[str, Reflector[CacheT]] = {}
         self._apart = True
         """Whether each namespace has its own."""
-        self._retired: list[Reflector[M]] = []
+        self._retired: list[Reflector[CacheT]] = []
         self._closed = False
 
-    def find(self, namespace: str) -> Reflector[M] | None:
+    def find(self, namespace: str) -> Reflector[CacheT] | None:
         """Return the watch that covers a namespace; None where there is none."""
         with self._lock:
             every = self._all
@@ -59,19 +60,19 @@ class WatchScopes(Generic[M]):
                 self._arrange()
             return self._each.get(namespace) or every
 
-    def watches(self) -> list[Reflector[M]]:
+    def watches(self) -> list[Reflector[CacheT]]:
         """Return the watches that run now."""
         with self._lock:
             return [*([self._all] if self._all else []), *self._each.values()]
 
-    def covering(self, namespace: str) -> list[Reflector[M]]:
+    def covering(self, namespace: str) -> list[Reflector[CacheT]]:
         """Return every watch that includes a namespace, ready or not."""
         with self._lock:
             return [watch for watch in (self._all, self._each.get(namespace)) if watch is not None]
 
     @property
     def settled(self) -> bool:
-        """Whether every namespace is either covered or refused, whether that is believed or not."""
+        """Whether every namespace is covered or refused, be that confirmed or not."""
         with self._lock:
             if self._all is not None and not self._apart:
                 return self._all.state is State.SYNCED
@@ -119,18 +120,18 @@ class WatchScopes(Generic[M]):
         """Return the namespaces without a watch of their own."""
         return sorted(self._needed - self._each.keys())
 
-    def _begin(self, namespace: str) -> Reflector[M]:
+    def _begin(self, namespace: str) -> Reflector[CacheT]:
         watch = self._create(namespace, self._on_change)
         watch.start()
         return watch
 
-    def _retire(self, watch: Reflector[M]) -> None:
+    def _retire(self, watch: Reflector[CacheT]) -> None:
         watch.end()
         # If it is needed and refused again, that is said again.
         self._notes.forget(watch.cache.name)
         self._retired = [*(old for old in self._retired if old.alive), watch]
 
-    def _on_change(self, watch: Reflector[M]) -> None:
+    def _on_change(self, watch: Reflector[CacheT]) -> None:
         with self._lock:
             if watch is self._all and not self._closed:
                 self._arrange()
@@ -139,7 +140,7 @@ class WatchScopes(Generic[M]):
     def _say_unwatched(self, rest: list[str]) -> None:
         if rest and self._all is not None:
             name, instead = self._all.cache.name, self._each[min(self._each)].cache.instead
-            self._notes.say(
+            self._notes.notify(
                 f"{name}, too many namespaces",
                 f"{name} in {_MOST_WATCHES} namespaces are watched one by one, because all at once "
                 f"are refused; {len(rest)} more are not watched: {instead}",

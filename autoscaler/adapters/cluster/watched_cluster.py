@@ -9,9 +9,10 @@ from autoscaler import clock
 from autoscaler.adapters.cluster.api import Api
 from autoscaler.adapters.cluster.autoscalers import AutoscalerCache
 from autoscaler.adapters.cluster.discovery import ScalableKinds
+from autoscaler.adapters.cluster.operator_notes import OperatorNotes
 from autoscaler.adapters.cluster.pod_cache import PodCache, is_indexable
 from autoscaler.adapters.cluster.pods import PodReader, Pods
-from autoscaler.adapters.cluster.reflector import OperatorNotes, Reflector, State
+from autoscaler.adapters.cluster.reflector import Reflector, State
 from autoscaler.adapters.cluster.scale_cache import Key, ScaleCache
 from autoscaler.adapters.cluster.scales import Scales
 from autoscaler.adapters.cluster.watch_requests import WatchTimings
@@ -35,8 +36,9 @@ _AnyScopes = WatchScopes[ScaleCache] | WatchScopes[PodCache] | WatchScopes[Autos
 class WatchedCluster:
     """Scales and pods of the targets, and other autoscalers of them, from watches where possible.
 
-    The methods ``cached_...`` never wait.  The ``observer`` is told, on any thread, when something
-    cannot be watched and is read directly instead (False and a sentence), and when it can again.
+    The methods ``cached_...`` never wait.  The ``observer`` is called, on any thread, when
+    something cannot be watched and is read directly instead (False and a sentence), and when it can
+    be watched again.
     """
 
     def __init__(
@@ -47,14 +49,14 @@ class WatchedCluster:
         targets: Sequence[Target],
         *,
         observer: Observer = UNOBSERVED,
-        pace: WatchTimings | None = None,
+        timings: WatchTimings | None = None,
     ) -> None:
         self._api = api
         self._scales = scales
         self._pods = pods
         self._targets = tuple(targets)
         self._notes = OperatorNotes(observer.watch_changed)
-        self._pace = pace or WatchTimings()
+        self._timings = timings or WatchTimings()
         self._kinds = ScalableKinds(api)
         self._reader = PodReader()
         self._lock = threading.RLock()
@@ -143,14 +145,14 @@ class WatchedCluster:
         watch = self._autoscaler_watches.find(namespace)
         if self._closed or watch is None or watch.state is not State.STARTING:
             return None
-        believed_at = watch.believed_at
-        if believed_at is None and watch.doubt is not None:
-            return watch.doubt
+        confirmed_at = watch.confirmed_at
+        if confirmed_at is None and watch.stale_reason is not None:
+            return watch.stale_reason
         why = "" if watch.reason is None else f": {watch.reason}"
-        if believed_at is not None:
+        if confirmed_at is not None:
             why += (
                 "; an API server that has just started may refuse it for a moment, so unless it "
-                f"is listed nothing is decided here before {believed_at}"
+                f"is listed nothing is decided here before {confirmed_at}"
             )
         return Unavailable(f"the list of {watch.cache.name} is not there yet{why}")
 
@@ -159,7 +161,7 @@ class WatchedCluster:
         watch = watches.find(namespace) if watches is not None else None
         if watch is None or watch.state is not State.SYNCED or self._closed:
             return None
-        return watch.doubt or watch.cache.cached(namespace, ref.name)
+        return watch.stale_reason or watch.cache.cached(namespace, ref.name)
 
     def cached_controller(self, namespace: str, ref: ScaleTargetRef) -> str | Unchecked | None:
         """Return the name of a HorizontalPodAutoscaler of the object; None without one.
@@ -206,7 +208,7 @@ class WatchedCluster:
             return None
         watch = self._pod_watches.find(namespace)
         if watch is not None and watch.state is State.SYNCED:
-            if watch.is_behind(self._pace.pods_trusted):
+            if watch.is_behind(self._timings.pods_trusted):
                 return None
             pods = watch.cache.pods(namespace, selector)
             if pods is not None:
@@ -245,11 +247,11 @@ class WatchedCluster:
             namespace,
             lambda: self._wanted.get(kind, frozenset()),
         )
-        return Reflector(self._api, cache, self._pace, self._notes, changed)
+        return Reflector(self._api, cache, self._timings, self._notes, changed)
 
     def _pod_watch(self, namespace: str, changed: Changed[PodCache]) -> Reflector[PodCache]:
         cache = PodCache(namespace, self._selectors, self._await_scales, self._reader)
-        return Reflector(self._api, cache, self._pace, self._notes, changed)
+        return Reflector(self._api, cache, self._timings, self._notes, changed)
 
     def _autoscaler_watch(
         self, namespace: str, changed: Changed[AutoscalerCache]
@@ -257,10 +259,10 @@ class WatchedCluster:
         return Reflector(
             self._api,
             AutoscalerCache(namespace),
-            self._pace,
+            self._timings,
             self._notes,
             changed,
-            first_refusal_believed=self._pace.first_refusal_believed,
+            first_refusal_confirmed_after=self._timings.first_refusal_confirmed_after,
         )
 
     def _ask(self, namespace: str, selector: str) -> None:

@@ -1,4 +1,4 @@
-"""Where Prometheus is and how it is asked."""
+"""Connection settings of Prometheus."""
 
 import re
 from collections.abc import Mapping
@@ -7,8 +7,8 @@ from urllib.parse import unquote, urlsplit
 
 from autoscaler.transport.redaction import credentials_of, without_secrets
 
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_FIELD_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 # Shorter values (a tenant "1", dedup=true) would blank out innocent words of an error text.
 _SHORTEST_SECRET = 6
 
@@ -18,12 +18,13 @@ class PrometheusOptions:
     """The settings of the connection, as a user writes them under `prometheus:`.
 
     ``url`` is the base to which `/api/v1/query` is added.  ``timeout_seconds`` limits one request
-    with its whole answer.  Files are paths; they are read again whenever they change.  ``headers``
-    and ``query_parameters`` may hold secrets: neither their values nor a user or password in the
-    URL are ever shown.  ``query_parameters`` go into the URL, where proxies that authorize by them
-    expect them, the query itself into the body.
+    with its whole answer.  Files are paths; they are read again whenever they change.  Values of
+    ``headers`` and ``query_parameters``, and a user or password in the URL, may be secrets: those
+    of 6 characters or more are redacted from messages.  ``query_parameters`` go into the URL, where
+    proxies that authorize by them expect them, the query itself into the body.
 
-    Raises ValueError for what could never work, in words that show no secret.
+    Raises ValueError, without secrets, for settings that cannot work.  The configuration reports
+    them earlier, by file and key path; here they are checked for any other caller.
     """
 
     url: str = field(repr=False)
@@ -38,15 +39,18 @@ class PrometheusOptions:
     insecure_skip_verify: bool = False
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     query_parameters: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
-    shown_url: str = field(init=False)
+    redacted_url: str = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shown_url", without_secrets(self.url))
-        parts = urlsplit(self.url if self.shown_url else "")
+        object.__setattr__(self, "redacted_url", without_secrets(self.url))
+        # urlsplit quotes a URL that it cannot parse; the parts of "" are refused below.
+        parts = urlsplit(self.url if self.redacted_url else "")
         if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise ValueError(f"{self.shown_url or 'this'} is no URL such as http://prometheus:9090")
+            raise ValueError(
+                f"{self.redacted_url or 'this'} is no URL such as http://prometheus:9090"
+            )
         if parts.query or parts.fragment:
-            raise ValueError(f"{self.shown_url}?...: parameters belong in queryParameters")
+            raise ValueError(f"{self.redacted_url}?...: parameters belong in queryParameters")
         if not self.timeout_seconds > 0:
             raise ValueError(f"a timeout of {self.timeout_seconds} s: it must be above 0")
         if self.key_file and not self.cert_file:
@@ -54,13 +58,13 @@ class PrometheusOptions:
         if self.bearer_token_file and (self.basic_auth_username or self.basic_auth_password_file):
             raise ValueError("bearerTokenFile and basicAuth exclude each other")
         for name, value in self.headers.items():
-            if not _TOKEN.fullmatch(name) or not _FIELD_VALUE.fullmatch(value):
+            if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
                 raise ValueError(f"header {name!r}: name or value is not one that HTTP allows")
 
     @property
     def subject(self) -> str:
         """The server, for messages."""
-        return f"Prometheus at {self.shown_url}"
+        return f"Prometheus at {self.redacted_url}"
 
     @property
     def host(self) -> str:
@@ -74,11 +78,12 @@ class PrometheusOptions:
 
     @property
     def fixed_secrets(self) -> tuple[str, ...]:
-        """Values that no message may repeat, without what the secret files hold."""
+        """Values to redact from messages, except the contents of secret files."""
         parts = urlsplit(self.url)
         values = [unquote(part) for part in (parts.username, parts.password) if part]
         for name, value in self.headers.items():
             own = credentials_of(value) if name.lower().endswith("authorization") else ()
             values += [value, *own]
-        values += [value for several in self.query_parameters.values() for value in several]
+        for values_of_name in self.query_parameters.values():
+            values += values_of_name
         return tuple(value for value in values if len(value) >= _SHORTEST_SECRET)

@@ -31,8 +31,8 @@ class PrometheusReader:
     """Fits `autoscaler.sync.ports.MetricsReader` with the HTTP API of a Prometheus.  Thread-safe.
 
     ``stop`` ends every wait, also that for an answer; an answer for which ``memory`` has no room is
-    refused.  The time of evaluation is the server's.  The ``observer`` is told of each request and
-    each retry, on the thread that sends it.
+    refused.  The time of evaluation is the server's.  The ``observer`` is called at each request
+    and each retry, on the thread that sends it.
     """
 
     def __init__(

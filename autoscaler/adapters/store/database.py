@@ -54,14 +54,14 @@ class Database:
         self,
         path: Path,
         connection: sqlite3.Connection,
-        numbers: dict[str, int],
+        ids: dict[str, int],
         held: ExitStack,
     ) -> None:
         self._path = path
         self._file = _identity(path)
         self._connection = connection
-        self._numbers = numbers
-        self._next_number = max(numbers.values(), default=0) + 1
+        self._ids = ids
+        self._next_id = max(ids.values(), default=0) + 1
         self._held = held.pop_all()  # `close` releases it from now on
 
     def save(
@@ -75,7 +75,7 @@ class Database:
         if _identity(self._path) != self._file:
             raise UnusableError(f"{self._path} was replaced while it was in use")
         changes = self._changes(wanted, unsaved)
-        changes.stamp(stamp)
+        changes.set_saved_at(stamp)
         connection = self._connection
         connection.execute("BEGIN IMMEDIATE")
         changes.apply(connection)
@@ -88,18 +88,18 @@ class Database:
     def _changes(
         self, wanted: Mapping[str, Record], unsaved: Mapping[str, Record | None]
     ) -> Changes:
-        changes, numbers = Changes(), self._numbers
+        changes, ids = Changes(), self._ids
         for key, old in unsaved.items():
             new = wanted.get(key)
             if new is None:
                 if old is not None:
-                    changes.drop(numbers.pop(key))
+                    changes.delete(ids.pop(key))
             elif old is None:
-                numbers[key] = self._next_number
-                changes.add(self._next_number, key, new)
-                self._next_number += 1
+                ids[key] = self._next_id
+                changes.add(self._next_id, key, new)
+                self._next_id += 1
             else:
-                changes.replace(numbers[key], old, new)
+                changes.replace(ids[key], old, new)
         return changes
 
 
@@ -108,8 +108,9 @@ def open_database(
 ) -> tuple[Database, Contents]:
     """Open the database of a directory, or create it, and read it.
 
-    One that cannot be read is renamed after the Unix time ``now``, ``on_set_aside`` is told so
-    ("could not be read ..."), and a new one begun.  One of a newer version is left as it is.
+    One that cannot be read is renamed after the Unix time ``now``, and a new one begun;
+    ``on_set_aside`` is called with a sentence ("could not be read ...").  One of a newer version is
+    left as it is.
     Raises UnusableError, OSError or sqlite3.Error.
     """
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
@@ -128,7 +129,7 @@ def open_database(
             on_set_aside(f"could not be read ({error}) and is now {aside.name}")
             connection, contents = _open(path)
         held.callback(connection.close)
-        return Database(path, connection, contents.numbers, held), contents
+        return Database(path, connection, contents.ids, held), contents
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What the tables hold of each target: how it is read and checked, and how changes are written."""
+"""The rows of each target: read and checked, and written where they changed."""
 
 import json
 import math
@@ -18,25 +18,25 @@ from autoscaler.core.history_json import history_reader, to_json
 from autoscaler.core.numbers import INT32_MAX, INT32_MIN
 
 _AHEAD_SECONDS = 86400.0
-"""By so much an instant may be later than the save: a clock may be set in between."""
+"""Tolerance: an instant may be this much later than the save, if a clock was set between."""
 
 _BEHIND_SECONDS = 100 * 366 * 86400.0
-"""By so much it may be earlier: a machine may begin in 1970, and have its clock set later."""
+"""It may be this much earlier: a machine may start in 1970, and have its clock set later."""
 
-_SOUND = {
+_ROW_CHECKS = {
     # What metrics ask for may be negative, before it is limited.
     "recommendations": f"replicas BETWEEN {INT32_MIN} AND {INT32_MAX} AND first IN (0, 1)"
     " AND time BETWEEN :earliest AND :latest",
     "decided": "time BETWEEN :earliest AND :latest",
 }
-"""What is true of each row of a table."""
+"""The condition that each row of a table meets."""
 
 _ROWS_AT_ONCE = (512, 64, 8, 1)
 """Rows go many to a statement: each statement releases the interpreter's lock, and has to wait for
 it again where other threads are busy."""
 
-_as_one_text = attrgetter(*(one.name for one in fields(History) if one.name != "recommendations"))
-"""Return the fields that the table `histories` holds."""
+_json_fields = attrgetter(*(one.name for one in fields(History) if one.name != "recommendations"))
+"""Returns the fields of a history that the table `histories` holds as one JSON text."""
 
 Row = tuple[str | int | float | None, ...]
 
@@ -55,11 +55,11 @@ class Record(NamedTuple):
 
 @dataclass(slots=True)
 class Contents:
-    """What is in a file: records and numbers by target, and when it was saved (None: never)."""
+    """What is in a file: records and row ids by target key, and when it was saved (None: never)."""
 
     stamp: Stamp | None
     records: dict[str, Record] = field(default_factory=dict)
-    numbers: dict[str, int] = field(default_factory=dict)
+    ids: dict[str, int] = field(default_factory=dict)
 
     def resumed(self, now: Stamp) -> Resumption:
         """Return what to go on with at ``now``."""
@@ -70,14 +70,14 @@ class Contents:
         return Resumption(
             now,
             {
-                target: shifted(record.history, moved) if moved else record.history
-                for target, record in self.records.items()
+                key: shifted(record.history, moved) if moved else record.history
+                for key, record in self.records.items()
             },
             moved,
             seconds_between(saved, now),
             {
-                target: saved.wall - record.decided
-                for target, record in self.records.items()
+                key: saved.wall - record.decided
+                for key, record in self.records.items()
                 if record.decided is not None
             },
             earlier=True,
@@ -85,22 +85,22 @@ class Contents:
 
 
 def read(connection: sqlite3.Connection) -> Contents:
-    """Read all that is in a database, and check that it could have been written so.
+    """Read all that is in a database, and check that it is plausible.
 
-    An instant of the year 3000 would hold a target for as long.  Raises MalformedError, or
-    TypeError or RecursionError for damage that no check foresees.
+    An instant in the far future would keep a target from scaling down until then.  Raises
+    MalformedError, or TypeError or RecursionError for damage that no check foresees.
     """
     row = connection.execute("SELECT wall, steady, boot_id FROM clock").fetchone()
     contents = Contents(None if row is None else Stamp(*row))
     earliest, latest = _bounds(contents.stamp)
-    for table, sound in _SOUND.items():
-        query = f"SELECT 1 FROM {table} WHERE ({sound}) IS NOT TRUE LIMIT 1"  # noqa: S608 - ours
+    for table, check in _ROW_CHECKS.items():
+        query = f"SELECT 1 FROM {table} WHERE ({check}) IS NOT TRUE LIMIT 1"  # noqa: S608 - ours
         if connection.execute(query, {"earliest": earliest, "latest": latest}).fetchone():
             raise MalformedError(f"{table}: a row holds a number that cannot be")
     read_history = history_reader(earliest, latest)
     recommendations = _recommendations(connection)
     decided = dict(connection.execute("SELECT target, time FROM decided"))
-    for target, key, text in connection.execute(
+    for target_id, key, text in connection.execute(
         "SELECT target, key, history FROM targets LEFT JOIN histories USING (target)"
     ):
         try:
@@ -108,15 +108,15 @@ def read(connection: sqlite3.Connection) -> Contents:
         except ValueError as error:
             raise MalformedError(f"{key:.60}: {error}") from None
         if history.recommendations is not None:
-            slots = tuple(recommendations.get(target, ()))
+            slots = tuple(recommendations.get(target_id, ()))
             history = replace(history, recommendations=slots)
-        contents.numbers[key] = target
-        contents.records[key] = Record(history, decided.get(target))
+        contents.ids[key] = target_id
+        contents.records[key] = Record(history, decided.get(target_id))
     return contents
 
 
 def _bounds(stamp: Stamp | None) -> tuple[float, float]:
-    """Return the earliest and the latest instant that can have been kept."""
+    """Return the earliest and the latest instant that are plausible."""
     if stamp is None:
         return -1e300, 1e300
     if not (math.isfinite(stamp.wall) and math.isfinite(stamp.steady)):
@@ -125,12 +125,12 @@ def _bounds(stamp: Stamp | None) -> tuple[float, float]:
 
 
 def _recommendations(connection: sqlite3.Connection) -> dict[int, list[Recommendation]]:
-    """Read the recommendations by target; their slots follow one another."""
+    """Read the recommendations by row id of their target; their slots have no holes."""
     found: dict[int, list[Recommendation]] = defaultdict(list)
-    for slot, target, replicas, time, first in connection.execute(
+    for slot, target_id, replicas, time, first in connection.execute(
         "SELECT slot, target, replicas, time, first FROM recommendations ORDER BY slot, target"
     ):
-        slots = found[target]
+        slots = found[target_id]
         if len(slots) != slot:
             raise MalformedError(f"recommendations: slot {len(slots)} of a target is missing")
         slots.append(Recommendation(replicas, time, bool(first)))
@@ -138,84 +138,85 @@ def _recommendations(connection: sqlite3.Connection) -> dict[int, list[Recommend
 
 
 class Changes:
-    """Rows to be written, gathered target by target."""
+    """Rows to be deleted and written, with one operation per target: deletions come first."""
 
     def __init__(self) -> None:
         self._rows: dict[str, list[Row]] = defaultdict(list)
-        self._emptied: dict[str, list[int]] = defaultdict(list)
+        self._deleted_from: dict[str, list[int]] = defaultdict(list)
 
-    def add(self, target: int, key: str, record: Record) -> None:
+    def add(self, target_id: int, key: str, record: Record) -> None:
         """Write a target that is new."""
-        self._rows["targets"].append((target, key))
-        self._write_text(target, record.history)
-        self._write_recommendations(target, (), record.history.recommendations or ())
+        self._rows["targets"].append((target_id, key))
+        self._write_text(target_id, record.history)
+        self._write_recommendations(target_id, (), record.history.recommendations or ())
         if record.decided is not None:
-            self._rows["decided"].append((target, record.decided))
+            self._rows["decided"].append((target_id, record.decided))
 
-    def drop(self, target: int) -> None:
+    def delete(self, target_id: int) -> None:
         """Delete a target and all that belongs to it."""
         for table in OF_A_TARGET:
-            self._emptied[table].append(target)
+            self._deleted_from[table].append(target_id)
 
-    def replace(self, target: int, old: Record, new: Record) -> None:
+    def replace(self, target_id: int, old: Record, new: Record) -> None:
         """Write what differs between a target's record and an old one."""
         before, after = old.history.recommendations, new.history.recommendations
         if after is not before:
-            self._write_recommendations(target, before or (), after or ())
-        if _as_one_text(new.history) != _as_one_text(old.history) or (after is None) is not (
+            self._write_recommendations(target_id, before or (), after or ())
+        if _json_fields(new.history) != _json_fields(old.history) or (after is None) is not (
             before is None
         ):
-            self._write_text(target, new.history)
+            self._write_text(target_id, new.history)
         if new.decided is not None and new.decided != old.decided:
-            self._rows["decided"].append((target, new.decided))
+            self._rows["decided"].append((target_id, new.decided))
         elif new.decided is None and old.decided is not None:
-            self._emptied["decided"].append(target)
+            self._deleted_from["decided"].append(target_id)
 
-    def stamp(self, stamp: Stamp) -> None:
-        """Write when this is saved."""
+    def set_saved_at(self, stamp: Stamp) -> None:
+        """Write when the rest is saved."""
         self._rows["clock"] = [(0, stamp.wall, stamp.steady, stamp.boot_id)]
 
     def apply(self, connection: sqlite3.Connection) -> None:
-        """Write all of it, within the transaction of the caller."""
-        for table, targets in self._emptied.items():
+        """Write all changes, within the transaction of the caller."""
+        for table, target_ids in self._deleted_from.items():
             connection.execute(
                 f"DELETE FROM {table} WHERE target IN (SELECT value FROM json_each(?))",  # noqa: S608 - a table's name
-                (json.dumps(targets),),
+                (json.dumps(target_ids),),
             )
         for table, rows in self._rows.items():
-            _put(connection, table, rows)
+            _upsert(connection, table, rows)
 
-    def _write_text(self, target: int, history: History) -> None:
+    def _write_text(self, target_id: int, history: History) -> None:
         slots = None if history.recommendations is None else ()
-        self._rows["histories"].append((target, to_json(history, recommendations=slots)))
+        self._rows["histories"].append((target_id, to_json(history, recommendations=slots)))
 
     def _write_recommendations(
-        self, target: int, old: Sequence[Recommendation], new: Sequence[Recommendation]
+        self, target_id: int, old: Sequence[Recommendation], new: Sequence[Recommendation]
     ) -> None:
         rows = self._rows["recommendations"]
         if len(new) < len(old):
-            self._emptied["recommendations"].append(target)
+            self._deleted_from["recommendations"].append(target_id)
             old = ()
-        others = compress(count(), map(is_not, new, old))
-        for slot in chain(others, range(len(old), len(new))):
+        # Unchanged recommendations are the same objects, and identity is quick to compare.
+        changed = compress(count(), map(is_not, new, old))
+        for slot in chain(changed, range(len(old), len(new))):
             one = new[slot]
             # An exact int is bound faster than a bool.
-            rows.append((slot, target, one.replicas, one.time, 1 if one.first else 0))
+            rows.append((slot, target_id, one.replicas, one.time, 1 if one.first else 0))
 
 
-def _put(connection: sqlite3.Connection, table: str, rows: Sequence[Row]) -> None:
+def _upsert(connection: sqlite3.Connection, table: str, rows: Sequence[Row]) -> None:
     """Insert rows, or replace those with the same key."""
     done = 0
     for size in _ROWS_AT_ONCE:
         while len(rows) - done >= size:
             some = rows[done : done + size]
             connection.execute(
-                _put_statement(table, len(some[0]), size), tuple(chain.from_iterable(some))
+                _upsert_statement(table, len(some[0]), size), tuple(chain.from_iterable(some))
             )
             done += size
 
 
 @cache
-def _put_statement(table: str, columns: int, rows: int) -> str:
+def _upsert_statement(table: str, columns: int, rows: int) -> str:
     row = f"({','.join('?' * columns)})"
     return f"INSERT OR REPLACE INTO {table} VALUES {','.join([row] * rows)}"  # noqa: S608 - a table's name

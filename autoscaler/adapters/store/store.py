@@ -70,10 +70,10 @@ class _State:
 class SqliteHistoryStore:
     """Keeps histories in a directory, which it creates if it is missing; fits the port `Journal`.
 
-    Nothing raises for what a disk does: what cannot be written is held in memory, and written once
-    it can be.  ``on_state`` is told with a sentence whether state can be kept, at the start and
-    whenever that changes; if nothing of an earlier run was found, every such sentence says so.  It
-    is called on the store's threads.
+    A disk that fails raises nothing: what cannot be written is held in memory, and written once
+    it can be.  ``on_state`` is called with whether state can be kept and a sentence, at the start
+    and whenever that changes, on the store's threads; if nothing of an earlier run was found, every
+    such sentence says so.
     """
 
     def __init__(

@@ -30,8 +30,8 @@ QUICK = WatchTimings(
     first_pause=0.05,
     longest_pause=0.5,
     refused_pause=0.5,
-    refusal_believed=0.3,
-    first_refusal_believed=0.0,
+    refusal_confirmed_after=0.3,
+    first_refusal_confirmed_after=0.0,
     trusted=6.0,
     pods_trusted=5.0,
     gather=0.1,
@@ -78,7 +78,7 @@ def watching(
         Pods(api),
         tuple(targets),
         observer=Noting(said),
-        pace=pace,
+        timings=pace,
     )
     watched.start()
     try:

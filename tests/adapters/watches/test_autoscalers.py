@@ -159,7 +159,9 @@ def test_the_last_list_stands_while_the_watch_is_broken(script: Script, fault: A
     server, api = script(listed("7", deployment("7", 1)))
     server.autoscalers.lists[0] = listed("9", autoscaler("by-hand"))
     notes: list[str] = []
-    pace = replace(SLOW, trusted=0.2, longest_pause=0.1, refused_pause=0.3, refusal_believed=0.0)
+    pace = replace(
+        SLOW, trusted=0.2, longest_pause=0.1, refused_pause=0.3, refusal_confirmed_after=0.0
+    )
     with watching(api, [target("shop", "web")], pace=pace, notes=notes) as watched:
         eventually(lambda: server.autoscalers.count("watch"), bool)
         server.autoscalers.lists[0] = fault

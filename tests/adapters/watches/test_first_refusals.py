@@ -25,9 +25,11 @@ BROKEN = failure(500, "InternalError", "no leader")
 INSTEAD = "a target that one of them controls is refused there only if that was seen before"
 NAME = 'HorizontalPodAutoscaler.autoscaling in namespace "shop"'
 GRACE = 0.6
-DOUBTFUL = replace(SLOW, longest_pause=0.1, refused_pause=300.0, first_refusal_believed=GRACE)
+DOUBTFUL = replace(
+    SLOW, longest_pause=0.1, refused_pause=300.0, first_refusal_confirmed_after=GRACE
+)
 """What is refused at the start is believed after a moment."""
-LASTING = replace(DOUBTFUL, first_refusal_believed=60.0)
+LASTING = replace(DOUBTFUL, first_refusal_confirmed_after=60.0)
 """It is not believed during a test."""
 
 
@@ -74,7 +76,12 @@ def test_the_reason_names_the_refusal_and_when_it_is_believed(script: Script) ->
             "nothing is decided here before"
         )
         assert (
-            abs(datetime.fromisoformat(at).timestamp() - began - LASTING.first_refusal_believed) < 3
+            abs(
+                datetime.fromisoformat(at).timestamp()
+                - began
+                - LASTING.first_refusal_confirmed_after
+            )
+            < 3
         )
         assert watched.cached_controller("shop", WEB) == Unchecked(
             "horizontalpodautoscalers is forbidden"
@@ -149,7 +156,7 @@ def test_all_at_once_and_each_namespace_are_doubted_together(script: Script) -> 
     server, api = script(listed("7", deployment("7", 1)))
     refused_as(server, FORBIDDEN)
     notes: list[str] = []
-    pace = replace(DOUBTFUL, first_refusal_believed=2.0, longest_pause=30.0)
+    pace = replace(DOUBTFUL, first_refusal_confirmed_after=2.0, longest_pause=30.0)
     began = clock.monotonic()
     with watching(api, [SHOP, TILL], pace=pace, notes=notes, synced=False) as watched:
         eventually(lambda: is_blocked(watched, "till"), bool)

@@ -28,7 +28,7 @@ def test_a_refusal_that_passes_is_not_believed(script: Script, refusal: Answer) 
     """What is at hand stays so, nobody is told, and the watch goes on without a list."""
     server, api = script(listed("7", deployment("7", 1)))
     notes: list[str] = []
-    pace = replace(SLOW, refusal_believed=60.0)
+    pace = replace(SLOW, refusal_confirmed_after=60.0)
     with watching(api, [target("shop", "web")], pace=pace, notes=notes) as watched:
         # Only a watch that was open has something to believe in.
         for watched_by in (server, server.autoscalers):
@@ -47,14 +47,14 @@ def test_a_refusal_that_lasts_is_believed(script: Script) -> None:
     """The scale is then to be read, and one note says so."""
     server, api = script(listed("7", deployment("7", 1)))
     notes: list[str] = []
-    pace = replace(SLOW, refusal_believed=0.3, longest_pause=60, refused_pause=60)
+    pace = replace(SLOW, refusal_confirmed_after=0.3, longest_pause=60, refused_pause=60)
     with watching(api, [target("shop", "web")], pace=pace, notes=notes) as watched:
         eventually(lambda: server.count("watch"), bool)
         began = clock.monotonic()
         server.heads.extend([FORBIDDEN] * 100)
         server.send(END)
         await_scale(watched, "shop", "web", lambda seen: seen is None)
-        assert clock.monotonic() - began >= pace.refusal_believed
+        assert clock.monotonic() - began >= pace.refusal_confirmed_after
     assert len(notes) == 1
     assert "its roles are not loaded yet): their scales are read one by one" in notes[0]
 

@@ -19,7 +19,7 @@ WEB = deployment_ref("web")
 SHOP, TILL = target("shop", "web"), target("till", "web")
 FORBIDDEN = failure(403, "Forbidden", "horizontalpodautoscalers is forbidden")
 BROKEN = failure(500, "InternalError", "no leader")
-ONCE = replace(SLOW, longest_pause=60, refused_pause=60, refusal_believed=0.0, trusted=60.0)
+ONCE = replace(SLOW, longest_pause=60, refused_pause=60, refusal_confirmed_after=0.0, trusted=60.0)
 """What is refused is believed at once, and not tried again during a test."""
 
 
