@@ -12,14 +12,14 @@ from autoscaler.core.history import History
 from autoscaler.core.target import Target
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.exposition import Metrics
-from autoscaler.sync.ports import Journal, NoJournal
+from autoscaler.sync.ports import HistoryStore, NoHistoryStore
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
     """A store, the histories to go on with, and the clock that they are by."""
 
-    journal: Journal
+    history_store: HistoryStore
     known: Mapping[str, History] = field(default_factory=dict)
     steps: clock.Steps = field(default_factory=lambda: clock.Steps(clock.wall(), clock.steady()))
 
@@ -32,7 +32,7 @@ def open_memory(
     Histories of targets that are no longer configured are dropped.
     """
     if config.state_directory is None:
-        return Memory(NoJournal())
+        return Memory(NoHistoryStore())
     store = SqliteHistoryStore(config.state_directory, announcements.state)
     metrics.ask_for_store_errors(lambda: store.errors)
     stack.enter_context(closing(store))

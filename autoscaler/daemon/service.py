@@ -33,7 +33,7 @@ from autoscaler.daemon.wiring import (
     ReplaceableConnections,
 )
 from autoscaler.rendering.history_lines import lines
-from autoscaler.sync.ports import Journal, Ports, Reporter
+from autoscaler.sync.ports import HistoryStore, Ports, Reporter
 from autoscaler.sync.syncer import Syncer
 from autoscaler.transport.write_gate import ALWAYS_OPEN, WriteGate
 
@@ -73,7 +73,7 @@ def build(config: Config, signals: Signals, stack: ExitStack) -> MainLoop:
     metrics.ask_for_events(connections.event_counts)
     memory = open_memory(config, announcements, metrics, stack)
     _start_watches(cluster, stop)
-    ports = partial(_ports, telemetry, cluster, gate, memory.journal)
+    ports = partial(_ports, telemetry, cluster, gate, memory.history_store)
     syncer = Syncer(
         config.flags,
         ports(connections.current),
@@ -146,7 +146,7 @@ def _ports(
     telemetry: Telemetry,
     cluster: WatchedCluster,
     gate: WriteGate,
-    journal: Journal,
+    history_store: HistoryStore,
     connections: Connections,
 ) -> Ports:
     reporters: list[Reporter] = [telemetry.log_reporter, telemetry.metrics.reporter]
@@ -159,7 +159,7 @@ def _ports(
         writer=cluster,
         pods=cluster,
         reporter=Reporters(reporters),
-        journal=journal,
+        history_store=history_store,
         leads_since=gate.leads_since,
     )
 

@@ -8,20 +8,22 @@ from concurrent.futures import Future
 from autoscaler import clock
 from autoscaler.core.decision import Decision
 from autoscaler.core.history import History, shifted
-from autoscaler.sync.ports import Journal
+from autoscaler.sync.ports import HistoryStore
 
 
 class Histories:
-    """The history of each target from one sync to the next; a journal keeps it beyond the process.
+    """The history of each target from one sync to the next; a store keeps it beyond the process.
 
     When the system's clock is set, all histories move with it, so that windows and periods last
     as long as they would have.  A sync that runs meanwhile goes on by the time that it began
     with: it reads and writes histories by the clock ``as_of`` its beginning.
     """
 
-    def __init__(self, journal: Journal, known: Mapping[str, History], steps: clock.Steps) -> None:
+    def __init__(
+        self, store: HistoryStore, known: Mapping[str, History], steps: clock.Steps
+    ) -> None:
         """Go on with ``known``, which are by the clock at the beginning of ``steps``."""
-        self._journal = journal
+        self._store = store
         self._by_target = dict(known)
         self._lock = threading.Lock()
         self._steps = steps
@@ -41,7 +43,7 @@ class Histories:
                 self._moved = total
                 for key, history in self._by_target.items():
                     self._by_target[key] = shifted(history, step)
-                self._journal.shift(step)
+                self._store.shift(step)
             return step, self._moved
 
     def get(self, target: str, as_of: float) -> History:
@@ -65,15 +67,15 @@ class Histories:
             self._put(target, history, as_of)
 
     def intend(self, target: str, history: History, as_of: float) -> Future[None]:
-        """Remember a history whose write is about to be sent; done once the journal has it."""
+        """Remember a history whose write is about to be sent; done once the store has it."""
         with self._lock:
-            return self._journal.intend(target, self._put(target, history, as_of))
+            return self._store.intend(target, self._put(target, history, as_of))
 
     def keep(self, decisions: Mapping[str, Decision], as_of: float) -> None:
-        """Give the journal the histories and decisions of a sync."""
+        """Give the store the histories and decisions of a sync."""
         with self._lock:
             step = self._moved - as_of
-            self._journal.keep(
+            self._store.keep(
                 [
                     (target, self._by_target[target], one.time + step)
                     for target, one in decisions.items()
@@ -87,7 +89,7 @@ class Histories:
             for target in gone:
                 del self._by_target[target]
             if gone:
-                self._journal.drop(gone)
+                self._store.drop(gone)
 
     def _put(self, target: str, history: History, as_of: float) -> History:
         if as_of != self._moved:

@@ -105,11 +105,11 @@ Kept = tuple[str, History, float]
 """A target's key, its history after a sync, and when it was decided about (Unix seconds)."""
 
 
-class Journal(Protocol):
+class HistoryStore(Protocol):
     """Keeps histories beyond the life of the process.
 
     No method waits for a disk, and none raises: where nothing can be kept the daemon runs on from
-    memory, and the journal itself reports that.  Calls take effect in their order.
+    memory, and the store itself reports that.  Calls take effect in their order.
     """
 
     def intend(self, target: str, history: History) -> Future[None]:
@@ -120,7 +120,7 @@ class Journal(Protocol):
         ...
 
     def keep(self, kept: Sequence[Kept]) -> None:
-        """Keep the histories and decisions of a sync, all in one transaction."""
+        """Keep the histories of a sync, all in one transaction."""
         ...
 
     def drop(self, targets: Iterable[str]) -> None:
@@ -173,8 +173,8 @@ class NothingCached:
         """Return nothing."""
 
 
-class NoJournal:
-    """A `Journal` that keeps nothing."""
+class NoHistoryStore:
+    """A `HistoryStore` that keeps nothing."""
 
     def intend(self, target: str, history: History) -> Future[None]:  # noqa: ARG002
         """Return a future that is done."""
@@ -202,7 +202,7 @@ class Ports:
     writer: ScaleWriter
     pods: PodLister
     reporter: Reporter
-    journal: Journal = field(default_factory=NoJournal)
+    history_store: HistoryStore = field(default_factory=NoHistoryStore)
     leads_since: Callable[[], float | None] = lambda: -math.inf
     """Since when, by `clock.steady`, this process leads, where several run and one of them writes.
 

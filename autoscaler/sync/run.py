@@ -87,7 +87,7 @@ class SyncRun:
         self.failed = 0
 
     def run(self) -> None:
-        """Sync every target, hand the decisions to the journal, and report the sum."""
+        """Sync every target, hand the histories to the store, and report the sum."""
         state, driver = self.state, self.driver
         state.register_cached(self.targets)
         missing = [target for target in self.targets if target.key not in state.overlaps]
@@ -235,7 +235,7 @@ class SyncRun:
     ) -> Coroutine[tuple[Decision, WriteOutcome]]:
         """Write the decided count; return the outcome, and the decision with what follows from it.
 
-        The journal has the write before it is sent: a crash between the two must not lose it.
+        The store has the write before it is sent: a crash between the two must not lose it.
         """
         key, histories, desired = target.key, self.state.histories, decision.desired
         history = histories.get(key, self.as_of)

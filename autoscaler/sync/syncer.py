@@ -41,7 +41,7 @@ class Syncer:
         steps: clock.Steps | None = None,
     ) -> None:
         self.histories = Histories(
-            ports.journal, known or {}, steps or clock.Steps(clock.wall(), clock.steady())
+            ports.history_store, known or {}, steps or clock.Steps(clock.wall(), clock.steady())
         )
         self._state = SyncState(
             flags=flags,

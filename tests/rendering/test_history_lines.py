@@ -12,7 +12,7 @@ from autoscaler import clock
 from autoscaler.core.history import History, ReadingGap, Recommendation, shifted
 from autoscaler.rendering.history_lines import FormatError, Shown, lines, read
 from autoscaler.sync.histories import Histories
-from autoscaler.sync.ports import NoJournal
+from autoscaler.sync.ports import NoHistoryStore
 from tests.adapters.store.histories import histories, nth
 from tests.adapters.store.opening import T0, same
 
@@ -84,7 +84,7 @@ def test_histories_move_with_the_difference_of_the_clocks(ahead: float, moved: f
 
 def test_what_is_shown_is_by_the_clock_as_it_is_set() -> None:
     """Also between the step of the clock and the next sync, which follows it."""
-    known = Histories(NoJournal(), {"a": nth(3)}, clock.Steps(T0, 100.0))
+    known = Histories(NoHistoryStore(), {"a": nth(3)}, clock.Steps(T0, 100.0))
     assert known.snapshot(T0 + 5.0, 105.0) == {"a": nth(3)}
     assert known.snapshot(T0 + 3605.0, 105.0) == {"a": shifted(nth(3), 3600.0)}
     assert known.follow_clock(T0 + 3605.0, 105.0) == (3600.0, 3600.0)

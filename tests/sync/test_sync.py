@@ -325,7 +325,7 @@ def test_nothing_is_written_by_a_process_that_does_not_lead() -> None:
 
 
 def test_a_write_is_noted_before_it_is_sent() -> None:
-    """When the request goes out, the journal has the intention; after the sync, the outcome."""
+    """When the request goes out, the store has the intention; after the sync, the outcome."""
     seen: list[PendingWrite | None] = []
     world = Memory(answers={"queue": answer(90.0)}, scales={"shop/a": Scale(2, 2, "app=a", "7")})
     world.on_write = lambda _name: seen.append(world.kept["shop/Deployment/a"].pending)
@@ -336,7 +336,7 @@ def test_a_write_is_noted_before_it_is_sent() -> None:
     assert world.kept["shop/Deployment/a"].last_scale_time == T0
 
 
-def test_a_sync_is_handed_to_the_journal_as_one() -> None:
+def test_a_sync_is_handed_to_the_store_as_one() -> None:
     """However many targets it has: one transaction."""
     names = [f"t{number}" for number in range(20)]
     world = Memory(

@@ -32,7 +32,7 @@ from autoscaler.core.spec import (
 from autoscaler.core.target import Query, Target
 from autoscaler.core.writes import Superseded, WriteOutcome, Written
 from autoscaler.sync.ports import Kept as KeptState
-from autoscaler.sync.ports import NoJournal, Ports, SyncResult, SyncSummary
+from autoscaler.sync.ports import NoHistoryStore, Ports, SyncResult, SyncSummary
 from autoscaler.sync.syncer import Syncer
 
 T0 = 1_800_000_000.0
@@ -207,8 +207,8 @@ class CachedInMemory(NothingCached):
         return memory.scales[f"{namespace}/{ref.name}"] if memory.scales_cached else None
 
 
-class Kept(NoJournal):
-    """A `Journal` in memory: the histories in ``kept``, and how many each transaction had."""
+class Kept(NoHistoryStore):
+    """A `HistoryStore` in memory: the histories in ``kept``, and how many each transaction had."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory

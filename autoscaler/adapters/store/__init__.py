@@ -1,7 +1,7 @@
 """The state directory: what targets remember, in a small SQLite database, beyond a restart.
 
-`SqliteHistoryStore` fits the port `Journal`.  It never delays scaling: if nothing can be kept it
-goes on from memory, reports that, and tries again.
+`SqliteHistoryStore` is the port `HistoryStore`.  It never delays scaling: if nothing can be kept
+it goes on from memory, reports that, and tries again.
 """
 
 from autoscaler.adapters.store.clocks import Clocks, Resumption, Stamp

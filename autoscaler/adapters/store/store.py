@@ -68,7 +68,7 @@ class _State:
 
 
 class SqliteHistoryStore:
-    """Keeps histories in a directory, which it creates if it is missing; fits the port `Journal`.
+    """Keeps histories in a directory, which it creates if needed; fits `sync.ports.HistoryStore`.
 
     A disk that fails raises nothing: what cannot be written is held in memory, and written once
     it can be.  ``on_state`` is called with whether state can be kept and a sentence, at the start
