@@ -72,7 +72,7 @@ class Histories:
             return self._store.intend(target, self._put(target, history, as_of))
 
     def keep(self, decisions: Mapping[str, Decision], as_of: float) -> None:
-        """Give the store the histories and decisions of a sync."""
+        """Give the store the histories of a sync."""
         with self._lock:
             step = self._moved - as_of
             self._store.keep(

@@ -103,5 +103,5 @@ def test_a_second_restart_before_its_first_sync_frees_nothing(
         time.pass_(RESTART)
         with restarted(tmp_path, time, monkeypatch) as opened:
             assert opened.known[HUNG.key].unobserved
-            store: Any = opened.history_store
-            store.keep([(WELL.key, nth(3), time.wall)])
+            history_store: Any = opened.history_store
+            history_store.keep([(WELL.key, nth(3), time.wall)])
