@@ -5,6 +5,7 @@ import threading
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import ExitStack
+from email.utils import formatdate
 
 from prometheus_client.exposition import gzip_accepted
 from starlette.applications import Starlette
@@ -14,6 +15,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from autoscaler import clock
 from autoscaler.daemon.exposition.site import Page, text_page
 
 MOST_LARGE_PAGES = 3
@@ -60,7 +62,11 @@ class _Pages:
         page = self._answer(request.scope["path"], request.headers.get("accept", ""))
         if page.large and not self._has_room(sending):
             page = text_page(503, "too many clients are being sent this page")
-        headers = {"Content-Type": page.content_type, "Cache-Control": "no-store"}
+        headers = {
+            "Content-Type": page.content_type,
+            "Cache-Control": "no-store",
+            "Date": formatdate(clock.wall(), usegmt=True),
+        }
         body = page.body
         if page.large and gzip_accepted(request.headers.get("accept-encoding", "")):
             headers["Content-Encoding"] = "gzip"

@@ -8,6 +8,7 @@ import socket
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self, cast
@@ -67,11 +68,10 @@ class Listener:
         self._socket = _listening(host, port)
         self.port: int = self._socket.getsockname()[1]
         self._on_fault = on_fault
-        self._server = uvicorn.Server(_settings(application(answer, on_fault), limits))
+        self._server = _Server(_settings(application(answer, on_fault), limits))
+        self._loop = asyncio.new_event_loop()
         # Its workers are daemon threads as it is: no page keeps the process from its end.
-        self._thread = threading.Thread(
-            target=lambda: asyncio.run(self._serve()), name="http", daemon=True
-        )
+        self._thread = threading.Thread(target=self._run, name="http", daemon=True)
         self._thread.start()
 
     @property
@@ -81,7 +81,8 @@ class Listener:
 
     def close(self) -> None:
         """End everything, answers under way included, within about a second."""
-        self._server.force_exit = self._server.should_exit = True
+        with suppress(RuntimeError):  # the loop is closed already
+            self._loop.call_soon_threadsafe(self._server.end)
         self._thread.join()
         self._socket.close()
 
@@ -91,9 +92,10 @@ class Listener:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    async def _serve(self) -> None:
-        asyncio.get_running_loop().set_exception_handler(self._report)
-        await self._server.serve([self._socket])
+    def _run(self) -> None:
+        self._loop.set_exception_handler(self._report)
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._server.serve([self._socket]))
 
     def _report(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Report a defect; a client that is gone, and a lack of file descriptors, are none."""
@@ -134,6 +136,24 @@ class _Limits:
     head_seconds: float
 
 
+class _Server(uvicorn.Server):
+    """Waits for its end without polling: an idle listener takes no CPU."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._ended = asyncio.Event()
+
+    async def main_loop(self) -> None:
+        """Wait for `end`."""
+        await self.on_tick(0)  # makes the headers of all answers
+        await self._ended.wait()
+
+    def end(self) -> None:
+        """End everything; must be called by the event loop."""
+        self.force_exit = self.should_exit = True
+        self._ended.set()
+
+
 def _settings(app: Any, limits: _Limits) -> uvicorn.Config:
     """Return the settings of uvicorn; nothing is left to the environment or to its own log."""
     return uvicorn.Config(
@@ -148,6 +168,7 @@ def _settings(app: Any, limits: _Limits) -> uvicorn.Config:
         workers=1,
         proxy_headers=False,
         server_header=False,
+        date_header=False,  # the application's: uvicorn's is of the last tick
         headers=[("Connection", "close")],
         backlog=_BACKLOG,
         timeout_graceful_shutdown=_CLOSE_SECONDS,

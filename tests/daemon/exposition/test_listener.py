@@ -5,8 +5,10 @@ import json
 import re
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
+from email.utils import parsedate_to_datetime
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import Any
 
@@ -153,6 +155,14 @@ def test_head_is_get_without_the_body_and_nothing_is_written() -> None:
         assert int(response.headers["Content-Length"]) > 1000
         for method in ("POST", "PUT", "DELETE", "OPTIONS", "TRACE"):
             assert get(listener, "/metrics", method)[0].status == 501
+
+
+def test_each_answer_has_the_time_at_which_it_was_made() -> None:
+    """Not that at which the listener began."""
+    with listening() as listener:
+        time.sleep(2)
+        date = get(listener, "/livez")[0].headers["Date"]
+    assert abs(parsedate_to_datetime(date).timestamp() - time.time()) < 1.5
 
 
 @pytest.mark.parametrize("version", [b"1.0", b"1.1"])
