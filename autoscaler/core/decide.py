@@ -28,21 +28,9 @@ from autoscaler.core.gaps import (
 )
 from autoscaler.core.history import UNKNOWN, History, Recommendation
 from autoscaler.core.normalize import Normalizer, down_window
-from autoscaler.core.observation import (
-    Observation,
-    Pod,
-    Reading,
-    Scale,
-    Unavailable,
-    Unchecked,
-)
+from autoscaler.core.observation import Observation, Pod, Reading, Scale, Unavailable, Unchecked
 from autoscaler.core.selectors import selector_problem
-from autoscaler.core.spec import (
-    Flags,
-    HorizontalPodAutoscalerSpec,
-    MetricSpec,
-    tolerance_of,
-)
+from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec, MetricSpec, tolerance_of
 from autoscaler.core.status import ABLE_TO_SCALE, SCALING_ACTIVE, StatusRecorder, winner_name
 from autoscaler.core.writes import resolve
 

@@ -5,14 +5,7 @@ from dataclasses import dataclass
 
 from autoscaler.core.decision import Calculation, MetricValueStatus, Rule
 from autoscaler.core.grouping import PodGroups, group_pods
-from autoscaler.core.numbers import (
-    Tolerance,
-    ceil32,
-    ratio_of,
-    saturate32,
-    saturate64,
-    trunc_div,
-)
+from autoscaler.core.numbers import Tolerance, ceil32, ratio_of, saturate32, saturate64, trunc_div
 from autoscaler.core.observation import ContainerRequests, Pod, PodRequests, Sample
 from autoscaler.core.quantity import milli_value
 from autoscaler.core.spec import ContainerResourceMetric, Flags, PodsMetric, ResourceMetric

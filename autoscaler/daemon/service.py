@@ -9,13 +9,7 @@ from functools import partial
 import structlog
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import (
-    Api,
-    Pods,
-    Scales,
-    WatchedCluster,
-    find_api_server,
-)
+from autoscaler.adapters.cluster import Api, Pods, Scales, WatchedCluster, find_api_server
 from autoscaler.config import Config
 from autoscaler.config.security import warnings_of_access
 from autoscaler.daemon.announcements import Announcements
@@ -28,10 +22,7 @@ from autoscaler.daemon.memory import open_memory
 from autoscaler.daemon.reporting import LogReporter, Reporters
 from autoscaler.daemon.schedule import Schedule
 from autoscaler.daemon.service_manager import Notifier, Signals
-from autoscaler.daemon.wiring import (
-    Connections,
-    ReplaceableConnections,
-)
+from autoscaler.daemon.wiring import Connections, ReplaceableConnections
 from autoscaler.rendering.history_lines import lines
 from autoscaler.sync.ports import HistoryStore, Ports, Reporter
 from autoscaler.sync.syncer import Syncer

@@ -3,13 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 
-from autoscaler.core.decision import (
-    Calculation,
-    Decision,
-    MetricResult,
-    Rule,
-    Zone,
-)
+from autoscaler.core.decision import Calculation, Decision, MetricResult, Rule, Zone
 from autoscaler.core.grouping import PodGroups, UnreadyRule
 from autoscaler.core.history import Condition
 from autoscaler.core.observation import (

@@ -13,13 +13,7 @@ from enum import Enum
 from functools import cache
 from typing import Any, NamedTuple
 
-from autoscaler.core.decision import (
-    Calculation,
-    Decision,
-    MetricResult,
-    Outcome,
-    Stage,
-)
+from autoscaler.core.decision import Calculation, Decision, MetricResult, Outcome, Stage
 from autoscaler.core.grouping import Unready
 from autoscaler.core.observation import (
     LONGEST_SENTENCE,

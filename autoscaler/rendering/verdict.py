@@ -5,25 +5,12 @@ Log, metrics, `plan` and `status` all take both from here.
 
 from enum import StrEnum
 
-from autoscaler.core.decision import (
-    Decision,
-    Limit,
-    MetricFailure,
-    Outcome,
-    Stabilization,
-    Zone,
-)
+from autoscaler.core.decision import Decision, Limit, MetricFailure, Outcome, Stabilization, Zone
 from autoscaler.core.limits import SCALE_DOWN_LIMIT, SCALE_UP_LIMIT, TOO_FEW, TOO_MANY
 from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.spec import Behavior, HorizontalPodAutoscalerSpec, SelectPolicy
 from autoscaler.core.text import printable, rfc3339
-from autoscaler.core.writes import (
-    NotWritten,
-    NotWrittenReason,
-    Superseded,
-    WriteFailed,
-    Written,
-)
+from autoscaler.core.writes import NotWritten, NotWrittenReason, Superseded, WriteFailed, Written
 from autoscaler.rendering import wording
 from autoscaler.sync.ports import SyncResult
 

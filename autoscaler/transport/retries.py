@@ -24,7 +24,7 @@ _MOST_DOUBLINGS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class RequestFailure:
     """A request without an answer that can be used."""
 
     message: str
@@ -41,7 +41,7 @@ class Failure:
 
 
 T = TypeVar("T")
-F = TypeVar("F", bound=Failure)
+F = TypeVar("F", bound=RequestFailure)
 
 
 class Retrier(Generic[F]):
@@ -84,12 +84,12 @@ class Retrier(Generic[F]):
             nonlocal last, tries
             self._wait_while_held(deadline)
             if self.stop.is_set():
-                return replace(last, transient=False) if isinstance(last, Failure) else last
-            if isinstance(last, Failure) and tries:
+                return replace(last, transient=False) if isinstance(last, RequestFailure) else last
+            if isinstance(last, RequestFailure) and tries:
                 self._on_retry(last.message)
             outcome = once()
             self.hold_back(outcome)
-            if not (tries and isinstance(outcome, Failure) and outcome.cut_short):
+            if not (tries and isinstance(outcome, RequestFailure) and outcome.cut_short):
                 last = outcome
             tries += 1
             return last
@@ -113,7 +113,7 @@ class Retrier(Generic[F]):
 
     def hold_back(self, outcome: object) -> None:
         """Hold back all requests after a 429; any other outcome changes nothing."""
-        if not self._holds_all or not isinstance(outcome, Failure):
+        if not self._holds_all or not isinstance(outcome, RequestFailure):
             return
         if outcome.status == _TOO_MANY_REQUESTS:
             pause = _HOLD_SECONDS if outcome.retry_after is None else outcome.retry_after
@@ -167,7 +167,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _is_transient(outcome: object) -> bool:
-    return isinstance(outcome, Failure) and outcome.transient
+    return isinstance(outcome, RequestFailure) and outcome.transient
 
 
 def _outcome(state: RetryCallState) -> object:
@@ -176,5 +176,5 @@ def _outcome(state: RetryCallState) -> object:
 
 def _pause(state: RetryCallState) -> float:
     outcome = _outcome(state)
-    asked = outcome.retry_after if isinstance(outcome, Failure) else None
+    asked = outcome.retry_after if isinstance(outcome, RequestFailure) else None
     return asked or _BACKOFF(state)

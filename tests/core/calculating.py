@@ -4,11 +4,7 @@ from autoscaler.core.calculator import MetricContext, propose
 from autoscaler.core.decision import Calculation, MetricFailure
 from autoscaler.core.observation import Pod, Reading, Scale
 from autoscaler.core.spec import Flags, MetricSpec
-from tests.core.builders import (
-    BASE,
-    TENTH,
-    pods,
-)
+from tests.core.builders import BASE, TENTH, pods
 
 
 def context(

@@ -6,11 +6,7 @@ import pytest
 
 from autoscaler.core.decision import Outcome
 from autoscaler.core.history import History, Recommendation
-from autoscaler.core.observation import (
-    Gap,
-    GapKind,
-    Reading,
-)
+from autoscaler.core.observation import Gap, GapKind, Reading
 from tests.core.builders import (
     BASE,
     cpu,

@@ -5,15 +5,7 @@ from autoscaler.core.decision import ForeignChange, Zone
 from autoscaler.core.history import ScaleEvent
 from autoscaler.core.observation import Unchecked
 from autoscaler.core.spec import Flags
-from tests.core.builders import (
-    BASE,
-    average,
-    behavior,
-    external,
-    pods_policy,
-    rules,
-    spec,
-)
+from tests.core.builders import BASE, average, behavior, external, pods_policy, rules, spec
 from tests.core.timeline import Timeline
 
 QUEUE = external(average("10"))

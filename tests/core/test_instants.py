@@ -19,16 +19,7 @@ from autoscaler.core.spec import (
     SelectPolicy,
 )
 from autoscaler.core.writes import settle
-from tests.core.builders import (
-    BASE,
-    average,
-    behavior,
-    external,
-    pods_policy,
-    rules,
-    spec,
-    values,
-)
+from tests.core.builders import BASE, average, behavior, external, pods_policy, rules, spec, values
 
 PERIODS = (1.0, 2.5, 5.0, 0.7, 15.0)
 """Periods of a sync, in seconds; 0.7 is no binary fraction."""

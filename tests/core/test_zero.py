@@ -3,14 +3,7 @@
 import pytest
 
 from autoscaler.core.spec import Flags
-from tests.core.builders import (
-    average,
-    behavior,
-    external,
-    percent_policy,
-    rules,
-    spec,
-)
+from tests.core.builders import average, behavior, external, percent_policy, rules, spec
 from tests.core.timeline import Timeline
 
 QUEUE = external(average("10"))

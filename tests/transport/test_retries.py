@@ -5,18 +5,18 @@ import threading
 import pytest
 
 from autoscaler import clock
-from autoscaler.transport.retries import Failure, GrowingPause, Retrier, retry_after
+from autoscaler.transport.retries import GrowingPause, RequestFailure, Retrier, retry_after
 
-BUSY = Failure("busy", transient=True, retry_after=0.01)
+BUSY = RequestFailure("busy", transient=True, retry_after=0.01)
 
 
-def _retrier(stop: threading.Event | None = None, **settings: bool) -> Retrier[Failure]:
-    return Retrier(Failure("stopping"), stop or threading.Event(), **settings)  # type: ignore[arg-type] # checked at run time
+def _retrier(stop: threading.Event | None = None, **settings: bool) -> Retrier[RequestFailure]:
+    return Retrier(RequestFailure("stopping"), stop or threading.Event(), **settings)  # type: ignore[arg-type] # checked at run time
 
 
 def test_a_last_try_without_time_does_not_hide_the_reason_before_it() -> None:
     """What was left of the time says less than what the server answered."""
-    cut = Failure("no answer in time", transient=True, retry_after=0.01, cut_short=True)
+    cut = RequestFailure("no answer in time", transient=True, retry_after=0.01, cut_short=True)
     outcomes = [BUSY, cut, cut, cut, cut]
     assert _retrier().call(lambda: outcomes.pop(0), clock.monotonic() + 20) == BUSY
     assert outcomes == []
@@ -27,22 +27,22 @@ def test_after_a_stop_nothing_is_tried() -> None:
     """Neither a first time nor again, and the failure counts as final."""
     stop = threading.Event()
 
-    def fail_and_stop() -> Failure:
+    def fail_and_stop() -> RequestFailure:
         stop.set()
         return BUSY
 
     last = _retrier(stop).call(fail_and_stop, clock.monotonic() + 20)
     assert last.message == "busy"
-    assert _retrier(stop).call(fail_and_stop, clock.monotonic() + 20) == Failure("stopping")
+    assert _retrier(stop).call(fail_and_stop, clock.monotonic() + 20) == RequestFailure("stopping")
 
 
 @pytest.mark.parametrize("holds_all", [False, True])
 def test_a_429_holds_requests_back_where_it_is_meant_for_all(*, holds_all: bool) -> None:
     """For the time that it asks for, and for no other status."""
     retrier = _retrier(holds_all=holds_all)
-    retrier.hold_back(Failure("away", status=503, retry_after=20.0))
+    retrier.hold_back(RequestFailure("away", status=503, retry_after=20.0))
     assert not retrier.held
-    retrier.hold_back(Failure("busy", status=429, retry_after=20.0))
+    retrier.hold_back(RequestFailure("busy", status=429, retry_after=20.0))
     assert retrier.held == holds_all
 
 

@@ -24,7 +24,7 @@ from autoscaler.transport.bodies import (
     read_body,
 )
 from autoscaler.transport.deadline import GRACE_SECONDS, Deadline, Expired
-from autoscaler.transport.memory import AnswerMemory, NoMemory, OneAnswer
+from autoscaler.transport.memory import MIB, AnswerMemory, NoMemory, OneAnswer
 from autoscaler.transport.network_errors import RAISED
 from autoscaler.transport.observer import UNOBSERVED, Observer
 from autoscaler.transport.redaction import without_secrets
@@ -32,7 +32,6 @@ from autoscaler.transport.retries import Retrier
 
 T = TypeVar("T")
 
-MIB = 1 << 20
 MOST_BYTES = 16 * MIB
 """Of an answer, and of a line of a watch.  An object of 1.5 MiB, the largest that etcd takes, has
 six times that in JSON where every character is escaped; a page of 500 pods has 2 to 10 MiB."""
@@ -171,12 +170,12 @@ class Api:
         try:
             answer = self._in_time(begin, timeout)
         except UnexpectedEncoding as error:
-            self._tell("WATCH", None, began)
+            self._observe("WATCH", None, began)
             return self._fit(failures.malformed(self.server, str(error)))
         except RAISED as error:
-            self._tell("WATCH", None, began)
+            self._observe("WATCH", None, began)
             return self.failed(error)
-        self._tell("WATCH", answer.status, began)
+        self._observe("WATCH", answer.status, began)
         return self._refused(answer) if isinstance(answer, _Answer) else answer
 
     def _exchange(
@@ -203,9 +202,9 @@ class Api:
         except RAISED as error:
             if content is not None and content.withheld:
                 return failures.withheld(self.server)
-            self._tell(method, None, began)
+            self._observe(method, None, began)
             return self.failed(error, cut_short=timeout < self.request_timeout)
-        self._tell(method, answer.status, began)
+        self._observe(method, answer.status, began)
         return self._interpret(answer)
 
     def _in_time(self, work: Callable[[], T], timeout: float) -> T:
@@ -215,7 +214,7 @@ class Api:
         except Expired:
             raise urllib3.exceptions.TimeoutError("the answer is not complete") from None
 
-    def _tell(self, verb: str, status: int | None, began: float) -> None:
+    def _observe(self, verb: str, status: int | None, began: float) -> None:
         self._on_request(verb, "" if status is None else str(status), clock.monotonic() - began)
 
     def _send(

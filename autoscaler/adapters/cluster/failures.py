@@ -23,7 +23,7 @@ _MOST_MEMORY = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Failure(retries.Failure):
+class Failure(retries.RequestFailure):
     """A request without an answer that can be used."""
 
     reason: str = ""

@@ -8,11 +8,11 @@ from http.client import responses
 from autoscaler.transport.bodies import TooMuch, parse
 from autoscaler.transport.network_errors import Kind, network_error
 from autoscaler.transport.redaction import Redactor, without_secrets
-from autoscaler.transport.retries import Failure, retry_after
+from autoscaler.transport.retries import RequestFailure, retry_after
 
 
 @dataclass(frozen=True, slots=True)
-class QueryFault(Failure):
+class QueryFault(RequestFailure):
     """A query without an answer."""
 
     refused: bool = False

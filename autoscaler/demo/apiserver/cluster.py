@@ -13,12 +13,7 @@ from autoscaler.demo.apiserver import admission
 from autoscaler.demo.apiserver.access import Access
 from autoscaler.demo.apiserver.node import Node
 from autoscaler.demo.apiserver.objects import KubeObject, is_ready, key, labels
-from autoscaler.demo.apiserver.resources import (
-    DEPLOYMENTS,
-    NAMESPACES,
-    PODS,
-    Resource,
-)
+from autoscaler.demo.apiserver.resources import DEPLOYMENTS, NAMESPACES, PODS, Resource
 from autoscaler.demo.apiserver.server import ApiServer
 from autoscaler.demo.apiserver.store import ObjectStore
 from autoscaler.demo.apiserver.workloads import WorkloadControllers, alive

@@ -1,12 +1,7 @@
 """The scale subresource: `autoscaling/v1` Scale objects, made from a workload and applied to it."""
 
 from autoscaler.demo.apiserver import admission, paths, status
-from autoscaler.demo.apiserver.objects import (
-    KubeObject,
-    meta,
-    selector_text,
-    workload_selector,
-)
+from autoscaler.demo.apiserver.objects import KubeObject, meta, selector_text, workload_selector
 from autoscaler.demo.apiserver.resources import Resource, ScalePaths
 from autoscaler.demo.apiserver.status import FieldError
 

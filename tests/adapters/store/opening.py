@@ -7,12 +7,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from autoscaler.adapters.store import (
-    Clocks,
-    DiskTimeouts,
-    Resumption,
-    SqliteHistoryStore,
-)
+from autoscaler.adapters.store import Clocks, DiskTimeouts, Resumption, SqliteHistoryStore
 from autoscaler.core.history import History
 
 DATABASE = "autoscaler.db"

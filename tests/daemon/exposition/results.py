@@ -3,9 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from prometheus_client.metrics_core import Metric
-from prometheus_client.openmetrics.parser import (
-    text_string_to_metric_families as read_openmetrics,
-)
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as read_text
 
 from autoscaler.core.decide import decide

@@ -9,11 +9,7 @@ from http.client import HTTPException
 import pytest
 
 from autoscaler import clock
-from autoscaler.daemon.exposition.listener import (
-    MOST_CONNECTIONS,
-    MOST_OF_ONE_CLIENT,
-    Listener,
-)
+from autoscaler.daemon.exposition.listener import MOST_CONNECTIONS, MOST_OF_ONE_CLIENT, Listener
 from autoscaler.daemon.exposition.site import Page
 from tests.controlplane.waiting import wait_until
 from tests.daemon.exposition.test_listener import HOST, get, listening

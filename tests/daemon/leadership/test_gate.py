@@ -12,13 +12,7 @@ from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Failure, Scales, connect
 from autoscaler.core.observation import Scale
 from autoscaler.core.spec import ScaleTargetRef
-from autoscaler.core.writes import (
-    NotWritten,
-    NotWrittenReason,
-    WriteFailed,
-    WriteOutcome,
-    Written,
-)
+from autoscaler.core.writes import NotWritten, NotWrittenReason, WriteFailed, WriteOutcome, Written
 from autoscaler.transport.write_gate import WriteGate
 from tests.adapters.cluster.faults import BROKEN, CONFLICT, HANG, WEB, at_once, within
 from tests.adapters.cluster.scripted import Answer, ScriptedServer, scale
