@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from autoscaler.core.extensions import Fallback, Idle, Pause
 from autoscaler.core.grouping import PodGroups
 from autoscaler.core.history import Condition, Recommendation
 from autoscaler.core.numbers import Tolerance
@@ -25,6 +26,10 @@ class Rule(StrEnum):
     """The total usage divided by the target average, rounded up."""
     FROM_ZERO = "FromZero"
     """The ratio itself, rounded up, at zero replicas."""
+    FALLBACK = "Fallback"
+    """The count of the target's fallback, since the metric has failed too often (8.4)."""
+    SURGE = "Surge"
+    """No change: without the pods of a surge, the ratio does not confirm a scale-down (8.5)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +86,30 @@ class Refill:
 
 
 @dataclass(frozen=True, slots=True)
+class FallbackUse:
+    """A metric's proposal is that of the fallback: why it failed, in how many syncs in a row."""
+
+    fallback: Fallback
+    failure: MetricFailure
+    syncs: int
+
+
+class Activity(StrEnum):
+    """Whether a metric is above its activation (semantics 8.3)."""
+
+    ACTIVE = "active"
+    INACTIVE = "inactive"
+    UNKNOWN = "unknown"
+    """It failed, or its reading may understate: it keeps a target awake, and wakes none."""
+
+
+@dataclass(frozen=True, slots=True)
 class MetricResult:
     """One metric of the spec: its reading, and its proposal or failure.
 
     ``name`` is its name in the HPA's reasons (semantics 1.7).  While ``refill`` is set the metric
-    cannot scale down.
+    cannot scale down.  ``fallback`` is set if the proposal is the fallback's, ``activity`` if the
+    target has `idle` and the metric takes part in it.
     """
 
     metric: MetricSpec
@@ -93,6 +117,8 @@ class MetricResult:
     reading: Reading
     outcome: Calculation | MetricFailure
     refill: Refill | None = None
+    fallback: FallbackUse | None = None
+    activity: Activity | None = None
 
     @property
     def proposal(self) -> int | None:
@@ -111,6 +137,10 @@ class Zone(StrEnum):
     """Another autoscaler controls the target."""
     UNKNOWN = "Unknown"
     """The scale could not be read."""
+    PAUSED = "Paused"
+    """Everything is paused (semantics 8.1)."""
+    IDLE = "Idle"
+    """No metric is active, and has not been for long enough (semantics 8.3)."""
 
 
 class Outcome(StrEnum):
@@ -121,6 +151,61 @@ class Outcome(StrEnum):
     """Some metrics failed, and the others decided."""
     BLOCKED = "blocked"
     """Nothing was decided: the replicas stay as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A bound in force.
+
+    ``by`` says in words where it comes from, if that is not the target's own, such as
+    ``schedule office-hours until 18:00 Europe/Berlin``.  A ``gradual`` bound is approached by the
+    policies.
+    """
+
+    replicas: int
+    by: str = ""
+    gradual: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The bounds in force (semantics 8.2).
+
+    ``missing`` says why the query of a bound has no value that counts, empty if none is missing.
+    ``hold_down`` is set if the minimum is unknown because of that, so that nothing goes down.
+    """
+
+    minimum: Bound
+    maximum: Bound
+    missing: str = ""
+    hold_down: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IdleStatus:
+    """How the target stands with its `idle` rule (semantics 8.3).
+
+    ``active`` is whether a metric keeps it awake or wakes it, ``last_active`` when one last did.
+    ``until`` is when it may go idle if nothing happens before; None if it has, or if the bound of
+    a schedule or query keeps it awake.
+    """
+
+    idle: Idle
+    active: bool
+    last_active: float
+    until: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Saturation:
+    """More replicas are wanted than bounds or policies permit (semantics 8.6).
+
+    ``missing`` is by how many replicas, ``since`` when it began, ``reason`` that of the limit.
+    """
+
+    missing: int
+    since: float
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +317,14 @@ class Decision:
     foreign: ForeignChange | None = None
     held_until: float | None = None
     """Until when nothing is written, since others reversed our writes (semantics 7.5)."""
+    bounds: Bounds | None = None
+    """The bounds in force with their origin; None if the target has only fixed ones."""
+    pause: Pause | None = None
+    """The pause in force; ``paused_from`` is the count that it prevented, if any."""
+    paused_from: int | None = None
+    idle: IdleStatus | None = None
+    """None if the target has no `idle` rule, or its metrics were not evaluated."""
+    saturation: Saturation | None = None
 
     @property
     def current(self) -> int | None:

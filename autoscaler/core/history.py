@@ -144,6 +144,22 @@ class Contention:
 
 
 @dataclass(frozen=True, slots=True)
+class FailureStreak:
+    """In how many syncs in a row a metric has failed (semantics 8.4)."""
+
+    metric: str
+    syncs: Annotated[int, Between(1, INT32_MAX)]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownBound:
+    """The last count that the query of a bound gave, and when (semantics 8.2)."""
+
+    replicas: Replicas
+    time: Instant
+
+
+@dataclass(frozen=True, slots=True)
 class History:
     """The state of one target between two syncs.
 
@@ -169,6 +185,16 @@ class History:
     """Until this instant other instances of ours may have written unseen (semantics 7.4)."""
     controller: str = ""
     """The other autoscaler that controlled the target when that was last known; empty for none."""
+    first_seen: Instant | None = None
+    """The first sync of a target with `idle`; UNKNOWN if it had others before it had `idle`."""
+    last_active: Instant | None = None
+    """The last sync in which a metric was active, or may have been (semantics 8.3)."""
+    failures: tuple[FailureStreak, ...] = ()
+    """The metrics that failed in the last sync, if the target has a fallback."""
+    known_min: KnownBound | None = None
+    known_max: KnownBound | None = None
+    saturated_since: Instant | None = None
+    """Since when more replicas are wanted than bounds or policies permit (semantics 8.6)."""
 
 
 GAP_PERIODS = 3

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from autoscaler.core.extensions import Schedule
+
 LONGEST_SENTENCE = 2000
 """The most characters of a sentence that quotes text from outside."""
 
@@ -132,6 +134,8 @@ class Scale:
     """The field manager that last set the replicas; empty if unknown."""
     generation: int = 0
     """`metadata.generation`, which counts the changes of the object's spec; 0 if unknown."""
+    annotations: tuple[tuple[str, str], ...] = ()
+    """The object's annotations that begin with ``autoscaler/``, sorted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +158,18 @@ class Unchecked:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenWindow:
+    """A schedule that is open, and the instant at which it ends, in Unix seconds.
+
+    ``until_text`` is that instant in words, in the schedule's own time zone.
+    """
+
+    schedule: Schedule
+    until: float
+    until_text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Observation:
     """Everything that one decision reads besides spec, flags, history and time."""
 
@@ -172,3 +188,9 @@ class Observation:
     """When this process read the scale before this sync, in Unix seconds; None if it never did."""
     ranges: tuple[float, ...] | None = None
     """`Query.range_seconds` of each metric; None if gaps are not to be tracked (semantics 7.2)."""
+    windows: tuple[OpenWindow, ...] = ()
+    """The target's schedules that are open now."""
+    min_replicas_reading: Values | Gap | None = None
+    """The one value of `Target.min_replicas_query`; None if the target has no such query."""
+    max_replicas_reading: Values | Gap | None = None
+    """The one value of `Target.max_replicas_query`; None if the target has no such query."""

@@ -1,0 +1,95 @@
+"""What a target may have beyond the HPA's spec: idle, fallback, paused, schedules and more.
+
+Each is off unless configured, and the decision is then the HPA's.  Semantics 8 has the rules.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """To ``replicas`` once no metric was active for ``after`` seconds (semantics 8.3).
+
+    A new target does not go idle in its first ``initially`` seconds.
+    """
+
+    replicas: int = 0
+    after: float = 300.0
+    initially: float = 0.0
+
+
+class FallbackBehavior(StrEnum):
+    """What a fallback proposes: its replicas, or the current count, depending on which is more."""
+
+    STATIC = "static"
+    CURRENT_REPLICAS = "currentReplicas"
+    CURRENT_REPLICAS_IF_HIGHER = "currentReplicasIfHigher"
+    CURRENT_REPLICAS_IF_LOWER = "currentReplicasIfLower"
+
+
+@dataclass(frozen=True, slots=True)
+class Fallback:
+    """What a metric proposes that failed in ``failure_threshold`` syncs in a row (see 8.4)."""
+
+    replicas: int
+    failure_threshold: int = 3
+    behavior: FallbackBehavior = FallbackBehavior.STATIC
+
+
+class PauseMode(StrEnum):
+    """Which changes a pause prevents."""
+
+    ALL = "all"
+    SCALE_DOWN = "scaleDown"
+    SCALE_UP = "scaleUp"
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Nothing is scaled, or not in one direction (semantics 8.1).
+
+    With ``replicas`` (`PauseMode.ALL` only) the target goes to that count and stays there.
+    ``by`` says in words who paused it; ``until`` is when the pause ends by itself, in Unix seconds.
+    """
+
+    mode: PauseMode = PauseMode.ALL
+    replicas: int | None = None
+    by: str = "the configuration"
+    until: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Bounds that replace the target's from each ``start`` to the next ``end`` (semantics 8.2).
+
+    ``start`` and ``end`` are cron expressions in the wall time of ``timezone`` (an IANA name).  A
+    bound that is None stays the target's.  A ``gradual`` bound is approached by the policies.
+    """
+
+    name: str
+    start: str
+    end: str
+    timezone: str
+    min_replicas: int | None = None
+    max_replicas: int | None = None
+    gradual: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Extensions:
+    """The extensions of one target.
+
+    ``activations`` are in the order of ``spec.metrics``, in milli-units: a metric is active above
+    its value; an empty tuple stands for zeros.
+    """
+
+    idle: Idle | None = None
+    activations: tuple[int, ...] = ()
+    fallback: Fallback | None = None
+    pause: Pause | None = None
+    schedules: tuple[Schedule, ...] = ()
+    ignore_surge: bool = False
+
+
+NO_EXTENSIONS = Extensions()
