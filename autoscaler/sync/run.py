@@ -197,7 +197,9 @@ class SyncRun:
         now = self.times.now + (clock.monotonic() - self.begun)
         stamp, now = instants_of(self.times.due, now, target.sync_period)
         observation = self._observation(target, scale, pods, ambiguous_with, now)
-        decision, history = decide(target.spec, state.flags, observation, previous, now, stamp)
+        decision, history = decide(
+            target.spec, state.flags, observation, previous, now, stamp, target.extensions
+        )
         if isinstance(scale, Scale):
             state.last_read[key] = steady
         state.histories.put(key, history, self.as_of)
