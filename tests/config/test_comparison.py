@@ -144,14 +144,13 @@ FIELDS = [
         target("fallback: {replicas: 6}\npaused: true\nminReplicasQuery: a\n"),
         target(
             "fallback: {replicas: 5, behavior: currentReplicasIfLower}\npaused: scaleDown\n"
-            "minReplicasQuery: {query: b, server: mimir, empty: zero, maxAge: 1m}\n"
+            "minReplicasQuery: {query: b, empty: zero, maxAge: 1m}\n"
         ),
         [
             "fallback.replicas: 6 -> 5",
             "fallback.behavior: static -> currentReplicasIfLower",
             "paused: true -> scaleDown",
             "minReplicasQuery.query: a -> b",
-            "minReplicasQuery.server: nothing -> mimir",
             "minReplicasQuery.maxAge: 5m -> 1m",
             "minReplicasQuery.empty: fail -> zero",
         ],
