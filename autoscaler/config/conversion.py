@@ -38,9 +38,10 @@ def config_of(
 ) -> Config:
     """Convert documents that all rules accepted; ``path`` is the file of the main one."""
     parts: list[MainFile | IncludedFile] = [main, *included]
-    queries = Queries.of(
+    queries = Queries(
         {name: query for part in parts for name, query in part.queries.items()},
         main.resource_queries,
+        {name: one.resource_queries for name, one in main.prometheus.servers.items()},
     )
     targets = (
         _target_of(target, queries, main.sync_period) for part in parts for target in part.targets
@@ -57,7 +58,7 @@ def _target_of(target: model.TargetModel, queries: Queries, sync_period: float) 
     return Target(
         namespace=target.namespace,
         spec=to_core(target),
-        queries=tuple(queries.for_metric(metric) for metric in target.metrics),
+        queries=tuple(queries.for_metric(metric, target.server) for metric in target.metrics),
         sync_period=sync_period if target.sync_period is None else target.sync_period,
     )
 

@@ -56,6 +56,10 @@ class QueryModel(Model):
     labels: SeriesLabelsModel | None = Field(
         default=None, description="The names of the labels, where they are not the usual ones."
     )
+    server: Text | None = Field(
+        default=None,
+        description="A key of `prometheus.servers`, or default. Default: the target's server.",
+    )
 
 
 def _query_form(value: object) -> object:
@@ -353,4 +357,9 @@ class TargetModel(HorizontalPodAutoscalerSpec):
         default=None,
         description="The time from one decision on this target to the next, 1s to 1h. "
         "Default: the document's syncPeriod.",
+    )
+    server: Text | None = Field(
+        default=None,
+        description="A key of `prometheus.servers`, or default: what is asked by those of the "
+        "target's queries that name no server. Default: default.",
     )
