@@ -1,7 +1,7 @@
 """Checks documents against the rules between fields: within each file, and over all files."""
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pydantic import BaseModel
 
@@ -10,9 +10,12 @@ from autoscaler.config.model_base import InnerModel, inner_models
 from autoscaler.config.problems import Finding, below
 from autoscaler.config.queries import DEFAULTS
 from autoscaler.config.rules import Context, Rule, group_of, rules_of
-from autoscaler.config.settings import IncludedFile, MainFile
+from autoscaler.config.settings import DEFAULT_SERVER, IncludedFile, MainFile
 from autoscaler.config.sources import Source
 from autoscaler.config.spec_model import TargetModel
+
+_OF_RESOURCES = ("resource", "containerResource")
+"""The sources of metrics that are read by `resourceQueries`."""
 
 
 def check_files(
@@ -27,6 +30,8 @@ def check_files(
         model = IncludedFile if number else MainFile
         for finding in check_value(source.value, model, context):
             yield source, finding
+    if complete:
+        yield from _resources_elsewhere(sources)
     yield from _repeated_queries(sources)
     yield from _repeated_targets(sources)
 
@@ -35,8 +40,20 @@ def _context(sources: Sequence[Source], pod_namespace: str | None, *, complete: 
     if not complete:
         return Context(pod_namespace)
     queries = frozenset().union(*(_names(source, "queries") for source in sources))
-    resources = _names(sources[0], "resourceQueries") | DEFAULTS.keys()
-    return Context(pod_namespace, queries, resources)
+    servers = _servers(sources[0])
+    resources = frozenset().union(*(_resources_of(sources[0], server) for server in servers))
+    return Context(pod_namespace, queries, resources, servers=servers)
+
+
+def _servers(main: Source) -> frozenset[str]:
+    """Return the names that queries may call servers by."""
+    return _names(main, "prometheus", "servers") | {DEFAULT_SERVER}
+
+
+def _resources_of(main: Source, server: str) -> frozenset[str]:
+    """Return the resources that have a query for a server."""
+    own = _names(main, "prometheus", "servers", server, "resourceQueries")
+    return own | _names(main, "resourceQueries") | DEFAULTS.keys()
 
 
 def check_value(
@@ -61,11 +78,17 @@ def check_value(
         within = value.get(key)
         if within is None or key in reported:
             continue
-        if not many:
-            yield from check_value(within, within_of, context, (*location, key))
-        elif isinstance(within, list | tuple):
-            for index, one in enumerate(within):
-                yield from check_value(one, within_of, context, (*location, key, index))
+        ones: Iterable[tuple[Location, object]] = _each(within) if many else [((), within)]
+        for place, one in ones:
+            yield from check_value(one, within_of, context, (*location, key, *place))
+
+
+def _each(values: object) -> Iterator[tuple[Location, object]]:
+    """Yield the values of a list or a mapping, with the position or the name of each."""
+    if isinstance(values, list | tuple):
+        yield from (((index,), one) for index, one in enumerate(values))
+    elif isinstance(values, Mapping):
+        yield from (((str(name),), one) for name, one in values.items())
 
 
 @functools.cache
@@ -89,10 +112,32 @@ def _repeated_queries(sources: Sequence[Source]) -> Iterator[tuple[Source, Findi
                 yield source, Finding(("queries", name), f"{message}rename one", show_value=False)
 
 
-def _names(source: Source, key: str) -> frozenset[str]:
-    """Return the keys of a mapping at the top of a file."""
-    mapping = child(source.value, key)
-    return frozenset(mapping) if isinstance(mapping, Mapping) else frozenset()
+def _resources_elsewhere(sources: Sequence[Source]) -> Iterator[tuple[Source, Finding]]:
+    """Find resources that only servers have a query for which their target does not ask."""
+    main = sources[0]
+    known = {server: _resources_of(main, server) for server in _servers(main)}
+    anywhere = frozenset().union(*known.values())
+    if all(resources == anywhere for resources in known.values()):
+        return
+    for source in sources:
+        for index, target in entries(source.value, "targets"):
+            server = child(target, "server") or DEFAULT_SERVER
+            own = known.get(str(server), anywhere)
+            for number, metric in entries(target, "metrics"):
+                for key in _OF_RESOURCES:
+                    name = child(metric, key, "name")
+                    elsewhere = isinstance(name, str) and name in anywhere - own
+                    if elsewhere and child(metric, key, "query") is None:
+                        place: Location = ("targets", index, "metrics", number, key, "name")
+                        message = f"has no query at the server {server}, which this target asks: "
+                        message += "add one to its `resourceQueries`, or name another `server`"
+                        yield source, Finding(place, message)
+
+
+def _names(source: Source, *keys: str) -> frozenset[str]:
+    """Return the keys of a mapping in a file."""
+    mapping = child(source.value, *keys)
+    return frozenset(map(str, mapping)) if isinstance(mapping, Mapping) else frozenset()
 
 
 def _repeated_targets(sources: Sequence[Source]) -> Iterator[tuple[Source, Finding]]:

@@ -34,7 +34,7 @@ from autoscaler.core.numbers import INT32_MAX, INT64_MAX
 Count = Annotated[int, Field(ge=0, le=INT32_MAX)]
 PositiveCount = Annotated[int, Field(ge=1, le=INT32_MAX)]
 
-_DNS_LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+DNS_LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 _DNS_SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 _SEGMENT = r"(?!\.{1,2}$)[^/%]+"
 _QUALIFIED_NAME = re.compile(
@@ -310,7 +310,7 @@ FolderPath = Annotated[Path, PlainValidator(_folder), WithJsonSchema(_FILLED.sch
 DnsLabel = Annotated[
     str,
     Form(
-        _DNS_LABEL,
+        DNS_LABEL,
         "must be a DNS label: at most 63 lower-case letters, digits and -, beginning and ending "
         "with a letter or digit",
     ),

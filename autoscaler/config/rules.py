@@ -41,6 +41,8 @@ class Context(NamedTuple):
     """The resources that have a query; None where they are not looked up."""
     target: Fields | None = None
     """The target that the mapping is in, if it is in one."""
+    servers: AbstractSet[str] | None = None
+    """The names of Prometheus servers; None where they are not looked up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,6 +392,14 @@ def _unknown(source: Fields, names: AbstractSet[str] | None) -> str | None:
     return None if name in names else suggestion(name, names)
 
 
+def _unknown_server(fields: Fields, context: Context) -> str | None:
+    """Return which servers there are, where the one that is named is none."""
+    name = fields.get("server")
+    if context.servers is None or not isinstance(name, str) or not name.strip():
+        return None
+    return None if name in context.servers else suggestion(name, context.servers)
+
+
 _NO_RESOURCE = (
     "is a resource without a query: {}; add it to `resourceQueries`, or give the metric its own "
     "`query`"
@@ -631,6 +641,10 @@ _TABLE: tuple[Rule, ...] = (
             shown=True,
         )
         for of in (model.ResourceMetricSource, model.ContainerResourceMetricSource)
+    ),
+    *(
+        Rule(of, "server", _unknown_server, "is no key of `prometheus.servers`: {}", shown=True)
+        for of in (model.BoundQueryModel, model.TargetModel)
     ),
 )
 

@@ -88,12 +88,15 @@ WRITES = _counter(
 PROMETHEUS_REQUEST_DURATION = _histogram(
     "prometheus_request_duration_seconds",
     "Requests to Prometheus, each try by itself, by HTTP status; error where no answer came"
-    " that can be read.",
+    " that can be read. The server is a key of prometheus.servers, or default.",
     _REQUEST_BUCKETS,
+    "server",
     "code",
 )
 PROMETHEUS_RETRIES = _counter(
-    "prometheus_retries_total", "Tries of a query after its first, because of a passing failure."
+    "prometheus_retries_total",
+    "Tries of a query after its first, because of a passing failure.",
+    "server",
 )
 KUBERNETES_REQUEST_DURATION = _histogram(
     "kubernetes_request_duration_seconds",
