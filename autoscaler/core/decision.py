@@ -210,6 +210,23 @@ class Saturation:
     reason: str
 
 
+SATURATION_SECONDS = 900.0
+"""A saturation that has lasted for so long is reported (semantics 8.6)."""
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerHold:
+    """The scale-down breaker of a Prometheus server prevents a scale-down (semantics 8.7).
+
+    ``server`` is empty for the default one.  Nothing goes down until the Unix time ``until``;
+    ``replicas`` is the count that the target would go to.
+    """
+
+    server: str
+    until: float
+    replicas: int
+
+
 @dataclass(frozen=True, slots=True)
 class Combination:
     """The combined proposal: the largest one, the name of its metric, and how many failed."""
@@ -327,6 +344,9 @@ class Decision:
     idle: IdleStatus | None = None
     """None if the target has no `idle` rule, or its metrics were not evaluated."""
     saturation: Saturation | None = None
+    """Present from the first sync of it on; `lasting_saturation` is what is reported."""
+    breaker: BreakerHold | None = None
+    """What keeps the target from going down, if it is the scale-down breaker (semantics 8.7)."""
 
     @property
     def current(self) -> int | None:
@@ -352,6 +372,12 @@ class Decision:
         """The refill that ends last; None if no metric has one."""
         refills = [one.refill for one in self.metrics if one.refill is not None]
         return max(refills, key=lambda one: one.until, default=None)
+
+    @property
+    def lasting_saturation(self) -> Saturation | None:
+        """The saturation, if it has lasted for `SATURATION_SECONDS`."""
+        one = self.saturation
+        return None if one is None or self.stamp - one.since < SATURATION_SECONDS else one
 
     @property
     def releases_at(self) -> float | None:
