@@ -29,6 +29,7 @@ from autoscaler.core.writes import (
     intend,
     settle_write,
 )
+from autoscaler.schedules import open_windows
 from autoscaler.sync.driver import Coroutine, Driver, Latch
 from autoscaler.sync.fair_calls import NOT_BEGUN
 from autoscaler.sync.pod_reads import PodReads, Pods
@@ -231,6 +232,7 @@ class SyncRun:
             self.state.is_sole_writer(target.key),
             None if last_read is None else self.times.now - (self.times.steady - last_read),
             tuple(query.range_seconds for query in target.queries),
+            windows=open_windows(target.extensions.schedules, now),
             min_replicas_reading=self._bound(target.min_replicas_query, now),
             max_replicas_reading=self._bound(target.max_replicas_query, now),
         )

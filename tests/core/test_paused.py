@@ -54,8 +54,10 @@ def test_annotations_win_over_the_configuration(
         (
             {"autoscaler/paused": "yes\n"},
             Pause(by=BY),
-            'autoscaler/paused is "yes", and taken as true; it may be true, false, scale-down or '
-            "scale-up",
+            (
+                'autoscaler/paused is "yes", and taken as true; it may be true, false, scale-down '
+                "or scale-up"
+            ),
         ),
         (
             {"autoscaler/paused-replicas": "-1"},
@@ -65,20 +67,26 @@ def test_annotations_win_over_the_configuration(
         (
             {"autoscaler/paused-replicas": "99999999999"},
             Pause(by=f"{BY}-replicas"),
-            'autoscaler/paused-replicas is "99999999999", which is no count; the current one is '
-            "kept",
+            (
+                'autoscaler/paused-replicas is "99999999999", which is no count; the current one '
+                "is kept"
+            ),
         ),
         (
             {"autoscaler/paused": "true", "autoscaler/paused-until": "tomorrow"},
             Pause(by=BY),
-            'autoscaler/paused-until is "tomorrow", which is no instant such as '
-            "2026-01-31T18:00:00Z; the pause has no end",
+            (
+                'autoscaler/paused-until is "tomorrow", which is no instant such as '
+                "2026-01-31T18:00:00Z; the pause has no end"
+            ),
         ),
         (
             {"autoscaler/paused": "true", "autoscaler/paused-until": "2026-01-31T18:00:00"},
             Pause(by=BY),
-            'autoscaler/paused-until is "2026-01-31T18:00:00", which is no instant such as '
-            "2026-01-31T18:00:00Z; the pause has no end",
+            (
+                'autoscaler/paused-until is "2026-01-31T18:00:00", which is no instant such as '
+                "2026-01-31T18:00:00Z; the pause has no end"
+            ),
         ),
     ],
 )

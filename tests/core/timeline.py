@@ -196,8 +196,8 @@ class Timeline:
             assert decision.outcome == outcome
         return self
 
-    def conditions(self, **reasons: str) -> Self:
-        """Check the reasons of conditions by type."""
+    def conditions(self, **reasons: str | None) -> Self:
+        """Check the reasons of conditions by type; None for a condition that there is not."""
         actual = {one.type: one.reason for one in self.history.conditions}
         assert {type_: actual.get(type_) for type_ in reasons} == reasons
         return self
