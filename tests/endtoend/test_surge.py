@@ -84,12 +84,16 @@ def record(
             },
         )
         kubeconfig = control_plane.write_kubeconfig(folder / "kubeconfig", token)
-        with DaemonProcess(file, {"KUBECONFIG": str(kubeconfig)}) as daemon:
+        with DaemonProcess(file, {"KUBECONFIG": str(kubeconfig)}, "--log-level", "debug") as daemon:
             for case in CASES:
                 if case.side is Side.HPA:
                     others.create(admin_api, namespace, case.autoscaler())
             daemon.wait_for("its start", lambda line: line["event"] == "started")
             play(cluster, admin_api, namespace)
+            import json as j
+
+            (folder.parent / "x.json").write_text(j.dumps(daemon.lines))
+            print(folder)
             assert daemon.stop() == 0
     admin_api.delete(f"/api/v1/namespaces/{namespace}")
     yield Record(cluster.counts)
