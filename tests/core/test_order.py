@@ -17,7 +17,7 @@ from autoscaler.core.extensions import (
     PauseMode,
     Schedule,
 )
-from autoscaler.core.history import FailureStreak, History
+from autoscaler.core.history import ExtensionHistory, FailureStreak, History
 from autoscaler.core.observation import Gap, GapKind, Observation, OpenWindow, Scale
 from autoscaler.core.spec import ExternalMetric, HorizontalPodAutoscalerSpec, ObjectMetric
 from tests.core import strategies
@@ -46,12 +46,14 @@ def drawn(
     )
     history = replace(
         data.draw(st.just(History()) | strategies.histories),
-        last_active=data.draw(st.none() | strategies.past),
-        known_min=data.draw(strategies.known_bounds),
-        known_max=data.draw(strategies.known_bounds),
-        failures=tuple(
-            FailureStreak("External external metric queue(nil)", syncs)
-            for syncs in data.draw(st.lists(st.integers(1, 3), max_size=1))
+        extended=ExtensionHistory(
+            last_active=data.draw(st.none() | strategies.past),
+            known_min=data.draw(strategies.known_bounds),
+            known_max=data.draw(strategies.known_bounds),
+            failures=tuple(
+                FailureStreak("External external metric queue(nil)", syncs)
+                for syncs in data.draw(st.lists(st.integers(1, 3), max_size=1))
+            ),
         ),
     )
     return of, observation, history, extensions
@@ -102,7 +104,7 @@ def test_missing_data_lowers_nothing(data: st.DataObject) -> None:
         observation = replace(observation, readings=tuple(readings))
     else:
         observation = replace(observation, min_replicas_reading=NOTHING)
-        history = replace(history, known_min=None)
+        history = replace(history, extended=replace(history.extended, known_min=None))
     fallback = extensions.fallback
     decision, _ = decide(
         of, data.draw(strategies.flags), observation, history, BASE, extensions=extensions
@@ -161,12 +163,12 @@ def test_a_target_without_extensions_is_decided_by_the_hpas_rules_alone(
     of = data.draw(strategies.specs())
     observation = data.draw(strategies.usual_observations(of, strategies.no_gaps))
     history, flags = data.draw(strategies.histories), data.draw(strategies.flags)
-    other = replace(history, last_active=BASE - 5.0, first_seen=0.0, saturated_since=BASE - 5.0)
+    other = replace(history, extended=ExtensionHistory(0.0, BASE - 5.0, saturated_since=BASE - 5.0))
     decision, after = decide(of, flags, observation, history, BASE)
     again, _ = decide(of, flags, observation, other, BASE)
     assert replace(again, saturation=None) == replace(decision, saturation=None)
     assert (decision.bounds, decision.pause, decision.idle) == (None, None, None)
-    assert (after.first_seen, after.last_active, after.failures) == (None, None, ())
+    assert replace(after.extended, saturated_since=None) == ExtensionHistory()
 
 
 WINDOW = OpenWindow(Schedule("office", "0 8 * * *", "0 18 * * *", "UTC", 5), BASE + 60, "18:00 UTC")
