@@ -12,9 +12,7 @@ from autoscaler.config.queries import DEFAULTS
 from autoscaler.config.rules import Context, Rule, group_of, rules_of
 from autoscaler.config.settings import DEFAULT_SERVER, IncludedFile, MainFile
 from autoscaler.config.sources import Source
-
-_OF_RESOURCES = ("resource", "containerResource")
-"""The sources of metrics that are read by `resourceQueries`."""
+from autoscaler.config.spec_model import TargetModel
 
 
 def check_files(
@@ -29,8 +27,6 @@ def check_files(
         model = IncludedFile if number else MainFile
         for finding in check_value(source.value, model, context):
             yield source, finding
-    if complete:
-        yield from _resources_elsewhere(sources)
     yield from _repeated_queries(sources)
     yield from _repeated_targets(sources)
 
@@ -39,20 +35,14 @@ def _context(sources: Sequence[Source], pod_namespace: str | None, *, complete: 
     if not complete:
         return Context(pod_namespace)
     queries = frozenset().union(*(_names(source, "queries") for source in sources))
-    servers = _servers(sources[0])
-    resources = frozenset().union(*(_resources_of(sources[0], server) for server in servers))
-    return Context(pod_namespace, queries, resources, servers)
-
-
-def _servers(main: Source) -> frozenset[str]:
-    """Return the names that queries may call servers by."""
-    return _names(main, "prometheus", "servers") | {DEFAULT_SERVER}
-
-
-def _resources_of(main: Source, server: str) -> frozenset[str]:
-    """Return the resources that have a query for a server."""
-    own = _names(main, "prometheus", "servers", server, "resourceQueries")
-    return own | _names(main, "resourceQueries") | DEFAULTS.keys()
+    main = sources[0]
+    everywhere = _names(main, "resourceQueries") | DEFAULTS.keys()
+    own = ("prometheus", "servers")
+    resources = {DEFAULT_SERVER: everywhere} | {
+        server: everywhere | _names(main, *own, server, "resourceQueries")
+        for server in _names(main, *own)
+    }
+    return Context(pod_namespace, queries, resources)
 
 
 def check_value(
@@ -62,6 +52,8 @@ def check_value(
     if not isinstance(value, Mapping):
         return
     rules, inner = _rules_and_inner_models(of)
+    if of is TargetModel:
+        context = context._replace(target=value)
     reported = set()
     for rule in rules:
         shown = rule.broken(value, context)
@@ -75,16 +67,23 @@ def check_value(
         within = value.get(key)
         if within is None or key in reported:
             continue
-        for place, one in _each(within) if many else [(Location(), within)]:
-            yield from check_value(one, within_of, context, (*location, key, *place))
+        for inside, one in _each((*location, key), within, many):
+            yield from check_value(one, within_of, context, inside)
 
 
-def _each(values: object) -> Iterator[tuple[Location, object]]:
-    """Yield the values of a list or a mapping, with the position or the name of each."""
-    if isinstance(values, list | tuple):
-        yield from (((index,), one) for index, one in enumerate(values))
-    elif isinstance(values, Mapping):
-        yield from (((str(name),), one) for name, one in values.items())
+def _each(
+    location: Location, value: object, many: type | None
+) -> Iterator[tuple[Location, object]]:
+    """Yield the values of a list or a mapping, or the one that there is, and where each stands.
+
+    Nothing of what has another shape: that is reported as such.
+    """
+    if many is None:
+        yield location, value
+    elif many is tuple and isinstance(value, list | tuple):
+        yield from (((*location, index), one) for index, one in enumerate(value))
+    elif many is dict and isinstance(value, Mapping):
+        yield from (((*location, str(name)), one) for name, one in value.items())
 
 
 @functools.cache
@@ -106,28 +105,6 @@ def _repeated_queries(sources: Sequence[Source]) -> Iterator[tuple[Source, Findi
                 place = first.name_of(("queries", name))
                 message = f"stands in {place} too: all files share their queries; keep one, or "
                 yield source, Finding(("queries", name), f"{message}rename one", show_value=False)
-
-
-def _resources_elsewhere(sources: Sequence[Source]) -> Iterator[tuple[Source, Finding]]:
-    """Find resources that only servers have a query for which their target does not ask."""
-    main = sources[0]
-    known = {server: _resources_of(main, server) for server in _servers(main)}
-    anywhere = frozenset().union(*known.values())
-    if all(resources == anywhere for resources in known.values()):
-        return
-    for source in sources:
-        for index, target in entries(source.value, "targets"):
-            server = child(target, "server") or DEFAULT_SERVER
-            own = known.get(str(server), anywhere)
-            for number, metric in entries(target, "metrics"):
-                for key in _OF_RESOURCES:
-                    name = child(metric, key, "name")
-                    elsewhere = isinstance(name, str) and name in anywhere - own
-                    if elsewhere and child(metric, key, "query") is None:
-                        place: Location = ("targets", index, "metrics", number, key, "name")
-                        message = f"has no query at the server {server}, which this target asks: "
-                        message += "add one to its `resourceQueries`, or name another `server`"
-                        yield source, Finding(place, message)
 
 
 def _names(source: Source, *keys: str) -> frozenset[str]:

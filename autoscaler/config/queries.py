@@ -141,6 +141,22 @@ class Queries:
         )
 
 
+def bound_query_of(query: model.BoundQueryModel, server: str | None) -> Query:
+    """Convert a query that gives one value, or what all queries have in common.
+
+    It asks the ``server`` unless it names one.
+    """
+    return Query(
+        promql=query.query,
+        max_age=query.max_age,
+        range_seconds=range_of(query.query),
+        server=_core_name(server if query.server is None else query.server),
+        empty_is_zero=query.empty == "zero",
+        nan_is_zero=query.nan == "zero",
+        use_partial=query.partial == "use",
+    )
+
+
 def query_of(query: model.QueryModel, usual: Query = _USUAL, server: str | None = None) -> Query:
     """Convert a query; a ``window`` and a ``server`` that it leaves out are as given.
 
@@ -148,15 +164,14 @@ def query_of(query: model.QueryModel, usual: Query = _USUAL, server: str | None 
     """
     labels = query.labels
     said = usual.range_seconds if query.window is None else query.window
-    return Query(
-        promql=query.query,
+    converted = bound_query_of(query, server)
+    return replace(
+        converted,
         window=usual.window if query.window is None else query.window,
-        max_age=query.max_age,
         labels=usual.labels
         if labels is None
         else SeriesLabels(labels.namespace, labels.pod, labels.container),
-        range_seconds=max(said, range_of(query.query)),
-        server=_core_name(server if query.server is None else query.server),
+        range_seconds=max(said, converted.range_seconds),
     )
 
 
