@@ -1,7 +1,7 @@
 """Checks documents against the rules between fields: within each file, and over all files."""
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import BaseModel
 
@@ -13,9 +13,6 @@ from autoscaler.config.rules import Context, Rule, group_of, rules_of
 from autoscaler.config.settings import DEFAULT_SERVER, IncludedFile, MainFile
 from autoscaler.config.sources import Source
 from autoscaler.config.spec_model import TargetModel
-
-_OF_RESOURCES = ("resource", "containerResource")
-"""The sources of metrics that are read by `resourceQueries`."""
 
 
 def check_files(
@@ -30,8 +27,6 @@ def check_files(
         model = IncludedFile if number else MainFile
         for finding in check_value(source.value, model, context):
             yield source, finding
-    if complete:
-        yield from _resources_elsewhere(sources)
     yield from _repeated_queries(sources)
     yield from _repeated_targets(sources)
 
@@ -40,20 +35,14 @@ def _context(sources: Sequence[Source], pod_namespace: str | None, *, complete: 
     if not complete:
         return Context(pod_namespace)
     queries = frozenset().union(*(_names(source, "queries") for source in sources))
-    servers = _servers(sources[0])
-    resources = frozenset().union(*(_resources_of(sources[0], server) for server in servers))
-    return Context(pod_namespace, queries, resources, servers=servers)
-
-
-def _servers(main: Source) -> frozenset[str]:
-    """Return the names that queries may call servers by."""
-    return _names(main, "prometheus", "servers") | {DEFAULT_SERVER}
-
-
-def _resources_of(main: Source, server: str) -> frozenset[str]:
-    """Return the resources that have a query for a server."""
-    own = _names(main, "prometheus", "servers", server, "resourceQueries")
-    return own | _names(main, "resourceQueries") | DEFAULTS.keys()
+    main = sources[0]
+    everywhere = _names(main, "resourceQueries") | DEFAULTS.keys()
+    own = ("prometheus", "servers")
+    resources = {DEFAULT_SERVER: everywhere} | {
+        server: everywhere | _names(main, *own, server, "resourceQueries")
+        for server in _names(main, *own)
+    }
+    return Context(pod_namespace, queries, resources)
 
 
 def check_value(
@@ -71,24 +60,30 @@ def check_value(
         if shown:
             reported.add(rule.at)
             sentence = rule.sentence.format(*(shown if isinstance(shown, tuple) else (shown,)))
-            at = (rule.at,) if rule.at else ()
-            found = Finding(at, sentence, show_value=rule.shown, missing=rule.fixed_by)
+            place = (rule.at,) if rule.at else ()
+            found = Finding(place, sentence, show_value=rule.shown, missing=rule.fixed_by)
             yield below(location, found)
     for key, within_of, many in inner:
         within = value.get(key)
         if within is None or key in reported:
             continue
-        ones: Iterable[tuple[Location, object]] = _each(within) if many else [((), within)]
-        for place, one in ones:
-            yield from check_value(one, within_of, context, (*location, key, *place))
+        for inside, one in _each((*location, key), within, many):
+            yield from check_value(one, within_of, context, inside)
 
 
-def _each(values: object) -> Iterator[tuple[Location, object]]:
-    """Yield the values of a list or a mapping, with the position or the name of each."""
-    if isinstance(values, list | tuple):
-        yield from (((index,), one) for index, one in enumerate(values))
-    elif isinstance(values, Mapping):
-        yield from (((str(name),), one) for name, one in values.items())
+def _each(
+    location: Location, value: object, many: type | None
+) -> Iterator[tuple[Location, object]]:
+    """Yield the values of a list or a mapping, or the one that there is, and where each stands.
+
+    Nothing of what has another shape: that is reported as such.
+    """
+    if many is None:
+        yield location, value
+    elif many is tuple and isinstance(value, list | tuple):
+        yield from (((*location, index), one) for index, one in enumerate(value))
+    elif many is dict and isinstance(value, Mapping):
+        yield from (((*location, str(name)), one) for name, one in value.items())
 
 
 @functools.cache
@@ -110,28 +105,6 @@ def _repeated_queries(sources: Sequence[Source]) -> Iterator[tuple[Source, Findi
                 place = first.name_of(("queries", name))
                 message = f"stands in {place} too: all files share their queries; keep one, or "
                 yield source, Finding(("queries", name), f"{message}rename one", show_value=False)
-
-
-def _resources_elsewhere(sources: Sequence[Source]) -> Iterator[tuple[Source, Finding]]:
-    """Find resources that only servers have a query for which their target does not ask."""
-    main = sources[0]
-    known = {server: _resources_of(main, server) for server in _servers(main)}
-    anywhere = frozenset().union(*known.values())
-    if all(resources == anywhere for resources in known.values()):
-        return
-    for source in sources:
-        for index, target in entries(source.value, "targets"):
-            server = child(target, "server") or DEFAULT_SERVER
-            own = known.get(str(server), anywhere)
-            for number, metric in entries(target, "metrics"):
-                for key in _OF_RESOURCES:
-                    name = child(metric, key, "name")
-                    elsewhere = isinstance(name, str) and name in anywhere - own
-                    if elsewhere and child(metric, key, "query") is None:
-                        place: Location = ("targets", index, "metrics", number, key, "name")
-                        message = f"has no query at the server {server}, which this target asks: "
-                        message += "add one to its `resourceQueries`, or name another `server`"
-                        yield source, Finding(place, message)
 
 
 def _names(source: Source, *keys: str) -> frozenset[str]:

@@ -141,8 +141,11 @@ class Queries:
         )
 
 
-def bound_query_of(query: model.BoundQueryModel, server: str | None = None) -> Query:
-    """Convert a query that gives one value, or what all queries have in common."""
+def bound_query_of(query: model.BoundQueryModel, server: str | None) -> Query:
+    """Convert a query that gives one value, or what all queries have in common.
+
+    It asks the ``server`` unless it names one.
+    """
     return Query(
         promql=query.query,
         max_age=query.max_age,

@@ -5,7 +5,6 @@ shape: where a field has the wrong shape, a rule about it is silent.
 """
 
 import functools
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -20,7 +19,13 @@ from autoscaler.config import spec_model as model
 from autoscaler.config.document import Location, child
 from autoscaler.config.error_messages import suggestion
 from autoscaler.config.model_base import Model
-from autoscaler.config.settings import LeaderElection, MainFile, PrometheusSettings, Tls
+from autoscaler.config.settings import (
+    DEFAULT_SERVER,
+    LeaderElection,
+    MainFile,
+    PrometheusSettings,
+    Tls,
+)
 from autoscaler.config.spec_model import SOURCES
 
 Schema: TypeAlias = dict[str, JsonValue]
@@ -38,12 +43,13 @@ class Context(NamedTuple):
     """Of the pod that we run in; None outside a pod."""
     queries: AbstractSet[str] | None = None
     """The names in `queries`; None where they are not looked up."""
-    resources: AbstractSet[str] | None = None
-    """The resources that have a query; None where they are not looked up."""
+    resources: Mapping[str, AbstractSet[str]] | None = None
+    """By the name of each Prometheus server the resources that have a query there.
+
+    None where neither servers nor resources are looked up.
+    """
     target: Fields | None = None
     """The target that the mapping is in, if it is in one."""
-    servers: AbstractSet[str] | None = None
-    """The names of Prometheus servers; None where they are not looked up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +171,9 @@ def _window_without_pods(schedule: Fields, context: Context) -> bool:
 
 
 def _window_upside_down(schedule: Fields, key: str, context: Context) -> tuple[str, int] | None:
-    """Return whose other bound contradicts the one at ``key``, and that bound.
+    """Return the bound, and whose, that contradicts the one at ``key``, of which a window has it.
 
-    Where the window has both, the fault is at maxReplicas.
+    Where it has both, the fault is at maxReplicas.
     """
     other, default = ("minReplicas", 1) if key == "maxReplicas" else ("maxReplicas", None)
     own, bound = _integer(schedule, key), _integer(schedule, other)
@@ -186,8 +192,8 @@ def _repeated_name(target: Fields) -> str | None:
     schedules = target.get("schedules")
     if not isinstance(schedules, list | tuple):
         return None
-    names = Counter(name for one in schedules if isinstance(name := child(one, "name"), str))
-    return next((name for name, count in names.items() if count > 1), None)
+    names = [name for one in schedules if isinstance(name := child(one, "name"), str)]
+    return next((name for name in names if names.count(name) > 1), None)
 
 
 def _never_opens(schedule: Fields) -> bool:
@@ -395,10 +401,16 @@ def _unknown(source: Fields, names: AbstractSet[str] | None) -> str | None:
 
 def _unknown_server(fields: Fields, context: Context) -> str | None:
     """Return which servers there are, where the one that is named is none."""
-    name = fields.get("server")
-    if context.servers is None or not isinstance(name, str) or not name.strip():
+    name, servers = fields.get("server"), context.resources
+    if servers is None or not isinstance(name, str) or not name.strip():
         return None
-    return None if name in context.servers else suggestion(name, context.servers)
+    return None if name in servers else suggestion(name, servers)
+
+
+def _resources(context: Context) -> AbstractSet[str] | None:
+    """Return the resources that have a query at the target's server, if it names one rightly."""
+    server = child(context.target, "server") or DEFAULT_SERVER
+    return None if context.resources is None else context.resources.get(str(server))
 
 
 _NO_RESOURCE = (
@@ -637,7 +649,7 @@ _TABLE: tuple[Rule, ...] = (
         Rule(
             of,
             "name",
-            lambda one, context: _unknown(one, context.resources),
+            lambda one, context: _unknown(one, _resources(context)),
             _NO_RESOURCE,
             shown=True,
         )

@@ -381,9 +381,9 @@ def _names_of_files(
             yield (*location, key), name
     for key, within_of, many in inner:
         within = child(value, key)
-        if not many:
+        if many is None:
             yield from _names_of_files(within, within_of, (*location, key))
-        elif isinstance(within, Mapping):
+        elif many is dict and isinstance(within, Mapping):
             for name, one in within.items():
                 yield from _names_of_files(one, within_of, (*location, key, str(name)))
 
