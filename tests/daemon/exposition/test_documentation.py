@@ -25,6 +25,7 @@ from tests.daemon.exposition.results import (
     FORMATS,
     NOW,
     OPENMETRICS,
+    extended,
     families_of,
     metrics_of,
     rate_limited,
@@ -63,6 +64,7 @@ def test_the_page_is_what_the_table_says(accept: str) -> None:
         result_of(target_of("stabilized"), values(30)),
         result_of(target_of("held"), values(600), history=held),
         result_of(target_of("returned"), ranges=(120.0,)),
+        *extended(),
     )
     metrics.instruments.leads(leading=True)
     metrics.instruments.prometheus_requests.labels("200").observe(0.1)

@@ -23,7 +23,7 @@ from tests.adapters.prometheus.server import PrometheusServer, required_program
 from tests.controlplane.waiting import wait_until
 from tests.core.builders import values
 from tests.daemon.exposition.queries import ALERTS, alert_expressions, dashboard_expressions, rules
-from tests.daemon.exposition.results import metrics_of, rate_limited, result_of, target_of
+from tests.daemon.exposition.results import extended, metrics_of, rate_limited, result_of, target_of
 from tests.daemon.exposition.test_target_series import EMPTY
 
 
@@ -53,6 +53,7 @@ def busy(health: Health) -> Metrics:
         result_of(target_of("held"), values(600), history=held, now=4.0),
         result_of(target_of("returned"), ranges=(120.0,)),
         result_of(target_of("stabilized"), values(30)),
+        *extended(),
         rate_limited(),
         health=health,
     )
