@@ -8,6 +8,7 @@ from pathlib import Path
 from autoscaler.adapters.cluster import Api, Pods, Scales, find_api_server
 from autoscaler.adapters.cluster.autoscalers import ListedAutoscalers
 from autoscaler.adapters.cluster.events import Events
+from autoscaler.adapters.cluster.scales import AnnotatedScales
 from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
 from autoscaler.config import Config, PrometheusSettings
 from autoscaler.core.target import Target
@@ -32,7 +33,7 @@ def ports_to_plan(
         closing(prometheus_reader(config.prometheus, threading.Event(), observer)) as prometheus,
     ):
         others = ListedAutoscalers(api, {target.namespace for target in targets}, observer)
-        reads = (Scales(api), NoWrites(), Pods(api))
+        reads = (AnnotatedScales(Scales(api), observer), NoWrites(), Pods(api))
         yield Ports(prometheus, NothingCached(), *reads, reporter), others
 
 

@@ -6,7 +6,7 @@ or a server does.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -68,7 +68,7 @@ class CacheReader(Protocol):
 
 
 class MetricsReader(Protocol):
-    """Answers PromQL."""
+    """Answers PromQL: the connection to one server."""
 
     def query(self, promql: str, deadline: float) -> QueryResult | QueryFailure:
         """Evaluate an instant query now."""
@@ -196,7 +196,8 @@ class NoHistoryStore:
 class Ports:
     """The outside of a sync."""
 
-    metrics: MetricsReader
+    metrics: Mapping[str, MetricsReader]
+    """By the name of the server (`Query.server`)."""
     cache: CacheReader
     scales: ScaleReader
     writer: ScaleWriter

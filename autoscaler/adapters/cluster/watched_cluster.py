@@ -181,8 +181,16 @@ class WatchedCluster:
         return Unchecked(why, known)
 
     def read(self, namespace: str, ref: ScaleTargetRef, deadline: float) -> Scale | Unavailable:
-        """Read the scale from the API server."""
-        return self._scales.read(namespace, ref, deadline)
+        """Read the scale from the API server.
+
+        With its annotations while the watch has not shown them yet; not where the kind cannot be
+        watched.
+        """
+        watches = self._scale_watches.get((ref.api_version, ref.kind))
+        watch = watches.find(namespace) if watches is not None else None
+        if watch is None or watch.state is State.REFUSED or self._closed:
+            return self._scales.read(namespace, ref, deadline)
+        return self._scales.read_annotated(namespace, ref, deadline)
 
     def write(
         self, namespace: str, ref: ScaleTargetRef, scale: Scale, replicas: int, deadline: float
