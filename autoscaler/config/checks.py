@@ -12,6 +12,7 @@ from autoscaler.config.queries import DEFAULTS
 from autoscaler.config.rules import Context, Rule, group_of, rules_of
 from autoscaler.config.settings import IncludedFile, MainFile
 from autoscaler.config.sources import Source
+from autoscaler.config.spec_model import TargetModel
 
 
 def check_files(
@@ -45,6 +46,8 @@ def check_value(
     if not isinstance(value, Mapping):
         return
     rules, inner = _rules_and_inner_models(of)
+    if of is TargetModel:
+        context = context._replace(target=value)
     reported = set()
     for rule in rules:
         shown = rule.broken(value, context)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from autoscaler.config import durations
@@ -130,6 +130,19 @@ class Queries:
         return self.named[source.metric.name] if own is None else query_of(own)
 
 
+def bound_query_of(query: model.BoundQueryModel) -> Query:
+    """Convert a query that gives one value, or what all queries have in common."""
+    return Query(
+        promql=query.query,
+        max_age=query.max_age,
+        range_seconds=range_of(query.query),
+        server=query.server or "",
+        empty_is_zero=query.empty == "zero",
+        nan_is_zero=query.nan == "zero",
+        use_partial=query.partial == "use",
+    )
+
+
 def query_of(query: model.QueryModel, usual: Query = _USUAL) -> Query:
     """Convert a query; a ``window`` that it leaves out is as in ``usual``.
 
@@ -137,14 +150,14 @@ def query_of(query: model.QueryModel, usual: Query = _USUAL) -> Query:
     """
     labels = query.labels
     said = usual.range_seconds if query.window is None else query.window
-    return Query(
-        promql=query.query,
+    converted = bound_query_of(query)
+    return replace(
+        converted,
         window=usual.window if query.window is None else query.window,
-        max_age=query.max_age,
         labels=usual.labels
         if labels is None
         else SeriesLabels(labels.namespace, labels.pod, labels.container),
-        range_seconds=max(said, range_of(query.query)),
+        range_seconds=max(said, converted.range_seconds),
     )
 
 

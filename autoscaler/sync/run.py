@@ -11,6 +11,7 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from autoscaler import clock
+from autoscaler.core.breaker import goes_down, held_back
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import Decision, Outcome
 from autoscaler.core.gaps import after_absence
@@ -30,6 +31,7 @@ from autoscaler.core.writes import (
     settle_write,
 )
 from autoscaler.schedules import open_windows
+from autoscaler.sync.breakers import Turn
 from autoscaler.sync.driver import Coroutine, Driver, Latch
 from autoscaler.sync.fair_calls import NOT_BEGUN
 from autoscaler.sync.pod_reads import PodReads, Pods
@@ -83,6 +85,10 @@ class SyncRun:
         """By namespace, open once each selector is known, or known to be unknowable."""
         self.unregistered: set[str] = set()
         self.pod_reads = PodReads(self.ports, self.read_deadline)
+        self.turn = Turn(times.steady)
+        self.known_down: dict[str, Latch] = {}
+        """By server, open once it is known whether too many of its targets would go down."""
+        self.gives_up = False
         self.decisions: dict[str, Decision] = {}
         self.changed = 0
         self.failed = 0
@@ -101,10 +107,13 @@ class SyncRun:
             driver.start(self._ask(query))
         for target in sorted(self.targets, key=state.urgency):
             driver.start(self._sync(target))
+        ahead = self.times.now - self.times.steady + state.histories.as_of - self.as_of
+        state.breakers.begin(self.turn, ahead)
         try:
             driver.run(state.stop, self.write_deadline)
         finally:
             state.histories.keep(self.decisions, self.as_of)
+            state.tell(state.breakers.end(self.turn))
         self.ports.reporter.synced(
             SyncSummary(
                 targets=len(self.targets),
@@ -134,6 +143,10 @@ class SyncRun:
         if self.state.stop.is_set():
             return
         decision, previous = self._decide(target, scale, pods, ambiguous_with)
+        if self.state.breakers.enabled:
+            decision = yield from self._unless_held(target, decision)
+            if self.state.stop.is_set():
+                return
         write: WriteOutcome | None = None
         if decision.rescale and isinstance(scale, Scale):
             if self.ports.leads_since() is None:
@@ -239,6 +252,45 @@ class SyncRun:
 
     def _bound(self, query: Query | None, now: float) -> Values | Gap | None:
         return None if query is None else read_bound(query, self.answers[query.key], now)
+
+    def _unless_held(self, target: Target, decision: Decision) -> Coroutine[Decision]:
+        """Hold a scale-down while too many targets of a server would go down (semantics 8.7).
+
+        It waits until that is known, and no longer than for what is read: then all targets of this
+        sync are decided, and there is still time to write.
+        """
+        breakers, key, down = self.state.breakers, target.key, goes_down(decision)
+        breakers.note(key, self._steady(), down=down)
+        if not down:
+            return decision
+        for server, future in breakers.undecided(self.turn, key).items():
+            latch = self.known_down.get(server)
+            if latch is None:
+                latch = self.known_down[server] = self.driver.latch(1)
+                self.driver.start(self._until_known(future, latch))
+            if not latch.is_open:
+                yield latch
+        now = self._steady()
+        held = breakers.hold(key, now)
+        if held is None:
+            return decision
+        server, until = held
+        until += self.times.now - self.times.steady
+        history = self.state.histories.get(key, self.as_of)
+        decision, history = held_back(decision, history, server, until)
+        self.state.histories.put(key, history, self.as_of)
+        return decision
+
+    def _until_known(self, future: Future[None], latch: Latch) -> Coroutine[None]:
+        """Open a latch once it is known whether too many targets of a server would go down."""
+        if not self.gives_up:
+            self.gives_up = True
+            self.driver.at(self.read_deadline, partial(self.state.breakers.give_up, self.turn))
+        yield future
+        latch.count_down()
+
+    def _steady(self) -> float:
+        return self.times.steady + (clock.monotonic() - self.begun)
 
     def _write(
         self, target: Target, scale: Scale, decision: Decision, previous: History

@@ -43,7 +43,7 @@ ROWS = [
     (top("queries: {a: {querry: up}}\n"), "queries.a.querry", "did you mean `query`?"),
     (top("queries: {a: {query: up, maxAge: 0s}}\n"), "queries.a.maxAge", "longer than 0"),
     (top("queries: {a: {query: up, labels: {pods: x}}}\n"), "queries.a.labels.pods", "`pod`?"),
-    (top("queries: {labels: {query: up, x: 1}}\n"), "queries.labels.x", "known are labels, maxAge"),
+    (top("queries: {labels: {query: up, x: 1}}\n"), "queries.labels.x", "known are empty, labels"),
     (top("queries: {on: up}\n"), "queries.on", 'YAML reads it as true: write "on", in quotes'),
     (top("queries: {1: up}\n"), "queries.1", "a key must be a text"),
     (top("queries: {[a]: up}\n"), "queries", "not a list or a mapping"),

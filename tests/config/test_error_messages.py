@@ -106,7 +106,7 @@ ROWS = [
         T + "behavior.stabilizationWindowSeconds",
         "it belongs in `scaleUp` or `scaleDown`",
     ),
-    (target("labels: {team: a}\n"), T + "labels", "is not known here: known are behavior, max"),
+    (target("labels: {team: a}\n"), T + "labels", "is not known here: known are behavior, fall"),
     (target("prometheus: {}\n"), T + "prometheus", "it belongs at the top of the main file"),
     (top("minReplicas: 1\n"), "minReplicas", "it belongs in `targets[]`"),
     (

@@ -1,6 +1,7 @@
 """The bounds in force: schedules and queries replace the target's own (semantics 8.2)."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -112,6 +113,9 @@ def test_a_query_moves_a_bound_within_the_open_windows() -> None:
     )
     bounds, _ = bounds_in_force(spec(QUEUE, minimum=2, maximum=10), observation, History(), BASE)
     assert (bounds.minimum, bounds.maximum.replicas) == (Bound(12, "minReplicasQuery"), 20)
+    low = replace(observation, windows=(window("a", None, 3), window("b", 8)))
+    bounds, _ = bounds_in_force(spec(QUEUE, minimum=2, maximum=10), low, History(), BASE)
+    assert (bounds.minimum.replicas, bounds.maximum.replicas) == (8, 8)
 
 
 def test_a_window_that_opens_and_closes() -> None:

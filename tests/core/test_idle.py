@@ -5,10 +5,18 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.core.decision import Activity, Zone
-from autoscaler.core.extensions import Extensions, Fallback, Idle
+from autoscaler.core.extensions import Extensions, Fallback, Idle, Schedule
 from autoscaler.core.history import History, Recommendation
 from autoscaler.core.idling import activities_of
-from autoscaler.core.observation import Gap, GapKind, Observation, Reading, Scale, Values
+from autoscaler.core.observation import (
+    Gap,
+    GapKind,
+    Observation,
+    OpenWindow,
+    Reading,
+    Scale,
+    Values,
+)
 from autoscaler.core.spec import SelectPolicy
 from tests.core.builders import (
     BASE,
@@ -103,6 +111,15 @@ def test_what_was_before_the_sleep_is_forgotten() -> None:
         .at("15s", queue=0).want(0)
         .at("30s", queue=10).want(1)
     )  # fmt: skip
+    window = Schedule("office", "0 8 * * *", "0 18 * * *", "UTC", min_replicas=2)
+    scheduled = Extensions(idle=Idle(after=15.0), schedules=(window,))
+    (
+        Timeline(spec(QUEUE), replicas=10, extensions=scheduled)
+        .at("0s", queue=100).want(10)
+        .at("15s", queue=0).want(0)
+        .opened(OpenWindow(window, BASE + 60.0, "18:00 UTC")).at("30s", queue=10).want(2)
+        .at("45s", queue=10).want(2)
+    )  # fmt: skip
 
 
 def test_no_window_and_no_policy_delays_sleep() -> None:
@@ -126,6 +143,10 @@ def test_missing_data_sends_nothing_to_sleep_and_wakes_nothing() -> None:
         .at("2m", queue=None, other=None).want(0, outcome="partial")
         .at("2m15s", queue=11, other=None).want(2, outcome="partial")
     )  # fmt: skip
+    at_once = Extensions(idle=Idle(after=0.0))
+    target = Timeline(spec(QUEUE, OTHER), replicas=3, extensions=at_once)
+    target.at("0s", queue=5, other=0).at("15s", queue=0, other=None).want(3)
+    target.at("30s", queue=0, other=0).want(0)
 
 
 def test_a_reading_that_refills_counts_as_unknown() -> None:

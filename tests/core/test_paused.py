@@ -25,6 +25,10 @@ BY = "the annotation autoscaler/paused"
         ({"autoscaler/paused": "scale-down"}, Pause(PauseMode.SCALE_DOWN, by=BY)),
         ({"autoscaler/paused": "scale-up"}, Pause(PauseMode.SCALE_UP, by=BY)),
         ({"autoscaler/paused": "false"}, None),
+        (
+            {"autoscaler/paused": "scale-up", "autoscaler/paused-replicas": "5"},
+            Pause(PauseMode.SCALE_UP, by=BY),
+        ),
         ({"autoscaler/paused-replicas": "5"}, Pause(replicas=5, by=f"{BY}-replicas")),
         (
             {"autoscaler/paused": "true", "autoscaler/paused-replicas": "0"},
