@@ -88,7 +88,7 @@ def scaled_object(pair: Pair, times: Times, prometheus: str) -> Json:
     return {
         "apiVersion": "keda.sh/v1alpha1",
         "kind": "ScaledObject",
-        "metadata": {"name": pair.deployment(KEDA)},
+        "metadata": {"name": pair.deployment(KEDA), "namespace": fleet.NAMESPACE},
         "spec": spec,
     }
 

@@ -4,11 +4,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
-import pytest
 import yaml
 
 from autoscaler.config import load
-from autoscaler.config.problems import InvalidConfigError
 from autoscaler.core.target import Target
 from benchmarks.bed import Bed
 from benchmarks.figures import Steady, Window
@@ -17,6 +15,7 @@ from benchmarks.keda.options import PARTS, parse
 from benchmarks.keda.pairs import KEDA, OURS, Pair, Times
 from benchmarks.keda.programs import KEDA as MODULE
 from benchmarks.keda.scenarios import Results, Timeline
+from tests.config.documents import loaded, refused
 
 PROMETHEUS = "http://127.0.0.1:9090"
 TIMES = Times(poll=5, period=5, cooldown=30)
@@ -33,13 +32,9 @@ def ours(folder: Path) -> tuple[Target, ...]:
 
 def theirs(folder: Path, pair: Pair) -> Target:
     """Return the target that `autoscaler validate` makes of the ScaledObject."""
-    file = folder / "scaledobject.yaml"
-    file.write_text(yaml.safe_dump(pairs.scaled_object(pair, TIMES, PROMETHEUS)))
-    with pytest.raises(InvalidConfigError) as refused:
-        load(file)
-    (problem,) = refused.value.problems
-    file.write_text(problem.ready)
-    return load(file).targets[0]
+    (problem,) = refused(folder, yaml.safe_dump(pairs.scaled_object(pair, TIMES, PROMETHEUS)))
+    (target,) = loaded(folder, problem.ready).targets
+    return target
 
 
 def test_both_sides_are_told_the_same(tmp_path: Path) -> None:
