@@ -31,7 +31,8 @@ def parse(arguments: Sequence[str], description: str | None) -> Options:
     )
     add = parser.add_argument
     add("--parts", nargs="+", choices=PARTS, default=PARTS, help="by default all of them")
-    add("--cycles", type=int, default=4, metavar="N", help="of the queue, half of pausing (4)")
+    add("--cycles", type=int, default=4, metavar="N", help="of the queue and of pausing (4)")
+    add("--failures", type=int, default=2, metavar="N", help="how often something is away (2)")
     add("--pairs", type=int, default=3, metavar="N", help="queues that fill in each cycle (3)")
     add("--poll", type=int, default=5, metavar="SECONDS", help="KEDA's pollingInterval (5)")
     add("--period", type=int, default=5, metavar="SECONDS", help="of the HPA's syncs and ours (5)")
@@ -47,6 +48,7 @@ def parse(arguments: Sequence[str], description: str | None) -> Options:
         plan=scenarios.Plan(
             times=Times(given.poll, given.period, given.cooldown),
             cycles=given.cycles,
+            failures=given.failures,
             pairs=given.pairs,
             away=given.away,
             seed=given.seed,

@@ -160,7 +160,7 @@ def _install(api: Api) -> None:
         names.append(api.create(_CRDS, definition)["metadata"]["name"])
 
     def established(name: str) -> bool:
-        conditions = api.get(f"{_CRDS}/{name}").get("status", {}).get("conditions", [])
+        conditions = api.get(f"{_CRDS}/{name}").get("status", {}).get("conditions") or ()
         return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
 
     for name in names:

@@ -39,6 +39,7 @@ class Plan:
 
     times: Times
     cycles: int
+    failures: int
     pairs: int
     away: float
     seed: int
@@ -143,7 +144,7 @@ def pause(report: Report, plan: Plan) -> Results:
             _annotate(stage, held, "all", "true")
             _annotate(stage, pinned, "count", str(PINNED))
             stage.fill(many)
-            stage.let_pass(4 * plan.times.poll)
+            stage.let_pass(4 * plan.times.poll + stage.random.uniform(0, plan.times.poll))
             resumed = time.time()
             _annotate(stage, held, "all", None)
             _annotate(stage, pinned, "count", None)
@@ -177,28 +178,23 @@ def _failure(report: Report, plan: Plan, what: str, away: Callable[[Stage], None
     messages = {pair.queue: SOME_MESSAGES * pair.queue.startswith("busy") for pair in pairs}
     replicas = {pair.queue: SOME_REPLICAS * pair.queue.startswith("busy") for pair in pairs}
     with at_work(report, pairs, plan.times, messages, plan.seed) as stage:
-        stage.settle(replicas)
-        stage.new_phase()
-        report(f"{what} for {plan.away:g} s")
-        began = time.time()
-        away(stage)
-        returned = time.time()
-        report("it is back")
-        # Long enough for what a fallback raised to come down again.
-        stage.let_pass(2 * plan.times.cooldown + 4 * plan.times.period)
-        events = [(0.0, what), (returned - began, "it is back")]
-        for pair in pairs:
-            title = f"{what}, {replicas[pair.queue]} replicas"
-            title += ", with fallback" if pair.fallback else ""
-            found.timelines.append(
-                _timeline(title, stage, pair, began, replicas[pair.queue], events)
-            )
-        for side in SIDES:
-            changes = stage.changes(safe_busy, side)
-            raised = _first(changes, began, lambda count: count == FALLBACK["replicas"])
-            back = _first(changes, returned, lambda count: count == SOME_REPLICAS)
-            found.add(f"{what}: to the fallback, s", side, raised)
-            found.add(f"{what}: from its return to the end of the fallback, s", side, back)
+        for cycle in range(plan.failures):
+            stage.settle(replicas)
+            stage.new_phase()
+            report(f"{what} for {plan.away:g} s, cycle {cycle + 1} of {plan.failures}")
+            began = time.time()
+            away(stage)
+            returned = time.time()
+            report("back again")
+            # Long enough for what a fallback raised to come down again.
+            stage.let_pass(2 * plan.times.cooldown + 4 * plan.times.period)
+            _note_failure(found, stage, what, began, returned)
+            if cycle == 0:
+                events = [(0.0, what), (returned - began, "back again")]
+                for pair in pairs:
+                    start = replicas[pair.queue]
+                    title = f"{what}, {start} replicas{', with fallback' * pair.fallback}"
+                    found.timelines.append(_timeline(title, stage, pair, began, start, events))
     return found
 
 
@@ -222,6 +218,18 @@ def _note_queue(found: Results, stage: Stage, pair: Pair, filled: float, emptied
         found.add(_LEAVING, side, _first(changes, filled, lambda count: count > 0))
         found.add(_FULL, side, _first(changes, filled, lambda count: count >= REPLICAS))
         found.add(_ASLEEP, side, _first(changes, emptied, lambda count: count == 0))
+
+
+def _note_failure(found: Results, stage: Stage, what: str, began: float, returned: float) -> None:
+    """Note how soon the fallback of the busy queue began and ended, if it did."""
+    (pair,) = (pair for pair in stage.pairs if pair.fallback and stage.messages[pair.queue])
+    for side in SIDES:
+        changes = stage.changes(pair, side)
+        raised = _first(changes, began, lambda count: count == FALLBACK["replicas"])
+        back = _first(changes, returned, lambda count: count == SOME_REPLICAS)
+        found.add(f"{what}: to the fallback, s", side, raised)
+        ended = None if raised is None else back
+        found.add(f"{what}: from its return to the end of the fallback, s", side, ended)
 
 
 def _note_pause(found: Results, stage: Stage, pair: Pair, paused: float, resumed: float) -> None:
