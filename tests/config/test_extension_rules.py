@@ -15,7 +15,15 @@ from autoscaler.core.extensions import (
     Schedule,
 )
 from autoscaler.core.target import Query
-from tests.config.documents import EXTERNAL, assert_refused, loaded, metric, target, top
+from tests.config.documents import (
+    EXTERNAL,
+    assert_refused,
+    loaded,
+    metric,
+    target,
+    top,
+    with_servers,
+)
 
 T = "targets[0]."
 S = T + "schedules[0]."
@@ -246,12 +254,12 @@ FINE = [
 @pytest.mark.parametrize("text", FINE)
 def test_accepted(tmp_path: Path, text: str) -> None:
     """What is right is taken."""
-    loaded(tmp_path, text)
+    loaded(tmp_path, with_servers(text))
 
 
 def test_every_key(tmp_path: Path) -> None:
     """Every key reaches the core."""
-    (found,) = loaded(tmp_path, activation('"5"', EVERY)).targets
+    (found,) = loaded(tmp_path, with_servers(activation('"5"', EVERY))).targets
     assert found.extensions == Extensions(
         idle=Idle(1, 600.0, 3600.0),
         activations=(5000,),
@@ -263,7 +271,7 @@ def test_every_key(tmp_path: Path) -> None:
         ),
         ignore_surge=True,
     )
-    assert found.min_replicas_query == Query("max(floor)")
+    assert found.min_replicas_query == Query("max(floor)", server="mimir")
     assert found.max_replicas_query == Query(
         "max_over_time(top[10m])",
         max_age=60.0,
@@ -282,7 +290,7 @@ def test_words_for_missing_data(tmp_path: Path) -> None:
         "name: queue_length}", f"name: q, query: {{query: up, {words}}}}}"
     )
     for text in (named, own):
-        (found,) = loaded(tmp_path, text).targets
+        (found,) = loaded(tmp_path, with_servers(text)).targets
         assert found.queries == (
             Query("up", empty_is_zero=True, nan_is_zero=True, use_partial=True),
         )
