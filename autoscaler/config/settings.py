@@ -12,6 +12,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, WithJsonSchema
 
 from autoscaler.config.fields import (
+    DNS_LABEL,
     POSITIVE_DURATION_SCHEMA,
     Address,
     Between,
@@ -44,6 +45,8 @@ from autoscaler.core.target import Target
 
 LISTEN = Address("127.0.0.1", 9191)
 STATE_DIRECTORY = "/var/lib/autoscaler"
+DEFAULT_SERVER = "default"
+"""What queries call the server at the top of `prometheus`; in the core its name is empty."""
 _FLAGS = Flags()
 _BREAKER = Breaker()
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -69,6 +72,12 @@ def _header_value(value: SecretStr) -> SecretStr:
     if text != text.strip():
         raise ValueError("must not begin or end with white space, which a header loses")
     return value
+
+
+def _server_name(name: str) -> str:
+    if name == DEFAULT_SERVER:
+        raise ValueError("is the name of the server at the top of `prometheus`; use another one")
+    return name
 
 
 def _user_name(text: str) -> str:
@@ -101,6 +110,11 @@ HeaderValue = Annotated[
 ]
 Parameter = Annotated[
     Items[str], BeforeValidator(_parameter), SchemaAlternative({"type": "string"})
+]
+ServerName = Annotated[
+    DnsLabel,
+    AfterValidator(_server_name),
+    WithJsonSchema({"type": "string", "pattern": rf"^(?!{DEFAULT_SERVER}$){DNS_LABEL}$"}),
 ]
 UserName = Annotated[
     Text,
@@ -140,7 +154,7 @@ class Tls(Model):
 
 
 class PrometheusSettings(Model):
-    """Where the metrics come from: any server with Prometheus' query API."""
+    """A connection to a server with Prometheus' query API."""
 
     url: Url = Field(description="The address, such as http://prometheus:9090.")
     """Without a slash at its end."""
@@ -155,6 +169,25 @@ class PrometheusSettings(Model):
     )
     query_parameters: OrDefault[dict[str, Parameter]] = Field(
         default_factory=dict, description="URL parameters sent with each request.", repr=False
+    )
+
+
+class NamedServer(PrometheusSettings):
+    """A server that queries name, and what is asked of it for resources."""
+
+    resource_queries: OrDefault[dict[Text, QuerySource]] = Field(
+        default_factory=dict,
+        description="PromQL by resource for metrics that ask this server; replaces what the "
+        "document's `resourceQueries` says.",
+    )
+
+
+class PrometheusServers(PrometheusSettings):
+    """Where the metrics come from: the server that is asked by default, and others by name."""
+
+    servers: OrDefault[dict[ServerName, NamedServer]] = Field(
+        default_factory=dict,
+        description="Further servers by the name that queries and targets call them by.",
     )
 
 
@@ -223,7 +256,7 @@ class ScaleDownBreaker(Model):
 class Settings(Model):
     """All of a configuration but its queries and targets."""
 
-    prometheus: PrometheusSettings = Field(description="Where the metrics come from.")
+    prometheus: PrometheusServers = Field(description="Where the metrics come from.")
     kubernetes: OrDefault[KubernetesSettings] = Field(
         default_factory=KubernetesSettings, description="Which cluster the targets are in."
     )
@@ -276,6 +309,11 @@ class Settings(Model):
         """The scale-down breaker; None where there is none."""
         one = self.scale_down_breaker
         return None if one is None else Breaker(one.share, one.min_targets, one.hold)
+
+    @property
+    def servers(self) -> Mapping[str, PrometheusSettings]:
+        """The connections to Prometheus by `core.target.Query.server`."""
+        return {"": self.prometheus, **self.prometheus.servers}
 
     @property
     def flags(self) -> Flags:

@@ -12,7 +12,7 @@ from autoscaler.adapters.store import releases
 from autoscaler.config import Config
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.exposition import Metrics, Site
-from autoscaler.daemon.health import Component, Health
+from autoscaler.daemon.health import NOT_ASKED, Component, Health
 from autoscaler.daemon.reload import Reload
 from autoscaler.daemon.reporting import LogReporter
 from autoscaler.daemon.schedule import Schedule, Tick
@@ -109,9 +109,11 @@ class MainLoop:
         ports, breaker = self.ports(connections), config.breaker
         self.syncer.change(config.flags, ports, targets, writes, breaker)
         self.syncer.register_cached(targets)
+        telemetry.announcements.asks(
+            {query.server for target in targets for query in target.all_queries}
+        )
         if not targets:
-            for server in (Component.PROMETHEUS, Component.KUBERNETES):
-                telemetry.health.report(server, ok=True, message="there is no target to ask it for")
+            telemetry.health.report(Component.KUBERNETES, ok=True, message=NOT_ASKED)
         telemetry.health.expect({tick.name: tick.period for tick in ticks})
 
     def _ticks(self, config: Config) -> list[Tick]:

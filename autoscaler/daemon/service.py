@@ -59,7 +59,8 @@ def build(config: Config, signals: Signals, stack: ExitStack) -> MainLoop:
     cluster = WatchedCluster(api, scales, Pods(api), config.targets, observer=announcements)
     stack.enter_context(closing(cluster))
     connections = ReplaceableConnections(
-        config, lambda config: Connections(config, api, stop, gate, announcements)
+        config,
+        lambda config, before: Connections(config, api, stop, gate, announcements, before),
     )
     stack.enter_context(closing(connections))
     metrics.ask_for_events(connections.event_counts)

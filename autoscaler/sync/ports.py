@@ -70,7 +70,7 @@ class CacheReader(Protocol):
 
 
 class MetricsReader(Protocol):
-    """Answers PromQL."""
+    """Answers PromQL: the connection to one server."""
 
     def query(self, promql: str, deadline: float) -> QueryResult | QueryFailure:
         """Evaluate an instant query now."""
@@ -238,7 +238,8 @@ class NoHistoryStore:
 class Ports:
     """The outside of a sync."""
 
-    metrics: MetricsReader
+    metrics: Mapping[str, MetricsReader]
+    """By the name of the server (`Query.server`)."""
     cache: CacheReader
     scales: ScaleReader
     writer: ScaleWriter

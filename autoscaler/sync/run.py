@@ -17,11 +17,11 @@ from autoscaler.core.decision import Decision, Outcome
 from autoscaler.core.gaps import after_absence
 from autoscaler.core.history import History
 from autoscaler.core.instants import instants_of
-from autoscaler.core.observation import Observation, Scale, Unavailable
-from autoscaler.core.readings import read
+from autoscaler.core.observation import Gap, Observation, Scale, Unavailable, Values
+from autoscaler.core.readings import read, read_bound
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.spec import needs_pods
-from autoscaler.core.target import Target
+from autoscaler.core.target import Query, QueryKey, Target
 from autoscaler.core.writes import (
     NotWritten,
     NotWrittenReason,
@@ -30,6 +30,7 @@ from autoscaler.core.writes import (
     intend,
     settle_write,
 )
+from autoscaler.schedules import open_windows
 from autoscaler.sync.breakers import Turn
 from autoscaler.sync.driver import Coroutine, Driver, Latch
 from autoscaler.sync.fair_calls import NOT_BEGUN
@@ -77,9 +78,9 @@ class SyncRun:
         self.read_deadline = self.begun + times.budget * _READ_SHARE
         self.write_deadline = self.begun + times.budget
         self.driver = Driver()
-        self.answers: dict[str, QueryResult | QueryFailure] = {}
-        self.answered: dict[str, Latch] = {}
-        """By PromQL, open once its answer is there."""
+        self.answers: dict[QueryKey, QueryResult | QueryFailure] = {}
+        self.answered: dict[QueryKey, Latch] = {}
+        """Open once the answer is there."""
         self.registered: dict[str, Latch] = {}
         """By namespace, open once each selector is known, or known to be unknowable."""
         self.unregistered: set[str] = set()
@@ -100,10 +101,10 @@ class SyncRun:
         self.unregistered = {target.key for target in missing}
         for namespace, count in Counter(target.namespace for target in missing).items():
             self.registered[namespace] = driver.latch(count)
-        queries = {query.promql for target in self.targets for query in target.queries}
-        for promql in state.queries.in_order(queries):
-            self.answered[promql] = driver.latch(1)
-            driver.start(self._ask(promql))
+        queries = {query.key for target in self.targets for query in target.all_queries}
+        for query in state.queries.in_order(queries):
+            self.answered[query] = driver.latch(1)
+            driver.start(self._ask(query))
         for target in sorted(self.targets, key=state.urgency):
             driver.start(self._sync(target))
         ahead = self.times.now - self.times.steady + state.histories.as_of - self.as_of
@@ -123,19 +124,20 @@ class SyncRun:
             )
         )
 
-    def _ask(self, promql: str) -> Coroutine[None]:
+    def _ask(self, query: QueryKey) -> Coroutine[None]:
         """Ask one query for all targets that need its answer."""
-        self.answers[promql] = yield from self._result(
-            self.state.queries.ask(self.ports.metrics, promql, self.read_deadline), QueryFailure
+        reader = self.ports.metrics[query.server]
+        self.answers[query] = yield from self._result(
+            self.state.queries.ask(reader, query, self.read_deadline), QueryFailure
         )
-        self.answered[promql].count_down()
+        self.answered[query].count_down()
 
     def _sync(self, target: Target) -> Coroutine[None]:
         """Sync one target, from its scale to its report."""
         scale = yield from self._scale(target)
         pods, ambiguous_with = yield from self._pods(target, scale)
-        for query in target.queries:
-            answered = self.answered[query.promql]
+        for query in target.all_queries:
+            answered = self.answered[query.key]
             if not answered.is_open:
                 yield answered
         if self.state.stop.is_set():
@@ -210,7 +212,9 @@ class SyncRun:
         now = self.times.now + (clock.monotonic() - self.begun)
         stamp, now = instants_of(self.times.due, now, target.sync_period)
         observation = self._observation(target, scale, pods, ambiguous_with, now)
-        decision, history = decide(target.spec, state.flags, observation, previous, now, stamp)
+        decision, history = decide(
+            target.spec, state.flags, observation, previous, now, stamp, target.extensions
+        )
         if isinstance(scale, Scale):
             state.last_read[key] = steady
         state.histories.put(key, history, self.as_of)
@@ -228,7 +232,7 @@ class SyncRun:
     ) -> Observation:
         known = pods if isinstance(pods, tuple) else ()
         readings = tuple(
-            read(metric, query, self.answers[query.promql], target.namespace, known, now)
+            read(metric, query, self.answers[query.key], target.namespace, known, now)
             for metric, query in zip(target.spec.metrics, target.queries, strict=True)
         )
         last_read = self.state.last_read.get(target.key)
@@ -241,7 +245,13 @@ class SyncRun:
             self.state.is_sole_writer(target.key),
             None if last_read is None else self.times.now - (self.times.steady - last_read),
             tuple(query.range_seconds for query in target.queries),
+            windows=open_windows(target.extensions.schedules, now),
+            min_replicas_reading=self._bound(target.min_replicas_query, now),
+            max_replicas_reading=self._bound(target.max_replicas_query, now),
         )
+
+    def _bound(self, query: Query | None, now: float) -> Values | Gap | None:
+        return None if query is None else read_bound(query, self.answers[query.key], now)
 
     def _unless_held(self, target: Target, decision: Decision) -> Coroutine[Decision]:
         """Hold a scale-down while too many targets of a server would go down (semantics 8.7).

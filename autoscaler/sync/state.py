@@ -80,7 +80,7 @@ class SyncState:
     def retain(self, targets: Collection[Target]) -> None:
         """Forget all other targets, and the queries that only they asked."""
         keys = {target.key for target in targets}
-        self.queries.retain({query.promql for target in targets for query in target.queries})
+        self.queries.retain({query.key for target in targets for query in target.all_queries})
         for one in (self.histories, self.overlaps, self.scale_read_order, self.pod_read_order):
             one.retain(keys)
         for instants in (self.last_sync, self.last_read):

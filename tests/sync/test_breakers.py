@@ -45,6 +45,7 @@ class Fleet:
         self.news: list[BreakerNews] = []
         self.stored: Mapping[str, BreakerState] = {}
         self.world = Memory(scales_cached=True)
+        self.world.servers["mimir"] = self.world
         for one in targets:
             self.world.scales[f"shop/{_name(one)}"] = Scale(10, 10, f"app={_name(one)}")
         self.time = 0.0
@@ -231,7 +232,7 @@ def test_one_server_that_lies_holds_only_its_own_targets() -> None:
 def test_a_target_of_two_servers_counts_for_both_and_is_held_by_either() -> None:
     """Its query of a bound is one of its queries."""
     near, far = fleet(30), fleet(30, promql="far", server="mimir", first=30)
-    both = replace(near[0], min_replicas_query=far[0].queries[0])
+    both = replace(near[0], max_replicas_query=far[0].queries[0])
     with Fleet([both, *near[1:], *far]) as one:
         for target in (both, *far):
             one.messages[_name(target)] = 0.0

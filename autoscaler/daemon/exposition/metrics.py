@@ -127,7 +127,7 @@ class _CurrentState(Collector):
         """Yield the state of the daemon and its targets."""
         yield _family(metric_catalog.LIVE, {"": self._health.stalled() is None})
         yield _family(metric_catalog.READY, {"": self._health.ready})
-        components = {one.name.value: one.ok for one in self._health.components()}
+        components = {str(one.name): one.ok for one in self._health.components()}
         yield _family(metric_catalog.COMPONENT_OK, components)
         yield _family(metric_catalog.TARGETS, self._states.outcomes())
         yield _family(metric_catalog.STORE_ERRORS, {"": self.store_errors()})

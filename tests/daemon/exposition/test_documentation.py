@@ -26,6 +26,7 @@ from tests.daemon.exposition.results import (
     FORMATS,
     NOW,
     OPENMETRICS,
+    extended,
     families_of,
     metrics_of,
     rate_limited,
@@ -66,10 +67,11 @@ def test_the_page_is_what_the_table_says(accept: str) -> None:
         result_of(target_of("held"), values(600), history=held),
         result_of(target_of("returned"), ranges=(120.0,)),
         saturated(),
+        *extended(),
     )
     metrics.ask_for_breakers(lambda: [BreakerStatus("", NOW + 60, 380, 500)])
     metrics.instruments.leads(leading=True)
-    metrics.instruments.prometheus_requests.labels("200").observe(0.1)
+    metrics.instruments.asked_prometheus("", "200", 0.1)
     metrics.instruments.kubernetes_requests.labels("GET", "200").observe(0.1)
     shown = {}
     for family in families_of(metrics, accept).values():
