@@ -252,6 +252,41 @@ def status(
 
 
 @app.command(
+    short_help="Let targets go down that the scale-down breaker holds.",
+    epilog="Examples: autoscaler release, autoscaler release -c autoscaler.yaml --server mimir",
+)
+def release(
+    server: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Only the targets of this Prometheus server; the one without a name is `default`.",
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            "-c",
+            metavar="FILE",
+            help="The YAML file of the daemon, for its `stateDirectory`; default "
+            "/var/lib/autoscaler.",
+        ),
+    ] = None,
+) -> None:
+    """Let targets go down that the scale-down breaker holds.
+
+    It asks the running daemon by its state directory, as a user that may write there. The breaker
+    does not trip again for as long as it holds.
+
+    Exit codes: 0 released, or nothing is held, 1 the daemon cannot be asked, 2 bad configuration.
+    """
+    from autoscaler.cli.releasing import release as release_held
+
+    sys.exit(release_held(server, config))
+
+
+@app.command(
     short_help="Pause targets: nothing is scaled until they are resumed.",
     epilog="Examples: autoscaler pause shop/order-worker --for 2h, "
     "autoscaler pause shop/order-worker --replicas 5, "

@@ -169,6 +169,11 @@ class EventReporter:
             return ()
         return (Event("Normal", PAUSED, extension_words.pause(now, decision.time)),)
 
+    def tell(self, involved: Involved, event: Event, instant: float) -> None:
+        """Queue an Event about an object that is no target; returns at once."""
+        if self._gate.leading() and self._end is None:
+            self._queue.put(_QueuedEvents(involved, instant, (event,)))
+
     def fault(self, error: BaseException) -> None:
         """Do nothing: a defect is about no object."""
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from autoscaler.core.decision import (
     Activity,
     Bounds,
+    BreakerHold,
     Calculation,
     Decision,
     IdleStatus,
@@ -129,6 +130,7 @@ class Record:
     write: str | None = None
     controlled_by: str | None = None
     held_until: float | None = None
+    breaker: BreakerHold | None = None
     releases_at: float | None = None
     min_replicas_by: str | None = None
     """What sets the minimum in force, if not the target itself."""
@@ -235,6 +237,7 @@ def record_of(result: SyncResult, state: State) -> Record:
         write=write_word(result.write),
         controlled_by=result.controller or None,
         held_until=decision.held_until,
+        breaker=decision.breaker,
         releases_at=decision.releases_at,
         pause=None if decision.pause is None else _pause(decision.pause, decision),
         idle=None if decision.idle is None else _idle(decision.idle, decision),

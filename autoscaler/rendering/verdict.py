@@ -5,6 +5,7 @@ Log, metrics, `plan` and `status` all take both from here.
 
 from enum import StrEnum
 
+from autoscaler.core.breaker import SCALE_DOWN_BREAKER
 from autoscaler.core.decide import INVALID_ANNOTATION, MIN_REPLICAS_UNKNOWN
 from autoscaler.core.decision import (
     Combination,
@@ -43,7 +44,8 @@ class State(StrEnum):
     LIMITED = "limited"
     """A bound or a rate limit permits less of a change than is wanted."""
     HELD = "held"
-    """A stabilization window, or a reading that has just returned, permits less than is wanted."""
+    """A stabilization window, a reading that has just returned, or the scale-down breaker permits
+    less than is wanted."""
     IDLE = "idle"
     """No metric is active, and has not been for long enough."""
     OK = "ok"
@@ -64,6 +66,8 @@ def state_of(result: SyncResult) -> State:
         state = State.PAUSED
     elif decision.zone is Zone.DISABLED:
         state = State.DISABLED
+    elif decision.breaker is not None:
+        state = State.HELD
     elif decision.zone is Zone.IDLE:
         state = State.IDLE
     elif _is_limited(decision):
@@ -114,20 +118,26 @@ def _is_as_asked(decision: Decision) -> bool:
 
 def cause_of(result: SyncResult, state: State) -> str:
     """Return the cause of a state, as the same text for all targets and syncs of that cause."""
-    decision = result.decision
+    decision, stabilization = result.decision, result.decision.stabilization
     if state is State.FAILING:
-        if isinstance(result.write, WriteFailed):
-            return f"FailedRescale: {printable(result.write.message, LONGEST_SENTENCE)}"
-        cause = ": ".join(failure_of(decision))
-        in_use = any(one.fallback is not None for one in decision.metrics)
-        return f"{cause} (a fallback is in use)" if in_use else cause
+        return _cause_of_failure(result)
     if state is State.PAUSED and decision.pause is not None:
         return decision.pause.by
     if state is State.LIMITED and decision.limit is not None:
         return decision.limit.reason
-    if state is State.HELD and decision.stabilization is not None:
-        return decision.stabilization.reason
+    if state is State.HELD and decision.breaker is not None:
+        return SCALE_DOWN_BREAKER
+    if state is State.HELD and stabilization is not None:
+        return stabilization.reason
     return _CAUSES.get(state, "")
+
+
+def _cause_of_failure(result: SyncResult) -> str:
+    if isinstance(result.write, WriteFailed):
+        return f"FailedRescale: {printable(result.write.message, LONGEST_SENTENCE)}"
+    cause = ": ".join(failure_of(result.decision))
+    in_use = any(one.fallback is not None for one in result.decision.metrics)
+    return f"{cause} (a fallback is in use)" if in_use else cause
 
 
 _CAUSES = {
@@ -189,10 +199,8 @@ def _unchanged(result: SyncResult, current: int) -> str:
         )
     if decision.zone is Zone.CONTROLLED:
         return f"{stays}: {failure_of(decision)[1]}"
-    if decision.held_until is not None:
-        until = time_of_day(decision.held_until, decision.time)
-        wanted = "" if decision.limit is None else f", not {decision.limit.after}"
-        return f"{stays}{wanted}: nothing is written until {until}, since others undo our changes"
+    if decision.held_until is not None or decision.breaker is not None:
+        return stays + _held_back(decision)
     if decision.outcome is Outcome.BLOCKED:
         return f"{stays}: nothing can be decided: {_failed_metric(decision)}"
     if decision.zone is Zone.IDLE or _is_prevented(decision):
@@ -200,6 +208,22 @@ def _unchanged(result: SyncResult, current: int) -> str:
     restriction = _restriction(result)
     because = f": {_asked(decision)}{restriction}" if restriction else ""
     return f"{stays}{because}{_besides(decision)}"
+
+
+def _held_back(decision: Decision) -> str:
+    """Return what others, or the breaker, keep a target from."""
+    now, breaker = decision.time, decision.breaker
+    if decision.held_until is not None:
+        until = time_of_day(decision.held_until, now)
+        wanted = "" if decision.limit is None else f", not {decision.limit.after}"
+        return f"{wanted}: nothing is written until {until}, since others undo our changes"
+    if breaker is None:
+        return ""
+    server, until = wording.prometheus_server(breaker.server), time_of_day(breaker.until, now)
+    return (
+        f", not {breaker.replicas}: the scale-down breaker lets no target of {server} go down "
+        f"before {until}{_besides(decision)}"
+    )
 
 
 def _is_prevented(decision: Decision) -> bool:

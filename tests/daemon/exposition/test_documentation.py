@@ -67,7 +67,7 @@ def test_the_page_is_what_the_table_says(accept: str) -> None:
         *extended(),
     )
     metrics.instruments.leads(leading=True)
-    metrics.instruments.prometheus_requests.labels("200").observe(0.1)
+    metrics.instruments.asked_prometheus("", "200", 0.1)
     metrics.instruments.kubernetes_requests.labels("GET", "200").observe(0.1)
     shown = {}
     for family in families_of(metrics, accept).values():

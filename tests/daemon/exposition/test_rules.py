@@ -62,7 +62,7 @@ def busy(health: Health) -> Metrics:
         health.report(name, ok=True, message="well")
     log, instruments = structlog.get_logger(), metrics.instruments
     observer = Announcements(log, health, instruments, Notifier({}))
-    observer.prometheus_request("503", 0.2)
+    observer.prometheus_request("", "503", 0.2)
     observer.kubernetes_request("PUT", "409", 0.2)
     return metrics
 
