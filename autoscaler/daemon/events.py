@@ -151,6 +151,11 @@ class EventReporter:
         )
         self._queue.put(_QueuedEvents(involved, decision.time, events))
 
+    def tell(self, involved: Involved, event: Event, instant: float) -> None:
+        """Queue an Event about an object that is no target; returns at once."""
+        if self._gate.leading() and self._end is None:
+            self._queue.put(_QueuedEvents(involved, instant, (event,)))
+
     def _of_pause(self, key: str, decision: Decision) -> tuple[Event, ...]:
         """Return the Event about a pause that has begun, changed or ended, if one has.
 
@@ -168,11 +173,6 @@ class EventReporter:
         if key not in self._uids:
             return ()
         return (Event("Normal", PAUSED, extension_words.pause(now, decision.time)),)
-
-    def tell(self, involved: Involved, event: Event, instant: float) -> None:
-        """Queue an Event about an object that is no target; returns at once."""
-        if self._gate.leading() and self._end is None:
-            self._queue.put(_QueuedEvents(involved, instant, (event,)))
 
     def fault(self, error: BaseException) -> None:
         """Do nothing: a defect is about no object."""

@@ -211,18 +211,18 @@ def _unchanged(result: SyncResult, current: int) -> str:
 
 
 def _held_back(decision: Decision) -> str:
-    """Return what others, or the breaker, keep a target from."""
-    now, breaker = decision.time, decision.breaker
+    """Return why a change is not written: others undo ours, or the breaker has tripped."""
     if decision.held_until is not None:
-        until = time_of_day(decision.held_until, now)
+        until = time_of_day(decision.held_until, decision.time)
         wanted = "" if decision.limit is None else f", not {decision.limit.after}"
         return f"{wanted}: nothing is written until {until}, since others undo our changes"
-    if breaker is None:
+    held = decision.breaker
+    if held is None:
         return ""
-    server, until = wording.prometheus_server(breaker.server), time_of_day(breaker.until, now)
     return (
-        f", not {breaker.replicas}: the scale-down breaker lets no target of {server} go down "
-        f"before {until}{_besides(decision)}"
+        f", not {held.replicas}: the scale-down breaker lets no target of "
+        f"{wording.prometheus_server(held.server)} go down before "
+        f"{time_of_day(held.until, decision.time)}{_besides(decision)}"
     )
 
 

@@ -222,12 +222,12 @@ def test_a_pause_is_told_when_it_begins_and_when_it_ends() -> None:
     results += [extended.result(timeline.at(f"{n}m", queue=60)) for n in range(6, 8)]
     assert told_of(*results) == [
         (
-            "info paused: stays at 3 replicas: paused by the annotation autoscaler/paused; 4 replicas "
-            "without it"
+            "info paused: stays at 3 replicas: paused by the annotation autoscaler/paused; 4 "
+            "replicas without it"
         ),
         (
-            "info ok: no longer paused, after 5 min 0 s: scaled 3 -> 6 replicas: queue above target: "
-            "20/10 per replica"
+            "info ok: no longer paused, after 5 min 0 s: scaled 3 -> 6 replicas: queue above "
+            "target: 20/10 per replica"
         ),
     ]
 
