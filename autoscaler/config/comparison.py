@@ -10,6 +10,7 @@ from pydantic.alias_generators import to_camel
 from autoscaler.config.document import Location, one_line, path_of
 from autoscaler.config.durations import format_seconds
 from autoscaler.config.fields import Address
+from autoscaler.config.problems import of_server
 from autoscaler.config.settings import Config
 from autoscaler.config.spec_model import SOURCES
 from autoscaler.core import quantity
@@ -213,7 +214,7 @@ def _parts(thing: "DataclassInstance | BaseModel") -> _Parts:
 def _shown(value: object, place: Location) -> str | None:
     if value is None:
         return None
-    if place[:2] in _SECRET:
+    if of_server(place)[:2] in _SECRET:
         return _HIDDEN
     if isinstance(value, bool):
         return "true" if value else "false"

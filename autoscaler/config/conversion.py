@@ -50,9 +50,10 @@ def config_of(
 ) -> Config:
     """Convert documents that all rules accepted; ``path`` is the file of the main one."""
     parts: list[MainFile | IncludedFile] = [main, *included]
-    queries = Queries.of(
+    queries = Queries(
         {name: query for part in parts for name, query in part.queries.items()},
         main.resource_queries,
+        {name: one.resource_queries for name, one in main.prometheus.servers.items()},
     )
     shared = _Shared()
     targets = (
@@ -91,11 +92,11 @@ def _target_of(
     return Target(
         namespace=target.namespace,
         spec=to_core(target),
-        queries=tuple(queries.for_metric(metric) for metric in target.metrics),
+        queries=tuple(queries.for_metric(metric, target.server) for metric in target.metrics),
         sync_period=sync_period if target.sync_period is None else target.sync_period,
         extensions=NO_EXTENSIONS if extensions == NO_EXTENSIONS else shared(extensions),
-        min_replicas_query=None if low is None else shared(bound_query_of(low)),
-        max_replicas_query=None if high is None else shared(bound_query_of(high)),
+        min_replicas_query=None if low is None else shared(bound_query_of(low, target.server)),
+        max_replicas_query=None if high is None else shared(bound_query_of(high, target.server)),
     )
 
 

@@ -34,7 +34,7 @@ from autoscaler.core.numbers import INT32_MAX, INT64_MAX
 Count = Annotated[int, Field(ge=0, le=INT32_MAX)]
 PositiveCount = Annotated[int, Field(ge=1, le=INT32_MAX)]
 
-_DNS_LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+DNS_LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 _DNS_SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 _SEGMENT = r"(?!\.{1,2}$)[^/%]+"
 _QUALIFIED_NAME = re.compile(
@@ -310,7 +310,7 @@ FolderPath = Annotated[Path, PlainValidator(_folder), WithJsonSchema(_FILLED.sch
 DnsLabel = Annotated[
     str,
     Form(
-        _DNS_LABEL,
+        DNS_LABEL,
         "must be a DNS label: at most 63 lower-case letters, digits and -, beginning and ending "
         "with a letter or digit",
     ),
@@ -371,6 +371,25 @@ LongerThanZero = Annotated[
     float, BeforeValidator(Between(above_zero=True)), POSITIVE_DURATION_SCHEMA
 ]
 SyncPeriod = Annotated[float, BeforeValidator(Between(1.0, 3600.0)), POSITIVE_DURATION_SCHEMA]
+
+
+_SHARE = re.compile(r"([1-9][0-9]?)%")
+
+
+def _share(value: object) -> int:
+    """Read a share as whole percent."""
+    form = _SHARE.fullmatch(value) if isinstance(value, str) else None
+    if form is None:
+        raise ValueError("must be a share from 1% to 99%, in whole percent, such as 30%")
+    return int(form[1])
+
+
+Share = Annotated[
+    int,
+    BeforeValidator(_share),
+    WithJsonSchema({"type": "string", "pattern": f"^{_SHARE.pattern}$"}),
+]
+"""In percent."""
 
 
 _ALL_ADDRESSES = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - not listened on

@@ -19,7 +19,13 @@ from autoscaler.config import spec_model as model
 from autoscaler.config.document import Location, child
 from autoscaler.config.error_messages import suggestion
 from autoscaler.config.model_base import Model
-from autoscaler.config.settings import LeaderElection, MainFile, PrometheusSettings, Tls
+from autoscaler.config.settings import (
+    DEFAULT_SERVER,
+    LeaderElection,
+    MainFile,
+    PrometheusSettings,
+    Tls,
+)
 from autoscaler.config.spec_model import SOURCES
 
 Schema: TypeAlias = dict[str, JsonValue]
@@ -37,8 +43,11 @@ class Context(NamedTuple):
     """Of the pod that we run in; None outside a pod."""
     queries: AbstractSet[str] | None = None
     """The names in `queries`; None where they are not looked up."""
-    resources: AbstractSet[str] | None = None
-    """The resources that have a query; None where they are not looked up."""
+    resources: Mapping[str, AbstractSet[str]] | None = None
+    """By the name of each Prometheus server the resources that have a query there.
+
+    None where neither servers nor resources are looked up.
+    """
     target: Fields | None = None
     """The target that the mapping is in, if it is in one."""
 
@@ -390,6 +399,20 @@ def _unknown(source: Fields, names: AbstractSet[str] | None) -> str | None:
     return None if name in names else suggestion(name, names)
 
 
+def _unknown_server(fields: Fields, context: Context) -> str | None:
+    """Return which servers there are, where the one that is named is none."""
+    name, servers = fields.get("server"), context.resources
+    if servers is None or not isinstance(name, str) or not name.strip():
+        return None
+    return None if name in servers else suggestion(name, servers)
+
+
+def _resources(context: Context) -> AbstractSet[str] | None:
+    """Return the resources that have a query at the target's server, if it names one rightly."""
+    server = child(context.target, "server") or DEFAULT_SERVER
+    return None if context.resources is None else context.resources.get(str(server))
+
+
 _NO_RESOURCE = (
     "is a resource without a query: {}; add it to `resourceQueries`, or give the metric its own "
     "`query`"
@@ -626,11 +649,15 @@ _TABLE: tuple[Rule, ...] = (
         Rule(
             of,
             "name",
-            lambda one, context: _unknown(one, context.resources),
+            lambda one, context: _unknown(one, _resources(context)),
             _NO_RESOURCE,
             shown=True,
         )
         for of in (model.ResourceMetricSource, model.ContainerResourceMetricSource)
+    ),
+    *(
+        Rule(of, "server", _unknown_server, "is no key of `prometheus.servers`: {}", shown=True)
+        for of in (model.BoundQueryModel, model.TargetModel)
     ),
 )
 

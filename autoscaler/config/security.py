@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from autoscaler.config.settings import Config, Sources
+from autoscaler.config.settings import Config, PrometheusSettings, Sources
 from autoscaler.config.sources import folder_of
 
 _MOST_CHANGEABLE = 10
@@ -21,19 +21,30 @@ def warnings_of(config: Config) -> list[str]:
     """Return a sentence for each secret or file that is open to others, and each check left out."""
     warnings = _open_ones((key, path) for key, path in _secrets(config) if path is not None)
     warnings += _changeable(config.sources)
-    if config.prometheus.tls.insecure_skip_verify:
-        warnings.append(
-            "prometheus.tls.insecureSkipVerify: any certificate is trusted, so that anyone on the "
+    for path, server in _servers(config):
+        warnings += _warnings_of_server(path, server)
+    return warnings
+
+
+def _servers(config: Config) -> Iterator[tuple[str, PrometheusSettings]]:
+    """Yield the connections to Prometheus with the places where they stand."""
+    for name, server in config.servers.items():
+        yield f"prometheus.servers.{name}" if name else "prometheus", server
+
+
+def _warnings_of_server(path: str, server: PrometheusSettings) -> Iterator[str]:
+    if server.tls.insecure_skip_verify:
+        yield (
+            f"{path}.tls.insecureSkipVerify: any certificate is trusted, so that anyone on the "
             "way to Prometheus can read the credentials and invent the metrics; name the "
             "authority in caFile instead"
         )
-    if _in_the_clear(config.prometheus.url):
-        warnings += [
-            f"prometheus.url: {key} is sent to {config.prometheus.url} without encryption, so that "
-            "anyone on the way to Prometheus can read it; use https://"
-            for key in _credentials(config)
-        ]
-    return warnings
+    if _in_the_clear(server.url):
+        for key in _credentials(server):
+            yield (
+                f"{path}.url: {key} is sent to {server.url} without encryption, so that "
+                "anyone on the way to Prometheus can read it; use https://"
+            )
 
 
 def warnings_of_access(
@@ -118,17 +129,17 @@ def _writers(path: Path, sticky: int) -> str | None:
 
 
 def _secrets(config: Config) -> Iterator[tuple[str, Path | None]]:
-    prometheus = config.prometheus
-    basic = prometheus.basic_auth
-    yield "prometheus.bearerTokenFile", prometheus.bearer_token_file
-    yield "prometheus.basicAuth.passwordFile", None if basic is None else basic.password_file
-    yield "prometheus.tls.keyFile", prometheus.tls.key_file
+    for path, server in _servers(config):
+        basic = server.basic_auth
+        yield f"{path}.bearerTokenFile", server.bearer_token_file
+        yield f"{path}.basicAuth.passwordFile", None if basic is None else basic.password_file
+        yield f"{path}.tls.keyFile", server.tls.key_file
 
 
-def _credentials(config: Config) -> Iterator[str]:
-    if config.prometheus.bearer_token_file is not None:
+def _credentials(server: PrometheusSettings) -> Iterator[str]:
+    if server.bearer_token_file is not None:
         yield "bearerTokenFile"
-    if config.prometheus.basic_auth is not None:
+    if server.basic_auth is not None:
         yield "basicAuth"
 
 

@@ -53,7 +53,7 @@ class BoundQueryModel(Model):
     )
     server: Text | None = Field(
         default=None,
-        description="The name of the Prometheus server to ask. Default: the target's.",
+        description="A key of `prometheus.servers`, or default. Default: the target's server.",
     )
     max_age: OrDefault[LongerThanZero] = seconds(_USUAL.max_age, "Older samples do not count.")
     empty: OrDefault[Literal["fail", "zero"]] = Field(
@@ -392,8 +392,8 @@ class TargetModel(HorizontalPodAutoscalerSpec):
     )
     server: Text | None = Field(
         default=None,
-        description="The name of the Prometheus server that its queries ask which name none. "
-        "Default: `prometheus` itself.",
+        description="A key of `prometheus.servers`, or default: what is asked by those of the "
+        "target's queries that name no server. Default: default.",
     )
     idle: IdleModel | None = Field(
         default=None, description="To few or no replicas while no metric is active, and back."

@@ -15,7 +15,15 @@ from autoscaler.core.extensions import (
     Schedule,
 )
 from autoscaler.core.target import Query
-from tests.config.documents import EXTERNAL, assert_refused, loaded, metric, target, top
+from tests.config.documents import (
+    EXTERNAL,
+    assert_refused,
+    loaded,
+    metric,
+    target,
+    top,
+    with_servers,
+)
 
 T = "targets[0]."
 S = T + "schedules[0]."
@@ -223,8 +231,9 @@ idle: {replicas: 1, after: 10m, initially: 1h}
 fallback: {replicas: 6, failureThreshold: 5, behavior: currentReplicasIfLower}
 paused: {replicas: 0}
 ignoreSurge: true
+server: mimir
 minReplicasQuery: max(floor)
-maxReplicasQuery: {query: 'max_over_time(top[10m])', maxAge: 1m, empty: zero}
+maxReplicasQuery: {query: 'max_over_time(top[10m])', server: thanos, maxAge: 1m, empty: zero}
 schedules:
 - {name: office, start: 0 8 * * 1-5, end: 0 18 * * 1-5, timezone: Europe/Berlin, minReplicas: 5}
 - {name: night, start: 0 22 * * *, end: 0 6 * * *, minReplicas: 2, maxReplicas: 4, gradual: true}
@@ -239,19 +248,19 @@ FINE = [
     schedule(f"{NIGHT}, minReplicas: 0"),
     schedule(f"{NIGHT}, minReplicas: 20, maxReplicas: 30", "minReplicas: 5"),
     schedule(f"{NIGHT}, maxReplicas: 1, timezone: "),
-    top("queries: {a: {query: up, empty: zero, nan: zero, partial: use}}\n"),
+    top("queries: {a: {query: up, empty: zero, nan: zero, partial: use, server: mimir}}\n"),
 ]
 
 
 @pytest.mark.parametrize("text", FINE)
 def test_accepted(tmp_path: Path, text: str) -> None:
     """What is right is taken."""
-    loaded(tmp_path, text)
+    loaded(tmp_path, with_servers(text))
 
 
 def test_every_key(tmp_path: Path) -> None:
     """Every key reaches the core."""
-    (found,) = loaded(tmp_path, activation('"5"', EVERY)).targets
+    (found,) = loaded(tmp_path, with_servers(activation('"5"', EVERY))).targets
     assert found.extensions == Extensions(
         idle=Idle(1, 600.0, 3600.0),
         activations=(5000,),
@@ -263,18 +272,19 @@ def test_every_key(tmp_path: Path) -> None:
         ),
         ignore_surge=True,
     )
-    assert found.min_replicas_query == Query("max(floor)")
+    assert found.min_replicas_query == Query("max(floor)", server="mimir")
     assert found.max_replicas_query == Query(
         "max_over_time(top[10m])",
         max_age=60.0,
         range_seconds=600.0,
+        server="thanos",
         empty_is_zero=True,
     )
 
 
 def test_words_for_missing_data(tmp_path: Path) -> None:
     """They are the same for a query by name and for a metric's own."""
-    words = "empty: zero, nan: zero, partial: use"
+    words = "empty: zero, nan: zero, partial: use, server: mimir"
     named = target(METRICS).replace(
         "queue_length: sum by (queue) (queue_length)", f"queue_length: {{query: up, {words}}}"
     )
@@ -282,9 +292,9 @@ def test_words_for_missing_data(tmp_path: Path) -> None:
         "name: queue_length}", f"name: q, query: {{query: up, {words}}}}}"
     )
     for text in (named, own):
-        (found,) = loaded(tmp_path, text).targets
+        (found,) = loaded(tmp_path, with_servers(text)).targets
         assert found.queries == (
-            Query("up", empty_is_zero=True, nan_is_zero=True, use_partial=True),
+            Query("up", server="mimir", empty_is_zero=True, nan_is_zero=True, use_partial=True),
         )
 
 

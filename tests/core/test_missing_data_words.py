@@ -85,31 +85,34 @@ def test_no_sample_of_a_pod_is_invented(metric: MetricSpec) -> None:
 
 def test_nan_is_zero_series_by_series_where_the_query_says_so() -> None:
     """Also of a pod; an infinity is no number all the same."""
-    nan, own = series(math.nan, ingress="front"), {"namespace": "shop"}
+    nan = series(math.nan, ingress="front")
     assert reading(QUEUE, NAN_IS_ZERO, nan, series(5)) == Values((0, 5_000))
     assert reading(INGRESS, NAN_IS_ZERO, nan) == ZERO
     assert kind(reading(QUEUE, NAN_IS_ZERO, series(math.inf))) is GapKind.NOT_A_NUMBER
     assert kind(reading(QUEUE, EMPTY_IS_ZERO, nan)) is GapKind.NOT_A_NUMBER
-    found = series(math.nan, pod="p0", **own), series(7, pod="p1", **own)
+    found = (
+        series(math.nan, namespace="shop", pod="p0"),
+        series(7, namespace="shop", pod="p1"),
+    )
     samples = reading(per_pod("1"), NAN_IS_ZERO, *found)
     assert isinstance(samples, PodSamples)
     assert {name: one.milli for name, one in samples.samples.items()} == {"p0": 0, "p1": 7_000}
 
 
 @pytest.mark.parametrize(
-    ("metric", "labels"),
+    ("metric", "one"),
     [
-        (QUEUE, {}),
-        (INGRESS, {"ingress": "front"}),
-        (per_pod("1"), {"namespace": "shop", "pod": "p0"}),
+        (QUEUE, series(5)),
+        (INGRESS, series(5, ingress="front")),
+        (per_pod("1"), series(5, namespace="shop", pod="p0")),
     ],
 )
 def test_a_partial_reading_is_whole_where_the_query_says_so(
-    metric: MetricSpec, labels: dict[str, str]
+    metric: MetricSpec, one: Series
 ) -> None:
     """Without gaps it may scale down (2.1); without the word it may not."""
     for query, gaps in ((USE_PARTIAL, 0), (Query("q"), 1)):
-        found = reading(metric, query, series(5, **labels), warnings=PARTIAL)
+        found = reading(metric, query, one, warnings=PARTIAL)
         assert isinstance(found, Values | PodSamples)
         assert len(found.gaps) == gaps
 

@@ -17,11 +17,12 @@ _SHORTEST_SECRET = 6
 class PrometheusOptions:
     """The settings of the connection, as a user writes them under `prometheus:`.
 
-    ``url`` is the base to which `/api/v1/query` is added.  ``timeout_seconds`` limits one request
-    with its whole answer.  Files are paths; they are read again whenever they change.  Values of
-    ``headers`` and ``query_parameters``, and a user or password in the URL, may be secrets: those
-    of 6 characters or more are redacted from messages.  ``query_parameters`` go into the URL, where
-    proxies that authorize by them expect them, the query itself into the body.
+    ``name`` is that of the server in the configuration, empty for the default one.  ``url`` is the
+    base to which `/api/v1/query` is added.  ``timeout_seconds`` limits one request with its whole
+    answer.  Files are paths; they are read again whenever they change.  Values of ``headers`` and
+    ``query_parameters``, and a user or password in the URL, may be secrets: those of 6 characters
+    or more are redacted from messages.  ``query_parameters`` go into the URL, where proxies that
+    authorize by them expect them, the query itself into the body.
 
     Raises ValueError, without secrets, for settings that cannot work.  The configuration reports
     them earlier, by file and key path; here they are checked for any other caller.
@@ -39,6 +40,7 @@ class PrometheusOptions:
     insecure_skip_verify: bool = False
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     query_parameters: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
+    name: str = ""
     redacted_url: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -64,7 +66,12 @@ class PrometheusOptions:
     @property
     def subject(self) -> str:
         """The server, for messages."""
-        return f"Prometheus at {self.redacted_url}"
+        return f"{self.called} at {self.redacted_url}"
+
+    @property
+    def called(self) -> str:
+        """The server by its name, for messages."""
+        return f"Prometheus {self.name}".rstrip()
 
     @property
     def host(self) -> str:
