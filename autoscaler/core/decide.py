@@ -73,6 +73,8 @@ LONGEST_WINDOW_SECONDS = 3600.0
 CONTROLLED_BY_OTHER = "ControlledByOther"
 REPLICAS_CONTESTED = "ReplicasContested"
 PAUSED = "Paused"
+INVALID_ANNOTATION = "InvalidAnnotation"
+MIN_REPLICAS_UNKNOWN = "MinReplicasUnknown"
 NONE_ACTIVE = "no metric is active"
 
 _Stages = tuple[Combination, Stabilization, Limit] | tuple[None, None, Limit | None]
@@ -167,7 +169,7 @@ class _Reconcile:
         if scale.annotations or extensions.pause is not None:
             self.pause, problems = pause_in_force(extensions.pause, scale.annotations, self.now)
             for problem in problems:
-                self.status.warn("InvalidAnnotation", problem)
+                self.status.warn(INVALID_ANNOTATION, problem)
         kept_awake = False
         if extensions.schedules or observation.asks_for_bounds:
             own = self.spec
@@ -471,7 +473,7 @@ class _Reconcile:
         elif desired > current and pause is not None and pause.mode is PauseMode.SCALE_UP:
             reason, message = "ScaleUpPaused", f"scale-up is paused by {pause.by}"
         elif desired < current and self.bounds is not None and self.bounds.hold_down:
-            reason, message = "MinReplicasUnknown", self.bounds.missing
+            reason, message = MIN_REPLICAS_UNKNOWN, self.bounds.missing
         else:
             return desired
         self.status.set_true(SCALING_LIMITED, reason, message)
