@@ -373,6 +373,25 @@ LongerThanZero = Annotated[
 SyncPeriod = Annotated[float, BeforeValidator(Between(1.0, 3600.0)), POSITIVE_DURATION_SCHEMA]
 
 
+_SHARE = re.compile(r"([1-9][0-9]?)%")
+
+
+def _share(value: object) -> int:
+    """Read a share as whole percent."""
+    form = _SHARE.fullmatch(value) if isinstance(value, str) else None
+    if form is None:
+        raise ValueError("must be a share from 1% to 99%, in whole percent, such as 30%")
+    return int(form[1])
+
+
+Share = Annotated[
+    int,
+    BeforeValidator(_share),
+    WithJsonSchema({"type": "string", "pattern": f"^{_SHARE.pattern}$"}),
+]
+"""In percent."""
+
+
 _ALL_ADDRESSES = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - not listened on
 
 

@@ -8,8 +8,9 @@ import yaml
 
 from autoscaler.config.document import Location, Value, child, documents, place_of
 from autoscaler.config.error_messages import closest
-from autoscaler.config.manifest_targets import PLACEHOLDER, TargetDraft, draft_of, target_of
+from autoscaler.config.manifest_targets import PLACEHOLDER, TargetDraft, target_of
 from autoscaler.config.problems import Problem
+from autoscaler.config.scaled_objects import draft_of
 from autoscaler.config.settings import KEYS
 
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")

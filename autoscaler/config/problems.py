@@ -206,6 +206,8 @@ _SYNTAX = {
     "begin a value; indent with spaces, and put texts that begin with @, ` or % in quotes",
     "mapping values are not allowed in this context": 'a ":" that YAML does not expect; check '
     'the indentation, and put texts with ": " in quotes',
+    "did not find expected alphabetic or numeric character": "a text that begins with * or & needs "
+    'quotes, as in "*/5 8 * * *"',
     "could not find expected ':'": 'a ":" is missing after a key',
     "did not find expected key": "a key is expected; check the indentation, commas and brackets",
 }

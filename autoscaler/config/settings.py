@@ -24,6 +24,7 @@ from autoscaler.config.fields import (
     Listen,
     LongerThanZero,
     PositiveCount,
+    Share,
     SyncPeriod,
     Text,
     Tolerance,
@@ -38,6 +39,7 @@ from autoscaler.config.model_base import (
     seconds,
 )
 from autoscaler.config.spec_model import QuerySource, TargetModel
+from autoscaler.core.breaker import Breaker
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
 
@@ -46,6 +48,7 @@ STATE_DIRECTORY = "/var/lib/autoscaler"
 DEFAULT_SERVER = "default"
 """What queries call the server at the top of `prometheus`; in the core its name is empty."""
 _FLAGS = Flags()
+_BREAKER = Breaker()
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
@@ -120,6 +123,7 @@ UserName = Annotated[
 ]
 # The Lease object holds whole seconds, at least one.
 LeaseDuration = Annotated[float, BeforeValidator(Between(1.0, 3600.0)), POSITIVE_DURATION_SCHEMA]
+HoldTime = Annotated[float, BeforeValidator(Between(60.0, 43200.0)), POSITIVE_DURATION_SCHEMA]
 
 
 class BasicAuth(Model):
@@ -232,6 +236,23 @@ class LeaderElection(Model):
     )
 
 
+class ScaleDownBreaker(Model):
+    """Holds all scale-downs while too many targets of one Prometheus server would go down."""
+
+    share: OrDefault[Share] = Field(
+        default=_BREAKER.share,
+        description="More than this share of the targets that read from one server trips it.",
+        json_schema_extra={"default": f"{_BREAKER.share}%"},
+    )
+    min_targets: OrDefault[PositiveCount] = Field(
+        default=_BREAKER.min_targets,
+        description="It watches the servers that at least so many targets read from.",
+    )
+    hold: OrDefault[HoldTime] = seconds(
+        _BREAKER.hold, "How long nothing goes down, 1m to 12h; scale-ups go on."
+    )
+
+
 class Settings(Model):
     """All of a configuration but its queries and targets."""
 
@@ -278,6 +299,16 @@ class Settings(Model):
     leader_election: OrDefault[LeaderElection] = Field(
         default_factory=LeaderElection, description="Which of several daemons writes."
     )
+
+    scale_down_breaker: ScaleDownBreaker | None = Field(
+        default=None, description="What keeps bad data from taking a fleet down. Default: off."
+    )
+
+    @property
+    def breaker(self) -> Breaker | None:
+        """The scale-down breaker; None where there is none."""
+        one = self.scale_down_breaker
+        return None if one is None else Breaker(one.share, one.min_targets, one.hold)
 
     @property
     def servers(self) -> Mapping[str, PrometheusSettings]:

@@ -32,8 +32,13 @@ from autoscaler.core.gaps import (
     track_readings,
     without_samples,
 )
-from autoscaler.core.history import UNKNOWN, History, Recommendation
-from autoscaler.core.idling import Activities, activities_of, note_activity
+from autoscaler.core.history import (
+    UNKNOWN,
+    FailureStreak,
+    History,
+    Recommendation,
+)
+from autoscaler.core.idling import Activities, activities_of, idle_status, note_activity
 from autoscaler.core.limits import TOO_FEW
 from autoscaler.core.normalize import READY, Normalizer, down_window
 from autoscaler.core.observation import (
@@ -121,6 +126,8 @@ class _Reconcile:
         self.bounds: Bounds | None = None
         self.activities: Activities = (None,) * len(spec.metrics)
         self.idle: IdleStatus | None = None
+        self.recommendations = history.recommendations
+        self.extended = history.extended
         last = observation.last_read
         self.gap_tracker = GapTracker(
             self.stamp, UNKNOWN if last is None else last, self.tolerance.down
@@ -157,25 +164,27 @@ class _Reconcile:
     def _take_extensions(self, scale: Scale) -> None:
         """Find the pause, the bounds in force and the activity (semantics 8.1 to 8.3)."""
         extensions, observation = self.extensions, self.observation
-        self.pause, problems = pause_in_force(extensions.pause, scale.annotations, self.now)
-        for problem in problems:
-            self.status.warn("InvalidAnnotation", problem)
-        queries = (observation.min_replicas_reading, observation.max_replicas_reading)
+        if scale.annotations or extensions.pause is not None:
+            self.pause, problems = pause_in_force(extensions.pause, scale.annotations, self.now)
+            for problem in problems:
+                self.status.warn("InvalidAnnotation", problem)
         kept_awake = False
-        if extensions.schedules or queries != (None, None):
+        if extensions.schedules or observation.asks_for_bounds:
             own = self.spec
-            self.bounds, self.history = bounds_in_force(own, observation, self.history, self.now)
+            self.bounds, self.extended = bounds_in_force(own, observation, self.extended, self.now)
             low, high = self.bounds.minimum.replicas, self.bounds.maximum.replicas
-            self.spec = replace(own, min_replicas=low, max_replicas=high)
+            if low != own.min_replicas or high != own.max_replicas:
+                self.spec = replace(own, min_replicas=low, max_replicas=high)
             kept_awake = low > own.min_replicas
         if extensions.idle is not None:
             self.activities = activities_of(
                 self.spec.metrics, extensions, observation, self.history, self.now
             )
-            status, self.history = note_activity(
-                extensions.idle, self.activities, scale.spec_replicas, self.history, self.stamp
+            is_new = self.recommendations is None
+            self.extended = note_activity(self.activities, self.extended, self.stamp, is_new=is_new)
+            self.idle = idle_status(
+                extensions.idle, self.activities, self.extended, scale.spec_replicas, kept_awake
             )
-            self.idle = replace(status, kept_awake=kept_awake)
 
     def _other_autoscaler(self) -> tuple[str, str]:
         """Return the autoscaler that controls the target, and why that is uncertain; or "".
@@ -204,17 +213,18 @@ class _Reconcile:
             )
         self.status.set_false(ABLE_TO_SCALE, CONTROLLED_BY_OTHER, message)
         self.status.warn(CONTROLLED_BY_OTHER, message)
-        self.history = replace(self.history, recommendations=None)
+        self.recommendations = None
         return self._finish(Zone.CONTROLLED, Outcome.BLOCKED)
 
     def _record_initial_recommendation(self, current: int) -> None:
         """Record the current count if there is no recommendation, or a hole (semantics 4.5)."""
-        if self.history.recommendations is not None and not self.history.unobserved:
+        if self.recommendations is not None and not self.history.unobserved:
             return
         oldest = self.now - max(LONGEST_WINDOW_SECONDS, self.flags.downscale_stabilization)
-        kept = tuple(one for one in self.history.recommendations or () if one.time > oldest)
+        kept = tuple(one for one in self.recommendations or () if one.time > oldest)
         initial = Recommendation(current, self.stamp, first=True)
-        self.history = replace(self.history, recommendations=(*kept, initial), unobserved=False)
+        self.recommendations = (*kept, initial)
+        self.history = replace(self.history, unobserved=False)
 
     def _in_zone(self, scale: Scale) -> tuple[Decision, History]:
         """Decide by the first zone that matches (semantics 1.2, 6.7, 8.1 to 8.3)."""
@@ -284,14 +294,12 @@ class _Reconcile:
                 self.spec.metrics, self.observation.readings, ranges, self.activities, strict=True
             )
         )
-        fallback, before = self.extensions.fallback, self.history.failures
+        fallback, before = self.extensions.fallback, self.extended.failures
+        failures: tuple[FailureStreak, ...] = ()
         if fallback is not None:
             results, failures = with_fallback(results, fallback, before, context)
-            if failures != before:
-                self.history = replace(self.history, failures=failures)
-            self._tell_fallback(results)
-        elif before:
-            self.history = replace(self.history, failures=())
+        if failures or before:
+            self.extended = replace(self.extended, failures=failures)
             self._tell_fallback(results)
         return results
 
@@ -323,7 +331,7 @@ class _Reconcile:
             return None
         if not idle.asleep and (idle.active or self.now < idle.until):
             return None
-        self.history = replace(self.history, recommendations=())
+        self.recommendations = ()
         if idle.active:
             message = "no metric is known to be active, and some are unknown: the count stays"
             self.status.set_true(SCALING_ACTIVE, "Idle", message)
@@ -432,18 +440,18 @@ class _Reconcile:
     def _stabilize_and_limit(
         self, current: int, desired: int, results: Sequence[MetricResult]
     ) -> tuple[Stabilization, Limit]:
-        normalizer = self._normalizer()
+        normalizer, before = self._normalizer(), self.recommendations or ()
         refills = [one.refill for one in results if one.refill is not None]
         if desired < current and refills:
             last = max(refills, key=lambda one: one.until)
-            stabilized = normalizer.hold(current, desired, last, self.history)
+            stabilized = normalizer.hold(current, desired, last, before)
         else:
-            stabilized, self.history = normalizer.stabilize(current, desired, self.history)
+            stabilized, self.recommendations = normalizer.stabilize(current, desired, before)
         return stabilized, normalizer.limit(current, stabilized.after, self.history)
 
     def _wake(self, current: int, desired: int) -> tuple[Stabilization, Limit]:
         """Wake up: no stabilization, and at least the minimum (semantics 8.3)."""
-        self.history = replace(self.history, recommendations=(Recommendation(desired, self.stamp),))
+        self.recommendations = (Recommendation(desired, self.stamp),)
         least = self.spec.min_replicas
         wanted = max(desired, least)
         limited = self._normalizer().limit(current, wanted, self.history)
@@ -485,11 +493,9 @@ class _Reconcile:
         if pause is not None and pause.mode is PauseMode.ALL:
             zone, reason = Zone.PAUSED, f"paused by {pause.by}"
             outcome = Outcome.OK if outcome is Outcome.OK else Outcome.PARTIAL
-        saturation, self.history = (
-            (None, self.history)
-            if outcome is Outcome.BLOCKED
-            else note_saturation(stages[2], self.history, self.now)
-        )
+        saturation = None
+        if outcome is not Outcome.BLOCKED:
+            saturation, self.extended = note_saturation(stages[2], self.extended, self.now)
         rescale = replicas != current
         held = self._held_until() if rescale else None
         if held is not None:
@@ -520,10 +526,14 @@ class _Reconcile:
             idle=self.idle,
             saturation=saturation,
         )
-        history = replace(self.history, conditions=self.status.conditions)
-        if outcome is not Outcome.BLOCKED:
-            history = replace(history, desired_replicas=decision.desired)
-        return decision, history
+        kept = self.history.desired_replicas if outcome is Outcome.BLOCKED else decision.desired
+        return decision, replace(
+            self.history,
+            recommendations=self.recommendations,
+            conditions=self.status.conditions,
+            desired_replicas=kept,
+            extended=self.extended,
+        )
 
     def _held_until(self) -> float | None:
         """Return until when a contested target is held; None if it is not (semantics 7.5)."""

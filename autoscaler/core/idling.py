@@ -6,7 +6,7 @@ from dataclasses import replace
 from autoscaler.core.decision import Activity, IdleStatus
 from autoscaler.core.extensions import Extensions, Idle
 from autoscaler.core.gaps import current_refill
-from autoscaler.core.history import UNKNOWN, History
+from autoscaler.core.history import UNKNOWN, ExtensionHistory, History
 from autoscaler.core.observation import Observation, Values
 from autoscaler.core.spec import ExternalMetric, MetricSpec, ObjectMetric
 
@@ -45,16 +45,35 @@ def activities_of(
 
 
 def note_activity(
-    idle: Idle, activities: Activities, current: int, history: History, stamp: float
-) -> tuple[IdleStatus, History]:
-    """Return how the target stands with its idle rule, and the history with this sync in it."""
-    active = any(one in {Activity.ACTIVE, Activity.UNKNOWN} for one in activities)
-    first_seen, last_active = history.first_seen, history.last_active
+    activities: Activities, known: ExtensionHistory, stamp: float, *, is_new: bool
+) -> ExtensionHistory:
+    """Return what is known of the target's activity after this sync.
+
+    ``is_new`` says that it had no sync before.
+    """
+    first_seen, last_active = known.first_seen, known.last_active
     if first_seen is None:
-        first_seen = stamp if history.recommendations is None else UNKNOWN
-    if active or last_active is None:
+        first_seen = stamp if is_new else UNKNOWN
+    if last_active is None or _is_active(activities):
         last_active = stamp
-    if (first_seen, last_active) != (history.first_seen, history.last_active):
-        history = replace(history, first_seen=first_seen, last_active=last_active)
-    until = max(last_active + idle.after, first_seen + idle.initially)
-    return IdleStatus(idle, active, last_active, until, current <= idle.replicas), history
+    if first_seen == known.first_seen and last_active == known.last_active:
+        return known
+    return replace(known, first_seen=first_seen, last_active=last_active)
+
+
+def idle_status(
+    idle: Idle,
+    activities: Activities,
+    known: ExtensionHistory,
+    current: int,
+    kept_awake: bool,  # noqa: FBT001 - a fact of the bounds
+) -> IdleStatus:
+    """Return how the target stands with its rule, after `note_activity`."""
+    last_active = known.last_active or UNKNOWN
+    until = max(last_active + idle.after, (known.first_seen or UNKNOWN) + idle.initially)
+    asleep = current <= idle.replicas
+    return IdleStatus(idle, _is_active(activities), last_active, until, asleep, kept_awake)
+
+
+def _is_active(activities: Activities) -> bool:
+    return Activity.ACTIVE in activities or Activity.UNKNOWN in activities

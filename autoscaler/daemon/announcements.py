@@ -4,6 +4,7 @@ Each event has one method here.
 """
 
 import math
+import threading
 from collections.abc import Set as AbstractSet
 from http.client import responses
 
@@ -13,13 +14,14 @@ from autoscaler import __version__
 from autoscaler.adapters.store import Resumption
 from autoscaler.config import Address, Config, ConfigError
 from autoscaler.config.security import warnings_of
-from autoscaler.core.text import duration
+from autoscaler.core.text import duration, rfc3339
 from autoscaler.daemon.exposition.instruments import NO_ANSWER, Instruments
 from autoscaler.daemon.health import Component, Health, component_of
 from autoscaler.daemon.leadership import ElectionObserver, Role
 from autoscaler.daemon.schedule import HangingSyncError
 from autoscaler.daemon.service_manager import Notifier
-from autoscaler.rendering import wording
+from autoscaler.rendering import breaker_words, wording
+from autoscaler.sync.ports import HOLDS, BreakerNews
 
 _LEAST_MOVE_SECONDS = 1.0
 _MOST_PROBLEMS = 20
@@ -46,6 +48,9 @@ class Announcements(ElectionObserver):
         self._role = ""
         self._refusal = ""
         self._targets = 0
+        self._held: dict[str, str] = {}
+        """By server whose scale-down breaker has tripped, the sentence on it."""
+        self._lock = threading.Lock()
 
     # -- life --------------------------------------------------------------------------------
 
@@ -139,6 +144,33 @@ class Announcements(ElectionObserver):
         self._instruments.leads(leading=role is Role.LEADER)
         self._role = role.value
         self._notifier.status(self._status())
+
+    def breaker_changed(self, news: BreakerNews) -> None:
+        """Report that a scale-down breaker has tripped or ended."""
+        sentence, trip = breaker_words.sentence(news), news.trip
+        held = news.change in HOLDS
+        self._log.error(
+            "scale_down_breaker",
+            message=sentence,
+            change=news.change.value,
+            server=wording.server_label(news.server),
+            targets=news.of,
+            would_go_down=trip.down if held else news.down,
+            query=trip.query or None,
+            until=rfc3339(trip.until) if held else None,
+        )
+        with self._lock:
+            if held:
+                self._held[news.server] = sentence
+            else:
+                self._held.pop(news.server, None)
+            told = "; ".join(self._held.values())
+            message = told or "no scale-down breaker holds anything"
+            self._health.report(Component.BREAKER, ok=not told, message=message)
+
+    def release_refused(self, reason: str) -> None:
+        """Report that a request of `autoscaler release` cannot be read."""
+        self._log.warning("release_refused", message=f"a request to release failed: {reason}")
 
     def fault(self, error: BaseException) -> None:
         """Log a defect with its traceback, and count it."""

@@ -30,6 +30,7 @@ class Component(StrEnum):
     STATE = "state"
     RELOAD = "reload"
     LEADERSHIP = "leadership"
+    BREAKER = "scale-down breaker"
 
 
 REQUIRED = (

@@ -6,9 +6,10 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from autoscaler.adapters.cluster import Api, Pods, Scales, find_api_server
+from autoscaler.adapters.cluster.annotations import AnnotatedScales, Annotations
 from autoscaler.adapters.cluster.autoscalers import ListedAutoscalers
+from autoscaler.adapters.cluster.discovery import ScalableKinds
 from autoscaler.adapters.cluster.events import Events
-from autoscaler.adapters.cluster.scales import AnnotatedScales
 from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
 from autoscaler.config import Config, PrometheusSettings
 from autoscaler.core.target import Target
@@ -39,7 +40,9 @@ def ports_to_plan(
             for name, settings in config.servers.items()
         }
         others = ListedAutoscalers(api, {target.namespace for target in targets}, observer)
-        reads = (AnnotatedScales(Scales(api), observer), NoWrites(), Pods(api))
+        annotations = Annotations(api, ScalableKinds(api))
+        scales = AnnotatedScales(Scales(api), annotations, observer)
+        reads = (scales, NoWrites(), Pods(api))
         yield Ports(prometheus, NothingCached(), *reads, reporter), others
 
 

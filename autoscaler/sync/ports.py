@@ -153,6 +153,10 @@ class BreakerChange(Enum):
     """By another configuration."""
 
 
+HOLDS = frozenset({BreakerChange.TRIPPED, BreakerChange.TRIPPED_AGAIN, BreakerChange.RESUMED})
+"""The changes after which nothing goes down."""
+
+
 @dataclass(frozen=True, slots=True)
 class BreakerNews:
     """A change of the breaker of a server, and the trip that it concerns, in Unix seconds.

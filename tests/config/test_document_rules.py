@@ -156,6 +156,11 @@ FILES = [
     (b"a: b\nc: \xff\n", 2, "is not UTF-8"),
     (b"a: b\n\tc: d\n", 2, "not YAML at column 1"),
     (b"a: [b\n", 2, "not YAML"),
+    (
+        b"start: */5 8 * * *\n",
+        1,
+        "not YAML at column 9: a text that begins with * or & needs quotes",
+    ),
     (b"a: b: c\n", 1, 'not YAML at column 5: a ":" that YAML does not expect'),
     (b"a: @b\n", 1, "put texts that begin with @"),
     (b'a: "\\q"\n', 1, "not YAML"),

@@ -8,7 +8,7 @@ import pytest
 from autoscaler.core.bounds import bounds_in_force
 from autoscaler.core.decision import Bound
 from autoscaler.core.extensions import Extensions, Idle, Schedule
-from autoscaler.core.history import History, KnownBound
+from autoscaler.core.history import ExtensionHistory, KnownBound
 from autoscaler.core.observation import Gap, GapKind, Observation, OpenWindow, Scale, Values
 from tests.core.builders import BASE, average, behavior, external, pods_policy, rules, spec
 from tests.core.timeline import Timeline
@@ -60,7 +60,9 @@ def test_open_windows_replace_the_targets_bounds(
 ) -> None:
     """Up and down; of several the largest of each; a maximum is never below the minimum."""
     observation = Observation(Scale(4, 4, "app=web"), None, (), windows=windows)
-    bounds, _ = bounds_in_force(spec(QUEUE, minimum=2, maximum=10), observation, History(), BASE)
+    bounds, _ = bounds_in_force(
+        spec(QUEUE, minimum=2, maximum=10), observation, ExtensionHistory(), BASE
+    )
     assert (bounds.minimum, bounds.maximum) == (low, high)
 
 
@@ -95,7 +97,7 @@ def test_the_queries_of_bounds(
         min_replicas_reading=asked[0],
         max_replicas_reading=asked[1],
     )
-    history = History(known_min=known[0], known_max=known[1])
+    history = ExtensionHistory(known_min=known[0], known_max=known[1])
     of = spec(QUEUE, minimum=2, maximum=10)
     bounds, _ = bounds_in_force(of, observation, history, BASE)
     found = (bounds.minimum.replicas, bounds.maximum.replicas, bounds.hold_down)
@@ -111,10 +113,12 @@ def test_a_query_moves_a_bound_within_the_open_windows() -> None:
         windows=(window("a", 5, 20),),
         min_replicas_reading=Values((12_000,)),
     )
-    bounds, _ = bounds_in_force(spec(QUEUE, minimum=2, maximum=10), observation, History(), BASE)
+    bounds, _ = bounds_in_force(
+        spec(QUEUE, minimum=2, maximum=10), observation, ExtensionHistory(), BASE
+    )
     assert (bounds.minimum, bounds.maximum.replicas) == (Bound(12, "minReplicasQuery"), 20)
     low = replace(observation, windows=(window("a", None, 3), window("b", 8)))
-    bounds, _ = bounds_in_force(spec(QUEUE, minimum=2, maximum=10), low, History(), BASE)
+    bounds, _ = bounds_in_force(spec(QUEUE, minimum=2, maximum=10), low, ExtensionHistory(), BASE)
     assert (bounds.minimum.replicas, bounds.maximum.replicas) == (8, 8)
 
 

@@ -62,9 +62,13 @@ def test_a_streak_is_of_one_metric_and_without_a_break() -> None:
     """A metric that fails now and then never falls back."""
     target = Timeline(spec(QUEUE, OTHER), replicas=4, extensions=SIX)
     target.at("0s", queue=None, other=None).at("15s", queue=40, other=None)
-    assert target.history.failures == (FailureStreak("External external metric other(nil)", 2),)
+    assert target.history.extended.failures == (
+        FailureStreak("External external metric other(nil)", 2),
+    )
     target.at("30s", queue=None, other=40).at("45s", queue=None, other=40)
-    assert target.history.failures == (FailureStreak("External external metric queue(nil)", 2),)
+    assert target.history.extended.failures == (
+        FailureStreak("External external metric queue(nil)", 2),
+    )
 
 
 def test_bounds_and_policies_hold_for_a_fallback() -> None:
@@ -83,7 +87,7 @@ def test_a_target_without_pods_is_no_failure_of_its_cpu() -> None:
     target = Timeline(spec(QUEUE, cpu(utilization(50)), minimum=0), replicas=0,
                       extensions=extensions)  # fmt: skip
     target.at("0s", queue=0, cpu=None).want(0)
-    assert target.history.failures == ()
+    assert target.history.extended.failures == ()
 
 
 def test_the_first_reading_after_a_fallback_lowers_nothing() -> None:

@@ -147,6 +147,8 @@ def test_missing_data_sends_nothing_to_sleep_and_wakes_nothing() -> None:
     target = Timeline(spec(QUEUE, OTHER), replicas=3, extensions=at_once)
     target.at("0s", queue=5, other=0).at("15s", queue=0, other=None).want(3)
     target.at("30s", queue=0, other=0).want(0)
+    busy = Timeline(spec(QUEUE, OTHER, cpu(utilization(50))), replicas=3, extensions=at_once)
+    busy.at("0s", queue=5, other=0, cpu=50).at("15s", queue=0, other=None, cpu=100).want(6)
 
 
 def test_a_reading_that_refills_counts_as_unknown() -> None:

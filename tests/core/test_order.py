@@ -17,8 +17,8 @@ from autoscaler.core.extensions import (
     PauseMode,
     Schedule,
 )
-from autoscaler.core.history import FailureStreak, History, KnownBound
-from autoscaler.core.observation import Gap, GapKind, Observation, OpenWindow, Scale, Values
+from autoscaler.core.history import ExtensionHistory, FailureStreak, History
+from autoscaler.core.observation import Gap, GapKind, Observation, OpenWindow, Scale
 from autoscaler.core.spec import ExternalMetric, HorizontalPodAutoscalerSpec, ObjectMetric
 from tests.core import strategies
 from tests.core.builders import BASE, average, behavior, external, pods_policy, rules, spec
@@ -28,57 +28,32 @@ QUEUE = external(average("10"))
 NOTHING = Gap(GapKind.ERROR, "no answer")
 modest = settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
 
-_counts = st.integers(0, 30)
-_some = st.none() | st.integers(1, 30)
-_idles = st.builds(Idle, st.integers(0, 3), st.sampled_from((0.0, 60.0)))
-_fallbacks = st.builds(Fallback, _counts, st.integers(1, 3), st.sampled_from(FallbackBehavior))
-_pauses = st.builds(Pause, st.sampled_from(PauseMode)) | st.builds(
-    Pause, st.just(PauseMode.ALL), _counts
-)
-_schedules = st.builds(
-    Schedule,
-    st.just("one"),
-    st.just("0 8 * * *"),
-    st.just("0 18 * * *"),
-    st.just("UTC"),
-    _some,
-    _some,
-    st.booleans(),
-)
-_windows = st.lists(
-    _schedules.map(lambda one: OpenWindow(one, BASE + 60.0, "18:00 UTC")), max_size=2
-).map(tuple)
-_bounds = st.none() | st.just(NOTHING) | st.integers(0, 30_000).map(lambda milli: Values((milli,)))
-_known = st.none() | st.builds(KnownBound, _counts, strategies.past)
-
 
 def drawn(
     data: st.DataObject, *, paused: bool = True
 ) -> tuple[HorizontalPodAutoscalerSpec, Observation, History, Extensions]:
     """Draw a decision of a target that may have every extension."""
     of = data.draw(strategies.specs())
-    windows = data.draw(_windows)
-    extensions = Extensions(
-        idle=data.draw(st.none() | _idles),
-        fallback=data.draw(st.none() | _fallbacks),
-        pause=data.draw(st.none() | _pauses) if paused else None,
-        schedules=tuple(one.schedule for one in windows),
-        ignore_surge=data.draw(st.booleans()),
-    )
+    extensions = data.draw(strategies.extensions)
+    if not paused:
+        extensions = replace(extensions, pause=None)
+    windows = data.draw(strategies.open_windows(extensions))
     observation = replace(
         data.draw(strategies.usual_observations(of, strategies.no_gaps | strategies.some_gaps)),
         windows=windows,
-        min_replicas_reading=data.draw(_bounds),
-        max_replicas_reading=data.draw(_bounds),
+        min_replicas_reading=data.draw(strategies.bound_readings),
+        max_replicas_reading=data.draw(strategies.bound_readings),
     )
     history = replace(
         data.draw(st.just(History()) | strategies.histories),
-        last_active=data.draw(st.none() | strategies.past),
-        known_min=data.draw(_known),
-        known_max=data.draw(_known),
-        failures=tuple(
-            FailureStreak("External external metric queue(nil)", syncs)
-            for syncs in data.draw(st.lists(st.integers(1, 3), max_size=1))
+        extended=ExtensionHistory(
+            last_active=data.draw(st.none() | strategies.past),
+            known_min=data.draw(strategies.known_bounds),
+            known_max=data.draw(strategies.known_bounds),
+            failures=tuple(
+                FailureStreak("External external metric queue(nil)", syncs)
+                for syncs in data.draw(st.lists(st.integers(1, 3), max_size=1))
+            ),
         ),
     )
     return of, observation, history, extensions
@@ -129,7 +104,7 @@ def test_missing_data_lowers_nothing(data: st.DataObject) -> None:
         observation = replace(observation, readings=tuple(readings))
     else:
         observation = replace(observation, min_replicas_reading=NOTHING)
-        history = replace(history, known_min=None)
+        history = replace(history, extended=replace(history.extended, known_min=None))
     fallback = extensions.fallback
     decision, _ = decide(
         of, data.draw(strategies.flags), observation, history, BASE, extensions=extensions
@@ -188,12 +163,12 @@ def test_a_target_without_extensions_is_decided_by_the_hpas_rules_alone(
     of = data.draw(strategies.specs())
     observation = data.draw(strategies.usual_observations(of, strategies.no_gaps))
     history, flags = data.draw(strategies.histories), data.draw(strategies.flags)
-    other = replace(history, last_active=BASE - 5.0, first_seen=0.0, saturated_since=BASE - 5.0)
+    other = replace(history, extended=ExtensionHistory(0.0, BASE - 5.0, saturated_since=BASE - 5.0))
     decision, after = decide(of, flags, observation, history, BASE)
     again, _ = decide(of, flags, observation, other, BASE)
     assert replace(again, saturation=None) == replace(decision, saturation=None)
     assert (decision.bounds, decision.pause, decision.idle) == (None, None, None)
-    assert (after.first_seen, after.last_active, after.failures) == (None, None, ())
+    assert replace(after.extended, saturated_since=None) == ExtensionHistory()
 
 
 WINDOW = OpenWindow(Schedule("office", "0 8 * * *", "0 18 * * *", "UTC", 5), BASE + 60, "18:00 UTC")

@@ -1,22 +1,14 @@
 """The scale subresource: read it, and write it unless the count changed meanwhile."""
 
-import threading
 from collections.abc import Callable
 from dataclasses import replace
-from typing import cast
 
 from autoscaler import clock
 from autoscaler.adapters.cluster.api import Api
 from autoscaler.adapters.cluster.discovery import ScalableKinds, ScalableResource
-from autoscaler.adapters.cluster.failures import Failure, malformed
-from autoscaler.adapters.cluster.objects import (
-    MALFORMED,
-    JsonObject,
-    ListJson,
-    metadata_of,
-    path_of,
-)
-from autoscaler.adapters.cluster.scale_json import annotations_of, scale_of
+from autoscaler.adapters.cluster.failures import Failure, in_namespace
+from autoscaler.adapters.cluster.objects import JsonObject
+from autoscaler.adapters.cluster.scale_json import scale_of
 from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.spec import ScaleTargetRef
@@ -28,12 +20,10 @@ from autoscaler.core.writes import (
     WriteOutcome,
     Written,
 )
-from autoscaler.transport.observer import Observer
 from autoscaler.transport.retries import Retrier
 from autoscaler.transport.write_gate import ALWAYS_OPEN, WriteGate
 
 _CONFLICT = 409
-_REFUSALS = frozenset({403, 404, 405})
 _CONFLICT_PAUSE_SECONDS = 0.01
 """As the HPA waits between its tries (semantics 1.5)."""
 
@@ -62,47 +52,8 @@ class Scales:
                 return Unavailable(resource.message)
             scale = self._get(resource, namespace, ref.name, deadline)
         if isinstance(scale, Failure):
-            return Unavailable(_in_namespace(scale, namespace))
+            return Unavailable(in_namespace(scale, namespace))
         return scale
-
-    def read_annotated(
-        self,
-        namespace: str,
-        ref: ScaleTargetRef,
-        deadline: float,
-        refused: Callable[[str], None] = lambda _: None,
-    ) -> Scale | Unavailable:
-        """Read the scale, and by a second request the object's annotations, which a scale has not.
-
-        That request lists the object by its name, since to list is the right that watches need too.
-        If it is ``refused``, which is called with a sentence, the scale has no annotations.
-        """
-        scale = self.read(namespace, ref, deadline)
-        if isinstance(scale, Unavailable):
-            return scale
-        annotations = self._annotations(namespace, ref, deadline)
-        if not isinstance(annotations, Failure):
-            return replace(scale, annotations=annotations)
-        if annotations.status not in _REFUSALS:
-            return Unavailable(annotations.message)
-        refused(annotations.message)
-        return scale
-
-    def _annotations(
-        self, namespace: str, ref: ScaleTargetRef, deadline: float
-    ) -> tuple[tuple[str, str], ...] | Failure:
-        resource = self._kinds.find(ref, deadline)
-        if isinstance(resource, Failure):
-            return resource
-        path = path_of(resource.group_version, resource.plural, namespace)
-        answer = self._api.get(path, deadline, {"fieldSelector": f"metadata.name={ref.name}"})
-        if isinstance(answer, Failure):
-            return answer
-        try:
-            found = cast("ListJson", answer)["items"]
-            return annotations_of(metadata_of(found[0])) if found else ()
-        except MALFORMED:
-            return malformed(self._api.server, f"no list of {resource.plural}")
 
     def write(
         self, namespace: str, ref: ScaleTargetRef, scale: Scale, replicas: int, deadline: float
@@ -130,7 +81,7 @@ class Scales:
         write = _ScaleWrite(get, put, scale, replicas, deadline, self._gate.may_write_until)
         outcome = write.carry_out(self._api.retrier)
         if isinstance(outcome, Failure):
-            return WriteFailed(_in_namespace(outcome, namespace))
+            return WriteFailed(in_namespace(outcome, namespace))
         return outcome
 
     def _may_write(self) -> bool:
@@ -241,27 +192,6 @@ class _ScaleWrite:
         return self._deadline - min(1.0, left / 4)
 
 
-class AnnotatedScales:
-    """Fits `sync.ports.ScaleReader` where nothing is watched, as for a plan.
-
-    The ``observer`` is called if the annotations may not be read.
-    """
-
-    def __init__(self, scales: Scales, observer: Observer) -> None:
-        self._scales = scales
-        self._observer = observer
-        self._told = threading.Lock()
-
-    def read(self, namespace: str, ref: ScaleTargetRef, deadline: float) -> Scale | Unavailable:
-        """Read the scale with the object's annotations."""
-        return self._scales.read_annotated(namespace, ref, deadline, self._refused)
-
-    def _refused(self, why: str) -> None:
-        if self._told.acquire(blocking=False):
-            sentence = f"it is not known whether annotations pause a target: {why}"
-            self._observer.watch_changed(ok=False, sentence=sentence)
-
-
 def _body(
     resource: ScalableResource, namespace: str, name: str, version: str, replicas: int
 ) -> JsonObject:
@@ -271,10 +201,3 @@ def _body(
         "metadata": {"name": name, "namespace": namespace, "resourceVersion": version},
         "spec": {"replicas": replicas},
     }
-
-
-def _in_namespace(failure: Failure, namespace: str) -> str:
-    """Return the message, with the namespace of a missing object, which the API server omits."""
-    if failure.missing:
-        return f'{failure.message} in namespace "{namespace}"'
-    return failure.message

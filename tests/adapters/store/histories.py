@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from autoscaler.core.history import (
     Condition,
     Contention,
+    ExtensionHistory,
     FailureStreak,
     History,
     KnownBound,
@@ -60,14 +61,17 @@ histories = st.builds(
     gaps=st.lists(_gaps, max_size=3).map(tuple),
     unseen=st.none() | _instants,
     controller=_texts,
-    first_seen=st.none() | _instants,
-    last_active=st.none() | _instants,
-    failures=st.lists(st.builds(FailureStreak, _texts, st.integers(1, 2**31 - 1)), max_size=2).map(
-        tuple
+    extended=st.builds(
+        ExtensionHistory,
+        st.none() | _instants,
+        st.none() | _instants,
+        st.lists(st.builds(FailureStreak, _texts, st.integers(1, 2**31 - 1)), max_size=2).map(
+            tuple
+        ),
+        st.none() | st.builds(KnownBound, _counts, _instants),
+        st.none() | st.builds(KnownBound, _counts, _instants),
+        st.none() | _instants,
     ),
-    known_min=st.none() | st.builds(KnownBound, _counts, _instants),
-    known_max=st.none() | st.builds(KnownBound, _counts, _instants),
-    saturated_since=st.none() | _instants,
 )
 """Any history that can be."""
 

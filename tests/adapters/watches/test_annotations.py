@@ -4,8 +4,9 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Scales
+from autoscaler.adapters.cluster.annotations import AnnotatedScales, Annotations
+from autoscaler.adapters.cluster.discovery import ScalableKinds
 from autoscaler.adapters.cluster.scale_json import annotations_of
-from autoscaler.adapters.cluster.scales import AnnotatedScales
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import Written
@@ -50,7 +51,7 @@ def test_they_come_with_the_scale_and_go(
         path = manifests.deployments(namespace)
         cluster.create(path, manifests.deployment("web", 0))
     path = f"{path}/{ref.name}"
-    plan = AnnotatedScales(Scales(api), Noting([]))
+    plan = AnnotatedScales(Scales(api), Annotations(api, ScalableKinds(api)))
     with watching(api, [target(namespace, ref)], pace=SLOW) as watched:
         assert scale_of(watched, namespace, ref).annotations == ()
         both = {"autoscaler/paused-until": "2026-11-22T18:00:00Z", "autoscaler/paused": "true"}
@@ -101,7 +102,8 @@ def test_they_are_asked_for_while_the_first_list_is_not_there(script: Script) ->
 def test_nothing_is_decided_while_they_cannot_be_read(script: Script) -> None:
     """A server that answers for the scale and not for them leaves a pause unknown."""
     server, api = script(Answer(body=deployment("7", 1)), Answer(body={"items": [{}]}))
-    scale = Scales(api).read_annotated("shop", WEB, clock.monotonic() + 1)
+    reader = AnnotatedScales(Scales(api), Annotations(api, ScalableKinds(api)))
+    scale = reader.read("shop", WEB, clock.monotonic() + 1)
     assert scale == Unavailable(f"the API server {api.server} sent no list of deployments")
     assert server.count("list") == 2
 
@@ -120,7 +122,9 @@ def test_without_the_right_to_list_there_are_none(
         assert isinstance(scale, Scale)
         assert scale.annotations == ()
     notes: list[str] = []
-    plan = AnnotatedScales(Scales(limited), Noting(notes))
+    plan = AnnotatedScales(
+        Scales(limited), Annotations(limited, ScalableKinds(limited)), Noting(notes)
+    )
     for _ in range(2):
         assert plan.read(shop, WEB, _soon()) == scale
     (note,) = notes
