@@ -60,8 +60,8 @@ def check_value(
         if shown:
             reported.add(rule.at)
             sentence = rule.sentence.format(*(shown if isinstance(shown, tuple) else (shown,)))
-            at = (rule.at,) if rule.at else ()
-            found = Finding(at, sentence, show_value=rule.shown, missing=rule.fixed_by)
+            place = (rule.at,) if rule.at else ()
+            found = Finding(place, sentence, show_value=rule.shown, missing=rule.fixed_by)
             yield below(location, found)
     for key, within_of, many in inner:
         within = value.get(key)

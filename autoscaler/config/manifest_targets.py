@@ -23,7 +23,7 @@ class TargetDraft(NamedTuple):
     target: dict[str, object]
     notes: tuple[str, ...] = ()
     queries: Mapping[str, object] = {}
-    prometheus: str = ""
+    prometheus: Mapping[str, object] = {}
 
 
 def target_of(manifest: Mapping[str, Value]) -> TargetDraft:

@@ -101,7 +101,7 @@ def _ready(draft: TargetDraft, kind: str, instead_of: str) -> str:
     if instead_of == _ENTRY and not draft.queries:
         text = yaml_text([draft.target])
     else:
-        prometheus = {"prometheus": {"url": draft.prometheus}} if draft.prometheus else {}
+        prometheus = {"prometheus": draft.prometheus} if draft.prometheus else {}
         queries = {"queries": draft.queries} if draft.queries else {}
         text = yaml_text({**prometheus, **queries, "targets": [draft.target]})
     return "\n".join((*comments, text)) if text else ""

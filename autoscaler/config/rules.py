@@ -5,7 +5,6 @@ shape: where a field has the wrong shape, a rule about it is silent.
 """
 
 import functools
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -172,9 +171,9 @@ def _window_without_pods(schedule: Fields, context: Context) -> bool:
 
 
 def _window_upside_down(schedule: Fields, key: str, context: Context) -> tuple[str, int] | None:
-    """Return whose other bound contradicts the one at ``key``, and that bound.
+    """Return the bound, and whose, that contradicts the one at ``key``, of which a window has it.
 
-    Where the window has both, the fault is at maxReplicas.
+    Where it has both, the fault is at maxReplicas.
     """
     other, default = ("minReplicas", 1) if key == "maxReplicas" else ("maxReplicas", None)
     own, bound = _integer(schedule, key), _integer(schedule, other)
@@ -193,8 +192,8 @@ def _repeated_name(target: Fields) -> str | None:
     schedules = target.get("schedules")
     if not isinstance(schedules, list | tuple):
         return None
-    names = Counter(name for one in schedules if isinstance(name := child(one, "name"), str))
-    return next((name for name, count in names.items() if count > 1), None)
+    names = [name for one in schedules if isinstance(name := child(one, "name"), str)]
+    return next((name for name in names if names.count(name) > 1), None)
 
 
 def _never_opens(schedule: Fields) -> bool:

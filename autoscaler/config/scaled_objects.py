@@ -24,7 +24,9 @@ class _Counterparts:
     metrics: list[object] = field(default_factory=list)
     queries: dict[str, object] = field(default_factory=dict)
     schedules: list[object] = field(default_factory=list)
-    servers: list[str] = field(default_factory=list)
+    servers: dict[str, str] = field(default_factory=dict)
+    """The names of servers by address; that of the first is empty, since it is the default."""
+
     here: list[str] = field(default_factory=list)
     none: dict[str, str] = field(default_factory=dict)
     """What has no counterpart, and what to do instead, if that is known."""
@@ -47,8 +49,16 @@ def draft_of(manifest: Mapping[str, Value]) -> TargetDraft:
         target if found.metrics else {},
         tuple(_notes(found)),
         found.queries,
-        found.servers[0] if found.servers else "",
+        _prometheus_of(found.servers),
     )
+
+
+def _prometheus_of(servers: Mapping[str, str]) -> dict[str, object]:
+    if not servers:
+        return {}
+    first, *others = servers
+    named = {"servers": {servers[url]: {"url": url} for url in others}} if others else {}
+    return {"url": first, **named}
 
 
 def _advanced(spec: Value) -> Iterator[str]:
@@ -70,8 +80,6 @@ def _notes(found: _Counterparts) -> Iterator[str]:
         yield (
             "an empty answer is 0 to KEDA: leave out `empty: zero` where it may be an outage too"
         )
-    if len(set(found.servers)) > 1:
-        yield "a daemon asks one Prometheus, and its triggers name several"
 
 
 def _target(manifest: Mapping[str, Value], found: _Counterparts) -> dict[str, object]:
@@ -182,11 +190,15 @@ def _prometheus(index: int, trigger: object, found: _Counterparts) -> None:
     own = given if isinstance(given, str) and _PLAIN.fullmatch(given) else ""
     if not own or own in found.queries:
         own = f"{found.name}-{index}"
-    query = str(child(metadata, "query"))
     # The default is true.
     nulls = str(child(metadata, "ignoreNullValues")).lower() != "false"
     found.nulls |= nulls
-    found.queries[own] = {"query": query, "empty": "zero"} if nulls else query
+    query = {
+        "query": str(child(metadata, "query")),
+        **({"empty": "zero"} if nulls else {}),
+        **_server(index, metadata, found),
+    }
+    found.queries[own] = query if len(query) > 1 else query["query"]
     value = child(metadata, "threshold")
     target = {"type": "AverageValue", "averageValue": value}
     if child(trigger, "metricType") == "Value":
@@ -198,11 +210,24 @@ def _prometheus(index: int, trigger: object, found: _Counterparts) -> None:
         metric["activation"] = activation
     found.metrics.append(metric)
     found.external = True
-    server = child(metadata, "serverAddress")
-    if isinstance(server, str) and "@" not in server and "?" not in server:
-        found.servers.append(one_line(server, 200))
     if child(trigger, "authenticationRef") is not None:
         found.none[f"triggers[{index}].authenticationRef"] = "credentials stand in `prometheus`"
+
+
+def _server(index: int, metadata: object, found: _Counterparts) -> dict[str, str]:
+    """Note the server of a trigger; returns `server`, where it is not the first."""
+    for key, ours in {"customHeaders": "headers", "queryParameters": "queryParameters"}.items():
+        if child(metadata, key) is not None:
+            instead = f"`{ours}` of its server in `prometheus`"
+            found.none[f"triggers[{index}].metadata.{key}"] = instead
+    address = child(metadata, "serverAddress")
+    if not isinstance(address, str) or "@" in address or "?" in address:
+        return {}
+    count = len(found.servers)
+    name = found.servers.setdefault(
+        one_line(address, 200), f"prometheus-{count + 1}" if count else ""
+    )
+    return {"server": name} if name else {}
 
 
 def _resource(resource: str, trigger: object) -> dict[str, object]:

@@ -51,6 +51,7 @@ class Announcements(ElectionObserver):
         self._held: dict[str, str] = {}
         """By server whose scale-down breaker has tripped, the sentence on it."""
         self._lock = threading.Lock()
+        self._release_refused = ""
 
     # -- life --------------------------------------------------------------------------------
 
@@ -169,8 +170,11 @@ class Announcements(ElectionObserver):
             self._health.report(Component.BREAKER, ok=not told, message=message)
 
     def release_refused(self, reason: str) -> None:
-        """Report that a request of `autoscaler release` cannot be read."""
-        self._log.warning("release_refused", message=f"a request to release failed: {reason}")
+        """Report once for each reason that a request of `autoscaler release` cannot be read."""
+        if reason != self._release_refused:
+            self._release_refused = reason
+            message = f"a request to release cannot be read: {reason}"
+            self._log.warning("release_refused", message=message)
 
     def fault(self, error: BaseException) -> None:
         """Log a defect with its traceback, and count it."""

@@ -289,6 +289,26 @@ def test_when_a_scaled_object_idles(
     assert bool(target.extensions.activations) == (idle is not None)
 
 
+def test_a_scaled_object_of_several_servers(tmp_path: Path) -> None:
+    """The first is the default, the others have names that their queries use."""
+    triggers = "".join(
+        f"  - type: prometheus\n    metadata: {{serverAddress: 'http://{host}', query: {query}, "
+        'threshold: "1", customHeaders: "X-Scope-OrgID=hunter2"}\n'
+        for host, query in (("a", "x"), ("b", "y"), ("a", "z"))
+    )
+    text = SCALED_OBJECT[: SCALED_OBJECT.index("  triggers:")] + f"  triggers:\n{triggers}"
+    (problem,) = refused(tmp_path, text)
+    config = loaded(tmp_path, problem.ready)
+    assert config.prometheus.url == "http://a"
+    assert {name: one.url for name, one in config.prometheus.servers.items()} == {
+        "prometheus-2": "http://b"
+    }
+    (target,) = config.targets
+    assert [query.server for query in target.queries] == ["", "prometheus-2", ""]
+    assert "triggers[1].metadata.customHeaders: no counterpart here; `headers` of" in problem.text
+    assert "hunter2" not in problem.text + problem.ready
+
+
 def test_a_scaled_object_paused_at_a_count(tmp_path: Path) -> None:
     """The count of its annotation is kept."""
     text = SCALED_OBJECT.replace('paused-scale-in: "true"', 'paused-replicas: "4"')

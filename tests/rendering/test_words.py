@@ -32,7 +32,8 @@ from autoscaler.core.writes import WriteFailed, Written
 from autoscaler.rendering import wording
 from autoscaler.rendering.explanation import explain
 from autoscaler.rendering.record import QuerySource, whole
-from autoscaler.rendering.verdict import State, cause_of, state_of, time_of_day, verdict
+from autoscaler.rendering.verdict import State, cause_of, state_of, verdict
+from autoscaler.rendering.wording import time_of_day
 from autoscaler.sync.ports import SyncResult
 from tests.core.builders import (
     BASE,

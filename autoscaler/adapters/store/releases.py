@@ -13,7 +13,7 @@ from pathlib import Path
 from autoscaler.adapters.store.directory import RELEASE
 from autoscaler.file_contents import read_bytes
 
-_MOST_BYTES = 4096
+_MOST_BYTES = 2**20
 _READABLE = 0o644
 """The daemon may be another user than who asks; nobody else can enter the directory."""
 
@@ -58,7 +58,8 @@ def take(directory: Path) -> Release | None:
         content = read_bytes(path, _MOST_BYTES)
     except FileNotFoundError:
         return None
-    path.unlink()
+    finally:
+        path.unlink(missing_ok=True)
     match json.loads(content):
         case {"server": str() | None as server}:
             return Release(server)
