@@ -31,7 +31,8 @@ AT_RESTART = (
 
 _LATE = tuple(f"{key}." for key in AT_RESTART)
 _HIDDEN = "(not shown)"
-_SECRET = {("prometheus", "headers"), ("prometheus", "queryParameters")}
+_SECRET = {"headers", "queryParameters", "endpointParams"}
+"""The keys below `prometheus` whose values may be secrets."""
 _NAMES = {"promql": "query"}
 _QUANTITIES = {("target", "value"), ("target", "averageValue")}
 _LONGEST_SHOWN = 200
@@ -167,7 +168,7 @@ def _parts(thing: "DataclassInstance | BaseModel") -> _Parts:
 def _shown(value: object, place: Location) -> str | None:
     if value is None:
         return None
-    if place[:2] in _SECRET:
+    if place[:1] == ("prometheus",) and not _SECRET.isdisjoint(place):
         return _HIDDEN
     if isinstance(value, bool):
         return "true" if value else "false"

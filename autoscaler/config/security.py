@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from autoscaler.config.settings import Config, Sources
+from autoscaler.config.rules import SIGN_IN
+from autoscaler.config.settings import Config, PrometheusSettings, Sources
 from autoscaler.config.sources import folder_of
 
 _MOST_CHANGEABLE = 10
@@ -19,7 +20,10 @@ _MOST_CHANGEABLE = 10
 
 def warnings_of(config: Config) -> list[str]:
     """Return a sentence for each secret or file that is open to others, and each check left out."""
-    warnings = _open_ones((key, path) for key, path in _secrets(config) if path is not None)
+    prometheus = config.prometheus
+    warnings = _open_ones(
+        (f"prometheus.{key}", path) for key, path in _secrets(prometheus) if path is not None
+    )
     warnings += _changeable(config.sources)
     if config.prometheus.tls.insecure_skip_verify:
         warnings.append(
@@ -31,8 +35,15 @@ def warnings_of(config: Config) -> list[str]:
         warnings += [
             f"prometheus.url: {key} is sent to {config.prometheus.url} without encryption, so that "
             "anyone on the way to Prometheus can read it; use https://"
-            for key in _credentials(config)
+            for key in SIGN_IN
+            if key in prometheus.model_dump(by_alias=True, exclude_none=True)
         ]
+    if prometheus.oauth2 is not None and _in_the_clear(prometheus.oauth2.token_url):
+        warnings.append(
+            "prometheus.oauth2.tokenUrl: the client's secret is sent to "
+            f"{prometheus.oauth2.token_url} without encryption, so that anyone on the way can "
+            "read it; use https://"
+        )
     return warnings
 
 
@@ -117,19 +128,24 @@ def _writers(path: Path, sticky: int) -> str | None:
     return None
 
 
-def _secrets(config: Config) -> Iterator[tuple[str, Path | None]]:
-    prometheus = config.prometheus
-    basic = prometheus.basic_auth
-    yield "prometheus.bearerTokenFile", prometheus.bearer_token_file
-    yield "prometheus.basicAuth.passwordFile", None if basic is None else basic.password_file
-    yield "prometheus.tls.keyFile", prometheus.tls.key_file
-
-
-def _credentials(config: Config) -> Iterator[str]:
-    if config.prometheus.bearer_token_file is not None:
-        yield "bearerTokenFile"
-    if config.prometheus.basic_auth is not None:
-        yield "basicAuth"
+def _secrets(prometheus: PrometheusSettings) -> Iterator[tuple[str, Path | None]]:
+    """Yield the files of a connection that hold credentials, by their keys."""
+    yield "bearerTokenFile", prometheus.bearer_token_file
+    if (basic := prometheus.basic_auth) is not None:
+        yield "basicAuth.passwordFile", basic.password_file
+    if (oauth2 := prometheus.oauth2) is not None:
+        yield "oauth2.clientSecretFile", oauth2.client_secret_file
+        yield "oauth2.tls.keyFile", oauth2.tls.key_file
+    if (sigv4 := prometheus.sigv4) is not None:
+        yield "sigv4.secretKeyFile", sigv4.secret_key_file
+    if (google := prometheus.google_iam) is not None:
+        yield "googleIam.credentialsFile", google.credentials_file
+    if (azure := prometheus.azuread) is not None:
+        if azure.oauth is not None:
+            yield "azuread.oauth.clientSecretFile", azure.oauth.client_secret_file
+        if azure.workload_identity is not None:
+            yield "azuread.workloadIdentity.tokenFilePath", azure.workload_identity.token_file_path
+    yield "tls.keyFile", prometheus.tls.key_file
 
 
 def _in_the_clear(url: str) -> bool:

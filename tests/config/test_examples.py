@@ -13,7 +13,7 @@ from autoscaler.config.json_schema import json_schema
 from autoscaler.config.queries import DEFAULTS
 from autoscaler.core.spec import ExternalMetric, Flags
 from autoscaler.core.target import Query
-from tests.config.documents import EXTERNAL, loaded, target
+from tests.config.documents import EXTERNAL, PROMETHEUS, loaded, target
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted(path for path in (ROOT / "config").glob("*.yaml") if path.name != "alerts.yaml")
@@ -152,8 +152,11 @@ def test_documentation_examples(tmp_path: Path) -> None:
     blocks = re.findall(r"```yaml\n(.*?)```", DOCUMENTATION.read_text(encoding="utf-8"), re.DOTALL)
     whole = [block for block in blocks if block.startswith("prometheus:")]
     assert len(whole) > 3
+    (tmp_path / "client-secret").touch(0o600)
     for block in whole:
-        config = loaded(tmp_path, block.replace("/etc/shop", "targets.d"))
+        has_targets = re.search("^(targets|include):", block, re.MULTILINE)
+        rest = "" if has_targets else target("").removeprefix(PROMETHEUS)
+        config = loaded(tmp_path, block.replace("/etc/shop", "targets.d") + rest)
         assert config.targets
         assert all(path.exists() for path in config.sources.digests)
 

@@ -86,6 +86,16 @@ def connection_failure(
     )
 
 
+def unreachable(error: Exception, subject: str) -> str:
+    """Return the sentence for what a library of a vendor raised, whose text is not repeated."""
+    found = network_error(error)
+    if found.kind is Kind.NOT_SENT:
+        return f"{subject} could not be asked ({type(error).__name__})"
+    return _SENTENCES[found.kind].format(
+        subject=subject, host="of its host", reason=found.reason, within="in time"
+    )
+
+
 # https://prometheus.io/docs/prometheus/latest/querying/api/#format-overview and the error types
 # of Prometheus' web/api/v1: those that are about the moment rather than the query.
 _TRANSIENT_TYPES = frozenset({"timeout", "canceled", "unavailable"})
