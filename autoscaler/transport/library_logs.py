@@ -4,8 +4,5 @@ import logging
 
 
 def silence(library: str) -> None:
-    """Keep what a library logs to itself: it may hold words of servers, which may hold secrets."""
-    logger = logging.getLogger(library)
-    logger.propagate = False
-    if not logger.handlers:
-        logger.addHandler(logging.NullHandler())
+    """Keep what a library logs to itself: it may hold what was sent, and words of servers."""
+    logging.getLogger(library).setLevel(logging.CRITICAL)
