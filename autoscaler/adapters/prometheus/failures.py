@@ -86,11 +86,11 @@ def connection_failure(
     )
 
 
-def unreachable(error: Exception, subject: str) -> str:
-    """Return the sentence for what a library of a vendor raised, whose text is not repeated."""
+def lost_connection(error: Exception, subject: str) -> str | None:
+    """Return the sentence for what a library raised if a connection is the cause, else None."""
     found = network_error(error)
     if found.kind is Kind.NOT_SENT:
-        return f"{subject} could not be asked ({type(error).__name__})"
+        return None
     return _SENTENCES[found.kind].format(
         subject=subject, host="of its host", reason=found.reason, within="in time"
     )
