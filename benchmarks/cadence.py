@@ -71,7 +71,7 @@ def measure(targets: int, seconds: float) -> dict[float, list[float]]:
         for number in range(targets)
     ]
     world, stop = Times(fleet), threading.Event()
-    ports = Ports(world, world, world, world, world, world)
+    ports = Ports({"": world}, world, world, world, world, world)
     threading.Timer(seconds, stop.set).start()
     with Syncer(Flags(), ports, stop) as syncer:
 

@@ -12,11 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from autoscaler.core.decide import decide
+from autoscaler.core.extensions import NO_EXTENSIONS, Extensions, Fallback, Idle, Schedule
 from autoscaler.core.history import History
 from autoscaler.core.observation import (
     ConditionStatus,
     ContainerRequests,
     Observation,
+    OpenWindow,
     Pod,
     PodRequests,
     PodSamples,
@@ -109,7 +111,28 @@ def _reading(metric: MetricSpec, pods: Sequence[Pod], replicas: int, load: int) 
     return PodSamples({pod.name: Sample(330 * load // 100, NOW, 60.0) for pod in pods})
 
 
-def decision_of(metric: MetricSpec, replicas: int) -> Callable[[], object]:
+SCHEDULE = Schedule("office", "0 8 * * 1-5", "0 18 * * 1-5", "UTC", min_replicas=2)
+EVERYTHING = Extensions(idle=Idle(), fallback=Fallback(6), schedules=(SCHEDULE,), ignore_surge=True)
+
+
+def _observation(
+    scale: Scale, pods: tuple[Pod, ...], reading: Reading, extensions: Extensions
+) -> Observation:
+    if extensions is NO_EXTENSIONS:
+        return Observation(scale, pods, (reading,))
+    return Observation(
+        scale,
+        pods,
+        (reading,),
+        windows=(OpenWindow(SCHEDULE, NOW + 3600.0, "18:00 UTC"),),
+        min_replicas_reading=Values((1500,)),
+        max_replicas_reading=Values((90_000,)),
+    )
+
+
+def decision_of(
+    metric: MetricSpec, replicas: int, extensions: Extensions = NO_EXTENSIONS
+) -> Callable[[], object]:
     """Return one decision to be timed, its history warmed up over a full window."""
     spec = HorizontalPodAutoscalerSpec(
         ScaleTargetRef("apps/v1", "Deployment", "web"), 1, replicas, (metric,), BEHAVIOR
@@ -118,13 +141,14 @@ def decision_of(metric: MetricSpec, replicas: int) -> Callable[[], object]:
     pods = _pods(replicas)
     scale = Scale(replicas, replicas, "app=web")
     for sync in range(SYNCS):
-        seen = Observation(scale, pods, (_reading(metric, pods, replicas, _load(sync)),))
+        reading = _reading(metric, pods, replicas, _load(sync))
+        seen = _observation(scale, pods, reading, extensions)
         now = NOW - SYNC_PERIOD * (SYNCS - sync)
-        decision, history = decide(spec, flags, seen, history, now)
+        decision, history = decide(spec, flags, seen, history, now, extensions=extensions)
         if decision.rescale:
             _, history = settle(spec, decision, history)
-    last = Observation(scale, pods, (_reading(metric, pods, replicas, 50),))
-    return lambda: decide(spec, flags, last, history, NOW)
+    last = _observation(scale, pods, _reading(metric, pods, replicas, 50), extensions)
+    return lambda: decide(spec, flags, last, history, NOW, extensions=extensions)
 
 
 def measure(name: str, call: Callable[[], object], repeats: int, number: int) -> Measurement:
@@ -135,10 +159,11 @@ def measure(name: str, call: Callable[[], object], repeats: int, number: int) ->
 
 
 def run(repeats: int, number: int) -> list[Measurement]:
-    """Time the baseline and the three decisions; the larger one runs fewer times."""
+    """Time the baseline and the decisions; the largest one runs fewer times."""
     cases: tuple[tuple[str, Callable[[], object], int], ...] = (
         ("baseline loop", baseline, number),
         ("one External metric", decision_of(QUEUE, 10), number),
+        ("the same with every extension", decision_of(QUEUE, 10, EVERYTHING), number),
         ("CPU utilization over 5 pods", decision_of(CPU, 5), number),
         ("CPU utilization over 100 pods", decision_of(CPU, 100), max(number // 10, 1)),
     )

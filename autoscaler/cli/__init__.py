@@ -33,6 +33,13 @@ class OutputFormat(StrEnum):
     JSON = "json"
 
 
+class Direction(StrEnum):
+    """What `pause --only` prevents."""
+
+    SCALE_DOWN = "scale-down"
+    SCALE_UP = "scale-up"
+
+
 ConfigFile = Annotated[
     Path, typer.Option("--config", "-c", metavar="FILE", help="The YAML file of targets.")
 ]
@@ -45,6 +52,25 @@ TargetNames = Annotated[
         show_default=False,
     ),
 ]
+Workloads = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="TARGET",
+        help="NAMESPACE/NAME or NAMESPACE/KIND/NAME.",
+        autocompletion=complete,
+        show_default=False,
+    ),
+]
+ConfigOfTargets = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        "-c",
+        metavar="FILE",
+        help="The YAML file of targets. Without it NAMESPACE/NAME is a Deployment.",
+    ),
+]
+Context = Annotated[str | None, typer.Option(help="The context of the kubeconfig.")]
 Output = Annotated[
     OutputFormat, typer.Option("--output", "-o", help="text, or json with everything.")
 ]
@@ -61,6 +87,18 @@ def _daemon_url(url: str | None) -> str | None:
     if parts.scheme not in {"http", "https"} or not parts.hostname or set(url or "") & set("@?#"):
         raise typer.BadParameter("it must be an address such as http://127.0.0.1:9191")
     return url and url.rstrip("/")
+
+
+def _duration(text: str) -> float:
+    from autoscaler.config import durations
+
+    try:
+        seconds = durations.parse(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    if not seconds:
+        raise typer.BadParameter("it must be longer than 0")
+    return seconds
 
 
 def _exit_at_once(_number: int, _frame: object) -> None:
@@ -211,6 +249,104 @@ def status(
     sys.exit(
         print_status(targets or [], url=url, config=config, as_json=output is OutputFormat.JSON)
     )
+
+
+@app.command(
+    short_help="Let targets go down that the scale-down breaker holds.",
+    epilog="Examples: autoscaler release, autoscaler release -c autoscaler.yaml --server mimir",
+)
+def release(
+    server: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Only the targets of this Prometheus server; the one without a name is `default`.",
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            "-c",
+            metavar="FILE",
+            help="The YAML file of the daemon, for its `stateDirectory`; default "
+            "/var/lib/autoscaler.",
+        ),
+    ] = None,
+) -> None:
+    """Let targets go down that the scale-down breaker holds.
+
+    It asks the running daemon by its state directory, as a user that may write there. The breaker
+    does not trip again for as long as it holds.
+
+    Exit codes: 0 released, or nothing is held, 1 the daemon cannot be asked, 2 bad configuration.
+    """
+    from autoscaler.cli.releasing import release as release_held
+
+    sys.exit(release_held(server, config))
+
+
+@app.command(
+    short_help="Pause targets: nothing is scaled until they are resumed.",
+    epilog="Examples: autoscaler pause shop/order-worker --for 2h, "
+    "autoscaler pause shop/order-worker --replicas 5, "
+    "autoscaler pause shop/order-worker --only scale-down",
+)
+def pause(
+    targets: Workloads,
+    replicas: Annotated[
+        int | None,
+        typer.Option(min=0, max=2**31 - 1, help="Go to so many replicas, and stay there."),
+    ] = None,
+    only: Annotated[Direction | None, typer.Option(help="Pause only one direction.")] = None,
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            "--for", metavar="DURATION", parser=_duration, help="End by itself, such as after 2h."
+        ),
+    ] = None,
+    config: ConfigOfTargets = None,
+    context: Context = None,
+) -> None:
+    """Pause targets: nothing is scaled until they are resumed.
+
+    It annotates the workloads, with your kubeconfig and your right to patch them; the daemon
+    sees that at its next sync. A new pause replaces the one before.
+
+    Exit codes: 0 all are paused, 1 some could not be, 2 bad arguments or configuration.
+    """
+    from autoscaler.cli.pausing import Place
+    from autoscaler.cli.pausing import pause as pause_all
+
+    if replicas is not None and only is not None:
+        raise typer.BadParameter("it cannot go with --replicas", param_hint="'--only'")
+    place = Place(config, context)
+    direction = None if only is None else only.value
+    sys.exit(pause_all(targets, place, only=direction, replicas=replicas, seconds=seconds))
+
+
+@app.command(
+    short_help="Resume targets that are paused.",
+    epilog="Examples: autoscaler resume shop/order-worker, "
+    "autoscaler resume -c autoscaler.yaml shop/order-worker --override",
+)
+def resume(
+    targets: Workloads,
+    override: Annotated[
+        bool, typer.Option("--override", help="Also if the configuration pauses them.")
+    ] = False,
+    config: ConfigOfTargets = None,
+    context: Context = None,
+) -> None:
+    """Resume targets: remove the annotations that pause them.
+
+    Exit codes: 0 all are resumed, 1 some could not be, or the configuration of -c pauses them,
+    2 bad arguments or configuration.
+    """
+    from autoscaler.cli.pausing import Place
+    from autoscaler.cli.pausing import resume as resume_all
+
+    sys.exit(resume_all(targets, Place(config, context), override=override))
 
 
 @app.command(

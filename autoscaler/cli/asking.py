@@ -6,15 +6,24 @@ from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager
+from itertools import groupby
 
 from autoscaler import clock
 from autoscaler.adapters.prometheus import PrometheusReader
 from autoscaler.cli.coverage import Coverage, coverage
-from autoscaler.config import Config
-from autoscaler.config.queries import SERIES_OF, AskedQuery, MetricUse, QueryPlace, queries_of
+from autoscaler.config import Config, PrometheusSettings
+from autoscaler.config.queries import (
+    SERIES_OF,
+    AskedQuery,
+    BoundUse,
+    MetricUse,
+    QueryPlace,
+    queries_of,
+)
 from autoscaler.core.numbers import saturate64
+from autoscaler.core.observation import Gap
 from autoscaler.core.quantity import format_milli
-from autoscaler.core.readings import labels_text
+from autoscaler.core.readings import labels_text, read_bound
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.daemon.wiring import prometheus_reader
 from autoscaler.rendering import wording
@@ -29,15 +38,18 @@ _NOTE_AFTER, _NOTE_EVERY = 2.0, 10.0
 
 
 def ask_every_query(config: Config, content: bytes | None) -> int:
-    """Ask the Prometheus of a valid configuration, and return the exit code.
+    """Ask the Prometheus servers of a valid configuration, and return the exit code.
 
     It is 2 if a query is refused, 1 if one has no answer, else 0.  ``content`` is that of the
     main file if it is standard input.
     """
     asked = queries_of(config, content)
     report = _Report(clock.wall())
-    for query, answer in zip(asked, _answers(config, [one.promql for one in asked]), strict=True):
-        report.tell(query, answer)
+    for server, queries in groupby(asked, lambda one: one.key.server):
+        of_server = list(queries)
+        promql = [one.key.promql for one in of_server]
+        for query, answer in zip(of_server, _answers(config, server, promql), strict=True):
+            report.tell(query, answer)
     return report.end()
 
 
@@ -58,11 +70,11 @@ class _Report:
             self._answer(query, answer)
         elif answer.refused:
             self._refused = True
-            _complain(f"{_shown(query.place)}: {answer.message}")
+            _complain(f"{_shown(query)}: {answer.message}")
         else:
             self._unanswered[answer.message] += 1
             if self._unanswered[answer.message] == 1:
-                _complain(f"{_shown(query.place)}: no answer: {answer.message}")
+                _complain(f"{_shown(query)}: no answer: {answer.message}")
 
     def end(self) -> int:
         """Print the counts, and return the exit code."""
@@ -75,12 +87,20 @@ class _Report:
 
     def _answer(self, query: AskedQuery, answer: QueryResult) -> None:
         for warning in answer.warnings:
-            self._warn(query.place, f"Prometheus warned: {warning}")
-        if not answer.series:
+            self._warn(query.place, f"{_called(query)} warned: {warning}")
+        if answer.series:
+            self._found(query, answer)
+        elif query.uses and all(use.query.empty_is_zero for use in query.uses):
+            print(f"{_shown(query)}: no series, which is 0 to the metrics that use it")
+        elif query.uses or not query.bounds:
             self._warn(query.place, _empty(query))
-            return
-        unused = "" if query.uses else "; no metric uses it"
-        print(f"{_shown(query.place)}: {_summary(answer)}{unused}")
+        for bound in query.bounds:
+            self._bound(bound, answer)
+
+    def _found(self, query: AskedQuery, answer: QueryResult) -> None:
+        """Print what came back, and what each metric finds in it."""
+        unused = "" if query.uses or query.bounds else "; no metric uses it"
+        print(f"{_shown(query)}: {_summary(answer)}{unused}")
         for number, use in enumerate(query.uses):
             if number >= _MOST_USES and self._warnings > _MOST_WARNINGS:
                 break
@@ -91,6 +111,15 @@ class _Report:
                 self._warn(use.place, f"{_of(use)}: {fault}")
         if len(query.uses) > _MOST_USES:
             print(f"  and {len(query.uses) - _MOST_USES} more metrics")
+
+    def _bound(self, use: BoundUse, answer: QueryResult) -> None:
+        """Print what a bound would be, or why its query gives none."""
+        found = read_bound(use.query, answer, self._now)
+        of = f"{wording.target_key(use.target)} {use.bound}"
+        if isinstance(found, Gap):
+            self._warn(use.place, f"{of}: {found.detail}")
+        else:
+            print(f"  {of}: finds {format_milli(found.values[0])}")
 
     def _warn(self, place: QueryPlace, sentence: str) -> None:
         self._warnings += 1
@@ -104,8 +133,14 @@ def _complain(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def _shown(place: QueryPlace) -> str:
-    return f"{place.file}:{place.line}: {place.path}"
+def _shown(query: AskedQuery) -> str:
+    place, server = query.place, query.key.server
+    at = f" at the server {server}" if server else ""
+    return f"{place.file}:{place.line}: {place.path}{at}"
+
+
+def _called(query: AskedQuery) -> str:
+    return f"Prometheus {query.key.server}".rstrip()
 
 
 def _of(use: MetricUse) -> str:
@@ -118,7 +153,7 @@ def _empty(query: AskedQuery) -> str:
     more = len(query.uses) - _MOST_USES
     used = f"it is used by {users}" + (f" and {more} more metrics" if more > 0 else "")
     parts = ["the query returned no series", used if users else "no metric uses it"]
-    series = SERIES_OF.get(query.promql)
+    series = SERIES_OF.get(query.key.promql)
     if series is not None:
         needs = f"cAdvisor's {series} with the labels namespace, pod and container"
         parts.append(f"this built-in query needs {needs}")
@@ -143,18 +178,21 @@ def _finds(found: Coverage, answer: QueryResult) -> str:
     return f"finds {len(found.used):,} of {len(answer.series):,} series, {sum_of}{total}"
 
 
-def _answers(config: Config, queries: Sequence[str]) -> Iterator[QueryResult | QueryFailure | None]:
-    """Ask a few queries at a time, and yield the answers in the order of the queries.
+def _answers(
+    config: Config, server: str, queries: Sequence[str]
+) -> Iterator[QueryResult | QueryFailure | None]:
+    """Ask a server a few queries at a time, and yield the answers in the order of the queries.
 
     If the first few have no answer, the others are not asked: they yield None.
     """
     left, waiting = deque(queries), deque[Future[QueryResult | QueryFailure]]()
-    note = _Note(config.prometheus.url, len(queries))
+    settings = config.servers[server]
+    note = _Note(f"Prometheus {server}".rstrip(), settings.url, len(queries))
     done, answered = 0, False
-    with _asking(config) as (reader, pool):
+    with _asking(settings, server) as (reader, pool):
         while left or waiting:
             while left and len(waiting) + (0 if answered else done) < _AT_ONCE:
-                deadline = clock.monotonic() + config.prometheus.timeout
+                deadline = clock.monotonic() + settings.timeout
                 waiting.append(pool.submit(reader.query, left.popleft(), deadline))
             if not waiting:
                 break
@@ -170,10 +208,12 @@ def _is_answer(answer: QueryResult | QueryFailure) -> bool:
 
 
 @contextmanager
-def _asking(config: Config) -> Iterator[tuple[PrometheusReader, ThreadPoolExecutor]]:
+def _asking(
+    settings: PrometheusSettings, server: str
+) -> Iterator[tuple[PrometheusReader, ThreadPoolExecutor]]:
     stop = threading.Event()
     with (
-        closing(prometheus_reader(config.prometheus, stop)) as reader,
+        closing(prometheus_reader(settings, stop, name=server)) as reader,
         ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="query") as pool,
     ):
         try:
@@ -185,8 +225,8 @@ def _asking(config: Config) -> Iterator[tuple[PrometheusReader, ThreadPoolExecut
 class _Note:
     """Prints that answers are awaited, if that takes long."""
 
-    def __init__(self, url: str, queries: int) -> None:
-        self._url = url
+    def __init__(self, called: str, url: str, queries: int) -> None:
+        self._server = f"{called} at {url}"
         self._queries = queries
         self._next = clock.monotonic() + _NOTE_AFTER
 
@@ -199,5 +239,5 @@ class _Note:
             if not future.done() and clock.monotonic() >= self._next:
                 self._next = clock.monotonic() + _NOTE_EVERY
                 of = f"{done} of {self._queries} queries are done"
-                _complain(f"waiting for Prometheus at {self._url}: {of}")
+                _complain(f"waiting for {self._server}: {of}")
         return future.result()

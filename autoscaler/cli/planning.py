@@ -3,6 +3,7 @@
 import json
 import sys
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -125,10 +126,11 @@ class _Notes(Observer):
     """Says what the plan waits for, once for each server, and what it cannot list."""
 
     def __init__(self) -> None:
-        self._prometheus, self._kubernetes = _once(), _once()
+        self._prometheus = defaultdict[str, Callable[[str], None]](_once)
+        self._kubernetes = _once()
 
-    def prometheus_retry(self, failure: str) -> None:
-        self._prometheus(failure)
+    def prometheus_retry(self, server: str, failure: str) -> None:
+        self._prometheus[server](failure)
 
     def kubernetes_retry(self, failure: str) -> None:
         self._kubernetes(failure)

@@ -10,8 +10,9 @@ from autoscaler.config.model_base import InnerModel, inner_models
 from autoscaler.config.problems import Finding, below
 from autoscaler.config.queries import DEFAULTS
 from autoscaler.config.rules import Context, Rule, group_of, rules_of
-from autoscaler.config.settings import IncludedFile, MainFile
+from autoscaler.config.settings import DEFAULT_SERVER, IncludedFile, MainFile
 from autoscaler.config.sources import Source
+from autoscaler.config.spec_model import TargetModel
 
 
 def check_files(
@@ -34,7 +35,13 @@ def _context(sources: Sequence[Source], pod_namespace: str | None, *, complete: 
     if not complete:
         return Context(pod_namespace)
     queries = frozenset().union(*(_names(source, "queries") for source in sources))
-    resources = _names(sources[0], "resourceQueries") | DEFAULTS.keys()
+    main = sources[0]
+    everywhere = _names(main, "resourceQueries") | DEFAULTS.keys()
+    own = ("prometheus", "servers")
+    resources = {DEFAULT_SERVER: everywhere} | {
+        server: everywhere | _names(main, *own, server, "resourceQueries")
+        for server in _names(main, *own)
+    }
     return Context(pod_namespace, queries, resources)
 
 
@@ -45,6 +52,8 @@ def check_value(
     if not isinstance(value, Mapping):
         return
     rules, inner = _rules_and_inner_models(of)
+    if of is TargetModel:
+        context = context._replace(target=value)
     reported = set()
     for rule in rules:
         shown = rule.broken(value, context)
@@ -58,11 +67,23 @@ def check_value(
         within = value.get(key)
         if within is None or key in reported:
             continue
-        if not many:
-            yield from check_value(within, within_of, context, (*location, key))
-        elif isinstance(within, list | tuple):
-            for index, one in enumerate(within):
-                yield from check_value(one, within_of, context, (*location, key, index))
+        for inside, one in _each((*location, key), within, many):
+            yield from check_value(one, within_of, context, inside)
+
+
+def _each(
+    location: Location, value: object, many: type | None
+) -> Iterator[tuple[Location, object]]:
+    """Yield the values of a list or a mapping, or the one that there is, and where each stands.
+
+    Nothing of what has another shape: that is reported as such.
+    """
+    if many is None:
+        yield location, value
+    elif many is tuple and isinstance(value, list | tuple):
+        yield from (((*location, index), one) for index, one in enumerate(value))
+    elif many is dict and isinstance(value, Mapping):
+        yield from (((*location, str(name)), one) for name, one in value.items())
 
 
 @functools.cache
@@ -86,10 +107,10 @@ def _repeated_queries(sources: Sequence[Source]) -> Iterator[tuple[Source, Findi
                 yield source, Finding(("queries", name), f"{message}rename one", show_value=False)
 
 
-def _names(source: Source, key: str) -> frozenset[str]:
-    """Return the keys of a mapping at the top of a file."""
-    mapping = child(source.value, key)
-    return frozenset(mapping) if isinstance(mapping, Mapping) else frozenset()
+def _names(source: Source, *keys: str) -> frozenset[str]:
+    """Return the keys of a mapping in a file."""
+    mapping = child(source.value, *keys)
+    return frozenset(map(str, mapping)) if isinstance(mapping, Mapping) else frozenset()
 
 
 def _repeated_targets(sources: Sequence[Source]) -> Iterator[tuple[Source, Finding]]:

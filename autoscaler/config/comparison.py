@@ -13,6 +13,7 @@ from autoscaler.config.fields import Address
 from autoscaler.config.settings import Config
 from autoscaler.config.spec_model import SOURCES
 from autoscaler.core import quantity
+from autoscaler.core.extensions import Extensions, PauseMode
 from autoscaler.core.selectors import LabelSelector
 from autoscaler.core.spec import MetricSpec
 from autoscaler.core.target import Query, Target
@@ -33,7 +34,6 @@ _LATE = tuple(f"{key}." for key in AT_RESTART)
 _HIDDEN = "(not shown)"
 _SECRET = {"headers", "queryParameters", "endpointParams"}
 """The keys below `prometheus` whose values may be secrets."""
-_NAMES = {"promql": "query"}
 _QUANTITIES = {("target", "value"), ("target", "averageValue")}
 _LONGEST_SHOWN = 200
 
@@ -111,21 +111,67 @@ def _of_settings(config: Config) -> _Parts:
 
 
 def _of_target(target: Target, config: Config) -> _Parts:
+    activations = target.extensions.activations or (0,) * len(target.queries)
     metrics = [
-        _of_metric(metric) | _of_query(query)
-        for metric, query in zip(target.spec.metrics, target.queries, strict=True)
+        _of_metric(metric) | _of_query(query) | {"activation": _quantity(activation)}
+        for metric, query, activation in zip(
+            target.spec.metrics, target.queries, activations, strict=True
+        )
     ]
     own_period = None if target.sync_period == config.sync_period else target.sync_period
-    return _parts(target.spec) | {"metrics": metrics, "syncPeriod": own_period}
+    return (
+        _parts(target.spec)
+        | {"metrics": metrics, "syncPeriod": own_period}
+        | _of_extensions(target.extensions)
+        | {
+            "minReplicasQuery": _of_bound_query(target.min_replicas_query),
+            "maxReplicasQuery": _of_bound_query(target.max_replicas_query),
+        }
+    )
 
 
 def _of_metric(metric: MetricSpec) -> _Parts:
     return {"type": metric.type, SOURCES[metric.type]: metric}
 
 
+def _quantity(milli: int) -> str | None:
+    return quantity.format_milli(milli) if milli else None
+
+
+def _of_extensions(extensions: Extensions) -> _Parts:
+    pause = extensions.pause
+    paused: object = pause is not None
+    if pause is not None and pause.replicas is not None:
+        paused = {"replicas": pause.replicas}
+    elif pause is not None and pause.mode is not PauseMode.ALL:
+        paused = pause.mode
+    return {
+        "idle": extensions.idle,
+        "fallback": extensions.fallback,
+        "paused": paused,
+        "schedules": extensions.schedules,
+        "ignoreSurge": extensions.ignore_surge,
+    }
+
+
 def _of_query(query: Query) -> _Parts:
     """Leave out what follows from the PromQL and the window."""
-    return {key: value for key, value in _parts(query).items() if key != "rangeSeconds"}
+    return _of_answer(query) | {"window": query.window, "labels": query.labels}
+
+
+def _of_bound_query(query: Query | None) -> _Parts | None:
+    return None if query is None else _of_answer(query)
+
+
+def _of_answer(query: Query) -> _Parts:
+    return {
+        "query": query.promql,
+        "server": query.server or None,
+        "maxAge": query.max_age,
+        "empty": "zero" if query.empty_is_zero else "fail",
+        "nan": "zero" if query.nan_is_zero else "fail",
+        "partial": "use" if query.use_partial else "hold",
+    }
 
 
 def _changes(before: object, after: object, place: Location = ()) -> Iterator[FieldChange]:
@@ -162,7 +208,7 @@ def _parts(thing: "DataclassInstance | BaseModel") -> _Parts:
         names = list(type(thing).model_fields)
     else:
         names = [each.name for each in fields(thing)]
-    return {_NAMES.get(name) or to_camel(name): getattr(thing, name) for name in names}
+    return {to_camel(name): getattr(thing, name) for name in names}
 
 
 def _shown(value: object, place: Location) -> str | None:

@@ -292,9 +292,12 @@ _HINTS_OF_TARGET = {
         f"this is of {_KEDA}; here it is `syncPeriod`, with a unit such as 30s", "syncPeriod"
     ),
     "cooldownPeriod": Hint(
-        f"this is of {_KEDA}; how long to wait before scaling down is said by "
-        "`behavior.scaleDown.stabilizationWindowSeconds`"
+        f"this is of {_KEDA}; here it is `idle.after`, with a unit such as 300s", "idle"
     ),
+    "initialCooldownPeriod": Hint(
+        f"this is of {_KEDA}; here it is `idle.initially`, with a unit such as 300s", "idle"
+    ),
+    "idleReplicaCount": Hint(f"this is of {_KEDA}; here it is `idle.replicas`", "idle"),
     "triggers": Hint(
         f"this is of {_KEDA}; a prometheus trigger is PromQL in `queries` and a metric of type "
         "External in `metrics`",
@@ -302,6 +305,10 @@ _HINTS_OF_TARGET = {
     ),
 }
 _HINTS = {
+    "activationThreshold": Hint(
+        f"this is of {_KEDA}; here it is `activation` of the metric, beside its `type`"
+    ),
+    "ignoreNullValues": Hint(f"this is of {_KEDA}; here it is `empty` of a query: fail or zero"),
     "targetAverageUtilization": Hint(
         f"this is {_V2BETA1}; in v2 write target: {{type: Utilization, averageUtilization: N}}",
         "target",

@@ -1,10 +1,13 @@
 """The types of single fields.  Each refuses with a sentence that says what would be right."""
 
 import contextlib
+import difflib
+import functools
 import ipaddress
 import math
 import re
 import stat
+import zoneinfo
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -23,6 +26,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticKnownError
 from pydantic_core.core_schema import no_info_after_validator_function
 
+from autoscaler import schedules
 from autoscaler.config import durations
 from autoscaler.core import quantity
 from autoscaler.core.numbers import INT32_MAX, INT64_MAX
@@ -30,7 +34,7 @@ from autoscaler.core.numbers import INT32_MAX, INT64_MAX
 Count = Annotated[int, Field(ge=0, le=INT32_MAX)]
 PositiveCount = Annotated[int, Field(ge=1, le=INT32_MAX)]
 
-_DNS_LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+DNS_LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 _DNS_SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 _SEGMENT = r"(?!\.{1,2}$)[^/%]+"
 _QUALIFIED_NAME = re.compile(
@@ -46,6 +50,8 @@ _UNITS = {
     *("s", "sec", "seconds", "core", "cores", "cpu", "cpus"),
 }
 """What people write after a number whose unit the metric has already."""
+_FIVE_FIELDS = r"^\s*[^\s]+(\s+[^\s]+){4}\s*$"
+_ZONE = r"^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$"
 POSITIVE_QUANTITY_PATTERN = rf"^\+?(?=[0.]*[1-9]){_NUMBER}{_UNIT}$"
 
 
@@ -217,6 +223,37 @@ def _not_negative(text: str) -> str:
     return text
 
 
+def _activation(text: str) -> str:
+    if not 0 <= quantity.parse(text) <= INT64_MAX * _NANO_PER_MILLI:
+        raise ValueError("must be from 0 to 9223372036854775807m (about 9.2P)")
+    return text
+
+
+@functools.lru_cache(10_000)
+def _cron(text: str) -> str:
+    """Check a cron expression; whether it is one does not depend on the time zone."""
+    schedules.Cron(text, zoneinfo.ZoneInfo("UTC"))
+    return text
+
+
+@functools.lru_cache(10_000)
+def _time_zone(name: str) -> str:
+    try:
+        schedules.time_zone(name)
+    except ValueError as error:
+        raise ValueError(f"{error}{_meant_zone(name)}") from None
+    return name
+
+
+def _meant_zone(name: str) -> str:
+    """Say which zone was probably meant by one in another case, misspelt or without its region."""
+    zones = zoneinfo.available_timezones()
+    cities = {zone.rpartition("/")[2].lower(): zone for zone in sorted(zones, reverse=True)}
+    city = name.rpartition("/")[2].strip().replace(" ", "_").lower()
+    close = difflib.get_close_matches(city, cities, n=1, cutoff=0.8)
+    return f"; did you mean {cities[close[0]]}?" if close else ""
+
+
 def _tolerance(value: object) -> float:
     """Read the flag: a number is that double itself, a text is a quantity."""
     if isinstance(value, str):
@@ -273,7 +310,7 @@ FolderPath = Annotated[Path, PlainValidator(_folder), WithJsonSchema(_FILLED.sch
 DnsLabel = Annotated[
     str,
     Form(
-        _DNS_LABEL,
+        DNS_LABEL,
         "must be a DNS label: at most 63 lower-case letters, digits and -, beginning and ending "
         "with a letter or digit",
     ),
@@ -316,6 +353,15 @@ TargetQuantity = Annotated[
 _NOT_NEGATIVE_SCHEMA = WithJsonSchema(
     {"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": QUANTITY_PATTERN}]}
 )
+ActivationQuantity = Annotated[
+    str, BeforeValidator(quantity_text), AfterValidator(_activation), _NOT_NEGATIVE_SCHEMA
+]
+CronExpression = Annotated[
+    str, AfterValidator(_cron), WithJsonSchema({"type": "string", "pattern": _FIVE_FIELDS})
+]
+TimeZone = Annotated[
+    str, AfterValidator(_time_zone), WithJsonSchema({"type": "string", "pattern": _ZONE})
+]
 ToleranceQuantity = Annotated[
     str, BeforeValidator(quantity_text), AfterValidator(_not_negative), _NOT_NEGATIVE_SCHEMA
 ]
@@ -325,6 +371,25 @@ LongerThanZero = Annotated[
     float, BeforeValidator(Between(above_zero=True)), POSITIVE_DURATION_SCHEMA
 ]
 SyncPeriod = Annotated[float, BeforeValidator(Between(1.0, 3600.0)), POSITIVE_DURATION_SCHEMA]
+
+
+_SHARE = re.compile(r"([1-9][0-9]?)%")
+
+
+def _share(value: object) -> int:
+    """Read a share as whole percent."""
+    form = _SHARE.fullmatch(value) if isinstance(value, str) else None
+    if form is None:
+        raise ValueError("must be a share from 1% to 99%, in whole percent, such as 30%")
+    return int(form[1])
+
+
+Share = Annotated[
+    int,
+    BeforeValidator(_share),
+    WithJsonSchema({"type": "string", "pattern": f"^{_SHARE.pattern}$"}),
+]
+"""In percent."""
 
 
 _ALL_ADDRESSES = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - not listened on

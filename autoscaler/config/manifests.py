@@ -8,8 +8,9 @@ import yaml
 
 from autoscaler.config.document import Location, Value, child, documents, place_of
 from autoscaler.config.error_messages import closest
-from autoscaler.config.manifest_targets import PLACEHOLDER, TargetDraft, draft_of, target_of
+from autoscaler.config.manifest_targets import PLACEHOLDER, TargetDraft, target_of
 from autoscaler.config.problems import Problem
+from autoscaler.config.scaled_objects import draft_of
 from autoscaler.config.settings import KEYS
 
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
@@ -100,7 +101,7 @@ def _ready(draft: TargetDraft, kind: str, instead_of: str) -> str:
     if instead_of == _ENTRY and not draft.queries:
         text = yaml_text([draft.target])
     else:
-        prometheus = {"prometheus": {"url": draft.prometheus}} if draft.prometheus else {}
+        prometheus = {"prometheus": draft.prometheus} if draft.prometheus else {}
         queries = {"queries": draft.queries} if draft.queries else {}
         text = yaml_text({**prometheus, **queries, "targets": [draft.target]})
     return "\n".join((*comments, text)) if text else ""

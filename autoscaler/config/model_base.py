@@ -126,7 +126,8 @@ class InnerModel(NamedTuple):
 
     key: str
     model: type[BaseModel]
-    many: bool
+    many: type | None
+    """tuple for a list, dict for a mapping by name, None for one model."""
 
 
 def inner_models(model: type[BaseModel]) -> Iterator[InnerModel]:
@@ -135,4 +136,13 @@ def inner_models(model: type[BaseModel]) -> Iterator[InnerModel]:
         one, of_many = _as_model(field.annotation), _as_model(_inside(field.annotation, 0))
         inner = one or of_many
         if inner is not None:
-            yield InnerModel(field.alias or name, inner, many=one is None)
+            many = None if one is not None else _container(field.annotation)
+            yield InnerModel(field.alias or name, inner, many)
+
+
+def _container(annotation: object) -> type | None:
+    """Return what holds the many values of an annotation, also out of Annotated and Optional."""
+    origin = get_origin(annotation)
+    if origin is dict or origin is tuple:
+        return dict if origin is dict else tuple
+    return next((found for one in get_args(annotation) if (found := _container(one))), None)

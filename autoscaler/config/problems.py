@@ -132,6 +132,12 @@ def chosen(problems: Sequence[Problem], file: str, *, more: bool) -> list[Proble
     return [*(problems[index] for index in told), Problem(file, None, "", None, message)]
 
 
+def of_server(location: Location) -> Location:
+    """Return the place below `prometheus` that is as one of a server below `prometheus.servers`."""
+    named = location[:2] == ("prometheus", "servers")
+    return ("prometheus", *location[3:]) if named else location
+
+
 _SHOWN_OF_PROMETHEUS: tuple[Location, ...] = (
     ("prometheus", "timeout"),
     ("prometheus", "tls", "insecureSkipVerify"),
@@ -187,7 +193,8 @@ def _shown(finding: Finding, document: object, place: Place | None) -> str | Non
     if not finding.show_value or (location and child(document, *location[:-1]) is None):
         return None
     value = child(document, *location)
-    if location[:1] in {(), ("prometheus",)} and location not in _SHOWN_OF_PROMETHEUS:
+    server = of_server(location)
+    if server[:1] in {(), ("prometheus",)} and server not in _SHOWN_OF_PROMETHEUS:
         return None if isinstance(value, str) else kind_of(value)
     if place is not None and place.plain and not isinstance(value, str):
         return one_line(place.plain)
@@ -199,6 +206,8 @@ _SYNTAX = {
     "begin a value; indent with spaces, and put texts that begin with @, ` or % in quotes",
     "mapping values are not allowed in this context": 'a ":" that YAML does not expect; check '
     'the indentation, and put texts with ": " in quotes',
+    "did not find expected alphabetic or numeric character": "a text that begins with * or & needs "
+    'quotes, as in "*/5 8 * * *"',
     "could not find expected ':'": 'a ":" is missing after a key',
     "did not find expected key": "a key is expected; check the indentation, commas and brackets",
 }

@@ -2,17 +2,17 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from autoscaler.config import durations
 from autoscaler.config import spec_model as model
 from autoscaler.config.document import Location, child, entries, path_of, place_of
-from autoscaler.config.settings import Config
+from autoscaler.config.settings import DEFAULT_SERVER, Config
 from autoscaler.config.sources import Reading, Source
 from autoscaler.config.spec_model import SOURCES
 from autoscaler.core.spec import ContainerResourceMetric, MetricSpec, ResourceMetric
-from autoscaler.core.target import Query, SeriesLabels, Target
+from autoscaler.core.target import Query, QueryKey, SeriesLabels, Target
 
 DEFAULTS: dict[str, Query] = {
     "cpu": Query(
@@ -102,50 +102,82 @@ _USUAL = Query(promql="")
 class Queries:
     """All queries that metrics can name; each is one object, however many targets use it."""
 
-    named: Mapping[str, Query]
-    resources: Mapping[str, Query]
+    named: Mapping[str, model.QueryModel]
+    resources: Mapping[str, model.QueryModel]
+    """`resourceQueries` of the document, which replace built-in ones."""
+    resources_of: Mapping[str, Mapping[str, model.QueryModel]]
+    """Those of `prometheus.servers`, which replace both."""
+    _made: dict[tuple[str, str, str | None], Query] = field(default_factory=dict)
 
-    @classmethod
-    def of(
-        cls, named: Mapping[str, model.QueryModel], resources: Mapping[str, model.QueryModel]
-    ) -> "Queries":
-        """Convert `queries`, and `resourceQueries` over the built-in ones."""
-        overrides = resources.items()
-        return cls(
-            named={name: query_of(query) for name, query in named.items()},
-            resources={
-                **DEFAULTS,
-                **{name: query_of(query, DEFAULTS.get(name, _USUAL)) for name, query in overrides},
-            },
-        )
+    def for_metric(self, metric: model.MetricSpec, server: str | None) -> Query:
+        """Return the query of a metric; the rules made sure that there is one.
 
-    def for_metric(self, metric: model.MetricSpec) -> Query:
-        """Return the query of a metric; the rules made sure that there is one."""
+        ``server`` is that of the target, which its queries ask unless they name one.
+        """
         source = metric.source
         if isinstance(source, model.ResourceMetricSource | model.ContainerResourceMetricSource):
-            if source.query is None:
-                return self.resources[source.name]
-            return query_of(source.query, DEFAULTS.get(source.name, _USUAL))
-        own = source.metric.query
-        return self.named[source.metric.name] if own is None else query_of(own)
+            if source.query is not None:
+                return query_of(source.query, DEFAULTS.get(source.name, _USUAL), server)
+            kind, name, make = "resource", source.name, self._of_resource
+        else:
+            if source.metric.query is not None:
+                return query_of(source.metric.query, server=server)
+            kind, name, make = "named", source.metric.name, self._named
+        key = (kind, name, server)
+        if key not in self._made:
+            self._made[key] = make(name, server)
+        return self._made[key]
+
+    def _named(self, name: str, server: str | None) -> Query:
+        return query_of(self.named[name], server=server)
+
+    def _of_resource(self, name: str, server: str | None) -> Query:
+        usual = DEFAULTS.get(name, _USUAL)
+        own = self.resources_of.get(server or "", {}).get(name) or self.resources.get(name)
+        return (
+            replace(usual, server=_core_name(server))
+            if own is None
+            else query_of(own, usual, server)
+        )
 
 
-def query_of(query: model.QueryModel, usual: Query = _USUAL) -> Query:
-    """Convert a query; a ``window`` that it leaves out is as in ``usual``.
+def bound_query_of(query: model.BoundQueryModel, server: str | None) -> Query:
+    """Convert a query that gives one value, or what all queries have in common.
+
+    It asks the ``server`` unless it names one.
+    """
+    return Query(
+        promql=query.query,
+        max_age=query.max_age,
+        range_seconds=range_of(query.query),
+        server=_core_name(server if query.server is None else query.server),
+        empty_is_zero=query.empty == "zero",
+        nan_is_zero=query.nan == "zero",
+        use_partial=query.partial == "use",
+    )
+
+
+def query_of(query: model.QueryModel, usual: Query = _USUAL, server: str | None = None) -> Query:
+    """Convert a query; a ``window`` and a ``server`` that it leaves out are as given.
 
     A ``window`` stands for a range that the PromQL does not show, as that of a recording rule.
     """
     labels = query.labels
     said = usual.range_seconds if query.window is None else query.window
-    return Query(
-        promql=query.query,
+    converted = bound_query_of(query, server)
+    return replace(
+        converted,
         window=usual.window if query.window is None else query.window,
-        max_age=query.max_age,
         labels=usual.labels
         if labels is None
         else SeriesLabels(labels.namespace, labels.pod, labels.container),
-        range_seconds=max(said, range_of(query.query)),
+        range_seconds=max(said, converted.range_seconds),
     )
+
+
+def _core_name(server: str | None) -> str:
+    """Return what the core calls a server."""
+    return "" if server is None or server == DEFAULT_SERVER else server
 
 
 class QueryPlace(NamedTuple):
@@ -168,34 +200,58 @@ class MetricUse:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedQuery:
-    """One PromQL, the first place where it stands, and the metrics that use it."""
+class BoundUse:
+    """A bound of a target that a query gives: ``bound`` is minReplicas or maxReplicas."""
 
-    promql: str
+    place: QueryPlace
+    target: Target
+    bound: str
+    query: Query
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuery:
+    """One PromQL at one server, the first place where it stands, and what uses it."""
+
+    key: QueryKey
     place: QueryPlace
     uses: list[MetricUse] = field(default_factory=list)
+    bounds: list[BoundUse] = field(default_factory=list)
 
 
 def queries_of(config: Config, content: bytes | None = None) -> list[AskedQuery]:
-    """List every distinct PromQL of a valid configuration, used or not.
+    """List every distinct query of a valid configuration, used or not, server by server.
 
     Its files are read again for their lines; ``content`` as for `load`.
     """
     sources = _sources(config, content)
-    found: dict[str, AskedQuery] = {}
+    used: dict[QueryKey, AskedQuery] = {}
+    for use, place in _uses(sources, config.targets):
+        used.setdefault(use.query.key, AskedQuery(use.query.key, place)).uses.append(use)
+    for bound, place in _bounds(sources, config.targets):
+        used.setdefault(bound.query.key, AskedQuery(bound.query.key, place)).bounds.append(bound)
+    found: dict[QueryKey, AskedQuery] = {}
+    for named, place in _named(sources):
+        for key in [key for key in used if key.promql == named.promql] or [named]:
+            known = used.get(key, AskedQuery(key, place))
+            found.setdefault(key, replace(known, place=place))
+    order = list(config.servers)
+    return sorted({**used, **found}.values(), key=lambda one: order.index(one.key.server))
+
+
+def _named(sources: Sequence[Source]) -> Iterator[tuple[QueryKey, QueryPlace]]:
+    """Yield the queries that have names, and where they stand."""
+    servers = child(sources[0].value, "prometheus", "servers") if sources else None
+    names = servers if isinstance(servers, Mapping) else ()
+    own = [("prometheus", "servers", str(name), "resourceQueries") for name in names]
     for source in sources:
-        for key in ("queries", "resourceQueries"):
-            named = child(source.value, key)
+        for location in (("queries",), ("resourceQueries",), *own):
+            named = child(source.value, *location)
             for name, query in named.items() if isinstance(named, Mapping) else ():
                 promql = query if isinstance(query, str) else child(query, "query")
-                place = _place(source, (key, str(name)))
-                found.setdefault(str(promql), AskedQuery(str(promql), place))
-    for use, location in _uses(sources, config.targets):
-        promql = use.query.promql
-        if promql not in found:
-            found[promql] = AskedQuery(promql, location)
-        found[promql].uses.append(use)
-    return list(found.values())
+                server = child(query, "server") or (location[2] if len(location) > 1 else None)
+                key = QueryKey(_core_name(None if server is None else str(server)), str(promql))
+                yield key, _place(source, (*location, str(name)))
 
 
 def _sources(config: Config, content: bytes | None) -> Sequence[Source]:
@@ -210,11 +266,7 @@ def _uses(
     sources: Sequence[Source], targets: Sequence[Target]
 ) -> Iterator[tuple[MetricUse, QueryPlace]]:
     """Yield the use of each metric, and where its query stands if no name leads to it."""
-    places = (
-        (source, index) for source in sources for index, _ in entries(source.value, "targets")
-    )
-    # Both are in the order of the files.
-    for target, (source, index) in zip(targets, places, strict=False):
+    for target, (source, index) in zip(targets, _places_of_targets(sources), strict=False):
         location: Location = ("targets", index)
         for number, (metric, query) in enumerate(
             zip(target.spec.metrics, target.queries, strict=True)
@@ -225,6 +277,27 @@ def _uses(
                 metric_location = location
             use = MetricUse(_place(source, metric_location), target, metric, query, default)
             yield use, _own_query(source, metric_location, metric)
+
+
+def _bounds(
+    sources: Sequence[Source], targets: Sequence[Target]
+) -> Iterator[tuple[BoundUse, QueryPlace]]:
+    """Yield the bounds that queries give, and where these stand."""
+    for target, (source, index) in zip(targets, _places_of_targets(sources), strict=False):
+        for bound, query in (
+            ("minReplicas", target.min_replicas_query),
+            ("maxReplicas", target.max_replicas_query),
+        ):
+            if query is not None:
+                place = _place(source, ("targets", index, f"{bound}Query"))
+                yield BoundUse(place, target, bound, query), place
+
+
+def _places_of_targets(sources: Sequence[Source]) -> Iterator[tuple[Source, int]]:
+    """Yield where each target stands, in the order of the files, which is that of the targets."""
+    for source in sources:
+        for index, _ in entries(source.value, "targets"):
+            yield source, index
 
 
 def _own_query(source: Source, location: Location, metric: MetricSpec) -> QueryPlace:

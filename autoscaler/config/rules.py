@@ -16,11 +16,13 @@ from typing import NamedTuple, TypeAlias
 from pydantic import BaseModel, JsonValue
 
 from autoscaler.config import durations
+from autoscaler.config import extension_models as extension
 from autoscaler.config import spec_model as model
 from autoscaler.config.document import Location, child
 from autoscaler.config.error_messages import suggestion
 from autoscaler.config.model_base import Model
 from autoscaler.config.settings import (
+    DEFAULT_SERVER,
     AzureAdSettings,
     LeaderElection,
     MainFile,
@@ -35,6 +37,9 @@ Fields: TypeAlias = Mapping[str, object]
 """A mapping of the document as it is written; null in it counts as absent."""
 
 
+_PER_POD = ("Resource", "ContainerResource", "Pods")
+
+
 class Context(NamedTuple):
     """What rules compare a mapping with."""
 
@@ -42,8 +47,13 @@ class Context(NamedTuple):
     """Of the pod that we run in; None outside a pod."""
     queries: AbstractSet[str] | None = None
     """The names in `queries`; None where they are not looked up."""
-    resources: AbstractSet[str] | None = None
-    """The resources that have a query; None where they are not looked up."""
+    resources: Mapping[str, AbstractSet[str]] | None = None
+    """By the name of each Prometheus server the resources that have a query there.
+
+    None where neither servers nor resources are looked up.
+    """
+    target: Fields | None = None
+    """The target that the mapping is in, if it is in one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +128,16 @@ def _seconds(election: Fields, key: str) -> float | None:
 
 def _without_pods(spec: Fields) -> bool:
     """Return whether a spec has 0 for minReplicas and no metric that works without pods."""
+    return _integer(spec, "minReplicas") == 0 and _only_per_pod(spec)
+
+
+def _only_per_pod(spec: Fields) -> bool:
+    """Return whether no metric of a spec works without pods."""
     metrics = spec.get("metrics")
-    # A type that is misspelt is reported as such; it may have been meant for another one.
-    per_pod = ("Resource", "ContainerResource", "Pods")
-    return (
-        _integer(spec, "minReplicas") == 0
-        and isinstance(metrics, list | tuple | NoneType)
-        and all(child(metric, "type") in per_pod for metric in metrics or ())
+    return isinstance(metrics, list | tuple | NoneType) and all(
+        # A type that is misspelt is reported as such; it may have been meant for another one.
+        child(metric, "type") in _PER_POD
+        for metric in metrics or ()
     )
 
 
@@ -132,6 +145,91 @@ def _too_few(spec: Fields) -> int | None:
     """Return minReplicas where maxReplicas is less."""
     low, high = _integer(spec, "minReplicas", 1), _integer(spec, "maxReplicas")
     return low if low is not None and high is not None and 1 <= high < low else None
+
+
+def _idle_replicas(target: Fields | None) -> int | None:
+    """Return `idle.replicas`; None without idle."""
+    idle = child(target, "idle")
+    return _integer(idle, "replicas", 0) if isinstance(idle, Mapping) else None
+
+
+def _too_few_awake(idle: Fields, context: Context) -> int | None:
+    """Return minReplicas where idle.replicas is not less; 0 has a sentence of its own."""
+    count, low = _integer(idle, "replicas", 0), _integer(context.target or {}, "minReplicas", 1)
+    return low if count is not None and low is not None and 1 <= low <= count else None
+
+
+def _wakes_no_window(schedule: Fields, context: Context) -> tuple[int] | None:
+    """Return idle.replicas where minReplicas of a window is not more."""
+    count, low = _idle_replicas(context.target), _integer(schedule, "minReplicas")
+    return (count,) if count is not None and low is not None and 0 <= low <= count else None
+
+
+def _window_without_pods(schedule: Fields, context: Context) -> bool:
+    target = context.target or {}
+    return (
+        _integer(schedule, "minReplicas") == 0
+        and _idle_replicas(target) is None
+        and _only_per_pod(target)
+    )
+
+
+def _window_upside_down(schedule: Fields, key: str, context: Context) -> tuple[str, int] | None:
+    """Return the bound, and whose, that contradicts the one at ``key``, of which a window has it.
+
+    Where it has both, the fault is at maxReplicas.
+    """
+    other, default = ("minReplicas", 1) if key == "maxReplicas" else ("maxReplicas", None)
+    own, bound = _integer(schedule, key), _integer(schedule, other)
+    whose = "its"
+    if schedule.get(other) is None:
+        whose, bound = "the target's", _integer(context.target or {}, other, default)
+    elif key == "minReplicas":
+        return None
+    if own is None or bound is None:
+        return None
+    wrong = own < bound if key == "maxReplicas" else own > bound
+    return (whose, bound) if wrong else None
+
+
+def _repeated_name(target: Fields) -> str | None:
+    schedules = target.get("schedules")
+    if not isinstance(schedules, list | tuple):
+        return None
+    names = [name for one in schedules if isinstance(name := child(one, "name"), str)]
+    return next((name for name in names if names.count(name) > 1), None)
+
+
+def _never_opens(schedule: Fields) -> bool:
+    """Return whether both cron expressions of a window are the same."""
+    start, end = schedule.get("start"), schedule.get("end")
+    return isinstance(start, str) and isinstance(end, str) and start.split() == end.split()
+
+
+def _useless_activation(target: Fields) -> str | None:
+    """Return the metrics with an activation where the target has no idle."""
+    metrics = target.get("metrics")
+    if target.get("idle") is not None or not isinstance(metrics, list | tuple):
+        return None
+    with_one = [
+        f"metrics[{index}]"
+        for index, metric in enumerate(metrics)
+        if child(metric, "activation") is not None and child(metric, "type") not in _PER_POD
+    ]
+    return ", ".join(with_one[:3])
+
+
+_WITHOUT_PODS: Schema = _with(
+    "metrics",
+    {
+        "type": "array",
+        "contains": {"properties": {"type": {"enum": ["Object", "External"]}}},
+    },
+)
+_ZERO = (
+    "0 needs at least one metric of type Object or External: without pods there is nothing else "
+    "to measure; right is 1, or such a metric"
+)
 
 
 _APPS = {"Deployment": "deploy", "StatefulSet": "sts", "ReplicaSet": "rs"}
@@ -212,6 +310,10 @@ def _other_source(metric: Fields, key: str) -> object:
     kind = metric.get("type")
     own = SOURCES.get(kind) if isinstance(kind, str) else None
     return None if metric.get(key) is None or own in {None, key} else (kind, own)
+
+
+def _type_in(metric: Fields, kinds: tuple[str, ...]) -> object:
+    return metric.get("type") if metric.get("type") in kinds else None
 
 
 def _source_rules(kind: str, key: str) -> Iterator[Rule]:
@@ -299,6 +401,20 @@ def _unknown(source: Fields, names: AbstractSet[str] | None) -> str | None:
     if names is None or not isinstance(name, str) or source.get("query") is not None:
         return None
     return None if name in names else suggestion(name, names)
+
+
+def _unknown_server(fields: Fields, context: Context) -> str | None:
+    """Return which servers there are, where the one that is named is none."""
+    name, servers = fields.get("server"), context.resources
+    if servers is None or not isinstance(name, str) or not name.strip():
+        return None
+    return None if name in servers else suggestion(name, servers)
+
+
+def _resources(context: Context) -> AbstractSet[str] | None:
+    """Return the resources that have a query at the target's server, if it names one rightly."""
+    server = child(context.target, "server") or DEFAULT_SERVER
+    return None if context.resources is None else context.resources.get(str(server))
 
 
 _NO_RESOURCE = (
@@ -422,19 +538,122 @@ _TABLE: tuple[Rule, ...] = (
         model.HorizontalPodAutoscalerSpec,
         "minReplicas",
         lambda spec, _: _without_pods(spec),
-        "0 needs at least one metric of type Object or External: without pods there is nothing "
-        "else to measure; right is 1, or such a metric",
+        _ZERO,
+        {"if": _where("minReplicas", 0), "then": _WITHOUT_PODS},
+        shown=True,
+    ),
+    Rule(
+        model.TargetModel,
+        "minReplicas",
+        lambda target, _: target.get("idle") is not None and _integer(target, "minReplicas") == 0,
+        "must be at least 1 beside `idle`, which goes to idle.replicas and back by itself",
         {
-            "if": _where("minReplicas", 0),
-            "then": _with(
-                "metrics",
-                {
-                    "type": "array",
-                    "contains": {"properties": {"type": {"enum": ["Object", "External"]}}},
-                },
-            ),
+            "if": _has("idle"),
+            "then": {"properties": {"minReplicas": {"not": {"const": 0}}}},
         },
         shown=True,
+    ),
+    Rule(
+        model.TargetModel,
+        "idle",
+        lambda target, _: target.get("idle") is not None and _only_per_pod(target),
+        "needs at least one metric of type External or Object: only these can be active",
+        {"if": _has("idle"), "then": _WITHOUT_PODS},
+    ),
+    Rule(
+        model.TargetModel,
+        "idle",
+        lambda target, _: _useless_activation(target),
+        "is missing: the activation of {} says from which value on a target is not idle; write "
+        "idle: {{after: 5m}} here, or leave the activation out",
+        {
+            "if": {"not": _has("idle")},
+            "then": {
+                "properties": {
+                    "metrics": {"items": {"properties": {"activation": {"type": "null"}}}}
+                }
+            },
+        },
+        fixed_by=(("idle",),),
+    ),
+    Rule(
+        extension.IdleModel,
+        "replicas",
+        _too_few_awake,
+        "must be less than minReplicas, which is {}",
+        shown=True,
+    ),
+    Rule(
+        extension.FallbackModel,
+        "replicas",
+        lambda fallback, _: (
+            fallback.get("replicas") is None and fallback.get("behavior") != "currentReplicas"
+        ),
+        "is missing: the count that a metric proposes which fails; only behavior currentReplicas "
+        "needs none",
+        {"anyOf": [_has("replicas"), _where("behavior", "currentReplicas")]},
+        fixed_by=(("replicas",),),
+    ),
+    Rule(
+        model.TargetModel,
+        "schedules",
+        lambda target, _: _repeated_name(target),
+        "two of them are called `{}`: give each a name of its own",
+    ),
+    Rule(
+        extension.ScheduleModel,
+        "end",
+        lambda schedule, _: _never_opens(schedule),
+        "is the same as start, so that the window would never open",
+        shown=True,
+    ),
+    Rule(
+        extension.ScheduleModel,
+        "",
+        lambda schedule, _: (
+            schedule.get("minReplicas") is None and schedule.get("maxReplicas") is None
+        ),
+        "gives no bound: write minReplicas, maxReplicas or both",
+        {"anyOf": [_has("minReplicas"), _has("maxReplicas")]},
+        fixed_by=(("minReplicas",), ("maxReplicas",)),
+    ),
+    Rule(
+        extension.ScheduleModel,
+        "minReplicas",
+        _wakes_no_window,
+        "must be more than idle.replicas, which is {}",
+        shown=True,
+    ),
+    Rule(
+        extension.ScheduleModel,
+        "minReplicas",
+        _window_without_pods,
+        _ZERO,
+        shown=True,
+    ),
+    Rule(
+        extension.ScheduleModel,
+        "minReplicas",
+        lambda schedule, context: _window_upside_down(schedule, "minReplicas", context),
+        "must be at most {} maxReplicas, which is {}; or give the window a maxReplicas too",
+        shown=True,
+    ),
+    Rule(
+        extension.ScheduleModel,
+        "maxReplicas",
+        lambda schedule, context: _window_upside_down(schedule, "maxReplicas", context),
+        "must be at least {} minReplicas, which is {}; or give the window a lower minReplicas too",
+        shown=True,
+    ),
+    Rule(
+        model.MetricSpec,
+        "activation",
+        lambda metric, _: metric.get("activation") is not None and _type_in(metric, _PER_POD),
+        "belongs to metrics of type External and Object: those of type {} cannot wake a target",
+        {
+            "if": _where("type", *_PER_POD),
+            "then": {"properties": {"activation": {"type": "null"}}},
+        },
     ),
     Rule(model.ScaleTargetRef, "kind", lambda ref, _: _kind_fault(ref), "{}", shown=True),
     Rule(
@@ -492,11 +711,15 @@ _TABLE: tuple[Rule, ...] = (
         Rule(
             of,
             "name",
-            lambda one, context: _unknown(one, context.resources),
+            lambda one, context: _unknown(one, _resources(context)),
             _NO_RESOURCE,
             shown=True,
         )
         for of in (model.ResourceMetricSource, model.ContainerResourceMetricSource)
+    ),
+    *(
+        Rule(of, "server", _unknown_server, "is no key of `prometheus.servers`: {}", shown=True)
+        for of in (model.BoundQueryModel, model.TargetModel)
     ),
 )
 

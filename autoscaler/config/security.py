@@ -20,31 +20,43 @@ _MOST_CHANGEABLE = 10
 
 def warnings_of(config: Config) -> list[str]:
     """Return a sentence for each secret or file that is open to others, and each check left out."""
-    prometheus = config.prometheus
+    servers = list(_servers(config))
     warnings = _open_ones(
-        (f"prometheus.{key}", path) for key, path in _secrets(prometheus) if path is not None
+        (f"{place}.{key}", path)
+        for place, server in servers
+        for key, path in _secrets(server)
+        if path is not None
     )
     warnings += _changeable(config.sources)
-    if config.prometheus.tls.insecure_skip_verify:
-        warnings.append(
-            "prometheus.tls.insecureSkipVerify: any certificate is trusted, so that anyone on the "
+    for path, server in servers:
+        warnings += _warnings_of_server(path, server)
+    return warnings
+
+
+def _servers(config: Config) -> Iterator[tuple[str, PrometheusSettings]]:
+    """Yield the connections to Prometheus with the places where they stand."""
+    for name, server in config.servers.items():
+        yield f"prometheus.servers.{name}" if name else "prometheus", server
+
+
+def _warnings_of_server(path: str, server: PrometheusSettings) -> Iterator[str]:
+    if server.tls.insecure_skip_verify:
+        yield (
+            f"{path}.tls.insecureSkipVerify: any certificate is trusted, so that anyone on the "
             "way to Prometheus can read the credentials and invent the metrics; name the "
             "authority in caFile instead"
         )
-    if _in_the_clear(config.prometheus.url):
-        warnings += [
-            f"prometheus.url: {key} is sent to {config.prometheus.url} without encryption, so that "
-            "anyone on the way to Prometheus can read it; use https://"
-            for key in SIGN_IN
-            if key in prometheus.model_dump(by_alias=True, exclude_none=True)
-        ]
-    if prometheus.oauth2 is not None and _in_the_clear(prometheus.oauth2.token_url):
-        warnings.append(
-            "prometheus.oauth2.tokenUrl: the client's secret is sent to "
-            f"{prometheus.oauth2.token_url} without encryption, so that anyone on the way can "
-            "read it; use https://"
+    if _in_the_clear(server.url):
+        for key in _ways_to_sign_in(server):
+            yield (
+                f"{path}.url: {key} is sent to {server.url} without encryption, so that "
+                "anyone on the way to Prometheus can read it; use https://"
+            )
+    if server.oauth2 is not None and _in_the_clear(server.oauth2.token_url):
+        yield (
+            f"{path}.oauth2.tokenUrl: the client's secret is sent to {server.oauth2.token_url} "
+            "without encryption, so that anyone on the way can read it; use https://"
         )
-    return warnings
 
 
 def warnings_of_access(
@@ -126,6 +138,11 @@ def _writers(path: Path, sticky: int) -> str | None:
             "right is root, or the user that runs this"
         )
     return None
+
+
+def _ways_to_sign_in(server: PrometheusSettings) -> list[str]:
+    given = server.model_dump(by_alias=True, exclude_none=True)
+    return [key for key in SIGN_IN if key in given]
 
 
 def _secrets(prometheus: PrometheusSettings) -> Iterator[tuple[str, Path | None]]:

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, WithJsonSchema
 
 from autoscaler.config.fields import (
+    DNS_LABEL,
     POSITIVE_DURATION_SCHEMA,
     Address,
     Between,
@@ -23,6 +24,7 @@ from autoscaler.config.fields import (
     Listen,
     LongerThanZero,
     PositiveCount,
+    Share,
     SyncPeriod,
     Text,
     Tolerance,
@@ -37,12 +39,16 @@ from autoscaler.config.model_base import (
     seconds,
 )
 from autoscaler.config.spec_model import QuerySource, TargetModel
+from autoscaler.core.breaker import Breaker
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
 
 LISTEN = Address("127.0.0.1", 9191)
 STATE_DIRECTORY = "/var/lib/autoscaler"
+DEFAULT_SERVER = "default"
+"""What queries call the server at the top of `prometheus`; in the core its name is empty."""
 _FLAGS = Flags()
+_BREAKER = Breaker()
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
@@ -66,6 +72,12 @@ def _header_value(value: SecretStr) -> SecretStr:
     if text != text.strip():
         raise ValueError("must not begin or end with white space, which a header loses")
     return value
+
+
+def _server_name(name: str) -> str:
+    if name == DEFAULT_SERVER:
+        raise ValueError("is the name of the server at the top of `prometheus`; use another one")
+    return name
 
 
 def _user_name(text: str) -> str:
@@ -99,6 +111,11 @@ HeaderValue = Annotated[
 Parameter = Annotated[
     Items[str], BeforeValidator(_parameter), SchemaAlternative({"type": "string"})
 ]
+ServerName = Annotated[
+    DnsLabel,
+    AfterValidator(_server_name),
+    WithJsonSchema({"type": "string", "pattern": rf"^(?!{DEFAULT_SERVER}$){DNS_LABEL}$"}),
+]
 UserName = Annotated[
     Text,
     AfterValidator(_user_name),
@@ -106,6 +123,7 @@ UserName = Annotated[
 ]
 # The Lease object holds whole seconds, at least one.
 LeaseDuration = Annotated[float, BeforeValidator(Between(1.0, 3600.0)), POSITIVE_DURATION_SCHEMA]
+HoldTime = Annotated[float, BeforeValidator(Between(60.0, 43200.0)), POSITIVE_DURATION_SCHEMA]
 
 
 class BasicAuth(Model):
@@ -251,7 +269,7 @@ class AzureAdSettings(Model):
 
 
 class PrometheusSettings(Model):
-    """Where the metrics come from: any server with Prometheus' query API."""
+    """A connection to a server with Prometheus' query API."""
 
     url: Url = Field(description="The address, such as http://prometheus:9090.")
     """Without a slash at its end."""
@@ -272,6 +290,25 @@ class PrometheusSettings(Model):
     )
     query_parameters: OrDefault[dict[str, Parameter]] = Field(
         default_factory=dict, description="URL parameters sent with each request.", repr=False
+    )
+
+
+class NamedServer(PrometheusSettings):
+    """A server that queries name, and what is asked of it for resources."""
+
+    resource_queries: OrDefault[dict[Text, QuerySource]] = Field(
+        default_factory=dict,
+        description="PromQL by resource for metrics that ask this server; replaces what the "
+        "document's `resourceQueries` says.",
+    )
+
+
+class PrometheusServers(PrometheusSettings):
+    """Where the metrics come from: the server that is asked by default, and others by name."""
+
+    servers: OrDefault[dict[ServerName, NamedServer]] = Field(
+        default_factory=dict,
+        description="Further servers by the name that queries and targets call them by.",
     )
 
 
@@ -320,10 +357,27 @@ class LeaderElection(Model):
     )
 
 
+class ScaleDownBreaker(Model):
+    """Holds all scale-downs while too many targets of one Prometheus server would go down."""
+
+    share: OrDefault[Share] = Field(
+        default=_BREAKER.share,
+        description="More than this share of the targets that read from one server trips it.",
+        json_schema_extra={"default": f"{_BREAKER.share}%"},
+    )
+    min_targets: OrDefault[PositiveCount] = Field(
+        default=_BREAKER.min_targets,
+        description="It watches the servers that at least so many targets read from.",
+    )
+    hold: OrDefault[HoldTime] = seconds(
+        _BREAKER.hold, "How long nothing goes down, 1m to 12h; scale-ups go on."
+    )
+
+
 class Settings(Model):
     """All of a configuration but its queries and targets."""
 
-    prometheus: PrometheusSettings = Field(description="Where the metrics come from.")
+    prometheus: PrometheusServers = Field(description="Where the metrics come from.")
     kubernetes: OrDefault[KubernetesSettings] = Field(
         default_factory=KubernetesSettings, description="Which cluster the targets are in."
     )
@@ -366,6 +420,21 @@ class Settings(Model):
     leader_election: OrDefault[LeaderElection] = Field(
         default_factory=LeaderElection, description="Which of several daemons writes."
     )
+
+    scale_down_breaker: ScaleDownBreaker | None = Field(
+        default=None, description="What keeps bad data from taking a fleet down. Default: off."
+    )
+
+    @property
+    def breaker(self) -> Breaker | None:
+        """The scale-down breaker; None where there is none."""
+        one = self.scale_down_breaker
+        return None if one is None else Breaker(one.share, one.min_targets, one.hold)
+
+    @property
+    def servers(self) -> Mapping[str, PrometheusSettings]:
+        """The connections to Prometheus by `core.target.Query.server`."""
+        return {"": self.prometheus, **self.prometheus.servers}
 
     @property
     def flags(self) -> Flags:

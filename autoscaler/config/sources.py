@@ -6,7 +6,7 @@ import glob
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -34,7 +34,7 @@ from autoscaler.config.manifests import (
     manifest_problems,
     what_it_is,
 )
-from autoscaler.config.model_base import inner_models
+from autoscaler.config.model_base import InnerModel, inner_models
 from autoscaler.config.problems import MOST_LOOKED_AT, Problem, syntax_problem
 from autoscaler.config.settings import KEYS, MainFile
 from autoscaler.file_contents import NoFileError, TooLargeError, kind_of, read_bytes
@@ -362,30 +362,45 @@ class NamedFile(NamedTuple):
 
 def unusable_files(document: object, folder: Path) -> Iterator[NamedFile]:
     """Find the files that a document names and that cannot be used, as they may be later."""
-    for keys in _places_of_files(MainFile):
-        name = child(document, *keys)
-        if isinstance(name, str) and name.strip():
+    for keys, name in _names_of_files(document, MainFile):
+        if name.strip():
             path = absolute(name, folder)
             fault = _unusable(name, path)
             if fault is not None:
                 yield NamedFile(keys, path, fault)
 
 
+def _names_of_files(
+    value: object, model: type[BaseModel], location: Location = ()
+) -> Iterator[tuple[Location, str]]:
+    """Yield what stands in a document where the type is FilePath."""
+    own, inner = _keys_to_files(model)
+    for key in own:
+        name = child(value, key)
+        if isinstance(name, str):
+            yield (*location, key), name
+    for key, within_of, many in inner:
+        within = child(value, key)
+        if many is None:
+            yield from _names_of_files(within, within_of, (*location, key))
+        elif many is dict and isinstance(within, Mapping):
+            for name, one in within.items():
+                yield from _names_of_files(one, within_of, (*location, key, str(name)))
+
+
 @functools.cache
-def _places_of_files(model: type[BaseModel]) -> tuple[Location, ...]:
-    """Return the places in a model whose type is FilePath."""
+def _keys_to_files(model: type[BaseModel]) -> tuple[tuple[str, ...], tuple[InnerModel, ...]]:
+    """Return the keys of a model whose type is FilePath, and those that lead to models with some.
+
+    No list has any.
+    """
     own = [
-        (field.alias or name,)
+        field.alias or name
         for name, field in model.model_fields.items()
         if FilePath in get_args(field.annotation) or get_args(FilePath)[1] in field.metadata
     ]
-    inner = [
-        (key, *place)
-        for key, inner, many in inner_models(model)
-        if not many
-        for place in _places_of_files(inner)
-    ]
-    return (*own, *inner)
+    inner = [one for one in inner_models(model) if any(_keys_to_files(one.model))]
+    return tuple(own), tuple(inner)
 
 
 def _unusable(name: str, path: Path) -> str | None:

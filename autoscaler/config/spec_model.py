@@ -7,7 +7,9 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from autoscaler.config.document import one_line
+from autoscaler.config.extension_models import FallbackModel, IdleModel, Paused, ScheduleModel
 from autoscaler.config.fields import (
+    ActivationQuantity,
     ApiVersion,
     ContainerResource,
     Count,
@@ -43,16 +45,39 @@ class SeriesLabelsModel(Model):
     )
 
 
-class QueryModel(Model):
+class BoundQueryModel(Model):
+    """PromQL that returns one value: a bound of the replicas."""
+
+    query: PromQL = Field(
+        description="The PromQL; targets with equal PromQL of one server share a request."
+    )
+    server: Text | None = Field(
+        default=None,
+        description="A key of `prometheus.servers`, or default. Default: the target's server.",
+    )
+    max_age: OrDefault[LongerThanZero] = seconds(_USUAL.max_age, "Older samples do not count.")
+    empty: OrDefault[Literal["fail", "zero"]] = Field(
+        default="fail",
+        description="What an answer without series is: missing data (fail), or a value of 0.",
+    )
+    nan: OrDefault[Literal["fail", "zero"]] = Field(
+        default="fail", description="What NaN is, such as of 0/0: missing data (fail), or 0."
+    )
+    partial: OrDefault[Literal["hold", "use"]] = Field(
+        default="hold",
+        description="Whether a reading that may be incomplete may scale down: no (hold), or as "
+        "any (use).",
+    )
+
+
+class QueryModel(BoundQueryModel):
     """PromQL, and how its answer is read."""
 
-    query: PromQL = Field(description="The PromQL; targets with equal PromQL share one request.")
     window: Duration | None = Field(
         default=None,
         description="The time that a sample averages over, usually the range of rate(). "
         "Default: 60s; the built-in's for an override in `resourceQueries`.",
     )
-    max_age: OrDefault[LongerThanZero] = seconds(_USUAL.max_age, "Older samples do not count.")
     labels: SeriesLabelsModel | None = Field(
         default=None, description="The names of the labels, where they are not the usual ones."
     )
@@ -63,7 +88,7 @@ def _query_form(value: object) -> object:
         return {"query": value}
     if isinstance(value, dict):
         _refuse_unquoted_selector(value)
-    if isinstance(value, dict | QueryModel):
+    if isinstance(value, dict | BoundQueryModel):
         return value
     raise ValueError("must be PromQL, or a mapping with `query` and what else is needed")
 
@@ -85,6 +110,12 @@ QuerySource = Annotated[
     SchemaAlternative({"type": "string", "pattern": r"\S"}),
 ]
 """Either form; PromQL alone becomes the mapping with `query`."""
+
+BoundQuerySource = Annotated[
+    BoundQueryModel,
+    BeforeValidator(_query_form),
+    SchemaAlternative({"type": "string", "pattern": r"\S"}),
+]
 
 
 class CrossVersionObjectReference(Model):
@@ -223,6 +254,11 @@ class MetricSpec(Model):
     external: ExternalMetricSource | None = Field(
         default=None, description="type External: a metric of something else, such as a queue."
     )
+    activation: ActivationQuantity | None = Field(
+        default=None,
+        description="With `idle`, the metric is active above this; External and Object only. "
+        "Default: 0.",
+    )
 
     @property
     def source(self) -> "MetricSource":
@@ -346,11 +382,41 @@ class HorizontalPodAutoscalerSpec(Model):
 
 
 class TargetModel(HorizontalPodAutoscalerSpec):
-    """One workload and how it is scaled: a namespace and a HorizontalPodAutoscalerSpec."""
+    """One workload and how it is scaled: a namespace, a HorizontalPodAutoscalerSpec, and more."""
 
     namespace: DnsLabel = Field(description="The namespace of the workload.")
     sync_period: SyncPeriod | None = Field(
         default=None,
         description="The time from one decision on this target to the next, 1s to 1h. "
         "Default: the document's syncPeriod.",
+    )
+    server: Text | None = Field(
+        default=None,
+        description="A key of `prometheus.servers`, or default: what is asked by those of the "
+        "target's queries that name no server. Default: default.",
+    )
+    idle: IdleModel | None = Field(
+        default=None, description="To few or no replicas while no metric is active, and back."
+    )
+    fallback: FallbackModel | None = Field(
+        default=None, description="What a metric proposes that fails for some time."
+    )
+    paused: OrDefault[Paused] = Field(
+        default=False,
+        description="true, scaleDown, scaleUp or {replicas: N}: nothing is scaled, not down, not "
+        "up, or to this count.",
+    )
+    schedules: OrDefault[Items[ScheduleModel]] = Field(
+        default_factory=tuple, description="Bounds by time, in place of the target's own."
+    )
+    min_replicas_query: BoundQuerySource | None = Field(
+        default=None,
+        description="PromQL whose one value, rounded up, replaces minReplicas within the bounds.",
+    )
+    max_replicas_query: BoundQuerySource | None = Field(
+        default=None,
+        description="PromQL whose one value, rounded up, replaces maxReplicas within the bounds.",
+    )
+    ignore_surge: OrDefault[bool] = Field(
+        default=False, description="Whether pods above spec.replicas, as in a rollout, count not."
     )

@@ -22,7 +22,7 @@ from autoscaler.core.observation import (
     Scale,
     Values,
 )
-from autoscaler.core.per_pod import propose_per_pod
+from autoscaler.core.per_pod import propose_per_pod, without_surge
 from autoscaler.core.spec import ExternalMetric, Flags, MetricSpec, ObjectMetric, TargetType
 from autoscaler.core.status import failure_reason
 from autoscaler.core.text import printable
@@ -37,6 +37,7 @@ class MetricContext:
     tolerance: Tolerance
     flags: Flags
     now: float
+    ignore_surge: bool = False
 
 
 def propose(
@@ -71,15 +72,13 @@ def _compute(
         return _object(metric, reading.values, context)
     if not isinstance(reading, PodSamples):
         return "the reading has values where samples of pods are needed"
-    return propose_per_pod(
-        metric,
-        reading.samples,
-        context.pods,
-        context.scale.spec_replicas,
-        context.tolerance,
-        context.flags,
-        context.now,
+    replicas, tolerance = context.scale.spec_replicas, context.tolerance
+    result = propose_per_pod(
+        metric, reading.samples, context.pods, replicas, tolerance, context.flags, context.now
     )
+    if context.ignore_surge and isinstance(result, Calculation):
+        return without_surge(result, replicas, tolerance)
+    return result
 
 
 def _external(
@@ -123,6 +122,8 @@ def _value(usage: int, target: int, context: MetricContext) -> Calculation | str
     ready = sum(
         pod.phase == "Running" and pod.ready is ConditionStatus.TRUE for pod in context.pods
     )
+    if context.ignore_surge:
+        ready = min(ready, replicas)
     return Calculation(
         ceil32(ratio * float(ready)), Rule.READY_PODS, current, ratio, multiplier=ready
     )
@@ -136,6 +137,8 @@ def _average(
 ) -> Calculation:
     """Divide the usage by the target; status replicas decide on the tolerance (semantics 2.5)."""
     replicas = context.scale.status_replicas
+    if context.ignore_surge:
+        replicas = min(replicas, context.scale.spec_replicas)
     ratio = divide(float(usage), float(target) * float(replicas))
     # Without status replicas the total is reported (semantics 6.2).
     average = ceil64(ratio_of(usage, replicas)) if replicas else usage
@@ -159,10 +162,13 @@ def combine(
     best, winner = 0, ""
     failures: list[MetricFailure] = []
     for result in results:
-        if isinstance(result.outcome, MetricFailure):
-            failures.append(result.outcome)
-        elif best == 0 or result.outcome.proposal > best:
-            best, winner = result.outcome.proposal, result.name
+        outcome, use = result.outcome, result.fallback
+        if isinstance(outcome, MetricFailure) and use is None:
+            failures.append(outcome)
+            continue
+        proposal = result.proposal or 0
+        if best == 0 or proposal > best:
+            best, winner = proposal, result.name
     if len(failures) == len(results) or (failures and best < current):
         return failures[0], len(failures)
     # A negative proposal becomes 0 (semantics 1.4).

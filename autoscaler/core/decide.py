@@ -6,12 +6,16 @@ What follows from the outcome of the write is in `autoscaler.core.writes`.
 from collections.abc import Sequence
 from dataclasses import replace
 
+from autoscaler.core.bounds import bounds_in_force
 from autoscaler.core.calculator import MetricContext, combine, propose
 from autoscaler.core.contention import HOLD_SECONDS, held_until, note_changes
 from autoscaler.core.decision import (
+    Activity,
+    Bounds,
     Combination,
     Decision,
     ForeignChange,
+    IdleStatus,
     Limit,
     MetricFailure,
     MetricResult,
@@ -19,6 +23,8 @@ from autoscaler.core.decision import (
     Stabilization,
     Zone,
 )
+from autoscaler.core.extensions import NO_EXTENSIONS, Extensions, Pause, PauseMode
+from autoscaler.core.fallbacks import with_fallback
 from autoscaler.core.gaps import (
     GapTracker,
     current_refill,
@@ -26,12 +32,36 @@ from autoscaler.core.gaps import (
     track_readings,
     without_samples,
 )
-from autoscaler.core.history import UNKNOWN, History, Recommendation
-from autoscaler.core.normalize import Normalizer, down_window
-from autoscaler.core.observation import Observation, Pod, Reading, Scale, Unavailable, Unchecked
+from autoscaler.core.history import (
+    UNKNOWN,
+    FailureStreak,
+    History,
+    Recommendation,
+)
+from autoscaler.core.idling import Activities, activities_of, idle_status, note_activity
+from autoscaler.core.limits import TOO_FEW
+from autoscaler.core.normalize import READY, Normalizer, down_window
+from autoscaler.core.observation import (
+    ConditionStatus,
+    Observation,
+    Pod,
+    Reading,
+    Scale,
+    Unavailable,
+    Unchecked,
+)
+from autoscaler.core.pauses import pause_in_force
+from autoscaler.core.saturation import note_saturation
 from autoscaler.core.selectors import selector_problem
 from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec, MetricSpec, tolerance_of
-from autoscaler.core.status import ABLE_TO_SCALE, SCALING_ACTIVE, StatusRecorder, winner_name
+from autoscaler.core.status import (
+    ABLE_TO_SCALE,
+    FALLBACK,
+    SCALING_ACTIVE,
+    SCALING_LIMITED,
+    StatusRecorder,
+    winner_name,
+)
 from autoscaler.core.writes import resolve
 
 ABOVE_MAX = "Current number of replicas above Spec.MaxReplicas"
@@ -42,6 +72,10 @@ LONGEST_WINDOW_SECONDS = 3600.0
 
 CONTROLLED_BY_OTHER = "ControlledByOther"
 REPLICAS_CONTESTED = "ReplicasContested"
+PAUSED = "Paused"
+NONE_ACTIVE = "no metric is active"
+
+_Stages = tuple[Combination, Stabilization, Limit] | tuple[None, None, Limit | None]
 
 
 def decide(
@@ -51,6 +85,7 @@ def decide(
     history: History,
     now: float,
     stamp: float | None = None,
+    extensions: Extensions = NO_EXTENSIONS,
 ) -> tuple[Decision, History]:
     """Decide on the replicas of one target at the instant ``now`` (Unix seconds).
 
@@ -58,11 +93,14 @@ def decide(
     Returns the decision and the new history.  If the decision says ``rescale``, the caller writes
     the scale and passes the outcome to `settle` or `settle_failure`.
     """
-    return _Reconcile(spec, flags, observation, history, now, stamp).run()
+    return _Reconcile(spec, flags, observation, history, now, stamp, extensions).run()
 
 
 class _Reconcile:
-    """One run of `decide`: its arguments, and the history and status as they change."""
+    """One run of `decide`: its arguments, and the history and status as they change.
+
+    ``spec`` has the bounds in force.
+    """
 
     def __init__(
         self,
@@ -72,6 +110,7 @@ class _Reconcile:
         history: History,
         now: float,
         stamp: float | None,
+        extensions: Extensions,
     ) -> None:
         self.spec = spec
         self.flags = flags
@@ -79,9 +118,16 @@ class _Reconcile:
         self.history = history
         self.now = now
         self.stamp = now if stamp is None else stamp
+        self.extensions = extensions
         self.status = StatusRecorder(history.conditions, now)
         self.tolerance = tolerance_of(spec, flags)
         self.foreign: ForeignChange | None = None
+        self.pause: Pause | None = None
+        self.bounds: Bounds | None = None
+        self.activities: Activities = (None,) * len(spec.metrics)
+        self.idle: IdleStatus | None = None
+        self.recommendations = history.recommendations
+        self.extended = history.extended
         last = observation.last_read
         self.gap_tracker = GapTracker(
             self.stamp, UNKNOWN if last is None else last, self.tolerance.down
@@ -111,8 +157,34 @@ class _Reconcile:
         controller, why = self._other_autoscaler()
         if controller:
             return self._controlled(controller, why)
+        self._take_extensions(scale)
         self._record_initial_recommendation(scale.spec_replicas)
         return self._in_zone(scale)
+
+    def _take_extensions(self, scale: Scale) -> None:
+        """Find the pause, the bounds in force and the activity (semantics 8.1 to 8.3)."""
+        extensions, observation = self.extensions, self.observation
+        if scale.annotations or extensions.pause is not None:
+            self.pause, problems = pause_in_force(extensions.pause, scale.annotations, self.now)
+            for problem in problems:
+                self.status.warn("InvalidAnnotation", problem)
+        kept_awake = False
+        if extensions.schedules or observation.asks_for_bounds:
+            own = self.spec
+            self.bounds, self.extended = bounds_in_force(own, observation, self.extended, self.now)
+            low, high = self.bounds.minimum.replicas, self.bounds.maximum.replicas
+            if low != own.min_replicas or high != own.max_replicas:
+                self.spec = replace(own, min_replicas=low, max_replicas=high)
+            kept_awake = low > own.min_replicas
+        if extensions.idle is not None:
+            self.activities = activities_of(
+                self.spec.metrics, extensions, observation, self.history, self.now
+            )
+            is_new = self.recommendations is None
+            self.extended = note_activity(self.activities, self.extended, self.stamp, is_new=is_new)
+            self.idle = idle_status(
+                extensions.idle, self.activities, self.extended, scale.spec_replicas, kept_awake
+            )
 
     def _other_autoscaler(self) -> tuple[str, str]:
         """Return the autoscaler that controls the target, and why that is uncertain; or "".
@@ -141,24 +213,31 @@ class _Reconcile:
             )
         self.status.set_false(ABLE_TO_SCALE, CONTROLLED_BY_OTHER, message)
         self.status.warn(CONTROLLED_BY_OTHER, message)
-        self.history = replace(self.history, recommendations=None)
+        self.recommendations = None
         return self._finish(Zone.CONTROLLED, Outcome.BLOCKED)
 
     def _record_initial_recommendation(self, current: int) -> None:
         """Record the current count if there is no recommendation, or a hole (semantics 4.5)."""
-        if self.history.recommendations is not None and not self.history.unobserved:
+        if self.recommendations is not None and not self.history.unobserved:
             return
         oldest = self.now - max(LONGEST_WINDOW_SECONDS, self.flags.downscale_stabilization)
-        kept = tuple(one for one in self.history.recommendations or () if one.time > oldest)
+        kept = tuple(one for one in self.recommendations or () if one.time > oldest)
         initial = Recommendation(current, self.stamp, first=True)
-        self.history = replace(self.history, recommendations=(*kept, initial), unobserved=False)
+        self.recommendations = (*kept, initial)
+        self.history = replace(self.history, unobserved=False)
 
     def _in_zone(self, scale: Scale) -> tuple[Decision, History]:
-        """Decide by the first zone that matches (semantics 1.2, 6.7)."""
-        current, spec = scale.spec_replicas, self.spec
+        """Decide by the first zone that matches (semantics 1.2, 6.7, 8.1 to 8.3)."""
+        current, spec, idle = scale.spec_replicas, self.spec, self.idle
         if current > 0 and self.history.zeroed_by_us:
             self.history = replace(self.history, zeroed_by_us=False)
-        if current == 0 and spec.min_replicas != 0 and not self.history.zeroed_by_us:
+        switched_off = current == 0 and spec.min_replicas != 0 and idle is None
+        if self.pause is not None and self.pause.mode is PauseMode.ALL:
+            # The metrics are shown, but for those of no pods.
+            return (
+                self._finish(Zone.PAUSED, Outcome.OK) if switched_off else self._by_metrics(scale)
+            )
+        if switched_off and not self.history.zeroed_by_us:
             self.status.set_false(
                 SCALING_ACTIVE,
                 "ScalingDisabled",
@@ -166,23 +245,33 @@ class _Reconcile:
             )
             return self._finish(Zone.DISABLED, Outcome.OK)
         if current > spec.max_replicas:
-            return self._finish(Zone.ABOVE_MAX, Outcome.OK, spec.max_replicas, ABOVE_MAX)
-        if current < spec.min_replicas:
-            return self._finish(Zone.BELOW_MIN, Outcome.OK, spec.min_replicas, BELOW_MIN)
+            return self._to_bound(Zone.ABOVE_MAX, current, spec.max_replicas)
+        if current < spec.min_replicas and (idle is None or idle.kept_awake or not idle.asleep):
+            return self._to_bound(Zone.BELOW_MIN, current, spec.min_replicas)
         return self._by_metrics(scale)
+
+    def _to_bound(self, zone: Zone, current: int, replicas: int) -> tuple[Decision, History]:
+        """Go to a bound: at once, or as the policies permit if the bound is gradual (8.2)."""
+        reason, limited = ABOVE_MAX if zone is Zone.ABOVE_MAX else BELOW_MIN, None
+        if self.bounds is not None:
+            bounds = self.bounds
+            bound = bounds.maximum if zone is Zone.ABOVE_MAX else bounds.minimum
+            if bound.by:
+                reason = f"{reason} ({bound.by})"
+            if bound.gradual:
+                limited = self._normalizer().limit(current, replicas, self.history)
+                replicas = limited.after
+        return self._finish(zone, Outcome.OK, replicas, reason, stages=(None, None, limited))
 
     def _by_metrics(self, scale: Scale) -> tuple[Decision, History]:
         pods = self._pods(scale)
         if pods is None:
             return self._finish(Zone.METRICS, Outcome.BLOCKED)
-        context = MetricContext(scale, pods, self.tolerance, self.flags, self.now)
-        ranges = self.observation.ranges or (None,) * len(self.spec.metrics)
-        results = tuple(
-            self._propose(metric, reading, seconds, context)
-            for metric, reading, seconds in zip(
-                self.spec.metrics, self.observation.readings, ranges, strict=True
-            )
-        )
+        results = self._results(scale, pods)
+        if self.idle is not None and not self.idle.kept_awake:
+            decided = self._idle(self.idle, results)
+            if decided is not None:
+                return decided
         combined = self._combine(results, scale.spec_replicas)
         if combined is None:
             return self._finish(Zone.METRICS, Outcome.BLOCKED, metrics=results)
@@ -192,6 +281,64 @@ class _Reconcile:
             f"the replica count was computed from {combined.winner or 'the metrics'}",
         )
         return self._normalize(results, combined)
+
+    def _results(self, scale: Scale, pods: Sequence[Pod]) -> tuple[MetricResult, ...]:
+        """Return the result of each metric, with the fallback's proposals (semantics 8.4)."""
+        context = MetricContext(
+            scale, pods, self.tolerance, self.flags, self.now, self.extensions.ignore_surge
+        )
+        ranges = self.observation.ranges or (None,) * len(self.spec.metrics)
+        results = tuple(
+            self._propose(metric, reading, seconds, activity, context)
+            for metric, reading, seconds, activity in zip(
+                self.spec.metrics, self.observation.readings, ranges, self.activities, strict=True
+            )
+        )
+        fallback, before = self.extensions.fallback, self.extended.failures
+        failures: tuple[FailureStreak, ...] = ()
+        if fallback is not None:
+            results, failures = with_fallback(results, fallback, before, context)
+        if failures or before:
+            self.extended = replace(self.extended, failures=failures)
+            self._tell_fallback(results)
+        return results
+
+    def _tell_fallback(self, results: Sequence[MetricResult]) -> None:
+        """Set the condition of the fallback, with an event when it begins and when it ends."""
+        lasted = any(
+            one.type == FALLBACK and one.status is ConditionStatus.TRUE
+            for one in self.status.conditions
+        )
+        in_use = [one for one in results if one.fallback is not None]
+        if in_use:
+            first = in_use[0]
+            message = f"{first.name} keeps failing, and the fallback proposes {first.proposal}"
+            if isinstance(first.outcome, MetricFailure):
+                message = f"{message}: {first.outcome.message}"
+            self.status.set_true(FALLBACK, "FallbackActive", message)
+            if not lasted:
+                self.status.warn("FallbackActive", message)
+        elif lasted:
+            message = "no metric keeps failing any more"
+            self.status.set_false(FALLBACK, "FallbackEnded", message)
+            self.status.note("FallbackEnded", message)
+
+    def _idle(
+        self, idle: IdleStatus, results: tuple[MetricResult, ...]
+    ) -> tuple[Decision, History] | None:
+        """Go to sleep or stay asleep; None if the metrics decide (semantics 8.3)."""
+        if Activity.ACTIVE in self.activities or any(one.fallback for one in results):
+            return None
+        if not idle.asleep and (idle.active or self.now < idle.until):
+            return None
+        self.recommendations = ()
+        if idle.active:
+            message = "no metric is known to be active, and some are unknown: the count stays"
+            self.status.set_true(SCALING_ACTIVE, "Idle", message)
+            return self._finish(Zone.IDLE, Outcome.PARTIAL, metrics=results)
+        self.status.set_true(SCALING_ACTIVE, "Idle", NONE_ACTIVE)
+        replicas = idle.idle.replicas
+        return self._finish(Zone.IDLE, Outcome.OK, replicas, NONE_ACTIVE, results)
 
     def _pods(self, scale: Scale) -> Sequence[Pod] | None:
         """Return the pods; None if selector or pods block the decision (semantics 1.3.1)."""
@@ -214,10 +361,12 @@ class _Reconcile:
         metric: MetricSpec,
         reading: Reading,
         range_seconds: float | None,
+        activity: Activity | None,
         context: MetricContext,
     ) -> MetricResult:
         outcome = propose(metric, reading, context)
-        result = MetricResult(metric, winner_name(metric), reading, outcome)
+        name = winner_name(metric)
+        result = MetricResult(metric, name, reading, outcome, activity=activity)
         if range_seconds is not None:
             result = self._after_gaps(result, range_seconds, context)
         if isinstance(result.outcome, MetricFailure):
@@ -263,27 +412,70 @@ class _Reconcile:
         self, results: tuple[MetricResult, ...], combined: Combination
     ) -> tuple[Decision, History]:
         current, desired = combined.before, combined.after
+        fallbacks = {one.name for one in results if one.fallback is not None}
         reason = ""
-        if desired > current:
+        if desired > current and combined.winner in fallbacks:
+            reason = f"fallback for {combined.winner}"
+        elif desired > current:
             reason = f"{combined.winner} above target"
         elif desired < current:
             reason = ALL_BELOW
-        normalizer = Normalizer(self.spec, self.flags, self.now, self.stamp, self.status)
-        refills = [one.refill for one in results if one.refill is not None]
-        if desired < current and refills:
-            last = max(refills, key=lambda one: one.until)
-            stabilized = normalizer.hold(current, desired, last, self.history)
+        if self.idle is not None and self.idle.asleep and not self.idle.kept_awake:
+            stabilized, limited = self._wake(current, desired)
+            reason = reason or f"{combined.winner or 'a metric'} is active"
         else:
-            stabilized, self.history = normalizer.stabilize(current, desired, self.history)
-        limited = normalizer.limit(current, stabilized.after, self.history)
+            stabilized, limited = self._stabilize_and_limit(current, desired, results)
         return self._finish(
             Zone.METRICS,
-            Outcome.PARTIAL if combined.failed else Outcome.OK,
+            Outcome.PARTIAL if combined.failed or fallbacks else Outcome.OK,
             limited.after,
             reason,
             results,
             (combined, stabilized, limited),
         )
+
+    def _normalizer(self) -> Normalizer:
+        return Normalizer(self.spec, self.flags, self.now, self.stamp, self.status)
+
+    def _stabilize_and_limit(
+        self, current: int, desired: int, results: Sequence[MetricResult]
+    ) -> tuple[Stabilization, Limit]:
+        normalizer, before = self._normalizer(), self.recommendations or ()
+        refills = [one.refill for one in results if one.refill is not None]
+        if desired < current and refills:
+            last = max(refills, key=lambda one: one.until)
+            stabilized = normalizer.hold(current, desired, last, before)
+        else:
+            stabilized, self.recommendations = normalizer.stabilize(current, desired, before)
+        return stabilized, normalizer.limit(current, stabilized.after, self.history)
+
+    def _wake(self, current: int, desired: int) -> tuple[Stabilization, Limit]:
+        """Wake up: no stabilization, and at least the minimum (semantics 8.3)."""
+        self.recommendations = (Recommendation(desired, self.stamp),)
+        least = self.spec.min_replicas
+        wanted = max(desired, least)
+        limited = self._normalizer().limit(current, wanted, self.history)
+        if limited.after < least:
+            limited = Limit(wanted, least, TOO_FEW, least)
+            self.status.set_true(SCALING_LIMITED, TOO_FEW, f"{least} is the least when awake")
+        return Stabilization(desired, wanted, READY), limited
+
+    def _permitted(self, current: int, desired: int) -> int:
+        """Return the count that a pause and an unknown minimum permit (semantics 8.1, 8.2)."""
+        pause = self.pause
+        if pause is not None and pause.mode is PauseMode.ALL:
+            self.status.set_false(SCALING_ACTIVE, PAUSED, f"paused by {pause.by}")
+            return current if pause.replicas is None else pause.replicas
+        if desired < current and pause is not None and pause.mode is PauseMode.SCALE_DOWN:
+            reason, message = "ScaleDownPaused", f"scale-down is paused by {pause.by}"
+        elif desired > current and pause is not None and pause.mode is PauseMode.SCALE_UP:
+            reason, message = "ScaleUpPaused", f"scale-up is paused by {pause.by}"
+        elif desired < current and self.bounds is not None and self.bounds.hold_down:
+            reason, message = "MinReplicasUnknown", self.bounds.missing
+        else:
+            return desired
+        self.status.set_true(SCALING_LIMITED, reason, message)
+        return current
 
     def _finish(
         self,
@@ -292,11 +484,19 @@ class _Reconcile:
         desired: int | None = None,
         reason: str = "",
         metrics: tuple[MetricResult, ...] = (),
-        stages: tuple[Combination, Stabilization, Limit] | tuple[None, None, None] = (None,) * 3,
+        stages: _Stages = (None, None, None),
     ) -> tuple[Decision, History]:
-        scale = self.observation.scale
+        scale, pause = self.observation.scale, self.pause
         current = scale.spec_replicas if isinstance(scale, Scale) else 0
-        rescale = desired is not None and desired != current
+        wanted = current if desired is None else desired
+        replicas = self._permitted(current, wanted)
+        if pause is not None and pause.mode is PauseMode.ALL:
+            zone, reason = Zone.PAUSED, f"paused by {pause.by}"
+            outcome = Outcome.OK if outcome is Outcome.OK else Outcome.PARTIAL
+        saturation = None
+        if outcome is not Outcome.BLOCKED:
+            saturation, self.extended = note_saturation(stages[2], self.extended, self.now)
+        rescale = replicas != current
         held = self._held_until() if rescale else None
         if held is not None:
             outcome, rescale = Outcome.BLOCKED, False
@@ -309,7 +509,7 @@ class _Reconcile:
             min_replicas=self.spec.min_replicas,
             max_replicas=self.spec.max_replicas,
             tolerance=self.tolerance,
-            desired=desired if rescale and desired is not None else current,
+            desired=replicas if rescale else current,
             rescale=rescale,
             reason=reason,
             metrics=metrics,
@@ -320,11 +520,20 @@ class _Reconcile:
             events=tuple(self.status.events),
             foreign=self.foreign,
             held_until=held,
+            bounds=self.bounds,
+            pause=pause,
+            paused_from=wanted if pause is not None and wanted != replicas else None,
+            idle=self.idle,
+            saturation=saturation,
         )
-        history = replace(self.history, conditions=self.status.conditions)
-        if outcome is not Outcome.BLOCKED:
-            history = replace(history, desired_replicas=decision.desired)
-        return decision, history
+        kept = self.history.desired_replicas if outcome is Outcome.BLOCKED else decision.desired
+        return decision, replace(
+            self.history,
+            recommendations=self.recommendations,
+            conditions=self.status.conditions,
+            desired_replicas=kept,
+            extended=self.extended,
+        )
 
     def _held_until(self) -> float | None:
         """Return until when a contested target is held; None if it is not (semantics 7.5)."""

@@ -26,8 +26,6 @@ class Rule(StrEnum):
     """The total usage divided by the target average, rounded up."""
     FROM_ZERO = "FromZero"
     """The ratio itself, rounded up, at zero replicas."""
-    FALLBACK = "Fallback"
-    """The count of the target's fallback, since the metric has failed too often (8.4)."""
     SURGE = "Surge"
     """No change: without the pods of a surge, the ratio does not confirm a scale-down (8.5)."""
 
@@ -87,11 +85,11 @@ class Refill:
 
 @dataclass(frozen=True, slots=True)
 class FallbackUse:
-    """A metric's proposal is that of the fallback: why it failed, in how many syncs in a row."""
+    """The fallback's ``proposal`` for a metric that failed in ``syncs`` syncs in a row."""
 
     fallback: Fallback
-    failure: MetricFailure
     syncs: int
+    proposal: int
 
 
 class Activity(StrEnum):
@@ -108,8 +106,8 @@ class MetricResult:
     """One metric of the spec: its reading, and its proposal or failure.
 
     ``name`` is its name in the HPA's reasons (semantics 1.7).  While ``refill`` is set the metric
-    cannot scale down.  ``fallback`` is set if the proposal is the fallback's, ``activity`` if the
-    target has `idle` and the metric takes part in it.
+    cannot scale down.  ``fallback`` is set if the metric failed and the fallback proposes instead,
+    ``activity`` if the target has `idle` and the metric takes part in it.
     """
 
     metric: MetricSpec
@@ -122,7 +120,9 @@ class MetricResult:
 
     @property
     def proposal(self) -> int | None:
-        """The replicas that the metric proposes; None if it failed."""
+        """The replicas that the metric, or the fallback for it, proposes; None if it failed."""
+        if self.fallback is not None:
+            return self.fallback.proposal
         return self.outcome.proposal if isinstance(self.outcome, Calculation) else None
 
 
@@ -148,7 +148,7 @@ class Outcome(StrEnum):
 
     OK = "ok"
     PARTIAL = "partial"
-    """Some metrics failed, and the others decided."""
+    """Some metrics failed, and the others, or the fallback for them, decided."""
     BLOCKED = "blocked"
     """Nothing was decided: the replicas stay as they are."""
 
@@ -185,15 +185,17 @@ class Bounds:
 class IdleStatus:
     """How the target stands with its `idle` rule (semantics 8.3).
 
-    ``active`` is whether a metric keeps it awake or wakes it, ``last_active`` when one last did.
-    ``until`` is when it may go idle if nothing happens before; None if it has, or if the bound of
-    a schedule or query keeps it awake.
+    ``active`` is whether a metric is active or unknown, ``last_active`` when one last was.
+    ``until`` is when it may go idle if none is before.  ``asleep`` is whether the count is at most
+    `Idle.replicas`, ``kept_awake`` whether a minimum of a schedule or query prevents idling.
     """
 
     idle: Idle
     active: bool
     last_active: float
-    until: float | None = None
+    until: float
+    asleep: bool = False
+    kept_awake: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +208,23 @@ class Saturation:
     missing: int
     since: float
     reason: str
+
+
+SATURATION_SECONDS = 900.0
+"""A saturation that has lasted for so long is reported (semantics 8.6)."""
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerHold:
+    """The scale-down breaker of a Prometheus server prevents a scale-down (semantics 8.7).
+
+    ``server`` is empty for the default one.  Nothing goes down until the Unix time ``until``;
+    ``replicas`` is the count that the target would go to.
+    """
+
+    server: str
+    until: float
+    replicas: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,11 +339,14 @@ class Decision:
     bounds: Bounds | None = None
     """The bounds in force with their origin; None if the target has only fixed ones."""
     pause: Pause | None = None
-    """The pause in force; ``paused_from`` is the count that it prevented, if any."""
     paused_from: int | None = None
+    """The count that the pause prevented; None if it prevented none."""
     idle: IdleStatus | None = None
     """None if the target has no `idle` rule, or its metrics were not evaluated."""
     saturation: Saturation | None = None
+    """Present from the first sync of it on; `lasting_saturation` is what is reported."""
+    breaker: BreakerHold | None = None
+    """What keeps the target from going down, if it is the scale-down breaker (semantics 8.7)."""
 
     @property
     def current(self) -> int | None:
@@ -350,6 +372,12 @@ class Decision:
         """The refill that ends last; None if no metric has one."""
         refills = [one.refill for one in self.metrics if one.refill is not None]
         return max(refills, key=lambda one: one.until, default=None)
+
+    @property
+    def lasting_saturation(self) -> Saturation | None:
+        """The saturation, if it has lasted for `SATURATION_SECONDS`."""
+        one = self.saturation
+        return None if one is None or self.stamp - one.since < SATURATION_SECONDS else one
 
     @property
     def releases_at(self) -> float | None:

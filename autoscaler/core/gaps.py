@@ -84,7 +84,7 @@ def after_absence(target: Target, history: History, absent: float, now: float) -
     since = max(UNKNOWN, now - absent + period)
     gaps = {gap.key: gap for gap in history.gaps}
     for metric in target.spec.metrics:
-        key = (_key_of(metric), "")
+        key = (metric_key(metric), "")
         gap = gaps.get(key, ReadingGap(*key))
         gaps[key] = gap if gap.since is not None else replace(gap, since=since)
     history = replace(history, gaps=tuple(gaps.values()))
@@ -114,7 +114,7 @@ def track_readings(
     after: dict[GapKey, ReadingGap] = {}
     exceeds_window = False
     for metric, reading, seconds in zip(metrics, observation.readings, ranges, strict=True):
-        key = (_key_of(metric), "")
+        key = (metric_key(metric), "")
         gap = before.get(key)
         if gap is None and unknown:
             gap = ReadingGap(*key, since=UNKNOWN, first=True)
@@ -125,7 +125,7 @@ def track_readings(
             closed = tracker.closed(gap, seconds)
             if closed is not None:
                 after[key] = closed
-    names = {_key_of(metric) for metric in metrics}
+    names = {metric_key(metric) for metric in metrics}
     of_pods = (gap for gap in history.gaps if gap.pod and gap.metric in names)
     kept = (*after.values(), *of_pods)
     return replace(
@@ -141,7 +141,7 @@ def current_refill(
     """Return the refill of a metric that lasts at ``now``; None if its range is full."""
     if not history.gaps:
         return None
-    key = (_key_of(metric), "")
+    key = (metric_key(metric), "")
     for gap in history.gaps:
         if gap.key == key and gap.since is None and gap.until > now:
             return Refill(gap.until - refill_seconds(range_seconds), gap.until, gap.first)
@@ -160,7 +160,7 @@ def track_pods(
     groups = outcome.groups if isinstance(outcome, Calculation) else None
     if groups is None or not (groups.missing or history.gaps):
         return history, frozenset()
-    metric = _key_of(result.metric)
+    metric = metric_key(result.metric)
     known = {gap.pod: gap for gap in history.gaps if gap.metric == metric and gap.pod}
     missing = frozenset(groups.missing)
     tracked: list[ReadingGap] = []
@@ -196,6 +196,7 @@ def without_samples(reading: Reading, pods: frozenset[str]) -> Reading:
     return replace(reading, samples=samples, dropped={**reading.dropped, **removed})
 
 
-def _key_of(metric: MetricSpec) -> str:
+def metric_key(metric: MetricSpec) -> str:
+    """Return what names a metric of a target in its history."""
     container = metric.container if isinstance(metric, ContainerResourceMetric) else ""
     return f"{metric.type} {winner_name(metric)} {container}".rstrip()

@@ -160,6 +160,24 @@ class KnownBound:
 
 
 @dataclass(frozen=True, slots=True)
+class ExtensionHistory:
+    """What the rules beyond the HPA's spec carry from sync to sync (semantics 8).
+
+    ``first_seen`` is the first sync of a target with `idle`, UNKNOWN if it had others before that;
+    ``last_active`` the last one in which a metric was active, or may have been.  ``failures`` are
+    of the metrics that failed in the last sync, if the target has a fallback.  Since
+    ``saturated_since`` more replicas are wanted than bounds or policies permit.
+    """
+
+    first_seen: Instant | None = None
+    last_active: Instant | None = None
+    failures: tuple[FailureStreak, ...] = ()
+    known_min: KnownBound | None = None
+    known_max: KnownBound | None = None
+    saturated_since: Instant | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class History:
     """The state of one target between two syncs.
 
@@ -185,16 +203,7 @@ class History:
     """Until this instant other instances of ours may have written unseen (semantics 7.4)."""
     controller: str = ""
     """The other autoscaler that controlled the target when that was last known; empty for none."""
-    first_seen: Instant | None = None
-    """The first sync of a target with `idle`; UNKNOWN if it had others before it had `idle`."""
-    last_active: Instant | None = None
-    """The last sync in which a metric was active, or may have been (semantics 8.3)."""
-    failures: tuple[FailureStreak, ...] = ()
-    """The metrics that failed in the last sync, if the target has a fallback."""
-    known_min: KnownBound | None = None
-    known_max: KnownBound | None = None
-    saturated_since: Instant | None = None
-    """Since when more replicas are wanted than bounds or policies permit (semantics 8.6)."""
+    extended: ExtensionHistory = ExtensionHistory()
 
 
 GAP_PERIODS = 3

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from autoscaler.core.decision import Limit, Refill, Stabilization
 from autoscaler.core.history import History, Recommendation
@@ -31,10 +31,10 @@ class Normalizer:
     status: StatusRecorder
 
     def stabilize(
-        self, current: int, desired: int, history: History
-    ) -> tuple[Stabilization, History]:
-        """Stabilize the desired count, and record it as a recommendation."""
-        recommendations, behavior = history.recommendations or (), self.spec.behavior
+        self, current: int, desired: int, recommendations: Recommendations
+    ) -> tuple[Stabilization, Recommendations]:
+        """Stabilize the desired count; it is recorded in the recommendations that are returned."""
+        behavior = self.spec.behavior
         if behavior is None:
             window = self.flags.downscale_stabilization
             result, kept = stabilize_legacy(desired, recommendations, window, self.now, self.stamp)
@@ -48,14 +48,16 @@ class Normalizer:
             else f"recent recommendations hold the size at {result.after} instead of {desired}"
         )
         self.status.set_true(ABLE_TO_SCALE, result.reason, message)
-        return result, replace(history, recommendations=kept)
+        return result, kept
 
-    def hold(self, current: int, desired: int, refill: Refill, history: History) -> Stabilization:
+    def hold(
+        self, current: int, desired: int, refill: Refill, recommendations: Recommendations
+    ) -> Stabilization:
         """Keep the current count while a reading refills (semantics 7.2).
 
         The desired count is not recorded; earlier recommendations count as always.
         """
-        result, _ = self.stabilize(current, current, history)
+        result, _ = self.stabilize(current, current, recommendations)
         if result.after != current:
             return result
         which = "was read for the first time" if refill.first else "returned after a gap"

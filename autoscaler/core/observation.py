@@ -194,3 +194,8 @@ class Observation:
     """The one value of `Target.min_replicas_query`; None if the target has no such query."""
     max_replicas_reading: Values | Gap | None = None
     """The one value of `Target.max_replicas_query`; None if the target has no such query."""
+
+    @property
+    def asks_for_bounds(self) -> bool:
+        """Whether the target has a query of a bound."""
+        return self.min_replicas_reading is not None or self.max_replicas_reading is not None

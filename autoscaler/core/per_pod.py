@@ -1,7 +1,7 @@
 """The replica calculator for per-pod metrics: utilization and averages (semantics 2.2, 2.3)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from autoscaler.core.decision import Calculation, MetricValueStatus, Rule
 from autoscaler.core.grouping import PodGroups, group_pods
@@ -76,6 +76,25 @@ def _propose(
     rule = Rule.REBALANCED_AWAY if confirmed is None else Rule.REBALANCED
     proposal = replicas if confirmed is None else confirmed
     return Calculation(proposal, rule, current, ratio, len(filled), groups, rebalanced)
+
+
+def without_surge(result: Calculation, replicas: int, tolerance: Tolerance) -> Calculation:
+    """Return the proposal without the pods above ``replicas`` (semantics 8.5).
+
+    Load that is shared makes each of more pods look idle, and load that each pod brings makes them
+    all look busy in the sum: a change must follow from both the average and the sum.
+    """
+    pods = result.multiplier
+    if pods is None or not 0 < replicas < pods or result.proposal == replicas:
+        return result
+    if result.ratio > 1.0:
+        most = ceil32(result.ratio * float(replicas))
+        return result if result.proposal <= most else replace(result, proposal=most)
+    average = result.ratio if result.rebalanced_ratio is None else result.rebalanced_ratio
+    shared = average * float(pods) / float(replicas)
+    if shared < 1.0 and not tolerance.covers(shared):
+        return result
+    return replace(result, proposal=replicas, rule=Rule.SURGE)
 
 
 def _filled(

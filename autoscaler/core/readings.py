@@ -1,5 +1,6 @@
 """The reading of a metric: which series of the answer count, and their values (semantics 2.1)."""
 
+import math
 from collections.abc import Mapping, Sequence
 from heapq import nsmallest
 
@@ -45,20 +46,43 @@ def read(
     """
     if isinstance(answer, QueryFailure):
         return _gap(GapKind.ERROR, answer.message)
-    reading: Reading
     if isinstance(metric, ExternalMetric):
-        reading = _external(metric, query, answer, now)
-    elif isinstance(metric, ObjectMetric):
-        reading = _object(metric, query, answer, namespace, now)
-    else:
-        reading = _PodReader(metric, query, answer, namespace, now).read(pods)
-    if isinstance(reading, Gap) and reading.kind is GapKind.EMPTY and answer.warnings:
-        # The metric's series may be in the missing part of the answer.
-        return _gap(GapKind.PARTIAL, f"{reading.detail}; {_warnings(answer)[0].detail}")
-    return reading
+        return _completed(_external(metric, query, answer, now), query, answer)
+    if isinstance(metric, ObjectMetric):
+        return _completed(_object(metric, query, answer, namespace, now), query, answer)
+    reading = _PodReader(metric, query, answer, namespace, now).read(pods)
+    return _partial_if_empty(reading, answer) if isinstance(reading, Gap) else reading
 
 
-def _warnings(answer: QueryResult) -> tuple[Gap, ...]:
+def read_bound(query: Query, answer: QueryResult | QueryFailure, now: float) -> Values | Gap:
+    """Return the one value of a query for a bound (semantics 8.2, 8.8)."""
+    if isinstance(answer, QueryFailure):
+        return _gap(GapKind.ERROR, answer.message)
+    return _completed(_one_value(query, answer, now), query, answer)
+
+
+def _completed(reading: Values | Gap, query: Query, answer: QueryResult) -> Values | Gap:
+    """Take an answer without series for 0 where the query says so, and it is a whole answer."""
+    if isinstance(reading, Values) or reading.kind is not GapKind.EMPTY:
+        return reading
+    if query.empty_is_zero and not answer.warnings:
+        return Values((0,))
+    return _partial_if_empty(reading, answer)
+
+
+def _partial_if_empty(gap: Gap, answer: QueryResult) -> Gap:
+    """Say that the metric's series may be in the missing part of the answer."""
+    if gap.kind is not GapKind.EMPTY or not answer.warnings:
+        return gap
+    return _gap(GapKind.PARTIAL, f"{gap.detail}; {_warnings_of(answer)[0].detail}")
+
+
+def _warnings(answer: QueryResult, query: Query) -> tuple[Gap, ...]:
+    """Return the gaps that warnings make in a reading."""
+    return () if query.use_partial else _warnings_of(answer)
+
+
+def _warnings_of(answer: QueryResult) -> tuple[Gap, ...]:
     return tuple(
         _gap(GapKind.PARTIAL, f"Prometheus warned that its answer is incomplete: {warning}")
         for warning in answer.warnings[:_MOST_GAPS]
@@ -77,7 +101,10 @@ def _value_of(series: Series, query: Query, now: float) -> int | Gap:
 
 
 def _milli_or_none(series: Series, query: Query, now: float) -> int | None:
-    return milli_of(series.value) if series.timestamp >= now - query.max_age else None
+    fresh = series.timestamp >= now - query.max_age
+    if fresh and query.nan_is_zero and math.isnan(series.value):
+        return 0
+    return milli_of(series.value) if fresh else None
 
 
 def _gap_of(series: Series, query: Query, now: float) -> Gap:
@@ -100,7 +127,9 @@ def labels_text(series: Series) -> str:
     return printable(f"{{{', '.join(pairs)}}}", _LONGEST_LABELS)
 
 
-def _external(metric: ExternalMetric, query: Query, answer: QueryResult, now: float) -> Reading:
+def _external(
+    metric: ExternalMetric, query: Query, answer: QueryResult, now: float
+) -> Values | Gap:
     selected = answer.select(metric.metric.selector)
     if not selected:
         of = "none of the series matches the selector"
@@ -116,15 +145,17 @@ def _external(metric: ExternalMetric, query: Query, answer: QueryResult, now: fl
     gaps = [_gap_of(series, query, now) for series in missing[:_MOST_GAPS]]
     if not values:
         return gaps[-1]
+    if query.use_partial:
+        return Values(tuple(values))
     if len(missing) > _MOST_GAPS:
         more = f"nor do {len(missing) - _MOST_GAPS} more series have a value that counts"
         gaps.append(_gap(gaps[-1].kind, more))
-    return Values(tuple(values), (*_warnings(answer), *gaps))
+    return Values(tuple(values), (*_warnings_of(answer), *gaps))
 
 
 def _object(
     metric: ObjectMetric, query: Query, answer: QueryResult, namespace: str, now: float
-) -> Reading:
+) -> Values | Gap:
     described = metric.described_object
     label, name = described.kind.lower(), described.name
     if described.kind == "Namespace" and not described.group:
@@ -150,7 +181,21 @@ def _object(
             f"{labels_text(series[0])} and {labels_text(series[1])}",
         )
     value = _value_of(series[0], query, now)
-    return value if isinstance(value, Gap) else Values((value,), _warnings(answer))
+    return value if isinstance(value, Gap) else Values((value,), _warnings(answer, query))
+
+
+def _one_value(query: Query, answer: QueryResult, now: float) -> Values | Gap:
+    series = answer.series
+    if not series:
+        return _gap(GapKind.EMPTY, "the query returned no series")
+    if len(series) > 1:
+        return _gap(
+            GapKind.AMBIGUOUS,
+            f"the query returned {len(series)} series, and exactly one is needed: "
+            f"{labels_text(series[0])} and {labels_text(series[1])}",
+        )
+    value = _value_of(series[0], query, now)
+    return value if isinstance(value, Gap) else Values((value,), _warnings(answer, query))
 
 
 class _PodReader:
@@ -171,7 +216,7 @@ class _PodReader:
         self._now = now
         self._selector = metric.metric.selector if isinstance(metric, PodsMetric) else None
 
-    def read(self, pods: Sequence[Pod]) -> Reading:
+    def read(self, pods: Sequence[Pod]) -> PodSamples | Gap:
         samples: dict[str, Sample] = {}
         dropped: dict[str, Gap] = {}
         for pod in pods:
@@ -189,7 +234,7 @@ class _PodReader:
             return self._no_series()
         if not samples:
             return next(iter(dropped.values()))
-        return PodSamples(samples, dropped, _warnings(self._answer))
+        return PodSamples(samples, dropped, _warnings(self._answer, self._query))
 
     def _series_of(self, pod: str) -> list[Series]:
         labels = self._query.labels

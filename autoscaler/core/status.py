@@ -21,6 +21,8 @@ from autoscaler.core.text import printable
 ABLE_TO_SCALE = "AbleToScale"
 SCALING_ACTIVE = "ScalingActive"
 SCALING_LIMITED = "ScalingLimited"
+FALLBACK = "Fallback"
+"""No condition of the HPA: whether a fallback proposes for a metric (semantics 8.4)."""
 
 Conditions = tuple[Condition, ...]
 
@@ -61,6 +63,10 @@ class StatusRecorder:
     def warn(self, reason: str, message: str) -> None:
         """Add a Warning event."""
         self.events.append(Event("Warning", reason, printable(message, LONGEST_SENTENCE)))
+
+    def note(self, reason: str, message: str) -> None:
+        """Add a Normal event."""
+        self.events.append(Event("Normal", reason, printable(message, LONGEST_SENTENCE)))
 
     def _set(self, type_: str, status: ConditionStatus, reason: str, message: str) -> None:
         message = printable(message, LONGEST_SENTENCE)

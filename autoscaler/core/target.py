@@ -1,6 +1,7 @@
 """A target: the spec of one workload's autoscaler and the queries that give its metrics."""
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from autoscaler.core.extensions import NO_EXTENSIONS, Extensions
 from autoscaler.core.spec import HorizontalPodAutoscalerSpec
@@ -13,6 +14,14 @@ class SeriesLabels:
     namespace: str = "namespace"
     pod: str = "pod"
     container: str = "container"
+
+
+class QueryKey(NamedTuple):
+    """Which request a query shares with others: the server that is asked, and the PromQL."""
+
+    server: str
+    """Empty for the default one."""
+    promql: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +47,11 @@ class Query:
     """Whether NaN is 0, and not missing data."""
     use_partial: bool = False
     """Whether a reading that may understate may scale down all the same."""
+
+    key: QueryKey = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", QueryKey(self.server, self.promql))
 
 
 @dataclass(frozen=True, slots=True)

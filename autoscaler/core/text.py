@@ -64,6 +64,15 @@ def rfc3339(time: float) -> str:
     return datetime.fromtimestamp(int(bounded), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def instant_of(text: str) -> float | None:
+    """Return the Unix time of an ISO 8601 instant with a time zone; None if it is none."""
+    try:
+        instant = datetime.fromisoformat(text.strip())
+        return None if instant.tzinfo is None else instant.timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
 def duration(seconds: float) -> str:
     """Write how long something lasted, in its two largest units: "1 h 5 min"."""
     whole = max(0, round(seconds))

@@ -4,6 +4,8 @@ Each event has one method here.
 """
 
 import math
+import threading
+from collections.abc import Set as AbstractSet
 from http.client import responses
 
 from structlog.typing import FilteringBoundLogger
@@ -12,22 +14,21 @@ from autoscaler import __version__
 from autoscaler.adapters.store import Resumption
 from autoscaler.config import Address, Config, ConfigError
 from autoscaler.config.security import warnings_of
-from autoscaler.core.text import duration
+from autoscaler.core.text import duration, rfc3339
 from autoscaler.daemon.exposition.instruments import NO_ANSWER, Instruments
-from autoscaler.daemon.health import Component, Health
+from autoscaler.daemon.health import Component, Health, component_of
 from autoscaler.daemon.leadership import ElectionObserver, Role
 from autoscaler.daemon.schedule import HangingSyncError
 from autoscaler.daemon.service_manager import Notifier
-from autoscaler.rendering import wording
+from autoscaler.rendering import breaker_words, wording
+from autoscaler.sync.ports import HOLDS, BreakerNews
 
 _LEAST_MOVE_SECONDS = 1.0
 _MOST_PROBLEMS = 20
 """So many mistakes of a refused configuration are logged; `autoscaler validate` shows more."""
 
-_SERVERS = {
-    Component.PROMETHEUS: ("Prometheus", "targets whose metrics it has stay as they are"),
-    Component.KUBERNETES: ("the API server", "what cannot be read or written there stays as it is"),
-}
+_OF_PROMETHEUS = "targets whose metrics it has stay as they are"
+_OF_KUBERNETES = "what cannot be read or written there stays as it is"
 
 
 class Announcements(ElectionObserver):
@@ -47,6 +48,10 @@ class Announcements(ElectionObserver):
         self._role = ""
         self._refusal = ""
         self._targets = 0
+        self._held: dict[str, str] = {}
+        """By server whose scale-down breaker has tripped, the sentence on it."""
+        self._lock = threading.Lock()
+        self._release_refused = ""
 
     # -- life --------------------------------------------------------------------------------
 
@@ -141,6 +146,36 @@ class Announcements(ElectionObserver):
         self._role = role.value
         self._notifier.status(self._status())
 
+    def breaker_changed(self, news: BreakerNews) -> None:
+        """Report that a scale-down breaker has tripped or ended."""
+        sentence, trip = breaker_words.sentence(news), news.trip
+        held = news.change in HOLDS
+        self._log.error(
+            "scale_down_breaker",
+            message=sentence,
+            change=news.change.value,
+            server=wording.server_label(news.server),
+            targets=news.of,
+            would_go_down=trip.down if held else news.down,
+            query=trip.query or None,
+            until=rfc3339(trip.until) if held else None,
+        )
+        with self._lock:
+            if held:
+                self._held[news.server] = sentence
+            else:
+                self._held.pop(news.server, None)
+            told = "; ".join(self._held.values())
+            message = told or "no scale-down breaker holds anything"
+            self._health.report(Component.BREAKER, ok=not told, message=message)
+
+    def release_refused(self, reason: str) -> None:
+        """Report once for each reason that a request of `autoscaler release` cannot be read."""
+        if reason != self._release_refused:
+            self._release_refused = reason
+            message = f"a request to release cannot be read: {reason}"
+            self._log.warning("release_refused", message=message)
+
     def fault(self, error: BaseException) -> None:
         """Log a defect with its traceback, and count it."""
         self._log.error("fault", exc_info=error)
@@ -148,15 +183,22 @@ class Announcements(ElectionObserver):
 
     # -- requests ------------------------------------------------------------------------------
 
-    def prometheus_request(self, status: str, seconds: float) -> None:
-        """Count a request; a query that is refused for what it says was answered all the same."""
-        self._instruments.prometheus_requests.labels(status or NO_ANSWER).observe(seconds)
-        answered = status in {"200", "400", "422"}
-        self._server(Component.PROMETHEUS, None if answered else _problem(status))
+    def asks(self, servers: AbstractSet[str]) -> None:
+        """Report which Prometheus servers the targets ask from now on."""
+        self._health.expect_servers(servers)
+        self._instruments.expect_servers(servers)
 
-    def prometheus_retry(self, failure: str) -> None:  # noqa: ARG002 - the target's line has it
+    def prometheus_request(self, server: str, status: str, seconds: float) -> None:
+        """Count a request; a query that is refused for what it says was answered all the same."""
+        self._instruments.asked_prometheus(server, status or NO_ANSWER, seconds)
+        answered = status in {"200", "400", "422"}
+        name = f"Prometheus {server}".rstrip()
+        problem = None if answered else _problem(status)
+        self._server(component_of(server), name, _OF_PROMETHEUS, problem)
+
+    def prometheus_retry(self, server: str, failure: str) -> None:  # noqa: ARG002 - the target's line has it
         """Count another try of a query."""
-        self._instruments.prometheus_retries.inc()
+        self._instruments.asked_prometheus_again(server)
 
     def kubernetes_request(self, verb: str, status: str, seconds: float) -> None:
         """Count a request.
@@ -166,26 +208,26 @@ class Announcements(ElectionObserver):
         """
         self._instruments.kubernetes_requests.labels(verb, status or NO_ANSWER).observe(seconds)
         answered = bool(status) and status < "500" and status not in {"401", "429"}
-        self._server(Component.KUBERNETES, None if answered else _problem(status))
+        problem = None if answered else _problem(status)
+        self._server(Component.KUBERNETES, "the API server", _OF_KUBERNETES, problem)
 
     def kubernetes_retry(self, failure: str) -> None:  # noqa: ARG002 - as above
         """Count another try of a call."""
         self._instruments.kubernetes_retries.inc()
 
-    def _server(self, server: Component, problem: str | None) -> None:
+    def _server(self, server: str, name: str, meanwhile: str, problem: str | None) -> None:
         """Report that a server no longer answers, because of a problem, or does again."""
         seconds = self._health.request_ended(server, problem)
         if seconds is None:
             return
-        name, meanwhile = _SERVERS[server]
         if problem is None:
             message = f"{name} answers again, after {duration(seconds)}"
-            self._log.info("server_answers", server=server.value, message=message)
+            self._log.info("server_answers", server=str(server), message=message)
             return
         lasts = f"has not answered for {duration(seconds)}"
         what = lasts if seconds >= 1.0 else "does not answer"
         message = f"{name} {what} (it {problem}); {meanwhile}; the lines of the targets say why"
-        self._log.warning("server_away", server=server.value, message=message)
+        self._log.warning("server_away", server=str(server), message=message)
 
     # -- reload --------------------------------------------------------------------------------
 

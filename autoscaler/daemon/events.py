@@ -147,6 +147,11 @@ class EventReporter:
         )
         self._queue.put(_QueuedEvents(involved, decision.time, events))
 
+    def tell(self, involved: Involved, event: Event, instant: float) -> None:
+        """Queue an Event about an object that is no target; returns at once."""
+        if self._gate.leading() and self._end is None:
+            self._queue.put(_QueuedEvents(involved, instant, (event,)))
+
     def fault(self, error: BaseException) -> None:
         """Do nothing: a defect is about no object."""
 

@@ -3,6 +3,7 @@
 import math
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,6 +12,9 @@ from autoscaler import clock
 
 PERIODS_ALLOWED = 3
 """A sync that did not end within so many of its periods hangs."""
+
+NOT_ASKED = "there is no target to ask it for"
+_NOT_HEARD_OF = "not heard of yet"
 
 ANSWERS_COUNT_SECONDS = 60.0
 """A server that answered within so many seconds answers, whatever failed since."""
@@ -26,6 +30,7 @@ class Component(StrEnum):
     STATE = "state"
     RELOAD = "reload"
     LEADERSHIP = "leadership"
+    BREAKER = "scale-down breaker"
 
 
 REQUIRED = (
@@ -34,14 +39,23 @@ REQUIRED = (
     Component.KUBERNETES,
     Component.CACHES,
 )
-"""Without one of these the daemon is not ready; the others only inform."""
+"""Without one of these the daemon is not ready; the others only inform.
+
+A Prometheus server that the configuration names is none: it costs only the targets that ask it.
+"""
+
+
+def component_of(server: str) -> str:
+    """Return the component of a Prometheus server, whose name is empty for the default one."""
+    return f"{Component.PROMETHEUS}/{server}" if server else Component.PROMETHEUS
 
 
 @dataclass(frozen=True, slots=True)
 class ComponentState:
     """The state of a component; ``since`` is the Unix time at which ``ok`` last changed."""
 
-    name: Component
+    name: str
+    """A `Component`, or that of a named Prometheus server (`component_of`)."""
     ok: bool
     message: str
     since: float
@@ -64,14 +78,12 @@ class Health:
         self._periods: dict[str, float] = {}
         self._completed: dict[str, float] = {}
         self._suspended = False
-        self._answered: dict[Component, float] = {}
-        self._away: dict[Component, float] = {}
+        self._answered: dict[str, float] = {}
+        self._away: dict[str, float] = {}
         """Servers that do not answer, and since when (monotonic) they have not."""
-        begun = wall()
-        self._states = {
-            name: ComponentState(name, ok=False, message="not heard of yet", since=begun)
-            for name in REQUIRED
-        }
+        self._states: dict[str, ComponentState] = {}
+        for name in REQUIRED:
+            self._set(name, ok=False, message=_NOT_HEARD_OF)
 
     # -- liveness --------------------------------------------------------------------------
 
@@ -127,12 +139,26 @@ class Health:
 
     # -- readiness -------------------------------------------------------------------------
 
-    def report(self, name: Component, *, ok: bool, message: str) -> None:
+    def expect_servers(self, servers: AbstractSet[str]) -> None:
+        """Watch these Prometheus servers from now on: by name, those that some target asks."""
+        asked = {component_of(server) for server in servers}
+        with self._lock:
+            known = {one for one in self._states if one.startswith(Component.PROMETHEUS)}
+            for name in known - asked:
+                self._away.pop(name, None)
+                if name != Component.PROMETHEUS:
+                    del self._states[name]
+            for name in asked - known:
+                self._set(name, ok=False, message=_NOT_HEARD_OF)
+            if Component.PROMETHEUS not in asked:
+                self._set(Component.PROMETHEUS, ok=True, message=NOT_ASKED)
+
+    def report(self, name: str, *, ok: bool, message: str) -> None:
         """Set the state of a component."""
         with self._lock:
             self._set(name, ok=ok, message=message)
 
-    def request_ended(self, name: Component, problem: str | None = None) -> float | None:
+    def request_ended(self, name: str, problem: str | None = None) -> float | None:
         """Note that a server answered, or the ``problem`` because of which it did not.
 
         A problem counts once there was no answer for a minute: one request that fails among
@@ -141,6 +167,8 @@ class Health:
         """
         now = self._monotonic()
         with self._lock:
+            if name not in self._states:  # a late answer of a server that no target asks any more
+                return None
             if problem is None:
                 self._answered[name] = now
                 self._set(name, ok=True, message="answers")
@@ -164,9 +192,15 @@ class Health:
     def components(self) -> tuple[ComponentState, ...]:
         """Return the state of each known or required component, in a fixed order."""
         with self._lock:
-            return tuple(self._states[name] for name in Component if name in self._states)
+            order = [
+                name
+                for component in Component
+                for name in sorted(self._states)
+                if name.partition("/")[0] == component
+            ]
+            return tuple(self._states[name] for name in order)
 
-    def _set(self, name: Component, *, ok: bool, message: str) -> None:
+    def _set(self, name: str, *, ok: bool, message: str) -> None:
         known = self._states.get(name)
         if known is not None and (known.ok, known.message) == (ok, message):
             return

@@ -8,10 +8,11 @@ from structlog.typing import FilteringBoundLogger
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import WatchedCluster
+from autoscaler.adapters.store import releases
 from autoscaler.config import Config
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.exposition import Metrics, Site
-from autoscaler.daemon.health import Component, Health
+from autoscaler.daemon.health import NOT_ASKED, Component, Health
 from autoscaler.daemon.reload import Reload
 from autoscaler.daemon.reporting import LogReporter
 from autoscaler.daemon.schedule import Schedule, Tick
@@ -82,6 +83,7 @@ class MainLoop:
             was_leader = is_leader
             self._report_caches()
             self._feed_watchdog()
+            self._release()
             if self.reload.poll(clock.monotonic(), asked=self.signals.take_reload()):
                 _tune_garbage_collection()
         announcements.stopping()
@@ -104,11 +106,14 @@ class MainLoop:
         telemetry.metrics.set_targets(targets)
         telemetry.log_reporter.retain({target.key for target in targets})
         writes = config.kubernetes.max_writes_per_second
-        self.syncer.change(config.flags, self.ports(connections), targets, writes)
+        ports, breaker = self.ports(connections), config.breaker
+        self.syncer.change(config.flags, ports, targets, writes, breaker)
         self.syncer.register_cached(targets)
+        telemetry.announcements.asks(
+            {query.server for target in targets for query in target.all_queries}
+        )
         if not targets:
-            for server in (Component.PROMETHEUS, Component.KUBERNETES):
-                telemetry.health.report(server, ok=True, message="there is no target to ask it for")
+            telemetry.health.report(Component.KUBERNETES, ok=True, message=NOT_ASKED)
         telemetry.health.expect({tick.name: tick.period for tick in ticks})
 
     def _ticks(self, config: Config) -> list[Tick]:
@@ -134,6 +139,20 @@ class MainLoop:
             else "watches are not there yet"
         )
         self.telemetry.health.report(Component.CACHES, ok=synced, message=message)
+
+    def _release(self) -> None:
+        """Do what `autoscaler release` has asked for."""
+        # The directory is that of the start: a change of it waits for a restart.
+        directory = self.config.state_directory
+        if directory is None:
+            return
+        try:
+            request = releases.take(directory)
+        except (OSError, ValueError) as error:
+            self.telemetry.announcements.release_refused(str(error))
+            return
+        if request is not None:
+            self.syncer.release(request.server)
 
     def _feed_watchdog(self) -> None:
         """Tell the service manager that the daemon is alive, unless a sync hangs."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from autoscaler import clock
 from autoscaler.adapters.store import Resumption, SqliteHistoryStore
 from autoscaler.config import Config
+from autoscaler.core.breaker import BreakerState
 from autoscaler.core.gaps import after_absence
 from autoscaler.core.history import History
 from autoscaler.core.target import Target
@@ -22,6 +23,7 @@ class Memory:
     history_store: HistoryStore
     known: Mapping[str, History] = field(default_factory=dict)
     steps: clock.Steps = field(default_factory=lambda: clock.Steps(clock.wall(), clock.steady()))
+    breakers: Mapping[str, BreakerState] = field(default_factory=dict)
 
 
 def open_memory(
@@ -44,7 +46,7 @@ def open_memory(
         if history is not resumption.histories[key]:
             # Another restart may come before its first sync.
             store.intend(key, history)
-    return Memory(store, known, clock.Steps(now.wall, now.steady))
+    return Memory(store, known, clock.Steps(now.wall, now.steady), resumption.breakers)
 
 
 def known_of(targets: Sequence[Target], resumption: Resumption) -> Mapping[str, History]:

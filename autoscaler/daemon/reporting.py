@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from structlog.typing import FilteringBoundLogger
 
 from autoscaler import clock
-from autoscaler.core.decision import MetricResult
+from autoscaler.core.decision import MetricResult, Outcome
 from autoscaler.core.text import duration, rfc3339
 from autoscaler.core.writes import Superseded, Written
 from autoscaler.daemon.state_changes import TROUBLE, Change, StateChanges, Summary
@@ -28,6 +28,7 @@ _FIELDS = frozenset(
         "current_replicas",
         "desired_replicas",
         "held_until",
+        "breaker",
         "releases_at",
         "write",
     }
@@ -48,10 +49,14 @@ class LogReporter:
     def __init__(self, log: FilteringBoundLogger) -> None:
         self._log = log
         self._states = StateChanges()
+        self._saturated: dict[str, float] = {}
+        """The targets whose saturation was told, and since when it lasts."""
 
     def retain(self, targets: AbstractSet[str]) -> None:
         """Forget all targets but these."""
         self._states.retain(targets)
+        for gone in self._saturated.keys() - targets:
+            del self._saturated[gone]
 
     def report(self, result: SyncResult) -> None:
         """Log one target's result."""
@@ -68,6 +73,7 @@ class LogReporter:
                 manager=foreign.manager or None,
             )
         self._log_returned(result)
+        self._log_saturated(result)
         state = state_of(result)
         cause = cause_of(result, state)
         change = self._states.note(target, state, cause, decision.time)
@@ -88,6 +94,33 @@ class LogReporter:
                     message=f"{wording.metric_name(metric.metric)} is read again after a gap; its "
                     f"range may lack samples, so nothing goes down before {rfc3339(back.until)}",
                 )
+
+    def _log_saturated(self, result: SyncResult) -> None:
+        """Log once that a saturation lasts, and once that it is over."""
+        decision, target = result.decision, result.target.key
+        now, since = decision.saturation, self._saturated.get(target)
+        if now is None and since is not None and decision.outcome is not Outcome.BLOCKED:
+            del self._saturated[target]
+            lasted = duration(decision.stamp - since)
+            self._log.warning(
+                "saturation_over",
+                target=target,
+                message=f"no longer saturated, after {lasted}",
+                seconds=round(decision.stamp - since, 3),
+            )
+        lasting = decision.lasting_saturation
+        if lasting is not None and since is None:
+            self._saturated[target] = lasting.since
+            missing = wording.counted(lasting.missing, "replica")
+            self._log.warning(
+                "saturated",
+                target=target,
+                message=f"{missing} missing since {rfc3339(lasting.since)}: more are wanted than "
+                f"its bounds and policies permit ({lasting.reason})",
+                missing=lasting.missing,
+                reason=lasting.reason,
+                since=rfc3339(lasting.since),
+            )
 
     def _sum_up(self, summary: Summary) -> None:
         """Log how many targets are still in one state for one cause."""
@@ -114,6 +147,8 @@ class LogReporter:
     def clock_set(self, seconds: float) -> None:
         """Log a step of the clock."""
         self._states.shift(seconds)
+        for target in list(self._saturated):
+            self._saturated[target] += seconds
         self._log.warning(
             "clock_set",
             message=f"the system's clock was set by {seconds:.3f} s; windows and periods last as "

@@ -19,12 +19,13 @@ from autoscaler.daemon.health import Health
 from autoscaler.daemon.leadership import leader_election
 from autoscaler.daemon.main_loop import MainLoop, Telemetry
 from autoscaler.daemon.memory import open_memory
+from autoscaler.daemon.own_pod import own_pod, tell_breaker
 from autoscaler.daemon.reporting import LogReporter, Reporters
 from autoscaler.daemon.schedule import Schedule
 from autoscaler.daemon.service_manager import Notifier, Signals
 from autoscaler.daemon.wiring import Connections, ReplaceableConnections
 from autoscaler.rendering.history_lines import lines
-from autoscaler.sync.ports import HistoryStore, Ports, Reporter
+from autoscaler.sync.ports import BreakerNews, HistoryStore, Ports, Reporter
 from autoscaler.sync.syncer import Syncer
 from autoscaler.transport.write_gate import ALWAYS_OPEN, WriteGate
 
@@ -58,7 +59,8 @@ def build(config: Config, signals: Signals, stack: ExitStack) -> MainLoop:
     cluster = WatchedCluster(api, scales, Pods(api), config.targets, observer=announcements)
     stack.enter_context(closing(cluster))
     connections = ReplaceableConnections(
-        config, lambda config: Connections(config, api, stop, gate, announcements)
+        config,
+        lambda config, before: Connections(config, api, stop, gate, announcements, before),
     )
     stack.enter_context(closing(connections))
     metrics.ask_for_events(connections.event_counts)
@@ -74,6 +76,8 @@ def build(config: Config, signals: Signals, stack: ExitStack) -> MainLoop:
         steps=memory.steps,
     )
     stack.enter_context(syncer)
+    syncer.resume_breakers(memory.breakers, clock.wall(), clock.steady())
+    metrics.ask_for_breakers(syncer.breaker_statuses)
     telemetry.site.ask_for_histories(lambda: _history_lines(syncer, gate))
     schedule = Schedule(stop, telemetry.log, metrics.instruments, memory.steps)
     return MainLoop(
@@ -143,6 +147,13 @@ def _ports(
     reporters: list[Reporter] = [telemetry.log_reporter, telemetry.metrics.reporter]
     if connections.events is not None:
         reporters.append(connections.events)
+    pod, announcements = own_pod(), telemetry.announcements
+
+    def breaker_changed(news: BreakerNews) -> None:
+        announcements.breaker_changed(news)
+        if connections.events is not None and pod is not None:
+            tell_breaker(connections.events, pod, news)
+
     return Ports(
         metrics=connections.prometheus,
         cache=cluster,
@@ -152,6 +163,7 @@ def _ports(
         reporter=Reporters(reporters),
         history_store=history_store,
         leads_since=gate.leads_since,
+        breaker_changed=breaker_changed,
     )
 
 

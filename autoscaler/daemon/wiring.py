@@ -6,7 +6,9 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from autoscaler.adapters.cluster import Api, Pods, Scales, find_api_server
+from autoscaler.adapters.cluster.annotations import AnnotatedScales, Annotations
 from autoscaler.adapters.cluster.autoscalers import ListedAutoscalers
+from autoscaler.adapters.cluster.discovery import ScalableKinds
 from autoscaler.adapters.cluster.events import Events
 from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
 from autoscaler.adapters.prometheus.options import (
@@ -42,17 +44,26 @@ def ports_to_plan(
     server = find_api_server(config.kubernetes.kubeconfig, config.kubernetes.context)
     with (
         closing(server.connect(observer=observer)) as api,
-        closing(prometheus_reader(config.prometheus, threading.Event(), observer)) as prometheus,
+        ExitStack() as stack,
     ):
+        prometheus = {
+            name: stack.enter_context(
+                closing(prometheus_reader(settings, threading.Event(), observer, name))
+            )
+            for name, settings in config.servers.items()
+        }
         others = ListedAutoscalers(api, {target.namespace for target in targets}, observer)
-        reads = (Scales(api), NoWrites(), Pods(api))
+        annotations = Annotations(api, ScalableKinds(api))
+        scales = AnnotatedScales(Scales(api), annotations, observer)
+        reads = (scales, NoWrites(), Pods(api))
         yield Ports(prometheus, NothingCached(), *reads, reporter), others
 
 
 class Connections:
-    """The connection to Prometheus and the writer of Events of one configuration.
+    """The connections to Prometheus and the writer of Events of one configuration.
 
-    No request is sent before the first query and the first Event, but for a token.
+    What the connections ``before`` have as well is used on.  No request is sent before the first
+    query and the first Event, but for a token.
     """
 
     def __init__(
@@ -62,26 +73,40 @@ class Connections:
         stop: threading.Event,
         gate: WriteGate,
         observer: Observer,
+        before: "Connections | None" = None,
     ) -> None:
-        self._settings = _settings(config)
+        self._settings = {name: _connection(one) for name, one in config.servers.items()}
+        self.prometheus: dict[str, PrometheusReader] = {}
+        """By the name of the server, which is empty for the default one."""
+        self.events: EventReporter | None = None
         with ExitStack() as opened:
-            self.prometheus = opened.enter_context(
-                closing(prometheus_reader(config.prometheus, stop, observer))
-            )
-            self.events: EventReporter | None = None
+            for name, settings in config.servers.items():
+                reader = None if before is None else before.reader(name, self._settings[name])
+                if reader is None:
+                    reader = prometheus_reader(settings, stop, observer, name)
+                    opened.callback(reader.close)
+                self.prometheus[name] = reader
             if config.events:
-                self.events = opened.enter_context(
-                    closing(EventReporter(Events(api), gate=gate, observer=observer))
+                self.events = None if before is None else before.events
+                self.events = self.events or EventReporter(
+                    Events(api), gate=gate, observer=observer
                 )
-            self._opened = opened.pop_all()
+            opened.pop_all()
 
-    def serves(self, config: Config) -> bool:
-        """Return whether these are the connections that a configuration names."""
-        return _settings(config) == self._settings
+    def reader(self, name: str, settings: object) -> PrometheusReader | None:
+        """Return the connection to a server that has these settings, if there is one."""
+        return self.prometheus[name] if self._settings.get(name) == settings else None
 
-    def close(self) -> None:
-        """Write the Events that are left, for seconds at most, and close the connections."""
-        self._opened.close()
+    def close(self, but: "Connections | None" = None) -> None:
+        """Write the Events that are left, for seconds at most, and close the connections.
+
+        Those that others use are left as they are.
+        """
+        used = () if but is None else (but.events, *but.prometheus.values())
+        with ExitStack() as closes:
+            for one in (*self.prometheus.values(), self.events):
+                if one is not None and one not in used:
+                    closes.callback(one.close)
 
 
 class ReplaceableConnections:
@@ -90,9 +115,11 @@ class ReplaceableConnections:
     The API server is not among them: the Lease and the histories belong to one cluster.
     """
 
-    def __init__(self, config: Config, connect: Callable[[Config], Connections]) -> None:
+    def __init__(
+        self, config: Config, connect: Callable[[Config, Connections | None], Connections]
+    ) -> None:
         self._connect = connect
-        self.current = connect(config)
+        self.current = connect(config, None)
 
     @contextmanager
     def replaced(self, config: Config) -> Iterator[Connections]:
@@ -101,13 +128,13 @@ class ReplaceableConnections:
         Those that are not needed any more are closed: the new ones where the block raises.
         """
         old = self.current
-        new = old if old.serves(config) else self._connect(config)
+        new = self._connect(config, old)
         try:
             yield new
             self.current = new
         finally:
-            if new is not old:
-                (old if self.current is new else new).close()
+            kept, left = (new, old) if self.current is new else (old, new)
+            left.close(but=kept)
 
     def event_counts(self) -> EventCounts:
         """Return what became of the Events since the current connections were opened."""
@@ -119,15 +146,18 @@ class ReplaceableConnections:
         self.current.close()
 
 
-def _settings(config: Config) -> tuple[object, ...]:
-    """Return the part of a configuration that `Connections` depend on."""
-    return (config.prometheus, config.events)
+def _connection(settings: PrometheusSettings) -> dict[str, object]:
+    """Return what a connection depends on among the settings of a server."""
+    return {name: getattr(settings, name) for name in PrometheusSettings.model_fields}
 
 
 def prometheus_reader(
-    settings: PrometheusSettings, stop: threading.Event, observer: Observer = UNOBSERVED
+    settings: PrometheusSettings,
+    stop: threading.Event,
+    observer: Observer = UNOBSERVED,
+    name: str = "",
 ) -> PrometheusReader:
-    """Return the connection to the Prometheus of a configuration.
+    """Return the connection to a Prometheus of a configuration.
 
     No request is sent to it yet; a token to sign in with is asked for at once.
     """
@@ -146,6 +176,7 @@ def prometheus_reader(
         sign_in=_sign_in(settings),
         headers={name: value.get_secret_value() for name, value in settings.headers.items()},
         query_parameters=settings.query_parameters,
+        name=name,
     )
     return PrometheusReader(options, stop, observer=observer)
 

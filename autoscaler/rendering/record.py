@@ -13,7 +13,14 @@ from enum import Enum
 from functools import cache
 from typing import Any, NamedTuple
 
-from autoscaler.core.decision import Calculation, Decision, MetricResult, Outcome, Stage
+from autoscaler.core.decision import (
+    BreakerHold,
+    Calculation,
+    Decision,
+    MetricResult,
+    Outcome,
+    Stage,
+)
 from autoscaler.core.grouping import Unready
 from autoscaler.core.observation import (
     LONGEST_SENTENCE,
@@ -85,6 +92,7 @@ class Record:
     write: str | None = None
     controlled_by: str | None = None
     held_until: float | None = None
+    breaker: BreakerHold | None = None
     releases_at: float | None = None
 
 
@@ -182,6 +190,7 @@ def record_of(result: SyncResult, state: State) -> Record:
         write=write_word(result.write),
         controlled_by=result.controller or None,
         held_until=decision.held_until,
+        breaker=decision.breaker,
         releases_at=decision.releases_at,
     )
 

@@ -5,6 +5,7 @@ Log, metrics, `plan` and `status` all take both from here.
 
 from enum import StrEnum
 
+from autoscaler.core.breaker import SCALE_DOWN_BREAKER
 from autoscaler.core.decision import Decision, Limit, MetricFailure, Outcome, Stabilization, Zone
 from autoscaler.core.limits import SCALE_DOWN_LIMIT, SCALE_UP_LIMIT, TOO_FEW, TOO_MANY
 from autoscaler.core.observation import LONGEST_SENTENCE
@@ -32,7 +33,8 @@ class State(StrEnum):
     LIMITED = "limited"
     """A bound or a rate limit permits less of a change than is wanted."""
     HELD = "held"
-    """A stabilization window, or a reading that has just returned, permits less than is wanted."""
+    """A stabilization window, a reading that has just returned, or the scale-down breaker permits
+    less than is wanted."""
     OK = "ok"
     UNKNOWN = "unknown"
     """It was not synced yet."""
@@ -49,6 +51,8 @@ def state_of(result: SyncResult) -> State:
         state = State.FAILING
     elif decision.zone is Zone.DISABLED:
         state = State.DISABLED
+    elif decision.breaker is not None:
+        state = State.HELD
     elif _is_limited(decision):
         state = State.LIMITED
     elif _is_held(decision):
@@ -90,6 +94,8 @@ def cause_of(result: SyncResult, state: State) -> str:
         return ": ".join(failure_of(decision))
     if state is State.LIMITED and decision.limit is not None:
         return decision.limit.reason
+    if decision.breaker is not None:
+        return SCALE_DOWN_BREAKER
     if state is State.HELD and decision.stabilization is not None:
         return decision.stabilization.reason
     return _CAUSES.get(state, "")
@@ -156,6 +162,13 @@ def _unchanged(result: SyncResult, current: int) -> str:
         until = time_of_day(decision.held_until, decision.time)
         wanted = "" if decision.limit is None else f", not {decision.limit.after}"
         return f"{stays}{wanted}: nothing is written until {until}, since others undo our changes"
+    if decision.breaker is not None:
+        held, until = decision.breaker, time_of_day(decision.breaker.until, decision.time)
+        server = wording.prometheus_server(held.server)
+        return (
+            f"{stays}, not {held.replicas}: the scale-down breaker lets no target of {server} go "
+            f"down before {until}{_partly(decision)}"
+        )
     if decision.outcome is Outcome.BLOCKED:
         return f"{stays}: nothing can be decided: {_failed_metric(decision)}"
     restriction = _restriction(result)

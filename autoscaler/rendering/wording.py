@@ -69,6 +69,16 @@ def _matcher(one: Requirement) -> str:
     }[one.operator]
 
 
+def server_label(server: str) -> str:
+    """Name a Prometheus server as `autoscaler release` takes it, and metrics show it."""
+    return server or "default"
+
+
+def prometheus_server(server: str) -> str:
+    """Name a Prometheus server in a sentence."""
+    return f'the Prometheus server "{printable(server, _LONGEST_NAME)}"' if server else "Prometheus"
+
+
 # -- numbers -------------------------------------------------------------------------------------
 
 

@@ -2,7 +2,7 @@
 
 import threading
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
@@ -53,6 +53,11 @@ class Driver:
         self._waiting: dict[Future[Any], Coroutine[None]] = {}
         self._done: SimpleQueue[Future[Any]] = SimpleQueue()
         self._nothing_new = False
+        self._timed: list[tuple[float, Callable[[], None]]] = []
+
+    def at(self, instant: float, call: Callable[[], None]) -> None:
+        """Call something at an instant of `clock.monotonic`, unless `run` ends before."""
+        self._timed.append((instant, call))
 
     def start(self, coroutine: Coroutine[None]) -> None:
         """Run a coroutine after those that can run already."""
@@ -71,6 +76,7 @@ class Driver:
         """
         raised: list[Exception] = []
         while self._ready or self._waiting:
+            self._call_what_is_due()
             if not self._nothing_new and (stop.is_set() or clock.monotonic() >= until):
                 self._cancel_what_has_not_begun()
             try:
@@ -81,6 +87,15 @@ class Driver:
                 raised.append(error)
         if raised:
             raise ExceptionGroup("faults in a sync", raised)
+
+    def _call_what_is_due(self) -> None:
+        if not self._timed:
+            return
+        now = clock.monotonic()
+        due = [one for one in self._timed if one[0] <= now]
+        for one in due:
+            self._timed.remove(one)
+            one[1]()
 
     def _next(self) -> Coroutine[None]:
         """Return a coroutine that can run.  Raises Empty where none can for a moment."""

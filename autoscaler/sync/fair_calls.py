@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from autoscaler import clock
 from autoscaler.core.series import QueryFailure, QueryResult
+from autoscaler.core.target import QueryKey
 from autoscaler.sync.ports import MetricsReader
 from autoscaler.sync.priority_pool import PriorityPool, Urgency
 
@@ -18,7 +19,7 @@ R = TypeVar("R")
 NOT_BEGUN = "no turn came before the end of the sync; the next one tries again"
 
 _QUERIES_AT_ONCE = 16
-"""In each of the two pools."""
+"""In each of the two pools of a server."""
 
 _END_SECONDS = 0.1
 """So long before its deadline a reader gives up, to be back by then."""
@@ -76,27 +77,67 @@ class LeastRecentlyServed:
 
 
 class Queries:
-    """Asks queries on threads; those that were slow last time have threads of their own.
+    """Asks queries on threads.  Each server has its own, and so costs only its own queries time."""
+
+    def __init__(self, slow_seconds: float) -> None:
+        self._slow_seconds = slow_seconds
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+        self._servers: dict[str, _QueriesOfServer] = {}
+
+    def in_order(self, queries: Iterable[QueryKey]) -> list[QueryKey]:
+        """Return the queries in the order in which those of each server should be asked."""
+        return sorted(queries, key=lambda query: self._of(query.server).urgency(query.promql))
+
+    def ask(
+        self, metrics: MetricsReader, query: QueryKey, deadline: float
+    ) -> Future[QueryResult | QueryFailure]:
+        """Ask one query; a QueryFailure if it could not begin before the deadline."""
+        return self._of(query.server).ask(metrics, query.promql, deadline)
+
+    def retain(self, asked: AbstractSet[QueryKey]) -> None:
+        """Forget what is known of queries that are not asked any more.  None of them may run."""
+        for server, queries in list(self._servers.items()):
+            left = {query.promql for query in asked if query.server == server}
+            queries.retain(left)
+            if not left:
+                del self._servers[server]
+                queries.close()
+
+    def close(self) -> None:
+        """Wait for the queries that run; those that have not begun are cancelled."""
+        self._stop.set()
+        for queries in self._servers.values():
+            queries.close()
+
+    def _of(self, server: str) -> "_QueriesOfServer":
+        known = self._servers.get(server)
+        if known is not None:
+            return known
+        with self._lock:
+            new = _QueriesOfServer(server, self._slow_seconds, self._stop)
+            return self._servers.setdefault(server, new)
+
+
+class _QueriesOfServer:
+    """Asks the queries of one server; those that were slow last time have threads of their own.
 
     So they delay only each other.  Slow is what took more than ``slow_seconds``.
     """
 
-    def __init__(self, slow_seconds: float) -> None:
+    def __init__(self, server: str, slow_seconds: float, stop: threading.Event) -> None:
         self._slow_seconds = slow_seconds
         self._slow: set[str] = set()
         self._served = LeastRecentlyServed()
-        self._stop = threading.Event()
-        self._quick_pool = PriorityPool("query", _QUERIES_AT_ONCE, self._stop)
-        self._slow_pool = PriorityPool("slow-query", _QUERIES_AT_ONCE, self._stop)
+        self._quick_pool = PriorityPool(f"query {server}".rstrip(), _QUERIES_AT_ONCE, stop)
+        self._slow_pool = PriorityPool(f"slow-query {server}".rstrip(), _QUERIES_AT_ONCE, stop)
 
-    def in_order(self, queries: Iterable[str]) -> list[str]:
-        """Return the queries in the order in which they should be asked."""
-        return self._served.in_order(queries)
+    def urgency(self, promql: str) -> Urgency:
+        return self._served.urgency(promql)
 
     def ask(
         self, metrics: MetricsReader, promql: str, deadline: float
     ) -> Future[QueryResult | QueryFailure]:
-        """Ask one query; a QueryFailure if it could not begin before the deadline."""
         pool = self._slow_pool if promql in self._slow else self._quick_pool
         call = partial(self._ask, metrics, promql, deadline)
         return self._served.submit(
@@ -104,13 +145,10 @@ class Queries:
         )
 
     def retain(self, asked: AbstractSet[str]) -> None:
-        """Forget what is known of queries that are not asked any more."""
         self._slow.intersection_update(asked)
         self._served.retain(asked)
 
     def close(self) -> None:
-        """Wait for the queries that run; those that have not begun are cancelled."""
-        self._stop.set()
         for pool in (self._quick_pool, self._slow_pool):
             pool.shutdown()
 

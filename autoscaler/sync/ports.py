@@ -6,11 +6,13 @@ or a server does.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Protocol
 
+from autoscaler.core.breaker import BreakerState, Trip
 from autoscaler.core.decision import Decision
 from autoscaler.core.history import History
 from autoscaler.core.observation import Pod, Scale, Unavailable, Unchecked
@@ -68,7 +70,7 @@ class CacheReader(Protocol):
 
 
 class MetricsReader(Protocol):
-    """Answers PromQL."""
+    """Answers PromQL: the connection to one server."""
 
     def query(self, promql: str, deadline: float) -> QueryResult | QueryFailure:
         """Evaluate an instant query now."""
@@ -131,6 +133,43 @@ class HistoryStore(Protocol):
         """Move every instant of every history, after the system's clock was set."""
         ...
 
+    def keep_breakers(self, states: Mapping[str, BreakerState]) -> None:
+        """Keep how the scale-down breakers of all servers stand, by the names of these."""
+        ...
+
+
+class BreakerChange(Enum):
+    """What happened to the scale-down breaker of a server."""
+
+    TRIPPED = "tripped"
+    TRIPPED_AGAIN = "tripped again"
+    """At the end of a hold still too many would go down."""
+    RESUMED = "resumed"
+    """The process was restarted meanwhile."""
+    ENDED = "ended"
+    RELEASED = "released"
+    """An operator let the targets go."""
+    REMOVED = "removed"
+    """By another configuration."""
+
+
+HOLDS = frozenset({BreakerChange.TRIPPED, BreakerChange.TRIPPED_AGAIN, BreakerChange.RESUMED})
+"""The changes after which nothing goes down."""
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerNews:
+    """A change of the breaker of a server, and the trip that it concerns, in Unix seconds.
+
+    ``down`` of ``of`` targets would go down now.
+    """
+
+    change: BreakerChange
+    server: str
+    trip: Trip
+    down: int
+    of: int
+
 
 class Reporter(Protocol):
     """Reports what became of each target."""
@@ -191,12 +230,16 @@ class NoHistoryStore:
     def shift(self, seconds: float) -> None:
         """Move nothing."""
 
+    def keep_breakers(self, states: Mapping[str, BreakerState]) -> None:
+        """Keep nothing."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ports:
     """The outside of a sync."""
 
-    metrics: MetricsReader
+    metrics: Mapping[str, MetricsReader]
+    """By the name of the server (`Query.server`)."""
     cache: CacheReader
     scales: ScaleReader
     writer: ScaleWriter
@@ -208,3 +251,5 @@ class Ports:
 
     None where it does not lead and may not write; -inf where there is no election.
     """
+    breaker_changed: Callable[[BreakerNews], None] = lambda _: None
+    """Is told of each change of a scale-down breaker, at the end of the sync that saw it."""

@@ -11,16 +11,17 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from autoscaler import clock
+from autoscaler.core.breaker import goes_down, held_back
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import Decision, Outcome
 from autoscaler.core.gaps import after_absence
 from autoscaler.core.history import History
 from autoscaler.core.instants import instants_of
-from autoscaler.core.observation import Observation, Scale, Unavailable
-from autoscaler.core.readings import read
+from autoscaler.core.observation import Gap, Observation, Scale, Unavailable, Values
+from autoscaler.core.readings import read, read_bound
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.spec import needs_pods
-from autoscaler.core.target import Target
+from autoscaler.core.target import Query, QueryKey, Target
 from autoscaler.core.writes import (
     NotWritten,
     NotWrittenReason,
@@ -29,6 +30,8 @@ from autoscaler.core.writes import (
     intend,
     settle_write,
 )
+from autoscaler.schedules import open_windows
+from autoscaler.sync.breakers import Turn
 from autoscaler.sync.driver import Coroutine, Driver, Latch
 from autoscaler.sync.fair_calls import NOT_BEGUN
 from autoscaler.sync.pod_reads import PodReads, Pods
@@ -75,13 +78,17 @@ class SyncRun:
         self.read_deadline = self.begun + times.budget * _READ_SHARE
         self.write_deadline = self.begun + times.budget
         self.driver = Driver()
-        self.answers: dict[str, QueryResult | QueryFailure] = {}
-        self.answered: dict[str, Latch] = {}
-        """By PromQL, open once its answer is there."""
+        self.answers: dict[QueryKey, QueryResult | QueryFailure] = {}
+        self.answered: dict[QueryKey, Latch] = {}
+        """Open once the answer is there."""
         self.registered: dict[str, Latch] = {}
         """By namespace, open once each selector is known, or known to be unknowable."""
         self.unregistered: set[str] = set()
         self.pod_reads = PodReads(self.ports, self.read_deadline)
+        self.turn = Turn(times.steady)
+        self.known_down: dict[str, Latch] = {}
+        """By server, open once it is known whether too many of its targets would go down."""
+        self.gives_up = False
         self.decisions: dict[str, Decision] = {}
         self.changed = 0
         self.failed = 0
@@ -94,16 +101,19 @@ class SyncRun:
         self.unregistered = {target.key for target in missing}
         for namespace, count in Counter(target.namespace for target in missing).items():
             self.registered[namespace] = driver.latch(count)
-        queries = {query.promql for target in self.targets for query in target.queries}
-        for promql in state.queries.in_order(queries):
-            self.answered[promql] = driver.latch(1)
-            driver.start(self._ask(promql))
+        queries = {query.key for target in self.targets for query in target.all_queries}
+        for query in state.queries.in_order(queries):
+            self.answered[query] = driver.latch(1)
+            driver.start(self._ask(query))
         for target in sorted(self.targets, key=state.urgency):
             driver.start(self._sync(target))
+        ahead = self.times.now - self.times.steady + state.histories.as_of - self.as_of
+        state.breakers.begin(self.turn, ahead)
         try:
             driver.run(state.stop, self.write_deadline)
         finally:
             state.histories.keep(self.decisions, self.as_of)
+            state.tell(state.breakers.end(self.turn))
         self.ports.reporter.synced(
             SyncSummary(
                 targets=len(self.targets),
@@ -114,24 +124,29 @@ class SyncRun:
             )
         )
 
-    def _ask(self, promql: str) -> Coroutine[None]:
+    def _ask(self, query: QueryKey) -> Coroutine[None]:
         """Ask one query for all targets that need its answer."""
-        self.answers[promql] = yield from self._result(
-            self.state.queries.ask(self.ports.metrics, promql, self.read_deadline), QueryFailure
+        reader = self.ports.metrics[query.server]
+        self.answers[query] = yield from self._result(
+            self.state.queries.ask(reader, query, self.read_deadline), QueryFailure
         )
-        self.answered[promql].count_down()
+        self.answered[query].count_down()
 
     def _sync(self, target: Target) -> Coroutine[None]:
         """Sync one target, from its scale to its report."""
         scale = yield from self._scale(target)
         pods, ambiguous_with = yield from self._pods(target, scale)
-        for query in target.queries:
-            answered = self.answered[query.promql]
+        for query in target.all_queries:
+            answered = self.answered[query.key]
             if not answered.is_open:
                 yield answered
         if self.state.stop.is_set():
             return
         decision, previous = self._decide(target, scale, pods, ambiguous_with)
+        if self.state.breakers.enabled:
+            decision = yield from self._unless_held(target, decision)
+            if self.state.stop.is_set():
+                return
         write: WriteOutcome | None = None
         if decision.rescale and isinstance(scale, Scale):
             if self.ports.leads_since() is None:
@@ -197,7 +212,9 @@ class SyncRun:
         now = self.times.now + (clock.monotonic() - self.begun)
         stamp, now = instants_of(self.times.due, now, target.sync_period)
         observation = self._observation(target, scale, pods, ambiguous_with, now)
-        decision, history = decide(target.spec, state.flags, observation, previous, now, stamp)
+        decision, history = decide(
+            target.spec, state.flags, observation, previous, now, stamp, target.extensions
+        )
         if isinstance(scale, Scale):
             state.last_read[key] = steady
         state.histories.put(key, history, self.as_of)
@@ -215,7 +232,7 @@ class SyncRun:
     ) -> Observation:
         known = pods if isinstance(pods, tuple) else ()
         readings = tuple(
-            read(metric, query, self.answers[query.promql], target.namespace, known, now)
+            read(metric, query, self.answers[query.key], target.namespace, known, now)
             for metric, query in zip(target.spec.metrics, target.queries, strict=True)
         )
         last_read = self.state.last_read.get(target.key)
@@ -228,7 +245,52 @@ class SyncRun:
             self.state.is_sole_writer(target.key),
             None if last_read is None else self.times.now - (self.times.steady - last_read),
             tuple(query.range_seconds for query in target.queries),
+            windows=open_windows(target.extensions.schedules, now),
+            min_replicas_reading=self._bound(target.min_replicas_query, now),
+            max_replicas_reading=self._bound(target.max_replicas_query, now),
         )
+
+    def _bound(self, query: Query | None, now: float) -> Values | Gap | None:
+        return None if query is None else read_bound(query, self.answers[query.key], now)
+
+    def _unless_held(self, target: Target, decision: Decision) -> Coroutine[Decision]:
+        """Hold a scale-down while too many targets of a server would go down (semantics 8.7).
+
+        It waits until that is known, and no longer than for what is read: then all targets of this
+        sync are decided, and there is still time to write.
+        """
+        breakers, key, down = self.state.breakers, target.key, goes_down(decision)
+        breakers.note(key, self._steady(), down=down)
+        if not down:
+            return decision
+        for server, future in breakers.undecided(self.turn, key).items():
+            latch = self.known_down.get(server)
+            if latch is None:
+                latch = self.known_down[server] = self.driver.latch(1)
+                self.driver.start(self._until_known(future, latch))
+            if not latch.is_open:
+                yield latch
+        now = self._steady()
+        held = breakers.hold(key, now)
+        if held is None:
+            return decision
+        server, until = held
+        until += self.times.now - self.times.steady
+        history = self.state.histories.get(key, self.as_of)
+        decision, history = held_back(decision, history, server, until)
+        self.state.histories.put(key, history, self.as_of)
+        return decision
+
+    def _until_known(self, future: Future[None], latch: Latch) -> Coroutine[None]:
+        """Open a latch once it is known whether too many targets of a server would go down."""
+        if not self.gives_up:
+            self.gives_up = True
+            self.driver.at(self.read_deadline, partial(self.state.breakers.give_up, self.turn))
+        yield future
+        latch.count_down()
+
+    def _steady(self) -> float:
+        return self.times.steady + (clock.monotonic() - self.begun)
 
     def _write(
         self, target: Target, scale: Scale, decision: Decision, previous: History

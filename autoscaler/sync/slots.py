@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from autoscaler.core.target import Target
+from autoscaler.core.target import Query, Target
 
 _SLOTS_A_PERIOD = 15
 _SHORTEST_SLOT_SECONDS = 1.0
@@ -52,9 +52,14 @@ def _group_of_each(targets: Sequence[Target]) -> list[str]:
         return name
 
     for target in targets:
-        names = [f"{target.sync_period}:{query.promql}" for query in target.queries]
+        names = [_group_of(target, query) for query in target.all_queries]
         for name in names:
             # The smaller name names the group, so that the order of the targets does not matter.
             first, second = sorted((root(names[0]), root(name)))
             parents[second] = first
-    return [root(f"{target.sync_period}:{target.queries[0].promql}") for target in targets]
+    return [root(_group_of(target, target.queries[0])) for target in targets]
+
+
+def _group_of(target: Target, query: Query) -> str:
+    """Return the group of a target that has one query; those of the default server keep theirs."""
+    return f"{target.sync_period}:{query.server and query.server + ':'}{query.promql}"

@@ -2,7 +2,7 @@
 
 import math
 import threading
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -10,10 +10,11 @@ from typing import TypeVar
 from autoscaler.core.observation import Scale
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
+from autoscaler.sync.breakers import Breakers
 from autoscaler.sync.fair_calls import LeastRecentlyServed, Queries
 from autoscaler.sync.histories import Histories
 from autoscaler.sync.overlaps import Overlaps
-from autoscaler.sync.ports import Ports
+from autoscaler.sync.ports import BreakerNews, Ports
 from autoscaler.sync.priority_pool import PriorityPool, Urgency
 
 R = TypeVar("R")
@@ -34,6 +35,7 @@ class SyncState:
     queries: Queries
     reads: PriorityPool
     writes: PriorityPool
+    breakers: Breakers
     overlaps: Overlaps = field(default_factory=Overlaps)
     last_sync: dict[str, float] = field(default_factory=dict)
     last_read: dict[str, float] = field(default_factory=dict)
@@ -68,10 +70,17 @@ class SyncState:
                 if isinstance(scale, Scale):
                     self.register(target, scale)
 
+    def tell(self, news: Sequence[BreakerNews]) -> None:
+        """Report changes of the scale-down breakers, and keep how they stand now."""
+        if news:
+            self.ports.history_store.keep_breakers(self.breakers.states())
+        for one in news:
+            self.ports.breaker_changed(one)
+
     def retain(self, targets: Collection[Target]) -> None:
         """Forget all other targets, and the queries that only they asked."""
         keys = {target.key for target in targets}
-        self.queries.retain({query.promql for target in targets for query in target.queries})
+        self.queries.retain({query.key for target in targets for query in target.all_queries})
         for one in (self.histories, self.overlaps, self.scale_read_order, self.pod_read_order):
             one.retain(keys)
         for instants in (self.last_sync, self.last_read):

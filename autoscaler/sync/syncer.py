@@ -6,12 +6,14 @@ from dataclasses import replace
 from typing import Self
 
 from autoscaler import clock
+from autoscaler.core.breaker import Breaker, BreakerState
 from autoscaler.core.history import History
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
+from autoscaler.sync.breakers import Breakers, BreakerStatus
 from autoscaler.sync.fair_calls import Queries
 from autoscaler.sync.histories import Histories
-from autoscaler.sync.ports import Ports
+from autoscaler.sync.ports import BreakerNews, Ports
 from autoscaler.sync.priority_pool import PriorityPool
 from autoscaler.sync.run import SyncRun, SyncTimes
 from autoscaler.sync.state import SyncState
@@ -51,6 +53,7 @@ class Syncer:
             queries=Queries(slow_seconds),
             reads=PriorityPool("read", _READS_AT_ONCE, stop),
             writes=PriorityPool("write", _WRITES_AT_ONCE, stop, writes_per_second),
+            breakers=Breakers(),
         )
 
     def __enter__(self) -> Self:
@@ -68,7 +71,12 @@ class Syncer:
         self._state.register_cached(targets)
 
     def change(
-        self, flags: Flags, ports: Ports, targets: Sequence[Target], writes_per_second: float
+        self,
+        flags: Flags,
+        ports: Ports,
+        targets: Sequence[Target],
+        writes_per_second: float,
+        breaker: Breaker | None = None,
     ) -> None:
         """Go on with other targets, flags and ports.  No sync may run meanwhile.
 
@@ -77,6 +85,26 @@ class Syncer:
         self._state.retain(targets)
         self._state.writes.set_rate(writes_per_second)
         self._state = replace(self._state, flags=flags, ports=ports)
+        self._state.tell(self._state.breakers.change(breaker, targets))
+
+    def resume_breakers(
+        self, known: Mapping[str, BreakerState], wall: float, steady: float
+    ) -> None:
+        """Go on with the scale-down breakers of an earlier run, before the first `change`.
+
+        The states are by the clock that is at ``wall`` and ``steady`` now.
+        """
+        self._state.breakers.resume(known, wall, steady)
+
+    def release(self, server: str | None = None) -> list[BreakerNews]:
+        """Let go what the scale-down breaker of a server holds, or of all servers."""
+        news = self._state.breakers.release(server, clock.steady())
+        self._state.tell(news)
+        return news
+
+    def breaker_statuses(self) -> list[BreakerStatus]:
+        """Return how the scale-down breaker of each server stands."""
+        return self._state.breakers.statuses(clock.steady())
 
     def sync(
         self,

@@ -4,10 +4,13 @@
 class Observer:
     """Does nothing by itself.  Every method may be called on any thread, and must not block."""
 
-    def prometheus_request(self, status: str, seconds: float) -> None:
-        """Observe one request: its HTTP status, empty without a readable answer, and its time."""
+    def prometheus_request(self, server: str, status: str, seconds: float) -> None:
+        """Observe one request: its HTTP status, empty without a readable answer, and its time.
 
-    def prometheus_retry(self, failure: str) -> None:
+        The server is as queries name it: empty for the default one.
+        """
+
+    def prometheus_retry(self, server: str, failure: str) -> None:
         """Observe that a query is tried again, after this failure."""
 
     def kubernetes_request(self, verb: str, status: str, seconds: float) -> None:

@@ -62,7 +62,9 @@ def test_version_is_that_of_the_package() -> None:
     assert (ran.returncode, ran.stdout) == (0, f"autoscaler {__version__}\n")
 
 
-@pytest.mark.parametrize("command", ["run", "validate", "plan", "status", "schema", "demo"])
+@pytest.mark.parametrize(
+    "command", ["run", "validate", "plan", "status", "pause", "resume", "schema", "demo"]
+)
 def test_every_command_explains_itself(command: str) -> None:
     """`COMMAND --help` exits 0 and says how it is used."""
     ran = autoscaler(command, "--help")

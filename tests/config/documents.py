@@ -8,6 +8,7 @@ import pytest
 from autoscaler.config import Config, ConfigError, Problem, load
 
 PROMETHEUS = "prometheus: {url: http://prometheus:9090}\n"
+SERVERS = PROMETHEUS.replace("}", ", servers: {mimir: {url: http://m}, thanos: {url: http://t}}}")
 QUERIES = "queries: {queue_length: sum by (queue) (queue_length), rps: sum by (pod) (rps)}\n"
 REF = "scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n"
 EXTERNAL = textwrap.dedent("""\
@@ -21,6 +22,11 @@ EXTERNAL = textwrap.dedent("""\
 def top(snippet: str) -> str:
     """Return a document without targets whose other keys are the snippet's."""
     return PROMETHEUS + "targets: []\n" + textwrap.dedent(snippet)
+
+
+def with_servers(text: str) -> str:
+    """Return a document that has the further servers mimir and thanos."""
+    return text.replace(PROMETHEUS, SERVERS)
 
 
 def prometheus(snippet: str, url: str = "https://prometheus:9090") -> str:

@@ -127,6 +127,46 @@ FIELDS = [
             "behavior.scaleDown.tolerance: nothing -> 0.05",
         ],
     ),
+    (
+        metric(EXTERNAL_METRIC),
+        metric(EXTERNAL_METRIC + "activation: 5\n")
+        + "  idle: {}\n  paused: {replicas: 5}\n  ignoreSurge: true\n",
+        [
+            "metrics[0].activation: nothing -> 5",
+            "idle.replicas: nothing -> 0",
+            "idle.after: nothing -> 5m",
+            "idle.initially: nothing -> 0s",
+            "paused.replicas: nothing -> 5",
+            "ignoreSurge: false -> true",
+        ],
+    ),
+    (
+        target("fallback: {replicas: 6}\npaused: true\nminReplicasQuery: a\n"),
+        target(
+            "fallback: {replicas: 5, behavior: currentReplicasIfLower}\npaused: scaleDown\n"
+            "minReplicasQuery: {query: b, empty: zero, maxAge: 1m}\n"
+        ),
+        [
+            "fallback.replicas: 6 -> 5",
+            "fallback.behavior: static -> currentReplicasIfLower",
+            "paused: true -> scaleDown",
+            "minReplicasQuery.query: a -> b",
+            "minReplicasQuery.maxAge: 5m -> 1m",
+            "minReplicasQuery.empty: fail -> zero",
+        ],
+    ),
+    (
+        target(""),
+        target("schedules: [{name: it, start: 0 8 * * *, end: 0 9 * * *, minReplicas: 2}]\n"),
+        [
+            "schedules[0].name: nothing -> it",
+            "schedules[0].start: nothing -> 0 8 * * *",
+            "schedules[0].end: nothing -> 0 9 * * *",
+            "schedules[0].timezone: nothing -> UTC",
+            "schedules[0].minReplicas: nothing -> 2",
+            "schedules[0].gradual: nothing -> false",
+        ],
+    ),
 ]
 
 

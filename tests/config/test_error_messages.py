@@ -106,7 +106,7 @@ ROWS = [
         T + "behavior.stabilizationWindowSeconds",
         "it belongs in `scaleUp` or `scaleDown`",
     ),
-    (target("labels: {team: a}\n"), T + "labels", "is not known here: known are behavior, max"),
+    (target("labels: {team: a}\n"), T + "labels", "is not known here: known are behavior, fall"),
     (target("prometheus: {}\n"), T + "prometheus", "it belongs at the top of the main file"),
     (top("minReplicas: 1\n"), "minReplicas", "it belongs in `targets[]`"),
     (
@@ -116,7 +116,18 @@ ROWS = [
     ),
     (target("minReplicaCount: 1\n"), T + "minReplicaCount", "here it is `minReplicas`"),
     (target("triggers: []\n"), T + "triggers", "a prometheus trigger is PromQL in `queries`"),
-    (target("cooldownPeriod: 300\n"), T + "cooldownPeriod", "stabilizationWindowSeconds"),
+    (target("cooldownPeriod: 300\n"), T + "cooldownPeriod", "here it is `idle.after`, with a unit"),
+    (target("idleReplicaCount: 0\n"), T + "idleReplicaCount", "here it is `idle.replicas`"),
+    (
+        target(f"metrics:\n{EXTERNAL}  activationThreshold: '5'\n"),
+        T + "metrics[0].activationThreshold",
+        "here it is `activation` of the metric",
+    ),
+    (
+        top("queries: {a: {query: up, ignoreNullValues: true}}\n"),
+        "queries.a.ignoreNullValues",
+        "here it is `empty` of a query: fail or zero",
+    ),
     (target("query: up\n"), T + "query", "PromQL belongs in `queries`"),
 ]
 

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from autoscaler.config import LeaderElection, PrometheusSettings, load
+from autoscaler.config import LeaderElection, load
 from autoscaler.config.document import read
 from autoscaler.config.json_schema import json_schema
 from autoscaler.config.queries import DEFAULTS
+from autoscaler.config.settings import PrometheusServers
 from autoscaler.core.spec import ExternalMetric, Flags
 from autoscaler.core.target import Query
 from tests.config.documents import EXTERNAL, PROMETHEUS, loaded, target
@@ -73,7 +74,7 @@ def test_reference_says_the_defaults() -> None:
     config = load(ROOT / "config" / "autoscaler.yaml")
     assert config.flags == Flags()
     assert config.sync_period == 15.0
-    assert config.prometheus == PrometheusSettings(url=config.prometheus.url)
+    assert config.prometheus == PrometheusServers(url=config.prometheus.url)
     assert config.leader_election == LeaderElection()
     assert str(config.listen) == "127.0.0.1:9191"
     assert config.state_directory == Path("/var/lib/autoscaler")

@@ -12,6 +12,7 @@ from autoscaler.config.document import read
 from autoscaler.config.json_schema import json_schema
 from tests.config import (
     test_document_rules,
+    test_extension_rules,
     test_metric_rules,
     test_service_rules,
     test_target_rules,
@@ -32,6 +33,18 @@ BEYOND_A_SCHEMA = {
     "quantity such": ".",  # JSON has neither NaN nor infinity
     "must be a number such as 0.1": ".nan",
     "must be from 1s to 1h": "syncPeriod",  # a number inside a text
+    "must be less than minReplicas": "",
+    "must be more than idle.replicas": "",
+    "must be at most the target's": "",
+    "must be at least the target's": "",
+    "must be at least its": "",
+    "are called `night`": "",
+    "is the same as start": "",
+    "0 needs at least one metric": "schedules",  # a window's count with the target's metrics
+    "must come every year": "",  # dates, the numbers of cron, and the names of zones
+    'its hour is "24"': "",
+    "is no time zone": "",
+    "must be from 0 to 9223372036854775807m": "10P",
     "such as http://": "99999",
     "such as 127.0.0.1:9191": "99999",
     'such as 127.0.0.1:9191, "': "[1:2]",
@@ -108,6 +121,7 @@ def properties(schema: JsonValue, path: str) -> Iterator[tuple[str, dict[str, Js
     test_target_rules.ROWS
     + test_metric_rules.ROWS
     + test_document_rules.ROWS
+    + test_extension_rules.ROWS
     + test_service_rules.ROWS,
 )
 def test_refuses(text: str, path: str, fragment: str) -> None:
@@ -121,7 +135,11 @@ def test_refuses(text: str, path: str, fragment: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", test_target_rules.FINE + test_metric_rules.FINE + test_service_rules.FINE
+    "text",
+    test_target_rules.FINE
+    + test_metric_rules.FINE
+    + test_service_rules.FINE
+    + test_extension_rules.FINE,
 )
 def test_accepts(text: str) -> None:
     """What `load` takes, the schema takes."""

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from autoscaler.config import ConfigError, Problem, load
+from autoscaler.core.extensions import Extensions, Fallback, Idle, Pause, PauseMode, Schedule
 from tests.config.documents import PROMETHEUS, loaded, refused
 
 V2 = textwrap.dedent("""\
@@ -55,7 +56,10 @@ DEPLOYMENT = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"
 SCALED_OBJECT = textwrap.dedent("""\
     apiVersion: keda.sh/v1alpha1
     kind: ScaledObject
-    metadata: {name: orders, namespace: shop}
+    metadata:
+      name: orders
+      namespace: shop
+      annotations: {autoscaling.keda.sh/paused-scale-in: "true"}
     spec:
       scaleTargetRef: {name: order-worker}
       pollingInterval: 30
@@ -76,6 +80,9 @@ SCALED_OBJECT = textwrap.dedent("""\
       - {type: cpu, metricType: Utilization, metadata: {value: "60"}}
       - {type: memory, metricType: AverageValue, metadata: {value: 1Gi, containerName: app}}
       - {type: rabbitmq, metadata: {host: "amqp://user:hunter2@h"}}
+      - type: cron
+        metadata:
+          {timezone: Europe/Berlin, start: 0 8 * * *, end: 0 18 * * *, desiredReplicas: "10"}
     """)
 QUERIES = "queries: {rps: up, q: up, hits: up}\n"
 
@@ -199,35 +206,42 @@ def test_a_scaled_object(tmp_path: Path) -> None:
     assert max(map(len, lines)) < 120
     for line in (
         "scaleTargetRef -> scaleTargetRef, with apiVersion and kind",
-        "minReplicaCount -> minReplicas",
+        "minReplicaCount 0 -> idle, and minReplicas 1",
         "maxReplicaCount -> maxReplicas",
         "triggers[0] (prometheus) -> PromQL in `queries` and a metric of type External",
         "triggers[1] (cpu) -> a metric of type Resource",
         "pollingInterval -> syncPeriod",
         "advanced.horizontalPodAutoscalerConfig.behavior -> behavior",
-        "triggers[0].metadata.activationThreshold: no counterpart here",
+        "activationThreshold -> activation of the metric",
+        "cooldownPeriod -> idle.after",
+        "fallback -> fallback",
+        "triggers[4] (cron) -> schedules",
+        "its annotation that pauses it -> paused",
         (
             "triggers[3] (rabbitmq): no counterpart here; "
             "if Prometheus has its metric, write a query and a metric of type External"
         ),
-        (
-            "cooldownPeriod: no counterpart here; nearest is "
-            "behavior.scaleDown.stabilizationWindowSeconds"
-        ),
-        "fallback: no counterpart here; missing data never scales down",
         "advanced.restoreToOriginalReplicaCount: no counterpart here",
     ):
         assert line in lines
-    assert "or vector(0)" in lines[-1]
+    assert "leave out `empty: zero` where it may be an outage too" in lines[-1]
     assert "no target is printed" not in problem.text
     assert "hunter2" not in problem.text + problem.ready
     config = loaded(tmp_path, problem.ready)
     (target,) = config.targets
     assert config.prometheus.url == "http://prometheus.monitoring:9090"
     assert target.key == "shop/Deployment/order-worker"
-    assert (target.spec.min_replicas, target.spec.max_replicas) == (0, 20)
+    assert (target.spec.min_replicas, target.spec.max_replicas) == (1, 20)
+    assert target.extensions == Extensions(
+        idle=Idle(0, 300.0),
+        activations=(5000, 0, 0),
+        fallback=Fallback(6, 3),
+        pause=Pause(PauseMode.SCALE_DOWN),
+        schedules=(Schedule("cron-4", "0 8 * * *", "0 18 * * *", "Europe/Berlin", 10),),
+    )
     assert target.sync_period == 30.0
     assert target.queries[0].promql == 'sum(rabbitmq_queue_messages_ready{queue="orders"})'
+    assert target.queries[0].empty_is_zero
     external, cpu, memory = target.spec.metrics
     assert external.target.average_value == 30_000
     assert cpu.target.average_utilization == 60
@@ -236,9 +250,9 @@ def test_a_scaled_object(tmp_path: Path) -> None:
 
 def test_a_scaled_object_of_which_nothing_has_a_counterpart(tmp_path: Path) -> None:
     """Without a metric there is nothing to paste: a target without metrics would be one of cpu."""
-    text = SCALED_OBJECT[: SCALED_OBJECT.index("  triggers:")] + "  triggers: [{type: cron}]\n"
+    text = SCALED_OBJECT[: SCALED_OBJECT.index("  triggers:")] + "  triggers: [{type: mysql}]\n"
     (problem,) = refused(tmp_path, text)
-    assert "triggers[0] (cron): no counterpart here; if Prometheus has its metric" in problem.text
+    assert "triggers[0] (mysql): no counterpart here; if Prometheus has its metric" in problem.text
     assert problem.details[-1] == (
         "no target is printed: no trigger has a counterpart, and a target without metrics would "
         "scale on cpu"
@@ -252,7 +266,55 @@ def test_a_scaled_object_to_which_nothing_is_an_error(tmp_path: Path, false: str
     line = f'threshold: "30"\n      ignoreNullValues: {false}'
     (problem,) = refused(tmp_path, SCALED_OBJECT.replace('threshold: "30"', line))
     assert problem.message.startswith("this is a KEDA ScaledObject")
-    assert "vector(0)" not in problem.text
+    assert "empty" not in problem.text + problem.ready
+
+
+IDLE_COUNTS = [
+    ("minReplicaCount: 3", 3, None),
+    ("minReplicaCount: 0\n  initialCooldownPeriod: 60", 1, Idle(0, 300.0, 60.0)),
+    ("minReplicaCount: 3\n  idleReplicaCount: 0", 3, Idle(0, 300.0)),
+]
+
+
+@pytest.mark.parametrize(("keys", "least", "idle"), IDLE_COUNTS)
+def test_when_a_scaled_object_idles(
+    tmp_path: Path, keys: str, least: int, idle: Idle | None
+) -> None:
+    """It goes to zero or to its idle count; with a minimum alone its keys of that have no use."""
+    (problem,) = refused(tmp_path, SCALED_OBJECT.replace("pollingInterval: 30", keys))
+    (target,) = loaded(tmp_path, problem.ready).targets
+    assert (target.spec.min_replicas, target.extensions.idle) == (least, idle)
+    unused = "cooldownPeriod: no counterpart here; it has no use where nothing goes to zero"
+    assert (unused in problem.details) == (idle is None)
+    assert bool(target.extensions.activations) == (idle is not None)
+
+
+def test_a_scaled_object_of_several_servers(tmp_path: Path) -> None:
+    """The first is the default, the others have names that their queries use."""
+    triggers = "".join(
+        f"  - type: prometheus\n    metadata: {{serverAddress: 'http://{host}', query: {query}, "
+        'threshold: "1", customHeaders: "X-Scope-OrgID=hunter2"}\n'
+        for host, query in (("a", "x"), ("b", "y"), ("a", "z"))
+    )
+    text = SCALED_OBJECT[: SCALED_OBJECT.index("  triggers:")] + f"  triggers:\n{triggers}"
+    (problem,) = refused(tmp_path, text)
+    config = loaded(tmp_path, problem.ready)
+    assert config.prometheus.url == "http://a"
+    assert {name: one.url for name, one in config.prometheus.servers.items()} == {
+        "prometheus-2": "http://b"
+    }
+    (target,) = config.targets
+    assert [query.server for query in target.queries] == ["", "prometheus-2", ""]
+    assert "triggers[1].metadata.customHeaders: no counterpart here; `headers` of" in problem.text
+    assert "hunter2" not in problem.text + problem.ready
+
+
+def test_a_scaled_object_paused_at_a_count(tmp_path: Path) -> None:
+    """The count of its annotation is kept."""
+    text = SCALED_OBJECT.replace('paused-scale-in: "true"', 'paused-replicas: "4"')
+    (problem,) = refused(tmp_path, text)
+    (target,) = loaded(tmp_path, problem.ready).targets
+    assert target.extensions.pause == Pause(replicas=4)
 
 
 def test_a_scaled_job(tmp_path: Path) -> None:

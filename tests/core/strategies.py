@@ -4,7 +4,16 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from autoscaler.core.history import History, Recommendation, ScaleEvent
+from autoscaler.core.extensions import (
+    Extensions,
+    Fallback,
+    FallbackBehavior,
+    Idle,
+    Pause,
+    PauseMode,
+    Schedule,
+)
+from autoscaler.core.history import History, KnownBound, Recommendation, ScaleEvent
 from autoscaler.core.numbers import INT32_MAX, INT64_MAX, INT64_MIN
 from autoscaler.core.observation import (
     ConditionStatus,
@@ -12,6 +21,7 @@ from autoscaler.core.observation import (
     Gap,
     GapKind,
     Observation,
+    OpenWindow,
     Pod,
     PodRequests,
     PodSamples,
@@ -235,3 +245,40 @@ histories = st.builds(
     st.none() | past,
     st.booleans(),
 )
+
+_small_counts = st.integers(0, 30)
+_bounds = st.none() | st.integers(1, 30)
+_idles = st.builds(Idle, st.integers(0, 3), st.sampled_from((0.0, 60.0)))
+_fallbacks = st.builds(
+    Fallback, _small_counts, st.integers(1, 3), st.sampled_from(FallbackBehavior)
+)
+_pauses = st.builds(Pause, st.sampled_from(PauseMode)) | st.builds(
+    Pause, st.just(PauseMode.ALL), _small_counts
+)
+_schedules = st.builds(
+    Schedule,
+    st.just("one"),
+    st.just("0 8 * * *"),
+    st.just("0 18 * * *"),
+    st.just("UTC"),
+    _bounds,
+    _bounds,
+    st.booleans(),
+)
+extensions = st.builds(
+    Extensions,
+    idle=st.none() | _idles,
+    fallback=st.none() | _fallbacks,
+    pause=st.none() | _pauses,
+    schedules=st.lists(_schedules, max_size=2).map(tuple),
+    ignore_surge=st.booleans(),
+)
+bound_readings = st.none() | gaps | st.integers(0, 30_000).map(lambda milli: Values((milli,)))
+"""What the query of a bound gives, if there is one."""
+known_bounds = st.none() | st.builds(KnownBound, _small_counts, past)
+
+
+def open_windows(of: Extensions) -> st.SearchStrategy[tuple[OpenWindow, ...]]:
+    """Draw which of the schedules are open."""
+    windows = [OpenWindow(one, BASE + 60.0, "18:00 UTC") for one in of.schedules]
+    return st.sampled_from([tuple(windows[:count]) for count in range(len(windows) + 1)])

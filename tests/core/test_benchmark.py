@@ -5,7 +5,7 @@ import sys
 
 
 def test_the_benchmark_prints_its_table() -> None:
-    """With tiny counts: the baseline and three decisions, each with its figures."""
+    """With tiny counts: the baseline and four decisions, each with its figures."""
     ran = subprocess.run(
         [sys.executable, "-m", "benchmarks.core", "--repeats", "2", "--number", "3"],
         capture_output=True,
@@ -19,6 +19,7 @@ def test_the_benchmark_prints_its_table() -> None:
         "",
         "baseline loop",
         "one External metric",
+        "the same with every extension",
         "CPU utilization over 5 pods",
         "CPU utilization over 100 pods",
     ]

@@ -11,11 +11,13 @@ from typing import Self
 from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import Decision, ForeignChange
+from autoscaler.core.extensions import NO_EXTENSIONS, Extensions
 from autoscaler.core.history import History
 from autoscaler.core.observation import (
     Gap,
     GapKind,
     Observation,
+    OpenWindow,
     PodSamples,
     Reading,
     Sample,
@@ -37,6 +39,12 @@ from tests.core.builders import BASE, pods
 _TIME = re.compile(r"(?:(\d+)m)?(?:([\d.]+)s)?")
 
 
+def _bound(value: float | None) -> Values | Gap | None:
+    if value is None:
+        return None
+    return Gap(GapKind.ERROR, "no answer") if math.isnan(value) else Values((round(value * 1000),))
+
+
 def seconds(text: str) -> float:
     """Read `5m`, `15s` or `1m30s`."""
     form = _TIME.fullmatch(text)
@@ -48,9 +56,19 @@ class Timeline:
     """One target through time.  Each method returns the timeline, so that calls chain."""
 
     def __init__(
-        self, spec: HorizontalPodAutoscalerSpec, *, replicas: int = 1, flags: Flags | None = None
+        self,
+        spec: HorizontalPodAutoscalerSpec,
+        *,
+        replicas: int = 1,
+        flags: Flags | None = None,
+        extensions: Extensions = NO_EXTENSIONS,
     ) -> None:
         self.spec = spec
+        self.extensions = extensions
+        self.annotations: tuple[tuple[str, str], ...] = ()
+        self.windows: tuple[OpenWindow, ...] = ()
+        self.bounds: tuple[Values | Gap | None, Values | Gap | None] = (None, None)
+        self.range_seconds: float | None = None
         self.flags = flags or Flags()
         self.replicas = replicas
         self.set_by = ""
@@ -79,6 +97,28 @@ class Timeline:
         self.controller = controller
         return self
 
+    def annotated(self, **annotations: str) -> Self:
+        """Set the annotations ``autoscaler/...`` from now on: paused, paused_until, and so on."""
+        names = {f"autoscaler/{one.replace('_', '-')}": one for one in annotations}
+        self.annotations = tuple(sorted((name, annotations[one]) for name, one in names.items()))
+        return self
+
+    def opened(self, *windows: OpenWindow) -> Self:
+        """Let these schedules be open from now on, and no others."""
+        self.windows = windows
+        return self
+
+    def asked_bounds(self, least: float | None = None, most: float | None = None) -> Self:
+        """Let the queries of the bounds give these values from now on; NaN for no value."""
+        low, high = (_bound(one) for one in (least, most))
+        self.bounds = (low, high)
+        return self
+
+    def over(self, range_seconds: float) -> Self:
+        """Let the queries have a range from now on, so that gaps count."""
+        self.range_seconds = range_seconds
+        return self
+
     def led(self, *, by_us: bool) -> Self:
         """Let us lead, or from now on another instance with our Lease."""
         self.others_lead = not by_us
@@ -100,7 +140,11 @@ class Timeline:
             "app=web",
             replicas_by=self.set_by,
             generation=self.generation,
+            annotations=self.annotations,
         )
+        ranges = None
+        if self.range_seconds is not None:
+            ranges = (self.range_seconds,) * len(observed)
         self._observation = Observation(
             scale,
             of,
@@ -108,10 +152,16 @@ class Timeline:
             controller=self.controller,
             sole_writer=not self.others_lead,
             last_read=self.looked,
+            ranges=ranges,
+            windows=self.windows,
+            min_replicas_reading=self.bounds[0],
+            max_replicas_reading=self.bounds[1],
         )
         self.looked = now
         previous = self.history
-        decision, history = decide(self.spec, self.flags, self._observation, previous, now)
+        decision, history = decide(
+            self.spec, self.flags, self._observation, previous, now, extensions=self.extensions
+        )
         self._remembered = history
         if decision.rescale and write_fails is None:
             decision, history = settle(self.spec, decision, history)
@@ -146,8 +196,8 @@ class Timeline:
             assert decision.outcome == outcome
         return self
 
-    def conditions(self, **reasons: str) -> Self:
-        """Check the reasons of conditions by type."""
+    def conditions(self, **reasons: str | None) -> Self:
+        """Check the reasons of conditions by type; None for a condition that there is not."""
         actual = {one.type: one.reason for one in self.history.conditions}
         assert {type_: actual.get(type_) for type_ in reasons} == reasons
         return self
@@ -185,7 +235,14 @@ class Timeline:
 
     def _again(self, now: float) -> int:
         assert self._observation is not None
-        decision, _ = decide(self.spec, self.flags, self._observation, self._remembered, now)
+        decision, _ = decide(
+            self.spec,
+            self.flags,
+            self._observation,
+            self._remembered,
+            now,
+            extensions=self.extensions,
+        )
         return decision.desired
 
     def _reading(

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from autoscaler import clock
 from tests.adapters.prometheus.fixtures import StartPrometheus
 from tests.controlplane import workloads
 from tests.controlplane.api import Api
@@ -15,18 +16,16 @@ from tests.controlplane.waiting import wait_until
 from tests.endtoend.daemon import DaemonProcess, write_config
 from tests.endtoend.rabbitmq import RabbitMQ
 
-NAME = "order-worker"
+NAME, MAILER = "order-worker", "mail-worker"
 EXAMPLE = (Path(__file__).parents[2] / "config" / "queue.yaml").read_text(encoding="utf-8")
 
 
-@pytest.fixture
-def rabbitmq(tmp_path: Path) -> Iterator[RabbitMQ]:
-    """Give a broker with an empty queue `orders`."""
-    folder = tmp_path / "rabbitmq"
-    folder.mkdir()
-    with RabbitMQ(folder) as broker:
-        broker.declare("orders")
-        broker.declare("returns")
+@pytest.fixture(scope="module")
+def rabbitmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitMQ]:
+    """Give a broker with empty queues."""
+    with RabbitMQ(tmp_path_factory.mktemp("rabbitmq")) as broker:
+        for queue in ("orders", "returns", "mails"):
+            broker.declare(queue)
         yield broker
 
 
@@ -132,3 +131,62 @@ def test_a_deployment_follows_its_queue_up_and_down(
     assert {line["reason"] for line in downs} == {"All metrics below target"}
     assert daemon.lines[-1]["event"] == "stopped"
     assert daemon.lines[-1]["signal"] == "SIGTERM"
+
+
+def test_a_drained_queue_has_no_workers_and_one_message_brings_one(
+    rabbitmq: RabbitMQ,
+    start_prometheus: StartPrometheus,
+    admin_api: Api,
+    kubelet: FakeKubelet,  # noqa: ARG001 - makes the pods ready
+    namespace: str,
+    environment: Mapping[str, str],
+    tmp_path: Path,
+) -> None:
+    """Idle after 6 seconds, whatever the window of five minutes; awake with the next sync.
+
+    While messages are left nothing sleeps, and twice is as good as once.
+    """
+    path = f"{workloads.collection('Deployment', namespace)}/{MAILER}"
+    admin_api.create(
+        workloads.collection("Deployment", namespace), workloads.deployment(MAILER, replicas=2)
+    )
+    prometheus = start_prometheus([scrape_config(rabbitmq.address)])
+    document = config(prometheus.url, namespace)
+    target = document["targets"][0]  # type: ignore[index] # made above
+    target["scaleTargetRef"]["name"] = MAILER
+    target["metrics"][0]["external"]["metric"]["selector"] = {"matchLabels": {"queue": "mails"}}
+    del target["behavior"]
+    target["idle"] = {"after": "6s"}
+    file = write_config(tmp_path / "autoscaler.yaml", document | {"syncPeriod": "2s"})
+    ready = 'rabbitmq_queue_messages_ready{queue="mails"} == '
+
+    def steps() -> list[tuple[int, int]]:
+        lines = daemon.syncs(f"{namespace}/Deployment/{MAILER}")
+        return [
+            (line["current_replicas"], line["desired_replicas"])
+            for line in lines
+            if line.get("write") == "written"
+        ]
+
+    rabbitmq.publish("mails", 40)
+    prometheus.wait_for(f"{ready}40")
+    with DaemonProcess(file, environment) as daemon:
+        assert rabbitmq.consume("mails", 39) == 39
+        prometheus.wait_for(f"{ready}1")
+        begun = clock.monotonic()
+        daemon.wait_for("its start", lambda line: line["event"] == "started")
+        wait_until("it would long be idle", lambda: clock.monotonic() > begun + 9)
+        assert steps() == []
+        for _ in range(2):
+            assert rabbitmq.consume("mails", 10) == 1
+            wait_until(
+                "no worker is left", lambda: not admin_api.get(path)["status"].get("replicas")
+            )
+            assert steps()[-1][1] == 0
+            rabbitmq.publish("mails", 1)
+            wait_until(
+                "one worker is ready",
+                lambda: admin_api.get(path)["status"].get("readyReplicas") == 1,
+            )
+        assert daemon.stop() == 0
+    assert steps() == [(2, 0), (0, 1), (1, 0), (0, 1)]

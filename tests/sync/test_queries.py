@@ -11,11 +11,18 @@ from functools import partial
 from autoscaler import clock
 from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
 from autoscaler.core.series import QueryFailure, QueryResult
+from autoscaler.core.target import QueryKey
 from autoscaler.sync.fair_calls import NOT_BEGUN, Queries
 from tests.adapters.cluster.cluster import eventually
 from tests.sync.world import answer
 
-QUERIES = [f"q{number}" for number in range(60)]
+
+def of(promql: str, server: str = "") -> QueryKey:
+    """Return a query of a server, by default of the default one."""
+    return QueryKey(server, promql)
+
+
+QUERIES = [of(f"q{number}") for number in range(60)]
 FOR_EVER = float("inf")
 AT_ONCE = 16
 
@@ -56,10 +63,11 @@ def test_who_is_asked_no_more_is_forgotten() -> None:
     server = Server()
     with closing(Queries(2.0)) as asker:
         for promql in ("a", "b"):
-            asker.ask(server, promql, FOR_EVER).result()
-        assert asker.in_order(["b", "a", "new"]) == ["new", "a", "b"]
-        asker.retain({"a"})
-        assert asker.in_order(["a", "b"]) == ["b", "a"]
+            asker.ask(server, of(promql), FOR_EVER).result()
+        a, b, new = of("a"), of("b"), of("new")
+        assert asker.in_order([b, a, new]) == [new, a, b]
+        asker.retain({a})
+        assert asker.in_order([a, b]) == [b, a]
 
 
 def test_turns_hold_across_syncs() -> None:
@@ -73,7 +81,7 @@ def test_turns_hold_across_syncs() -> None:
         server.wait = release.acquire
         waiting = [asker.ask(server, promql, FOR_EVER) for promql in asker.in_order(QUERIES)]
         begun = eventually(lambda: len(server.asked), lambda count: count == AT_ONCE)
-        new = asker.ask(server, "new", FOR_EVER)
+        new = asker.ask(server, of("new"), FOR_EVER)
         release.release()
         eventually(lambda: len(server.asked), lambda count: count == begun + 1)
         assert "new" in server.asked
@@ -99,7 +107,7 @@ def test_the_end_drops_what_has_not_begun() -> None:
 
 def test_who_was_cut_short_late_comes_first_the_next_time() -> None:
     """Three times sixteen queries, each of more than a third of a sync's time: none is left out."""
-    queries, answered = QUERIES[: 3 * AT_ONCE], set[str]()
+    queries, answered = QUERIES[: 3 * AT_ONCE], set[QueryKey]()
 
     class Cut(Server):
         def query(self, promql: str, deadline: float) -> QueryResult | QueryFailure:
@@ -125,8 +133,9 @@ def test_who_gave_up_just_before_the_end_was_cut_short_too() -> None:
         options = PrometheusOptions(f"http://127.0.0.1:{silent.getsockname()[1]}")
         reader = PrometheusReader(options, threading.Event())
         now = clock.monotonic()
-        ask = partial(asker._ask, reader, "late", now + 1.0)
-        outcome = asker._served.serve("late", now - 5.0, now + 1.0, ask, ask)
+        own = asker._of("")
+        ask = partial(own._ask, reader, "late", now + 1.0)
+        outcome = own._served.serve("late", now - 5.0, now + 1.0, ask, ask)
         assert isinstance(outcome, QueryFailure)
-        assert asker.in_order(["late", "new"]) == ["late", "new"]
-        assert asker._served.urgency("late") == asker._served.urgency("new")
+        assert asker.in_order([of("late"), of("new")]) == [of("late"), of("new")]
+        assert own.urgency("late") == own.urgency("new")

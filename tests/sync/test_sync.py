@@ -278,7 +278,7 @@ def test_stopping_finishes_the_write_in_hand_and_begins_no_other() -> None:
 def test_a_plan_writes_nothing() -> None:
     """With `NoWrites` the decision is made in full, and neither scale nor history moves."""
     world = Memory(answers={"queue": answer(90.0)}, scales={"shop/a": Scale(2, 2, "app=a")})
-    ports = Ports(world, CachedInMemory(world), world, NoWrites(), world, world)
+    ports = Ports({"": world}, CachedInMemory(world), world, NoWrites(), world, world)
     with Syncer(Flags(), ports, threading.Event()) as syncer:
         syncer.sync([external("shop", "a")], T0, BUDGET)
     result = world.result("shop/a")

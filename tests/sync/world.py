@@ -32,7 +32,7 @@ from autoscaler.core.spec import (
 from autoscaler.core.target import Query, Target
 from autoscaler.core.writes import Superseded, WriteOutcome, Written
 from autoscaler.sync.ports import Kept as KeptState
-from autoscaler.sync.ports import NoHistoryStore, Ports, SyncResult, SyncSummary
+from autoscaler.sync.ports import MetricsReader, NoHistoryStore, Ports, SyncResult, SyncSummary
 from autoscaler.sync.syncer import Syncer
 
 T0 = 1_800_000_000.0
@@ -96,6 +96,8 @@ class Memory:
     """Since when, where it leads."""
     controllers: dict[str, str | Unchecked] = field(default_factory=dict)
     scales_cached: bool = False
+    servers: dict[str, MetricsReader] = field(default_factory=dict)
+    """Those besides the default one, which is this."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def query(self, promql: str, deadline: float) -> QueryResult | QueryFailure:  # noqa: ARG002 - port
@@ -164,7 +166,7 @@ class Memory:
     def world(self) -> Ports:
         """Return this world's ports."""
         return Ports(
-            self,
+            {"": self, **self.servers},
             CachedInMemory(self),
             self,
             self,

@@ -121,6 +121,13 @@ def _text(mapping: object, key: str, limit: int = _LONGEST_NAME) -> str:
     return printable(value, limit) if isinstance(value, str) else ""
 
 
+def in_namespace(failure: Failure, namespace: str) -> str:
+    """Return the message, with the namespace of a missing object, which the API server omits."""
+    if failure.missing:
+        return f'{failure.message} in namespace "{namespace}"'
+    return failure.message
+
+
 def malformed(server: str, what: str) -> Failure:
     """Return the failure for a success that cannot be read; the server did carry it out."""
     what = printable(what, _LONGEST_WORDS)

@@ -41,6 +41,7 @@ class MetadataJson(TypedDict, total=False):
     generation: int
     deletionTimestamp: str
     labels: dict[str, str] | None
+    annotations: dict[str, str] | None
     managedFields: list[ManagedFieldsJson] | None
     ownerReferences: list[OwnerJson] | None
 

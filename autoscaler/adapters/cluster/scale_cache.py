@@ -95,11 +95,13 @@ class ScaleCache:
         ahead = self._ahead.get(key)
         if ahead is not None and is_newer(version, ahead.resource_version) is False:
             return
-        if known is not None and known.generation:
-            # The answer to a write does not contain it.
-            scale = replace(scale, generation=known.generation + 1, replicas_by=FIELD_MANAGER)
+        if known is not None:
+            # The answer to a write contains neither.
+            scale = replace(scale, annotations=known.annotations)
+            if known.generation:
+                scale = replace(scale, generation=known.generation + 1, replicas_by=FIELD_MANAGER)
         self._ahead[key] = scale
-        self._scales[key] = scale if newer else None
+        self._scales[key] = scale if newer and known is not None else None
 
     # -- for the watch ---------------------------------------------------------------------
 

@@ -25,6 +25,8 @@ FieldPath = tuple[str, ...]
 _REPLICAS = ("spec", "replicas")
 _LONGEST_MANAGER = 128
 """As the API server allows."""
+_ANNOTATION_PREFIX = "autoscaler/"
+_MOST_ANNOTATIONS, _LONGEST_ANNOTATION = 16, 100
 
 
 class _RequirementJson(TypedDict, total=False):
@@ -228,6 +230,23 @@ def _make_scale(
         uid,
         manager or manager_of(obj, replicas_path),
         int(metadata.get("generation", 0)),
+        annotations_of(metadata),
+    )
+
+
+def annotations_of(metadata: MetadataJson) -> tuple[tuple[str, str], ...]:
+    """Return the annotations that are ours, sorted, their values short and printable.
+
+    Raises one of MALFORMED for what are none.  An object has up to 256 KiB of annotations, and each
+    target's are kept.
+    """
+    every = metadata.get("annotations") or {}
+    ours = sorted(key for key in every if key.startswith(_ANNOTATION_PREFIX))
+    return tuple(
+        [
+            (intern(printable(key)), printable(every[key], _LONGEST_ANNOTATION))
+            for key in ours[:_MOST_ANNOTATIONS]
+        ]
     )
 
 

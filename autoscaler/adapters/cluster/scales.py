@@ -6,7 +6,7 @@ from dataclasses import replace
 from autoscaler import clock
 from autoscaler.adapters.cluster.api import Api
 from autoscaler.adapters.cluster.discovery import ScalableKinds, ScalableResource
-from autoscaler.adapters.cluster.failures import Failure
+from autoscaler.adapters.cluster.failures import Failure, in_namespace
 from autoscaler.adapters.cluster.objects import JsonObject
 from autoscaler.adapters.cluster.scale_json import scale_of
 from autoscaler.core.contention import FIELD_MANAGER
@@ -52,7 +52,7 @@ class Scales:
                 return Unavailable(resource.message)
             scale = self._get(resource, namespace, ref.name, deadline)
         if isinstance(scale, Failure):
-            return Unavailable(_in_namespace(scale, namespace))
+            return Unavailable(in_namespace(scale, namespace))
         return scale
 
     def write(
@@ -81,7 +81,7 @@ class Scales:
         write = _ScaleWrite(get, put, scale, replicas, deadline, self._gate.may_write_until)
         outcome = write.carry_out(self._api.retrier)
         if isinstance(outcome, Failure):
-            return WriteFailed(_in_namespace(outcome, namespace))
+            return WriteFailed(in_namespace(outcome, namespace))
         return outcome
 
     def _may_write(self) -> bool:
@@ -201,10 +201,3 @@ def _body(
         "metadata": {"name": name, "namespace": namespace, "resourceVersion": version},
         "spec": {"replicas": replicas},
     }
-
-
-def _in_namespace(failure: Failure, namespace: str) -> str:
-    """Return the message, with the namespace of a missing object, which the API server omits."""
-    if failure.missing:
-        return f'{failure.message} in namespace "{namespace}"'
-    return failure.message

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from autoscaler import clock
+from autoscaler.adapters.cluster.annotations import AnnotatedScales, Annotations
 from autoscaler.adapters.cluster.api import Api
 from autoscaler.adapters.cluster.autoscalers import AutoscalerCache
 from autoscaler.adapters.cluster.discovery import ScalableKinds
@@ -58,6 +59,7 @@ class WatchedCluster:
         self._notes = OperatorNotes(observer.watch_changed)
         self._timings = timings or WatchTimings()
         self._kinds = ScalableKinds(api)
+        self._annotated_scales = AnnotatedScales(scales, Annotations(api, self._kinds))
         self._reader = PodReader()
         self._lock = threading.RLock()
         self._changed = threading.Condition()
@@ -181,8 +183,16 @@ class WatchedCluster:
         return Unchecked(why, known)
 
     def read(self, namespace: str, ref: ScaleTargetRef, deadline: float) -> Scale | Unavailable:
-        """Read the scale from the API server."""
-        return self._scales.read(namespace, ref, deadline)
+        """Read the scale from the API server.
+
+        With its annotations while the watch has not shown them yet; not where the kind cannot be
+        watched.
+        """
+        watches = self._scale_watches.get((ref.api_version, ref.kind))
+        watch = watches.find(namespace) if watches is not None else None
+        if watch is None or watch.state is State.REFUSED or self._closed:
+            return self._scales.read(namespace, ref, deadline)
+        return self._annotated_scales.read(namespace, ref, deadline)
 
     def write(
         self, namespace: str, ref: ScaleTargetRef, scale: Scale, replicas: int, deadline: float

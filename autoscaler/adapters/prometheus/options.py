@@ -137,8 +137,9 @@ SignInOptions: TypeAlias = OAuth2 | SigV4 | GoogleIam | AzureAd
 class PrometheusOptions(Endpoint):
     """The settings of the connection, as a user writes them under `prometheus:`.
 
-    ``url`` is the base to which `/api/v1/query` is added.  ``timeout_seconds`` limits one request
-    with its whole answer.  Files are paths; they are read again whenever they change.  Values of
+    ``name`` is that of the server in the configuration, empty for the default one.  ``url`` is the
+    base to which `/api/v1/query` is added.  ``timeout_seconds`` limits one request with its whole
+    answer.  Files are paths; they are read again whenever they change.  Values of
     ``headers`` and ``query_parameters``, and a user or password in the URL, may be secrets: those
     of 6 characters or more are redacted from messages.  ``query_parameters`` go into the URL, where
     proxies that authorize by them expect them, the query itself into the body.
@@ -154,6 +155,7 @@ class PrometheusOptions(Endpoint):
     sign_in: SignInOptions | None = None
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     query_parameters: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
+    name: str = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -171,7 +173,12 @@ class PrometheusOptions(Endpoint):
     @property
     def subject(self) -> str:
         """The server, for messages."""
-        return f"Prometheus at {self.redacted_url}"
+        return f"{self.called} at {self.redacted_url}"
+
+    @property
+    def called(self) -> str:
+        """The server by its name, for messages."""
+        return f"Prometheus {self.name}".rstrip()
 
     @property
     def fixed_secrets(self) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """Reads metrics: one query, several tries, one answer or one sentence why there is none."""
 
 import threading
+from functools import partial
 
 import urllib3
 
@@ -49,10 +50,10 @@ class PrometheusReader:
         self._pools = ConnectionPools(options)
         self._deadline = Deadline(4 * POOL_SIZE, stop, name="prometheus-query")
         self._retrier = Retrier(
-            QueryFault("stopping: nothing more is asked of Prometheus"),
+            QueryFault(f"stopping: nothing more is asked of {options.called}"),
             stop,
             most_tries=None,
-            on_retry=observer.prometheus_retry,
+            on_retry=partial(observer.prometheus_retry, options.name),
         )
         self._sign_in = sign_in_of(options)
 
@@ -81,7 +82,9 @@ class PrometheusReader:
         timeout, subject = self._options.timeout_seconds, self._options.subject
         seconds = min(timeout, deadline - clock.monotonic() - GRACE_SECONDS)
         if seconds <= 0:
-            return QueryFault("there was no time left to ask Prometheus", cut_short=True)
+            return QueryFault(
+                f"there was no time left to ask {self._options.called}", cut_short=True
+            )
         try:
             return self._deadline.run(
                 seconds + GRACE_SECONDS, lambda: self._exchange(promql, seconds)
@@ -103,7 +106,7 @@ class PrometheusReader:
             self._redactor,
             seconds,
             self._memory,
-            self._observer.prometheus_request,
+            partial(self._observer.prometheus_request, self._options.name),
         )
         document = ask(self._options, session, promql)
         result = answer_of(self._options.subject, document, session.redactor)

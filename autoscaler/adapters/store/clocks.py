@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from autoscaler import clock
+from autoscaler.core.breaker import BreakerState
 from autoscaler.core.history import History
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -40,6 +41,8 @@ class Resumption:
     absent: float = 0.0
     undecided: Mapping[str, float] = field(default_factory=dict)
     earlier: bool = False
+    breakers: Mapping[str, BreakerState] = field(default_factory=dict)
+    """How the scale-down breakers stood, by server."""
 
 
 def this_boot() -> str:

@@ -24,6 +24,7 @@ from autoscaler.adapters.store.schema import (
     migrate,
     version_of,
 )
+from autoscaler.core.breaker import BreakerState
 
 _BUSY_SECONDS = 10.0
 """How long a statement waits for another program that has locked the database."""
@@ -65,17 +66,24 @@ class Database:
         self._held = held.pop_all()  # `close` releases it from now on
 
     def save(
-        self, wanted: Mapping[str, Record], unsaved: Mapping[str, Record | None], stamp: Stamp
+        self,
+        wanted: Mapping[str, Record],
+        unsaved: Mapping[str, Record | None],
+        stamp: Stamp,
+        breakers: Mapping[str, BreakerState] | None = None,
     ) -> None:
         """Write what is wanted of the unsaved targets, in one transaction.
 
-        ``unsaved`` has what the file holds of them.  Raises UnusableError, OSError or
+        ``unsaved`` has what the file holds of them; ``breakers`` is None where the file holds the
+        states of these.  Raises UnusableError, OSError or
         sqlite3.Error, and the file is as it was.
         """
         if _identity(self._path) != self._file:
             raise UnusableError(f"{self._path} was replaced while it was in use")
         changes = self._changes(wanted, unsaved)
         changes.set_saved_at(stamp)
+        if breakers is not None:
+            changes.set_breakers(breakers)
         connection = self._connection
         connection.execute("BEGIN IMMEDIATE")
         changes.apply(connection)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 DATABASE = "autoscaler.db"
 _LOCK = "autoscaler.lock"
+RELEASE = "autoscaler.release"
+"""A request of `autoscaler release`, until the daemon takes it."""
 _COMPANIONS = ("", "-wal", "-shm")
 """SQLite's files beside a database are part of it."""
 
@@ -70,7 +72,7 @@ def _make_private(directory: Path) -> None:
     """
     with suppress(OSError):
         files = list(directory.iterdir())
-        ours = [file for file in files if file.name == _LOCK or file.name.startswith(DATABASE)]
+        ours = [file for file in files if file.name.startswith((DATABASE, _LOCK, RELEASE))]
         for file in ours:
             _take_rights(file, stat.S_IFREG)
         if len(ours) == len(files):

@@ -4,7 +4,7 @@ import json
 import math
 import sqlite3
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from itertools import chain, compress, count
@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 from autoscaler.adapters.store.clocks import Resumption, Stamp, seconds_between, seconds_to_move
 from autoscaler.adapters.store.schema import OF_A_TARGET, MalformedError
+from autoscaler.core.breaker import BreakerState, Trip
+from autoscaler.core.breaker import moved as shifted_breaker
 from autoscaler.core.history import History, Recommendation, shifted
 from autoscaler.core.history_json import history_reader, to_json
 from autoscaler.core.numbers import INT32_MAX, INT32_MIN
@@ -28,6 +30,10 @@ _ROW_CHECKS = {
     "recommendations": f"replicas BETWEEN {INT32_MIN} AND {INT32_MAX} AND first IN (0, 1)"
     " AND time BETWEEN :earliest AND :latest",
     "decided": "time BETWEEN :earliest AND :latest",
+    "breakers": "(tripped IS NULL) = (until IS NULL) AND min(down, targets, again) >= 0"
+    " AND coalesce(tripped, :earliest) BETWEEN :earliest AND :latest"
+    " AND coalesce(until, :earliest) BETWEEN :earliest AND :latest"
+    " AND coalesce(released_until, :earliest) BETWEEN :earliest AND :latest",
 }
 """The condition that each row of a table meets."""
 
@@ -60,6 +66,7 @@ class Contents:
     stamp: Stamp | None
     records: dict[str, Record] = field(default_factory=dict)
     ids: dict[str, int] = field(default_factory=dict)
+    breakers: dict[str, BreakerState] = field(default_factory=dict)
 
     def resumed(self, now: Stamp) -> Resumption:
         """Return what to go on with at ``now``."""
@@ -81,6 +88,7 @@ class Contents:
                 if record.decided is not None
             },
             earlier=True,
+            breakers={server: shifted_breaker(one, moved) for server, one in self.breakers.items()},
         )
 
 
@@ -97,6 +105,7 @@ def read(connection: sqlite3.Connection) -> Contents:
         query = f"SELECT 1 FROM {table} WHERE ({check}) IS NOT TRUE LIMIT 1"  # noqa: S608 - ours
         if connection.execute(query, {"earliest": earliest, "latest": latest}).fetchone():
             raise MalformedError(f"{table}: a row holds a number that cannot be")
+    contents.breakers = _breakers(connection)
     read_history = history_reader(earliest, latest)
     recommendations = _recommendations(connection)
     decided = dict(connection.execute("SELECT target, time FROM decided"))
@@ -124,6 +133,27 @@ def _bounds(stamp: Stamp | None) -> tuple[float, float]:
     return stamp.wall - _BEHIND_SECONDS, stamp.wall + _AHEAD_SECONDS
 
 
+def _breakers(connection: sqlite3.Connection) -> dict[str, BreakerState]:
+    """Read how the scale-down breakers stand, by server."""
+    return {
+        server: BreakerState(
+            None if at is None else Trip(at, until, down, of, query, again), released_until
+        )
+        for server, at, until, down, of, query, again, released_until in connection.execute(
+            "SELECT server, tripped, until, down, targets, query, again, released_until"
+            " FROM breakers"
+        )
+    }
+
+
+def _breaker_row(server: str, state: BreakerState) -> Row:
+    trip, released_until = state.trip, state.released_until
+    if trip is None:
+        return (server, None, None, 0, 0, "", 0, released_until)
+    counts = (trip.down, trip.of, trip.query, trip.again)
+    return (server, trip.at, trip.until, *counts, released_until)
+
+
 def _recommendations(connection: sqlite3.Connection) -> dict[int, list[Recommendation]]:
     """Read the recommendations by row id of their target; their slots have no holes."""
     found: dict[int, list[Recommendation]] = defaultdict(list)
@@ -143,6 +173,8 @@ class Changes:
     def __init__(self) -> None:
         self._rows: dict[str, list[Row]] = defaultdict(list)
         self._deleted_from: dict[str, list[int]] = defaultdict(list)
+        self._whole: dict[str, list[Row]] = {}
+        """Tables that are written anew."""
 
     def add(self, target_id: int, key: str, record: Record) -> None:
         """Write a target that is new."""
@@ -171,6 +203,10 @@ class Changes:
         elif new.decided is None and old.decided is not None:
             self._deleted_from["decided"].append(target_id)
 
+    def set_breakers(self, states: Mapping[str, BreakerState]) -> None:
+        """Write how the scale-down breakers stand, in place of what the file holds of them."""
+        self._whole["breakers"] = [_breaker_row(*one) for one in states.items()]
+
     def set_saved_at(self, stamp: Stamp) -> None:
         """Write when the rest is saved."""
         self._rows["clock"] = [(0, stamp.wall, stamp.steady, stamp.boot_id)]
@@ -182,7 +218,9 @@ class Changes:
                 f"DELETE FROM {table} WHERE target IN (SELECT value FROM json_each(?))",  # noqa: S608 - a table's name
                 (json.dumps(target_ids),),
             )
-        for table, rows in self._rows.items():
+        for table in self._whole:
+            connection.execute(f"DELETE FROM {table}")  # noqa: S608 - a table's name
+        for table, rows in (*self._rows.items(), *self._whole.items()):
             _upsert(connection, table, rows)
 
     def _write_text(self, target_id: int, history: History) -> None:

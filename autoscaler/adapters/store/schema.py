@@ -70,6 +70,19 @@ _VERSION_2 = """
     ALTER TABLE states ADD COLUMN generation INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE states ADD COLUMN controller TEXT NOT NULL DEFAULT '""';
     """
+_VERSION_4 = """
+    CREATE TABLE breakers (
+        server TEXT PRIMARY KEY,
+        tripped REAL,
+        until REAL,
+        down INTEGER NOT NULL,
+        targets INTEGER NOT NULL,
+        query TEXT NOT NULL,
+        again INTEGER NOT NULL,
+        released_until REAL
+    ) STRICT, WITHOUT ROWID;
+    """
+"""The scale-down breakers that are not as at the start; `tripped` is null without a trip."""
 
 
 class MalformedError(Exception):
@@ -122,7 +135,7 @@ def _state_of_version_2(*state: Any) -> dict[str, Any]:
 
 
 Migration = str | Callable[[sqlite3.Connection], None]
-MIGRATIONS: Sequence[Migration] = (_VERSION_1, _VERSION_2, _version_3)
+MIGRATIONS: Sequence[Migration] = (_VERSION_1, _VERSION_2, _version_3, _VERSION_4)
 
 OF_A_TARGET = ("recommendations", "histories", "decided", "targets")
 """Every table with rows of single targets, by a column `target`."""

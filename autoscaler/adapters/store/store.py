@@ -2,7 +2,7 @@
 
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +14,7 @@ from autoscaler.adapters.store.clocks import Clocks, Resumption
 from autoscaler.adapters.store.directory import DATABASE, UnusableError, reason
 from autoscaler.adapters.store.write_queue import WriteQueue
 from autoscaler.adapters.store.writer import Writer
+from autoscaler.core.breaker import BreakerState
 from autoscaler.core.history import History
 
 Result = TypeVar("Result")
@@ -132,6 +133,10 @@ class SqliteHistoryStore:
     def shift(self, seconds: float) -> None:
         """Move every instant that is kept; histories that come later are by the new clock."""
         self._queue.shift(seconds)
+
+    def keep_breakers(self, states: Mapping[str, BreakerState]) -> None:
+        """Keep how the scale-down breakers of all servers stand."""
+        self._queue.put_breakers(states)
 
     def close(self) -> None:
         """Write what is left, and accept nothing more."""

@@ -2,12 +2,13 @@
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from autoscaler.adapters.store.rows import Record
+from autoscaler.core.breaker import BreakerState, moved
 from autoscaler.core.history import History
 
 
@@ -23,6 +24,8 @@ class Batch:
     records: dict[str, Record | None] = field(default_factory=dict)
     shifts: list[float] = field(default_factory=list)
     futures: int = 0
+    breakers: Mapping[str, BreakerState] | None = None
+    """How the scale-down breakers stand, if that has changed."""
 
 
 class _Waiting(NamedTuple):
@@ -88,18 +91,27 @@ class WriteQueue:
             self._batch.records.update(dict.fromkeys(targets))
             self._changed.notify()
 
+    def put_breakers(self, states: Mapping[str, BreakerState]) -> None:
+        """Add how the scale-down breakers stand."""
+        with self._changed:
+            if not self._closed:
+                self._batch.breakers = states
+                self._changed.notify()
+
     def shift(self, seconds: float) -> None:
         """Move all that was added so far, after the clock was set."""
         with self._changed:
             self._batch.shifts.append(seconds)
             for target, record in self._batch.records.items():
                 self._batch.records[target] = record and record.shifted(seconds)
+            if (states := self._batch.breakers) is not None:
+                self._batch.breakers = {name: moved(one, seconds) for name, one in states.items()}
             self._changed.notify()
 
     def take(self) -> Batch | None:
         """Wait for changes and return all of them; None once closed and empty."""
         with self._changed:
-            while not (self._batch.records or self._batch.shifts):
+            while self._batch == Batch():
                 if self._closed:
                     return None
                 self._changed.wait()

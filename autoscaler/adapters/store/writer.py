@@ -1,6 +1,6 @@
 """What the file is to hold, what it holds, and the writing of the difference."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from sqlite3 import Error as SqliteError
@@ -9,6 +9,7 @@ from autoscaler.adapters.store.clocks import Clocks, Resumption, Stamp
 from autoscaler.adapters.store.database import Database, open_database
 from autoscaler.adapters.store.rows import Contents, Record
 from autoscaler.adapters.store.write_queue import Batch
+from autoscaler.core.breaker import BreakerState, moved
 
 
 class Writer:
@@ -39,6 +40,8 @@ class Writer:
         self._wanted: dict[str, Record] = {}
         self._unsaved: dict[str, Record | None] = {}
         """What the file holds of the targets of which it is to hold something else."""
+        self._breakers: Mapping[str, BreakerState] = {}
+        self._breakers_unsaved = False
         self._database: Database | None = None
         self._retry_at = 0.0
 
@@ -53,8 +56,9 @@ class Writer:
         _, contents = self._open()
         resumption = contents.resumed(self.now)
         if resumption.earlier:
-            self._wanted = contents.records
+            self._wanted, self._breakers = contents.records, contents.breakers
             self._unsaved.clear()
+            self._breakers_unsaved = False
         if resumption.moved:
             self._shift(resumption.moved)
         return resumption
@@ -64,6 +68,8 @@ class Writer:
         for seconds in batch.shifts:
             self._ahead += seconds
             self._shift(seconds)
+        if batch.breakers is not None:
+            self._breakers, self._breakers_unsaved = batch.breakers, True
         wanted, unsaved = self._wanted, self._unsaved
         for target, record in batch.records.items():
             before = wanted.get(target)
@@ -82,7 +88,7 @@ class Writer:
     def finish(self) -> bool:
         """Write what is left, if there is something, and close the file."""
         try:
-            if not self._unsaved:
+            if not (self._unsaved or self._breakers_unsaved):
                 return False
             self._save()
             return True
@@ -96,16 +102,19 @@ class Writer:
             self._directory, self._clocks.wall(), self._on_set_aside
         )
         self._unsaved = dict.fromkeys(self._wanted) | contents.records
+        self._breakers_unsaved = contents.breakers != self._breakers
         return self._database, contents
 
     def _save(self) -> None:
         try:
             database = self._database or self._open()[0]
-            database.save(self._wanted, self._unsaved, self.now)
+            breakers = self._breakers if self._breakers_unsaved else None
+            database.save(self._wanted, self._unsaved, self.now, breakers)
         except BaseException:
             self._close()
             raise
         self._unsaved.clear()
+        self._breakers_unsaved = False
 
     def _close(self) -> None:
         self._retry_at = self._clocks.monotonic() + self._pause
@@ -118,3 +127,6 @@ class Writer:
         for target, record in self._wanted.items():
             self._unsaved.setdefault(target, record)
             self._wanted[target] = record.shifted(seconds)
+        if self._breakers:
+            self._breakers = {name: moved(one, seconds) for name, one in self._breakers.items()}
+            self._breakers_unsaved = True

@@ -1,6 +1,7 @@
 """The metrics of the daemon as a whole, counted as things happen."""
 
 import platform
+from collections.abc import Iterable
 
 from prometheus_client import (
     CollectorRegistry,
@@ -12,6 +13,7 @@ from prometheus_client import (
 )
 
 from autoscaler import __version__, clock
+from autoscaler.config.settings import DEFAULT_SERVER
 from autoscaler.core.writes import NotWritten, Superseded, WriteFailed, WriteOutcome, Written
 from autoscaler.daemon.exposition import metric_catalog
 from autoscaler.daemon.exposition.metric_catalog import Family
@@ -28,6 +30,10 @@ _WRITE_WORDS: dict[type, str] = {
     WriteFailed: _FAILED,
     NotWritten: "left_out",
 }
+
+
+def _label_of(server: str) -> str:
+    return server or DEFAULT_SERVER
 
 
 class Instruments(TickObserver):
@@ -58,12 +64,12 @@ class Instruments(TickObserver):
             for up in (True, False)
         }
 
-        self.prometheus_requests = self._histogram(metric_catalog.PROMETHEUS_REQUEST_DURATION)
-        self.prometheus_retries = self._counter(metric_catalog.PROMETHEUS_RETRIES)
+        self._prometheus_requests = self._histogram(metric_catalog.PROMETHEUS_REQUEST_DURATION)
+        self._prometheus_retries = self._counter(metric_catalog.PROMETHEUS_RETRIES)
+        self.expect_servers([""])
         self.kubernetes_requests = self._histogram(metric_catalog.KUBERNETES_REQUEST_DURATION)
         self.kubernetes_retries = self._counter(metric_catalog.KUBERNETES_RETRIES)
         for code in ("200", NO_ANSWER):
-            self.prometheus_requests.labels(code)
             self.kubernetes_requests.labels("GET", code)
         self.watch_notes = self._counter(metric_catalog.WATCH_NOTES)
 
@@ -98,6 +104,23 @@ class Instruments(TickObserver):
     def written(self, outcome: WriteOutcome, *, up: bool) -> None:
         """Count a change of scale by its outcome."""
         self._writes[type(outcome), up].inc()
+
+    # -- Prometheus ------------------------------------------------------------------------
+
+    def expect_servers(self, servers: Iterable[str]) -> None:
+        """Have series of these servers; the name of the default one is empty, as in queries."""
+        for server in servers:
+            self._prometheus_retries.labels(_label_of(server))
+            for code in ("200", NO_ANSWER):
+                self._prometheus_requests.labels(_label_of(server), code)
+
+    def asked_prometheus(self, server: str, code: str, seconds: float) -> None:
+        """Observe one request."""
+        self._prometheus_requests.labels(_label_of(server), code).observe(seconds)
+
+    def asked_prometheus_again(self, server: str) -> None:
+        """Count another try of a query."""
+        self._prometheus_retries.labels(_label_of(server)).inc()
 
     # -- the service -----------------------------------------------------------------------
 

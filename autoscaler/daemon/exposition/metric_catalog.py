@@ -83,17 +83,39 @@ WRITES = _counter(
     "direction",
 )
 
+_BREAKER = "scale_down_breaker"
+BREAKER_TRIPPED = _gauge(
+    f"{_BREAKER}_tripped",
+    "Whether the scale-down breaker lets no target of a Prometheus server go down; only with "
+    "scaleDownBreaker, as the others of its name.",
+    "server",
+)
+BREAKER_UNTIL = _gauge(
+    f"{_BREAKER}_until_timestamp_seconds",
+    "When the scale-down breaker of a server ends; absent while it has not tripped.",
+    "server",
+)
+BREAKER_HELD = _gauge(
+    f"{_BREAKER}_held_targets", "Targets that would go down and are held by it.", "server"
+)
+BREAKER_TARGETS = _gauge(
+    f"{_BREAKER}_targets", "Targets that read from a Prometheus server.", "server"
+)
+
 # -- requests ------------------------------------------------------------------------------
 
 PROMETHEUS_REQUEST_DURATION = _histogram(
     "prometheus_request_duration_seconds",
     "Requests to Prometheus, each try by itself, by HTTP status; error where no answer came"
-    " that can be read.",
+    " that can be read. The server is a key of prometheus.servers, or default.",
     _REQUEST_BUCKETS,
+    "server",
     "code",
 )
 PROMETHEUS_RETRIES = _counter(
-    "prometheus_retries_total", "Tries of a query after its first, because of a passing failure."
+    "prometheus_retries_total",
+    "Tries of a query after its first, because of a passing failure.",
+    "server",
 )
 KUBERNETES_REQUEST_DURATION = _histogram(
     "kubernetes_request_duration_seconds",
@@ -137,6 +159,7 @@ EVENTS = _counter(
 SERVICE = (
     *(BUILD_INFO, LIVE, READY, COMPONENT_OK, FAULTS, CLOCK_STEPS),
     *(TARGETS, SYNC_DURATION, SYNC_LAG, SYNCS_SKIPPED, SYNCS_FAILED, DECISIONS, WRITES),
+    *(BREAKER_TRIPPED, BREAKER_UNTIL, BREAKER_HELD, BREAKER_TARGETS),
     *(PROMETHEUS_REQUEST_DURATION, PROMETHEUS_RETRIES),
     *(KUBERNETES_REQUEST_DURATION, KUBERNETES_RETRIES, WATCH_NOTES),
     *(RELOADS, RELOAD_ATTEMPT, RELOAD_SUCCESS, STORE_ERRORS),
@@ -220,6 +243,12 @@ TARGET_NO_SCALE_DOWN_UNTIL = _gauge(
     "first one; absent otherwise.",
     "target",
 )
+TARGET_SATURATED = _gauge(
+    "target_saturated_replicas_missing",
+    "By how many replicas a bound or a policy has permitted less than is wanted, for 15 minutes "
+    "or longer; absent otherwise.",
+    *("target", "reason"),
+)
 TARGET_FOREIGN_CHANGES = _counter(
     "target_foreign_changes_total", "Times that somebody else set the replicas.", "target"
 )
@@ -229,7 +258,7 @@ PER_TARGET = (
     *(TARGET_SPEC_TARGET_METRIC, TARGET_STATUS_TARGET_METRIC),
     *(TARGET_CURRENT, TARGET_PROPOSED, TARGET_STABILIZED, TARGET_DESIRED, TARGET_MIN, TARGET_MAX),
     *(TARGET_LIMITED, TARGET_CONDITION, TARGET_STABILIZED_UNTIL, TARGET_LIMITED_UNTIL),
-    *(TARGET_HELD_UNTIL, TARGET_NO_SCALE_DOWN_UNTIL),
+    *(TARGET_HELD_UNTIL, TARGET_NO_SCALE_DOWN_UNTIL, TARGET_SATURATED),
     TARGET_FOREIGN_CHANGES,
 )
 """Metrics of each target, left out with `perTargetMetrics: false`."""

@@ -19,6 +19,8 @@ from autoscaler.daemon.exposition.instruments import Instruments
 from autoscaler.daemon.exposition.target_states import TargetStates
 from autoscaler.daemon.exposition.target_text import target_text
 from autoscaler.daemon.health import Health
+from autoscaler.rendering import wording
+from autoscaler.sync.breakers import BreakerStatus
 from autoscaler.sync.ports import SyncResult, SyncSummary
 
 _OPENMETRICS = "application/openmetrics-text"
@@ -52,6 +54,10 @@ class Metrics:
     def ask_for_store_errors(self, count: Callable[[], int]) -> None:
         """Call this for the count of errors of the store at each page; before, it is zero."""
         self._current.store_errors = count
+
+    def ask_for_breakers(self, statuses: Callable[[], Sequence[BreakerStatus]]) -> None:
+        """Call this for the scale-down breakers at each page; before, there are none."""
+        self._current.breakers = statuses
 
     def page(self, accept: str = "") -> tuple[str, Iterator[bytes]]:
         """Return the page's Content-Type and its parts, in the format that ``accept`` prefers.
@@ -113,6 +119,7 @@ class _CurrentState(Collector):
     def __init__(self, health: Health, states: TargetStates) -> None:
         self.event_counts: Callable[[], EventCounts] = EventCounts
         self.store_errors: Callable[[], int] = lambda: 0
+        self.breakers: Callable[[], Sequence[BreakerStatus]] = tuple
         self._health = health
         self._states = states
 
@@ -120,11 +127,26 @@ class _CurrentState(Collector):
         """Yield the state of the daemon and its targets."""
         yield _family(metric_catalog.LIVE, {"": self._health.stalled() is None})
         yield _family(metric_catalog.READY, {"": self._health.ready})
-        components = {one.name.value: one.ok for one in self._health.components()}
+        components = {str(one.name): one.ok for one in self._health.components()}
         yield _family(metric_catalog.COMPONENT_OK, components)
         yield _family(metric_catalog.TARGETS, self._states.outcomes())
         yield _family(metric_catalog.STORE_ERRORS, {"": self.store_errors()})
         yield _family(metric_catalog.EVENTS, asdict(self.event_counts()))
+        yield from self._of_breakers()
+
+    def _of_breakers(self) -> Iterable[Metric]:
+        by_server = {wording.server_label(one.server): one for one in self.breakers()}
+        tripped = {name: one for name, one in by_server.items() if one.until is not None}
+        yield _family(metric_catalog.BREAKER_TRIPPED, {name: name in tripped for name in by_server})
+        yield _family(
+            metric_catalog.BREAKER_UNTIL, {name: one.until or 0.0 for name, one in tripped.items()}
+        )
+        yield _family(
+            metric_catalog.BREAKER_HELD, {name: one.down for name, one in by_server.items()}
+        )
+        yield _family(
+            metric_catalog.BREAKER_TARGETS, {name: one.of for name, one in by_server.items()}
+        )
 
 
 def _family(family: metric_catalog.Family, values: Mapping[str, float]) -> Metric:

@@ -97,7 +97,7 @@ class Site:
 
 def _component(one: ComponentState) -> dict[str, object]:
     return {
-        "name": one.name.value,
+        "name": str(one.name),
         "ok": one.ok,
         "required": one.name in REQUIRED,
         "message": one.message,

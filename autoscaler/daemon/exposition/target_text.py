@@ -145,6 +145,14 @@ def _no_scale_down(name: str, rows: Sequence[Row]) -> _Lines:
                 break
 
 
+def _saturated(name: str, rows: Sequence[Row]) -> _Lines:
+    return [
+        f'{name}{labels.target},reason="{one.reason}"}} {one.missing}\n'
+        for labels, decision, _, _ in rows
+        if decision.saturation is not None and (one := decision.lasting_saturation) is not None
+    ]
+
+
 def _foreign_changes(name: str, rows: Sequence[Row]) -> _Lines:
     return [f"{name}{labels.target}}} {changes}\n" for labels, _, _, changes in rows]
 
@@ -167,5 +175,6 @@ _LINES: dict[Family, Callable[[str, Sequence[Row]], _Lines]] = {
     metric_catalog.TARGET_LIMITED_UNTIL: _of_stage("limit", "until"),
     metric_catalog.TARGET_HELD_UNTIL: _gauge("held_until"),
     metric_catalog.TARGET_NO_SCALE_DOWN_UNTIL: _no_scale_down,
+    metric_catalog.TARGET_SATURATED: _saturated,
     metric_catalog.TARGET_FOREIGN_CHANGES: _foreign_changes,
 }

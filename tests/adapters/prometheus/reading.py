@@ -20,11 +20,11 @@ class Observed(Observer):
         self._statuses = statuses
         self._failures = [] if failures is None else failures
 
-    def prometheus_request(self, status: str, seconds: float) -> None:  # noqa: ARG002 - the base's
+    def prometheus_request(self, server: str, status: str, seconds: float) -> None:  # noqa: ARG002 - the base's
         """Put it down."""
         self._statuses.append(status)
 
-    def prometheus_retry(self, failure: str) -> None:
+    def prometheus_retry(self, server: str, failure: str) -> None:  # noqa: ARG002 - the base's
         """Put it down."""
         self._failures.append(failure)
 

@@ -111,6 +111,7 @@ def test_a_refused_token_and_a_rotated_secret(secret_file: Path) -> None:
         ScriptedServer(*script) as tokens,
         reading(options(server, tokens, secret_file)) as reader,
     ):
+        soon(lambda: len(tokens.received) == 1)
         secret_file.write_text("rotated")
         message = failed(query(reader))
         assert "did not accept the credentials, or wants some (HTTP 401" in message

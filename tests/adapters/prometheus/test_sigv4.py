@@ -373,12 +373,13 @@ def test_no_signature_is_told(
         answer(faults.vector({"metric": {"a": sent}, "value": [1.0, "2"]}))(peer)
 
     with (
-        ScriptedServer(repeat, labels) as server,
+        ScriptedServer(answer(), repeat, labels) as server,
         ScriptedServer(role_answer("ASIA1", "role-secret-1", "the-session-token/1")) as sts,
     ):
         role = assumed(keyed, sts, monkeypatch)
         options = PrometheusOptions(server.url, sign_in=role)
         with reading(options) as reader:
+            answered(query(reader))
             said = failed(query(reader, 0.3)) + repr(options) + repr(reader._sign_in)
             said += repr(answered(query(reader))) + repr(vars(reader._sign_in))
     said += "".join(record.getMessage() for record in caplog.records)

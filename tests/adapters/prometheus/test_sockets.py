@@ -43,7 +43,7 @@ def test_a_connection_that_another_request_uses_by_now_is_left_alone() -> None:
             pass
 
     class Waiting(Observer):
-        def prometheus_request(self, status: str, seconds: float) -> None:  # noqa: ARG002
+        def prometheus_request(self, server: str, status: str, seconds: float) -> None:  # noqa: ARG002
             if not read.is_set():
                 read.set()
                 go_on.wait(20)

@@ -5,7 +5,10 @@ from hypothesis import strategies as st
 from autoscaler.core.history import (
     Condition,
     Contention,
+    ExtensionHistory,
+    FailureStreak,
     History,
+    KnownBound,
     PendingWrite,
     ReadingGap,
     Recommendation,
@@ -58,6 +61,17 @@ histories = st.builds(
     gaps=st.lists(_gaps, max_size=3).map(tuple),
     unseen=st.none() | _instants,
     controller=_texts,
+    extended=st.builds(
+        ExtensionHistory,
+        st.none() | _instants,
+        st.none() | _instants,
+        st.lists(st.builds(FailureStreak, _texts, st.integers(1, 2**31 - 1)), max_size=2).map(
+            tuple
+        ),
+        st.none() | st.builds(KnownBound, _counts, _instants),
+        st.none() | st.builds(KnownBound, _counts, _instants),
+        st.none() | _instants,
+    ),
 )
 """Any history that can be."""
 

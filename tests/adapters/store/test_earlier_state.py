@@ -93,6 +93,15 @@ TAMPERED = [
         "DELETE FROM histories WHERE target = 9",
         "UPDATE decided SET time = 9e999 WHERE target = 9",
         "UPDATE clock SET wall = 9e999",
+        *(
+            "INSERT INTO breakers VALUES ('', " + values
+            for values in (
+                "1.8e9, 9e999, 1, 2, '', 0, NULL)",
+                "1.8e9, NULL, 1, 2, '', 0, NULL)",
+                "1.8e9, 1.8e9, 1, 2, '', -1, NULL)",
+                "NULL, NULL, 0, 0, '', 0, 1.9e9)",
+            )
+        ),
     )
 ]
 """What no daemon writes: other tables, instants, counts and sizes."""

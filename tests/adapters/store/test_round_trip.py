@@ -16,7 +16,10 @@ from autoscaler.adapters.store.schema import migrate
 from autoscaler.core.history import (
     Condition,
     Contention,
+    ExtensionHistory,
+    FailureStreak,
     History,
+    KnownBound,
     PendingWrite,
     ReadingGap,
     Recommendation,
@@ -115,13 +118,16 @@ def test_a_field_that_alone_differs_is_written(old: History, other: History, nam
 def test_no_field_of_a_history_is_left_out() -> None:
     """A field that is new has to be drawn here."""
     drawn = {
-        History: 13,
+        History: 14,
         Recommendation: 3,
         ScaleEvent: 4,
         Condition: 5,
         PendingWrite: 4,
         ReadingGap: 6,
         Contention: 4,
+        ExtensionHistory: 6,
+        FailureStreak: 2,
+        KnownBound: 2,
     }
     assert {kind: len(fields(kind)) for kind in drawn} == drawn
 

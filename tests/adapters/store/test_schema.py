@@ -12,7 +12,7 @@ from autoscaler.core.history import History
 from tests.adapters.store.histories import FULL, decided_at, nth
 from tests.adapters.store.opening import DATABASE, Sayings, decided_in, kept_in, running, same
 
-VERSIONS = {one: Path(__file__).with_name(f"version-{one}.sql") for one in (1, 2)}
+VERSIONS = {one: Path(__file__).with_name(f"version-{one}.sql") for one in (1, 2, 3)}
 NEXT = "ALTER TABLE targets ADD COLUMN note TEXT; UPDATE targets SET note = 'of ' || key"
 
 
@@ -24,7 +24,7 @@ def old() -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 3])
 def test_what_an_older_version_kept_is_still_read(tmp_path: Path, version: int) -> None:
     """Histories, exactly, and when they were decided about."""
     with closing(sqlite3.connect(tmp_path / DATABASE)) as connection:

@@ -43,9 +43,9 @@ class Instance:
         self.target = one
         self.watched = stack.enter_context(watching(api, [one], pace=SLOW))
         cache = self.watched
-        ports = (memory, cache, cache, cache, cache, memory)
+        ports = (cache, cache, cache, cache, memory)
         since = -math.inf if leads is None else clock.steady()
-        world = Ports(*ports, leads_since=lambda: None if leads is False else since)
+        world = Ports({"": memory}, *ports, leads_since=lambda: None if leads is False else since)
         self.syncer = stack.enter_context(Syncer(Flags(), world, threading.Event()))
         self.memory = memory
 

@@ -1,12 +1,14 @@
 """Results to show, and the page read back by the library's own parsers."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as read_text
 
 from autoscaler.core.decide import decide
+from autoscaler.core.decision import Saturation
 from autoscaler.core.history import History, ScaleEvent
 from autoscaler.core.observation import Observation, Pod, Reading, Scale, Unavailable
 from autoscaler.core.spec import (
@@ -78,6 +80,13 @@ def rate_limited(name: str = "limited") -> SyncResult:
         values(6000),
         history=History(scale_ups=(up,)),
     )
+
+
+def saturated(name: str = "saturated") -> SyncResult:
+    """Return the result of a target that has lacked three replicas for long."""
+    result = result_of(target_of(name), values(600))
+    lasting = Saturation(3, NOW - 1000, "TooManyReplicas")
+    return replace(result, decision=replace(result.decision, saturation=lasting))
 
 
 def metrics_of(*results: SyncResult, health: Health | None = None) -> Metrics:

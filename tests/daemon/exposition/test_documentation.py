@@ -7,6 +7,7 @@ import pytest
 from autoscaler.core.history import Contention, History
 from autoscaler.daemon.exposition import metric_catalog
 from autoscaler.daemon.exposition.metric_catalog import Kind
+from autoscaler.sync.breakers import BreakerStatus
 from tests.core.builders import values
 from tests.daemon.exposition.queries import (
     ALERTS,
@@ -29,6 +30,7 @@ from tests.daemon.exposition.results import (
     metrics_of,
     rate_limited,
     result_of,
+    saturated,
     target_of,
 )
 
@@ -63,9 +65,11 @@ def test_the_page_is_what_the_table_says(accept: str) -> None:
         result_of(target_of("stabilized"), values(30)),
         result_of(target_of("held"), values(600), history=held),
         result_of(target_of("returned"), ranges=(120.0,)),
+        saturated(),
     )
+    metrics.ask_for_breakers(lambda: [BreakerStatus("", NOW + 60, 380, 500)])
     metrics.instruments.leads(leading=True)
-    metrics.instruments.prometheus_requests.labels("200").observe(0.1)
+    metrics.instruments.asked_prometheus("", "200", 0.1)
     metrics.instruments.kubernetes_requests.labels("GET", "200").observe(0.1)
     shown = {}
     for family in families_of(metrics, accept).values():

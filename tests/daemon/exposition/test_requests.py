@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 import structlog
+from structlog.testing import capture_logs
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import find_api_server
 from autoscaler.adapters.cluster.api import Api
 from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
+from autoscaler.core.series import QueryFailure
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.exposition import Metrics
 from autoscaler.daemon.health import Component, Health
@@ -39,21 +41,25 @@ class Seen:
         """Return how many requests there were, by the labels' values, without zeros."""
         name = f"autoscaler_{server}_request_duration_seconds_count"
         series = series_of(self.metrics, name).items()
-        return {tuple(value for _, value in labels): count for labels, count in series if count}
+        return {
+            tuple(value for label, value in labels if label != "server"): count
+            for labels, count in series
+            if count
+        }
 
     def retries(self, server: str) -> float:
         """Return how many retries there were."""
-        return series_of(self.metrics, f"autoscaler_{server}_retries_total")[()]
+        return sum(series_of(self.metrics, f"autoscaler_{server}_retries_total").values())
 
-    def component(self, name: Component) -> tuple[bool, str]:
+    def component(self, name: str) -> tuple[bool, str]:
         """Return whether a component is well, and its sentence."""
-        return next((one.ok, one.message) for one in self.health.components() if one.name is name)
+        return next((one.ok, one.message) for one in self.health.components() if one.name == name)
 
     @contextmanager
-    def prometheus(self, url: str) -> Iterator[PrometheusReader]:
+    def prometheus(self, url: str, name: str = "") -> Iterator[PrometheusReader]:
         """Give a reader that tells us."""
         reader = PrometheusReader(
-            PrometheusOptions(url),
+            PrometheusOptions(url, name=name),
             threading.Event(),
             AnswerMemory(1 << 20, parsed=200 << 20),
             observer=self.observer,
@@ -82,7 +88,7 @@ def test_a_query_is_counted_by_its_code_and_its_time() -> None:
     assert seen.retries("prometheus") == 0
     assert seen.component(Component.PROMETHEUS) == (True, "answers")
     total = series_of(seen.metrics, "autoscaler_prometheus_request_duration_seconds_sum")
-    assert 0 < total[(("code", "200"),)] < 5
+    assert 0 < total[("code", "200"), ("server", "default")] < 5
 
 
 def test_every_try_of_a_query_is_a_request() -> None:
@@ -127,6 +133,36 @@ def test_a_query_that_is_refused_was_answered_unless_it_never_got_there(
         reader.query("up{", clock.monotonic() + 20)
     assert seen.counts("prometheus") == {(status[:3],): 1}
     assert seen.component(Component.PROMETHEUS) == expected
+
+
+def test_each_server_has_its_own_counts_health_and_lines() -> None:
+    """One that is away says its name, and leaves the default one and the daemon well."""
+    seen = Seen()
+    seen.observer.asks({"", "mimir"})
+    refused = faults.answer("no", "401 Unauthorized")
+    with (
+        capture_logs() as lines,
+        ScriptedServer(faults.answer()) as default,
+        ScriptedServer(refused) as mimir,
+        seen.prometheus(default.url) as reader,
+        seen.prometheus(mimir.url, "mimir") as other,
+    ):
+        reader.query("up", clock.monotonic() + 20)
+        failure = other.query("up", clock.monotonic() + 20)
+    counts = series_of(seen.metrics, "autoscaler_prometheus_request_duration_seconds_count")
+    assert {labels: count for labels, count in counts.items() if count} == {
+        (("code", "200"), ("server", "default")): 1,
+        (("code", "401"), ("server", "mimir")): 1,
+    }
+    assert counts[("code", "200"), ("server", "mimir")] == 0
+    assert seen.component(Component.PROMETHEUS) == (True, "answers")
+    away = "answers only HTTP 401 Unauthorized"
+    assert seen.component("prometheus/mimir") == (False, away)
+    assert isinstance(failure, QueryFailure)
+    assert failure.message.startswith(f"Prometheus mimir at {mimir.url} did not accept")
+    (line,) = lines
+    assert (line["event"], line["server"]) == ("server_away", "prometheus/mimir")
+    assert line["message"].startswith(f"Prometheus mimir does not answer (it {away});")
 
 
 def test_api_requests_are_counted_by_verb_and_code(tmp_path: Path) -> None:

@@ -17,13 +17,21 @@ from autoscaler.daemon.exposition import Metrics, Site
 from autoscaler.daemon.exposition.listener import Listener
 from autoscaler.daemon.health import Component, Health
 from autoscaler.daemon.service_manager import Notifier
+from autoscaler.sync.breakers import BreakerStatus
 from tests.adapters.cluster.cluster import eventually
 from tests.adapters.prometheus.fixtures import StartPrometheus
 from tests.adapters.prometheus.server import PrometheusServer, required_program
 from tests.controlplane.waiting import wait_until
 from tests.core.builders import values
 from tests.daemon.exposition.queries import ALERTS, alert_expressions, dashboard_expressions, rules
-from tests.daemon.exposition.results import metrics_of, rate_limited, result_of, target_of
+from tests.daemon.exposition.results import (
+    NOW,
+    metrics_of,
+    rate_limited,
+    result_of,
+    saturated,
+    target_of,
+)
 from tests.daemon.exposition.test_target_series import EMPTY
 
 
@@ -54,14 +62,16 @@ def busy(health: Health) -> Metrics:
         result_of(target_of("returned"), ranges=(120.0,)),
         result_of(target_of("stabilized"), values(30)),
         rate_limited(),
+        saturated(),
         health=health,
     )
+    metrics.ask_for_breakers(lambda: [BreakerStatus("", NOW + 1e9, 380, 500)])
     metrics.instruments.leads(leading=True)
     for name in Component:
         health.report(name, ok=True, message="well")
     log, instruments = structlog.get_logger(), metrics.instruments
     observer = Announcements(log, health, instruments, Notifier({}))
-    observer.prometheus_request("503", 0.2)
+    observer.prometheus_request("", "503", 0.2)
     observer.kubernetes_request("PUT", "409", 0.2)
     return metrics
 

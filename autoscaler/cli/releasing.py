@@ -1,0 +1,110 @@
+"""`autoscaler release`: lets go what the scale-down breaker holds."""
+
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from autoscaler import clock
+from autoscaler.adapters.store import Release, Unreadable, read_saved, releases
+from autoscaler.config import ConfigError, load
+from autoscaler.config.loading import namespace_or_anywhere
+from autoscaler.config.settings import STATE_DIRECTORY
+from autoscaler.core.breaker import Trip
+from autoscaler.core.text import printable, rfc3339
+from autoscaler.rendering import wording
+
+_TAKEN_WITHIN_SECONDS = 10.0
+_POLL_SECONDS = 0.1
+
+
+class _NotReleasedError(Exception):
+    """Nothing could be released; the text is a sentence."""
+
+
+def release(server: str | None, config: Path | None) -> int:
+    """Ask the running daemon to let the targets of a server go, or of all; return the exit code."""
+    try:
+        directory = _directory(config)
+        chosen = _chosen(_trips(directory), server)
+        if not chosen:
+            print("nothing is held: no scale-down breaker has tripped")
+            return 0
+        _ask(directory, server)
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except _NotReleasedError as error:
+        print(error, file=sys.stderr)
+        return 1
+    for name, trip in chosen.items():
+        print(
+            f"released: {trip.down} of the {trip.of} targets that read from "
+            f"{wording.prometheus_server(name)} were held, and may go down from their next sync on"
+        )
+    return 0
+
+
+def _directory(config: Path | None) -> Path:
+    if config is None:
+        return Path(STATE_DIRECTORY)
+    directory = load(config, namespace_or_anywhere).state_directory
+    if directory is None:
+        raise _NotReleasedError(
+            f"the daemon of {config} cannot be asked, since `stateDirectory` is null: wait until "
+            "the hold ends, or take `scaleDownBreaker` out of the configuration"
+        )
+    return directory
+
+
+def _trips(directory: Path) -> Mapping[str, Trip]:
+    """Return what is held now, by server."""
+    saved = read_saved(directory)
+    if saved is None:
+        raise _NotReleasedError(
+            f"there is no state of a daemon in {directory}; run it where the daemon runs, with its "
+            "configuration as -c FILE"
+        )
+    if isinstance(saved, Unreadable):
+        raise _NotReleasedError(saved.message)
+    now = clock.wall()
+    return {
+        server: state.trip
+        for server, state in saved.resumption.breakers.items()
+        if state.trip is not None and now < state.trip.until
+    }
+
+
+def _chosen(trips: Mapping[str, Trip], server: str | None) -> Mapping[str, Trip]:
+    if server is None or not trips:
+        return trips
+    chosen = {name: trip for name, trip in trips.items() if wording.server_label(name) == server}
+    if not chosen:
+        held = ", ".join(
+            f"{printable(wording.server_label(name))} (until {rfc3339(trip.until)})"
+            for name, trip in trips.items()
+        )
+        raise _NotReleasedError(
+            f"nothing of the server {printable(server)} is held; held are targets of: {held}"
+        )
+    return chosen
+
+
+def _ask(directory: Path, server: str | None) -> None:
+    """Leave the request, and wait until the daemon has taken it."""
+    name = "" if server == wording.server_label("") else server
+    try:
+        releases.ask(directory, Release(name))
+    except OSError as error:
+        raise _NotReleasedError(
+            f"{directory} cannot be written to: {error.strerror}; run it as the daemon's user"
+        ) from None
+    until = clock.monotonic() + _TAKEN_WITHIN_SECONDS
+    while releases.is_waiting(directory):
+        if clock.monotonic() >= until:
+            releases.withdraw(directory)
+            raise _NotReleasedError(
+                f"nothing was released: no daemon that keeps its state in {directory} has answered "
+                f"for {_TAKEN_WITHIN_SECONDS:g} s; does it run?"
+            )
+        time.sleep(_POLL_SECONDS)

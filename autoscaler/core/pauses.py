@@ -1,0 +1,80 @@
+"""The pause in force: that of the workload's annotations, else the configured one (8.1)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from autoscaler.core.extensions import Pause, PauseMode
+from autoscaler.core.numbers import INT32_MAX
+from autoscaler.core.text import instant_of, printable
+
+PAUSED = "autoscaler/paused"
+PAUSED_REPLICAS = "autoscaler/paused-replicas"
+PAUSED_UNTIL = "autoscaler/paused-until"
+
+_MODES = {
+    "true": PauseMode.ALL,
+    "scale-down": PauseMode.SCALE_DOWN,
+    "scale-up": PauseMode.SCALE_UP,
+}
+_LONGEST_VALUE = 60
+
+
+def pause_in_force(
+    configured: Pause | None, annotations: Sequence[tuple[str, str]], now: float
+) -> tuple[Pause | None, tuple[str, ...]]:
+    """Return the pause of a target at ``now``, and what is wrong with its annotations.
+
+    A value that cannot be read pauses all the more: whoever wrote it wanted nothing to move.
+    """
+    if not annotations:
+        return configured, ()
+    given = dict(annotations)
+    if PAUSED not in given and PAUSED_REPLICAS not in given:
+        return configured, ()
+    until, problem = _until(given)
+    problems = [problem] if problem else []
+    if until is not None and until <= now:
+        return configured, ()
+    if given.get(PAUSED, "").strip().lower() == "false":
+        return None, ()
+    pause = Pause(by=f"the annotation {PAUSED}", until=until)
+    if PAUSED in given:
+        mode = _MODES.get(given[PAUSED].strip().lower())
+        if mode is None:
+            problems.append(
+                f"{PAUSED} is {_quoted(given[PAUSED])}, and taken as true; it may be true, false, "
+                "scale-down or scale-up"
+            )
+        pause = replace(pause, mode=mode or PauseMode.ALL)
+    if PAUSED_REPLICAS in given and pause.mode is PauseMode.ALL:
+        pause, problem = _at_replicas(pause, given[PAUSED_REPLICAS])
+        problems += [problem] if problem else []
+    return pause, tuple(problems)
+
+
+def _at_replicas(pause: Pause, text: str) -> tuple[Pause, str]:
+    pause = replace(pause, by=f"the annotation {PAUSED_REPLICAS}")
+    digits = text.strip()
+    if digits.isascii() and digits.isdecimal() and len(digits) <= 10 and int(digits) <= INT32_MAX:
+        return replace(pause, replicas=int(digits)), ""
+    return pause, (
+        f"{PAUSED_REPLICAS} is {_quoted(text)}, which is no count; the current one is kept"
+    )
+
+
+def _until(given: Mapping[str, str]) -> tuple[float | None, str]:
+    """Return when the annotations cease to count, in Unix seconds; None if never."""
+    text = given.get(PAUSED_UNTIL)
+    if text is None:
+        return None, ""
+    instant = instant_of(text)
+    if instant is not None:
+        return instant, ""
+    return None, (
+        f"{PAUSED_UNTIL} is {_quoted(text)}, which is no instant such as 2026-01-31T18:00:00Z; the "
+        "pause has no end"
+    )
+
+
+def _quoted(text: str) -> str:
+    return f'"{printable(text, _LONGEST_VALUE)}"'

@@ -1,0 +1,222 @@
+"""The calendar: which windows of cron expressions are open, exact over changes of summer time.
+
+Cron fields are evaluated in wall time, which has no gaps and no repetitions.  A wall time is then
+an instant: one that comes twice is its first, one that is left out the next there is.
+"""
+
+import functools
+import math
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, time, timedelta
+from typing import TYPE_CHECKING, NamedTuple
+from zoneinfo import ZoneInfo
+
+from autoscaler.core.extensions import Schedule
+from autoscaler.core.observation import OpenWindow
+
+if TYPE_CHECKING:
+    from apscheduler.triggers.cron import CronTrigger
+
+_MOST_WINDOWS = 65_536
+"""Distinct ones that are remembered, which take a kilobyte or two each."""
+
+_LONGEST_BACK = range(-367 * 24 * 60, 1)
+"""The minutes in which every expression had an instant, since each has one every year."""
+
+_DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+_WEEKDAYS = re.compile(r"(?:\*|(\w+)(?:-(\w+))?)(?:/([1-7]))?")
+_VALUES = {
+    "minute": "0 to 59",
+    "hour": "0 to 23",
+    "day": "1 to 31, or last",
+    "month": "1 to 12 or jan to dec",
+    "day of the week": "0 to 7 (0 and 7 are Sunday) or mon to sun",
+}
+
+
+def open_windows(schedules: Sequence[Schedule], now: float) -> tuple[OpenWindow, ...]:
+    """Return the windows that are open at an instant, in Unix seconds (semantics 8.2).
+
+    Takes a microsecond for each schedule but at the changes of its window.  Any thread may call.
+    Raises ValueError for what `Cron` and `time_zone` do not take.
+    """
+    return tuple(_open(schedules, now)) if schedules else ()
+
+
+def _open(schedules: Sequence[Schedule], now: float) -> Iterator[OpenWindow]:
+    for schedule in schedules:
+        state = _window(schedule.start, schedule.end, schedule.timezone).state(now)
+        if state.closing is not None:
+            yield OpenWindow(schedule, state.until, state.closing.text(now))
+
+
+def time_zone(name: str) -> ZoneInfo:
+    """Return a time zone by its IANA name.  Raises ValueError if there is none."""
+    try:
+        return ZoneInfo(name)
+    except (ValueError, LookupError, OSError):
+        raise ValueError("is no time zone; right is a name such as Europe/Berlin or UTC") from None
+
+
+class Cron:
+    """The instants of a cron expression: minute, hour, day, month and day of the week.
+
+    If both days are given, either is enough, as in cron.  Raises ValueError with a sentence for
+    what is no such expression, and for one that not every year has an instant of.
+    """
+
+    def __init__(self, expression: str, zone: ZoneInfo) -> None:
+        fields = expression.split()
+        if len(fields) != len(_VALUES):
+            raise ValueError(
+                f"must be the five fields {', '.join(_VALUES)}, such as 0 8 * * 1-5, and has "
+                f"{len(fields)}"
+            )
+        checked = [_checked(*field) for field in zip(_VALUES, fields, strict=True)]
+        self._zone = zone
+        self._triggers = _triggers(checked)
+        common_year = datetime(2025, 1, 1, tzinfo=UTC)
+        if not any(one.get_next_fire_time(None, common_year) for one in _triggers(checked, "2025")):
+            raise ValueError("must come every year, and there is no such day in most years")
+
+    def next_after(self, instant: float) -> float:
+        """Return the first instant after one, in Unix seconds."""
+        wall = self._wall(instant)
+        found = -math.inf
+        while found <= instant:
+            wall = self._next_wall(wall)
+            found = self._instant(wall)
+        return found
+
+    def last_until(self, instant: float) -> float:
+        """Return the last instant that is not after one, -inf if there was none for a year."""
+        index = bisect_left(
+            _LONGEST_BACK,
+            x=True,
+            key=lambda minute: self.next_after(instant + 60 * minute) > instant,
+        )
+        return -math.inf if index == 0 else self.next_after(instant + 60 * _LONGEST_BACK[index - 1])
+
+    def _wall(self, instant: float) -> datetime:
+        return datetime.fromtimestamp(instant, self._zone).replace(tzinfo=None)
+
+    def _next_wall(self, wall: datetime) -> datetime:
+        after = (wall + timedelta(microseconds=1)).replace(tzinfo=UTC)
+        found = (trigger.get_next_fire_time(None, after) for trigger in self._triggers)
+        first: datetime = min(one for one in found if one is not None)
+        return first.replace(tzinfo=None)
+
+    def _instant(self, wall: datetime) -> float:
+        there = wall.replace(tzinfo=self._zone)
+        instant = there.timestamp()
+        if self._wall(instant) == wall:
+            return instant
+        # The clock jumps over it, between what it is with the offsets of after and before.
+        seconds = range(int(there.replace(fold=1).timestamp()), int(instant) + 1)
+        jump = bisect_left(seconds, x=True, key=lambda second: self._wall(second) > wall)
+        return float(seconds[jump])
+
+
+def _trigger(**fields: str) -> "CronTrigger":
+    # Takes 50 ms, and most configurations have no schedules.
+    from apscheduler.triggers.cron import CronTrigger  # noqa: PLC0415
+
+    return CronTrigger(**fields, timezone=UTC)
+
+
+def _triggers(fields: Sequence[str], year: str = "*") -> list["CronTrigger"]:
+    minute, hour, day, month, weekday = fields
+    days = [(day, "*"), ("*", weekday)] if "*" not in {day, weekday} else [(day, weekday)]
+    return [
+        _trigger(year=year, month=month, day=one, day_of_week=other, hour=hour, minute=minute)
+        for one, other in days
+    ]
+
+
+def _checked(kind: str, text: str) -> str:
+    """Return a field as APScheduler writes it, whose numbers of weekdays begin with Monday."""
+    try:
+        if kind == "day of the week":
+            return text if text == "*" else ",".join(_weekdays(text))
+        _trigger(**{kind: text})
+    except (ValueError, TypeError):
+        raise ValueError(
+            f'its {kind} is "{text}": it takes {_VALUES[kind]}; a list 1,3, a range 1-5, * for all '
+            "or */2 for every second one"
+        ) from None
+    return text
+
+
+def _weekdays(field: str) -> Iterator[str]:
+    for part in field.lower().split(","):
+        form = _WEEKDAYS.fullmatch(part)
+        if form is None:
+            raise ValueError(part)
+        first, last, step = form.groups()
+        begin = 0 if first is None else _weekday(first)
+        end = _weekday(last) if last else 6 if first is None or step else begin
+        if end < begin:
+            end += 7
+        yield from (_DAYS[day % 7] for day in range(begin, end + 1, int(step or 1)))
+
+
+def _weekday(text: str) -> int:
+    return _DAYS.index(text) if text in _DAYS else range(8).index(int(text))
+
+
+class _Closing(NamedTuple):
+    """How the end of a window is told."""
+
+    day_begins: float
+    """The first instant of its day."""
+    time: str
+    date_and_time: str
+
+    def text(self, now: float) -> str:
+        """Return the time, with its date on an earlier day."""
+        return self.time if now >= self.day_begins else self.date_and_time
+
+
+class _State(NamedTuple):
+    """Whether a window is open from one instant until another."""
+
+    since: float
+    until: float
+    closing: _Closing | None
+    """None if it is closed."""
+
+
+class _Window:
+    """What three texts of a schedule mean."""
+
+    def __init__(self, start: str, end: str, timezone: str) -> None:
+        self._zone = time_zone(timezone)
+        self._start = Cron(start, self._zone)
+        self._end = Cron(end, self._zone)
+        self._last = _State(math.inf, math.inf, None)
+
+    def state(self, now: float) -> _State:
+        """Return the state at an instant.  Threads may both compute it, and then agree."""
+        last = self._last
+        if not last.since <= now < last.until:
+            last = self._last = self._compute(now)
+        return last
+
+    def _compute(self, now: float) -> _State:
+        opened = self._start.last_until(now)
+        # An end at the same instant counts.
+        closes = opened if opened == -math.inf else self._end.next_after(opened - 1)
+        if closes <= now:
+            return _State(closes, self._start.next_after(now), None)
+        return _State(opened, closes, self._closing(closes))
+
+    def _closing(self, instant: float) -> _Closing:
+        end = datetime.fromtimestamp(instant, self._zone)
+        midnight = datetime.combine(end.date(), time.min, self._zone)
+        text = f"{end:%H:%M} {self._zone.key}"
+        return _Closing(midnight.timestamp(), text, f"{end:%Y-%m-%d} {text}")
+
+
+_window = functools.lru_cache(_MOST_WINDOWS)(_Window)

@@ -1,0 +1,87 @@
+"""How the scale-down breakers stand is kept beyond a restart, and moves with the clock."""
+
+from pathlib import Path
+
+import pytest
+
+from autoscaler.adapters.store import Saved, read_saved, releases
+from autoscaler.adapters.store.releases import Release
+from autoscaler.core.breaker import BreakerState, Trip, moved
+from tests.adapters.store.histories import nth
+from tests.adapters.store.opening import T0, Sayings, Time, running
+
+TRIP = Trip(T0, T0 + 600, 380, 500, 'sum by (queue) (ready{job="mq"})', again=2)
+STATES = {"": BreakerState(TRIP), "mimir": BreakerState(None, T0 + 300)}
+
+
+def breakers_in(directory: Path, time: Time | None = None) -> dict[str, BreakerState]:
+    """Return what a daemon that starts at a time would go on with."""
+    with running(directory, Sayings(), time) as (_, resumption):
+        return dict(resumption.breakers)
+
+
+def test_what_was_kept_is_what_is_read_back(tmp_path: Path) -> None:
+    """Also without any history."""
+    with running(tmp_path, Sayings()) as (store, _):
+        store.keep_breakers(STATES)
+    assert breakers_in(tmp_path) == STATES
+    saved = read_saved(tmp_path, Time().clocks)
+    assert isinstance(saved, Saved)
+    assert saved.resumption.breakers == STATES
+
+
+def test_what_is_kept_later_takes_the_place_of_all_before(tmp_path: Path) -> None:
+    """A server without a state is as at the start; histories leave the states alone."""
+    with running(tmp_path, Sayings()) as (store, _):
+        store.keep_breakers(STATES)
+        store.keep_breakers({"mimir": STATES["mimir"]})
+    with running(tmp_path, Sayings()) as (store, _):
+        store.keep([("shop/Deployment/web", nth(7), T0)])
+    assert breakers_in(tmp_path) == {"mimir": STATES["mimir"]}
+    with running(tmp_path, Sayings()) as (store, _):
+        store.keep_breakers({})
+    assert breakers_in(tmp_path) == {}
+
+
+def test_they_move_with_a_clock_that_is_set_while_the_daemon_runs(tmp_path: Path) -> None:
+    """Whether the step comes with the states or later."""
+    time = Time()
+    with running(tmp_path, Sayings(), time) as (store, _):
+        store.keep_breakers(STATES)
+        time.wall += 3600
+        store.shift(3600.0)
+    assert breakers_in(tmp_path, time) == {name: moved(one, 3600.0) for name, one in STATES.items()}
+
+
+def test_they_move_with_a_clock_that_is_set_while_no_daemon_runs(tmp_path: Path) -> None:
+    """A hold lasts as long as it would have; the time that passed counts."""
+    time = Time()
+    with running(tmp_path, Sayings(), time) as (store, _):
+        store.keep_breakers(STATES)
+    time.pass_(60.0)
+    time.wall -= 7200
+    found = breakers_in(tmp_path, time)
+    assert found == {name: moved(one, -7200.0) for name, one in STATES.items()}
+
+
+def test_a_request_is_taken_once(tmp_path: Path) -> None:
+    """By whoever keeps the state there; the daemon may be another user than who asks."""
+    assert releases.take(tmp_path) is None
+    for request in (Release("mimir"), Release(""), Release(None)):
+        releases.ask(tmp_path, Release("an earlier one"))
+        releases.ask(tmp_path, request)
+        assert (tmp_path / "autoscaler.release").stat().st_mode & 0o777 == 0o644
+        assert releases.is_waiting(tmp_path)
+        assert releases.take(tmp_path) == request
+        assert not releases.is_waiting(tmp_path)
+        assert releases.take(tmp_path) is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_request_that_nobody_made_is_refused_once(tmp_path: Path) -> None:
+    """What is no request is removed, so that it is told only once."""
+    for content in ("", "[]", '{"server": 3}', "{}", "x" * 2**21):
+        (tmp_path / "autoscaler.release").write_text(content)
+        with pytest.raises((ValueError, OSError)):
+            releases.take(tmp_path)
+        assert releases.take(tmp_path) is None

@@ -1,0 +1,241 @@
+"""`autoscaler pause` and `autoscaler resume`, on each server of the Kubernetes API."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.adapters.cluster.scale_json import annotations_of, manager_of
+from autoscaler.cli import pausing
+from autoscaler.cli.pausing import Place, Workload, pause, resume
+from autoscaler.config import KubernetesSettings
+from autoscaler.core.extensions import Pause, PauseMode
+from autoscaler.core.pauses import pause_in_force
+from autoscaler.core.spec import ScaleTargetRef
+from tests.adapters.cluster import manifests
+from tests.adapters.cluster.cluster import MERGE_PATCH, ClusterUnderTest
+from tests.adapters.cluster.clusters import REAL, STAND_IN, fresh_namespace, requested_cluster
+from tests.cli.test_commands import autoscaler, queue_config
+from tests.controlplane.process import free_port
+from tests.endtoend.daemon import write_config
+
+ANYWHERE = Place()
+
+
+@pytest.fixture(scope="module", params=[REAL, STAND_IN])
+def cluster(request: pytest.FixtureRequest) -> Iterator[ClusterUnderTest]:
+    """Run each server of the Kubernetes API."""
+    yield from requested_cluster(request)
+
+
+@dataclass(frozen=True)
+class Shop:
+    """A namespace with the Deployment web and the ReplicationController db."""
+
+    cluster: ClusterUnderTest
+    namespace: str
+    folder: Path = field(repr=False)
+
+    def metadata(self, path: str = "") -> dict[str, object]:
+        """Return the metadata of web, or of what is at a path."""
+        reply = self.cluster.get(path or f"{manifests.deployments(self.namespace)}/web")
+        metadata: dict[str, object] = reply.body["metadata"]
+        return metadata
+
+    def paused(self, path: str = "") -> Pause | None:
+        """Return the pause that a daemon finds in its annotations."""
+        annotations = annotations_of(self.metadata(path))  # type: ignore[arg-type] # as sent
+        found, problems = pause_in_force(None, annotations, clock.wall())
+        assert problems == ()
+        return found
+
+    def log_in(self, monkeypatch: pytest.MonkeyPatch, token: str | None = None) -> None:
+        """Use the administrator's kubeconfig, or that of a token."""
+        path = self.cluster.write_kubeconfig(self.folder / "kubeconfig", token)
+        monkeypatch.setenv("KUBECONFIG", str(path))
+
+
+@pytest.fixture
+def shop(
+    cluster: ClusterUnderTest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Shop]:
+    """Make it."""
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    with fresh_namespace(cluster, "pausing") as namespace:
+        cluster.create(manifests.deployments(namespace), manifests.deployment("web", 0))
+        controllers = f"/api/v1/namespaces/{namespace}/replicationcontrollers"
+        cluster.create(controllers, manifests.replication_controller("db", 0))
+        made = Shop(cluster, namespace, tmp_path)
+        made.log_in(monkeypatch)
+        yield made
+
+
+def test_a_pause_is_what_the_daemon_reads_and_resume_ends_it(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of every kind; a new pause replaces the one before, and other annotations stay."""
+    web, db = f"{shop.namespace}/web", f"{shop.namespace}/ReplicationController/db"
+    at = f"/api/v1/namespaces/{shop.namespace}/replicationcontrollers/db"
+    path = f"{manifests.deployments(shop.namespace)}/web"
+    shop.cluster.patch(path, {"metadata": {"annotations": {"example.com/a": "b"}}})
+
+    assert pause([web, db], ANYWHERE, replicas=5, seconds=7200.0) == 0
+    for found in (shop.paused(), shop.paused(at)):
+        assert found is not None
+        assert (found.mode, found.replicas) == (PauseMode.ALL, 5)
+        assert found.until is not None
+        assert clock.wall() + 7190 < found.until <= clock.wall() + 7200
+    assert pause([web], ANYWHERE, only="scale-down") == 0
+    assert shop.paused() == Pause(PauseMode.SCALE_DOWN, by="the annotation autoscaler/paused")
+    assert resume([web, db], ANYWHERE) == 0
+    assert (shop.paused(), shop.paused(at)) == (None, None)
+    annotations = shop.metadata()["annotations"]
+    assert isinstance(annotations, dict)
+    assert annotations["example.com/a"] == "b"
+    assert not [key for key in annotations if key.startswith("autoscaler/")]
+
+    first, second, *rest = capsys.readouterr().out.splitlines()
+    told = "paused, it goes to 5 replicas and stays there until 20"
+    assert first.startswith(f"{shop.namespace}/Deployment/web: {told}")
+    assert second.startswith(f"{db}: {told}")
+    assert rest == [
+        f"{shop.namespace}/Deployment/web: nothing is scaled down until it is resumed",
+        f"{shop.namespace}/Deployment/web: resumed",
+        f"{db}: resumed",
+    ]
+
+
+def test_who_pauses_is_not_who_set_the_replicas(shop: Shop) -> None:
+    """The daemon tells changes by others with the manager of the field."""
+    path = f"{manifests.deployments(shop.namespace)}/web"
+    query = {"fieldManager": "helm"}
+    body = {"spec": {"replicas": 1}}
+    shop.cluster.request("PATCH", path, body, content_type=MERGE_PATCH, query=query)
+    before = manager_of({"metadata": shop.metadata()}, ("spec", "replicas"))
+    assert pause([f"{shop.namespace}/web"], ANYWHERE) == 0
+    assert manager_of({"metadata": shop.metadata()}, ("spec", "replicas")) == before
+
+
+def test_what_is_refused_is_told_and_the_others_are_paused(
+    shop: Shop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A workload that does not exist, a kind that nobody serves, and a right that is missing."""
+    space = shop.namespace
+    names = [f"{space}/weeb", f"{space}/deployment/web", f"{space}/web"]
+    assert pause(names, ANYWHERE) == 1
+    printed = capsys.readouterr()
+    assert printed.out == (
+        f"{space}/Deployment/web: paused, nothing is scaled until it is resumed\n"
+    )
+    assert printed.err.splitlines() == [
+        f'{space}/Deployment/weeb: deployments.apps "weeb" not found in namespace "{space}"',
+        (
+            f'{space}/deployment/web: the API server serves no kind "deployment" in apps; '
+            "it can scale there: Deployment, ReplicaSet, StatefulSet"
+        ),
+    ]
+    shop.log_in(monkeypatch, shop.cluster.reader_token)
+    assert resume([f"{space}/web"], ANYWHERE) == 1
+    assert 'cannot patch resource "deployments" in API group "apps"' in capsys.readouterr().err
+    assert shop.paused() is not None
+    shop.log_in(monkeypatch, "s3cret-but-wrong")
+    assert resume([f"{space}/web", f"{space}/weeb"], ANYWHERE) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("autoscaler cannot resume: the API server ")
+    assert "s3cret" not in line
+
+
+def test_names_are_those_of_the_configuration(shop: Shop, tmp_path: Path) -> None:
+    """With -c one that no target has is refused, with what was meant."""
+    file = write_config(
+        tmp_path / "a.yaml", queue_config("http://127.0.0.1:1", shop.namespace, "web")
+    )
+    environment = {"KUBECONFIG": os.environ["KUBECONFIG"]}
+    of_file = ("-c", str(file))
+    ran = autoscaler("pause", *of_file, f"{shop.namespace}/weeb", environment=environment)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    meant = f"{shop.namespace}/web"
+    assert ran.stderr == f"no target is called {shop.namespace}/weeb; did you mean {meant}?\n"
+    given = (*of_file, "--replicas", "3", meant)
+    ran = autoscaler("pause", *given, environment=environment)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    found = shop.paused()
+    assert found is not None
+    assert (found.replicas, found.until) == (3, None)
+
+
+@pytest.mark.parametrize(
+    ("override", "code", "line", "annotations"),
+    [
+        (
+            False,
+            1,
+            (
+                "no annotation pauses it any more, but the configuration does; "
+                "`autoscaler resume --override` resumes it all the same"
+            ),
+            (),
+        ),
+        (
+            True,
+            0,
+            'resumed, though the configuration pauses it: autoscaler/paused is "false"',
+            (("autoscaler/paused", "false"),),
+        ),
+    ],
+)
+def test_a_pause_of_the_configuration_is_told_and_can_be_overridden(
+    shop: Shop,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    override: bool,  # noqa: FBT001 - a parameter of the test
+    code: int,
+    line: str,
+    annotations: tuple[tuple[str, str], ...],
+) -> None:
+    """An annotation wins over it."""
+    ref = ScaleTargetRef("apps/v1", "Deployment", "web")
+    found = [Workload("shop/Deployment/web", shop.namespace, ref, paused=True)]
+    monkeypatch.setattr(pausing, "_find", lambda _names, _place: (found, KubernetesSettings()))
+    assert resume(["shop/web"], ANYWHERE, override=override) == code
+    assert capsys.readouterr().out == f"shop/Deployment/web: {line}\n"
+    kept = annotations_of(shop.metadata())  # type: ignore[arg-type] # as sent
+    assert kept == annotations
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (("pause", "web"), 2, "web names no workload: right is NAMESPACE/NAME for a Deployment"),
+        (("pause", "a/b", "--for", "2"), 2, "a duration needs a unit"),
+        (("pause", "a/b", "--for", "0s"), 2, "it must be longer than 0"),
+        (("pause", "a/b", "--only", "scale-up", "--replicas", "1"), 2, "cannot go with --replicas"),
+        (("resume", "a/b"), 1, "autoscaler cannot resume: no Kubernetes configuration"),
+        (("resume", "-c", "/nonexistent", "a/b"), 2, "/nonexistent"),
+    ],
+)
+def test_what_cannot_be_begun_is_a_sentence(
+    arguments: tuple[str, ...], code: int, sentence: str
+) -> None:
+    """With the exit codes of the other commands."""
+    nowhere = {"KUBECONFIG": "/nonexistent", "HOME": "/nonexistent", "KUBERNETES_SERVICE_HOST": ""}
+    ran = autoscaler(*arguments, environment=nowhere)
+    assert (ran.returncode, ran.stdout) == (code, "")
+    assert sentence in " ".join(ran.stderr.split())
+
+
+def test_a_server_that_is_away_is_told_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many workloads are named."""
+    server = f"http://127.0.0.1:{free_port()}"
+    away = ClusterUnderTest(server, "s3cret", "s3cret", None, lambda: None, None)  # type: ignore[arg-type]
+    monkeypatch.setenv("KUBECONFIG", str(away.write_kubeconfig(tmp_path / "kubeconfig")))
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    monkeypatch.setattr(pausing, "_SECONDS", 0.5)
+    assert pause(["shop/web", "shop/api"], ANYWHERE) == 1
+    said = f"the API server {server} cannot be reached: connection refused"
+    assert capsys.readouterr().err == f"autoscaler cannot pause: {said}\n"

@@ -1,0 +1,265 @@
+"""Several Prometheus servers: which one a query asks, what is refused, and no secret is shown."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from autoscaler.config import Config
+from autoscaler.config.comparison import compare
+from autoscaler.config.queries import DEFAULTS, queries_of
+from autoscaler.config.security import warnings_of
+from tests.config.documents import REF, assert_refused, loaded, prometheus, refused
+
+SECRET = "hunter2hunter2"  # noqa: S105 - what must not be seen
+SERVERS = """\
+prometheus:
+  url: http://prometheus:9090
+  servers:
+    mimir:
+      url: http://mimir:9009/prometheus
+      headers: {X-Scope-OrgID: shop}
+      resourceQueries: {cpu: mimir_cpu, example.com/gpu: mimir_gpu}
+    other:
+      url: http://mimir:9009/prometheus
+      headers: {X-Scope-OrgID: bank}
+queries:
+  free: queue_length
+  bound: {query: queue_length, server: other}
+  top: {query: queue_length, server: default}
+resourceQueries: {memory: {query: top_memory, server: other}}
+"""
+
+
+def document(target: str, name: str = "web") -> str:
+    """Return a document of one target on these servers."""
+    ref = REF.replace("web", name)
+    lines = f"namespace: shop\nmaxReplicas: 10\n{ref}{target}".splitlines()
+    return SERVERS + "targets:\n-\n" + "".join(f"  {line}\n" for line in lines)
+
+
+def external(name: str, query: str = "") -> dict[str, object]:
+    """Return an External metric."""
+    metric = {"name": name} | ({"query": json.loads(query)} if query else {})
+    target = {"type": "AverageValue", "averageValue": "30"}
+    return {"type": "External", "external": {"metric": metric, "target": target}}
+
+
+def resource(name: str) -> dict[str, object]:
+    """Return a Resource metric."""
+    target = {"type": "AverageValue", "averageValue": "30"}
+    return {"type": "Resource", "resource": {"name": name, "target": target}}
+
+
+ELSEWHERE = external("a", '{"query": "q", "server": "x"}')
+GPU = resource("example.com/gpu")
+
+
+def asked(config: Config) -> list[tuple[str, str]]:
+    """Return server and PromQL of each query of the first target."""
+    return [(query.server, query.promql) for query in config.targets[0].all_queries]
+
+
+@pytest.mark.parametrize(
+    ("server", "free", "cpu", "memory"),
+    [
+        ("", "", ("", DEFAULTS["cpu"].promql), ("other", "top_memory")),
+        ("server: default\n", "", ("", DEFAULTS["cpu"].promql), ("other", "top_memory")),
+        ("server: mimir\n", "mimir", ("mimir", "mimir_cpu"), ("other", "top_memory")),
+        ("server: other\n", "other", ("other", DEFAULTS["cpu"].promql), ("other", "top_memory")),
+    ],
+)
+def test_a_query_asks_its_own_server_else_the_targets_else_the_default(
+    tmp_path: Path, server: str, free: str, cpu: tuple[str, str], memory: tuple[str, str]
+) -> None:
+    """Named or inline, of a resource or of a bound; a server's resource query comes first."""
+    metrics = [
+        external("free"),
+        external("bound"),
+        external("top"),
+        external("own", '"own_query"'),
+        external("mine", '{"query": "own_query", "server": "mimir"}'),
+        resource("cpu"),
+        resource("memory"),
+    ]
+    bounds = "minReplicasQuery: least\nmaxReplicasQuery: {query: most, server: mimir}\n"
+    config = loaded(tmp_path, document(f"{server}{bounds}metrics: {json.dumps(metrics)}\n"))
+    assert asked(config) == [
+        (free, "queue_length"),
+        ("other", "queue_length"),
+        ("", "queue_length"),
+        (free, "own_query"),
+        ("mimir", "own_query"),
+        cpu,
+        memory,
+        (free, "least"),
+        ("mimir", "most"),
+    ]
+
+
+def test_the_usual_window_of_a_resource_holds_at_every_server(tmp_path: Path) -> None:
+    """A query that replaces a built-in one keeps its window there as well."""
+    config = loaded(tmp_path, document("server: mimir\n"))
+    (query,) = config.targets[0].queries
+    assert (query.key, query.window) == (("mimir", "mimir_cpu"), DEFAULTS["cpu"].window)
+
+
+def test_one_query_of_a_server_is_one_object(tmp_path: Path) -> None:
+    """Ten thousand targets must not have ten thousand copies."""
+    text = document("server: mimir\n")
+    text += text[text.index("-\n") :].replace("name: web", "name: other")
+    first, second = loaded(tmp_path, text).targets
+    assert first.queries[0] is second.queries[0]
+
+
+def test_each_server_is_a_connection_of_its_own(tmp_path: Path) -> None:
+    """One address under two tenants is two; the one at the top is the default."""
+    servers = loaded(tmp_path, document("")).servers
+    tenants = {
+        name: [value.get_secret_value() for value in one.headers.values()]
+        for name, one in servers.items()
+    }
+    assert tenants == {"": [], "mimir": ["shop"], "other": ["bank"]}
+    assert servers["mimir"].url == servers["other"].url
+
+
+METRICS = "targets[0].metrics[0]."
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "fragment"),
+    [
+        (
+            document("server: mimr\n"),
+            "targets[0].server",
+            "is no key of `prometheus.servers`: did you mean `mimir`? known are default, mimir,",
+        ),
+        (
+            document(f"metrics: [{json.dumps(ELSEWHERE)}]\n"),
+            METRICS + "external.metric.query.server",
+            "known are default, mimir, other",
+        ),
+        (
+            document("").replace("server: other}\n  top", "server: nope}\n  top"),
+            "queries.bound.server",
+            "known are default, mimir, other",
+        ),
+        (
+            document("").replace("top_memory, server: other", "top_memory, server: nope"),
+            "resourceQueries.memory.server",
+            "known are default, mimir, other",
+        ),
+        (
+            document("minReplicasQuery: {query: q, server: nope}\n"),
+            "targets[0].minReplicasQuery.server",
+            "known are default, mimir, other",
+        ),
+        (
+            document(f"server: other\nmetrics: [{json.dumps(GPU)}]\n"),
+            METRICS + "resource.name",
+            "is a resource without a query",
+        ),
+        (
+            document("").replace("    other:", "    default:"),
+            "prometheus.servers.default",
+            "is the name of the server at the top of `prometheus`",
+        ),
+        (
+            document("").replace("    other:", "    Other:"),
+            "prometheus.servers.Other",
+            "must be a DNS label",
+        ),
+        (
+            prometheus("servers: {mimir: {timeout: 10s}}\n"),
+            "prometheus.servers.mimir.url",
+            "is missing",
+        ),
+        (
+            prometheus("servers: {mimir: {url: http://m, timout: 10s}}\n"),
+            "prometheus.servers.mimir.timout",
+            "did you mean `timeout`?",
+        ),
+        (
+            prometheus("servers: {mimir: {url: http://m, timeout: 10}}\n"),
+            "prometheus.servers.mimir.timeout",
+            "500ms) (got 10)",
+        ),
+        (
+            prometheus("servers: {mimir: {url: http://m, bearerTokenFile: no/token}}\n"),
+            "prometheus.servers.mimir.bearerTokenFile",
+            "must name a file, and there is no file",
+        ),
+        (
+            prometheus("servers: {mimir: {url: http://m, tls: {certFile: ca.pem}}}\n"),
+            "prometheus.servers.mimir.tls.certFile",
+            "needs keyFile beside it",
+        ),
+        (
+            prometheus("servers: {mimir: {url: http://m, servers: {}}}\n"),
+            "prometheus.servers.mimir.servers",
+            "it belongs in `prometheus`",
+        ),
+    ],
+)
+def test_refused(tmp_path: Path, text: str, path: str, fragment: str) -> None:
+    """A server that is not there, and whatever would be wrong of the default one."""
+    (tmp_path / "ca.pem").write_text("x")
+    assert_refused(tmp_path, text, path, fragment)
+
+
+def test_a_resource_that_only_the_targets_server_has_is_no_fault(tmp_path: Path) -> None:
+    """It is asked there."""
+    text = document(f"server: mimir\nmetrics: [{json.dumps(GPU)}]\n")
+    assert asked(loaded(tmp_path, text)) == [("mimir", "mimir_gpu")]
+
+
+def test_no_secret_of_a_server_is_shown(tmp_path: Path) -> None:
+    """Neither in an error, nor in what prints a configuration, nor in what a reload tells."""
+    mistakes = f"headers: {{X-A: [{SECRET}]}}, url: 'http://a:{SECRET}@p', timeout: {SECRET}"
+    problems = refused(tmp_path, prometheus(f"servers: {{m: {{{mistakes}}}}}\n"))
+    assert len(problems) == 3
+    assert [one for one in problems if SECRET in str(one) and "timeout" not in one.path] == []
+    own = f"servers: {{m: {{url: http://m, queryParameters: {{token: {SECRET}}}}}}}\n"
+    before = loaded(tmp_path, prometheus(own))
+    assert SECRET not in repr(before)
+    after = loaded(tmp_path, prometheus(own.replace(SECRET, "hunter3hunter3")))
+    (change,) = compare(before, after).settings
+    assert (
+        str(change) == "prometheus.servers.m.queryParameters.token[0]: (not shown) -> (not shown)"
+    )
+
+
+def test_what_a_server_leaves_open_is_told(tmp_path: Path) -> None:
+    """A secret that all may read, a password in the clear, and certificates that nobody checks."""
+    (tmp_path / "s").write_text(SECRET)
+    (tmp_path / "s").chmod(0o644)
+    own = "url: http://m, bearerTokenFile: s, tls: {insecureSkipVerify: true}"
+    told = warnings_of(loaded(tmp_path, prometheus(f"servers: {{m: {{{own}}}}}\n")))
+    begins = ("bearerTokenFile: /", "tls.insecureSkipVerify: any", "url: bearerTokenFile is sent")
+    assert len(told) == len(begins)
+    for warning, beginning in zip(told, begins, strict=True):
+        assert warning.startswith(f"prometheus.servers.m.{beginning}")
+
+
+def test_every_query_is_listed_with_its_server(tmp_path: Path) -> None:
+    """Server by server; one that is used at two servers twice, one that nothing uses at its own."""
+    metrics = [external("free"), resource("cpu")]
+    target = f"minReplicasQuery: least\nmetrics: {json.dumps(metrics)}\n"
+    text = document(target)
+    rest = document(f"server: mimir\n{target}", "second")
+    text += rest[rest.index("-\n") :]
+    listed = [
+        (one.key.server, one.key.promql, one.place.path, len(one.uses), len(one.bounds))
+        for one in queries_of(loaded(tmp_path, text))
+    ]
+    cpu = "targets[0].metrics[1] (built-in query of cpu)"
+    assert listed == [
+        ("", "queue_length", "queries.free", 1, 0),
+        ("", DEFAULTS["cpu"].promql, cpu, 1, 0),
+        ("", "least", "targets[0].minReplicasQuery", 0, 1),
+        ("mimir", "queue_length", "queries.free", 1, 0),
+        ("mimir", "mimir_cpu", "prometheus.servers.mimir.resourceQueries.cpu", 1, 0),
+        ("mimir", "least", "targets[1].minReplicasQuery", 0, 1),
+        ("mimir", "mimir_gpu", 'prometheus.servers.mimir.resourceQueries["example.com/gpu"]', 0, 0),
+        ("other", "top_memory", "resourceQueries.memory", 0, 0),
+    ]

@@ -1,0 +1,190 @@
+"""The bounds in force: schedules and queries replace the target's own (semantics 8.2)."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from autoscaler.core.bounds import bounds_in_force
+from autoscaler.core.decision import Bound
+from autoscaler.core.extensions import Extensions, Idle, Schedule
+from autoscaler.core.history import ExtensionHistory, KnownBound
+from autoscaler.core.observation import Gap, GapKind, Observation, OpenWindow, Scale, Values
+from tests.core.builders import BASE, average, behavior, external, pods_policy, rules, spec
+from tests.core.timeline import Timeline
+
+QUEUE = external(average("10"))
+FREE = behavior(down=rules(*behavior().scale_down.policies, window=0))
+NONE = Gap(GapKind.ERROR, "no answer")
+UNTIL = "until 18:00 UTC"
+
+
+def window(
+    name: str, least: int | None = None, most: int | None = None, *, gradual: bool = False
+) -> OpenWindow:
+    """Return an open window with these bounds."""
+    schedule = Schedule(name, "0 8 * * *", "0 18 * * *", "UTC", least, most, gradual)
+    return OpenWindow(schedule, BASE + 3600.0, "18:00 UTC")
+
+
+SCHEDULED = Extensions(schedules=(window("any", 1).schedule,))
+
+
+@pytest.mark.parametrize(
+    ("windows", "low", "high"),
+    [
+        ((), Bound(2), Bound(10)),
+        ((window("a", 5),), Bound(5, f"schedule a {UNTIL}"), Bound(10)),
+        ((window("a", 1),), Bound(1, f"schedule a {UNTIL}"), Bound(10)),
+        ((window("a", None, 4),), Bound(2), Bound(4, f"schedule a {UNTIL}")),
+        (
+            (window("a", 5, 6), window("b", 3, 8)),
+            Bound(5, f"schedule a {UNTIL}"),
+            Bound(8, f"schedule b {UNTIL}"),
+        ),
+        (
+            (window("a", None, 3), window("b", 8)),
+            Bound(8, f"schedule b {UNTIL}"),
+            Bound(8, f"schedule b {UNTIL}"),
+        ),
+        (
+            (window("a", 5, gradual=True), window("b", 3, 8)),
+            Bound(5, f"schedule a {UNTIL}"),
+            Bound(8, f"schedule b {UNTIL}"),
+        ),
+        ((window("a", 5, gradual=True),), Bound(5, f"schedule a {UNTIL}", gradual=True), Bound(10)),
+    ],
+)
+def test_open_windows_replace_the_targets_bounds(
+    windows: tuple[OpenWindow, ...], low: Bound, high: Bound
+) -> None:
+    """Up and down; of several the largest of each; a maximum is never below the minimum."""
+    observation = Observation(Scale(4, 4, "app=web"), None, (), windows=windows)
+    bounds, _ = bounds_in_force(
+        spec(QUEUE, minimum=2, maximum=10), observation, ExtensionHistory(), BASE
+    )
+    assert (bounds.minimum, bounds.maximum) == (low, high)
+
+
+@pytest.mark.parametrize(
+    ("asked", "known", "low", "high", "hold"),
+    [
+        ((Values((4001,)), None), (None, None), 5, 10, False),
+        ((Values((-1,)), None), (None, None), 2, 10, False),
+        ((Values((99_000,)), None), (None, None), 10, 10, False),
+        ((None, Values((6000,))), (None, None), 2, 6, False),
+        ((None, Values((1000,))), (None, None), 2, 2, False),
+        ((Values((8000,)), Values((5000,))), (None, None), 8, 8, False),
+        ((NONE, None), (KnownBound(7, BASE - 300.0), None), 7, 10, False),
+        ((NONE, None), (KnownBound(7, BASE - 301.0), None), 2, 10, True),
+        ((NONE, None), (None, None), 2, 10, True),
+        ((None, NONE), (None, KnownBound(5, BASE - 1.0)), 2, 5, False),
+        ((None, NONE), (None, KnownBound(5, BASE - 301.0)), 2, 10, False),
+    ],
+)
+def test_the_queries_of_bounds(
+    asked: tuple[Values | Gap | None, Values | Gap | None],
+    known: tuple[KnownBound | None, KnownBound | None],
+    low: int,
+    high: int,
+    hold: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    """Rounded up, within the target's bounds; the last value counts for five minutes."""
+    observation = Observation(
+        Scale(4, 4, "app=web"),
+        None,
+        (),
+        min_replicas_reading=asked[0],
+        max_replicas_reading=asked[1],
+    )
+    history = ExtensionHistory(known_min=known[0], known_max=known[1])
+    of = spec(QUEUE, minimum=2, maximum=10)
+    bounds, _ = bounds_in_force(of, observation, history, BASE)
+    found = (bounds.minimum.replicas, bounds.maximum.replicas, bounds.hold_down)
+    assert found == (low, high, hold)
+
+
+def test_a_query_moves_a_bound_within_the_open_windows() -> None:
+    """The window's bounds take the place of the target's own."""
+    observation = Observation(
+        Scale(4, 4, "app=web"),
+        None,
+        (),
+        windows=(window("a", 5, 20),),
+        min_replicas_reading=Values((12_000,)),
+    )
+    bounds, _ = bounds_in_force(
+        spec(QUEUE, minimum=2, maximum=10), observation, ExtensionHistory(), BASE
+    )
+    assert (bounds.minimum, bounds.maximum.replicas) == (Bound(12, "minReplicasQuery"), 20)
+    low = replace(observation, windows=(window("a", None, 3), window("b", 8)))
+    bounds, _ = bounds_in_force(spec(QUEUE, minimum=2, maximum=10), low, ExtensionHistory(), BASE)
+    assert (bounds.minimum.replicas, bounds.maximum.replicas) == (8, 8)
+
+
+def test_a_window_that_opens_and_closes() -> None:
+    """To its minimum at once, past the policies, and back by the metrics."""
+    slow = behavior(up=rules(pods_policy(1)), down=rules(pods_policy(1), window=0))
+    (
+        Timeline(spec(QUEUE, behavior=slow), replicas=1, extensions=SCHEDULED)
+        .at("0s", queue=10).want(1)
+        .opened(window("office-hours", 5))
+        .at("15s", queue=10).want(5, reason="Current number of replicas below Spec.MinReplicas "
+                                            "(schedule office-hours until 18:00 UTC)")
+        .at("30s", queue=10).want(5).conditions(ScalingLimited="TooFewReplicas")
+        .opened().at("45s", queue=10).want(4).at("1m", queue=10).want(3)
+    )  # fmt: skip
+
+
+def test_a_gradual_window_obeys_the_policies() -> None:
+    """In both directions."""
+    slow = behavior(up=rules(pods_policy(2)), down=rules(pods_policy(1), window=0))
+    ramp = window("ramp", 6, 7, gradual=True)
+    (
+        Timeline(spec(QUEUE, behavior=slow), replicas=1, extensions=SCHEDULED)
+        .opened(ramp)
+        .at("0s", queue=10).want(3).at("15.1s", queue=90).want(5)
+        .conditions(ScalingLimited="ScaleUpLimit")
+        .at("30.2s", queue=90).want(6).at("45.3s", queue=90).want(7)
+        .by_hand(9).at("2m", queue=90).want(8, limited="ScaleDownLimit")
+        .at("2m15.1s", queue=90).want(7)
+    )  # fmt: skip
+
+
+def test_a_bound_whose_query_fails_lowers_nothing() -> None:
+    """For five minutes the last bound holds; from then on the count stays; more is free."""
+    (
+        Timeline(spec(QUEUE, minimum=1, maximum=20, behavior=FREE), replicas=8)
+        .asked_bounds(least=6)
+        .at("0s", queue=20).want(6)
+        .asked_bounds(least=math.nan).at("15s", queue=20).want(6)
+        .by_hand(9).at("4m59s", queue=20).want(6)
+        .by_hand(9).at("5m1s", queue=20).want(9).conditions(ScalingLimited="MinReplicasUnknown")
+        .at("5m15s", queue=120).want(12)
+        .at("5m30s", queue=20).want(12)
+        .asked_bounds(least=3).at("5m45s", queue=20).want(3)
+    )  # fmt: skip
+
+
+def test_an_unknown_maximum_is_the_targets_own() -> None:
+    """So that it lowers nothing."""
+    (
+        Timeline(spec(QUEUE, maximum=20, behavior=FREE), replicas=4)
+        .asked_bounds(most=5)
+        .at("0s", queue=90).want(5)
+        .asked_bounds(most=math.nan).at("15s", queue=90).want(5)
+        .at("5m15s", queue=90).want(9)
+    )  # fmt: skip
+
+
+def test_a_raised_minimum_keeps_a_target_awake() -> None:
+    """A window with a minimum that is not above the target's own lets it sleep."""
+    sleepy = Extensions(idle=Idle(after=30.0), schedules=SCHEDULED.schedules)
+    (
+        Timeline(spec(QUEUE, minimum=2, behavior=FREE), replicas=0, extensions=sleepy)
+        .at("0s", queue=0).want(0)
+        .opened(window("office-hours", 5)).at("15s", queue=0).want(5)
+        .at("2m", queue=0).want(5)
+        .opened(window("night", 1)).at("2m15s", queue=0).want(0)
+        .opened().at("2m30s", queue=0).want(0)
+    )  # fmt: skip

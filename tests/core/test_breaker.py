@@ -1,0 +1,156 @@
+"""The scale-down breaker: when it trips and ends, and what a held target remembers (8.7)."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autoscaler.core.breaker import (
+    CLOSED,
+    Breaker,
+    BreakerState,
+    Trip,
+    goes_down,
+    held_back,
+    is_decided,
+    most_shared,
+    moved,
+    released,
+    reviewed,
+)
+from autoscaler.core.decide import decide
+from autoscaler.core.decision import BreakerHold, Decision, Saturation
+from autoscaler.core.history import History
+from autoscaler.core.observation import Values
+from autoscaler.core.spec import Flags
+from tests.core.builders import BASE, behavior, percent_policy, rules, spec
+from tests.core.deciding import QUEUE, observe, reasons
+
+BREAKER = Breaker(share=30, min_targets=20, hold=600.0)
+
+
+@pytest.mark.parametrize(
+    ("of", "most"),
+    [(0, 0), (19, 19), (20, 6), (21, 6), (23, 6), (24, 7), (500, 150), (10_000, 3_000)],
+)
+def test_the_share_is_of_the_servers_targets_and_counts_from_the_least_number_on(
+    of: int, most: int
+) -> None:
+    """More than 30 % trip it; of fewer than 20 targets all may go."""
+    assert BREAKER.most_down(of) == most
+    assert reviewed(BREAKER, CLOSED, most, of, BASE) == CLOSED
+    tripped = reviewed(BREAKER, CLOSED, most + 1, of, BASE).trip
+    assert tripped == Trip(BASE, BASE + 600, most + 1, of)
+
+
+def test_a_trip_lasts_for_its_time_however_few_would_go_down() -> None:
+    """Nothing that is counted meanwhile changes it; at its end it is over by itself."""
+    state = reviewed(BREAKER, CLOSED, 500, 500, BASE)
+    assert reviewed(BREAKER, state, 0, 500, BASE + 599.9) is state
+    assert reviewed(BREAKER, state, 500, 500, BASE + 599.9) is state
+    assert reviewed(BREAKER, state, 150, 500, BASE + 600) == CLOSED
+
+
+def test_it_trips_again_while_too_many_would_go_down_at_its_end() -> None:
+    """Each further trip is counted."""
+    state = reviewed(BREAKER, CLOSED, 500, 500, BASE)
+    state = reviewed(BREAKER, state, 151, 500, BASE + 600)
+    assert state.trip == Trip(BASE + 600, BASE + 1200, 151, 500, again=1)
+    state = reviewed(BREAKER, state, 151, 500, BASE + 1201)
+    assert state.trip == Trip(BASE + 1201, BASE + 1801, 151, 500, again=2)
+
+
+def test_after_a_release_it_does_not_trip_for_one_hold() -> None:
+    """The targets that were held go; then it watches again."""
+    held = reviewed(BREAKER, CLOSED, 500, 500, BASE)
+    free = released(BREAKER, held, BASE + 60)
+    assert free == BreakerState(None, BASE + 660)
+    assert reviewed(BREAKER, free, 500, 500, BASE + 659) is free
+    assert reviewed(BREAKER, free, 500, 500, BASE + 660).trip is not None
+    assert reviewed(BREAKER, free, 3, 500, BASE + 660) == CLOSED
+
+
+def test_what_has_not_tripped_cannot_be_released() -> None:
+    """So that a release by habit does not switch the breaker off."""
+    assert released(BREAKER, CLOSED, BASE) is CLOSED
+
+
+@given(st.integers(0, 400), st.integers(0, 400), st.integers(0, 400), st.integers(1, 99))
+def test_who_goes_before_all_are_decided_could_not_have_been_held(
+    down: int, more: int, rest: int, share: int
+) -> None:
+    """However many of the undecided turn out to go down, the breaker does not trip."""
+    breaker, of = Breaker(share=share), down + more + rest
+    if is_decided(breaker, down, more, of):
+        assert reviewed(breaker, CLOSED, down + more, of, BASE) == CLOSED
+
+
+def test_the_query_that_most_share_is_named() -> None:
+    """Twice in one target counts once; of equal ones it is the first."""
+    assert most_shared([("a", "b"), ("b",), ("c", "c", "c")]) == "b"
+    assert most_shared([("a",), ("b",)]) == "a"
+    assert most_shared([]) == ""
+
+
+def test_every_instant_moves_with_the_clock() -> None:
+    """So that a hold lasts as long as it would have."""
+    trip = Trip(BASE, BASE + 600, 5, 9, "up", again=1)
+    assert moved(BreakerState(trip), 30.0) == BreakerState(
+        replace(trip, at=BASE + 30, until=BASE + 630)
+    )
+    assert moved(BreakerState(None, BASE), -30.0) == BreakerState(None, BASE - 30)
+
+
+def scale_down(history: History | None = None, window: int = 0) -> tuple[Decision, History]:
+    """Decide about 10 replicas whose metric asks for 2, with a stabilization window."""
+    free = behavior(down=rules(percent_policy(100), window=window))
+    target, seen = spec(QUEUE, maximum=20, behavior=free), observe(10, Values((20_000,)))
+    return decide(target, Flags(), seen, history or History(), BASE)
+
+
+def test_a_held_target_stays_and_says_why() -> None:
+    """It is no failure: what the metrics ask for and every stage stay in the record."""
+    decision, history = scale_down(History(recommendations=()))
+    assert goes_down(decision)
+    held, _ = held_back(decision, history, "mimir", BASE + 600)
+    assert (held.rescale, held.desired, held.outcome) == (False, 10, decision.outcome)
+    assert held.breaker == BreakerHold("mimir", BASE + 600, 2)
+    assert reasons(held)["ScalingLimited"] == ("True", "ScaleDownBreaker")
+    assert "the Prometheus server mimir" in held.conditions[-1].message
+    assert (held.stages, held.metrics, held.events) == (
+        decision.stages,
+        decision.metrics,
+        decision.events,
+    )
+
+
+def test_a_held_target_remembers_as_if_nothing_was_to_be_written() -> None:
+    """The recommendation stays recorded; there is no scale event, no pending write, no zero."""
+    decision, history = scale_down(History(recommendations=()))
+    _, after = held_back(decision, history, "", BASE + 600)
+    assert after.recommendations == history.recommendations
+    assert [one.replicas for one in after.recommendations or ()] == [2]
+    assert (after.scale_downs, after.pending, after.zeroed_by_us) == ((), None, False)
+    assert after.desired_replicas == 10
+    assert replace(after, conditions=(), desired_replicas=0) == replace(
+        history, conditions=(), desired_replicas=0
+    )
+
+
+def test_who_is_held_by_its_window_does_not_go_down() -> None:
+    """Stabilization comes before the breaker."""
+    decision, _ = scale_down(window=300)
+    assert decision.combination is not None
+    assert decision.combination.after == 2
+    assert not goes_down(decision)
+
+
+def test_a_saturation_is_reported_after_a_quarter_of_an_hour() -> None:
+    """Semantics 8.6."""
+    decision, lasting = scale_down()[0], []
+    for seconds in (0.0, 899.0, 900.0, 5000.0):
+        saturation = Saturation(7, BASE - seconds, "TooManyReplicas")
+        lasting.append(replace(decision, saturation=saturation).lasting_saturation is saturation)
+    assert lasting == [False, False, True, True]
+    assert decision.lasting_saturation is None

@@ -1,0 +1,235 @@
+"""To zero and back (semantics 8.3)."""
+
+from dataclasses import replace
+
+import pytest
+
+from autoscaler.core.decision import Activity, Zone
+from autoscaler.core.extensions import Extensions, Fallback, Idle, Schedule
+from autoscaler.core.history import History, Recommendation
+from autoscaler.core.idling import activities_of
+from autoscaler.core.observation import (
+    Gap,
+    GapKind,
+    Observation,
+    OpenWindow,
+    Reading,
+    Scale,
+    Values,
+)
+from autoscaler.core.spec import SelectPolicy
+from tests.core.builders import (
+    BASE,
+    average,
+    behavior,
+    cpu,
+    external,
+    of_object,
+    pods_policy,
+    rules,
+    spec,
+    utilization,
+    value,
+)
+from tests.core.timeline import Timeline
+
+QUEUE = external(average("10"))
+OTHER = external(average("10"), name="other")
+MINUTE = Extensions(idle=Idle(after=60.0))
+INCOMPLETE = Gap(GapKind.PARTIAL, "a part of the answer is missing")
+
+
+@pytest.mark.parametrize(
+    ("reading", "activation", "activity"),
+    [
+        (Values((0,)), 0, Activity.INACTIVE),
+        (Values((1,)), 0, Activity.ACTIVE),
+        (Values((5000,)), 5000, Activity.INACTIVE),
+        (Values((5001,)), 5000, Activity.ACTIVE),
+        (Values((3000, 3000)), 5000, Activity.ACTIVE),
+        (Values((-5,)), 0, Activity.INACTIVE),
+        (Values((0,), (INCOMPLETE,)), 0, Activity.UNKNOWN),
+        (Values((9,), (INCOMPLETE,)), 0, Activity.ACTIVE),
+        (Gap(GapKind.EMPTY, "no series"), 0, Activity.UNKNOWN),
+        (Gap(GapKind.ERROR, "no answer"), 0, Activity.UNKNOWN),
+    ],
+)
+def test_when_a_metric_is_active(reading: Reading, activation: int, activity: Activity) -> None:
+    """Strictly above its activation, the sum of its series; missing data is unknown."""
+    for metric in (QUEUE, of_object(value("10"))):
+        extensions = replace(MINUTE, activations=(activation,))
+        observation = Observation(Scale(1, 1, "app=web"), (), (reading,))
+        found = activities_of((metric,), extensions, observation, History(), BASE)
+        assert found == (activity,)
+
+
+def test_to_sleep_and_to_wake() -> None:
+    """Asleep one window after the last active sync; awake at once, to what the metrics ask."""
+    (
+        Timeline(spec(QUEUE, minimum=2), replicas=3, extensions=MINUTE)
+        .at("0s", queue=5).want(3)
+        .at("15s", queue=0).want(3)
+        .at("1m", queue=0).want(0, reason="no metric is active", outcome="ok")
+        .conditions(ScalingActive="Idle").events("SuccessfulRescale")
+        .at("1m15s", queue=0).want(0, reason="no metric is active").events()
+        .at("1m30s", queue=31).want(4, reason="external metric queue(nil) above target")
+        .conditions(ScalingActive="ValidMetricFound")
+        .at("1m45s", queue=0).want(4).at("2m15s", queue=0).want(4)
+        .at("2m30s", queue=0).want(0)
+    )  # fmt: skip
+
+
+def test_a_metric_below_its_activation_wakes_nothing() -> None:
+    """Though it would ask for a replica."""
+    extensions = replace(MINUTE, activations=(5000,))
+    (
+        Timeline(spec(QUEUE), replicas=0, extensions=extensions)
+        .at("0s", queue=5).want(0).at("15s", queue=5.001).want(1)
+        .at("30s", queue=5).want(1).at("1m15s", queue=5).want(0)
+    )  # fmt: skip
+
+
+def test_waking_obeys_the_policies_and_the_minimum() -> None:
+    """The minimum is the least; a window of scale-up holds nothing back."""
+    slow = behavior(up=rules(pods_policy(3), window=300))
+    (
+        Timeline(spec(QUEUE, behavior=slow), replicas=0, extensions=MINUTE)
+        .at("0s", queue=0).want(0).at("15s", queue=90).want(3, limited="ScaleUpLimit")
+    )  # fmt: skip
+    (
+        Timeline(spec(QUEUE, minimum=5, behavior=slow), replicas=0, extensions=MINUTE)
+        .at("0s", queue=90).want(5, limited="TooFewReplicas")
+        .conditions(ScalingLimited="TooFewReplicas")
+    )  # fmt: skip
+
+
+def test_what_was_before_the_sleep_is_forgotten() -> None:
+    """An old peak would else be the first count after it."""
+    (
+        Timeline(spec(QUEUE), replicas=10, extensions=Extensions(idle=Idle(after=15.0)))
+        .at("0s", queue=100).want(10)
+        .at("15s", queue=0).want(0)
+        .at("30s", queue=10).want(1)
+    )  # fmt: skip
+    window = Schedule("office", "0 8 * * *", "0 18 * * *", "UTC", min_replicas=2)
+    scheduled = Extensions(idle=Idle(after=15.0), schedules=(window,))
+    (
+        Timeline(spec(QUEUE), replicas=10, extensions=scheduled)
+        .at("0s", queue=100).want(10)
+        .at("15s", queue=0).want(0)
+        .opened(OpenWindow(window, BASE + 60.0, "18:00 UTC")).at("30s", queue=10).want(2)
+        .at("45s", queue=10).want(2)
+    )  # fmt: skip
+
+
+def test_no_window_and_no_policy_delays_sleep() -> None:
+    """`after` is its window."""
+    never = behavior(down=rules(pods_policy(1), select=SelectPolicy.DISABLED, window=3600))
+    (
+        Timeline(spec(QUEUE, behavior=never), replicas=9, extensions=MINUTE)
+        .at("0s", queue=5).want(9).at("59s", queue=0).want(9).at("1m", queue=0).want(0)
+    )  # fmt: skip
+
+
+def test_missing_data_sends_nothing_to_sleep_and_wakes_nothing() -> None:
+    """It counts as active for a target that is awake."""
+    (
+        Timeline(spec(QUEUE, OTHER), replicas=3, extensions=MINUTE)
+        .at("0s", queue=5, other=0)
+        .at("30s", queue=0, other=None).want(3)
+        .at("1m15s", queue=0, other=0).want(3)
+        .at("1m30s", queue=0, other=0).want(0)
+        .at("1m45s", queue=0, other=None).want(0, outcome="partial")
+        .at("2m", queue=None, other=None).want(0, outcome="partial")
+        .at("2m15s", queue=11, other=None).want(2, outcome="partial")
+    )  # fmt: skip
+    at_once = Extensions(idle=Idle(after=0.0))
+    target = Timeline(spec(QUEUE, OTHER), replicas=3, extensions=at_once)
+    target.at("0s", queue=5, other=0).at("15s", queue=0, other=None).want(3)
+    target.at("30s", queue=0, other=0).want(0)
+    busy = Timeline(spec(QUEUE, OTHER, cpu(utilization(50))), replicas=3, extensions=at_once)
+    busy.at("0s", queue=5, other=0, cpu=50).at("15s", queue=0, other=None, cpu=100).want(6)
+
+
+def test_a_reading_that_refills_counts_as_unknown() -> None:
+    """A range that lost samples may be zero only because of that."""
+    target = Timeline(spec(QUEUE), replicas=3, extensions=Extensions(idle=Idle(after=0.0)))
+    (
+        target.over(60.0)
+        .at("0s", queue=0).want(3).at("1m15s", queue=0).want(3).at("1m20s", queue=0).want(0)
+    )  # fmt: skip
+
+
+def test_a_new_target_is_awake_for_a_while() -> None:
+    """Nothing is known of before its first sync; `initially` may be longer."""
+    new = Extensions(idle=Idle(after=60.0, initially=120.0))
+    (
+        Timeline(spec(QUEUE), replicas=3, extensions=MINUTE)
+        .at("0s", queue=0).want(3).at("1m", queue=0).want(0)
+    )  # fmt: skip
+    (
+        Timeline(spec(QUEUE), replicas=3, extensions=new)
+        .at("0s", queue=0).at("1m59s", queue=0).want(3).at("2m", queue=0).want(0)
+    )  # fmt: skip
+    old = Timeline(spec(QUEUE), replicas=3, extensions=new)
+    old.history = History(recommendations=(Recommendation(3, BASE - 15.0),))
+    old.at("0s", queue=0).want(3).at("1m", queue=0).want(0)
+
+
+def test_zero_is_a_normal_count_whoever_set_it() -> None:
+    """Without the rule it means that scaling is off."""
+    (
+        Timeline(spec(QUEUE, minimum=2), replicas=4, extensions=MINUTE)
+        .at("0s", queue=40).want(4).by_hand(0).at("15s", queue=40).want(4)
+        .by_hand(0).at("30s", queue=0).want(0)
+        .by_hand(1).at("45s", queue=0).want(2)
+    )  # fmt: skip
+    Timeline(spec(QUEUE, minimum=2), replicas=0).at("0s", queue=40).want(0)
+
+
+def test_idle_may_keep_some_replicas() -> None:
+    """Below the minimum."""
+    some = Extensions(idle=Idle(replicas=1, after=30.0))
+    (
+        Timeline(spec(QUEUE, minimum=3), replicas=3, extensions=some)
+        .at("0s", queue=5).want(3).at("30s", queue=0).want(1).at("45s", queue=0).want(1)
+        .by_hand(0).at("1m", queue=0).want(1)
+        .at("1m15s", queue=1).want(3, reason="external metric queue(nil) is active")
+    )  # fmt: skip
+
+
+def test_pods_take_no_part() -> None:
+    """As in KEDA: what nobody works on, no pod is busy with."""
+    (
+        Timeline(spec(QUEUE, cpu(utilization(50))), replicas=3, extensions=MINUTE)
+        .at("0s", queue=5, cpu=90).want(6)
+        .at("1m", queue=0, cpu=90).want(0)
+        .at("1m15s", queue=12, cpu=None).want(2, outcome="partial")
+    )  # fmt: skip
+
+
+def test_the_record_says_how_it_stands() -> None:
+    """When it was last active, when it may sleep, and which metric keeps it awake."""
+    target = Timeline(spec(QUEUE, cpu(utilization(50))), replicas=3, extensions=MINUTE)
+    target.at("0s", queue=5, cpu=50).at("15s", queue=0, cpu=50)
+    assert target.decision is not None
+    status = target.decision.idle
+    assert status is not None
+    assert (status.active, status.asleep) == (False, False)
+    assert (status.last_active, status.until) == (BASE, BASE + 60.0)
+    assert [one.activity for one in target.decision.metrics] == [Activity.INACTIVE, None]
+    target.at("1m", queue=0, cpu=50).at("1m15s", queue=0, cpu=50)
+    assert target.decision.zone is Zone.IDLE
+    assert target.decision.idle is not None
+    assert target.decision.idle.asleep
+
+
+def test_a_fallback_wakes_a_target() -> None:
+    """The operator said how many are right without data."""
+    extensions = replace(MINUTE, fallback=Fallback(6, failure_threshold=2))
+    (
+        Timeline(spec(QUEUE), replicas=0, extensions=extensions)
+        .at("0s", queue=0).want(0).at("15s", queue=None).want(0)
+        .at("30s", queue=None).want(4, reason="fallback for external metric queue(nil)")
+        .at("45s", queue=None).want(6)
+    )  # fmt: skip

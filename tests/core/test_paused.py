@@ -1,0 +1,183 @@
+"""A target that is paused moves as the pause says, and in no other way (semantics 8.1)."""
+
+import pytest
+
+from autoscaler.core.decision import Zone
+from autoscaler.core.extensions import Extensions, Idle, Pause, PauseMode
+from autoscaler.core.pauses import pause_in_force
+from tests.core.builders import BASE, average, behavior, cpu, external, rules, spec, utilization
+from tests.core.timeline import Timeline
+
+QUEUE = external(average("10"))
+FREE = behavior(down=rules(*behavior().scale_down.policies, window=0))
+CONFIGURED = Pause(PauseMode.SCALE_DOWN)
+BY = "the annotation autoscaler/paused"
+
+
+@pytest.mark.parametrize(
+    ("annotations", "pause"),
+    [
+        ({}, CONFIGURED),
+        ({"autoscaler/other": "true"}, CONFIGURED),
+        ({"autoscaler/paused-until": "2099-01-01T00:00:00Z"}, CONFIGURED),
+        ({"autoscaler/paused": "true"}, Pause(by=BY)),
+        ({"autoscaler/paused": " True "}, Pause(by=BY)),
+        ({"autoscaler/paused": "scale-down"}, Pause(PauseMode.SCALE_DOWN, by=BY)),
+        ({"autoscaler/paused": "scale-up"}, Pause(PauseMode.SCALE_UP, by=BY)),
+        ({"autoscaler/paused": "false"}, None),
+        (
+            {"autoscaler/paused": "scale-up", "autoscaler/paused-replicas": "5"},
+            Pause(PauseMode.SCALE_UP, by=BY),
+        ),
+        ({"autoscaler/paused-replicas": "5"}, Pause(replicas=5, by=f"{BY}-replicas")),
+        (
+            {"autoscaler/paused": "true", "autoscaler/paused-replicas": "0"},
+            Pause(replicas=0, by=f"{BY}-replicas"),
+        ),
+        (
+            {"autoscaler/paused": "true", "autoscaler/paused-until": "2023-11-14T22:13:21Z"},
+            Pause(by=BY, until=1_700_000_001.0),
+        ),
+        (
+            {"autoscaler/paused": "true", "autoscaler/paused-until": "2023-11-14T23:13:20+01:00"},
+            CONFIGURED,
+        ),
+    ],
+)
+def test_annotations_win_over_the_configuration(
+    annotations: dict[str, str], pause: Pause | None
+) -> None:
+    """As long as they are in force: an end that has come ends all of them."""
+    given = sorted(annotations.items())
+    assert pause_in_force(CONFIGURED, given, 1_700_000_000.0) == (pause, ())
+
+
+@pytest.mark.parametrize(
+    ("annotations", "pause", "problem"),
+    [
+        (
+            {"autoscaler/paused": "yes\n"},
+            Pause(by=BY),
+            (
+                'autoscaler/paused is "yes", and taken as true; it may be true, false, scale-down '
+                "or scale-up"
+            ),
+        ),
+        (
+            {"autoscaler/paused-replicas": "-1"},
+            Pause(by=f"{BY}-replicas"),
+            'autoscaler/paused-replicas is "-1", which is no count; the current one is kept',
+        ),
+        (
+            {"autoscaler/paused-replicas": "99999999999"},
+            Pause(by=f"{BY}-replicas"),
+            (
+                'autoscaler/paused-replicas is "99999999999", which is no count; the current one '
+                "is kept"
+            ),
+        ),
+        (
+            {"autoscaler/paused": "true", "autoscaler/paused-until": "tomorrow"},
+            Pause(by=BY),
+            (
+                'autoscaler/paused-until is "tomorrow", which is no instant such as '
+                "2026-01-31T18:00:00Z; the pause has no end"
+            ),
+        ),
+        (
+            {"autoscaler/paused": "true", "autoscaler/paused-until": "2026-01-31T18:00:00"},
+            Pause(by=BY),
+            (
+                'autoscaler/paused-until is "2026-01-31T18:00:00", which is no instant such as '
+                "2026-01-31T18:00:00Z; the pause has no end"
+            ),
+        ),
+    ],
+)
+def test_what_cannot_be_read_pauses_and_is_told(
+    annotations: dict[str, str], pause: Pause, problem: str
+) -> None:
+    """Whoever wrote it wanted nothing to move."""
+    assert pause_in_force(None, sorted(annotations.items()), BASE) == (pause, (problem,))
+
+
+def test_a_paused_target_stays_while_its_metrics_are_shown() -> None:
+    """What they ask for is recorded, so that the windows are whole when it goes on."""
+    target = Timeline(spec(QUEUE, behavior=FREE), replicas=4).annotated(paused="true")
+    (
+        target.at("0s", queue=70).want(4, reason=f"paused by {BY}", outcome="ok")
+        .conditions(ScalingActive="Paused").events()
+        .at("15s", queue=20).want(4)
+        .annotated().at("30s", queue=20).want(2, reason="All metrics below target")
+        .conditions(ScalingActive="ValidMetricFound")
+    )  # fmt: skip
+
+
+def test_a_paused_target_says_what_it_would_do() -> None:
+    """The count that the metrics ask for, within policies and bounds."""
+    target = Timeline(spec(QUEUE, maximum=6, behavior=FREE), replicas=4)
+    target.annotated(paused="true").at("0s", queue=70)
+    assert target.decision is not None
+    assert (target.decision.zone, target.decision.paused_from) == (Zone.PAUSED, 6)
+    assert target.decision.metrics[0].proposal == 7
+    target.at("15s", queue=40)
+    assert target.decision.paused_from is None
+
+
+def test_a_pause_with_replicas_goes_there_whatever_else_holds() -> None:
+    """Past bounds, windows and failing metrics; by hand it goes back there."""
+    (
+        Timeline(spec(QUEUE, minimum=2, maximum=6), replicas=4)
+        .annotated(paused_replicas="9")
+        .at("0s", queue=None).want(9, reason=f"paused by {BY}-replicas", outcome="partial")
+        .events("FailedGetExternalMetric", "FailedComputeMetricsReplicas", "SuccessfulRescale")
+        .by_hand(3).at("15s", queue=10).want(9, outcome="ok")
+        .annotated(paused_replicas="0").at("30s", queue=10).want(0)
+        .at("45s", queue=10).want(0)
+        .annotated().at("1m", queue=10).want(2, reason="Current number of replicas below "
+                                                       "Spec.MinReplicas")
+    )  # fmt: skip
+
+
+def test_a_paused_target_at_zero_measures_no_pods() -> None:
+    """Somebody switched it off: that is no failure."""
+    target = Timeline(spec(cpu(utilization(50))), replicas=0).annotated(paused="true")
+    target.at("0s", cpu=None).want(0, outcome="ok").events().conditions(ScalingActive="Paused")
+
+
+def test_one_direction_is_paused() -> None:
+    """The other one goes on; bounds and idle obey too."""
+    (
+        Timeline(spec(QUEUE, maximum=6, behavior=FREE), replicas=4)
+        .annotated(paused="scale-down")
+        .at("0s", queue=20).want(4, reason="All metrics below target")
+        .conditions(ScalingLimited="ScaleDownPaused", ScalingActive="ValidMetricFound")
+        .at("15s", queue=60).want(6).conditions(ScalingLimited="DesiredWithinRange")
+        .by_hand(8).at("30s", queue=20).want(8).conditions(ScalingLimited="ScaleDownPaused")
+        .annotated(paused="scale-up").at("45s", queue=20).want(6).at("1m", queue=90).want(6)
+        .conditions(ScalingLimited="TooManyReplicas")
+        .at("1m15s", queue=30).want(3).at("1m30s", queue=60).want(3)
+        .conditions(ScalingLimited="ScaleUpPaused")
+    )  # fmt: skip
+    idle = Extensions(idle=Idle(after=0.0), pause=Pause(PauseMode.SCALE_DOWN))
+    asleep = Extensions(idle=Idle(after=0.0), pause=Pause(PauseMode.SCALE_UP))
+    Timeline(spec(QUEUE), replicas=4, extensions=idle).at("0s", queue=0).at("15s", queue=0).want(4)
+    Timeline(spec(QUEUE), replicas=0, extensions=asleep).at("0s", queue=50).want(0)
+
+
+def test_another_autoscaler_comes_before_a_pause() -> None:
+    """Two that write would fight."""
+    (
+        Timeline(spec(QUEUE), replicas=4)
+        .annotated(paused_replicas="9")
+        .controlled_by('ScaledObject "web"')
+        .at("0s", queue=40).want(4, outcome="blocked")
+    )  # fmt: skip
+
+
+def test_a_wrong_annotation_is_an_event() -> None:
+    """The same at each sync, which the daemon tells once."""
+    (
+        Timeline(spec(QUEUE), replicas=4).annotated(paused="maybe")
+        .at("0s", queue=90).want(4).events("InvalidAnnotation")
+    )  # fmt: skip

@@ -1,0 +1,454 @@
+"""The scale-down breaker over whole syncs: who is held, who goes, and who waits (semantics 8.7)."""
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.core.breaker import Breaker, BreakerState
+from autoscaler.core.decision import BreakerHold
+from autoscaler.core.observation import Scale
+from autoscaler.core.series import QueryFailure, QueryResult, Series
+from autoscaler.core.spec import Flags
+from autoscaler.core.target import Target
+from autoscaler.sync.ports import BreakerChange, BreakerNews
+from autoscaler.sync.syncer import Syncer
+from tests.controlplane.waiting import wait_until
+from tests.core.builders import behavior, percent_policy, rules
+from tests.sync.world import T0, Kept, Memory, external
+
+BREAKER = Breaker(share=30, min_targets=20, hold=600.0)
+FREE = behavior(down=rules(percent_policy(100), window=0))
+BUDGET = 10.0
+BUSY = 300.0
+"""Messages of a queue that keep its target at 10 replicas."""
+
+
+def fleet(count: int, *, promql: str = "queue", server: str = "", first: int = 0) -> list[Target]:
+    """Return targets that read one series each of a query, and may go down at once."""
+    targets = []
+    for number in range(first, first + count):
+        one = external("shop", f"w{number}", queue=f"w{number}", promql=promql)
+        query = replace(one.queries[0], server=server)
+        targets.append(replace(one, spec=replace(one.spec, behavior=FREE), queries=(query,)))
+    return targets
+
+
+class Fleet:
+    """Targets at 10 replicas, whose syncs are 15 s apart; ``messages`` are those of each queue."""
+
+    def __init__(self, targets: Sequence[Target], breaker: Breaker | None = BREAKER) -> None:
+        self.targets = list(targets)
+        self.messages = {_name(one): BUSY for one in targets}
+        self.news: list[BreakerNews] = []
+        self.stored: Mapping[str, BreakerState] = {}
+        self.world = Memory(scales_cached=True)
+        self.world.servers["mimir"] = self.world
+        for one in targets:
+            self.world.scales[f"shop/{_name(one)}"] = Scale(10, 10, f"app={_name(one)}")
+        self.time = 0.0
+        self._breaker = breaker
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.syncer.__exit__()
+
+    def start(self) -> None:
+        """Begin as a process would; what is stored is gone on with."""
+        self.syncer: Syncer = self.world.syncer(known=dict(self.world.kept))
+        self.syncer.resume_breakers(self.stored, T0 + self.time, self.time)
+        self.configure(self._breaker)
+
+    def configure(self, breaker: Breaker | None) -> None:
+        """Put a configuration in force."""
+        store = _Store(self.world, self)
+        ports = replace(self.world.world(), history_store=store, breaker_changed=self.news.append)
+        self.syncer.change(Flags(), ports, self.targets, 100_000.0, breaker)
+
+    def sync(self, targets: Sequence[Target] | None = None, seconds: float = 15.0) -> None:
+        """Sync some targets, or all, so many seconds after the last ones."""
+        self.time += seconds
+        self.begin(self.targets if targets is None else targets)
+
+    def begin(self, targets: Sequence[Target], budget: float = BUDGET) -> None:
+        """Sync some targets now."""
+        for promql in {one.queries[0].promql for one in targets}:
+            self.world.answers[promql] = QueryResult(
+                [
+                    Series({"queue": _name(one)}, self.messages[_name(one)], T0 + self.time)
+                    for one in targets
+                    if one.queries[0].promql == promql
+                ]
+            )
+        self.syncer.sync(targets, T0 + self.time, budget, steady=self.time)
+
+    def counts(self) -> dict[int, int]:
+        """Return how many targets have each count of replicas."""
+        found: dict[int, int] = {}
+        for scale in self.world.scales.values():
+            assert isinstance(scale, Scale)
+            found[scale.spec_replicas] = found.get(scale.spec_replicas, 0) + 1
+        return found
+
+    def changes(self) -> list[str]:
+        """Return what was told of breakers."""
+        return [one.change.value for one in self.news]
+
+
+class _Store(Kept):
+    """Keeps the states of breakers too."""
+
+    def __init__(self, world: Memory, fleet: Fleet) -> None:
+        super().__init__(world)
+        self._fleet = fleet
+
+    def keep_breakers(self, states: Mapping[str, BreakerState]) -> None:
+        self._fleet.stored = states
+
+
+def _name(target: Target) -> str:
+    return target.spec.scale_target_ref.name
+
+
+def emptied(one: Fleet, count: int) -> None:
+    """Let the first queues be empty, as after a label was renamed."""
+    for target in one.targets[:count]:
+        one.messages[_name(target)] = 0.0
+
+
+def test_five_hundred_targets_whose_label_is_renamed_stay_and_the_others_go_up() -> None:
+    """None goes down for ten minutes; who needs more gets it at once; told once, with its end."""
+    with Fleet(fleet(520)) as one:
+        one.sync()
+        emptied(one, 500)
+        for target in one.targets[500:]:
+            one.messages[_name(target)] = 2 * BUSY
+        one.sync()
+        assert one.counts() == {10: 500, 20: 20}
+        (news,) = one.news
+        trip = news.trip
+        assert (news.change, news.server) == (BreakerChange.TRIPPED, "")
+        assert (trip.down, trip.of, trip.query) == (500, 520, "queue")
+        assert T0 + 30 <= trip.at <= T0 + 31
+        assert trip.until == trip.at + 600
+        for _ in range(3):
+            one.sync(seconds=190)
+        assert one.counts() == {10: 500, 20: 20}
+        assert one.changes() == ["tripped"]
+        held = one.world.result("shop/w0").decision
+        assert held.breaker is not None
+        assert held.breaker == BreakerHold("", held.breaker.until, 1)
+        assert held.breaker.until == pytest.approx(trip.until)
+        assert (held.rescale, held.desired) == (False, 10)
+
+
+def test_without_a_breaker_all_of_them_go() -> None:
+    """It is off unless it is configured."""
+    with Fleet(fleet(40), breaker=None) as one:
+        emptied(one, 40)
+        one.sync()
+        assert one.counts() == {1: 40}
+
+
+def test_as_many_as_the_share_go_down() -> None:
+    """150 of 500 are 30 %, and not more."""
+    with Fleet(fleet(500)) as one:
+        emptied(one, 150)
+        one.sync()
+        assert one.counts() == {1: 150, 10: 350}
+        assert one.news == []
+
+
+def test_a_decline_over_half_an_hour_passes() -> None:
+    """All 240 targets go down in the end, eight of them, or 3 %, in each sync."""
+    with Fleet(fleet(240)) as one:
+        for number in range(30):
+            emptied(one, 8 * (number + 1))
+            one.sync()
+        assert one.counts() == {1: 240}
+        assert one.news == []
+
+
+def test_at_the_end_of_the_hold_who_is_few_goes() -> None:
+    """The label was set right for most of them; the end is told."""
+    with Fleet(fleet(100)) as one:
+        emptied(one, 100)
+        one.sync()
+        one.messages = dict.fromkeys(one.messages, BUSY)
+        emptied(one, 10)
+        one.sync()
+        assert one.counts() == {10: 100}
+        one.sync(seconds=601)
+        assert one.counts() == {1: 10, 10: 90}
+        assert one.changes() == ["tripped", "ended"]
+        assert one.news[-1].down == 10
+
+
+def test_it_trips_again_until_an_operator_lets_them_go() -> None:
+    """A release lasts for one hold; the breaker watches again after it."""
+    with Fleet(fleet(100)) as one:
+        emptied(one, 100)
+        one.sync()
+        one.sync(seconds=601)
+        assert one.counts() == {10: 100}
+        assert one.changes() == ["tripped", "tripped again"]
+        released = one.syncer._state.breakers.release(None, one.time)
+        assert [(news.change, news.down) for news in released] == [(BreakerChange.RELEASED, 100)]
+        one.sync()
+        assert one.counts() == {1: 100}
+
+
+def test_a_release_names_a_server_and_leaves_the_others() -> None:
+    """Of two servers that hold, only the one goes."""
+    targets = fleet(30) + fleet(30, promql="far", server="mimir", first=30)
+    with Fleet(targets) as one:
+        emptied(one, 60)
+        one.sync()
+        assert one.counts() == {10: 60}
+        one.syncer._state.breakers.release("mimir", one.time)
+        one.sync()
+        assert one.counts() == {1: 30, 10: 30}
+
+
+def test_one_server_that_lies_holds_only_its_own_targets() -> None:
+    """The few that go down on the other one do."""
+    targets = fleet(30) + fleet(30, promql="far", server="mimir", first=30)
+    with Fleet(targets) as one:
+        emptied(one, 3)
+        for target in targets[30:]:
+            one.messages[_name(target)] = 0.0
+        one.sync()
+        assert one.counts() == {1: 3, 10: 57}
+        assert [news.server for news in one.news] == ["mimir"]
+        statuses = {status.server: status for status in one.syncer._state.breakers.statuses(15.0)}
+        assert (statuses[""].until, statuses["mimir"].down, statuses["mimir"].of) == (None, 30, 30)
+
+
+def test_a_target_of_two_servers_counts_for_both_and_is_held_by_either() -> None:
+    """Its query of a bound is one of its queries."""
+    near, far = fleet(30), fleet(30, promql="far", server="mimir", first=30)
+    both = replace(near[0], min_replicas_query=far[0].queries[0])
+    with Fleet([both, *near[1:], *far]) as one:
+        for target in (both, *far):
+            one.messages[_name(target)] = 0.0
+        one.sync()
+        assert one.counts() == {10: 60}
+        held = one.world.result(f"shop/{_name(both)}").decision.breaker
+        assert held is not None
+        assert held.server == "mimir"
+        assert [news.trip.of for news in one.news] == [31]
+
+
+def test_targets_of_one_server_are_counted_over_the_syncs_of_a_period() -> None:
+    """Five groups of 20 that are synced one after the other: the second one trips it."""
+    with Fleet(fleet(100)) as one:
+        emptied(one, 100)
+        groups = [one.targets[start : start + 20] for start in range(0, 100, 20)]
+        for group in groups:
+            one.time += 3.0
+            one.begin(group, budget=0.3)
+        # The first group went when its time was over: 20 % may.
+        assert one.counts() == {1: 20, 10: 80}
+        assert one.changes() == ["tripped"]
+
+
+def test_a_scale_down_waits_for_the_syncs_that_run_meanwhile() -> None:
+    """While a first group waits a second one shows that too many would go: none does."""
+    with Fleet(fleet(100)) as one:
+        emptied(one, 100)
+        one.time = 15.0
+        first = threading.Thread(target=one.begin, args=(one.targets[:20], 20.0))
+        first.start()
+        wait_until("it waits", lambda: len(one.syncer._state.breakers._servers[""].down) == 20)
+        assert one.counts() == {10: 100}
+        one.begin(one.targets[20:40], budget=20.0)
+        first.join(5.0)
+        assert not first.is_alive()
+        assert one.counts() == {10: 100}
+
+
+def test_a_slow_answer_delays_no_scale_up_and_no_scale_down_beyond_the_reads() -> None:
+    """Ten would go down; whether 90 others do is not known before two thirds of the time."""
+    slow = fleet(45, promql="slow", first=10) + fleet(45, promql="slower", first=55)
+    with Fleet([*fleet(10), *slow]) as one:
+        emptied(one, 11)
+        one.messages["w9"] = 2 * BUSY
+        written: dict[str, float] = {}
+        ended = threading.Event()
+        one.world.on_query = {
+            "slow": lambda: ended.wait(0.85),
+            "slower": lambda: ended.wait(1.15),
+        }
+        one.world.on_write = lambda name: written.setdefault(name, clock.monotonic())
+        begun = clock.monotonic()
+        one.time = 15.0
+        one.begin(one.targets, budget=1.2)
+        assert written["shop/w9"] - begun < 0.6
+        downs = [at - begun for name, at in written.items() if name != "shop/w9"]
+        assert len(downs) == 10
+        assert one.counts() == {1: 10, 20: 1, 10: 89}
+        assert 0.75 <= min(downs) <= max(downs) <= 1.1
+
+
+def test_a_target_that_is_decided_twice_meanwhile_is_one_target() -> None:
+    """60 of 100 are not decided, however often the other 20 are: the first ones wait on."""
+    with Fleet(fleet(100)) as one:
+        emptied(one, 20)
+        for target in one.targets[40:]:
+            one.messages[_name(target)] = 0.0
+        one.time = 15.0
+        first = threading.Thread(target=one.begin, args=(one.targets[:20], 20.0))
+        first.start()
+        wait_until("it waits", lambda: len(one.syncer._state.breakers._servers[""].down) == 20)
+        for _ in range(4):
+            one.begin(one.targets[20:40], budget=20.0)
+        one.begin(one.targets[40:], budget=20.0)
+        first.join(5.0)
+        assert not first.is_alive()
+        assert one.counts() == {10: 100}
+
+
+def test_what_is_certain_waits_for_nobody() -> None:
+    """20 of 100 targets are not decided: even with all of them 30 are not too many."""
+    near, slow = fleet(80), fleet(20, promql="slow", first=80)
+    with Fleet([*near, *slow]) as one:
+        emptied(one, 10)
+        gone = threading.Semaphore(0)
+        one.world.on_write = lambda _name: gone.release()
+
+        def after_the_others() -> None:
+            assert all(gone.acquire(timeout=5) for _ in range(10)), "they waited"
+
+        one.world.on_query = {"slow": after_the_others}
+        one.sync()
+        assert one.counts() == {1: 10, 10: 90}
+
+
+def test_a_target_that_cannot_be_decided_does_not_count_as_going_down() -> None:
+    """Nor does it keep others from it: it is decided, and stays."""
+    near, failing = fleet(20), fleet(20, promql="bad", first=20)
+    with Fleet([*near, *failing]) as one:
+        emptied(one, 12)
+        one.world.on_query = {
+            "bad": lambda: one.world.answers.update(bad=QueryFailure("no answer"))
+        }
+        one.sync()
+        assert one.counts() == {1: 12, 10: 28}
+
+
+def test_a_restart_does_not_end_it() -> None:
+    """The new process holds for the rest of the time, and says that it does."""
+    with Fleet(fleet(50)) as one:
+        emptied(one, 50)
+        one.sync()
+        until = one.news[-1].trip.until
+        one.syncer.__exit__()
+        one.start()
+        assert one.changes() == ["tripped", "resumed"]
+        assert one.news[-1].trip.until == pytest.approx(until)
+        one.messages = dict.fromkeys(one.messages, BUSY) | {"w0": 0.0}
+        one.sync(seconds=300)
+        assert one.counts() == {10: 50}
+        one.sync(seconds=301)
+        assert one.counts() == {1: 1, 10: 49}
+        assert one.changes() == ["tripped", "resumed", "ended"]
+
+
+def test_a_release_outlives_a_restart_too() -> None:
+    """Else the operator would have to release again."""
+    with Fleet(fleet(50)) as one:
+        emptied(one, 50)
+        one.sync()
+        one.syncer._state.tell(one.syncer._state.breakers.release(None, one.time))
+        one.syncer.__exit__()
+        one.start()
+        one.sync()
+        assert one.counts() == {1: 50}
+
+
+def test_a_hold_that_is_over_when_the_process_starts_is_over() -> None:
+    """Nothing is told of it."""
+    with Fleet(fleet(50)) as one:
+        emptied(one, 50)
+        one.sync()
+        one.syncer.__exit__()
+        one.time += 601
+        one.messages = dict.fromkeys(one.messages, BUSY)
+        one.start()
+        one.sync()
+        assert one.changes() == ["tripped"]
+
+
+@pytest.mark.parametrize(
+    ("breaker", "counts"),
+    [
+        pytest.param(None, {1: 50}, id="removed"),
+        pytest.param(replace(BREAKER, min_targets=51), {1: 50}, id="of-more-targets"),
+        pytest.param(replace(BREAKER, share=99, hold=60.0), {10: 50}, id="other-values"),
+    ],
+)
+def test_a_reload_that_leaves_it_no_server_ends_it_and_other_values_count_from_the_next_trip(
+    breaker: Breaker | None, counts: dict[int, int]
+) -> None:
+    """A hold in force is not shortened by an edit of something else."""
+    with Fleet(fleet(50)) as one:
+        emptied(one, 50)
+        one.sync()
+        one.configure(breaker)
+        one.sync(seconds=120)
+        assert one.counts() == counts
+        assert one.changes() == ["tripped"] + (["removed"] if 1 in counts else [])
+
+
+def test_a_target_that_is_removed_does_not_count_any_more() -> None:
+    """The others that would go down are few then."""
+    with Fleet(fleet(60)) as one:
+        emptied(one, 40)
+        one.sync()
+        one.targets = one.targets[30:]
+        one.configure(BREAKER)
+        one.messages = dict.fromkeys(one.messages, BUSY) | {"w30": 0.0}
+        one.sync()
+        one.sync(seconds=590)
+        assert one.changes() == ["tripped", "ended"]
+        assert (one.news[-1].down, one.news[-1].of) == (1, 30)
+
+
+def test_who_is_paused_down_to_a_count_or_above_its_maximum_counts_too() -> None:
+    """Whatever takes a count down: a maximum that is lowered for all trips the breaker."""
+    lowered: list[Any] = [replace(one, spec=replace(one.spec, max_replicas=5)) for one in fleet(30)]
+    with Fleet(lowered) as one:
+        one.sync()
+        assert one.counts() == {10: 30}
+        assert one.changes() == ["tripped"]
+
+
+def test_a_daemon_that_stops_while_it_waits_writes_nothing_down() -> None:
+    """What was not known to be few is left to the next start."""
+    with Fleet(fleet(100)) as one:
+        emptied(one, 100)
+        one.time = 15.0
+        syncing = threading.Thread(target=one.begin, args=(one.targets[:20], 20.0))
+        syncing.start()
+        wait_until("it waits", lambda: len(one.syncer._state.breakers._servers[""].down) == 20)
+        one.syncer._state.stop.set()
+        syncing.join(5.0)
+        assert not syncing.is_alive()
+        assert one.counts() == {10: 100}
+        assert one.world.results == []
+
+
+def test_a_held_target_remembers_its_recommendations_and_no_scale_event() -> None:
+    """As after a limit that permits no change."""
+    with Fleet(fleet(50)) as one:
+        emptied(one, 50)
+        one.sync()
+        history = one.syncer.histories.get(one.targets[0].key, 0.0)
+        assert [rec.replicas for rec in history.recommendations or ()] == [0]
+        assert (history.scale_downs, history.pending, history.desired_replicas) == ((), None, 10)

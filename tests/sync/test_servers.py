@@ -1,0 +1,146 @@
+"""Several Prometheus servers: a dead one costs only the targets that ask it."""
+
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.core.decide import decide
+from autoscaler.core.observation import Observation, Scale, Values
+from autoscaler.core.series import QueryFailure, QueryResult
+from autoscaler.core.target import Query, QueryKey, Target
+from autoscaler.sync import run
+from autoscaler.sync.fair_calls import Queries
+from autoscaler.sync.slots import slots_of
+from tests.sync.world import T0, Memory, answer, external
+
+SHORT = 1.8
+"""The seconds of a sync in which something is waited for in vain."""
+
+
+class Server:
+    """A server besides the default one; ``wait`` may block, as one that does not answer does."""
+
+    def __init__(self, value: float = 90.0) -> None:
+        self.value = value
+        self.queried: list[str] = []
+        self.wait: Callable[[float], object] = lambda _: None
+
+    def query(self, promql: str, deadline: float) -> QueryResult | QueryFailure:
+        """Fit `MetricsReader`."""
+        self.queried.append(promql)
+        if self.wait(deadline) is False:
+            return QueryFailure("mimir did not answer in time")
+        return answer(self.value)
+
+
+def on(server: str, name: str, *promql: str) -> Target:
+    """Return a target whose metrics ask a server."""
+    target = external("shop", name)
+    queries = tuple(Query(one, server=server) for one in promql)
+    spec = replace(target.spec, metrics=target.spec.metrics * len(promql))
+    return replace(target, spec=spec, queries=queries)
+
+
+def world(*targets: Target) -> tuple[Memory, Server]:
+    """Return a world with a scale of 1 for each target, whose servers have 60 and 90 messages."""
+    memory, mimir = Memory(answers={"queue": answer(60.0)}), Server()
+    memory.servers["mimir"] = mimir
+    for target in targets:
+        memory.scales[f"shop/{target.spec.scale_target_ref.name}"] = Scale(1, 1, "app=a")
+    return memory, mimir
+
+
+def test_the_same_promql_at_two_servers_is_two_requests() -> None:
+    """Each target has the answer of its own server; targets of one server share a request."""
+    targets = [external("shop", "a"), on("mimir", "b", "queue"), on("mimir", "c", "queue")]
+    memory, mimir = world(*targets)
+    with memory.syncer() as syncer:
+        syncer.sync(targets, T0, SHORT)
+    assert dict(memory.written) == {"shop/a": 2, "shop/b": 3, "shop/c": 3}
+    assert (memory.queried, mimir.queried) == (["queue"], ["queue"])
+    assert [one.queries for one in memory.summaries] == [2]
+
+
+def test_a_server_that_does_not_answer_costs_only_its_own_targets() -> None:
+    """Though it holds every thread that it may: the others are written before its time is over."""
+    promql = [f"q{number}" for number in range(60)]
+    dead = [on("mimir", one, one) for one in promql]
+    both = on("mimir", "both", "q0", "queue")
+    both = replace(both, queries=(both.queries[0], Query("queue")))
+    alive = [external("shop", f"a{number}", promql=f"a{number}") for number in range(40)]
+    memory, mimir = world(*dead, *alive, both)
+    memory.answers.update({f"a{number}": answer(60.0) for number in range(40)})
+    over, written = threading.Event(), threading.Event()
+    mimir.wait = lambda deadline: over.wait(max(0.0, deadline - clock.monotonic()))
+    memory.on_write = lambda _: written.set() if len(memory.written) == len(alive) - 1 else None
+    with memory.syncer() as syncer:
+        sync = threading.Thread(target=syncer.sync, args=([*dead, *alive, both], T0, SHORT))
+        begun = clock.monotonic()
+        sync.start()
+        assert written.wait(SHORT)
+        assert clock.monotonic() - begun < SHORT / 2
+        sync.join(30)
+    names = {f"shop/a{number}" for number in range(40)}
+    assert {name for name, _ in memory.written} == names | {"shop/both"}
+    for target in dead:
+        decision = memory.result(f"shop/{target.spec.scale_target_ref.name}").decision
+        assert (decision.current, decision.desired, decision.outcome) == (1, 1, "blocked")
+
+
+def test_each_server_has_threads_of_its_own() -> None:
+    """While one server holds all of its own, another is asked at once; a removed one is new."""
+    release, default = threading.Event(), Server()
+    mimir = Server()
+    mimir.wait = lambda _: release.wait(30)
+    with closing(Queries(2.0)) as asker:
+        held = [asker.ask(mimir, QueryKey("mimir", f"q{n}"), float("inf")) for n in range(60)]
+        try:
+            assert asker.ask(default, QueryKey("", "q"), float("inf")).result(10) == answer(90.0)
+        finally:
+            release.set()
+        for future in held:
+            future.result(10)
+        known, new = QueryKey("mimir", "q0"), QueryKey("mimir", "new")
+        assert asker.in_order([known, new]) == [new, known]
+        asker.retain({QueryKey("", "q")})
+        assert asker.in_order([known, new]) == [known, new]
+
+
+def test_targets_that_share_promql_at_different_servers_share_no_slot() -> None:
+    """They have no request in common, so they may be spread; those of one server stay together."""
+    names = [f"s{number}" for number in range(30)]
+    targets = [on(server, f"{server}-{n}", "queue") for server in names for n in range(3)]
+    slots = slots_of(targets)
+    assert len(slots) > 5
+    together = {one.queries[0].server: slot.offset for slot in slots for one in slot.targets}
+    assert sum(len(slot.targets) for slot in slots) == 90
+    for slot in slots:
+        assert all(together[one.queries[0].server] == slot.offset for one in slot.targets)
+
+
+def test_the_queries_of_bounds_are_asked_and_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of them at another server; the decision gets each as one value."""
+    target = replace(
+        external("shop", "a"),
+        min_replicas_query=Query("least"),
+        max_replicas_query=Query("most", server="mimir"),
+    )
+    memory, mimir = world(target, external("shop", "b"))
+    memory.answers["least"] = answer(3.0)
+    seen: list[Observation] = []
+
+    def note(spec: object, flags: object, observation: Observation, *rest: Any) -> Any:
+        seen.append(observation)
+        return decide(spec, flags, observation, *rest)  # type: ignore[arg-type]  # as given
+
+    monkeypatch.setattr(run, "decide", note)
+    with memory.syncer() as syncer:
+        syncer.sync([target, external("shop", "b")], T0, SHORT)
+    assert (sorted(memory.queried), mimir.queried) == (["least", "queue"], ["most"])
+    bounds = {(one.min_replicas_reading, one.max_replicas_reading) for one in seen}
+    assert bounds == {(Values((3_000,)), Values((90_000,))), (None, None)}

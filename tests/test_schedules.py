@@ -1,0 +1,267 @@
+"""The calendar: cron expressions in wall time, over changes of the clock, and windows of two."""
+
+import re
+import threading
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from autoscaler.core.extensions import Schedule
+from autoscaler.core.observation import OpenWindow
+from autoscaler.schedules import Cron, open_windows, time_zone
+
+BERLIN = "Europe/Berlin"
+
+
+def at(local: str, zone: str = BERLIN) -> float:
+    """Return the instant of a wall time, or of one with an offset."""
+    wall = datetime.fromisoformat(local)
+    return (wall if wall.tzinfo else wall.replace(tzinfo=ZoneInfo(zone))).timestamp()
+
+
+def instants(expression: str, zone: str, after: str, count: int) -> list[str]:
+    """Return the next instants of an expression, in the zone's time."""
+    cron = Cron(expression, ZoneInfo(zone))
+    found, instant = [], at(after, zone)
+    for _ in range(count):
+        instant = cron.next_after(instant)
+        found.append(datetime.fromtimestamp(instant, ZoneInfo(zone)).isoformat(timespec="minutes"))
+    return found
+
+
+EXPRESSIONS = [
+    ("0 8 * * 1-5", "2026-11-20T09:00", ["2026-11-23T08:00+01:00", "2026-11-24T08:00+01:00"]),
+    ("0 8 * * MON-Fri", "2026-11-20T09:00", ["2026-11-23T08:00+01:00", "2026-11-24T08:00+01:00"]),
+    ("0 8 * * 0", "2026-11-20T09:00", ["2026-11-22T08:00+01:00", "2026-11-29T08:00+01:00"]),
+    ("0 8 * * 7", "2026-11-20T09:00", ["2026-11-22T08:00+01:00", "2026-11-29T08:00+01:00"]),
+    ("0 8 * * sat-sun", "2026-11-20T09:00", ["2026-11-21T08:00+01:00", "2026-11-22T08:00+01:00"]),
+    ("0 8 * * 6-0", "2026-11-21T09:00", ["2026-11-22T08:00+01:00", "2026-11-28T08:00+01:00"]),
+    ("0 8 * * 1/3", "2026-11-20T09:00", ["2026-11-23T08:00+01:00", "2026-11-26T08:00+01:00"]),
+    # The 12th is a Thursday.
+    ("0 0 12 * fri", "2026-11-06T00:00", ["2026-11-12T00:00+01:00", "2026-11-13T00:00+01:00"]),
+    ("0 0 31 * *", "2026-11-20T00:00", ["2026-12-31T00:00+01:00", "2027-01-31T00:00+01:00"]),
+    ("0 0 last * *", "2027-02-01T00:00", ["2027-02-28T00:00+01:00", "2027-03-31T00:00+02:00"]),
+    ("*/20 23 31 dec *", "2026-12-31T23:20", ["2026-12-31T23:40+01:00", "2027-12-31T23:00+01:00"]),
+    ("0 0 28,29 2 *", "2027-02-28T00:00", ["2028-02-28T00:00+01:00", "2028-02-29T00:00+01:00"]),
+]
+
+
+@pytest.mark.parametrize(("expression", "after", "expected"), EXPRESSIONS)
+def test_expressions(expression: str, after: str, expected: list[str]) -> None:
+    """The fields are cron's: Sunday is 0 or 7, and of both days either is enough."""
+    assert instants(expression, BERLIN, after, len(expected)) == expected
+
+
+CHANGES = [
+    # 02:00 to 03:00 does not exist, then comes twice.
+    (
+        BERLIN,
+        "30 2 * * *",
+        "2026-03-28T12:00",
+        ["2026-03-29T03:00+02:00", "2026-03-30T02:30+02:00"],
+    ),
+    (
+        BERLIN,
+        "30 2 * * *",
+        "2026-10-24T12:00",
+        ["2026-10-25T02:30+02:00", "2026-10-26T02:30+01:00"],
+    ),
+    (
+        BERLIN,
+        "*/30 2 * * *",
+        "2026-03-29T00:00",
+        ["2026-03-29T03:00+02:00", "2026-03-30T02:00+02:00"],
+    ),
+    (
+        BERLIN,
+        "*/30 * * * *",
+        "2026-10-25T02:30",
+        ["2026-10-25T03:00+01:00", "2026-10-25T03:30+01:00"],
+    ),
+    (
+        BERLIN,
+        "*/30 * * * *",
+        "2026-10-25T02:10+01:00",
+        ["2026-10-25T03:00+01:00", "2026-10-25T03:30+01:00"],
+    ),
+    (
+        "America/New_York",
+        "15 2 * * *",
+        "2026-03-07T12:00",
+        ["2026-03-08T03:00-04:00", "2026-03-09T02:15-04:00"],
+    ),
+    (
+        "America/New_York",
+        "15 1 * * *",
+        "2026-10-31T12:00",
+        ["2026-11-01T01:15-04:00", "2026-11-02T01:15-05:00"],
+    ),
+    # Half an hour.
+    (
+        "Australia/Lord_Howe",
+        "10 2 * * *",
+        "2026-10-03T12:00",
+        ["2026-10-04T02:30+11:00", "2026-10-05T02:10+11:00"],
+    ),
+    (
+        "Australia/Lord_Howe",
+        "45 1 * * *",
+        "2026-04-04T12:00",
+        ["2026-04-05T01:45+11:00", "2026-04-06T01:45+10:30"],
+    ),
+    # At midnight: the day begins at 01:00.
+    (
+        "Africa/Cairo",
+        "0 0 * * *",
+        "2026-04-23T12:00",
+        ["2026-04-24T01:00+03:00", "2026-04-25T00:00+03:00"],
+    ),
+    (
+        "America/Sao_Paulo",
+        "15 0 * * *",
+        "2018-11-03T12:00",
+        ["2018-11-04T01:00-02:00", "2018-11-05T00:15-02:00"],
+    ),
+    # A whole day was left out.
+    (
+        "Pacific/Apia",
+        "15 0 * * *",
+        "2011-12-29T12:00",
+        ["2011-12-31T00:00+14:00", "2011-12-31T00:15+14:00"],
+    ),
+    (
+        "Asia/Kolkata",
+        "30 2 * * *",
+        "2026-03-28T12:00",
+        ["2026-03-29T02:30+05:30", "2026-03-30T02:30+05:30"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("zone", "expression", "after", "expected"), CHANGES)
+def test_changes_of_the_clock(zone: str, expression: str, after: str, expected: list[str]) -> None:
+    """A wall time that is left out is the next there is; one that comes twice is its first."""
+    assert instants(expression, zone, after, len(expected)) == expected
+
+
+@pytest.mark.parametrize(
+    ("zone", "expression", "now", "expected"),
+    [
+        (BERLIN, "0 8 * * 1-5", "2026-11-22T12:00", "2026-11-20T08:00+01:00"),
+        (BERLIN, "0 8 * * 1-5", "2026-11-20T08:00", "2026-11-20T08:00+01:00"),
+        (BERLIN, "* * * * *", "2026-11-20T08:00:59", "2026-11-20T08:00+01:00"),
+        (BERLIN, "0 0 24 12 *", "2026-12-23T23:59", "2025-12-24T00:00+01:00"),
+        (BERLIN, "30 2 * * *", "2026-10-25T02:45+01:00", "2026-10-25T02:30+02:00"),
+        (BERLIN, "30 2 * * *", "2026-03-29T03:10", "2026-03-29T03:00+02:00"),
+        ("Africa/Cairo", "0 0 * * *", "2026-04-24T01:30", "2026-04-24T01:00+03:00"),
+    ],
+)
+def test_last_instant(zone: str, expression: str, now: str, expected: str) -> None:
+    """The last one is found however long ago it was."""
+    last = Cron(expression, ZoneInfo(zone)).last_until(at(now, zone))
+    assert last == at(expected)
+
+
+REFUSED = [
+    ("0 8 * *", "must be the five fields minute, hour, day, month, day of the week, such as"),
+    ("60 * * * *", 'its minute is "60": it takes 0 to 59'),
+    ("0 22-2 * * *", 'its hour is "22-2": it takes 0 to 23'),
+    ("*/0 * * * *", 'its minute is "*/0"'),
+    ("0 0 1st * *", 'its day is "1st": it takes 1 to 31, or last'),
+    ("0 0 * 13 *", 'its month is "13": it takes 1 to 12 or jan to dec'),
+    ("0 0 * * 8", 'its day of the week is "8": it takes 0 to 7 (0 and 7 are Sunday) or mon to sun'),
+    ("0 0 * * 1,", 'its day of the week is "1,"'),
+    ("0 0 * * 1-5/0", 'its day of the week is "1-5/0"'),
+    ("0 0 30 2 *", "must come every year"),
+    ("0 0 29 2 *", "must come every year"),
+]
+
+
+@pytest.mark.parametrize(("expression", "fragment"), REFUSED)
+def test_refused(expression: str, fragment: str) -> None:
+    """What is no cron expression is refused in a sentence, and so is a day of leap years."""
+    with pytest.raises(ValueError, match=re.escape(fragment)):
+        Cron(expression, ZoneInfo("UTC"))
+
+
+@pytest.mark.parametrize("name", ["", "Berlin", "Europe", "../UTC", "/etc/localtime", "a\0b"])
+def test_no_time_zone(name: str) -> None:
+    """Names that are none, folders and paths are refused alike."""
+    with pytest.raises(ValueError, match="is no time zone; right is a name such"):
+        time_zone(name)
+
+
+def window(start: str, end: str, zone: str = BERLIN) -> Schedule:
+    """Return a schedule."""
+    return Schedule("it", start, end, zone, min_replicas=5)
+
+
+OFFICE = window("0 8 * * 1-5", "0 18 * * 1-5")
+NIGHT = window("0 22 * * *", "0 6 * * *")
+WINDOWS = [
+    (OFFICE, "2026-11-23T07:59:59", None),
+    (OFFICE, "2026-11-23T08:00", "18:00 Europe/Berlin"),
+    (OFFICE, "2026-11-23T17:59:59", "18:00 Europe/Berlin"),
+    (OFFICE, "2026-11-23T18:00", None),
+    (OFFICE, "2026-11-22T12:00", None),
+    (NIGHT, "2026-11-22T23:59:59", "2026-11-23 06:00 Europe/Berlin"),
+    (NIGHT, "2026-11-23T00:00", "06:00 Europe/Berlin"),
+    # Ends on days without a start, which have closed it long ago.
+    (window("0 8 * * 1", "0 18 * * *"), "2026-11-24T12:00", None),
+    # Starts while it is open.
+    (window("0 * * * *", "30 18 * * *"), "2026-11-23T12:10", "18:30 Europe/Berlin"),
+    (window("0 8 * * *", "0 8 * * 1-5"), "2026-11-23T08:00", None),
+    (window("0 8 * * *", "0 8 * * 1-5"), "2026-11-22T08:00", "2026-11-23 08:00 Europe/Berlin"),
+    # 02:30 to 02:45 in spring: both fall to 03:00.
+    (window("30 2 * * *", "45 2 * * *"), "2026-03-29T03:00", None),
+    # In autumn: the first time only.
+    (window("30 2 * * *", "45 2 * * *"), "2026-10-25T02:40+02:00", "02:45 Europe/Berlin"),
+    (window("30 2 * * *", "45 2 * * *"), "2026-10-25T02:40+01:00", None),
+    (window("0 20 * * *", "0 0 * * *", "Africa/Cairo"), "2026-04-24T01:00+03:00", None),
+    (
+        window("0 20 * * *", "0 0 * * *", "Africa/Cairo"),
+        "2026-04-23T23:59+02:00",
+        "2026-04-24 01:00 Africa/Cairo",
+    ),
+]
+
+
+@pytest.mark.parametrize(("schedule", "now", "until"), WINDOWS)
+def test_windows(schedule: Schedule, now: str, until: str | None) -> None:
+    """A window is open from an instant of its start to the next of its end, and says until when."""
+    texts = [one.until_text for one in open_windows([schedule], at(now))]
+    assert texts == ([] if until is None else [until])
+
+
+def test_several_schedules() -> None:
+    """The open ones are returned in their order, each with the instant of its end."""
+    now = at("2026-11-23T16:00")
+    evening = window("0 15 * * *", "30 23 * * *", "UTC")
+    assert open_windows([OFFICE, NIGHT, evening], now) == (
+        OpenWindow(OFFICE, at("2026-11-23T18:00"), "18:00 Europe/Berlin"),
+        OpenWindow(evening, at("2026-11-23T23:30", "UTC"), "23:30 UTC"),
+    )
+    assert open_windows([], now) == ()
+
+
+def test_any_order_of_instants() -> None:
+    """What is remembered never shows: the clock may be set, and threads have times of their own."""
+    begin = int(at("2026-10-23T00:00"))
+    times = [float(second) for second in range(begin, begin + 4 * 86400, 1800)]
+    expected = {now: len(open_windows([OFFICE, NIGHT], now)) for now in times}
+    assert set(expected.values()) == {0, 1}
+    wrong: list[float] = []
+
+    def look(step: int) -> None:
+        for index in range(len(times)):
+            now = times[index * step % len(times)]
+            if len(open_windows([OFFICE, NIGHT], now)) != expected[now]:
+                wrong.append(now)
+
+    threads = [threading.Thread(target=look, args=(step,)) for step in (1, -1, 7, 41)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
