@@ -14,7 +14,7 @@ from autoscaler.config.queries import DEFAULTS
 from autoscaler.config.settings import PrometheusServers
 from autoscaler.core.spec import ExternalMetric, Flags
 from autoscaler.core.target import Query
-from tests.config.documents import EXTERNAL, loaded, refused, target
+from tests.config.documents import EXTERNAL, PROMETHEUS, loaded, refused, target
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted(path for path in (ROOT / "config").glob("*.yaml") if path.name != "alerts.yaml")
@@ -153,8 +153,11 @@ def test_documentation_examples(tmp_path: Path) -> None:
     blocks = re.findall(r"```yaml\n(.*?)```", DOCUMENTATION.read_text(encoding="utf-8"), re.DOTALL)
     whole = [block for block in blocks if block.startswith("prometheus:")]
     assert len(whole) > 3
+    (tmp_path / "client-secret").touch(0o600)
     for block in whole:
-        config = loaded(tmp_path, block.replace("/etc/shop", "targets.d"))
+        has_targets = re.search("^(targets|include):", block, re.MULTILINE)
+        rest = "" if has_targets else target("").removeprefix(PROMETHEUS)
+        config = loaded(tmp_path, block.replace("/etc/shop", "targets.d") + rest)
         assert config.targets
         assert all(path.exists() for path in config.sources.digests)
 
