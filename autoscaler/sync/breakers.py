@@ -172,13 +172,11 @@ class Breakers:
                     found[server.name] = wait.future
             return found
 
-    def give_up(self, turn: Turn) -> None:
-        """Let a sync wait no longer: what is not decided by now does not count as going down."""
+    def give_up(self, turn: Turn, name: str) -> None:
+        """Let a sync wait for a server no longer: what is not decided does not count as down."""
         with self._lock:
-            for server in self._servers.values():
-                if (wait := server.waits.get(turn)) is not None:
-                    wait.undecided = 0
-                    wait.end()
+            if (wait := self._servers[name].waits.get(turn)) is not None:
+                wait.end()
 
     def hold(self, target: str, now: float) -> tuple[str, float] | None:
         """Return which server's breaker holds a target, and until when; None if none does."""
