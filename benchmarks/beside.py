@@ -48,12 +48,18 @@ class Watched:
     """What the watched Deployments want; their status follows it at every look."""
 
     def __init__(
-        self, bed: Bed, landings: Landings, names: Sequence[str], check: measures.Check
+        self,
+        bed: Bed,
+        landings: Landings,
+        names: Sequence[str],
+        check: measures.Check,
+        first: int = FIRST_REPLICAS,
     ) -> None:
         self._bed = bed
         self._landings = landings
         self._check = check
-        self._reported = dict.fromkeys(names, FIRST_REPLICAS)
+        self._first = first
+        self._reported = dict.fromkeys(names, first)
 
     def look(self) -> None:
         """Let each status say what is wanted; raise ServerFailedError if an autoscaler ended."""
@@ -87,7 +93,7 @@ class Watched:
         """Return the changes of a Deployment's wanted replicas so far."""
         found = list(self._landings.changes().get(name, ()))
         # An event of the status comes before the first change.
-        return found[1:] if found and found[0].replicas == FIRST_REPLICAS else found
+        return found[1:] if found and found[0].replicas == self._first else found
 
 
 def demand(bed: Bed, replicas: Mapping[str, int]) -> None:

@@ -78,7 +78,7 @@ class Adapter:
             self._process.start()
             opening.callback(self._process.stop)
             with self._bed.plane.api() as api:
-                _register(api, self._port)
+                register(api, ADAPTER, self._port)
                 self._process.wait_ready(lambda: _serves(api), timeout=90)
             opening.pop_all()
         return self
@@ -162,10 +162,13 @@ class HpaController:
         self._pool.close()
 
 
-def _register(api: Api, port: int) -> None:
-    """Make the API server ask the adapter at that port of this machine for external metrics."""
+def register(api: Api, name: str, port: int) -> None:
+    """Make the API server ask the named adapter at that port of this machine.
+
+    It serves external metrics.
+    """
     service = {
-        "metadata": {"name": "prometheus-adapter"},
+        "metadata": {"name": name},
         "spec": {
             "type": "ExternalName",
             "externalName": "localhost",
@@ -185,7 +188,7 @@ def _register(api: Api, port: int) -> None:
                 "insecureSkipTLSVerify": True,
                 "service": {
                     "namespace": fleet.NAMESPACE,
-                    "name": "prometheus-adapter",
+                    "name": name,
                     "port": port,
                 },
             },

@@ -12,17 +12,19 @@ from queue import Empty, SimpleQueue
 
 from autoscaler import clock
 from autoscaler.adapters.cluster.events import Events, Fate, Involved, Occurrences
-from autoscaler.core.decision import Event
+from autoscaler.core.decision import Decision, Event, Zone
+from autoscaler.core.extensions import Pause
 from autoscaler.core.observation import Scale
 from autoscaler.core.writes import NotWritten
 from autoscaler.daemon.token_bucket import TokenBucket
-from autoscaler.rendering import wording
+from autoscaler.rendering import extension_words, wording
 from autoscaler.sync.ports import SyncResult, SyncSummary
 from autoscaler.transport.observer import UNOBSERVED, Observer
 from autoscaler.transport.retries import GrowingPause
 from autoscaler.transport.write_gate import ALWAYS_OPEN, WriteGate
 
 CHANGED_BY_OTHER = "ReplicasChangedByOther"
+PAUSED, RESUMED = "Paused", "Resumed"
 
 _MOST_QUEUED = 16_384
 _MOST_UIDS = 65_536
@@ -100,6 +102,7 @@ class EventReporter:
         self._pace = pace or EventPace()
         self._queue: SimpleQueue[_QueuedEvents | None] = SimpleQueue()
         self._uids: dict[str, str] = {}
+        self._paused: dict[str, Pause] = {}
         self._correlator = Correlator()
         self._not_queued = 0
         """What `report` dropped."""
@@ -120,9 +123,10 @@ class EventReporter:
     def report(self, result: SyncResult) -> None:
         """Queue the Events of one target's result; returns at once."""
         decision, target = result.decision, result.target
+        ours = self._of_pause(target.key, decision)
         if isinstance(decision.scale, Scale):
             self._uids[target.key] = decision.scale.uid
-        if not decision.events and decision.foreign is None:
+        if not decision.events and not ours and decision.foreign is None:
             return
         if isinstance(result.write, NotWritten) or not self._gate.leading():
             return
@@ -131,7 +135,7 @@ class EventReporter:
             return
         events = tuple(
             Event(one.type, one.reason, wording.plain(one.message, decision))
-            for one in decision.events
+            for one in (*ours, *decision.events)
         )
         if decision.foreign is not None:
             kind = "Warning" if decision.foreign.reversal else "Normal"
@@ -152,6 +156,24 @@ class EventReporter:
         if self._gate.leading() and self._end is None:
             self._queue.put(_QueuedEvents(involved, instant, (event,)))
 
+    def _of_pause(self, key: str, decision: Decision) -> tuple[Event, ...]:
+        """Return the Event about a pause that has begun, changed or ended, if one has.
+
+        One that was there at the first sync of this process was told by an earlier one.
+        """
+        if decision.zone in {Zone.UNKNOWN, Zone.CONTROLLED}:
+            return ()  # nobody looked for one
+        before, now = self._paused.get(key), decision.pause
+        if now == before:
+            return ()
+        if now is None:
+            del self._paused[key]
+            return (Event("Normal", RESUMED, "no longer paused"),)
+        self._paused[key] = now
+        if key not in self._uids:
+            return ()
+        return (Event("Normal", PAUSED, extension_words.pause(now, decision.time)),)
+
     def fault(self, error: BaseException) -> None:
         """Do nothing: a defect is about no object."""
 
@@ -159,9 +181,10 @@ class EventReporter:
         """Do nothing: Events have the times of their decisions."""
 
     def synced(self, summary: SyncSummary) -> None:  # noqa: ARG002 - a reporter's shape
-        """Forget the UIDs of all objects once there are too many, since some targets are gone."""
+        """Forget all objects once there are too many, since some targets are gone."""
         if len(self._uids) > _MOST_UIDS:
             self._uids.clear()
+            self._paused.clear()
 
     # -- life ------------------------------------------------------------------------------
 

@@ -14,7 +14,8 @@ from autoscaler.core.writes import Superseded, Written
 from autoscaler.daemon.state_changes import TROUBLE, Change, StateChanges, Summary
 from autoscaler.rendering import wording
 from autoscaler.rendering.record import WRITTEN, Record, as_fields, metric_details, record_of
-from autoscaler.rendering.verdict import State, cause_of, state_of, time_of_day
+from autoscaler.rendering.verdict import State, cause_of, state_of
+from autoscaler.rendering.wording import time_of_day
 from autoscaler.sync.ports import Reporter, SyncResult, SyncSummary
 
 _ROUNDING = 1e-3
@@ -31,10 +32,26 @@ _FIELDS = frozenset(
         "breaker",
         "releases_at",
         "write",
+        "min_replicas_by",
+        "max_replicas_by",
+        "missing_bound",
+        "pause",
+        "idle",
     }
 )
 _METRIC_FIELDS = frozenset({"usage", "request", "total", "failed", "error"})
 _STAGE_FIELDS = frozenset({"before", "after", "reason"})
+
+_ENDED: dict[State | None, str] = {
+    State.FAILING: "recovered after",
+    State.CONTROLLED: "no longer controlled by another autoscaler, after",
+    State.CONTESTED: "written to again after",
+    State.PAUSED: "no longer paused, after",
+    State.IDLE: "awake after",
+}
+"""What the end of a state is, before how long it lasted."""
+_STOPPED = frozenset({State.PAUSED, State.DISABLED})
+"""States in which a target that was idle does not wake up."""
 
 
 class LogReporter:
@@ -242,12 +259,8 @@ def _ended(record: Record, change: Change) -> str:
     if change.before in {None, State.OK, state} or state in TROUBLE or change.seconds is None:
         return ""
     lasted = duration(change.seconds)
-    if change.before is State.FAILING:
-        return f"recovered after {lasted}: "
-    if change.before is State.CONTROLLED:
-        return f"no longer controlled by another autoscaler, after {lasted}: "
-    if change.before is State.CONTESTED:
-        return f"written to again after {lasted}: "
+    if change.before in _ENDED and not (change.before is State.IDLE and state in _STOPPED):
+        return f"{_ENDED[change.before]} {lasted}: "
     # That it is scaled says that it is no longer held.
     scaled = record.write == WRITTEN
     return "" if scaled or state is not State.OK else f"no longer {change.before} after {lasted}: "

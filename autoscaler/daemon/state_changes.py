@@ -21,10 +21,13 @@ SUMMARY_SECONDS = 60.0
 LINES, REFILL_SECONDS = 3, 1800.0
 """A target has so many lines about failures at once, and one more each so many seconds."""
 QUIET_LINES, QUIET_REFILL_SECONDS = 10, 600.0
-"""The same for holds and limits, which come and go with the load."""
+"""The same for holds, limits, pauses and idling, which come and go with the load."""
 
 TROUBLE = frozenset({State.FAILING, State.CONTROLLED, State.CONTESTED})
 """States that an operator should look at: warnings, and summed up while they last."""
+
+_OFTEN = frozenset({State.HELD, State.LIMITED, State.PAUSED, State.IDLE})
+"""States that are as they should be, and may come and go all day."""
 
 _MOST_CAUSES = 10
 """So many causes have a summary of their own each minute."""
@@ -75,7 +78,7 @@ class _Known:
         """
         if state is State.FAILING:
             return self.failures
-        return self.quiet if state in {State.HELD, State.LIMITED} else None
+        return self.quiet if state in _OFTEN else None
 
 
 class StateChanges:

@@ -15,10 +15,12 @@ from autoscaler.core.observation import (
     Unavailable,
     Values,
 )
+from autoscaler.core.pauses import INVALID_ANNOTATION
 from autoscaler.core.text import printable, rfc3339
-from autoscaler.rendering import wording
+from autoscaler.rendering import extension_words, wording
 from autoscaler.rendering.record import QuerySource, promql_of
-from autoscaler.rendering.verdict import failure_of, hold, restriction, verdict
+from autoscaler.rendering.restrictions import hold, restriction
+from autoscaler.rendering.verdict import failure_of, verdict
 from autoscaler.sync.ports import SyncResult
 
 _LABEL_WIDTH = 12
@@ -33,16 +35,19 @@ def explain(result: SyncResult, sources: Sequence[QuerySource] = (), file: str =
     sentence = printable(verdict(result), LONGEST_SENTENCE)
     lines = [
         f"{target} at {rfc3339(decision.time)}: {sentence}",
+        *_lines("paused", _pause(decision)),
         *_lines("scale", _scale(decision)),
+        *_lines("idle", _idle(decision)),
     ]
     for index, metric in enumerate(decision.metrics):
         source = sources[index] if index < len(sources) else QuerySource("query")
-        first, *rest = _metric(metric, decision)
+        first, *rest = _metric(metric, result)
         texts = [first, *_query(source, promql_of(result, index)), *rest]
         lines += _lines(f"metric {index + 1}", texts)
     lines += _lines("combine", _combination(decision))
     lines += _lines("stabilize", _stabilization(decision))
     lines += _lines("limit", _limit(result))
+    lines += _lines("saturated", _saturation(decision))
     lines += _lines("conditions", [_condition(one, decision) for one in decision.conditions])
     if any(_found_no_series(metric) for metric in decision.metrics):
         lines += _lines(
@@ -78,26 +83,69 @@ def _lines(label: str, texts: list[str]) -> Iterator[str]:
         yield f"  {(label if index == 0 else ''):<{_LABEL_WIDTH}}{shown}"
 
 
-def _scale(decision: Decision) -> list[str]:
-    bounds = f"minReplicas {decision.min_replicas}, maxReplicas {decision.max_replicas}"
-    if isinstance(decision.scale, Unavailable):
-        return [decision.scale.message, bounds]
-    scale = decision.scale
-    count = wording.counted(scale.spec_replicas, "replica")
-    lines = [f"{count} in spec, {scale.status_replicas} in status; {bounds}"]
-    if decision.foreign is not None:
-        lines.append(wording.foreign(decision.foreign))
-    if decision.zone in {Zone.ABOVE_MAX, Zone.BELOW_MIN}:
-        lines.append(f"{decision.reason}: {decision.desired}, whatever the metrics are")
+def _pause(decision: Decision) -> list[str]:
+    if decision.pause is None:
+        return []
+    words = extension_words.pause(decision.pause, decision.time)
+    wrong = [one.message for one in decision.events if one.reason == INVALID_ANNOTATION]
+    return [words + extension_words.prevented(decision), *wrong]
+
+
+def _idle(decision: Decision) -> list[str]:
+    idle = decision.idle
+    if idle is None:
+        return []
+    last = f"a metric was last active, or may have been, at {rfc3339(idle.last_active)}"
+    if decision.zone is Zone.IDLE:
+        return [f"{extension_words.asleep(decision)}; idle.replicas is {idle.idle.replicas}"]
+    if idle.kept_awake:
+        return [f"kept awake, since minReplicas is {extension_words.min_replicas(decision)}"]
+    if decision.zone is Zone.METRICS and idle.asleep:
+        return ["wakes up, since a metric is active"]
+    goes = extension_words.goes_idle(decision)
+    return [f"awake; {goes}" if goes else "awake", last]
+
+
+def _saturation(decision: Decision) -> list[str]:
+    one = decision.saturation
+    return [] if one is None else [extension_words.saturation(one, decision.time)]
+
+
+def _bounds(decision: Decision) -> list[str]:
+    low, high = extension_words.min_replicas(decision), extension_words.max_replicas(decision)
+    lines, bounds = [f"minReplicas {low}, maxReplicas {high}"], decision.bounds
+    if bounds is not None and bounds.missing:
+        down = "; nothing goes down meanwhile" if bounds.hold_down else ""
+        lines.append(f"{bounds.missing}{down}")
     return lines
 
 
-def _metric(result: MetricResult, decision: Decision) -> list[str]:
-    metric = result.metric
+def _scale(decision: Decision) -> list[str]:
+    bounds, *more = _bounds(decision)
+    if isinstance(decision.scale, Unavailable):
+        return [decision.scale.message, bounds, *more]
+    scale = decision.scale
+    count = wording.counted(scale.spec_replicas, "replica")
+    lines = [f"{count} in spec, {scale.status_replicas} in status; {bounds}", *more]
+    if decision.foreign is not None:
+        lines.append(wording.foreign(decision.foreign))
+    if decision.zone in {Zone.ABOVE_MAX, Zone.BELOW_MIN}:
+        gradual = ", as the policies permit" if decision.limit is not None else ""
+        to = f"{decision.desired}, whatever the metrics are{gradual}"
+        lines.append(f"{decision.reason}: {to}")
+    return lines
+
+
+def _metric(result: MetricResult, of: SyncResult) -> list[str]:
+    decision, metric = of.decision, result.metric
     lines = [f"{metric.type} {wording.metric_name(metric)}, target {wording.target(metric)}"]
     outcome = result.outcome
+    active = extension_words.activity(result, of.target)
+    shown_activity = [active] if active else []
     if not isinstance(outcome, Calculation):
-        return [*lines, f"{outcome.reason}: {outcome.message}"]
+        lines.append(f"{outcome.reason}: {outcome.message}")
+        return [*lines, *shown_activity, *_fallback(result)]
+    lines += shown_activity
     lines += _reading(result, outcome)
     tolerance = decision.tolerance
     borders = f"{1.0 - tolerance.down:g} to {1.0 + tolerance.up:g}"
@@ -109,6 +157,13 @@ def _metric(result: MetricResult, decision: Decision) -> list[str]:
     if result.refill is not None:
         lines.append(wording.refill(result.refill, decision.time))
     return lines
+
+
+def _fallback(result: MetricResult) -> list[str]:
+    use = result.fallback
+    if use is None:
+        return []
+    return [extension_words.fallback(result) + extension_words.behavior(use.fallback)]
 
 
 def _reading(result: MetricResult, outcome: Calculation) -> list[str]:
@@ -180,9 +235,11 @@ def _some(names: tuple[str, ...], most: int = 3) -> str:
 
 def _proposal(result: MetricResult, outcome: Calculation, scale: Scale | Unavailable) -> str:
     proposal, rule, ratio = outcome.proposal, outcome.rule, outcome.ratio
-    if rule is Rule.WITHIN_TOLERANCE:
+    if rule in {Rule.WITHIN_TOLERANCE, Rule.SURGE}:
         which = "spec" if wording.per_pod(result.metric) else _counted(result, scale)
-        return f"proposes {proposal}, the count of {which}.replicas, since the ratio is tolerated"
+        why = "more pods run than that, and for so many the load is not low enough"
+        why = "the ratio is tolerated" if rule is Rule.WITHIN_TOLERANCE else why
+        return f"proposes {proposal}, the count of {which}.replicas, since {why}"
     if rule is Rule.READY_PODS:
         return f"proposes {proposal} = ceil({ratio:.4g} x {outcome.multiplier} ready pods)"
     if rule is Rule.REBALANCED:
@@ -239,5 +296,5 @@ def _limit(result: SyncResult) -> list[str]:
         return []
     if stage.before == stage.after:
         return [f"{stage.after}: within bounds and rates"]
-    why = restriction(stage, result.target.spec, result.decision.time)
+    why = restriction(stage, result)
     return [f"{stage.before} -> {stage.after}, {stage.reason}: {why}"]

@@ -14,13 +14,17 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from autoscaler.core.decision import (
+    Activity,
+    Bounds,
     BreakerHold,
     Calculation,
     Decision,
+    IdleStatus,
     MetricResult,
     Outcome,
     Stage,
 )
+from autoscaler.core.extensions import FallbackBehavior, Pause, PauseMode
 from autoscaler.core.grouping import Unready
 from autoscaler.core.observation import (
     LONGEST_SENTENCE,
@@ -36,7 +40,7 @@ from autoscaler.core.spec import MetricSpec
 from autoscaler.core.status import current_metrics
 from autoscaler.core.text import printable, rfc3339
 from autoscaler.core.writes import NotWritten, Superseded, WriteFailed, WriteOutcome, Written
-from autoscaler.rendering import wording
+from autoscaler.rendering import extension_words, wording
 from autoscaler.rendering.verdict import State, cause_of, state_of, verdict
 from autoscaler.sync.ports import SyncResult
 
@@ -59,6 +63,14 @@ class QuerySource(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class FallbackRecord:
+    """The fallback's proposal stands for a metric that failed in so many syncs in a row."""
+
+    behavior: FallbackBehavior
+    failed_syncs: int
+
+
+@dataclass(frozen=True, slots=True)
 class MetricRecord:
     """One metric.  ``value`` and ``target`` are in base units, a utilization in percent.
 
@@ -72,6 +84,32 @@ class MetricRecord:
     target: float
     text: str
     proposed_replicas: int | None
+    activity: Activity | None = None
+    fallback: FallbackRecord | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PauseRecord:
+    """A pause: what it prevents, whose it is, the count that it asks for, and when it ends.
+
+    ``prevented_replicas`` is the count that the target would have without it, if another.
+    """
+
+    mode: PauseMode
+    by: str
+    replicas: int | None = None
+    until: float | None = None
+    prevented_replicas: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IdleRecord:
+    """How a target stands with its `idle` rule; ``goes_idle`` is None if it is so or will not."""
+
+    asleep: bool
+    active: bool
+    last_active: float
+    goes_idle: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,13 +132,22 @@ class Record:
     held_until: float | None = None
     breaker: BreakerHold | None = None
     releases_at: float | None = None
+    min_replicas_by: str | None = None
+    """What sets the minimum in force, if not the target itself."""
+    max_replicas_by: str | None = None
+    missing_bound: str | None = None
+    """Why the query of a bound has no value."""
+    pause: PauseRecord | None = None
+    idle: IdleRecord | None = None
 
 
 # -- writing it ----------------------------------------------------------------------------------
 
 _INSTANTS = frozenset(
     {
+        "goes_idle",
         "held_until",
+        "last_active",
         "last_transition_time",
         "nothing_down_before",
         "releases_at",
@@ -192,7 +239,29 @@ def record_of(result: SyncResult, state: State) -> Record:
         held_until=decision.held_until,
         breaker=decision.breaker,
         releases_at=decision.releases_at,
+        pause=None if decision.pause is None else _pause(decision.pause, decision),
+        idle=None if decision.idle is None else _idle(decision.idle, decision),
+        **_bounds(decision.bounds),
     )
+
+
+def _bounds(bounds: Bounds | None) -> dict[str, str | None]:
+    if bounds is None:
+        return {}
+    return {
+        "min_replicas_by": bounds.minimum.by or None,
+        "max_replicas_by": bounds.maximum.by or None,
+        "missing_bound": printable(bounds.missing, LONGEST_SENTENCE) or None,
+    }
+
+
+def _pause(pause: Pause, decision: Decision) -> PauseRecord:
+    return PauseRecord(pause.mode, pause.by, pause.replicas, pause.until, decision.paused_from)
+
+
+def _idle(idle: IdleStatus, decision: Decision) -> IdleRecord:
+    goes = idle.until if extension_words.goes_idle(decision) else None
+    return IdleRecord(idle.asleep, idle.active, idle.last_active, goes)
 
 
 def metric_record(
@@ -201,11 +270,23 @@ def metric_record(
     """Make the record of one metric; ``absent`` stands for a value that is not there."""
     name, target_text = wording.metric_name(metric), wording.target_value(metric)
     kind, target = wording.target_number(metric)
-    if result is None or not isinstance(result.outcome, Calculation):
+    if result is None:
         return MetricRecord(name, metric.type, kind, None, target, f"{absent}/{target_text}", None)
-    value, text = wording.measured_number(result.outcome.current), wording.usage(result)
-    proposal = result.outcome.proposal
-    return MetricRecord(name, metric.type, kind, value, target, f"{text}/{target_text}", proposal)
+    value, text = None, absent
+    if isinstance(result.outcome, Calculation):
+        value, text = wording.measured_number(result.outcome.current), wording.usage(result)
+    use = result.fallback
+    return MetricRecord(
+        name,
+        metric.type,
+        kind,
+        value,
+        target,
+        f"{text}/{target_text}",
+        result.proposal,
+        result.activity,
+        None if use is None else FallbackRecord(use.fallback.behavior, use.syncs),
+    )
 
 
 def details_of(result: SyncResult) -> Json:

@@ -6,13 +6,22 @@ Log, metrics, `plan` and `status` all take both from here.
 from enum import StrEnum
 
 from autoscaler.core.breaker import SCALE_DOWN_BREAKER
-from autoscaler.core.decision import Decision, Limit, MetricFailure, Outcome, Stabilization, Zone
-from autoscaler.core.limits import SCALE_DOWN_LIMIT, SCALE_UP_LIMIT, TOO_FEW, TOO_MANY
+from autoscaler.core.decision import (
+    Combination,
+    Decision,
+    MetricFailure,
+    MetricResult,
+    Outcome,
+    Zone,
+)
+from autoscaler.core.limits import TOO_FEW
 from autoscaler.core.observation import LONGEST_SENTENCE
-from autoscaler.core.spec import Behavior, HorizontalPodAutoscalerSpec, SelectPolicy
-from autoscaler.core.text import printable, rfc3339
+from autoscaler.core.pauses import INVALID_ANNOTATION, MIN_REPLICAS_UNKNOWN
+from autoscaler.core.text import printable
 from autoscaler.core.writes import NotWritten, NotWrittenReason, Superseded, WriteFailed, Written
-from autoscaler.rendering import wording
+from autoscaler.rendering import extension_words, wording
+from autoscaler.rendering.restrictions import hold, restriction
+from autoscaler.rendering.wording import time_of_day
 from autoscaler.sync.ports import SyncResult
 
 _MOST_METRICS = 5
@@ -28,6 +37,8 @@ class State(StrEnum):
     """Another autoscaler controls the target, and we write nothing."""
     CONTESTED = "contested"
     """Others undo our changes, and nothing is written for a while."""
+    PAUSED = "paused"
+    """Somebody paused it, or one direction of it."""
     DISABLED = "disabled"
     """Somebody set the replicas to zero."""
     LIMITED = "limited"
@@ -35,6 +46,8 @@ class State(StrEnum):
     HELD = "held"
     """A stabilization window, a reading that has just returned, or the scale-down breaker permits
     less than is wanted."""
+    IDLE = "idle"
+    """No metric is active, and has not been for long enough."""
     OK = "ok"
     UNKNOWN = "unknown"
     """It was not synced yet."""
@@ -47,12 +60,16 @@ def state_of(result: SyncResult) -> State:
         state = State.CONTROLLED
     elif decision.held_until is not None:
         state = State.CONTESTED
-    elif decision.outcome is not Outcome.OK or type(result.write) is WriteFailed:
+    elif _fails(result):
         state = State.FAILING
+    elif decision.pause is not None:
+        state = State.PAUSED
     elif decision.zone is Zone.DISABLED:
         state = State.DISABLED
     elif decision.breaker is not None:
         state = State.HELD
+    elif decision.zone is Zone.IDLE:
+        state = State.IDLE
     elif _is_limited(decision):
         state = State.LIMITED
     elif _is_held(decision):
@@ -60,6 +77,23 @@ def state_of(result: SyncResult) -> State:
     else:
         state = State.OK
     return state
+
+
+def _fails(result: SyncResult) -> bool:
+    """Return whether something failed that matters: under a pause only the write does."""
+    decision = result.decision
+    if type(result.write) is WriteFailed:
+        return True
+    if decision.zone is Zone.PAUSED:
+        return False
+    if decision.zone is Zone.IDLE:
+        # Whether a reading that has just returned is active is not known either.
+        return any(
+            type(one.outcome) is MetricFailure and one.activity is not None
+            for one in decision.metrics
+        )
+    bounds = decision.bounds
+    return decision.outcome is not Outcome.OK or (bounds is not None and bool(bounds.missing))
 
 
 def _is_limited(decision: Decision) -> bool:
@@ -87,18 +121,26 @@ def _is_as_asked(decision: Decision) -> bool:
 
 def cause_of(result: SyncResult, state: State) -> str:
     """Return the cause of a state, as the same text for all targets and syncs of that cause."""
-    decision = result.decision
+    decision, stabilization = result.decision, result.decision.stabilization
     if state is State.FAILING:
-        if isinstance(result.write, WriteFailed):
-            return f"FailedRescale: {printable(result.write.message, LONGEST_SENTENCE)}"
-        return ": ".join(failure_of(decision))
+        return _cause_of_failure(result)
+    if state is State.PAUSED and decision.pause is not None:
+        return decision.pause.by
     if state is State.LIMITED and decision.limit is not None:
         return decision.limit.reason
-    if decision.breaker is not None:
+    if state is State.HELD and decision.breaker is not None:
         return SCALE_DOWN_BREAKER
-    if state is State.HELD and decision.stabilization is not None:
-        return decision.stabilization.reason
+    if state is State.HELD and stabilization is not None:
+        return stabilization.reason
     return _CAUSES.get(state, "")
+
+
+def _cause_of_failure(result: SyncResult) -> str:
+    if isinstance(result.write, WriteFailed):
+        return f"FailedRescale: {printable(result.write.message, LONGEST_SENTENCE)}"
+    cause = ": ".join(failure_of(result.decision))
+    in_use = any(one.fallback is not None for one in result.decision.metrics)
+    return f"{cause} (a fallback is in use)" if in_use else cause
 
 
 _CAUSES = {
@@ -112,8 +154,10 @@ def failure_of(decision: Decision) -> tuple[str, str]:
     for one in decision.metrics:
         if isinstance(one.outcome, MetricFailure):
             return one.outcome.reason, printable(one.outcome.message, LONGEST_SENTENCE)
+    if decision.bounds is not None and decision.bounds.missing:
+        return "MissingBound", printable(decision.bounds.missing, LONGEST_SENTENCE)
     for event in decision.events:
-        if event.type == "Warning":
+        if event.type == "Warning" and event.reason != INVALID_ANNOTATION:
             return event.reason, event.message
     return "", ""
 
@@ -139,9 +183,9 @@ def _verdict(result: SyncResult) -> str:
         return f"{move} not written: somebody else set {write.scale.spec_replicas} meanwhile"
     if isinstance(write, WriteFailed):
         return f"{move} not written: {printable(write.message, LONGEST_SENTENCE)}"
-    restriction = _restriction(result)
-    asked = f"; the metrics ask for {_asked(decision)}" if restriction else ""
-    why = f": {_why(decision)}{asked}{restriction}{_partly(decision)}"
+    restriction = "" if _is_prevented(decision) else _restriction(result)
+    asked = f"; {_asked(decision)}" if restriction and decision.combination is not None else ""
+    why = f": {_why(decision)}{asked}{restriction}{_besides(decision)}"
     if isinstance(write, NotWritten) and write.reason is NotWrittenReason.NOT_LEADING:
         return f"{move} is left to the process that leads{why}"
     return f"{'scaled' if isinstance(write, Written) else 'would scale'} {move}{why}"
@@ -151,34 +195,48 @@ def _unchanged(result: SyncResult, current: int) -> str:
     decision = result.decision
     stays = f"stays at {wording.counted(current, 'replica')}"
     if decision.zone is Zone.DISABLED:
-        least = decision.min_replicas
+        least = extension_words.min_replicas(decision)
         return (
             f"disabled: somebody set the replicas to 0, and minReplicas is {least}; "
             "it goes on once they are set to 1 or more"
         )
     if decision.zone is Zone.CONTROLLED:
         return f"{stays}: {failure_of(decision)[1]}"
+    if decision.held_until is not None or decision.breaker is not None:
+        return stays + _held_back(decision)
+    if decision.outcome is Outcome.BLOCKED:
+        return f"{stays}: nothing can be decided: {_failed_metric(decision)}"
+    if decision.zone is Zone.IDLE or _is_prevented(decision):
+        return f"{stays}: {_why(decision)}{_besides(decision)}"
+    restriction = _restriction(result)
+    because = f": {_asked(decision)}{restriction}" if restriction else ""
+    return f"{stays}{because}{_besides(decision)}"
+
+
+def _held_back(decision: Decision) -> str:
+    """Return why a change is not written: others undo ours, or the breaker has tripped."""
     if decision.held_until is not None:
         until = time_of_day(decision.held_until, decision.time)
         wanted = "" if decision.limit is None else f", not {decision.limit.after}"
-        return f"{stays}{wanted}: nothing is written until {until}, since others undo our changes"
-    if decision.breaker is not None:
-        held, until = decision.breaker, time_of_day(decision.breaker.until, decision.time)
-        server = wording.prometheus_server(held.server)
-        return (
-            f"{stays}, not {held.replicas}: the scale-down breaker lets no target of {server} go "
-            f"down before {until}{_partly(decision)}"
-        )
-    if decision.outcome is Outcome.BLOCKED:
-        return f"{stays}: nothing can be decided: {_failed_metric(decision)}"
-    restriction = _restriction(result)
-    asked = "" if decision.combination is None else f": the metrics ask for {_asked(decision)}"
-    return stays + (f"{asked}{restriction}" if restriction else "") + _partly(decision)
+        return f"{wanted}: nothing is written until {until}, since others undo our changes"
+    held = decision.breaker
+    if held is None:
+        return ""
+    return (
+        f", not {held.replicas}: the scale-down breaker lets no target of "
+        f"{wording.prometheus_server(held.server)} go down before "
+        f"{time_of_day(held.until, decision.time)}{_besides(decision)}"
+    )
 
 
-def _asked(decision: Decision) -> int:
+def _is_prevented(decision: Decision) -> bool:
+    """Return whether a pause decided, or prevented a change."""
+    return decision.zone is Zone.PAUSED or decision.paused_from is not None
+
+
+def _asked(decision: Decision) -> str:
     combined = decision.combination
-    return decision.desired if combined is None else combined.after
+    return decision.reason if combined is None else f"the metrics ask for {combined.after}"
 
 
 def _failed_metric(decision: Decision) -> str:
@@ -187,23 +245,57 @@ def _failed_metric(decision: Decision) -> str:
     failed = [one for one in decision.metrics if isinstance(one.outcome, MetricFailure)]
     if not failed:
         return failure
-    more = f" (and {wording.counted(len(failed) - 1, 'more metric')})" if failed[1:] else ""
-    return f"{wording.metric_name(failed[0].metric)}: {failure}{more}"
+    return f"{wording.metric_name(failed[0].metric)}: {failure}{_and_more(len(failed) - 1)}"
+
+
+def _and_more(count: int) -> str:
+    return f" (and {wording.counted(count, 'more metric')})" if count else ""
 
 
 def _partly(decision: Decision) -> str:
-    if decision.outcome is not Outcome.PARTIAL:
+    in_use = [one for one in decision.metrics if one.fallback is not None]
+    if in_use:
+        first, failure = in_use[0], failure_of(decision)[1]
+        more = _and_more(len(in_use) - 1)
+        return f"; {extension_words.fallback(first)}: {failure}{more}"
+    if decision.outcome is not Outcome.PARTIAL or not failure_of(decision)[0]:
         return ""
     return f"; not all metrics could be used: {_failed_metric(decision)}"
+
+
+def _besides(decision: Decision) -> str:
+    """Return what else there is to know: each part begins with a semicolon."""
+    parts = [_partly(decision)]
+    bounds, pause = decision.bounds, decision.pause
+    if bounds is not None and bounds.missing:
+        parts.append(f"; {bounds.missing}")
+    if pause is not None and not _is_prevented(decision):
+        parts.append(f"; {extension_words.pause(pause, decision.time)}")
+    if pause is not None:
+        wrong = [one.message for one in decision.events if one.reason == INVALID_ANNOTATION]
+        parts += [f"; {message}" for message in wrong]
+    idle = extension_words.goes_idle(decision)
+    return "".join(parts) + (f"; {idle}" if idle else "")
 
 
 # -- why it changes ------------------------------------------------------------------------------
 
 
 def _why(decision: Decision) -> str:
-    combined = decision.combination
-    if combined is None:
-        return decision.reason
+    combined, pause = decision.combination, decision.pause
+    if pause is not None and _is_prevented(decision):
+        return extension_words.pause(pause, decision.time) + extension_words.prevented(decision)
+    if decision.zone is Zone.IDLE:
+        return extension_words.asleep(decision)
+    return decision.reason if combined is None else _by_metrics(decision, combined)
+
+
+def _by_metrics(decision: Decision, combined: Combination) -> str:
+    winner = next((one for one in decision.metrics if one.name == combined.winner), None)
+    if winner is not None and winner.fallback is not None:
+        return f"fallback for {wording.metric_name(winner.metric)}"
+    if _wakes(decision) and combined.after <= combined.before:
+        return wording.reason(decision)
     if (combined.after > combined.before) is not (decision.desired > combined.before):
         return "earlier recommendations stand"
     if combined.after > combined.before:
@@ -213,14 +305,24 @@ def _why(decision: Decision) -> str:
             if one.name == combined.winner and one.proposal == combined.after
         ]
         return measured[0] if measured else wording.reason(decision)
-    shown = [
-        f"{wording.metric_name(one.metric)} {wording.usage_and_target(one)}"
-        for one in decision.metrics[:_MOST_METRICS]
-    ]
+    shown = [_shown(one) for one in decision.metrics[:_MOST_METRICS]]
     if len(decision.metrics) > _MOST_METRICS:
         shown.append(f"{len(decision.metrics) - _MOST_METRICS} more")
     below = "below target" if len(decision.metrics) == 1 else "all metrics below target"
     return f"{below}: {', '.join(shown)}"
+
+
+def _shown(one: MetricResult) -> str:
+    value = wording.usage_and_target(one) if one.fallback is None else "by the fallback"
+    return f"{wording.metric_name(one.metric)} {value}"
+
+
+def _wakes(decision: Decision) -> bool:
+    """Return whether a target that is asleep wakes up."""
+    idle = decision.idle
+    return (
+        decision.zone is Zone.METRICS and idle is not None and idle.asleep and not idle.kept_awake
+    )
 
 
 # -- what restricts it ---------------------------------------------------------------------------
@@ -230,12 +332,14 @@ def _restriction(result: SyncResult) -> str:
     """Return what keeps the count from what the metrics ask for; empty where nothing does."""
     decision, parts = result.decision, []
     stabilization, limit = decision.stabilization, decision.limit
+    if _is_held_by_unknown_minimum(decision):
+        return "; nothing goes down, since minReplicas is not known"
     if stabilization is not None and _is_held(decision):
         parts.append(hold(stabilization, decision.time))
     if _is_as_asked(decision):
         return ""
     if limit is not None and limit.before != limit.after:
-        parts.append(restriction(limit, result.target.spec, decision.time))
+        parts.append(restriction(limit, result))
     elif stabilization is not None and not parts:
         parts += _bound(stabilization.before, decision)
     return "".join(f"; {part}" for part in parts)
@@ -244,58 +348,14 @@ def _restriction(result: SyncResult) -> str:
 def _bound(asked: int, decision: Decision) -> list[str]:
     """Return the bound that the metrics ask to pass, if any; the count is held at it anyway."""
     if asked < decision.min_replicas:
-        return [f"minReplicas is {decision.min_replicas}"]
-    return [f"maxReplicas is {decision.max_replicas}"] if asked > decision.max_replicas else []
+        return [f"minReplicas is {extension_words.min_replicas(decision)}"]
+    if asked > decision.max_replicas:
+        return [f"maxReplicas is {extension_words.max_replicas(decision)}"]
+    return []
 
 
-def hold(stage: Stabilization, now: float) -> str:
-    """Return what holds a count away from the proposal, and until when."""
-    until = "" if stage.until is None else f" until {time_of_day(stage.until, now)}"
-    if stage.refill is not None:
-        what = "the first reading was" if stage.refill.first else "a reading returned after a gap"
-        returned = time_of_day(stage.refill.returned, now)
-        return f"nothing goes down{until}, since {what} at {returned}"
-    if stage.held_by is None:
-        return f"held at {stage.after}{until} ({stage.reason})"
-    count, at = stage.held_by.replicas, time_of_day(stage.held_by.time, now)
-    if stage.held_by.first:
-        return f"held at {stage.after}{until} by the count of {count} at the first sync, {at}"
-    return f"held at {stage.after}{until} by the recommendation of {count} at {at}"
-
-
-def restriction(stage: Limit, spec: HorizontalPodAutoscalerSpec, now: float) -> str:
-    """Return which bound or rate limit permits no more, and from when on it does."""
-    if stage.reason == TOO_FEW:
-        return f"minReplicas is {spec.min_replicas}"
-    if stage.reason == TOO_MANY:
-        return f"maxReplicas is {spec.max_replicas}"
-    direction = {SCALE_UP_LIMIT: "scaleUp", SCALE_DOWN_LIMIT: "scaleDown"}[stage.reason]
-    if stage.unseen is not None:
-        unseen = time_of_day(stage.unseen, now)
-        text = (
-            f"what other instances of this autoscaler changed until {unseen} is not known, "
-            f"and counts as all that {direction} permits"
-        )
-    else:
-        text = f"{_rule(stage, spec.behavior, direction)} permits {stage.allowed} now"
-    more = "" if stage.until is None else f", more from {time_of_day(stage.until, now)} on"
-    return text + more
-
-
-def _rule(stage: Limit, behavior: Behavior | None, direction: str) -> str:
-    if stage.policy is not None:
-        policy = stage.policy
-        percent = policy.type == "Percent"
-        amount = f"{policy.value}%" if percent else wording.counted(policy.value, "pod")
-        return f"the {direction} policy of {amount} per {policy.period_seconds} s"
-    if behavior is None:
-        return "the HPA's limit of twice the replicas or 4 for each step without behavior"
-    rules = behavior.scale_up if direction == "scaleUp" else behavior.scale_down
-    disabled = rules.select_policy is SelectPolicy.DISABLED
-    return f"{direction}.selectPolicy Disabled" if disabled else direction
-
-
-def time_of_day(time: float, now: float) -> str:
-    """Format a Unix time near ``now`` as its time of day in UTC; with the date on another day."""
-    text = rfc3339(time)
-    return text[11:] if text[:10] == rfc3339(now)[:10] else text
+def _is_held_by_unknown_minimum(decision: Decision) -> bool:
+    bounds = decision.bounds
+    return (bounds is not None and bounds.hold_down) and any(
+        one.reason == MIN_REPLICAS_UNKNOWN for one in decision.conditions
+    )

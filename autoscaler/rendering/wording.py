@@ -216,6 +216,12 @@ def measured_number(current: MetricValueStatus) -> float:
     return (milli or 0) / 1000
 
 
+def time_of_day(time: float, now: float) -> str:
+    """Format a Unix time near ``now`` as its time of day in UTC; with the date on another day."""
+    text = rfc3339(time)
+    return text[11:] if text[:10] == rfc3339(now)[:10] else text
+
+
 # -- sentences -----------------------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@ build flags.
 
 import fcntl
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -42,6 +43,14 @@ class GoModule:
         if line is None:
             raise ControlPlaneUnavailable(f"go.mod requires no {self.pinned}")
         return line[1]
+
+    def source(self) -> Path:
+        """Return the folder of the pinned module's source, after downloading it if need be."""
+        go = shutil.which("go")
+        if go is None:
+            raise ControlPlaneUnavailable(f"the source of {self.title} needs Go on the PATH")
+        found = json.loads(self._go([go, "mod", "download", "-json", self.pinned]))
+        return Path(found["Dir"])
 
     def cached(self) -> bool:
         """Whether every program is built already."""

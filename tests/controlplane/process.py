@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -46,12 +46,15 @@ class ServerProcess:
     """A program with a log file, which dies with this Python process.
 
     It has a session of its own: the Ctrl-C that interrupts the tests does not reach it, and their
-    teardown stops it in order.
+    teardown stops it in order. `environment` is added to that of this process.
     """
 
-    def __init__(self, argv: Sequence[str], log_file: Path) -> None:
+    def __init__(
+        self, argv: Sequence[str], log_file: Path, *, environment: Mapping[str, str] | None = None
+    ) -> None:
         self.name = Path(argv[0]).name
         self.log_file = log_file
+        self._environment = environment or {}
         self._argv = list(argv)
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -77,6 +80,7 @@ class ServerProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
+                env={**os.environ, **self._environment},
                 start_new_session=True,
             ).result()
 

@@ -1,11 +1,14 @@
-"""docs/semantics.md, the code and the tests name each other rightly."""
+"""docs/semantics.md and docs/keda.md, the code and the tests name each other rightly."""
 
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "semantics.md").read_text()
 FOR_USERS = (ROOT / "docs" / "decisions.md").read_text()
+KEDA = (ROOT / "docs" / "keda.md").read_text()
 
 _RULE = re.compile(r"^(?:#+|\|) (\d(?:\.\d+)*) ", re.MULTILINE)
 """A numbered heading, or a row of the table of deviations."""
@@ -67,11 +70,20 @@ def test_every_rule_names_its_tests() -> None:
     assert untested == set()
 
 
-def test_every_test_on_the_page_exists() -> None:
+def test_every_behaviour_of_keda_names_a_test() -> None:
+    """Of each row of the tables whose last column is for tests."""
+    tables = re.findall(r"^\| KEDA [^\n]*\| test \|\n\|[-|]+\n((?:\|.*\n)+)", KEDA, re.MULTILINE)
+    rows = [row for table in tables for row in table.splitlines()]
+    assert len(rows) > 25
+    assert [row for row in rows if not named_tests(row.rsplit("|", 2)[1])] == []
+
+
+@pytest.mark.parametrize("page", [PAGE, KEDA], ids=["semantics", "keda"])
+def test_every_test_on_the_page_exists(page: str) -> None:
     """By file and name."""
     missing = {
         f"{name}::{function}"
-        for name, function in named_tests(PAGE)
+        for name, function in named_tests(page)
         if not (file := ROOT / "tests" / name).is_file()
         or (function and f"def {function}(" not in file.read_text())
     }

@@ -202,6 +202,27 @@ TARGET_PROPOSED = _gauge(
     "What one metric asks for; absent while the metric is missing.",
     *("target", "metric_name", "type"),
 )
+TARGET_FALLBACK = _gauge(
+    "target_fallback_replicas",
+    "What the fallback asks for in place of a metric that keeps failing; absent otherwise.",
+    *("target", "metric_name", "type"),
+)
+TARGET_METRIC_ACTIVE = _gauge(
+    "target_metric_active",
+    "1 while a metric is above its activation, else 0; absent while that is not known, and "
+    "without idle.",
+    *("target", "metric_name", "type"),
+)
+TARGET_IDLE = _gauge(
+    "target_idle",
+    "1 while the replicas are at most idle.replicas, else 0; absent without idle.",
+    "target",
+)
+TARGET_PAUSED = _gauge(
+    "target_paused",
+    "1 while the target is paused; the mode is all, or the direction that is paused.",
+    *("target", "mode"),
+)
 TARGET_STABILIZED = _gauge(
     "target_stabilized_replicas",
     "What the stabilization windows made of the largest proposal.",
@@ -210,8 +231,12 @@ TARGET_STABILIZED = _gauge(
 TARGET_DESIRED = _gauge(
     "target_desired_replicas", "What was decided, after rate limits and bounds.", "target"
 )
-TARGET_MIN = _gauge("target_min_replicas", "minReplicas.", "target")
-TARGET_MAX = _gauge("target_max_replicas", "maxReplicas.", "target")
+TARGET_MIN = _gauge(
+    "target_min_replicas",
+    "The minReplicas in force: the target's own, or those of an open schedule or a query.",
+    "target",
+)
+TARGET_MAX = _gauge("target_max_replicas", "The maxReplicas in force.", "target")
 TARGET_LIMITED = _gauge(
     "target_limited",
     "1 while a bound or a rate limit holds the target back, with the HPA's reason.",
@@ -257,6 +282,7 @@ PER_TARGET = (
     *(TARGET_INFO, TARGET_OUTCOME, TARGET_LAST_SUCCESS),
     *(TARGET_SPEC_TARGET_METRIC, TARGET_STATUS_TARGET_METRIC),
     *(TARGET_CURRENT, TARGET_PROPOSED, TARGET_STABILIZED, TARGET_DESIRED, TARGET_MIN, TARGET_MAX),
+    *(TARGET_FALLBACK, TARGET_METRIC_ACTIVE, TARGET_IDLE, TARGET_PAUSED),
     *(TARGET_LIMITED, TARGET_CONDITION, TARGET_STABILIZED_UNTIL, TARGET_LIMITED_UNTIL),
     *(TARGET_HELD_UNTIL, TARGET_NO_SCALE_DOWN_UNTIL, TARGET_SATURATED),
     TARGET_FOREIGN_CHANGES,

@@ -23,6 +23,11 @@ _FIELDS = frozenset(
         "current_replicas",
         "desired_replicas",
         "metrics",
+        "min_replicas_by",
+        "max_replicas_by",
+        "missing_bound",
+        "pause",
+        "idle",
     }
 )
 _PART_BYTES = 64 << 10

@@ -183,7 +183,9 @@ def _reduced(one: MetricResult) -> MetricResult:
     if isinstance(outcome, Calculation) and _names_many(outcome.groups):
         outcome = replace(outcome, groups=None)
     # dataclasses.replace takes twice as long, and this is done for every such target at every sync.
-    return MetricResult(one.metric, one.name, _NOTHING, outcome, one.refill)
+    return MetricResult(
+        one.metric, one.name, _NOTHING, outcome, one.refill, one.fallback, one.activity
+    )
 
 
 def _names_many(groups: PodGroups | None) -> bool:

@@ -8,7 +8,7 @@ and one expression per metric, take a tenth of a second.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 
-from autoscaler.core.decision import Calculation
+from autoscaler.core.decision import Activity, Calculation
 from autoscaler.core.observation import ConditionStatus
 from autoscaler.daemon.exposition import metric_catalog
 from autoscaler.daemon.exposition.metric_catalog import Family, Kind
@@ -111,6 +111,41 @@ def _proposed(name: str, rows: Sequence[Row]) -> _Lines:
     ]
 
 
+def _fallback(name: str, rows: Sequence[Row]) -> _Lines:
+    return [
+        f"{name}{metric}}} {one.fallback.proposal}\n"
+        for labels, decision, _, _ in rows
+        for metric, one in zip(labels.metrics, decision.metrics, strict=False)
+        if one.fallback is not None
+    ]
+
+
+def _active(name: str, rows: Sequence[Row]) -> _Lines:
+    return [
+        f"{name}{metric}}} {1 if one.activity is Activity.ACTIVE else 0}\n"
+        for labels, decision, _, _ in rows
+        if decision.idle is not None
+        for metric, one in zip(labels.metrics, decision.metrics, strict=False)
+        if one.activity is not None and one.activity is not Activity.UNKNOWN
+    ]
+
+
+def _idle(name: str, rows: Sequence[Row]) -> _Lines:
+    return [
+        f"{name}{labels.target}}} {1 if idle.asleep else 0}\n"
+        for labels, decision, _, _ in rows
+        if (idle := decision.idle) is not None
+    ]
+
+
+def _paused(name: str, rows: Sequence[Row]) -> _Lines:
+    return [
+        f'{name}{labels.target},mode="{pause.mode}"}} 1\n'
+        for labels, decision, _, _ in rows
+        if (pause := decision.pause) is not None
+    ]
+
+
 def _desired(name: str, rows: Sequence[Row]) -> _Lines:
     return [
         f"{name}{labels.target}}} {decision.desired}\n"
@@ -165,6 +200,10 @@ _LINES: dict[Family, Callable[[str, Sequence[Row]], _Lines]] = {
     metric_catalog.TARGET_STATUS_TARGET_METRIC: _status_target,
     metric_catalog.TARGET_CURRENT: _gauge("current"),
     metric_catalog.TARGET_PROPOSED: _proposed,
+    metric_catalog.TARGET_FALLBACK: _fallback,
+    metric_catalog.TARGET_METRIC_ACTIVE: _active,
+    metric_catalog.TARGET_IDLE: _idle,
+    metric_catalog.TARGET_PAUSED: _paused,
     metric_catalog.TARGET_STABILIZED: _of_stage("stabilization", "after"),
     metric_catalog.TARGET_DESIRED: _desired,
     metric_catalog.TARGET_MIN: _gauge("min_replicas"),

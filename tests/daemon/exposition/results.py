@@ -9,8 +9,18 @@ from prometheus_client.parser import text_string_to_metric_families as read_text
 
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import Saturation
+from autoscaler.core.extensions import NO_EXTENSIONS, Extensions, Fallback, Idle
 from autoscaler.core.history import History, ScaleEvent
-from autoscaler.core.observation import Observation, Pod, Reading, Scale, Unavailable
+from autoscaler.core.observation import (
+    Gap,
+    GapKind,
+    Observation,
+    OpenWindow,
+    Pod,
+    Reading,
+    Scale,
+    Unavailable,
+)
 from autoscaler.core.spec import (
     Behavior,
     ExternalMetric,
@@ -41,12 +51,14 @@ def target_of(
     minimum: int = 1,
     maximum: int = 20,
     behavior: Behavior | None = None,
+    extensions: Extensions = NO_EXTENSIONS,
 ) -> Target:
     """Return a target, of one External metric unless told."""
     ref = ScaleTargetRef("apps/v1", "Deployment", name)
     chosen = metrics or (external(average("30")),)
     spec = HorizontalPodAutoscalerSpec(ref, minimum, maximum, chosen, behavior)
-    return Target(namespace, spec, tuple(Query(f"q{index}") for index in range(len(chosen))))
+    queries = tuple(Query(f"q{index}") for index in range(len(chosen)))
+    return Target(namespace, spec, queries, extensions=extensions)
 
 
 def result_of(
@@ -59,6 +71,7 @@ def result_of(
     now: float = NOW,
     ranges: tuple[float, ...] | None = None,
     pods: tuple[Pod, ...] | None = None,
+    windows: tuple[OpenWindow, ...] = (),
 ) -> SyncResult:
     """Decide a target as a sync would: from 3 replicas and 90 of each metric unless told."""
     observation = Observation(
@@ -67,8 +80,11 @@ def result_of(
         readings or (values(90),) * len(target.spec.metrics),
         controller=controller,
         ranges=ranges,
+        windows=windows,
     )
-    decision, _ = decide(target.spec, Flags(), observation, history or History(), now)
+    decision, _ = decide(
+        target.spec, Flags(), observation, history or History(), now, extensions=target.extensions
+    )
     return SyncResult(target, decision, write)
 
 
@@ -87,6 +103,21 @@ def saturated(name: str = "saturated") -> SyncResult:
     result = result_of(target_of(name), values(600))
     lasting = Saturation(3, NOW - 1000, "TooManyReplicas")
     return replace(result, decision=replace(result.decision, saturation=lasting))
+
+
+FAILED = Gap(GapKind.ERROR, "no answer")
+ASLEEP = Extensions(idle=Idle(0, 60.0))
+FALLBACK = Extensions(fallback=Fallback(6, 1))
+
+
+def extended() -> tuple[SyncResult, ...]:
+    """Return results of targets that are paused, idle and scaled by their fallback."""
+    paused = Scale(3, 3, "app=web", annotations=(("autoscaler/paused", "scale-down"),))
+    return (
+        result_of(target_of("paused"), scale=paused),
+        result_of(target_of("idle", extensions=ASLEEP), values(0), scale=Scale(0, 0, "app=web")),
+        result_of(target_of("fallback", extensions=FALLBACK), FAILED),
+    )
 
 
 def metrics_of(*results: SyncResult, health: Health | None = None) -> Metrics:

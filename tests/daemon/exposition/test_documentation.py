@@ -26,6 +26,7 @@ from tests.daemon.exposition.results import (
     FORMATS,
     NOW,
     OPENMETRICS,
+    extended,
     families_of,
     metrics_of,
     rate_limited,
@@ -66,6 +67,7 @@ def test_the_page_is_what_the_table_says(accept: str) -> None:
         result_of(target_of("held"), values(600), history=held),
         result_of(target_of("returned"), ranges=(120.0,)),
         saturated(),
+        *extended(),
     )
     metrics.ask_for_breakers(lambda: [BreakerStatus("", NOW + 60, 380, 500)])
     metrics.instruments.leads(leading=True)

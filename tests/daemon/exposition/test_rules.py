@@ -26,6 +26,7 @@ from tests.core.builders import values
 from tests.daemon.exposition.queries import ALERTS, alert_expressions, dashboard_expressions, rules
 from tests.daemon.exposition.results import (
     NOW,
+    extended,
     metrics_of,
     rate_limited,
     result_of,
@@ -61,6 +62,7 @@ def busy(health: Health) -> Metrics:
         result_of(target_of("held"), values(600), history=held, now=4.0),
         result_of(target_of("returned"), ranges=(120.0,)),
         result_of(target_of("stabilized"), values(30)),
+        *extended(),
         rate_limited(),
         saturated(),
         health=health,

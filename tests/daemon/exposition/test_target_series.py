@@ -4,15 +4,18 @@ import gc
 
 import pytest
 
+from autoscaler.core.extensions import Extensions, Fallback, Idle, Schedule
 from autoscaler.core.history import Contention, History
 from autoscaler.core.observation import (
     Gap,
     GapKind,
+    OpenWindow,
     PodSamples,
     Reading,
     Sample,
     Scale,
     Unavailable,
+    Values,
 )
 from autoscaler.core.spec import MetricSpec, ResourceMetric
 from autoscaler.core.writes import NotWritten, NotWrittenReason, Superseded, WriteFailed, Written
@@ -33,8 +36,10 @@ from tests.core.builders import (
     values,
 )
 from tests.daemon.exposition.results import (
+    ASLEEP,
     FORMATS,
     NOW,
+    extended,
     families_of,
     metrics_of,
     rate_limited,
@@ -379,3 +384,50 @@ def test_no_reading_is_held_after_its_sync() -> None:
     gc.collect()
     assert not [one for one in gc.get_objects() if isinstance(one, Samples)]
     assert series_of(metrics, "autoscaler_target_current_replicas") == {(): 3}
+
+
+def test_pauses_idling_and_fallbacks_are_series_of_their_targets() -> None:
+    """A target without them has none of these series."""
+    metrics = metrics_of(*extended(), result_of(target_of("plain")))
+
+    def shown(name: str) -> dict[str, float]:
+        found = series_of(metrics, f"autoscaler_target_{name}", without=("metric_name", "type"))
+        return {", ".join(value for _, value in labels): one for labels, one in found.items()}
+
+    assert shown("paused") == {"scaleDown, shop/Deployment/paused": 1}
+    assert shown("idle") == {"shop/Deployment/idle": 1}
+    assert shown("metric_active") == {"shop/Deployment/idle": 0}
+    assert shown("fallback_replicas") == {"shop/Deployment/fallback": 6}
+    assert "shop/Deployment/fallback" not in shown("proposed_replicas")
+
+
+def test_a_metric_is_active_or_not_or_has_no_sample() -> None:
+    """One that failed is neither; one that takes no part in idle has none."""
+    many = (external(average("30")), external(average("30"), "jobs"), external(average("30"), "c"))
+    target = target_of("web", *many, cpu(utilization(50)), extensions=ASLEEP)
+    readings = (values(1), values(0), EMPTY, EMPTY)
+    metrics = metrics_of(result_of(target, *readings, pods=pods(3)))
+    active = series_of(metrics, "autoscaler_target_metric_active", without=("target", "type"))
+    assert active == {(("metric_name", "queue"),): 1, (("metric_name", "jobs"),): 0}
+
+
+def test_the_bounds_are_those_in_force() -> None:
+    """While a schedule is open, its own."""
+    schedule = Schedule("day", "0 8 * * *", "0 18 * * *", "UTC", 5, 8)
+    target = target_of("web", extensions=Extensions(schedules=(schedule,)))
+    window = OpenWindow(schedule, NOW + 60, "18:00 UTC")
+    for windows, bounds in (((window,), [5, 8]), ((), [1, 20])):
+        metrics = metrics_of(result_of(target, windows=windows))
+        series = [series_of(metrics, f"autoscaler_target_{one}_replicas") for one in ("min", "max")]
+        assert [one[()] for one in series] == bounds
+
+
+def test_what_is_kept_without_readings_keeps_activity_and_fallback() -> None:
+    """Large readings are dropped, and these are not readings."""
+    both = (external(average("30")), external(average("30"), "jobs"))
+    extensions = Extensions(idle=Idle(0, 60.0), fallback=Fallback(6, 1))
+    target = target_of("web", *both, extensions=extensions)
+    many = Values((1000,) * 50)
+    metrics = metrics_of(result_of(target, many, EMPTY))
+    assert series_of(metrics, "autoscaler_target_fallback_replicas") != {}
+    assert series_of(metrics, "autoscaler_target_metric_active") != {}
