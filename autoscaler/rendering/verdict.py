@@ -92,8 +92,7 @@ def _fails(result: SyncResult) -> bool:
             type(one.outcome) is MetricFailure and one.activity is not None
             for one in decision.metrics
         )
-    bounds = decision.bounds
-    return decision.outcome is not Outcome.OK or (bounds is not None and bool(bounds.missing))
+    return decision.outcome is not Outcome.OK
 
 
 def _is_limited(decision: Decision) -> bool:
