@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator, Sequence
 
-from autoscaler.core.decide import INVALID_ANNOTATION
 from autoscaler.core.decision import Calculation, Decision, MetricResult, Rule, Zone
 from autoscaler.core.grouping import PodGroups, UnreadyRule
 from autoscaler.core.history import Condition
@@ -16,6 +15,7 @@ from autoscaler.core.observation import (
     Unavailable,
     Values,
 )
+from autoscaler.core.pauses import INVALID_ANNOTATION
 from autoscaler.core.text import printable, rfc3339
 from autoscaler.rendering import extension_words, wording
 from autoscaler.rendering.record import QuerySource, promql_of
