@@ -149,12 +149,14 @@ class Breakers:
         """Note that a target was decided, and whether it would go down."""
         with self._lock:
             for server in self._of_target.get(target, ()):
-                before = server.decided.get(target, -math.inf)
+                before, matters = server.decided.get(target, -math.inf), down
                 server.decided[target] = now
                 for turn, wait in server.waits.items():
                     wait.undecided -= before < turn.begun
+                    matters = matters or wait.future is not None
                 (server.down.add if down else server.down.discard)(target)
-                self._review(server, now)
+                if matters or server.state is not CLOSED:
+                    self._review(server, now)
 
     def undecided(self, turn: Turn, target: str) -> dict[str, Future[None]]:
         """Return what a target that would go down has to wait for, by server.
