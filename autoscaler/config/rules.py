@@ -5,9 +5,11 @@ shape: where a field has the wrong shape, a rule about it is silent.
 """
 
 import functools
-from collections.abc import Callable, Collection, Iterator, Mapping
+import importlib.util
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from itertools import combinations
 from types import NoneType
 from typing import NamedTuple, TypeAlias
 
@@ -21,10 +23,12 @@ from autoscaler.config.error_messages import suggestion
 from autoscaler.config.model_base import Model
 from autoscaler.config.settings import (
     DEFAULT_SERVER,
+    AzureAdSettings,
     LeaderElection,
     MainFile,
     NamedServer,
     PrometheusSettings,
+    SigV4Settings,
     Tls,
 )
 from autoscaler.config.spec_model import SOURCES
@@ -446,6 +450,42 @@ _ENDS = ": else one late try ends the leadership"
 JITTER = 1.2
 """By so much a try to renew may come later than `retryPeriod` (client-go's JitterFactor)."""
 
+SIGN_IN = ("bearerTokenFile", "basicAuth", "oauth2", "sigv4", "googleIam", "azuread")
+"""The ways to sign in to a Prometheus, of which a connection has one."""
+
+EXTRAS = (
+    ("sigv4", "aws", "botocore"),
+    ("googleIam", "google", "google.auth"),
+    ("azuread", "azure", "azure.identity"),
+)
+"""The ways that need an extra: its name, and a module of it."""
+
+_IDENTITIES = ("managedIdentity", "workloadIdentity", "oauth")
+
+
+def _several(fields: Fields, keys: Sequence[str]) -> str | None:
+    """Return the keys that are set, where more than one is."""
+    given = [key for key in keys if fields.get(key) is not None]
+    return f"{', '.join(given[:-1])} and {given[-1]}" if len(given) > 1 else None
+
+
+def _needs_extra(key: str, extra: str, module: str) -> Rule:
+    return Rule(
+        PrometheusSettings,
+        key,
+        lambda prometheus, _: prometheus.get(key) is not None and not _is_installed(module),
+        f"needs a library that is not installed: pip install autoscaler[{extra}]",
+    )
+
+
+def _is_installed(module: str) -> bool:
+    """Return whether a module can be imported, without doing so."""
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # of the package that it is in
+        return False
+
+
 _TABLE: tuple[Rule, ...] = (
     Rule(
         MainFile,
@@ -457,11 +497,33 @@ _TABLE: tuple[Rule, ...] = (
     ),
     Rule(
         PrometheusSettings,
-        "basicAuth",
-        lambda prometheus, _: prometheus.get("bearerTokenFile") and prometheus.get("basicAuth"),
-        "cannot be used together with bearerTokenFile: a request carries one Authorization; keep "
-        "one of the two",
-        {"not": {"allOf": [_has("bearerTokenFile"), _has("basicAuth")]}},
+        "",
+        lambda prometheus, _: _several(prometheus, SIGN_IN),
+        "{} cannot be used together: a request carries one Authorization; keep one of them",
+        {"allOf": [{"not": {"allOf": [_has(a), _has(b)]}} for a, b in combinations(SIGN_IN, 2)]},
+    ),
+    *(_needs_extra(*row) for row in EXTRAS),
+    _needs(SigV4Settings, "accessKey", "secretKeyFile"),
+    _needs(SigV4Settings, "secretKeyFile", "accessKey"),
+    _needs(SigV4Settings, "externalId", "roleArn"),
+    Rule(
+        AzureAdSettings,
+        "",
+        lambda azure, _: not any(azure.get(key) is not None for key in _IDENTITIES),
+        "needs one of managedIdentity, workloadIdentity and oauth: who signs in",
+        {"anyOf": [_has(key) for key in _IDENTITIES]},
+        fixed_by=tuple((key,) for key in _IDENTITIES),
+    ),
+    Rule(
+        AzureAdSettings,
+        "",
+        lambda azure, _: _several(azure, _IDENTITIES),
+        "{} cannot be used together: keep one of them",
+        {
+            "allOf": [
+                {"not": {"allOf": [_has(a), _has(b)]}} for a, b in combinations(_IDENTITIES, 2)
+            ]
+        },
     ),
     _needs(Tls, "certFile", "keyFile"),
     _needs(Tls, "keyFile", "certFile"),

@@ -121,17 +121,17 @@ def _is_as_asked(decision: Decision) -> bool:
 
 def cause_of(result: SyncResult, state: State) -> str:
     """Return the cause of a state, as the same text for all targets and syncs of that cause."""
-    decision = result.decision
+    decision, stabilization = result.decision, result.decision.stabilization
     if state is State.FAILING:
         return _cause_of_failure(result)
     if state is State.PAUSED and decision.pause is not None:
         return decision.pause.by
     if state is State.LIMITED and decision.limit is not None:
         return decision.limit.reason
-    if decision.breaker is not None:
+    if state is State.HELD and decision.breaker is not None:
         return SCALE_DOWN_BREAKER
-    if state is State.HELD and decision.stabilization is not None:
-        return decision.stabilization.reason
+    if state is State.HELD and stabilization is not None:
+        return stabilization.reason
     return _CAUSES.get(state, "")
 
 

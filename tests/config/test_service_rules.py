@@ -6,6 +6,7 @@ import pytest
 
 from autoscaler.config import Address, ConfigError, LeaderElection, load
 from autoscaler.config.loading import pod_namespace
+from autoscaler.core.breaker import Breaker
 from tests.config.documents import assert_refused, loaded, top
 
 
@@ -14,7 +15,21 @@ def election(snippet: str) -> str:
     return top(f"leaderElection: {{{snippet}}}\n")
 
 
+def breaker(snippet: str) -> str:
+    """Return a document with these keys of `scaleDownBreaker`."""
+    return top(f"scaleDownBreaker: {{{snippet}}}\n")
+
+
 ROWS = [
+    (top("scaleDownBreaker: on\n"), "scaleDownBreaker", "must be a mapping"),
+    (breaker("share: 30"), "scaleDownBreaker.share", "must be a share from 1% to 99%"),
+    (breaker("share: 0.3"), "scaleDownBreaker.share", "such as 30%"),
+    (breaker("share: 0%"), "scaleDownBreaker.share", "in whole percent"),
+    (breaker("share: 100%"), "scaleDownBreaker.share", "from 1% to 99%"),
+    (breaker("minTargets: 0"), "scaleDownBreaker.minTargets", "1"),
+    (breaker("hold: 30s"), "scaleDownBreaker.hold", "must be from 1m to 12h"),
+    (breaker("hold: 600"), "scaleDownBreaker.hold", "write 600s"),
+    (breaker("shares: 30%"), "scaleDownBreaker.shares", "did you mean `share`?"),
     (top("listen: 9191\n"), "listen", "must be an address and a port, such as 127.0.0.1:9191"),
     (top("listen: localhost\n"), "listen", "or :9191 for all addresses"),
     (top("listen: off\n"), "listen", "null listens nowhere (got off)"),
@@ -164,3 +179,12 @@ def test_namespace_file_without_a_namespace(tmp_path: Path, content: bytes) -> N
     """A file that holds no namespace counts as none."""
     (tmp_path / "namespace").write_bytes(content)
     assert pod_namespace(tmp_path / "namespace") is None
+
+
+def test_the_breaker_is_off_unless_it_is_written_and_has_defaults(tmp_path: Path) -> None:
+    """Without its key, or without a value, there is none."""
+    assert loaded(tmp_path, top("")).breaker is None
+    assert loaded(tmp_path, top("scaleDownBreaker:\n")).breaker is None
+    assert loaded(tmp_path, breaker("")).breaker == Breaker(30, 20, 600.0)
+    written = breaker("share: 5%, minTargets: 3, hold: 1h")
+    assert loaded(tmp_path, written).breaker == Breaker(5, 3, 3600.0)

@@ -11,10 +11,14 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
+from autoscaler.adapters.cluster.events import Involved
+from autoscaler.core.breaker import Trip
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.exposition import Metrics, Site
 from autoscaler.daemon.health import Health
+from autoscaler.daemon.own_pod import own_pod
 from autoscaler.daemon.service_manager import Notifier
+from autoscaler.sync.ports import BreakerChange, BreakerNews
 from tests.adapters.store.opening import DATABASE, running
 
 Lines = Sequence[MutableMapping[str, Any]]
@@ -93,3 +97,80 @@ def test_state_that_is_missed_shows_wherever_somebody_may_look(
         assert detail in lines[-1]["message"]
         page = b"".join(site.page("/metrics", "").body).decode()
         assert f'\nautoscaler_component_ok{{component="state"}} {float(ok)}\n' in page
+
+
+TRIP = Trip(1_800_000_000.0, 1_800_000_600.0, 380, 500, "sum by (queue) (ready)")
+HELD = (
+    "the scale-down breaker has tripped: 380 of the 500 targets that read from Prometheus would go "
+    "down at once; nothing goes down before 2027-01-15T08:10:00Z, scale-ups go on; most of them "
+    "share the query sum by (queue) (ready); if they may go down: autoscaler release"
+)
+
+
+def news(change: BreakerChange, server: str = "", down: int = 380) -> BreakerNews:
+    """Return what happens to the breaker of a server."""
+    return BreakerNews(change, server, TRIP, down, 500)
+
+
+def test_a_breaker_that_trips_is_one_loud_line_and_a_note_that_leaves_the_daemon_ready() -> None:
+    """Its number, its query and its end are in it; the end is as loud."""
+    health = Health()
+    with announcing(health) as (announcements, lines):
+        ready = health.ready
+        announcements.breaker_changed(news(BreakerChange.TRIPPED))
+        assert lines == [
+            {
+                "event": "scale_down_breaker",
+                "log_level": "error",
+                "message": HELD,
+                "change": "tripped",
+                "server": "default",
+                "targets": 500,
+                "would_go_down": 380,
+                "query": "sum by (queue) (ready)",
+                "until": "2027-01-15T08:10:00Z",
+            }
+        ]
+        (state,) = [one for one in health.components() if one.name == "scale-down breaker"]
+        assert (state.ok, state.message, health.ready) == (False, HELD, ready)
+        announcements.breaker_changed(news(BreakerChange.ENDED, down=7))
+        (state,) = [one for one in health.components() if one.name == "scale-down breaker"]
+    assert state.ok
+    assert [line["log_level"] for line in lines] == ["error", "error"]
+    assert lines[1]["message"] == (
+        "the scale-down breaker has ended after 10 min 0 s: 7 targets of 500 that read from "
+        "Prometheus would go down, which is not too many"
+    )
+    assert lines[1]["would_go_down"] == 7
+
+
+def test_the_note_stays_while_the_breaker_of_another_server_holds() -> None:
+    """Each has its own sentence, and the command that releases it."""
+    health = Health()
+    with announcing(health) as (announcements, _):
+        announcements.breaker_changed(news(BreakerChange.TRIPPED))
+        announcements.breaker_changed(news(BreakerChange.TRIPPED_AGAIN, "mimir"))
+        announcements.breaker_changed(news(BreakerChange.RELEASED))
+        (state,) = [one for one in health.components() if one.name == "scale-down breaker"]
+    assert not state.ok
+    assert state.message.startswith("the scale-down breaker has tripped again: ")
+    assert state.message.endswith("autoscaler release --server mimir")
+
+
+def test_a_request_that_cannot_be_read_is_told_once() -> None:
+    """It is looked for every second."""
+    with announcing(Health()) as (announcements, lines):
+        for reason in ("no request", "no request", "it is a pipe"):
+            announcements.release_refused(reason)
+    assert [line["message"] for line in lines] == [
+        "a request to release cannot be read: no request",
+        "a request to release cannot be read: it is a pipe",
+    ]
+
+
+def test_the_pod_is_that_of_the_downward_api() -> None:
+    """Outside of a pod there is none, and so no Event."""
+    named = {"POD_NAMESPACE": "autoscaler", "POD_NAME": "autoscaler-7d", "POD_UID": "u-1"}
+    assert own_pod(named) == Involved("v1", "Pod", "autoscaler", "autoscaler-7d", "u-1")
+    assert own_pod({"POD_NAME": "autoscaler-7d"}) is None
+    assert own_pod({}) is None

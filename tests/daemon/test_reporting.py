@@ -3,11 +3,13 @@
 import io
 import json
 import logging
+from dataclasses import replace
 from typing import Any
 
 import structlog
-from structlog.testing import CapturingLogger
+from structlog.testing import CapturingLogger, capture_logs
 
+from autoscaler.core.decision import Outcome, Saturation
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.series import QueryFailure
 from autoscaler.core.writes import Superseded
@@ -224,3 +226,40 @@ def test_a_defect_of_one_reporter_keeps_nothing_from_the_others() -> None:
     assert len(told.results) == 2
     assert [call.args[0] for call in log.calls if call.method_name == "error"] == ["fault"]
     assert instruments.registry.get_sample_value("autoscaler_faults_total") == 1
+
+
+def test_a_saturation_that_lasts_is_one_line_and_so_is_its_end() -> None:
+    """Not each sync of it, not the first quarter of an hour, and not where nothing was decided."""
+    world = Memory(answers={"queue": answer(90.0)}, scales={"shop/a": Scale(3, 3, "app=a")})
+    with world.syncer() as syncer:
+        syncer.sync([external("shop", "a")], T0, 10.0)
+    (calm,) = world.results
+    with capture_logs() as lines:
+        reporter = LogReporter(structlog.get_logger())
+        for seconds, missing in ((0, 4), (899, 4), (900, 7), (915, 6), (930, None), (945, None)):
+            saturation = missing and Saturation(missing, T0, "TooManyReplicas")
+            decision = replace(calm.decision, stamp=T0 + seconds, saturation=saturation or None)
+            if missing == 6:
+                blocked = replace(decision, outcome=Outcome.BLOCKED, saturation=None)
+                reporter.report(replace(calm, decision=blocked))
+            reporter.report(replace(calm, decision=decision))
+    told = [line for line in lines if "satur" in line["event"]]
+    assert told == [
+        {
+            "event": "saturated",
+            "log_level": "warning",
+            "target": "shop/Deployment/a",
+            "message": "7 replicas missing since 2027-01-15T08:00:00Z: more are wanted than its "
+            "bounds and policies permit (TooManyReplicas)",
+            "missing": 7,
+            "reason": "TooManyReplicas",
+            "since": "2027-01-15T08:00:00Z",
+        },
+        {
+            "event": "saturation_over",
+            "log_level": "warning",
+            "target": "shop/Deployment/a",
+            "message": "no longer saturated, after 15 min 30 s",
+            "seconds": 930.0,
+        },
+    ]

@@ -9,10 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from autoscaler import clock
+from autoscaler.adapters.store.clocks import this_boot
+from autoscaler.cli.releasing import release
 from autoscaler.config import load
+from autoscaler.core.breaker import BreakerState, Trip
 from autoscaler.daemon.service import build
 from autoscaler.daemon.service_manager import Signals
+from autoscaler.sync.ports import BreakerChange, BreakerNews
 from tests.adapters.cluster.scripted import Answer, ScriptedServer
+from tests.adapters.store.opening import Sayings, Time, running
 from tests.controlplane.waiting import wait_until
 from tests.endtoend.daemon import write_config
 
@@ -54,3 +60,59 @@ def test_what_a_reload_replaced_is_freed(tmp_path: Path) -> None:
         loop.run()
         reloaded.result()
         assert loop.reload.config.prometheus.url.endswith("/other")
+
+
+def test_a_release_reaches_a_daemon_that_holds_since_before_its_restart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By its state directory, within seconds; afterwards nothing is held."""
+    signals, state = Signals(), tmp_path / "state"
+    state.mkdir()
+    now = clock.wall()
+    with running(state, Sayings(), Time(now, clock.steady(), this_boot())) as (store, _):
+        store.keep_breakers({"": BreakerState(Trip(now, now + 600, 380, 500, "up"))})
+    with ScriptedServer(Answer(404)) as server, ExitStack() as stack:
+        document = {
+            "prometheus": {"url": server.url},
+            "kubernetes": {"kubeconfig": str(server.write_kubeconfig(tmp_path / "kubeconfig"))},
+            "stateDirectory": str(state),
+            "listen": None,
+            "scaleDownBreaker": {"minTargets": 1},
+            "targets": [
+                {
+                    "namespace": "shop",
+                    "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"},
+                    "maxReplicas": 3,
+                }
+            ],
+        }
+        file = write_config(tmp_path / "autoscaler.yaml", document)
+        loop = build(load(file), signals, stack)
+        told: list[BreakerChange] = []
+        changed = loop.telemetry.announcements.breaker_changed
+
+        def listen(news: BreakerNews) -> None:
+            told.append(news.change)
+            changed(news)
+
+        loop.telemetry.announcements.breaker_changed = listen  # type: ignore[method-assign]
+
+        def released() -> int:
+            try:
+                first = release("default", file)
+                wait_until("it is kept", lambda: release(None, file) == 0)
+                return first
+            finally:
+                signals.stop.set()
+
+        operator = stack.enter_context(ThreadPoolExecutor(1))
+        code = operator.submit(released)
+        loop.run()
+        assert code.result() == 0
+        assert told == [BreakerChange.RESUMED, BreakerChange.RELEASED]
+    said = capsys.readouterr().out
+    assert (
+        "released: 380 of the 500 targets that read from Prometheus were held, and may go down "
+        "from their next sync on\n"
+    ) in said
+    assert "nothing is held: no scale-down breaker has tripped\n" in said

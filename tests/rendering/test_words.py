@@ -6,6 +6,7 @@ from typing import cast
 
 import pytest
 
+from autoscaler.core.breaker import held_back
 from autoscaler.core.decide import decide
 from autoscaler.core.history import History, Recommendation
 from autoscaler.core.observation import (
@@ -42,6 +43,7 @@ from tests.core.builders import (
     behavior,
     cpu,
     external,
+    percent_policy,
     pod,
     pods,
     pods_policy,
@@ -82,11 +84,35 @@ def unreadable() -> SyncResult:
     return SyncResult(Target("shop", spec(QUEUE), ()), decision)
 
 
+def behind_the_breaker(server: str) -> SyncResult:
+    """Return a scale-down that the breaker holds."""
+    free = behavior(down=rules(percent_policy(100), window=0))
+    result = synced(spec(QUEUE, behavior=free), 8, values(10.0))
+    held, _ = held_back(result.decision, History(), server, BASE + 600)
+    return SyncResult(result.target, held)
+
+
 SLOW = behavior(up=rules(pods_policy(2, 60), window=0))
 NEVER_UP = behavior(up=rules(pods_policy(2), window=0, select=SelectPolicy.DISABLED))
 HELD = (Recommendation(8, BASE - 60),)
 
 SENTENCES = [
+    (
+        behind_the_breaker(""),
+        State.HELD,
+        (
+            "stays at 8 replicas, not 1: the scale-down breaker lets no target of Prometheus go "
+            "down before 00:10:00Z"
+        ),
+    ),
+    (
+        behind_the_breaker("mimir"),
+        State.HELD,
+        (
+            "stays at 8 replicas, not 1: the scale-down breaker lets no target of the Prometheus "
+            'server "mimir" go down before 00:10:00Z'
+        ),
+    ),
     (
         synced(spec(ORDERS), 3, values(53.0)),
         State.OK,

@@ -94,7 +94,7 @@ TAMPERED = [
         "UPDATE decided SET time = 9e999 WHERE target = 9",
         "UPDATE clock SET wall = 9e999",
         *(
-            "INSERT INTO breakers VALUES ('', " + values
+            f"INSERT INTO breakers VALUES ('', {values}"  # noqa: S608 - ours
             for values in (
                 "1.8e9, 9e999, 1, 2, '', 0, NULL)",
                 "1.8e9, NULL, 1, 2, '', 0, NULL)",

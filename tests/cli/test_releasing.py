@@ -1,0 +1,107 @@
+"""`autoscaler release` where there is nothing to release, or nobody to ask."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from autoscaler import clock
+from autoscaler.adapters.store.clocks import this_boot
+from autoscaler.cli import app, releasing
+from autoscaler.core.breaker import BreakerState, Trip
+from tests.adapters.store.opening import DATABASE, Sayings, Time, running
+
+
+def released(directory: Path, *arguments: str) -> tuple[int, str]:
+    """Run the command with a configuration whose state is in a directory."""
+    file = directory.with_name("autoscaler.yaml")
+    file.write_text(
+        f"prometheus: {{url: http://p:9090}}\nstateDirectory: {directory}\ntargets: []\n"
+    )
+    done = CliRunner().invoke(app, ["release", "-c", str(file), *arguments])
+    return done.exit_code, done.output.replace(str(directory), "DIR").strip()
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    """Return a state directory in which two servers are held; one of them was in the past."""
+    now, directory = clock.wall(), tmp_path / "state"
+    with running(directory, Sayings(), Time(now, clock.steady(), this_boot())) as (store, _):
+        store.keep_breakers(
+            {
+                "mimir": BreakerState(Trip(now, now + 600, 9, 20, "up")),
+                "past": BreakerState(Trip(now - 900, now - 300, 9, 20, "up")),
+            }
+        )
+    return directory
+
+
+def test_without_a_state_directory_it_says_where_it_looked(tmp_path: Path) -> None:
+    """The daemon runs elsewhere, or has another configuration."""
+    assert released(tmp_path / "state") == (
+        1,
+        (
+            "there is no state of a daemon in DIR; run it where the daemon runs, with its "
+            "configuration as -c FILE"
+        ),
+    )
+
+
+def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
+    """As `autoscaler plan` does."""
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / DATABASE).write_text("no database\n" * 1000)
+    code, said = released(tmp_path / "state")
+    assert code == 1
+    assert said.startswith("DIR/autoscaler.db cannot be read: ")
+
+
+def test_without_kept_state_it_says_what_to_do(tmp_path: Path) -> None:
+    """There is no way to the daemon then."""
+    file = tmp_path / "autoscaler.yaml"
+    file.write_text("prometheus: {url: http://p:9090}\nstateDirectory: null\ntargets: []\n")
+    done = CliRunner().invoke(app, ["release", "-c", str(file)])
+    assert done.exit_code == 1
+    assert "since `stateDirectory` is null: wait until the hold ends" in done.output
+
+
+def test_a_configuration_with_mistakes_is_refused(tmp_path: Path) -> None:
+    """With the sentences of every other command."""
+    file = tmp_path / "autoscaler.yaml"
+    file.write_text("stateDirectory: 3\n")
+    done = CliRunner().invoke(app, ["release", "-c", str(file)])
+    assert done.exit_code == 2
+    assert "stateDirectory: must be a text" in done.output
+
+
+def test_where_nothing_is_held_it_says_so(tmp_path: Path) -> None:
+    """That is no failure."""
+    with running(tmp_path / "state", Sayings()) as (store, _):
+        store.keep_breakers({"": BreakerState(None, clock.wall() + 600)})
+    expected = (0, "nothing is held: no scale-down breaker has tripped")
+    assert released(tmp_path / "state") == expected
+    assert released(tmp_path / "state", "--server", "mimir") == expected
+
+
+def test_a_server_that_is_not_held_is_refused_and_those_that_are_are_named(state: Path) -> None:
+    """A slip of the pen releases nothing."""
+    code, said = released(state, "--server", "memir")
+    assert code == 1
+    assert said.startswith("nothing of the server memir is held; held are targets of: mimir (until")
+    assert not (state / "autoscaler.release").exists()
+
+
+def test_without_a_daemon_the_request_is_withdrawn(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next daemon must not find it."""
+    monkeypatch.setattr(releasing, "_TAKEN_WITHIN_SECONDS", 0.2)
+    code, said = released(state)
+    assert (code, said) == (
+        1,
+        (
+            "nothing was released: no daemon that keeps its state in DIR has answered for 0.2 s; "
+            "does it run?"
+        ),
+    )
+    assert not (state / "autoscaler.release").exists()
