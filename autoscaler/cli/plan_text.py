@@ -3,14 +3,19 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from autoscaler.core.decision import Calculation, MetricResult, Outcome
+from autoscaler.core.decision import Activity, Calculation, MetricResult, Outcome
 from autoscaler.core.observation import LONGEST_SENTENCE, Gap, GapKind, Unavailable
 from autoscaler.core.text import printable
-from autoscaler.rendering import wording
+from autoscaler.rendering import extension_words, wording
 from autoscaler.rendering.verdict import verdict
 from autoscaler.sync.ports import SyncResult
 
 _INDENT = "  "
+_ACTIVITIES = {
+    Activity.ACTIVE: "active",
+    Activity.INACTIVE: "not active",
+    Activity.UNKNOWN: "not known to be active or not",
+}
 
 Failures = Mapping[str, str]
 """The names of failures that several targets have, by their texts."""
@@ -111,7 +116,10 @@ def _metric(metric: MetricResult) -> str:
     name = wording.metric_name(metric.metric)
     outcome = metric.outcome
     if not isinstance(outcome, Calculation):
-        return f"{name}: {outcome.reason}: {_cause(metric)}"
+        instead = "" if metric.fallback is None else f"; {extension_words.fallback(metric)}"
+        return f"{name}: {outcome.reason}: {_cause(metric)}{instead}"
     usage, of_request = wording.usage_and_target(metric), wording.of_request(metric)
     made_of = "" if of_request is None else f" ({of_request} a pod on average)"
-    return f"{name}: {usage}{made_of} asks for {wording.counted(outcome.proposal, 'replica')}"
+    active = "" if metric.activity is None else f", {_ACTIVITIES[metric.activity]}"
+    asks = f"asks for {wording.counted(outcome.proposal, 'replica')}"
+    return f"{name}: {usage}{made_of} {asks}{active}"

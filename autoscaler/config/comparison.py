@@ -10,7 +10,6 @@ from pydantic.alias_generators import to_camel
 from autoscaler.config.document import Location, one_line, path_of
 from autoscaler.config.durations import format_seconds
 from autoscaler.config.fields import Address
-from autoscaler.config.problems import of_server
 from autoscaler.config.settings import Config
 from autoscaler.config.spec_model import SOURCES
 from autoscaler.core import quantity
@@ -33,7 +32,8 @@ AT_RESTART = (
 
 _LATE = tuple(f"{key}." for key in AT_RESTART)
 _HIDDEN = "(not shown)"
-_SECRET = {("prometheus", "headers"), ("prometheus", "queryParameters")}
+_SECRET = {"headers", "queryParameters", "endpointParams"}
+"""The keys below `prometheus` whose values may be secrets."""
 _QUANTITIES = {("target", "value"), ("target", "averageValue")}
 _LONGEST_SHOWN = 200
 
@@ -214,7 +214,7 @@ def _parts(thing: "DataclassInstance | BaseModel") -> _Parts:
 def _shown(value: object, place: Location) -> str | None:
     if value is None:
         return None
-    if of_server(place)[:2] in _SECRET:
+    if place[:1] == ("prometheus",) and not _SECRET.isdisjoint(place):
         return _HIDDEN
     if isinstance(value, bool):
         return "true" if value else "false"

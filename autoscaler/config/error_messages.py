@@ -329,6 +329,8 @@ _HINTS = {
     ),
     "bearerToken": Hint("write the name of a file that holds it: bearerTokenFile"),
     "token": Hint("write the name of a file that holds it: bearerTokenFile"),
+    "clientSecret": Hint("write the name of a file that holds it: clientSecretFile"),
+    "secretKey": Hint("write the name of a file that holds it: secretKeyFile"),
 }
 
 

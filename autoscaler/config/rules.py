@@ -5,9 +5,11 @@ shape: where a field has the wrong shape, a rule about it is silent.
 """
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+import importlib.util
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from itertools import combinations
 from types import NoneType
 from typing import NamedTuple, TypeAlias
 
@@ -21,9 +23,12 @@ from autoscaler.config.error_messages import suggestion
 from autoscaler.config.model_base import Model
 from autoscaler.config.settings import (
     DEFAULT_SERVER,
+    AzureAdSettings,
     LeaderElection,
     MainFile,
+    NamedServer,
     PrometheusSettings,
+    SigV4Settings,
     Tls,
 )
 from autoscaler.config.spec_model import SOURCES
@@ -41,8 +46,8 @@ class Context(NamedTuple):
 
     pod_namespace: str | None = None
     """Of the pod that we run in; None outside a pod."""
-    queries: AbstractSet[str] | None = None
-    """The names in `queries`; None where they are not looked up."""
+    queries: Mapping[str, object] | None = None
+    """`queries` of all files; None where they are not looked up."""
     resources: Mapping[str, AbstractSet[str]] | None = None
     """By the name of each Prometheus server the resources that have a query there.
 
@@ -391,7 +396,7 @@ def _operator(requirement: Fields, *words: str) -> object:
     return operator if operator in words else None
 
 
-def _unknown(source: Fields, names: AbstractSet[str] | None) -> str | None:
+def _unknown(source: Fields, names: Collection[str] | None) -> str | None:
     """Return which names there are, where that of a source without a query of its own is none."""
     name = source.get("name")
     if names is None or not isinstance(name, str) or source.get("query") is not None:
@@ -413,6 +418,29 @@ def _resources(context: Context) -> AbstractSet[str] | None:
     return None if context.resources is None else context.resources.get(str(server))
 
 
+def _is_zero(query: object) -> bool:
+    """Return whether a query says that an empty answer is a value of 0."""
+    return child(query, "empty") == "zero"
+
+
+def _zero_of_pods(source: Fields, context: Context) -> bool:
+    """Return whether the query of a Pods metric, its own or by name, says so."""
+    own, name = (child(source, "metric", key) for key in ("query", "name"))
+    named = context.queries.get(name) if context.queries and isinstance(name, str) else None
+    return _is_zero(named if own is None else own)
+
+
+def _zero_resources(settings: Fields) -> str:
+    """Return the resources whose queries say so."""
+    queries = settings.get("resourceQueries")
+    named = queries.items() if isinstance(queries, Mapping) else ()
+    return ", ".join(str(name) for name, query in named if _is_zero(query))
+
+
+_NO_ZERO_OF_PODS = (
+    "`empty: zero` is for values, and this one gives samples of pods, of which none is made up: "
+    "leave it out"
+)
 _NO_RESOURCE = (
     "is a resource without a query: {}; add it to `resourceQueries`, or give the metric its own "
     "`query`"
@@ -421,6 +449,42 @@ _STOPS = ": a leader stops before another may start"
 _ENDS = ": else one late try ends the leadership"
 JITTER = 1.2
 """By so much a try to renew may come later than `retryPeriod` (client-go's JitterFactor)."""
+
+SIGN_IN = ("bearerTokenFile", "basicAuth", "oauth2", "sigv4", "googleIam", "azuread")
+"""The ways to sign in to a Prometheus, of which a connection has one."""
+
+EXTRAS = (
+    ("sigv4", "aws", "botocore"),
+    ("googleIam", "google", "google.auth"),
+    ("azuread", "azure", "azure.identity"),
+)
+"""The ways that need an extra: its name, and a module of it."""
+
+_IDENTITIES = ("managedIdentity", "workloadIdentity", "oauth")
+
+
+def _several(fields: Fields, keys: Sequence[str]) -> str | None:
+    """Return the keys that are set, where more than one is."""
+    given = [key for key in keys if fields.get(key) is not None]
+    return f"{', '.join(given[:-1])} and {given[-1]}" if len(given) > 1 else None
+
+
+def _needs_extra(key: str, extra: str, module: str) -> Rule:
+    return Rule(
+        PrometheusSettings,
+        key,
+        lambda prometheus, _: prometheus.get(key) is not None and not _is_installed(module),
+        f"needs a library that is not installed: pip install autoscaler[{extra}]",
+    )
+
+
+def _is_installed(module: str) -> bool:
+    """Return whether a module can be imported, without doing so."""
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # of the package that it is in
+        return False
+
 
 _TABLE: tuple[Rule, ...] = (
     Rule(
@@ -433,11 +497,33 @@ _TABLE: tuple[Rule, ...] = (
     ),
     Rule(
         PrometheusSettings,
-        "basicAuth",
-        lambda prometheus, _: prometheus.get("bearerTokenFile") and prometheus.get("basicAuth"),
-        "cannot be used together with bearerTokenFile: a request carries one Authorization; keep "
-        "one of the two",
-        {"not": {"allOf": [_has("bearerTokenFile"), _has("basicAuth")]}},
+        "",
+        lambda prometheus, _: _several(prometheus, SIGN_IN),
+        "{} cannot be used together: a request carries one Authorization; keep one of them",
+        {"allOf": [{"not": {"allOf": [_has(a), _has(b)]}} for a, b in combinations(SIGN_IN, 2)]},
+    ),
+    *(_needs_extra(*row) for row in EXTRAS),
+    _needs(SigV4Settings, "accessKey", "secretKeyFile"),
+    _needs(SigV4Settings, "secretKeyFile", "accessKey"),
+    _needs(SigV4Settings, "externalId", "roleArn"),
+    Rule(
+        AzureAdSettings,
+        "",
+        lambda azure, _: not any(azure.get(key) is not None for key in _IDENTITIES),
+        "needs one of managedIdentity, workloadIdentity and oauth: who signs in",
+        {"anyOf": [_has(key) for key in _IDENTITIES]},
+        fixed_by=tuple((key,) for key in _IDENTITIES),
+    ),
+    Rule(
+        AzureAdSettings,
+        "",
+        lambda azure, _: _several(azure, _IDENTITIES),
+        "{} cannot be used together: keep one of them",
+        {
+            "allOf": [
+                {"not": {"allOf": [_has(a), _has(b)]}} for a, b in combinations(_IDENTITIES, 2)
+            ]
+        },
     ),
     _needs(Tls, "certFile", "keyFile"),
     _needs(Tls, "keyFile", "certFile"),
@@ -658,6 +744,17 @@ _TABLE: tuple[Rule, ...] = (
     *(
         Rule(of, "server", _unknown_server, "is no key of `prometheus.servers`: {}", shown=True)
         for of in (model.BoundQueryModel, model.TargetModel)
+    ),
+    Rule(model.PodsMetricSource, "metric", _zero_of_pods, _NO_ZERO_OF_PODS),
+    *(
+        Rule(of, "query", lambda one, _: _is_zero(one.get("query")), _NO_ZERO_OF_PODS)
+        for of in (model.ResourceMetricSource, model.ContainerResourceMetricSource)
+    ),
+    *(
+        Rule(
+            of, "resourceQueries", lambda top, _: _zero_resources(top), f"{{}}: {_NO_ZERO_OF_PODS}"
+        )
+        for of in (MainFile, NamedServer)
     ),
 )
 

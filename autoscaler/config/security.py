@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from autoscaler.config.rules import SIGN_IN
 from autoscaler.config.settings import Config, PrometheusSettings, Sources
 from autoscaler.config.sources import folder_of
 
@@ -19,9 +20,15 @@ _MOST_CHANGEABLE = 10
 
 def warnings_of(config: Config) -> list[str]:
     """Return a sentence for each secret or file that is open to others, and each check left out."""
-    warnings = _open_ones((key, path) for key, path in _secrets(config) if path is not None)
+    servers = list(_servers(config))
+    warnings = _open_ones(
+        (f"{place}.{key}", path)
+        for place, server in servers
+        for key, path in _secrets(server)
+        if path is not None
+    )
     warnings += _changeable(config.sources)
-    for path, server in _servers(config):
+    for path, server in servers:
         warnings += _warnings_of_server(path, server)
     return warnings
 
@@ -40,11 +47,16 @@ def _warnings_of_server(path: str, server: PrometheusSettings) -> Iterator[str]:
             "authority in caFile instead"
         )
     if _in_the_clear(server.url):
-        for key in _credentials(server):
+        for key in _ways_to_sign_in(server):
             yield (
                 f"{path}.url: {key} is sent to {server.url} without encryption, so that "
                 "anyone on the way to Prometheus can read it; use https://"
             )
+    if server.oauth2 is not None and _in_the_clear(server.oauth2.token_url):
+        yield (
+            f"{path}.oauth2.tokenUrl: the client's secret is sent to {server.oauth2.token_url} "
+            "without encryption, so that anyone on the way can read it; use https://"
+        )
 
 
 def warnings_of_access(
@@ -128,19 +140,29 @@ def _writers(path: Path, sticky: int) -> str | None:
     return None
 
 
-def _secrets(config: Config) -> Iterator[tuple[str, Path | None]]:
-    for path, server in _servers(config):
-        basic = server.basic_auth
-        yield f"{path}.bearerTokenFile", server.bearer_token_file
-        yield f"{path}.basicAuth.passwordFile", None if basic is None else basic.password_file
-        yield f"{path}.tls.keyFile", server.tls.key_file
+def _ways_to_sign_in(server: PrometheusSettings) -> list[str]:
+    given = server.model_dump(by_alias=True, exclude_none=True)
+    return [key for key in SIGN_IN if key in given]
 
 
-def _credentials(server: PrometheusSettings) -> Iterator[str]:
-    if server.bearer_token_file is not None:
-        yield "bearerTokenFile"
-    if server.basic_auth is not None:
-        yield "basicAuth"
+def _secrets(prometheus: PrometheusSettings) -> Iterator[tuple[str, Path | None]]:
+    """Yield the files of a connection that hold credentials, by their keys."""
+    yield "bearerTokenFile", prometheus.bearer_token_file
+    if (basic := prometheus.basic_auth) is not None:
+        yield "basicAuth.passwordFile", basic.password_file
+    if (oauth2 := prometheus.oauth2) is not None:
+        yield "oauth2.clientSecretFile", oauth2.client_secret_file
+        yield "oauth2.tls.keyFile", oauth2.tls.key_file
+    if (sigv4 := prometheus.sigv4) is not None:
+        yield "sigv4.secretKeyFile", sigv4.secret_key_file
+    if (google := prometheus.google_iam) is not None:
+        yield "googleIam.credentialsFile", google.credentials_file
+    if (azure := prometheus.azuread) is not None:
+        if azure.oauth is not None:
+            yield "azuread.oauth.clientSecretFile", azure.oauth.client_secret_file
+        if azure.workload_identity is not None:
+            yield "azuread.workloadIdentity.tokenFilePath", azure.workload_identity.token_file_path
+    yield "tls.keyFile", prometheus.tls.key_file
 
 
 def _in_the_clear(url: str) -> bool:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, WithJsonSchema
 
@@ -56,7 +56,7 @@ def _header_name(name: str) -> str:
     if name.lower() in {"authorization", "proxy-authorization"}:
         raise ValueError(
             "must not be set here, where it would be written down in the configuration; use "
-            "bearerTokenFile, or basicAuth with passwordFile"
+            "bearerTokenFile, basicAuth with passwordFile, or another way to sign in"
         )
     if _TOKEN.fullmatch(name) is None:
         raise ValueError("must be the name of an HTTP header such as X-Scope-OrgID")
@@ -153,6 +153,121 @@ class Tls(Model):
     )
 
 
+def _endpoint_parameter(name: str) -> str:
+    if name in {"grant_type", "scope", "client_id", "client_secret"}:
+        raise ValueError("is set by the other keys of oauth2")
+    return name
+
+
+EndpointParameter = Annotated[
+    str,
+    AfterValidator(_endpoint_parameter),
+    WithJsonSchema(
+        {"type": "string", "pattern": "^(?!(grant_type|scope|client_id|client_secret)$)"}
+    ),
+]
+
+
+class OAuth2Settings(Model):
+    """A token that an OAuth 2.0 server gives for client credentials."""
+
+    client_id: Text = Field(description="The client's id.")
+    client_secret_file: FilePath = Field(
+        description="The file that holds the client's secret; read again for each token."
+    )
+    token_url: Url = Field(description="Where the token is asked for.")
+    scopes: OrDefault[Items[Text]] = Field(
+        default_factory=tuple, description="The scopes that are asked for."
+    )
+    endpoint_params: OrDefault[dict[EndpointParameter, str]] = Field(
+        default_factory=dict,
+        description="Further parameters of the request for a token, such as audience.",
+        repr=False,
+    )
+    tls: OrDefault[Tls] = Field(default_factory=Tls, description="Certificates, for the token URL.")
+
+
+class SigV4Settings(Model):
+    """Signatures with credentials of Amazon (Signature Version 4)."""
+
+    region: Text | None = Field(
+        default=None, description="The region. Default: the environment's or the profile's."
+    )
+    profile: Text | None = Field(
+        default=None, description="The profile of the shared files. Default: AWS_PROFILE."
+    )
+    access_key: Text | None = Field(
+        default=None,
+        description="The id of an access key; with secretKeyFile. Default: Amazon's usual places.",
+    )
+    secret_key_file: FilePath | None = Field(
+        default=None, description="The file that holds the secret key; with accessKey."
+    )
+    role_arn: Text | None = Field(default=None, description="A role to assume.")
+    external_id: Text | None = Field(
+        default=None, description="What the role asks for; with roleArn."
+    )
+
+
+class GoogleIamSettings(Model):
+    """A token of Google; without a file that of the application default credentials."""
+
+    credentials_file: FilePath | None = Field(
+        default=None,
+        description="The key of a service account, or another file of credentials, JSON; read "
+        "again for each token.",
+    )
+
+
+class ManagedIdentitySettings(Model):
+    """The identity of the Azure machine."""
+
+    client_id: Text | None = Field(
+        default=None, description="Which identity, where there are several."
+    )
+
+
+class WorkloadIdentitySettings(Model):
+    """The Kubernetes service account; what is not set here Azure's webhook has set."""
+
+    client_id: Text | None = Field(default=None, description="Default: AZURE_CLIENT_ID.")
+    tenant_id: Text | None = Field(default=None, description="Default: AZURE_TENANT_ID.")
+    token_file_path: FilePath | None = Field(
+        default=None,
+        description="The service account's token. Default: AZURE_FEDERATED_TOKEN_FILE.",
+    )
+
+
+class AzureOAuthSettings(Model):
+    """An application that is registered with Entra ID."""
+
+    client_id: Text = Field(description="The application's id.")
+    tenant_id: Text = Field(description="The tenant that it is of.")
+    client_secret_file: FilePath = Field(
+        description="The file that holds its secret; read again for each token."
+    )
+
+
+class AzureAdSettings(Model):
+    """A token of Entra ID; just one of managedIdentity, workloadIdentity and oauth."""
+
+    cloud: OrDefault[Literal["AzurePublic", "AzureGovernment", "AzureChina"]] = Field(
+        default="AzurePublic", description="The cloud."
+    )
+    scope: Text | None = Field(
+        default=None, description="What the token is for. Default: the cloud's managed Prometheus."
+    )
+    managed_identity: ManagedIdentitySettings | None = Field(
+        default=None, description="The identity of the machine."
+    )
+    workload_identity: WorkloadIdentitySettings | None = Field(
+        default=None, description="The Kubernetes service account."
+    )
+    oauth: AzureOAuthSettings | None = Field(
+        default=None, description="An application with a secret."
+    )
+
+
 class PrometheusSettings(Model):
     """A connection to a server with Prometheus' query API."""
 
@@ -163,6 +278,12 @@ class PrometheusSettings(Model):
         default=None, description="The file that holds a token; read again when it changes."
     )
     basic_auth: BasicAuth | None = Field(default=None, description="User and password.")
+    oauth2: OAuth2Settings | None = Field(
+        default=None, description="A token for client credentials."
+    )
+    sigv4: SigV4Settings | None = Field(default=None, description="Signatures, for Amazon.")
+    google_iam: GoogleIamSettings | None = Field(default=None, description="A token of Google.")
+    azuread: AzureAdSettings | None = Field(default=None, description="A token of Entra ID.")
     tls: OrDefault[Tls] = Field(default_factory=Tls, description="Certificates, for https.")
     headers: OrDefault[dict[HeaderName, HeaderValue]] = Field(
         default_factory=dict, description="Headers sent with each request, such as X-Scope-OrgID."

@@ -42,6 +42,11 @@ def bounds_in_force(
     return Bounds(lower, _at_least(upper, lower), "; ".join(told), hold_down), known
 
 
+def gives_least(windows: Iterable[OpenWindow], replicas: int) -> bool:
+    """Return whether a schedule that is open gives a minimum of at least so many replicas."""
+    return any((one.schedule.min_replicas or 0) >= replicas for one in windows)
+
+
 _MINIMUM, _MAXIMUM = attrgetter("min_replicas"), attrgetter("max_replicas")
 
 

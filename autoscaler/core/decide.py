@@ -6,7 +6,7 @@ What follows from the outcome of the write is in `autoscaler.core.writes`.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from autoscaler.core.bounds import bounds_in_force
+from autoscaler.core.bounds import bounds_in_force, gives_least
 from autoscaler.core.calculator import MetricContext, combine, propose
 from autoscaler.core.contention import HOLD_SECONDS, held_until, note_changes
 from autoscaler.core.decision import (
@@ -24,7 +24,7 @@ from autoscaler.core.decision import (
     Zone,
 )
 from autoscaler.core.extensions import NO_EXTENSIONS, Extensions, Pause, PauseMode
-from autoscaler.core.fallbacks import with_fallback
+from autoscaler.core.fallbacks import tell_fallback, with_fallback
 from autoscaler.core.gaps import (
     GapTracker,
     current_refill,
@@ -42,7 +42,6 @@ from autoscaler.core.idling import Activities, activities_of, idle_status, note_
 from autoscaler.core.limits import TOO_FEW
 from autoscaler.core.normalize import READY, Normalizer, down_window
 from autoscaler.core.observation import (
-    ConditionStatus,
     Observation,
     Pod,
     Reading,
@@ -50,13 +49,18 @@ from autoscaler.core.observation import (
     Unavailable,
     Unchecked,
 )
-from autoscaler.core.pauses import pause_in_force
+from autoscaler.core.pauses import INVALID_ANNOTATION, pause_in_force, permitted
 from autoscaler.core.saturation import note_saturation
 from autoscaler.core.selectors import selector_problem
-from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec, MetricSpec, tolerance_of
+from autoscaler.core.spec import (
+    Flags,
+    HorizontalPodAutoscalerSpec,
+    MetricSpec,
+    measures_pods,
+    tolerance_of,
+)
 from autoscaler.core.status import (
     ABLE_TO_SCALE,
-    FALLBACK,
     SCALING_ACTIVE,
     SCALING_LIMITED,
     StatusRecorder,
@@ -72,9 +76,6 @@ LONGEST_WINDOW_SECONDS = 3600.0
 
 CONTROLLED_BY_OTHER = "ControlledByOther"
 REPLICAS_CONTESTED = "ReplicasContested"
-PAUSED = "Paused"
-INVALID_ANNOTATION = "InvalidAnnotation"
-MIN_REPLICAS_UNKNOWN = "MinReplicasUnknown"
 NONE_ACTIVE = "no metric is active"
 
 _Stages = tuple[Combination, Stabilization, Limit] | tuple[None, None, Limit | None]
@@ -177,7 +178,9 @@ class _Reconcile:
             low, high = self.bounds.minimum.replicas, self.bounds.maximum.replicas
             if low != own.min_replicas or high != own.max_replicas:
                 self.spec = replace(own, min_replicas=low, max_replicas=high)
-            kept_awake = low > own.min_replicas
+            kept_awake = low > own.min_replicas or gives_least(
+                observation.windows, own.min_replicas
+            )
         if extensions.idle is not None:
             self.activities = activities_of(
                 self.spec.metrics, extensions, observation, self.history, self.now
@@ -235,10 +238,9 @@ class _Reconcile:
             self.history = replace(self.history, zeroed_by_us=False)
         switched_off = current == 0 and spec.min_replicas != 0 and idle is None
         if self.pause is not None and self.pause.mode is PauseMode.ALL:
-            # The metrics are shown, but for those of no pods.
-            return (
-                self._finish(Zone.PAUSED, Outcome.OK) if switched_off else self._by_metrics(scale)
-            )
+            if switched_off:  # nothing can be measured
+                return self._finish(Zone.PAUSED, Outcome.OK)
+            return self._by_metrics(scale)
         if switched_off and not self.history.zeroed_by_us:
             self.status.set_false(
                 SCALING_ACTIVE,
@@ -274,7 +276,8 @@ class _Reconcile:
             decided = self._idle(self.idle, results)
             if decided is not None:
                 return decided
-        combined = self._combine(results, scale.spec_replicas)
+        measured = [one for one in results if not self._has_no_pods(one.metric, pods)]
+        combined = self._combine(measured, scale.spec_replicas)
         if combined is None:
             return self._finish(Zone.METRICS, Outcome.BLOCKED, metrics=results)
         self.status.set_true(
@@ -302,28 +305,8 @@ class _Reconcile:
             results, failures = with_fallback(results, fallback, before, context)
         if failures or before:
             self.extended = replace(self.extended, failures=failures)
-            self._tell_fallback(results)
+            tell_fallback(results, self.status)
         return results
-
-    def _tell_fallback(self, results: Sequence[MetricResult]) -> None:
-        """Set the condition of the fallback, with an event when it begins and when it ends."""
-        lasted = any(
-            one.type == FALLBACK and one.status is ConditionStatus.TRUE
-            for one in self.status.conditions
-        )
-        in_use = [one for one in results if one.fallback is not None]
-        if in_use:
-            first = in_use[0]
-            message = f"{first.name} keeps failing, and the fallback proposes {first.proposal}"
-            if isinstance(first.outcome, MetricFailure):
-                message = f"{message}: {first.outcome.message}"
-            self.status.set_true(FALLBACK, "FallbackActive", message)
-            if not lasted:
-                self.status.warn("FallbackActive", message)
-        elif lasted:
-            message = "no metric keeps failing any more"
-            self.status.set_false(FALLBACK, "FallbackEnded", message)
-            self.status.note("FallbackEnded", message)
 
     def _idle(
         self, idle: IdleStatus, results: tuple[MetricResult, ...]
@@ -371,9 +354,16 @@ class _Reconcile:
         result = MetricResult(metric, name, reading, outcome, activity=activity)
         if range_seconds is not None:
             result = self._after_gaps(result, range_seconds, context)
-        if isinstance(result.outcome, MetricFailure):
+        if isinstance(result.outcome, MetricFailure) and not self._has_no_pods(
+            metric, context.pods
+        ):
             self.status.warn(result.outcome.reason, result.outcome.message)
         return result
+
+    def _has_no_pods(self, metric: MetricSpec, pods: Sequence[Pod]) -> bool:
+        """Return whether the target is asleep, so that the metric has no pods to measure."""
+        idle = self.idle
+        return idle is not None and idle.asleep and not pods and measures_pods(metric)
 
     def _after_gaps(
         self, result: MetricResult, range_seconds: float, context: MetricContext
@@ -462,23 +452,6 @@ class _Reconcile:
             self.status.set_true(SCALING_LIMITED, TOO_FEW, f"{least} is the least when awake")
         return Stabilization(desired, wanted, READY), limited
 
-    def _permitted(self, current: int, desired: int) -> int:
-        """Return the count that a pause and an unknown minimum permit (semantics 8.1, 8.2)."""
-        pause = self.pause
-        if pause is not None and pause.mode is PauseMode.ALL:
-            self.status.set_false(SCALING_ACTIVE, PAUSED, f"paused by {pause.by}")
-            return current if pause.replicas is None else pause.replicas
-        if desired < current and pause is not None and pause.mode is PauseMode.SCALE_DOWN:
-            reason, message = "ScaleDownPaused", f"scale-down is paused by {pause.by}"
-        elif desired > current and pause is not None and pause.mode is PauseMode.SCALE_UP:
-            reason, message = "ScaleUpPaused", f"scale-up is paused by {pause.by}"
-        elif desired < current and self.bounds is not None and self.bounds.hold_down:
-            reason, message = MIN_REPLICAS_UNKNOWN, self.bounds.missing
-        else:
-            return desired
-        self.status.set_true(SCALING_LIMITED, reason, message)
-        return current
-
     def _finish(
         self,
         zone: Zone,
@@ -491,10 +464,12 @@ class _Reconcile:
         scale, pause = self.observation.scale, self.pause
         current = scale.spec_replicas if isinstance(scale, Scale) else 0
         wanted = current if desired is None else desired
-        replicas = self._permitted(current, wanted)
+        replicas = permitted(current, wanted, pause, self.bounds, self.status)
         if pause is not None and pause.mode is PauseMode.ALL:
             zone, reason = Zone.PAUSED, f"paused by {pause.by}"
             outcome = Outcome.OK if outcome is Outcome.OK else Outcome.PARTIAL
+        if outcome is Outcome.OK and self.bounds is not None and self.bounds.missing:
+            outcome = Outcome.PARTIAL
         saturation = None
         if outcome is not Outcome.BLOCKED:
             saturation, self.extended = note_saturation(stages[2], self.extended, self.now)

@@ -8,7 +8,8 @@ from autoscaler.core.decision import FallbackUse, MetricFailure, MetricResult
 from autoscaler.core.extensions import Fallback, FallbackBehavior
 from autoscaler.core.gaps import metric_key
 from autoscaler.core.history import FailureStreak
-from autoscaler.core.spec import ExternalMetric, ObjectMetric
+from autoscaler.core.spec import measures_pods
+from autoscaler.core.status import FALLBACK, StatusRecorder
 
 Streaks = tuple[FailureStreak, ...]
 
@@ -33,9 +34,27 @@ def with_fallback(
     return tuple(proposed), tuple(streaks)
 
 
+def tell_fallback(results: Sequence[MetricResult], status: StatusRecorder) -> None:
+    """Set the condition of the fallback, with an event when it begins and when it ends."""
+    lasted = status.is_true(FALLBACK)
+    in_use = [one for one in results if one.fallback is not None]
+    if in_use:
+        first = in_use[0]
+        message = f"{first.name} keeps failing, and the fallback proposes {first.proposal}"
+        if isinstance(first.outcome, MetricFailure):
+            message = f"{message}: {first.outcome.message}"
+        status.set_true(FALLBACK, "FallbackActive", message)
+        if not lasted:
+            status.warn("FallbackActive", message)
+    elif lasted:
+        message = "no metric keeps failing any more"
+        status.set_false(FALLBACK, "FallbackEnded", message)
+        status.note("FallbackEnded", message)
+
+
 def _lacks_pods(result: MetricResult, context: MetricContext) -> bool:
     """Return whether a metric fails only because the target has no pods to measure."""
-    return not (context.pods or isinstance(result.metric, ExternalMetric | ObjectMetric))
+    return not context.pods and measures_pods(result.metric)
 
 
 def _proposal(fallback: Fallback, current: int) -> int:

@@ -8,7 +8,7 @@ from autoscaler.core.extensions import Extensions, Idle
 from autoscaler.core.gaps import current_refill
 from autoscaler.core.history import UNKNOWN, ExtensionHistory, History
 from autoscaler.core.observation import Observation, Values
-from autoscaler.core.spec import ExternalMetric, MetricSpec, ObjectMetric
+from autoscaler.core.spec import MetricSpec, measures_pods
 
 Activities = tuple[Activity | None, ...]
 """One for each metric of the spec; None for a metric that takes no part."""
@@ -29,7 +29,7 @@ def activities_of(
     for metric, reading, activation, seconds in zip(
         metrics, observation.readings, activations, ranges, strict=True
     ):
-        if not isinstance(metric, ExternalMetric | ObjectMetric):
+        if measures_pods(metric):
             found.append(None)
         elif not isinstance(reading, Values):
             found.append(Activity.UNKNOWN)

@@ -1,12 +1,16 @@
-"""The pause in force: that of the workload's annotations, else the configured one (8.1)."""
+"""The pause in force: the one of the workload's annotations, else the configured one (8.1)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from autoscaler.core.decision import Bounds
 from autoscaler.core.extensions import Pause, PauseMode
 from autoscaler.core.numbers import INT32_MAX
+from autoscaler.core.status import SCALING_ACTIVE, SCALING_LIMITED, StatusRecorder
 from autoscaler.core.text import instant_of, printable
 
+INVALID_ANNOTATION = "InvalidAnnotation"
+MIN_REPLICAS_UNKNOWN = "MinReplicasUnknown"
 PAUSED = "autoscaler/paused"
 PAUSED_REPLICAS = "autoscaler/paused-replicas"
 PAUSED_UNTIL = "autoscaler/paused-until"
@@ -50,6 +54,26 @@ def pause_in_force(
         pause, problem = _at_replicas(pause, given[PAUSED_REPLICAS])
         problems += [problem] if problem else []
     return pause, tuple(problems)
+
+
+def permitted(
+    current: int, desired: int, pause: Pause | None, bounds: Bounds | None, status: StatusRecorder
+) -> int:
+    """Return the count that a pause, and a minimum that is unknown (8.2), permit."""
+    mode = None if pause is None else pause.mode
+    if pause is not None and mode is PauseMode.ALL:
+        status.set_false(SCALING_ACTIVE, "Paused", f"paused by {pause.by}")
+        return current if pause.replicas is None else pause.replicas
+    if pause is not None and desired < current and mode is PauseMode.SCALE_DOWN:
+        reason, message = "ScaleDownPaused", f"scale-down is paused by {pause.by}"
+    elif pause is not None and desired > current and mode is PauseMode.SCALE_UP:
+        reason, message = "ScaleUpPaused", f"scale-up is paused by {pause.by}"
+    elif bounds is not None and desired < current and bounds.hold_down:
+        reason, message = MIN_REPLICAS_UNKNOWN, bounds.missing
+    else:
+        return desired
+    status.set_true(SCALING_LIMITED, reason, message)
+    return current
 
 
 def _at_replicas(pause: Pause, text: str) -> tuple[Pause, str]:

@@ -182,13 +182,15 @@ def tolerance_of(spec: HorizontalPodAutoscalerSpec, flags: Flags) -> Tolerance:
     )
 
 
+def measures_pods(metric: MetricSpec) -> bool:
+    """Return whether a metric is of each pod, and not of an object or of nothing in the cluster."""
+    return not isinstance(metric, ObjectMetric | ExternalMetric)
+
+
 def needs_pods(spec: HorizontalPodAutoscalerSpec) -> bool:
     """Return whether a decision may need the pods (semantics 1.3.1).
 
     Per-pod metrics do, and so do Value targets, which multiply by the number of ready pods.
     AverageValue targets of Object and External metrics do not.
     """
-    return any(
-        not isinstance(metric, ObjectMetric | ExternalMetric) or metric.target.value is not None
-        for metric in spec.metrics
-    )
+    return any(measures_pods(metric) or metric.target.value is not None for metric in spec.metrics)

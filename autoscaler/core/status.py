@@ -52,6 +52,12 @@ class StatusRecorder:
         self.events: list[Event] = []
         self._now = now
 
+    def is_true(self, type_: str) -> bool:
+        """Return whether a condition is True."""
+        return any(
+            one.type == type_ and one.status is ConditionStatus.TRUE for one in self.conditions
+        )
+
     def set_true(self, type_: str, reason: str, message: str) -> None:
         """Set a condition to True."""
         self._set(type_, ConditionStatus.TRUE, reason, message)

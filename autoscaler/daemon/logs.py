@@ -11,6 +11,7 @@ from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
 
 from autoscaler.core.text import printable
 from autoscaler.daemon.log_options import LogFormat, LogLevel
+from autoscaler.transport.library_logs import silence
 
 # The values of variables may be secrets.
 _traceback_without_values = structlog.processors.ExceptionRenderer(
@@ -144,4 +145,4 @@ def configure(level: LogLevel, format_: LogFormat, stream: TextIO = sys.stdout) 
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     # Both repeat as a log line what our own lines say in a sentence.
     for library in ("apscheduler", "urllib3"):
-        logging.getLogger(library).setLevel(logging.CRITICAL)
+        silence(library)

@@ -11,7 +11,20 @@ from autoscaler.adapters.cluster.autoscalers import ListedAutoscalers
 from autoscaler.adapters.cluster.discovery import ScalableKinds
 from autoscaler.adapters.cluster.events import Events
 from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
+from autoscaler.adapters.prometheus.options import (
+    AzureAd,
+    AzureIdentity,
+    ClientSecret,
+    Endpoint,
+    GoogleIam,
+    ManagedIdentity,
+    OAuth2,
+    SignInOptions,
+    SigV4,
+    WorkloadIdentity,
+)
 from autoscaler.config import Config, PrometheusSettings
+from autoscaler.config.settings import AzureAdSettings
 from autoscaler.core.target import Target
 from autoscaler.daemon.events import EventCounts, EventReporter
 from autoscaler.sync.ports import NothingCached, NoWrites, Ports, Reporter
@@ -50,7 +63,7 @@ class Connections:
     """The connections to Prometheus and the writer of Events of one configuration.
 
     What the connections ``before`` have as well is used on.  No request is sent before the first
-    query and the first Event.
+    query and the first Event, but for a token.
     """
 
     def __init__(
@@ -144,7 +157,10 @@ def prometheus_reader(
     observer: Observer = UNOBSERVED,
     name: str = "",
 ) -> PrometheusReader:
-    """Return the connection to a Prometheus of a configuration; no request is sent yet."""
+    """Return the connection to a Prometheus of a configuration.
+
+    No request is sent to it yet; a token to sign in with is asked for at once.
+    """
     tls, basic = settings.tls, settings.basic_auth
     options = PrometheusOptions(
         url=settings.url,
@@ -157,11 +173,56 @@ def prometheus_reader(
         key_file=_text(tls.key_file),
         server_name=tls.server_name,
         insecure_skip_verify=tls.insecure_skip_verify,
+        sign_in=_sign_in(settings),
         headers={name: value.get_secret_value() for name, value in settings.headers.items()},
         query_parameters=settings.query_parameters,
         name=name,
     )
     return PrometheusReader(options, stop, observer=observer)
+
+
+def _sign_in(settings: PrometheusSettings) -> SignInOptions | None:
+    """Return the way to sign in other than by bearerTokenFile and basicAuth."""
+    if (oauth2 := settings.oauth2) is not None:
+        return OAuth2(
+            oauth2.client_id,
+            str(oauth2.client_secret_file),
+            Endpoint(
+                oauth2.token_url,
+                ca_file=_text(oauth2.tls.ca_file),
+                cert_file=_text(oauth2.tls.cert_file),
+                key_file=_text(oauth2.tls.key_file),
+                server_name=oauth2.tls.server_name,
+                insecure_skip_verify=oauth2.tls.insecure_skip_verify,
+            ),
+            oauth2.scopes,
+            oauth2.endpoint_params,
+        )
+    if (sigv4 := settings.sigv4) is not None:
+        return SigV4(
+            region=sigv4.region,
+            profile=sigv4.profile,
+            access_key=sigv4.access_key,
+            secret_key_file=_text(sigv4.secret_key_file),
+            role_arn=sigv4.role_arn,
+            external_id=sigv4.external_id,
+        )
+    if (google := settings.google_iam) is not None:
+        return GoogleIam(_text(google.credentials_file))
+    if (azure := settings.azuread) is not None:
+        return AzureAd(_azure_identity(azure), azure.cloud, azure.scope)
+    return None
+
+
+def _azure_identity(azure: AzureAdSettings) -> AzureIdentity:
+    if (oauth := azure.oauth) is not None:
+        return ClientSecret(oauth.client_id, oauth.tenant_id, str(oauth.client_secret_file))
+    if (workload := azure.workload_identity) is not None:
+        path = _text(workload.token_file_path)
+        return WorkloadIdentity(workload.client_id, workload.tenant_id, path)
+    return ManagedIdentity(
+        None if azure.managed_identity is None else azure.managed_identity.client_id
+    )
 
 
 def _text(path: Path | None) -> str | None:

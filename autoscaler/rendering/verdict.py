@@ -6,7 +6,6 @@ Log, metrics, `plan` and `status` all take both from here.
 from enum import StrEnum
 
 from autoscaler.core.breaker import SCALE_DOWN_BREAKER
-from autoscaler.core.decide import INVALID_ANNOTATION, MIN_REPLICAS_UNKNOWN
 from autoscaler.core.decision import (
     Combination,
     Decision,
@@ -17,6 +16,7 @@ from autoscaler.core.decision import (
 )
 from autoscaler.core.limits import TOO_FEW
 from autoscaler.core.observation import LONGEST_SENTENCE
+from autoscaler.core.pauses import INVALID_ANNOTATION, MIN_REPLICAS_UNKNOWN
 from autoscaler.core.text import printable
 from autoscaler.core.writes import NotWritten, NotWrittenReason, Superseded, WriteFailed, Written
 from autoscaler.rendering import extension_words, wording
@@ -24,6 +24,7 @@ from autoscaler.rendering.restrictions import hold, restriction
 from autoscaler.rendering.wording import time_of_day
 from autoscaler.sync.ports import SyncResult
 
+MISSING_BOUND = "MissingBound"
 _MOST_METRICS = 5
 """At most so many metrics are named in one sentence."""
 
@@ -88,9 +89,11 @@ def _fails(result: SyncResult) -> bool:
         return False
     if decision.zone is Zone.IDLE:
         # Whether a reading that has just returned is active is not known either.
-        return any(type(one.outcome) is MetricFailure for one in decision.metrics)
-    bounds = decision.bounds
-    return decision.outcome is not Outcome.OK or (bounds is not None and bool(bounds.missing))
+        return any(
+            type(one.outcome) is MetricFailure and one.activity is not None
+            for one in decision.metrics
+        )
+    return decision.outcome is not Outcome.OK
 
 
 def _is_limited(decision: Decision) -> bool:
@@ -118,17 +121,17 @@ def _is_as_asked(decision: Decision) -> bool:
 
 def cause_of(result: SyncResult, state: State) -> str:
     """Return the cause of a state, as the same text for all targets and syncs of that cause."""
-    decision = result.decision
+    decision, stabilization = result.decision, result.decision.stabilization
     if state is State.FAILING:
         return _cause_of_failure(result)
     if state is State.PAUSED and decision.pause is not None:
         return decision.pause.by
     if state is State.LIMITED and decision.limit is not None:
         return decision.limit.reason
-    if decision.breaker is not None:
+    if state is State.HELD and decision.breaker is not None:
         return SCALE_DOWN_BREAKER
-    if state is State.HELD and decision.stabilization is not None:
-        return decision.stabilization.reason
+    if state is State.HELD and stabilization is not None:
+        return stabilization.reason
     return _CAUSES.get(state, "")
 
 
@@ -152,7 +155,7 @@ def failure_of(decision: Decision) -> tuple[str, str]:
         if isinstance(one.outcome, MetricFailure):
             return one.outcome.reason, printable(one.outcome.message, LONGEST_SENTENCE)
     if decision.bounds is not None and decision.bounds.missing:
-        return "MissingBound", printable(decision.bounds.missing, LONGEST_SENTENCE)
+        return MISSING_BOUND, printable(decision.bounds.missing, LONGEST_SENTENCE)
     for event in decision.events:
         if event.type == "Warning" and event.reason != INVALID_ANNOTATION:
             return event.reason, event.message
@@ -255,7 +258,8 @@ def _partly(decision: Decision) -> str:
         first, failure = in_use[0], failure_of(decision)[1]
         more = _and_more(len(in_use) - 1)
         return f"; {extension_words.fallback(first)}: {failure}{more}"
-    if decision.outcome is not Outcome.PARTIAL or not failure_of(decision)[0]:
+    # A bound that is missing is told by itself.
+    if decision.outcome is not Outcome.PARTIAL or failure_of(decision)[0] in {"", MISSING_BOUND}:
         return ""
     return f"; not all metrics could be used: {_failed_metric(decision)}"
 

@@ -83,6 +83,13 @@ class Redactor:
             self._in_texts = Redaction((*own, *self._fixed))
             self._in_data = Redaction(own, shortest=_LONG)
 
+    def also(self, *secrets: str) -> "Redactor":
+        """Return one for a single request that hides these as well, as it would credentials."""
+        one = Redactor(self._fixed)
+        one._in_texts = Redaction((*secrets, *self._fixed))
+        one._in_data = Redaction(secrets, shortest=_LONG)
+        return one
+
     def line(self, text: str, limit: int) -> str:
         """Return a server's text without secrets, as one line of at most ``limit`` characters."""
         return printable(self._in_texts.text(text), limit)

@@ -47,13 +47,15 @@ def rest(steady: Mapping[str, Steady]) -> str:
         _cost("CPU per target and 15 s, all processes, ms", _cpu(theirs), _cpu(ours)),
         _cost("- with nothing running, ms", _idle_cpu(theirs), _idle_cpu(ours), compared=False),
         _cost("- above that, ms", _own_cpu(theirs), _own_cpu(ours)),
-        _cost("Prometheus queries per 15 s", _queries(theirs), _queries(ours), digits=0),
-        _cost("API requests per target and 15 s", _requests(theirs), _requests(ours), digits=2),
     ]
     body.extend(
         [f"- of {name}, ms", *(_cpu_of(one, name) for one in (theirs, ours)), ""]
         for name in sorted({*theirs.window.cpu, *ours.window.cpu})
     )
+    body += [
+        _cost("Prometheus queries per 15 s", _queries(theirs), _queries(ours), digits=0),
+        _cost("API requests per target and 15 s", _requests(theirs), _requests(ours), digits=2),
+    ]
     for name in sorted({*theirs.window.resident, *ours.window.resident}):
         found = [str(one.window.resident.get(name, 0) // _MIB or "") for one in (theirs, ours)]
         body.append([f"resident: {name}, MiB", *found, ""])

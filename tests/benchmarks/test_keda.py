@@ -101,9 +101,10 @@ def test_the_cost_at_rest() -> None:
 
     lines = report.rest({KEDA: steady(4.0, 80), OURS: steady(0.4, 4)}).splitlines()
     cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
-    assert cells[2:6] == [
+    assert cells[2:7] == [
         ["CPU per target and 15 s, all processes, ms", "100.0", "10.0", "10.0"],
         ["- with nothing running, ms", "1.5", "1.5", ""],
         ["- above that, ms", "98.5", "8.5", "11.6"],
+        ["- of etcd, ms", "100.00", "10.00", ""],
         ["Prometheus queries per 15 s", "20", "1", "20.0"],
     ]

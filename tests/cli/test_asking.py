@@ -240,3 +240,46 @@ def test_warnings_are_bounded(
     *warnings, last = err.splitlines()
     assert len(warnings) == 20
     assert last == "these are 20 warnings, and more are not looked for"
+
+
+def test_each_server_is_asked_what_is_asked_of_it(
+    tmp_path: Path, prometheus_server: PrometheusServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By its name; one that is away is named, and the queries of the others are answered."""
+    away = f"http://127.0.0.1:{free_port()}"
+    own = {"type": "External", "external": {"metric": {"name": "own", "query": "vector(7)"}}}
+    own["external"]["target"] = {"type": "Value", "value": 1}  # type: ignore[index] # a mapping
+    document = {
+        "prometheus": {
+            "url": prometheus_server.url,
+            "timeout": "1s",
+            "servers": {
+                "mimir": {"url": prometheus_server.url},
+                "away": {"url": away, "timeout": "500ms"},
+            },
+        },
+        "queries": {"here": "vector(1)", "there": {"query": "vector(2)", "server": "away"}},
+        "targets": [
+            TARGET
+            | {"metrics": [external("here"), own], "server": "mimir"}
+            | {"minReplicasQuery": {"query": "vector(2.5)", "server": "default"}}
+            | {"maxReplicasQuery": {"query": "no_such_series", "server": "default"}}
+        ],
+    }
+    assert validate_files([write_config(tmp_path / "a.yaml", document)], ask_prometheus=True) == 1
+    out, err = capsys.readouterr()
+    lines = [line.partition("a.yaml:")[2].partition(": ")[2] or line for line in out.splitlines()]
+    worker = "shop/Deployment/worker"
+    assert lines[1:] == [
+        "targets[0].minReplicasQuery: 1 series, {} 2.5",
+        f"  {worker} minReplicas: finds 2500m",
+        "queries.here at the server mimir: 1 series, {} 1",
+        f"  {worker} External here: finds 1 of 1 series, 1",
+        "targets[0].metrics[1].external.metric.query at the server mimir: 1 series, {} 7",
+        f"  {worker} External own: finds 1 of 1 series, 7",
+    ]
+    bound, unanswered = err.splitlines()
+    assert bound.endswith(
+        f"targets[0].maxReplicasQuery: {worker} maxReplicas: the query returned no series"
+    )
+    assert f"queries.there at the server away: no answer: Prometheus away at {away} " in unanswered

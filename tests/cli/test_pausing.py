@@ -4,17 +4,16 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from autoscaler import clock
 from autoscaler.adapters.cluster.scale_json import annotations_of, manager_of
 from autoscaler.cli import pausing
-from autoscaler.cli.pausing import Place, Workload, pause, resume
-from autoscaler.config import KubernetesSettings
+from autoscaler.cli.pausing import Place, pause, resume
 from autoscaler.core.extensions import Pause, PauseMode
 from autoscaler.core.pauses import pause_in_force
-from autoscaler.core.spec import ScaleTargetRef
 from tests.adapters.cluster import manifests
 from tests.adapters.cluster.cluster import MERGE_PATCH, ClusterUnderTest
 from tests.adapters.cluster.clusters import REAL, STAND_IN, fresh_namespace, requested_cluster
@@ -45,10 +44,13 @@ class Shop:
         metadata: dict[str, object] = reply.body["metadata"]
         return metadata
 
+    def annotations(self, path: str = "") -> tuple[tuple[str, str], ...]:
+        """Return those of ours."""
+        return annotations_of(self.metadata(path))  # type: ignore[arg-type] # as sent
+
     def paused(self, path: str = "") -> Pause | None:
         """Return the pause that a daemon finds in its annotations."""
-        annotations = annotations_of(self.metadata(path))  # type: ignore[arg-type] # as sent
-        found, problems = pause_in_force(None, annotations, clock.wall())
+        found, problems = pause_in_force(None, self.annotations(path), clock.wall())
         assert problems == ()
         return found
 
@@ -167,43 +169,27 @@ def test_names_are_those_of_the_configuration(shop: Shop, tmp_path: Path) -> Non
     assert (found.replicas, found.until) == (3, None)
 
 
-@pytest.mark.parametrize(
-    ("override", "code", "line", "annotations"),
-    [
-        (
-            False,
-            1,
-            (
-                "no annotation pauses it any more, but the configuration does; "
-                "`autoscaler resume --override` resumes it all the same"
-            ),
-            (),
-        ),
-        (
-            True,
-            0,
-            'resumed, though the configuration pauses it: autoscaler/paused is "false"',
-            (("autoscaler/paused", "false"),),
-        ),
-    ],
-)
 def test_a_pause_of_the_configuration_is_told_and_can_be_overridden(
-    shop: Shop,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    override: bool,  # noqa: FBT001 - a parameter of the test
-    code: int,
-    line: str,
-    annotations: tuple[tuple[str, str], ...],
+    shop: Shop, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """An annotation wins over it."""
-    ref = ScaleTargetRef("apps/v1", "Deployment", "web")
-    found = [Workload("shop/Deployment/web", shop.namespace, ref, paused=True)]
-    monkeypatch.setattr(pausing, "_find", lambda _names, _place: (found, KubernetesSettings()))
-    assert resume(["shop/web"], ANYWHERE, override=override) == code
-    assert capsys.readouterr().out == f"shop/Deployment/web: {line}\n"
-    kept = annotations_of(shop.metadata())  # type: ignore[arg-type] # as sent
-    assert kept == annotations
+    document = queue_config("http://127.0.0.1:1", shop.namespace, "web")
+    (target,) = cast("list[dict[str, object]]", document["targets"])
+    target["paused"] = True
+    place = Place(write_config(tmp_path / "a.yaml", document))
+    key = f"{shop.namespace}/Deployment/web"
+    configured = Pause()
+    assert resume([key], place) == 1
+    assert pause_in_force(configured, shop.annotations(), clock.wall())[0] == configured
+    assert resume([key], place, override=True) == 0
+    assert pause_in_force(configured, shop.annotations(), clock.wall())[0] is None
+    assert capsys.readouterr().out.splitlines() == [
+        (
+            f"{key}: no annotation pauses it any more, but the configuration does; "
+            "`autoscaler resume --override` resumes it all the same"
+        ),
+        f'{key}: resumed, though the configuration pauses it: autoscaler/paused is "false"',
+    ]
 
 
 @pytest.mark.parametrize(

@@ -42,3 +42,33 @@ def test_each_query_is_named_by_where_it_stands(tmp_path: Path) -> None:
         "shop/Deployment/second": (QuerySource("resourceQueries.memory"),),
         "shop/Deployment/third": (QuerySource(cpu, default=True),),
     }
+
+
+def test_a_query_of_a_named_server_has_its_source(tmp_path: Path) -> None:
+    """Its own, one by name, a built-in one, and one of the server itself."""
+    own = external("waiting")
+    own["external"]["metric"]["query"] = "sum(waiting)"  # type: ignore[index] # it is a mapping
+    mimir = {"url": "http://m", "resourceQueries": {"memory": "used"}}
+    metrics = (
+        external("a"),
+        own,
+        {"type": "Resource", "resource": CPU},
+        {"type": "Resource", "resource": MEMORY},
+    )
+    document = {
+        "prometheus": {"url": "http://p:9090", "servers": {"mimir": mimir}},
+        "queries": {"a": "vector(1)"},
+        "targets": [
+            target("first", *metrics) | {"server": "mimir"},
+            target("second", external("a")),
+        ],
+    }
+    assert query_sources(load(write_config(tmp_path / "a.yaml", document))) == {
+        "shop/Deployment/first": (
+            QuerySource("queries.a"),
+            QuerySource("its own query"),
+            QuerySource("the built-in query of cpu"),
+            QuerySource("prometheus.servers.mimir.resourceQueries.memory"),
+        ),
+        "shop/Deployment/second": (QuerySource("queries.a"),),
+    }

@@ -16,6 +16,7 @@ from tests.config.documents import (
     top,
 )
 
+OAUTH2 = "clientId: a, tokenUrl: 'https://h/token'"
 ONE = f"- namespace: shop\n  maxReplicas: 3\n  {REF}"
 
 ROWS = [
@@ -71,8 +72,53 @@ ROWS = [
             "basicAuth: {username: a, passwordFile: autoscaler.yaml}\n"
             "bearerTokenFile: autoscaler.yaml\n"
         ),
-        "prometheus.basicAuth",
-        "cannot be used together with bearerTokenFile",
+        "prometheus",
+        "bearerTokenFile and basicAuth cannot be used together: a request carries one",
+    ),
+    (
+        prometheus("googleIam: {}\nsigv4: {region: eu-west-1}\nbearerTokenFile: autoscaler.yaml\n"),
+        "prometheus",
+        "bearerTokenFile, sigv4 and googleIam cannot be used together",
+    ),
+    (prometheus("oauth2: {clientId: a}\n"), "prometheus.oauth2.clientSecretFile", "is missing"),
+    (
+        prometheus(f"oauth2: {{{OAUTH2}, clientSecretFile: ./no}}\n"),
+        "prometheus.oauth2.clientSecretFile",
+        "there is no file",
+    ),
+    (
+        prometheus(
+            f"oauth2: {{{OAUTH2}, clientSecretFile: autoscaler.yaml, "
+            "endpointParams: {grant_type: password}}\n"
+        ),
+        "prometheus.oauth2.endpointParams.grant_type",
+        "is set by the other keys of oauth2",
+    ),
+    (
+        prometheus("oauth2: {clientSecret: abc}\n"),
+        "prometheus.oauth2.clientSecret",
+        "write the name of a file that holds it: clientSecretFile",
+    ),
+    (
+        prometheus("sigv4: {accessKey: A}\n"),
+        "prometheus.sigv4.accessKey",
+        "needs secretKeyFile beside it",
+    ),
+    (
+        prometheus("sigv4: {externalId: A}\n"),
+        "prometheus.sigv4.externalId",
+        "needs roleArn beside it",
+    ),
+    (prometheus("azuread: {}\n"), "prometheus.azuread", "needs one of managedIdentity"),
+    (
+        prometheus("azuread: {managedIdentity: {}, workloadIdentity: {}}\n"),
+        "prometheus.azuread",
+        "managedIdentity and workloadIdentity cannot be used together",
+    ),
+    (
+        prometheus("azuread: {managedIdentity: {}, cloud: Azure}\n"),
+        "prometheus.azuread.cloud",
+        "AzurePublic",
     ),
     (
         prometheus("tls: {certFile: autoscaler.yaml}\n"),
@@ -95,7 +141,7 @@ ROWS = [
     (
         prometheus("headers: {Authorization: Bearer abc}\n"),
         "prometheus.headers.Authorization",
-        "use bearerTokenFile, or basicAuth with passwordFile",
+        "use bearerTokenFile, basicAuth with passwordFile, or another",
     ),
     (prometheus("queryParameters: {a: 5}\n"), "prometheus.queryParameters.a", "must be a list"),
     (prometheus("queryParameters: {a: [5]}\n"), "prometheus.queryParameters.a[0]", "in quotes"),

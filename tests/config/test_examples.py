@@ -14,7 +14,7 @@ from autoscaler.config.queries import DEFAULTS
 from autoscaler.config.settings import PrometheusServers
 from autoscaler.core.spec import ExternalMetric, Flags
 from autoscaler.core.target import Query
-from tests.config.documents import EXTERNAL, loaded, target
+from tests.config.documents import EXTERNAL, PROMETHEUS, loaded, refused, target
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted(path for path in (ROOT / "config").glob("*.yaml") if path.name != "alerts.yaml")
@@ -153,10 +153,29 @@ def test_documentation_examples(tmp_path: Path) -> None:
     blocks = re.findall(r"```yaml\n(.*?)```", DOCUMENTATION.read_text(encoding="utf-8"), re.DOTALL)
     whole = [block for block in blocks if block.startswith("prometheus:")]
     assert len(whole) > 3
+    (tmp_path / "client-secret").touch(0o600)
     for block in whole:
-        config = loaded(tmp_path, block.replace("/etc/shop", "targets.d"))
+        has_targets = re.search("^(targets|include):", block, re.MULTILINE)
+        rest = "" if has_targets else target("").removeprefix(PROMETHEUS)
+        config = loaded(tmp_path, block.replace("/etc/shop", "targets.d") + rest)
         assert config.targets
         assert all(path.exists() for path in config.sources.digests)
+
+
+def test_the_example_for_who_comes_from_keda(tmp_path: Path) -> None:
+    """The ScaledObject of docs/keda.md, converted, is told the same as the target beside it."""
+    text = DOCUMENTATION.with_name("keda.md").read_text(encoding="utf-8")
+    scaled_object, written = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    (problem,) = refused(tmp_path, scaled_object)
+    (converted,) = loaded(tmp_path, problem.ready).targets
+    (target_,) = loaded(tmp_path, written).targets
+    (named,) = target_.extensions.schedules
+    (unnamed,) = converted.extensions.schedules
+    assert dataclasses.replace(unnamed, name=named.name) == named
+    for field in ("idle", "fallback", "activations"):
+        assert getattr(target_.extensions, field) == getattr(converted.extensions, field)
+    assert target_.spec.max_replicas == converted.spec.max_replicas
+    assert target_.spec.min_replicas == converted.spec.min_replicas
 
 
 def test_documented_cpu_query(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from autoscaler.config import ConfigError, load
+from autoscaler.config.comparison import compare
 from autoscaler.config.problems import MOST_LOOKED_AT
 from tests.config.documents import loaded, prometheus, refused
 
@@ -40,6 +41,15 @@ LEAKS = [
     prometheus(f"queryParameters: {{token: {{a: {SECRET}}}}}\n"),
     prometheus(f"headers: {{X-Key: {SECRET}, X-Key: {SECRET}}}\n"),
     prometheus(f"tls: {{keyFile: {SECRET}}}\n"),
+    prometheus(f"oauth2: {{clientSecret: {SECRET}}}\n"),
+    prometheus(f"oauth2: {{clientSecretFile: {SECRET}}}\n"),
+    prometheus(f"oauth2: {{tokenUrl: 'https://u:{SECRET}@h'}}\n"),
+    prometheus(f"oauth2: {{endpointParams: {{a: [{SECRET}]}}}}\n"),
+    prometheus(f"sigv4: {{secretKey: {SECRET}}}\n"),
+    prometheus(f"sigv4: {{accessKey: A, secretKeyFile: {SECRET}}}\n"),
+    prometheus(f"googleIam: {{credentialsFile: {SECRET}}}\n"),
+    prometheus(f"azuread: {{oauth: {{clientSecret: {SECRET}}}}}\n"),
+    prometheus(f"azuread: {{oauth: {{clientSecretFile: {SECRET}}}}}\n"),
 ]
 
 
@@ -103,6 +113,21 @@ def test_repr_of_the_configuration(tmp_path: Path, caplog: pytest.LogCaptureFixt
     assert SECRET not in caplog.text
     assert config.prometheus.headers["X-Key"].get_secret_value() == SECRET
     assert config.prometheus.query_parameters["token"] == (SECRET,)
+
+
+def test_repr_of_the_parameters_of_a_token(tmp_path: Path) -> None:
+    """They may hold a secret, such as an API key; so a reload does not show them either."""
+    (tmp_path / "s").write_text("x")
+    text = "oauth2: {clientId: a, clientSecretFile: s, tokenUrl: 'https://h', "
+    text += "endpointParams: {k: %s}}\n"
+    before, after = (
+        loaded(tmp_path, prometheus(text % value)) for value in (SECRET, f"other-{SECRET}")
+    )
+    assert before.prometheus.oauth2 is not None
+    assert before.prometheus.oauth2.endpoint_params["k"] == SECRET
+    (change,) = compare(before, after).settings
+    assert change.path == "prometheus.oauth2.endpointParams.k"
+    assert SECRET not in repr(before) + repr(before.prometheus) + str(change)
 
 
 def test_files_are_named_not_read(tmp_path: Path) -> None:

@@ -28,6 +28,23 @@ def secret(folder: Path, name: str, mode: int) -> None:
             "prometheus.basicAuth.passwordFile",
             prometheus("basicAuth: {username: a, passwordFile: s}\n"),
         ),
+        (
+            "prometheus.oauth2.clientSecretFile",
+            prometheus("oauth2: {clientId: a, clientSecretFile: s, tokenUrl: 'https://h'}\n"),
+        ),
+        (
+            "prometheus.sigv4.secretKeyFile",
+            prometheus("sigv4: {accessKey: a, secretKeyFile: s}\n"),
+        ),
+        ("prometheus.googleIam.credentialsFile", prometheus("googleIam: {credentialsFile: s}\n")),
+        (
+            "prometheus.azuread.oauth.clientSecretFile",
+            prometheus("azuread: {oauth: {clientId: a, tenantId: b, clientSecretFile: s}}\n"),
+        ),
+        (
+            "prometheus.azuread.workloadIdentity.tokenFilePath",
+            prometheus("azuread: {workloadIdentity: {tokenFilePath: s}}\n"),
+        ),
         ("prometheus.tls.keyFile", prometheus("tls: {certFile: s, keyFile: s}\n")),
     ],
 )
@@ -207,6 +224,8 @@ def test_credentials_without_encryption(tmp_path: Path, url: str, *, open_way: b
     for key, field in (
         ("bearerTokenFile", "bearerTokenFile: s\n"),
         ("basicAuth", "basicAuth: {username: u, passwordFile: s}\n"),
+        ("sigv4", "sigv4: {}\n"),
+        ("googleIam", "googleIam: {}\n"),
     ):
         said = f"prometheus.url: {key} is sent to {url} without encryption, so that anyone"
         warnings = warnings_of(loaded(tmp_path, prometheus(field, url)))
@@ -215,6 +234,14 @@ def test_credentials_without_encryption(tmp_path: Path, url: str, *, open_way: b
     warnings = warnings_of_access("context a", [], url=url, verified=True)
     said = f"context a: the server is {url}, so that anyone on the way"
     assert [warning.startswith(said) for warning in warnings] == [True] * open_way
+
+
+def test_a_clients_secret_without_encryption(tmp_path: Path) -> None:
+    """It goes to the token URL."""
+    secret(tmp_path, "s", 0o600)
+    text = "oauth2: {clientId: a, clientSecretFile: s, tokenUrl: 'http://login/token'}\n"
+    (warning,) = warnings_of(loaded(tmp_path, prometheus(text)))
+    assert warning.startswith("prometheus.oauth2.tokenUrl: the client's secret is sent to http://")
 
 
 def test_a_password_in_the_servers_url_is_not_told() -> None:

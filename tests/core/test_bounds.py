@@ -157,7 +157,7 @@ def test_a_bound_whose_query_fails_lowers_nothing() -> None:
         Timeline(spec(QUEUE, minimum=1, maximum=20, behavior=FREE), replicas=8)
         .asked_bounds(least=6)
         .at("0s", queue=20).want(6)
-        .asked_bounds(least=math.nan).at("15s", queue=20).want(6)
+        .asked_bounds(least=math.nan).at("15s", queue=20).want(6, outcome="partial")
         .by_hand(9).at("4m59s", queue=20).want(6)
         .by_hand(9).at("5m1s", queue=20).want(9).conditions(ScalingLimited="MinReplicasUnknown")
         .at("5m15s", queue=120).want(12)
@@ -177,8 +177,8 @@ def test_an_unknown_maximum_is_the_targets_own() -> None:
     )  # fmt: skip
 
 
-def test_a_raised_minimum_keeps_a_target_awake() -> None:
-    """A window with a minimum that is not above the target's own lets it sleep."""
+def test_a_window_with_a_minimum_keeps_a_target_awake() -> None:
+    """Unless that is below the target's own; a query has to raise it."""
     sleepy = Extensions(idle=Idle(after=30.0), schedules=SCHEDULED.schedules)
     (
         Timeline(spec(QUEUE, minimum=2, behavior=FREE), replicas=0, extensions=sleepy)
@@ -186,5 +186,8 @@ def test_a_raised_minimum_keeps_a_target_awake() -> None:
         .opened(window("office-hours", 5)).at("15s", queue=0).want(5)
         .at("2m", queue=0).want(5)
         .opened(window("night", 1)).at("2m15s", queue=0).want(0)
-        .opened().at("2m30s", queue=0).want(0)
+        .opened(window("office-hours", 2)).at("2m30s", queue=0).want(2).at("5m", queue=0).want(2)
+        .opened().at("5m15s", queue=0).want(0)
+        .asked_bounds(least=2).at("5m30s", queue=0).want(0)
+        .asked_bounds(least=3).at("5m45s", queue=0).want(3)
     )  # fmt: skip

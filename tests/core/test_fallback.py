@@ -58,6 +58,13 @@ def test_a_healthy_metric_that_asks_for_more_wins() -> None:
     )  # fmt: skip
 
 
+def test_a_metric_of_pods_falls_back_as_well() -> None:
+    """The proposal is a count, whatever the type of the metric."""
+    extensions = Extensions(fallback=Fallback(6, 1))
+    target = Timeline(spec(cpu(utilization(50))), replicas=4, extensions=extensions)
+    target.at("0s", cpu=None).want(6)
+
+
 def test_a_streak_is_of_one_metric_and_without_a_break() -> None:
     """A metric that fails now and then never falls back."""
     target = Timeline(spec(QUEUE, OTHER), replicas=4, extensions=SIX)

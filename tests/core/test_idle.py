@@ -204,7 +204,9 @@ def test_pods_take_no_part() -> None:
         Timeline(spec(QUEUE, cpu(utilization(50))), replicas=3, extensions=MINUTE)
         .at("0s", queue=5, cpu=90).want(6)
         .at("1m", queue=0, cpu=90).want(0)
-        .at("1m15s", queue=12, cpu=None).want(2, outcome="partial")
+        .at("1m15s", queue=0, cpu=None).want(0, outcome="ok").events()
+        .at("1m30s", queue=12, cpu=None).want(2, outcome="ok").events("SuccessfulRescale")
+        .at("1m45s", queue=12, cpu=None).want(2, outcome="partial")
     )  # fmt: skip
 
 

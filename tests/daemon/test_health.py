@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from autoscaler.daemon.health import REQUIRED, Component, Health
+from autoscaler.daemon.health import REQUIRED, Component, Health, component_of
 
 
 @dataclass
@@ -149,3 +149,49 @@ def test_one_failing_request_among_others_is_no_problem_of_the_server() -> None:
     assert prometheus() == (False, "answers only HTTP 503")
     health.request_ended(Component.PROMETHEUS)
     assert prometheus() == (True, "answers")
+
+
+def test_each_server_that_a_target_asks_is_a_component_of_its_own() -> None:
+    """One that is away leaves the daemon ready; one that nobody asks any more is forgotten."""
+    times = Times()
+    health = health_at(times)
+    for name in REQUIRED:
+        health.report(name, ok=True, message="well")
+    health.expect_servers({"", "thanos", "mimir"})
+
+    def servers() -> dict[str, tuple[bool, str]]:
+        components = health.components()
+        return {str(one.name): (one.ok, one.message) for one in components if "prom" in one.name}
+
+    new = (False, "not heard of yet")
+    assert servers() == {
+        "prometheus": (True, "well"),
+        "prometheus/mimir": new,
+        "prometheus/thanos": new,
+    }
+    mimir = component_of("mimir")
+    assert health.request_ended(mimir, "does not answer") == 0.0
+    health.request_ended(component_of("thanos"))
+    assert servers()[mimir] == (False, "does not answer")
+    assert servers()["prometheus/thanos"] == (True, "answers")
+    assert health.ready
+    health.expect_servers({""})
+    assert health.request_ended(mimir, "does not answer") is None
+    assert list(servers()) == ["prometheus"]
+    health.expect_servers({"", "mimir"})
+    assert servers()[mimir] == new
+
+
+def test_the_default_server_is_no_obstacle_where_no_target_asks_it() -> None:
+    """All that is asked is elsewhere; once it is asked, it counts again."""
+    health = health_at(Times())
+    for name in REQUIRED:
+        if name is not Component.PROMETHEUS:
+            health.report(name, ok=True, message="well")
+    ready = [health.ready]
+    health.expect_servers({"mimir"})
+    ready.append(health.ready)
+    health.expect_servers({"", "mimir"})
+    health.request_ended(Component.PROMETHEUS, "does not answer")
+    ready.append(health.ready)
+    assert ready == [False, True, False]

@@ -28,6 +28,7 @@ from autoscaler.daemon.state_changes import (
 )
 from autoscaler.rendering.verdict import State
 from autoscaler.sync.ports import SyncResult, SyncSummary
+from tests.rendering import extended
 from tests.sync.world import T0, Memory, answer, external
 
 REFUSED = "Prometheus http://prometheus:9090 refused the connection"
@@ -197,3 +198,65 @@ def test_no_outage_fills_the_log(case: str, monkeypatch: pytest.MonkeyPatch) -> 
             fleet.tick(lambda target: of_target[target.key])
     structlog.reset_defaults()
     assert 500_000 < len(fleet.stream.getvalue()) < 5_000_000
+
+
+def told_of(*results: SyncResult) -> list[str]:
+    """Return the lines at info of one target's syncs, as sentences."""
+    stream = io.StringIO()
+    configure(LogLevel.INFO, LogFormat.JSON, stream)
+    reporter = LogReporter(structlog.get_logger())
+    for result in results:
+        reporter.report(result)
+    structlog.reset_defaults()
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    return [f"{line['level']} {line['state']}: {line['message']}" for line in lines]
+
+
+def test_a_pause_is_told_when_it_begins_and_when_it_ends() -> None:
+    """Not at each sync of it, though what it prevents changes."""
+    timeline = extended.target(replicas=3)
+    results = [extended.result(timeline.at("0s", queue=30))]
+    timeline.annotated(paused="true")
+    results += [extended.result(timeline.at(f"{n}m", queue=35 + 5 * n)) for n in range(1, 6)]
+    timeline.annotated()
+    results += [extended.result(timeline.at(f"{n}m", queue=60)) for n in range(6, 8)]
+    assert told_of(*results) == [
+        (
+            "info paused: stays at 3 replicas: paused by the annotation autoscaler/paused; 4 "
+            "replicas without it"
+        ),
+        (
+            "info ok: no longer paused, after 5 min 0 s: scaled 3 -> 6 replicas: queue above "
+            "target: 20/10 per replica"
+        ),
+    ]
+
+
+def test_idling_is_told_when_it_begins_and_when_it_ends() -> None:
+    """Each is a change of scale as well."""
+    timeline = extended.target(extended.IDLE, replicas=1)
+    queue = [9, 4, 4, 4, 4, 35, 35]
+    results = [extended.result(timeline.at(f"{n}m", queue=one)) for n, one in enumerate(queue)]
+    assert told_of(*results) == [
+        "info idle: scaled 1 -> 0 replicas: idle, no metric has been active since 00:00:00Z",
+        (
+            "info ok: awake after 4 min 0 s: scaled 0 -> 4 replicas: queue above target: 35/10 per "
+            "replica"
+        ),
+    ]
+
+
+def test_a_fallback_is_told_when_it_begins_and_when_it_ends() -> None:
+    """The failure before it is a line of its own."""
+    timeline = extended.target(extended.FALLBACK, replicas=3)
+    queue = [30, None, None, None, None, 60]
+    results = [extended.result(timeline.at(f"{n}m", queue=one)) for n, one in enumerate(queue)]
+    failed = "no answer for queue"
+    assert told_of(*results) == [
+        f"warning failing: stays at 3 replicas: nothing can be decided: queue: {failed}",
+        (
+            "warning failing: scaled 3 -> 6 replicas: fallback for queue; queue failed in 2 syncs "
+            f"in a row, and the fallback asks for 6: {failed}"
+        ),
+        "info ok: recovered after 4 min 0 s: stays at 6 replicas",
+    ]

@@ -72,7 +72,7 @@ def test_a_renamed_label_takes_nothing_down_and_an_evening_does(
         least = [REPLICAS + 1] + [LEAST] * (TARGETS - 1)
         wait_until("all have gone down", lambda: fleet.counts() == least, timeout=60)
         assert daemon.events("scale_down_breaker")[-1]["change"] == "released"
-        assert daemon.component("breaker")["ok"]
+        assert daemon.component("scale-down breaker")["ok"]
         assert process.stop() == 0
 
 
@@ -149,10 +149,10 @@ class Fleet:
 def check_held(daemon: RunningDaemon) -> None:
     """Check that the hold was told once, and stands in the health and in the metrics."""
     assert len(daemon.events("scale_down_breaker")) == 1
-    breaker = daemon.component("breaker")
+    breaker = daemon.component("scale-down breaker")
     assert not breaker["ok"]
     assert "autoscaler release" in breaker["message"]
-    assert daemon.metric("autoscaler_breaker_tripped", server="default") == 1
+    assert daemon.metric("autoscaler_scale_down_breaker_tripped", server="default") == 1
 
 
 def release(file: Path) -> None:

@@ -42,7 +42,7 @@ def test_a_fallback_outlives_kills_and_ends_with_a_whole_range(
         return DaemonProcess(file, environment, "--log-level", "debug")
 
     def failed(daemon: DaemonProcess) -> list[Line]:
-        return [line for line in daemon.syncs(key) if line["metrics"][0].get("failure")]
+        return [line for line in daemon.syncs(key) if line["metrics"][0]["value"] is None]
 
     with run() as first:
         first.wait_for("a good sync", lambda line: line.get("outcome") == "ok")
@@ -59,7 +59,7 @@ def test_a_fallback_outlives_kills_and_ends_with_a_whole_range(
         prometheus.start([exporter.target])
         back = second.wait_for(
             "it is back",
-            lambda line: line["event"] == "sync" and line["metrics"][0].get("value") is not None,
+            lambda line: line["event"] == "sync" and line["metrics"][0]["value"] is not None,
         )
         assert back["desired_replicas"] == FALLBACK
         second.kill()

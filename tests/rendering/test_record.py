@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import structlog
 
+from autoscaler.core.extensions import Extensions
 from autoscaler.daemon.exposition.target_list import target_list
 from autoscaler.daemon.log_options import LogFormat, LogLevel
 from autoscaler.daemon.logs import configure
@@ -15,6 +16,7 @@ from autoscaler.rendering.record import whole
 from autoscaler.sync.ports import SyncResult
 from tests.core.builders import cpu, spec, utilization, values
 from tests.daemon.exposition.results import NOW, metrics_of
+from tests.rendering.extended import IDLE, NOTHING, OFFICE_HOURS, lower, opened, result, target
 from tests.rendering.test_words import HELD, QUEUE, REFUSED, SLOW, synced
 
 Json = dict[str, Any]
@@ -23,6 +25,16 @@ RESULTS = [
     synced(spec(QUEUE, behavior=SLOW), 1, values(90.0)),
     synced(spec(QUEUE), 8, values(30.0), earlier=HELD),
     synced(spec(QUEUE, cpu(utilization(50))), 2, values(50.0), REFUSED),
+    result(target(replicas=3).annotated(paused_replicas="5").at("0s", queue=83)),
+    result(target(IDLE, replicas=1).at("0s", queue=4)),
+    result(target(IDLE, replicas=0).at("0s", queue=None)),
+    result(target(lower(2), replicas=3).at("0s", queue=None)),
+    result(target(replicas=5).asked_bounds(NOTHING, 12).at("0s", queue=50)),
+    result(
+        target(Extensions(schedules=(OFFICE_HOURS,)), replicas=5)
+        .opened(opened(OFFICE_HOURS))
+        .at("0s", queue=500)
+    ),
 ]
 OF_THE_LOG = {"event", "level", "timestamp", "logger", "stateBefore", "secondsBefore"}
 OF_THE_PAGE = {"namespace", "kind", "name", "since", "lastSync"}
@@ -54,11 +66,11 @@ def listed(result: SyncResult) -> Json:
     return dict(target)
 
 
-@pytest.mark.parametrize("result", RESULTS)
-def test_a_field_has_one_name_and_one_value_everywhere(result: SyncResult) -> None:
+@pytest.mark.parametrize("one", RESULTS)
+def test_a_field_has_one_name_and_one_value_everywhere(one: SyncResult) -> None:
     """What the log and the page have of a target, and of its metrics, is in the whole record."""
-    record = json.loads(json.dumps(whole(result)))
-    for shown, own in ((logged(result), OF_THE_LOG), (listed(result), OF_THE_PAGE)):
+    record = json.loads(json.dumps(whole(one)))
+    for shown, own in ((logged(one), OF_THE_LOG), (listed(one), OF_THE_PAGE)):
         metrics, whole_metrics = shown.pop("metrics"), record["metrics"]
         assert {key: value for key, value in shown.items() if key not in own} == {
             key: record[key] for key in shown.keys() - own

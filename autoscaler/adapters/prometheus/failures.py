@@ -86,6 +86,16 @@ def connection_failure(
     )
 
 
+def lost_connection(error: Exception, subject: str) -> str | None:
+    """Return the sentence for what a library raised if a connection is the cause, else None."""
+    found = network_error(error)
+    if found.kind is Kind.NOT_SENT:
+        return None
+    return _SENTENCES[found.kind].format(
+        subject=subject, host="of its host", reason=found.reason, within="in time"
+    )
+
+
 # https://prometheus.io/docs/prometheus/latest/querying/api/#format-overview and the error types
 # of Prometheus' web/api/v1: those that are about the moment rather than the query.
 _TRANSIENT_TYPES = frozenset({"timeout", "canceled", "unavailable"})

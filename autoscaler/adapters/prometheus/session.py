@@ -7,7 +7,6 @@ library is overridden.  A session serves one request, so that it can hold that r
 and credentials; the connections are shared and outlive it.
 """
 
-import ipaddress
 import math
 from collections.abc import Callable
 from typing import NoReturn
@@ -16,7 +15,6 @@ import requests
 import urllib3
 from prometheus_api_client import PrometheusConnect
 from requests.adapters import BaseAdapter
-from requests.utils import get_environ_proxies
 
 from autoscaler import clock
 from autoscaler.adapters.prometheus.answers import document_of
@@ -27,10 +25,14 @@ from autoscaler.adapters.prometheus.failures import (
     refusal,
 )
 from autoscaler.adapters.prometheus.options import PrometheusOptions
+from autoscaler.adapters.prometheus.sign_in import SignIn
+from autoscaler.adapters.prometheus.tls import proxies_for
+from autoscaler.transport.background_token import TokenError
 from autoscaler.transport.bodies import TooLarge, TooMuch, UnexpectedEncoding, read_body
 from autoscaler.transport.memory import AnswerMemory, NoMemory, OneAnswer
 from autoscaler.transport.network_errors import RAISED
 from autoscaler.transport.redaction import Redactor
+from autoscaler.transport.secret_files import SecretError
 
 _ENCODING = "gzip"
 """What Prometheus compresses with."""
@@ -71,7 +73,7 @@ class QuerySession(requests.Session):
         self,
         options: PrometheusOptions,
         pool: BaseAdapter,
-        authorization: str | None,
+        sign_in: SignIn,
         redactor: Redactor,
         seconds: float,
         memory: AnswerMemory,
@@ -80,13 +82,13 @@ class QuerySession(requests.Session):
         super().__init__()
         self.trust_env = False
         self.verify = not options.insecure_skip_verify
-        self.proxies = _proxies(options)
+        self.proxies = proxies_for(options)
         self.headers["Accept-Encoding"] = _ENCODING
         self.headers.update(options.headers)
-        if authorization is not None:
-            self.headers["Authorization"] = authorization
         self._options = options
-        self._redactor = redactor
+        self._sign_in = sign_in
+        self.redactor = redactor
+        """Hides what the request has carried; complete once it is prepared."""
         self._pool = pool
         self._seconds = seconds
         self._expires = clock.monotonic() + seconds
@@ -102,7 +104,7 @@ class QuerySession(requests.Session):
     def prepare_request(self, request: requests.Request) -> requests.PreparedRequest:
         """Move the query into the body, where it may be long; keep the user's own in the URL.
 
-        Raises QueryError for what cannot be sent.
+        Then sign it.  Raises QueryError for what cannot be sent.
         """
         request.data = request.params
         request.params = [
@@ -111,10 +113,16 @@ class QuerySession(requests.Session):
             for value in values
         ]
         try:
-            return super().prepare_request(request)
+            prepared = super().prepare_request(request)
         except (requests.RequestException, ValueError) as error:
             # A URL or a header that cannot be sent.
             self._fail(error)
+        try:
+            self.redactor = self._sign_in.sign(prepared, self.redactor, self._seconds)
+        except (SecretError, TokenError) as error:
+            self._on_request("", 0.0)
+            raise QueryError(str(error)) from None
+        return prepared
 
     def get_redirect_target(self, resp: requests.Response) -> None:
         """Follow nothing; requests would even unasked read the body and parse the location."""
@@ -136,17 +144,19 @@ class QuerySession(requests.Session):
                 document = self._document(body) if response.status_code == 200 else {}
             except QueryError:
                 # Prometheus did answer, if only to refuse the query.
-                status = "200" if prometheus_error(body, self._redactor)[0] else ""
+                status = "200" if prometheus_error(body, self.redactor)[0] else ""
                 raise
             status = str(response.status_code)
         except RAISED as error:
             self._fail(error)
         finally:
             self._on_request(status, min(ended, clock.monotonic()) - begun)
+        if response.status_code in {401, 403}:
+            self._sign_in.refused(response.status_code)
         if response.status_code != 200:
-            body = self._redactor.error_body(body)
+            body = self.redactor.error_body(body)
             raise refusal(
-                self._options.subject, response.status_code, response.headers, body, self._redactor
+                self._options.subject, response.status_code, response.headers, body, self.redactor
             )
         return WholeAnswer(document)
 
@@ -157,9 +167,9 @@ class QuerySession(requests.Session):
         ) from None
 
     def _document(self, body: bytes) -> dict[str, object]:
-        body = self._redactor.data(body)
+        body = self.redactor.data(body)
         try:
-            return document_of(self._options.subject, body, self._redactor, self.memory.parse)
+            return document_of(self._options.subject, body, self.redactor, self.memory.parse)
         except TooMuch as error:
             what = str(error).replace("JSON", "an answer", 1)
             raise QueryError(f"Prometheus sent {what}: the query should aggregate") from None
@@ -179,7 +189,7 @@ class QuerySession(requests.Session):
         except TooLarge as error:
             raise QueryError(f"{subject} sent {error}: the query should aggregate") from None
         except UnexpectedEncoding as error:
-            sent = self._redactor.line(str(error), _LONGEST_ENCODING)
+            sent = self.redactor.line(str(error), _LONGEST_ENCODING)
             raise QueryError(f"{subject} sent {sent}") from None
         except NoMemory as error:
             raise self._no_memory(error) from None
@@ -199,11 +209,3 @@ def ask(options: PrometheusOptions, session: QuerySession, promql: str) -> dict[
         )
         answer: dict[str, object] = connect.custom_query(promql)
         return answer
-
-
-def _proxies(options: PrometheusOptions) -> dict[str, str]:
-    try:
-        local = ipaddress.ip_address(options.host).is_loopback
-    except ValueError:
-        local = options.host == "localhost"
-    return {} if local else get_environ_proxies(options.url)

@@ -1,5 +1,6 @@
-"""The connections to Prometheus, with TLS as the options say, from files that may be rotated."""
+"""The connections to a server, with TLS as the options say, from files that may be rotated."""
 
+import ipaddress
 import ssl
 import threading
 import warnings
@@ -10,9 +11,10 @@ from typing import Any
 
 import urllib3.exceptions
 from requests.adapters import HTTPAdapter
+from requests.utils import get_environ_proxies
 
 from autoscaler.adapters.prometheus.failures import QueryError
-from autoscaler.adapters.prometheus.options import PrometheusOptions
+from autoscaler.adapters.prometheus.options import Endpoint
 from autoscaler.transport.deadline import POOLS
 
 # As many as ask at once: a sync asks from up to 16 threads.
@@ -20,7 +22,7 @@ POOL_SIZE = 16
 
 
 class ConnectionPool(HTTPAdapter):
-    """The kept-alive connections to one Prometheus, with one TLS context for all of them.
+    """The kept-alive connections to one server, with one TLS context for all of them.
 
     requests would add its own bundle of authorities to the context, even where the user names the
     only one to trust; and it cannot verify another name than the URL's.
@@ -62,7 +64,7 @@ class ConnectionPool(HTTPAdapter):
 class ConnectionPools:
     """Gives the connection pool for the TLS files as they are now; thread-safe."""
 
-    def __init__(self, options: PrometheusOptions) -> None:
+    def __init__(self, options: Endpoint) -> None:
         self._options = options
         self._files = {
             "CA file": options.ca_file,
@@ -104,7 +106,16 @@ class ConnectionPools:
             return self._pool
 
 
-def tls_context(options: PrometheusOptions) -> ssl.SSLContext:
+def proxies_for(options: Endpoint) -> dict[str, str]:
+    """Return the proxies of the environment; none for a loopback address."""
+    try:
+        local = ipaddress.ip_address(options.host).is_loopback
+    except ValueError:
+        local = options.host == "localhost"
+    return {} if local else get_environ_proxies(options.url)
+
+
+def tls_context(options: Endpoint) -> ssl.SSLContext:
     """Return the TLS context of the options.
 
     Without a CA file the system's authorities are trusted (SSL_CERT_FILE and SSL_CERT_DIR say

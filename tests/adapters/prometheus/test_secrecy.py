@@ -151,7 +151,7 @@ def test_a_secret_is_hidden_in_every_part_of_a_refusal(tmp_path: Path) -> None:
         ({"key_file": "k"}, "a client key needs its certificate (certFile)"),
         (
             {"bearer_token_file": "t", "basic_auth_username": "u"},
-            "bearerTokenFile and basicAuth exclude each other",
+            "bearerTokenFile, basicAuth and the other ways to sign in exclude each other",
         ),
     ],
 )

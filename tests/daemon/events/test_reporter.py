@@ -9,12 +9,13 @@ import pytest
 from autoscaler import clock
 from autoscaler.adapters.cluster.events import Fate, Involved, Occurrences, Sent
 from autoscaler.core.breaker import Trip
-from autoscaler.core.decision import Event, ForeignChange
+from autoscaler.core.decision import Event, ForeignChange, Zone
+from autoscaler.core.extensions import Pause, PauseMode
 from autoscaler.core.writes import NotWritten, NotWrittenReason, Superseded, WriteFailed
 from autoscaler.daemon import events as reporter_module
 from autoscaler.daemon.events import EventCounts, EventPace, EventReporter, _QueuedEvents
 from autoscaler.daemon.own_pod import tell_breaker
-from autoscaler.sync.ports import BreakerChange, BreakerNews, Reporter, SyncSummary
+from autoscaler.sync.ports import BreakerChange, BreakerNews, Reporter, SyncResult, SyncSummary
 from autoscaler.transport.observer import Observer
 from autoscaler.transport.write_gate import WriteGate
 from tests.adapters.cluster.cluster import eventually
@@ -288,3 +289,34 @@ def test_what_happens_to_the_daemon_is_told_on_its_own_pod() -> None:
     with reporting(Notebook(note), gate=Gate()) as reporter:
         tell_breaker(reporter, pod, BreakerNews(BreakerChange.TRIPPED, "", trip, 3, 500))
     assert len(told) == 2
+
+
+def paused(pause: Pause | None) -> SyncResult:
+    """Return the result of a sync with a pause in force, or none."""
+    calm = result()
+    return replace(calm, decision=replace(calm.decision, pause=pause))
+
+
+def test_a_pause_is_told_when_it_begins_changes_and_ends() -> None:
+    """Once each; one that is there when the process begins was told before."""
+    told: list[tuple[str, str, str]] = []
+
+    def note(happened: Occurrences) -> Sent:
+        told.append((happened.type, happened.reason, happened.message))
+        return Sent(Fate.WRITTEN)
+
+    down = Pause(PauseMode.SCALE_DOWN, by="the annotation autoscaler/paused", until=BASE + 3600)
+    unread = replace(paused(None), decision=replace(paused(None).decision, zone=Zone.UNKNOWN))
+    syncs = [paused(Pause()), paused(Pause()), paused(None), paused(down), unread, paused(down)]
+    with reporting(Notebook(note)) as reporter:
+        for one in (*syncs, paused(Pause())):
+            reporter.report(one)
+    assert told == [
+        ("Normal", "Resumed", "no longer paused"),
+        (
+            "Normal",
+            "Paused",
+            "scale-down is paused by the annotation autoscaler/paused until 01:00:00Z",
+        ),
+        ("Normal", "Paused", "paused by the configuration"),
+    ]

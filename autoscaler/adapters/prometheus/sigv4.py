@@ -1,0 +1,148 @@
+"""Signatures of Amazon (Signature Version 4), by botocore.
+
+https://docs.aws.amazon.com/prometheus/latest/userguide/AMP-compatible-APIs.html
+"""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+
+import botocore.session
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.config import Config
+from botocore.credentials import ReadOnlyCredentials
+from botocore.exceptions import (
+    ClientError,
+    HTTPClientError,
+    NoRegionError,
+    PartialCredentialsError,
+    ProfileNotFound,
+)
+from requests import PreparedRequest
+
+from autoscaler import clock
+from autoscaler.adapters.prometheus.options import SigV4
+from autoscaler.transport.background_token import BackgroundToken, Token, TokenError
+from autoscaler.transport.library_logs import silence
+from autoscaler.transport.redaction import Redactor
+from autoscaler.transport.secret_files import SecretError, SecretFile
+
+silence("botocore")
+
+_SERVICE = "aps"
+"""Amazon Managed Service for Prometheus."""
+_SESSION_NAME = "autoscaler"
+_LONGEST_TEXT = 300
+_TOLD = (ClientError, HTTPClientError, NoRegionError, PartialCredentialsError, ProfileNotFound)
+"""Errors whose text says what is wrong; that of others may be an answer with credentials."""
+_CONFIG = Config(connect_timeout=5.0, read_timeout=5.0, retries={"total_max_attempts": 2})
+
+
+class Credentials(NamedTuple):
+    """What a request is signed with."""
+
+    keys: ReadOnlyCredentials
+    region: str
+
+    def __repr__(self) -> str:
+        return f"Credentials(region={self.region!r})"
+
+
+class SigV4SignIn:
+    """Fits `SignIn`: signs each request here, with credentials kept valid in the background."""
+
+    def __init__(self, options: SigV4) -> None:
+        self._credentials = BackgroundToken("AWS credential", CredentialsFetch(options))
+
+    def sign(self, request: PreparedRequest, redactor: Redactor, seconds: float) -> Redactor:
+        """Add the headers.  Only those are signed that no proxy changes."""
+        keys, region = self._credentials.get(seconds)
+        request.url = _encoded_as_signed(request.url or "")
+        headers = {
+            name: value
+            for name, value in request.headers.items()
+            if name.lower() in {"host", "content-type"} or name.lower().startswith("x-amz-")
+        }
+        signed = AWSRequest(request.method, request.url, headers=headers, data=request.body or b"")
+        SigV4Auth(keys, _SERVICE, region).add_auth(signed)
+        request.headers.update(signed.headers.items())
+        authorization = str(signed.headers["Authorization"])
+        return redactor.also(
+            authorization, authorization.rpartition("=")[2], *filter(None, [keys.token])
+        )
+
+    def refused(self, status: int) -> None:  # noqa: ARG002 - Amazon refuses what expired by 403
+        """Look for new credentials soon."""
+        self._credentials.refused()
+
+    def close(self) -> None:
+        """Look for credentials no more."""
+        self._credentials.close()
+
+
+class CredentialsFetch:
+    """Finds the credentials anew each time it is called; raises TokenError.
+
+    So files and roles that were replaced count.
+    """
+
+    def __init__(self, options: SigV4) -> None:
+        self._options = options
+        self._secret: SecretFile | None = None
+        if options.secret_key_file:
+            self._secret = SecretFile("secret key", Path(options.secret_key_file))
+
+    def __call__(self) -> Token[Credentials]:
+        """Look where botocore does, unless an access key is given; then assume the role."""
+        redactor = Redactor()
+        try:
+            session = botocore.session.Session(profile=self._options.profile)
+            region = self._options.region or session.get_config_variable("region")
+            if not region:
+                raise TokenError("no region is named: by sigv4.region, AWS_REGION or the profile")
+            if self._secret is not None:
+                session.set_credentials(str(self._options.access_key), self._secret.read())
+            found = session.get_credentials()
+            if found is None:
+                raise TokenError(
+                    "there are none in the environment, the shared files, or of the container or "
+                    "machine"
+                )
+            keys, seconds = found.get_frozen_credentials(), _seconds_left(found)
+            if not self._options.role_arn:
+                return Token(Credentials(keys, region), seconds)
+            redactor = Redactor(filter(None, [keys.secret_key, keys.token]))
+            return self._of_role(session, region)
+        except SecretError as error:
+            raise TokenError(str(error)) from None
+        except _TOLD as error:
+            raise TokenError(redactor.line(str(error), _LONGEST_TEXT)) from None
+
+    def _of_role(self, session: botocore.session.Session, region: str) -> Token[Credentials]:
+        asked = {"RoleArn": self._options.role_arn, "RoleSessionName": _SESSION_NAME}
+        if self._options.external_id:
+            asked["ExternalId"] = self._options.external_id
+        client: Any = session.create_client("sts", region_name=region, config=_CONFIG)
+        given = client.assume_role(**asked)["Credentials"]
+        keys = ReadOnlyCredentials(
+            given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"]
+        )
+        seconds = given["Expiration"].timestamp() - clock.wall()
+        return Token(Credentials(keys, region), seconds)
+
+
+def _seconds_left(credentials: object) -> float | None:
+    """Return how long credentials are valid; None for keys that do not expire.
+
+    botocore tells it in no other way.
+    """
+    expiry = getattr(credentials, "_expiry_time", None)
+    return None if expiry is None else float(expiry.timestamp()) - clock.wall()
+
+
+def _encoded_as_signed(url: str) -> str:
+    """Encode the parameters of a URL as the signature has them: a blank is %20, not +."""
+    parts = urlsplit(url)
+    pairs = parse_qsl(parts.query, keep_blank_values=True)
+    return parts._replace(query=urlencode(pairs, quote_via=quote, safe="-_.~")).geturl()

@@ -1,0 +1,256 @@
+"""Client credentials of OAuth 2.0, with a token endpoint on this machine."""
+
+import logging
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.adapters.prometheus import PrometheusOptions
+from autoscaler.adapters.prometheus.options import Endpoint, OAuth2
+from autoscaler.core.series import QueryResult
+from autoscaler.transport import background_token
+from tests.adapters.prometheus import faults
+from tests.adapters.prometheus.certificates import self_signed
+from tests.adapters.prometheus.faults import ScriptedServer, Step, answer
+from tests.adapters.prometheus.reading import Observed, answered, ask, failed, reading
+from tests.adapters.prometheus.signing_in import (
+    basic,
+    behind_tls,
+    denied,
+    form,
+    only_with,
+    query,
+    soon,
+    token_answer,
+)
+
+SECRET = "s3cret&of/the client"  # noqa: S105 - made up
+TOKEN, OTHER = "first-token-of-the-endpoint", "second-token-of-the-endpoint"
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background_token, "_SHORTEST_PAUSE", 0.05)
+    monkeypatch.setattr(background_token, "_LONGEST_PAUSE", 0.1)
+    monkeypatch.setattr(background_token, "_REFUSED_PAUSE", 0.05)
+
+
+@pytest.fixture
+def secret_file(tmp_path: Path) -> Path:
+    """Write the client's secret."""
+    file = tmp_path / "client-secret"
+    file.write_text(f"{SECRET}\n")
+    return file
+
+
+def options(
+    server: ScriptedServer | str,
+    tokens: ScriptedServer | str,
+    secret_file: Path,
+    *,
+    scopes: tuple[str, ...] = (),
+    params: Mapping[str, str] | None = None,
+) -> PrometheusOptions:
+    """Return those of a Prometheus that is signed in to."""
+    return PrometheusOptions(
+        server if isinstance(server, str) else server.url,
+        timeout_seconds=2.0,
+        sign_in=OAuth2(
+            "the client",
+            str(secret_file),
+            Endpoint(tokens if isinstance(tokens, str) else f"{tokens.url}/oauth2/token"),
+            scopes,
+            params or {},
+        ),
+    )
+
+
+def test_a_token_is_asked_for_once_and_sent_with_each_query(secret_file: Path) -> None:
+    """The request is that of RFC 6749 4.4.2, with the parameters that the user added."""
+    with ScriptedServer(only_with(TOKEN)) as server, ScriptedServer(token_answer(TOKEN)) as tokens:
+        given = {"audience": "https://api/?a=b&c", "resource": "r"}
+        with reading(
+            options(server, tokens, secret_file, scopes=("read", "metrics"), params=given)
+        ) as reader:
+            for _ in range(5):
+                answered(query(reader))
+    (asked,) = tokens.received
+    assert asked.target == "/oauth2/token"
+    assert asked.headers["Content-Type"] == "application/x-www-form-urlencoded"
+    assert form(asked) == {
+        "grant_type": "client_credentials",
+        "scope": "read metrics",
+        **given,
+    }
+    # Both are encoded before they are joined: RFC 6749 2.3.1.
+    assert basic(asked) == "the+client:s3cret%26of%2Fthe+client"
+
+
+def test_a_server_that_wants_the_secret_in_the_body_gets_it_there(secret_file: Path) -> None:
+    """As Prometheus does, and from then on at once."""
+    script = (denied("invalid_client"), token_answer(TOKEN, 1), token_answer(OTHER))
+    with (
+        ScriptedServer(only_with(TOKEN, OTHER)) as server,
+        ScriptedServer(*script) as tokens,
+        reading(options(server, tokens, secret_file)) as reader,
+    ):
+        answered(query(reader))
+        soon(lambda: len(tokens.received) == 3)
+    assert form(tokens.received[1]) == form(tokens.received[2])
+    assert form(tokens.received[1])["client_id"] == "the client"
+    assert form(tokens.received[1])["client_secret"] == SECRET
+    assert "Authorization" not in tokens.received[1].headers
+
+
+def test_a_refused_token_and_a_rotated_secret(secret_file: Path) -> None:
+    """A 401 of Prometheus fetches another token soon, with the secret that the file has then."""
+    script = (token_answer(TOKEN), token_answer(OTHER))
+    with (
+        ScriptedServer(only_with(OTHER)) as server,
+        ScriptedServer(*script) as tokens,
+        reading(options(server, tokens, secret_file)) as reader,
+    ):
+        soon(lambda: len(tokens.received) == 1)
+        secret_file.write_text("rotated")
+        message = failed(query(reader))
+        assert "did not accept the credentials, or wants some (HTTP 401" in message
+        assert message.endswith(": Bearer is none of mine")  # the token is hidden
+        soon(lambda: isinstance(query(reader), QueryResult))
+    assert basic(tokens.received[-1]) == "the+client:rotated"
+
+
+def test_no_query_waits_for_a_slow_endpoint(secret_file: Path) -> None:
+    """The second request for a token hangs; queries go on with the first token."""
+    script = (token_answer(TOKEN, 1), faults.hang)
+    with ScriptedServer(only_with(TOKEN)) as server, ScriptedServer(*script) as tokens:
+        with reading(options(server, tokens, secret_file)) as reader:
+            answered(query(reader))
+            soon(lambda: len(tokens.received) == 2)
+            begun = clock.monotonic()
+            answered(query(reader))
+            assert clock.monotonic() - begun < 0.2
+            threading.Event().wait(0.3)  # until it has expired
+            begun = clock.monotonic()
+            assert failed(query(reader)).startswith("there is no valid access token: ")
+            assert clock.monotonic() - begun < 0.2
+        assert clock.monotonic() - begun < 1.0  # closing does not wait either
+
+
+def test_an_endpoint_that_fails_and_recovers(secret_file: Path) -> None:
+    """Queries fail at once, are observed as requests without an answer, and then succeed."""
+    script = (*[answer("busy", "503 Service Unavailable")] * 3, token_answer(TOKEN))
+    statuses: list[str] = []
+    with (
+        ScriptedServer(only_with(TOKEN)) as server,
+        ScriptedServer(*script) as tokens,
+        reading(options(server, tokens, secret_file), observer=Observed(statuses)) as reader,
+    ):
+        assert failed(query(reader)) == (
+            f"there is no valid access token: the token endpoint {tokens.url}/oauth2/token "
+            "answered HTTP 503 Service Unavailable"
+        )
+        assert statuses == [""]
+        assert server.received == []
+        soon(lambda: isinstance(query(reader), QueryResult))
+    assert statuses[-1] == "200"
+
+
+@pytest.mark.parametrize(
+    ("step", "sentence"),
+    [
+        (
+            denied("invalid_client", "unknown client"),
+            "HTTP 401 Unauthorized: invalid_client: unk",
+        ),
+        (denied("invalid_scope", "", "400 Bad Request"), "HTTP 400 Bad Request: invalid_scope"),
+        (answer("<html>", "404 Not Found"), "answered HTTP 404 Not Found"),
+        (answer("", "302 Found", {"Location": "http://127.0.0.1:1/"}), "answered HTTP 302 Found"),
+        (answer("<html>"), "sent an answer that is no token"),
+        (answer("[]"), "sent an answer that is no token"),
+        (answer({"token": "x"}), "sent an answer that is no token"),
+        (answer({"access_token": 5}), "sent an answer that is no token"),
+        (answer({"access_token": "a\nb"}), "gave holds characters that no token may have"),
+        (answer({"access_token": "a", "token_type": "mac"}), "of another type than Bearer"),
+        (answer("x" * (1 << 20) + "x"), "sent more than 1 MiB"),
+        (faults.hang_up, "closed the connection without an answer"),
+        (faults.speak(b"garbage\r\n\r\n"), "answered what is not HTTP"),
+    ],
+)
+def test_what_is_wrong_is_said(secret_file: Path, step: Step, sentence: str) -> None:
+    """In a sentence that names the endpoint; nothing is sent to Prometheus."""
+    with ScriptedServer(answer()) as server, ScriptedServer(step) as tokens:
+        message = failed(ask(options(server, tokens, secret_file), "x"))
+    assert message.startswith("there is no valid access token: ")
+    assert f"{tokens.url}/oauth2/token" in message
+    assert sentence in message
+    assert server.received == []
+
+
+def test_a_token_endpoint_with_a_certificate_of_its_own(secret_file: Path, tmp_path: Path) -> None:
+    """It is trusted if its authority is named, and the secret is not sent otherwise."""
+    pair = self_signed(tmp_path, "localhost")
+    tokens = ScriptedServer(token_answer(TOKEN))
+    url = behind_tls(tokens, pair)
+    with ScriptedServer(only_with(TOKEN)) as server, tokens:
+        message = failed(ask(options(server, url, secret_file), "x"))
+        assert f"the token endpoint {url} is not trusted: TLS verification failed" in message
+        assert tokens.received == []
+        trusted = Endpoint(url, ca_file=str(pair.certificate))
+        sign_in = OAuth2("the client", str(secret_file), trusted)
+        answered(ask(server.url, "x", sign_in=sign_in))
+
+
+def test_a_missing_secret_is_named(tmp_path: Path) -> None:
+    """By its file."""
+    with ScriptedServer(token_answer(TOKEN)) as tokens:
+        message = failed(ask(options("http://h", tokens, tmp_path / "none"), "x"))
+    assert f"the client secret file {tmp_path}/none cannot be read: No such file" in message
+    assert tokens.received == []
+
+
+def test_credentials_are_sent_to_nobody_else(secret_file: Path) -> None:
+    """Neither Prometheus nor the token endpoint can lead them to another server."""
+    with ScriptedServer(answer()) as other:
+        elsewhere = answer("", "307 Temporary Redirect", {"Location": other.url})
+        with ScriptedServer(elsewhere) as server, ScriptedServer(token_answer(TOKEN)) as tokens:
+            failed(ask(options(server, tokens, secret_file), "x"))
+            assert len(server.received) == 1
+        with ScriptedServer(elsewhere) as tokens:
+            failed(ask(options("http://127.0.0.1:1", tokens, secret_file), "x"))
+        assert other.received == []
+
+
+@pytest.mark.parametrize(
+    "step", [faults.echo("401 Unauthorized"), faults.echo("200 OK"), faults.hang_up]
+)
+def test_no_secret_is_told(step: Step, secret_file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Neither by servers that repeat what they were sent, nor by a log or a repr."""
+    caplog.set_level(logging.DEBUG)
+    params = {"assertion": "param-secret"}
+
+    def repeat(peer: faults.Peer) -> None:
+        sent = (
+            peer.received.headers.get("Authorization", "")
+            if len(tokens.received) % 2
+            else peer.received.body.decode()
+        )
+        denied("invalid_client", f"{SECRET} {sent}")(peer)
+
+    said = ""
+    with ScriptedServer(step) as server:
+        for tokens_step in (token_answer(TOKEN), repeat):
+            with ScriptedServer(tokens_step) as tokens:
+                given = options(server, tokens, secret_file, params=params)
+                with reading(given) as reader:
+                    said += failed(query(reader, 1.0)) + repr(given)
+                    asked = len(tokens.received)
+                    if tokens_step is repeat:
+                        soon(lambda: len(tokens.received) > asked + 1)  # noqa: B023 - called here
+                        said += failed(query(reader, 1.0))
+    said += "".join(record.getMessage() for record in caplog.records)
+    assert "invalid_client: <hidden> " in said
+    for secret in (SECRET, "s3cret", TOKEN, "param-secret", "M2NyZXQlMjZvZiUyRnRoZ"):
+        assert secret not in said

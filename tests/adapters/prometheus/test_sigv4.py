@@ -1,0 +1,388 @@
+"""Signature Version 4: checked by an implementation of its own, as Amazon's documentation has it.
+
+https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
+"""
+
+import hashlib
+import hmac
+import logging
+import re
+from collections.abc import Mapping
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+import pytest
+import requests
+
+from autoscaler import clock
+from autoscaler.adapters.prometheus import PrometheusOptions
+from autoscaler.adapters.prometheus.options import SigV4
+from autoscaler.adapters.prometheus.sigv4 import SigV4SignIn
+from autoscaler.core.series import QueryResult
+from autoscaler.transport import background_token
+from autoscaler.transport.redaction import Redactor
+from tests.adapters.prometheus import faults
+from tests.adapters.prometheus.faults import Peer, ScriptedServer, Step, answer
+from tests.adapters.prometheus.reading import answered, ask, failed, reading
+from tests.adapters.prometheus.signing_in import form, query, soon
+
+KEY, SECRET = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
+ROLE = "arn:aws:iam::123456789012:role/metrics"
+_ALGORITHM = "AWS4-HMAC-SHA256"
+_STARTS = re.compile(
+    rf"{_ALGORITHM} Credential=(\w+)/(\d{{8}})/([\w-]+)/(\w+)/aws4_request, "
+    r"SignedHeaders=([a-z0-9;-]+), Signature=([0-9a-f]{64})"
+)
+
+
+def signature(
+    secret: str,
+    scope: tuple[str, str, str],
+    method: str,
+    target: str,
+    headers: Mapping[str, str],
+    body: bytes,
+) -> str:
+    """Return the signature of a request with just the headers that are signed."""
+    path, _, parameters = target.partition("?")
+    # Decoded as a server does, which takes + for a blank, and encoded as the documentation says.
+    pairs = [one.partition("=") for one in parameters.split("&") if one]
+    decoded = [(unquote(a.replace("+", " ")), unquote(b.replace("+", " "))) for a, _, b in pairs]
+    lower = {name.lower(): " ".join(value.split()) for name, value in headers.items()}
+    canonical = "\n".join(
+        [
+            method,
+            quote(path, safe="/-_.~"),
+            "&".join(
+                sorted(f"{quote(a, safe='-_.~')}={quote(b, safe='-_.~')}" for a, b in decoded)
+            ),
+            *(f"{name}:{lower[name]}" for name in sorted(lower)),
+            "",
+            ";".join(sorted(lower)),
+            hashlib.sha256(body).hexdigest(),
+        ]
+    )
+    digest = hashlib.sha256(canonical.encode()).hexdigest()
+    to_sign = f"{_ALGORITHM}\n{lower['x-amz-date']}\n{'/'.join(scope)}/aws4_request\n{digest}"
+    key = f"AWS4{secret}".encode()
+    for part in (*scope, "aws4_request"):
+        key = hmac.digest(key, part.encode(), "sha256")
+    return hmac.digest(key, to_sign.encode(), "sha256").hex()
+
+
+def assert_signed(
+    method: str,
+    target: str,
+    headers: Mapping[str, str],
+    body: bytes,
+    *,
+    secret: str = SECRET,
+    token: str | None = None,
+    region: str = "eu-west-1",
+) -> None:
+    """Check the signature of a request, and that it covers what it must."""
+    form = _STARTS.fullmatch(headers["Authorization"])
+    assert form is not None
+    key, day, of_region, service, names, given = form.groups()
+    lower = {name.lower(): value for name, value in headers.items()}
+    assert (of_region, service) == (region, "aps")
+    assert lower["x-amz-date"].startswith(f"{day}T")
+    assert {"host", "x-amz-date"} <= set(names.split(";"))
+    assert lower.get("x-amz-security-token") == token
+    assert token is None or "x-amz-security-token" in names.split(";")
+    signed = {name: lower[name] for name in names.split(";")}
+    assert signature(secret, (day, of_region, service), method, target, signed, body) == given
+    assert key
+
+
+def test_the_check_knows_amazons_own_example() -> None:
+    """The signature that the documentation gives for its request."""
+    headers = {
+        "Content-Type": "application/x-www-form-urlencoded; charset=utf-8",
+        "Host": "iam.amazonaws.com",
+        "X-Amz-Date": "20150830T123600Z",
+    }
+    target = "/?Action=ListUsers&Version=2010-05-08"
+    scope = ("20150830", "us-east-1", "iam")
+    assert (
+        signature(SECRET, scope, "GET", target, headers, b"")
+        == "5d672d79c15b13162d9279b0855cfba6789a8edb4c82c400e06b5924a6f2b5d7"
+    )
+
+
+@pytest.fixture(autouse=True)
+def _nothing_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Hide what may be configured here, and look for no machine's role."""
+    for name in ("AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setattr(background_token, "_SHORTEST_PAUSE", 0.05)
+    monkeypatch.setattr(background_token, "_LONGEST_PAUSE", 0.1)
+    monkeypatch.setattr(background_token, "_REFUSED_PAUSE", 0.05)
+
+
+@pytest.fixture
+def keyed(tmp_path: Path) -> SigV4:
+    """Return options with an access key."""
+    (tmp_path / "key").write_text(f"{SECRET}\n")
+    return SigV4("eu-west-1", access_key=KEY, secret_key_file=str(tmp_path / "key"))
+
+
+@pytest.mark.parametrize(
+    "promql",
+    [
+        "up",
+        'sum by (queue) (rate(q{queue=~"a b|c+d",x!="ü%20&=/?#"}[5m])) * 1e3 or vector(0)',
+        "x" * 20_000,
+    ],
+)
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {
+            "partial_response": ("false",),
+            "b": ("2", "1", ""),
+            "a b": ("c d+e/f~g*h",),
+            "B": ("ü&=%",),
+        },
+    ],
+)
+def test_queries_are_signed(
+    keyed: SigV4, promql: str, parameters: dict[str, tuple[str, ...]]
+) -> None:
+    """As the reader sends them: the query in the body, the user's parameters in the URL."""
+    with ScriptedServer(answer()) as server:
+        base = f"{server.url}/workspaces/ws-1:a/%7Eb"
+        answered(
+            ask(
+                base,
+                promql,
+                sign_in=keyed,
+                query_parameters=parameters,
+                headers={"X-Scope-OrgID": "shop", "X-Amz-Custom": "a  b"},
+            )
+        )
+    (received,) = server.received
+    assert_signed("POST", received.target, received.headers, received.body)
+    assert form(received)["query"] == promql
+    assert received.headers["X-Amz-Custom"]
+    assert "x-amz-custom" in received.headers["Authorization"]
+    assert "accept-encoding" not in received.headers["Authorization"]  # which proxies change
+
+
+def test_a_get_without_a_body_is_signed(keyed: SigV4) -> None:
+    """With the query in its URL."""
+    with closing(SigV4SignIn(keyed)) as sign_in:
+        url = "https://aps.example:8443/w/ws 1/api/v1/query"
+        request = requests.Request("GET", url, params={"query": 'up{a="b c"}'}).prepare()
+        sign_in.sign(request, Redactor(), 5.0)
+    assert request.url is not None
+    target = request.url.removeprefix("https://aps.example:8443")
+    headers = {**request.headers, "Host": "aps.example:8443"}
+    assert "%20c" in target
+    assert_signed("GET", target, headers, b"")
+
+
+def role_answer(key: str, secret: str, token: str, seconds: float = 3600) -> Step:
+    """Answer AssumeRole as STS does."""
+    expires = datetime.fromtimestamp(clock.wall() + seconds, UTC).isoformat()
+    return answer(
+        "<AssumeRoleResponse xmlns='https://sts.amazonaws.com/doc/2011-06-15/'><AssumeRoleResult>"
+        f"<Credentials><AccessKeyId>{key}</AccessKeyId><SecretAccessKey>{secret}</SecretAccessKey>"
+        f"<SessionToken>{token}</SessionToken><Expiration>{expires}</Expiration></Credentials>"
+        "</AssumeRoleResult></AssumeRoleResponse>",
+        headers={"Content-Type": "text/xml"},
+    )
+
+
+def sts_error(code: str, message: str) -> Step:
+    """Answer an error as STS does."""
+    return answer(
+        f"<ErrorResponse><Error><Type>Sender</Type><Code>{code}</Code><Message>{message}</Message>"
+        "</Error></ErrorResponse>",
+        "403 Forbidden",
+        {"Content-Type": "text/xml"},
+    )
+
+
+def assumed(keyed: SigV4, sts: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> SigV4:
+    """Return options with a role of a stand-in of STS."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", sts.url)
+    return SigV4(
+        keyed.region,
+        access_key=keyed.access_key,
+        secret_key_file=keyed.secret_key_file,
+        role_arn=ROLE,
+        external_id="shop",
+    )
+
+
+def test_a_role_is_assumed(keyed: SigV4, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once for many queries, and again before its credentials expire."""
+    first = role_answer("ASIA1", "role-secret-1", "session+token/1==", 3)
+    second = role_answer("ASIA2", "role-secret-2", "session+token/2==")
+
+    def signs_with_the_second() -> bool:
+        answered(query(reader))
+        return "ASIA2" in server.received[-1].headers["Authorization"]
+
+    with (
+        ScriptedServer(answer()) as server,
+        ScriptedServer(first, second) as sts,
+        reading(server.url, sign_in=assumed(keyed, sts, monkeypatch)) as reader,
+    ):
+        for _ in range(3):
+            answered(query(reader))
+        assert len(sts.received) == 1
+        soon(signs_with_the_second)
+    assert len(sts.received) == 2
+    asked = form(sts.received[0])
+    assert (asked["Action"], asked["RoleArn"], asked["ExternalId"]) == ("AssumeRole", ROLE, "shop")
+    for number, received in ((1, server.received[0]), (2, server.received[-1])):
+        assert_signed(
+            "POST",
+            received.target,
+            received.headers,
+            received.body,
+            secret=f"role-secret-{number}",
+            token=f"session+token/{number}==",
+        )
+
+
+def test_credentials_of_a_container_are_replaced_before_they_expire(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As those of Pod Identity, ECS or a machine, which say when."""
+
+    def give(peer: Peer) -> None:
+        number = len(container.received)
+        expires = datetime.fromtimestamp(clock.wall() + 2, UTC).isoformat()
+        keys = {"AccessKeyId": f"ASIA{number}", "SecretAccessKey": "s", "Token": "t"}
+        answer(keys | {"Expiration": expires})(peer)
+
+    def keys_of_the_last() -> str:
+        answered(query(reader))
+        return server.received[-1].headers["Authorization"].split("/")[0]
+
+    with ScriptedServer(give) as container, ScriptedServer(answer()) as server:
+        monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", container.url)
+        with reading(server.url, sign_in=SigV4("eu-west-1")) as reader:
+            first = keys_of_the_last()
+            soon(lambda: keys_of_the_last() != first)
+
+
+def test_no_query_waits_for_sts(keyed: SigV4, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A 403 of Amazon has the role assumed again; while STS hangs queries go on."""
+    first = role_answer("ASIA1", "role-secret-1", "token-1")
+    refused = answer("expired", "403 Forbidden")
+    with (
+        ScriptedServer(refused, answer()) as server,
+        ScriptedServer(first, faults.hang) as sts,
+        reading(server.url, sign_in=assumed(keyed, sts, monkeypatch)) as reader,
+    ):
+        failed(query(reader))
+        soon(lambda: len(sts.received) == 2)
+        begun = clock.monotonic()
+        answered(query(reader))
+        assert clock.monotonic() - begun < 0.3
+
+
+def test_sts_fails_and_recovers(keyed: SigV4, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its reason is told; nothing is sent unsigned."""
+    denied = sts_error("AccessDenied", f"User is not authorized {SECRET} to assume it")
+    good = role_answer("ASIA1", "role-secret-1", "token-1")
+    with (
+        ScriptedServer(answer()) as server,
+        ScriptedServer(denied, denied, denied, good) as sts,
+        reading(server.url, sign_in=assumed(keyed, sts, monkeypatch)) as reader,
+    ):
+        assert failed(query(reader)) == (
+            "there is no valid AWS credential: An error occurred (AccessDenied) when calling the "
+            "AssumeRole operation: User is not authorized <hidden> to assume it"
+        )
+        assert server.received == []
+        soon(lambda: isinstance(query(reader), QueryResult))
+
+
+def test_the_profile_and_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What the options leave out is looked for where Amazon's programs do."""
+    (tmp_path / "config").write_text("[profile metrics]\nregion = eu-central-1\n")
+    (tmp_path / "credentials").write_text(
+        f"[metrics]\naws_access_key_id = {KEY}\naws_secret_access_key = {SECRET}\n"
+    )
+    with ScriptedServer(answer()) as server:
+        answered(ask(server.url, "x", sign_in=SigV4(profile="metrics")))
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDENV")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "env-secret")
+        monkeypatch.setenv("AWS_SESSION_TOKEN", "env-token")
+        answered(ask(server.url, "x", sign_in=SigV4("us-east-2")))
+    one, two = server.received
+    assert_signed("POST", one.target, one.headers, one.body, region="eu-central-1")
+    assert_signed(
+        *("POST", two.target, two.headers, two.body),
+        secret="env-secret",  # noqa: S106 - made up
+        token="env-token",  # noqa: S106 - made up
+        region="us-east-2",
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (SigV4("eu-west-1"), "there are none in the environment, the shared files, or of the"),
+        (SigV4(), "no region is named: by sigv4.region, AWS_REGION or the profile"),
+        (SigV4("eu-west-1", profile="none"), "The config profile (none) could not be found"),
+        (
+            SigV4("eu-west-1", access_key="A", secret_key_file="/nowhere/key"),  # noqa: S106
+            "the secret key file /nowhere/key cannot be read: No such file or directory",
+        ),
+    ],
+)
+def test_what_is_missing_is_named(options: SigV4, sentence: str) -> None:
+    """In a sentence, and nothing is sent."""
+    with ScriptedServer(answer()) as server:
+        message = failed(ask(server.url, "x", sign_in=options))
+    assert message.startswith("there is no valid AWS credential: ")
+    assert sentence in message
+    assert server.received == []
+
+
+@pytest.mark.parametrize("status", ["200 OK", "403 Forbidden", "503 Service Unavailable"])
+def test_no_signature_is_told(
+    keyed: SigV4,
+    status: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Nor a session token, by a server that repeats them, a log or a repr; in labels neither."""
+    caplog.set_level(logging.DEBUG)
+
+    def repeat(peer: Peer) -> None:
+        headers = peer.received.headers
+        sent = headers["Authorization"].rpartition("Signature=")[2]
+        answer(f"{sent} {headers['X-Amz-Security-Token']} {dict(headers)}", status)(peer)
+
+    def labels(peer: Peer) -> None:
+        headers = peer.received.headers
+        sent = headers["Authorization"] + headers["X-Amz-Security-Token"]
+        answer(faults.vector({"metric": {"a": sent}, "value": [1.0, "2"]}))(peer)
+
+    with (
+        ScriptedServer(answer(), repeat, labels) as server,
+        ScriptedServer(role_answer("ASIA1", "role-secret-1", "the-session-token/1")) as sts,
+    ):
+        role = assumed(keyed, sts, monkeypatch)
+        options = PrometheusOptions(server.url, sign_in=role)
+        with reading(options) as reader:
+            answered(query(reader))
+            said = failed(query(reader, 0.3)) + repr(options) + repr(reader._sign_in)
+            said += repr(answered(query(reader))) + repr(vars(reader._sign_in))
+    said += "".join(record.getMessage() for record in caplog.records)
+    signatures = [one.headers["Authorization"][-64:] for one in server.received]
+    for secret in (*signatures, "the-session-token", "role-secret", SECRET):
+        assert secret not in said

@@ -1,0 +1,96 @@
+"""Connections over a reload: those that did not change are used on, the others are closed."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from autoscaler.adapters.cluster import Api
+from autoscaler.adapters.prometheus import PrometheusReader
+from autoscaler.config import Config
+from autoscaler.daemon.events import EventReporter
+from autoscaler.daemon.wiring import Connections, ReplaceableConnections
+from autoscaler.transport.observer import UNOBSERVED
+from autoscaler.transport.write_gate import ALWAYS_OPEN
+from tests.config.documents import loaded
+
+MIMIR = "mimir: {url: http://m, headers: {X-Scope-OrgID: a}}"
+BANK = "bank: {url: http://m, headers: {X-Scope-OrgID: b}}"
+
+
+def document(*servers: str, events: bool = True) -> str:
+    """Return a configuration with these servers besides the default one."""
+    top = f"prometheus: {{url: http://p, servers: {{{', '.join(servers)}}}}}\n"
+    return f"{top}events: {str(events).lower()}\ntargets: []\n"
+
+
+def connect(config: Config, before: Connections | None) -> Connections:
+    """Open connections; no request is sent."""
+    no_api = cast(Api, None)  # no Event is written
+    return Connections(config, no_api, threading.Event(), ALWAYS_OPEN, UNOBSERVED, before)
+
+
+@pytest.fixture
+def closed(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Note what is closed."""
+    noted: list[object] = []
+    close_reader, close_events = PrometheusReader.close, EventReporter.close
+
+    def reader(self: PrometheusReader) -> None:
+        noted.append(self)
+        close_reader(self)
+
+    def events(self: EventReporter) -> None:
+        noted.append(self)
+        close_events(self)
+
+    monkeypatch.setattr(PrometheusReader, "close", reader)
+    monkeypatch.setattr(EventReporter, "close", events)
+    return noted
+
+
+@pytest.fixture
+def in_use(tmp_path: Path, closed: list[object]) -> Iterator[ReplaceableConnections]:
+    """Give the connections to three servers, and close them in the end."""
+    config = loaded(tmp_path, document(MIMIR, BANK))
+    with closing(ReplaceableConnections(config, connect)) as connections:
+        assert connections.current.prometheus.keys() == {"", "mimir", "bank"}
+        assert closed == []
+        yield connections
+
+
+def test_only_what_changed_is_opened_anew(
+    tmp_path: Path, in_use: ReplaceableConnections, closed: list[object]
+) -> None:
+    """A new tenant of one server, a removed server, another query: the rest stays as it is."""
+    before = in_use.current.prometheus
+    events = in_use.current.events
+    changed = MIMIR.replace("a}}", "c}, resourceQueries: {cpu: mine}}")
+    with in_use.replaced(loaded(tmp_path, document(changed))) as new:
+        assert closed == []  # until the syncs use the new ones
+    assert new.prometheus.keys() == {"", "mimir"}
+    assert new.prometheus[""] is before[""]
+    assert new.prometheus["mimir"] is not before["mimir"]
+    assert new.events is events
+    assert closed == [before["bank"], before["mimir"]]
+    other_query = changed.replace("mine", "ours")
+    with in_use.replaced(loaded(tmp_path, document(other_query))) as newer:
+        assert newer.prometheus == new.prometheus
+    with in_use.replaced(loaded(tmp_path, document(other_query, events=False))) as last:
+        assert last.prometheus == new.prometheus
+    assert closed[2:] == [events]
+
+
+def test_what_was_opened_for_a_reload_that_fails_is_closed(
+    tmp_path: Path, in_use: ReplaceableConnections, closed: list[object]
+) -> None:
+    """And nothing of what is in use."""
+    current = in_use.current
+    config = loaded(tmp_path, document(MIMIR, BANK.replace("b}", "c}")))
+    with pytest.raises(ZeroDivisionError), in_use.replaced(config) as new:
+        raise ZeroDivisionError
+    assert in_use.current is current
+    assert closed == [new.prometheus["bank"]]

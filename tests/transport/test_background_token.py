@@ -1,0 +1,159 @@
+"""A token is fetched and kept valid beside the requests, which never wait for it."""
+
+import threading
+from collections.abc import Callable
+from contextlib import closing
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.transport import background_token
+from autoscaler.transport.background_token import BackgroundToken, Token, TokenError
+
+
+class Endpoint:
+    """Gives tokens 1, 2, ... of the next lifetime in the list; the last goes on."""
+
+    def __init__(self, *outcomes: float | str | None) -> None:
+        self._outcomes = outcomes
+        self.asked = 0
+        self.closed = threading.Event()
+        self.hanging = threading.Event()
+
+    def __call__(self) -> Token[int]:
+        """Give a token of so many seconds, fail with a text, or hang for the text "hang"."""
+        outcome = self._outcomes[min(self.asked, len(self._outcomes) - 1)]
+        self.asked += 1
+        if outcome == "hang":
+            self.hanging.set()
+            self.closed.wait(20)
+        if isinstance(outcome, str):
+            raise TokenError(outcome)
+        return Token(self.asked, outcome)
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background_token, "_SHORTEST_PAUSE", 0.02)
+    monkeypatch.setattr(background_token, "_LONGEST_PAUSE", 0.05)
+    monkeypatch.setattr(background_token, "_REFUSED_PAUSE", 0.02)
+
+
+def soon(is_so: Callable[[], bool]) -> None:
+    """Wait until something is so; fails after 10 s."""
+    until = clock.monotonic() + 10
+    pause = threading.Event()
+    while not is_so():
+        assert clock.monotonic() < until
+        pause.wait(0.005)
+
+
+def fault(token: BackgroundToken[int]) -> str:
+    """Return why there is no token; fails if there is one."""
+    with pytest.raises(TokenError) as caught:
+        token.get(0)
+    return str(caught.value)
+
+
+def test_it_is_replaced_before_it_expires() -> None:
+    """With a fifth of its time left, so that there is a valid one at any time."""
+    with closing(BackgroundToken("token", Endpoint(0.5, 60.0))) as token:
+        begun = clock.monotonic()
+        assert token.get(5) == 1
+        soon(lambda: token.get(0) == 2)
+        assert 0.35 < clock.monotonic() - begun < 0.5
+
+
+def test_a_valid_one_outlives_failures_and_the_next_success_replaces_it() -> None:
+    """While the endpoint fails the old one is used; once it works again, the new one."""
+    endpoint = Endpoint(0.25, *["down"] * 3, 60.0)
+    with closing(BackgroundToken("token", endpoint)) as token:
+        token.get(5)
+        soon(lambda: endpoint.asked >= 2)
+        assert token.get(0) == 1
+        soon(lambda: endpoint.asked == 5 and token.get(0) == 5)
+
+
+def test_an_expired_one_is_not_used() -> None:
+    """What fails says why, at once."""
+    endpoint = Endpoint(0.1, "the endpoint is down")
+    with closing(BackgroundToken("access token", endpoint)) as token:
+        token.get(5)
+        soon(lambda: endpoint.asked >= 3)
+        threading.Event().wait(0.1)
+        said = "there is no valid access token: the endpoint is down"
+        assert fault(token) == said
+
+
+def test_pauses_grow_while_it_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An endpoint that is down is not asked without end."""
+    monkeypatch.setattr(background_token, "_LONGEST_PAUSE", 60.0)
+    endpoint = Endpoint("down")
+    with closing(BackgroundToken("token", endpoint)):
+        threading.Event().wait(0.5)
+    assert 3 <= endpoint.asked <= 7
+
+
+def test_only_the_first_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And that not for long: a slow endpoint costs no later query a moment."""
+    monkeypatch.setattr(background_token, "FIRST_SECONDS", 0.2)
+    endpoint = Endpoint("hang")
+    with closing(BackgroundToken("token", endpoint)) as token:
+        begun = clock.monotonic()
+        with pytest.raises(TokenError, match="there is no valid token: none has come yet"):
+            token.get(10)
+        assert 0.15 < clock.monotonic() - begun < 0.5
+        begun = clock.monotonic()
+        with pytest.raises(TokenError):
+            token.get(10)
+        assert clock.monotonic() - begun < 0.1
+        endpoint.closed.set()
+
+
+def test_a_slow_refresh_delays_nobody() -> None:
+    """The token that is still valid is given meanwhile."""
+    endpoint = Endpoint(60.0, "hang")
+    with closing(BackgroundToken("token", endpoint)) as token:
+        token.get(5)
+        token.refused()
+        assert endpoint.hanging.wait(5)
+        begun = clock.monotonic()
+        assert token.get(10) == 1
+        assert clock.monotonic() - begun < 0.1
+        endpoint.closed.set()
+
+
+def test_a_refusal_fetches_another() -> None:
+    """Long before the first one expires, and not for each of the refused requests."""
+    endpoint = Endpoint(3600.0)
+    with closing(BackgroundToken("token", endpoint)) as token:
+        token.get(5)
+        for _ in range(50):
+            token.refused()
+        soon(lambda: token.get(0) == 2)
+    assert endpoint.asked == 2
+
+
+def test_closing_waits_for_no_endpoint() -> None:
+    """It is left to end by itself, and its thread asks no more."""
+    endpoint = Endpoint("hang")
+    token = BackgroundToken("token", endpoint)
+    assert endpoint.hanging.wait(5)
+    begun = clock.monotonic()
+    token.close()
+    assert clock.monotonic() - begun < 1.0
+    endpoint.closed.set()
+    assert endpoint.asked == 1
+    assert "token" not in [one.name for one in threading.enumerate()]
+
+
+def test_what_a_library_raises_is_told_by_its_type() -> None:
+    """Its text may hold what was sent."""
+
+    def fetch() -> Token[int]:
+        raise LookupError("s3cret")
+
+    with closing(BackgroundToken("token", fetch)) as token:
+        soon(lambda: "none has come yet" not in fault(token))
+        assert fault(token) == "there is no valid token: fetching it failed (LookupError)"
+        assert "s3cret" not in repr(token) + repr(Token("s3cret"))
