@@ -152,7 +152,7 @@ def check_held(daemon: RunningDaemon) -> None:
     breaker = daemon.component("scale-down breaker")
     assert not breaker["ok"]
     assert "autoscaler release" in breaker["message"]
-    assert daemon.metric("autoscaler_breaker_tripped", server="default") == 1
+    assert daemon.metric("autoscaler_scale_down_breaker_tripped", server="default") == 1
 
 
 def release(file: Path) -> None:

@@ -74,5 +74,9 @@ def check_away(daemon: RunningDaemon) -> None:
     page = daemon.page("/metrics")
     assert 'autoscaler_component_ok{component="prometheus/second"} 0' in page
     assert 'autoscaler_component_ok{component="prometheus"} 1' in page
-    answer = requests.get(f"http://{daemon.address}/readyz", timeout=10)
-    assert answer.status_code == 200, answer.text
+    wait_until("it is ready", lambda: ready(daemon))
+
+
+def ready(daemon: RunningDaemon) -> bool:
+    """Whether the daemon says that it is ready."""
+    return requests.get(f"http://{daemon.address}/readyz", timeout=10).status_code == 200

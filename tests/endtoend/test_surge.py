@@ -1,6 +1,6 @@
 """Rolling updates on a real control plane, beside its HPA controller on the same series."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pytest
@@ -10,7 +10,7 @@ from tests.adapters.prometheus.exporter import Exporter
 from tests.adapters.prometheus.server import PrometheusServer
 from tests.adapters.watches import others
 from tests.controlplane import workloads
-from tests.controlplane.api import Api
+from tests.controlplane.api import Api, Json
 from tests.controlplane.hpa import hpa_controller
 from tests.controlplane.kubelet import FakeKubelet
 from tests.controlplane.metrics_api import MetricsApi
@@ -20,6 +20,7 @@ from tests.endtoend.daemon import DaemonProcess, write_config
 from tests.endtoend.rights import service_account
 from tests.endtoend.surge import (
     CASES,
+    CPU,
     PER_REPLICA,
     PERIOD_SECONDS,
     QUERIES,
@@ -31,20 +32,26 @@ from tests.endtoend.surge import (
     deployment,
 )
 
-HOLD: Mapping[str, object] = {"minReadySeconds": 500}
+HOLD: Json = {"minReadySeconds": 500}
 """Every pod is ready and none is available: a rollout stays at its surge."""
-GO_ON: Mapping[str, object] = {"minReadySeconds": 0}
+GO_ON: Json = {"minReadySeconds": 0}
+
+
+CONSTANT = [one for one in Metric if one is not Metric.VALUE]
+
+Counts = Mapping[str, int]
 
 
 @dataclass(frozen=True)
 class Record:
-    """What every Deployment wanted, one count after the other."""
+    """What every Deployment wanted: one count after the other, and the last at each surge."""
 
     counts: Mapping[str, list[int]]
+    surges: list[Counts]
 
-    def of(self, metric: Metric, side: Side) -> list[int]:
-        """Return the counts of one Deployment."""
-        return self.counts[Case(metric, side).name]
+    def at_surges(self, case: Case) -> list[int]:
+        """Return the counts of one Deployment while its rollouts were at their surge."""
+        return [counts[case.name] for counts in self.surges]
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +60,7 @@ def record(
     admin_api: Api,
     kubelet: FakeKubelet,  # noqa: ARG001 - makes the pods ready
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Record]:
+) -> Record:
     """Play two rollouts once for all tests."""
     folder = tmp_path_factory.mktemp("surge")
     namespace = "surging"
@@ -79,23 +86,20 @@ def record(
                 "cpuInitializationPeriod": "0s",
                 "initialReadinessDelay": "0s",
                 "queries": QUERIES,
+                "resourceQueries": {"cpu": CPU},
                 "targets": [case.target(namespace) for case in CASES if case.side is not Side.HPA],
             },
         )
         kubeconfig = control_plane.write_kubeconfig(folder / "kubeconfig", token)
-        with DaemonProcess(file, {"KUBECONFIG": str(kubeconfig)}, "--log-level", "debug") as daemon:
+        with DaemonProcess(file, {"KUBECONFIG": str(kubeconfig)}) as daemon:
             for case in CASES:
                 if case.side is Side.HPA:
                     others.create(admin_api, namespace, case.autoscaler())
             daemon.wait_for("its start", lambda line: line["event"] == "started")
-            play(cluster, admin_api, namespace)
-            import json as j
-
-            (folder.parent / "x.json").write_text(j.dumps(daemon.lines))
-            print(folder)
+            surges = play(cluster)
             assert daemon.stop() == 0
     admin_api.delete(f"/api/v1/namespaces/{namespace}")
-    yield Record(cluster.counts)
+    return Record(cluster.counts, surges)
 
 
 def wait_pods(cluster: Cluster) -> None:
@@ -107,8 +111,8 @@ def wait_pods(cluster: Cluster) -> None:
     )
 
 
-def wait_surge(cluster: Cluster) -> None:
-    """Wait until each rollout is at its surge, with no change of the counts for two syncs."""
+def wait_surge(cluster: Cluster, syncs: float) -> None:
+    """Wait until each rollout is at its surge, and has been for so many syncs."""
     settled = clock.monotonic()
     seen: list[tuple[int, int]] = []
 
@@ -117,49 +121,59 @@ def wait_surge(cluster: Cluster) -> None:
         now = [(cluster.wanted(case), cluster.ready(case)) for case in CASES]
         if now != seen or not all(ready == wanted + -(-wanted // 4) for wanted, ready in now):
             settled, seen = clock.monotonic(), now
-        return clock.monotonic() > settled + 2.5 * PERIOD_SECONDS
+        return clock.monotonic() > settled + syncs * PERIOD_SECONDS
 
     wait_until("every rollout is at its surge", quiet, timeout=90)
 
 
-def play(cluster: Cluster, api: Api, namespace: str) -> None:
-    """Roll out twice, each time with a higher backlog."""
+def play(cluster: Cluster) -> list[Counts]:
+    """Roll out twice, each time with a higher backlog; return the counts at each surge."""
+    plateaus: list[Counts] = []
     for number, backlog in enumerate((10, 20)):
         template = {"template": {"metadata": {"annotations": {"rollout": str(number)}}}}
         cluster.patch({**HOLD, **template})
-        wait_surge(cluster)
+        wait_surge(cluster, 0.5)
         cluster.set_backlog(backlog * PER_REPLICA)
-        wait_surge(cluster)
-        print([(case.name, cluster.counts[case.name]) for case in CASES])
+        wait_surge(cluster, 2.5)
+        plateaus.append({name: counts[-1] for name, counts in cluster.counts.items()})
         if number == 0:
-            cluster.patch(dict(GO_ON))
+            cluster.patch(GO_ON)
             wait_until(
                 "the rollouts are over",
                 lambda: all(cluster.ready(case) == cluster.wanted(case) for case in CASES),
                 timeout=60,
             )
+    return plateaus
 
 
-@pytest.mark.parametrize("metric", Metric)
+@pytest.mark.parametrize("metric", CONSTANT)
 def test_without_the_key_a_rollout_moves_us_as_it_moves_the_hpa(
     record: Record, metric: Metric
 ) -> None:
     """Count for count; only a load that each pod has for itself moves neither."""
-    theirs = record.of(metric, Side.HPA)
-    assert record.of(metric, Side.OURS) == theirs
-    assert (len(theirs) > 1) == (metric not in {Metric.PODS_EACH, Metric.CPU_EACH})
+    theirs = record.counts[Case(metric, Side.HPA).name]
+    assert record.counts[Case(metric, Side.OURS).name] == theirs
+    each = metric in {Metric.PODS_EACH, Metric.CPU_EACH}
+    assert theirs == ([REPLICAS] if each else [REPLICAS, REPLICAS + 1])
 
 
-@pytest.mark.parametrize("metric", [one for one in Metric if one is not Metric.VALUE])
+@pytest.mark.parametrize("metric", CONSTANT)
 def test_with_it_a_rollout_moves_nothing(record: Record, metric: Metric) -> None:
     """Eight replicas stay eight."""
-    assert record.of(metric, Side.SAFE) == [REPLICAS]
+    assert record.counts[Case(metric, Side.SAFE).name] == [REPLICAS]
 
 
-def test_with_it_pods_of_a_surge_multiply_nothing(record: Record) -> None:
-    """A backlog of 10 and then 20 replicas, in a rollout each: the HPA adds a quarter each time.
+def test_without_it_the_pods_of_a_surge_multiply_the_count(record: Record) -> None:
+    """A backlog for 10 and then for 20 replicas, in a rollout each, becomes 14 and 26.
 
-    The count feeds back: more replicas are a larger surge, as in kubernetes/kubernetes#72775.
+    The HPA's feedback of kubernetes/kubernetes#72775: more replicas are a larger surge, and that
+    is more replicas.
     """
-    assert record.of(Metric.VALUE, Side.SAFE) == [REPLICAS, 10, 20]
-    assert record.of(Metric.VALUE, Side.HPA) == [REPLICAS, 13, 14, 26]
+    for side in (Side.HPA, Side.OURS):
+        assert record.at_surges(Case(Metric.VALUE, side)) == [14, 26]
+
+
+def test_with_it_a_higher_load_is_followed_and_no_further(record: Record) -> None:
+    """Though both rollouts are at their surge."""
+    assert record.at_surges(Case(Metric.VALUE, Side.SAFE)) == [10, 20]
+    assert record.counts[Case(Metric.VALUE, Side.SAFE).name] == [REPLICAS, 10, 20]
