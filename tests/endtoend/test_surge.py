@@ -128,7 +128,7 @@ def wait_surge(cluster: Cluster, syncs: float) -> None:
 
 def play(cluster: Cluster) -> list[Counts]:
     """Roll out twice, each time with a higher backlog; return the counts at each surge."""
-    plateaus = []
+    plateaus: list[Counts] = []
     for number, backlog in enumerate((10, 20)):
         template = {"template": {"metadata": {"annotations": {"rollout": str(number)}}}}
         cluster.patch({**HOLD, **template})
