@@ -3,6 +3,9 @@
 # It runs as any user without privileges, writes to /var/lib/autoscaler only, and has nothing in it
 # that the lock files do not pin.  Pin the base image by its digest in your own builds:
 # --build-arg BASE=python@sha256:...
+#
+# --build-arg LOCK=requirements-cloud.lock adds the libraries that sign in to the managed Prometheus
+# of Amazon, Google and Azure, about 55 MB.
 ARG BASE=docker.io/library/python:3.13-slim-bookworm
 
 # The wheel, built with the locked build tools.
@@ -17,10 +20,11 @@ RUN python -m pip wheel --no-build-isolation --no-deps --wheel-dir /wheel .
 # The virtual environment.  Only what is imported is compiled: of the Kubernetes client's thousands
 # of classes hardly any are, and all of them would make the image half as large again.
 FROM ${BASE} AS environment
+ARG LOCK=requirements.lock
 RUN python -m venv --without-pip /opt/autoscaler
-COPY requirements.lock ./
+COPY requirements.lock requirements-cloud.lock ./
 RUN python -m pip --python /opt/autoscaler/bin/python install \
-    --no-cache-dir --no-compile --require-hashes -r requirements.lock
+    --no-cache-dir --no-compile --require-hashes -r ${LOCK}
 COPY --from=wheel /wheel /wheel
 RUN python -m pip --python /opt/autoscaler/bin/python install \
     --no-cache-dir --no-compile --no-deps /wheel/*.whl

@@ -19,6 +19,9 @@ _ON_BEHALF_OF_AUTOSCALING = {
 }
 """What autoscalers and adapters ask an API server for; the rest is its own housekeeping."""
 
+_GROUPS = ("metrics.k8s.io", "keda.sh")
+"""API groups of which everything is asked for by autoscalers."""
+
 
 def counts(text: str, family: str, key: Callable[[Mapping[str, str]], str]) -> Counter[str]:
     """Sum a family's samples of an exposition by the key of their labels; "" leaves one out."""
@@ -66,7 +69,7 @@ def reconciled(text: str) -> int:
 
 def _request(labels: Mapping[str, str]) -> str:
     resource, group = labels["resource"], labels["group"]
-    if resource not in _ON_BEHALF_OF_AUTOSCALING and not group.endswith("metrics.k8s.io"):
+    if resource not in _ON_BEHALF_OF_AUTOSCALING and not group.endswith(_GROUPS):
         return ""
     subresource = labels["subresource"]
     return f"{labels['verb']} {resource}{'/' if subresource else ''}{subresource}"

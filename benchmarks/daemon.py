@@ -47,6 +47,14 @@ _PODS = """\
       target: {{type: Utilization, averageUtilization: 70}}
 """
 
+_EXTENDED = """\
+  idle: {after: 5m}
+  fallback: {replicas: 3}
+  schedules:
+  - {name: day, start: 0 6 * * *, end: 0 22 * * *, timezone: Europe/Berlin, minReplicas: 1}
+  - {name: night, start: 0 22 * * *, end: 0 6 * * *, timezone: Europe/Berlin, maxReplicas: 90}
+"""
+
 _HEAD = """\
 prometheus: {{url: "{prometheus}"}}
 kubernetes: {{kubeconfig: "{kubeconfig}"{writes}}}
@@ -67,11 +75,13 @@ _QUERIES = {
 class Settings:
     """What a configuration file says beyond its targets.
 
-    `max_writes_per_second` of None leaves the daemon's default.
+    `max_writes_per_second` of None leaves the daemon's default.  With `extended` each target has
+    `idle`, `fallback` and `schedules`.
     """
 
     period: float
     max_writes_per_second: int | None = None
+    extended: bool = False
 
 
 @dataclass(frozen=True)
@@ -89,6 +99,7 @@ def write_config(
 ) -> Path:
     """Write the configuration of External targets, or of Pods and Resource ones."""
     template = _PODS if pods else _EXTERNAL
+    more = _EXTENDED if settings.extended and not pods else ""
     targets = (
         template.format(
             namespace=fleet.NAMESPACE,
@@ -97,6 +108,7 @@ def write_config(
             queue=fleet.queue(each),
             per_replica=fleet.PER_REPLICA,
         )
+        + more
         for each in numbers
     )
     return _write(bed, settings, _QUERIES, targets)

@@ -51,6 +51,7 @@ def parse(arguments: Sequence[str], description: str) -> Options:
     add("--syncs", type=int, metavar="K", help="periods to measure at rest (4)")
     add("--repeats", type=int, metavar="R", help="steps, of which the median is shown (3)")
     add("--max-writes-per-second", type=int, default=2000, metavar="W", help="beside the default")
+    add("--extended", action="store_true", help="targets with idle, fallback and schedules")
     add("--quick", action="store_true", help="smaller defaults: does it work?")
     add("--json", type=Path, metavar="FILE", help="write the raw figures there")
     given = parser.parse_args(arguments)
@@ -63,6 +64,7 @@ def parse(arguments: Sequence[str], description: str) -> Options:
             period=given.period or usual.plan.period,
             syncs=given.syncs or usual.plan.syncs,
             repeats=given.repeats or usual.plan.repeats,
+            extended=given.extended,
         ),
         max_writes_per_second=given.max_writes_per_second,
         side_by_side=given.side_by_side,

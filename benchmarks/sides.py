@@ -19,11 +19,15 @@ LOW, HIGH = 2, 4
 
 @dataclass(frozen=True)
 class Plan:
-    """How long to measure: `syncs` periods at rest, and `repeats` steps up and down."""
+    """How long to measure: `syncs` periods at rest, and `repeats` steps up and down.
+
+    With `extended` each target has `idle`, `fallback` and `schedules`.
+    """
 
     period: float
     syncs: int
     repeats: int
+    extended: bool = False
 
 
 def autoscaler_steps(
@@ -35,7 +39,8 @@ def autoscaler_steps(
     a first sync of unchanged targets so costs a line for each.
     """
     figures = Figures(name, targets)
-    config = daemon.write_config(bed, Settings(plan.period, max_writes_per_second), range(targets))
+    settings = Settings(plan.period, max_writes_per_second, plan.extended)
+    config = daemon.write_config(bed, settings, range(targets))
     with Daemon(bed, config, targets, "debug") as process:
         figures.start = process.wait_first_sync(_start_timeout(targets)) - process.started
         for _ in range(plan.repeats):
@@ -53,7 +58,8 @@ def autoscaler_at_rest(
     `idle` was measured before it, and is measured again after it, because an idle etcd's use of
     CPU drifts by more than a small number of targets costs.
     """
-    config = daemon.write_config(bed, Settings(plan.period), range(targets), pods=pods)
+    settings = Settings(plan.period, extended=plan.extended)
+    config = daemon.write_config(bed, settings, range(targets), pods=pods)
     with Daemon(bed, config, targets, "info") as process:
         # Two syncs: the second comes at most one and a half periods after the first.
         warm_up = 1.6 * plan.period + 3 + targets / 500
@@ -67,7 +73,8 @@ def autoscaler_at_rest(
 
 def autoscaler_start(bed: Bed, plan: Plan, targets: int, *, pods: bool) -> float:
     """Measure the daemon's start alone."""
-    config = daemon.write_config(bed, Settings(plan.period), range(targets), pods=pods)
+    settings = Settings(plan.period, extended=plan.extended)
+    config = daemon.write_config(bed, settings, range(targets), pods=pods)
     with Daemon(bed, config, targets, "debug") as process:
         return process.wait_first_sync(_start_timeout(targets)) - process.started
 

@@ -36,14 +36,13 @@ def query_sources(config: Config) -> Mapping[str, tuple[QuerySource, ...]]:
 
 def _name(metric: MetricSpec, query: Query, place: str) -> str:
     """Return the name of a query; ``place`` is the first place of its PromQL, a named one first."""
-    at = f" at the server {query.server}" if query.server else ""
     if isinstance(metric, ResourceMetric | ContainerResourceMetric):
         key, name = "resourceQueries", metric.name
         if replace(query, server="") == DEFAULTS.get(name):
-            return f"the built-in query of {name}{at}"
+            return f"the built-in query of {name}"
     else:
         key, name = "queries", metric.metric.name
     if place.startswith("prometheus.servers"):
         return place
     named = place.startswith((f"{key}.", f"{key}["))
-    return (path_of((key, name)) if named else "its own query") + at
+    return path_of((key, name)) if named else "its own query"

@@ -34,7 +34,11 @@ def check_files(
 def _context(sources: Sequence[Source], pod_namespace: str | None, *, complete: bool) -> Context:
     if not complete:
         return Context(pod_namespace)
-    queries = frozenset().union(*(_names(source, "queries") for source in sources))
+    queries = {
+        name: child(source.value, "queries", name)
+        for source in sources
+        for name in _names(source, "queries")
+    }
     main = sources[0]
     everywhere = _names(main, "resourceQueries") | DEFAULTS.keys()
     own = ("prometheus", "servers")

@@ -6,7 +6,7 @@ shape: where a field has the wrong shape, a rule about it is silent.
 
 import functools
 import importlib.util
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -26,6 +26,7 @@ from autoscaler.config.settings import (
     AzureAdSettings,
     LeaderElection,
     MainFile,
+    NamedServer,
     PrometheusSettings,
     SigV4Settings,
     Tls,
@@ -45,8 +46,8 @@ class Context(NamedTuple):
 
     pod_namespace: str | None = None
     """Of the pod that we run in; None outside a pod."""
-    queries: AbstractSet[str] | None = None
-    """The names in `queries`; None where they are not looked up."""
+    queries: Mapping[str, object] | None = None
+    """`queries` of all files; None where they are not looked up."""
     resources: Mapping[str, AbstractSet[str]] | None = None
     """By the name of each Prometheus server the resources that have a query there.
 
@@ -395,7 +396,7 @@ def _operator(requirement: Fields, *words: str) -> object:
     return operator if operator in words else None
 
 
-def _unknown(source: Fields, names: AbstractSet[str] | None) -> str | None:
+def _unknown(source: Fields, names: Collection[str] | None) -> str | None:
     """Return which names there are, where that of a source without a query of its own is none."""
     name = source.get("name")
     if names is None or not isinstance(name, str) or source.get("query") is not None:
@@ -417,6 +418,29 @@ def _resources(context: Context) -> AbstractSet[str] | None:
     return None if context.resources is None else context.resources.get(str(server))
 
 
+def _is_zero(query: object) -> bool:
+    """Return whether a query says that an empty answer is a value of 0."""
+    return child(query, "empty") == "zero"
+
+
+def _zero_of_pods(source: Fields, context: Context) -> bool:
+    """Return whether the query of a Pods metric, its own or by name, says so."""
+    own, name = (child(source, "metric", key) for key in ("query", "name"))
+    named = context.queries.get(name) if context.queries and isinstance(name, str) else None
+    return _is_zero(named if own is None else own)
+
+
+def _zero_resources(settings: Fields) -> str:
+    """Return the resources whose queries say so."""
+    queries = settings.get("resourceQueries")
+    named = queries.items() if isinstance(queries, Mapping) else ()
+    return ", ".join(str(name) for name, query in named if _is_zero(query))
+
+
+_NO_ZERO_OF_PODS = (
+    "`empty: zero` is for values, and this one gives samples of pods, of which none is made up: "
+    "leave it out"
+)
 _NO_RESOURCE = (
     "is a resource without a query: {}; add it to `resourceQueries`, or give the metric its own "
     "`query`"
@@ -720,6 +744,17 @@ _TABLE: tuple[Rule, ...] = (
     *(
         Rule(of, "server", _unknown_server, "is no key of `prometheus.servers`: {}", shown=True)
         for of in (model.BoundQueryModel, model.TargetModel)
+    ),
+    Rule(model.PodsMetricSource, "metric", _zero_of_pods, _NO_ZERO_OF_PODS),
+    *(
+        Rule(of, "query", lambda one, _: _is_zero(one.get("query")), _NO_ZERO_OF_PODS)
+        for of in (model.ResourceMetricSource, model.ContainerResourceMetricSource)
+    ),
+    *(
+        Rule(
+            of, "resourceQueries", lambda top, _: _zero_resources(top), f"{{}}: {_NO_ZERO_OF_PODS}"
+        )
+        for of in (MainFile, NamedServer)
     ),
 )
 

@@ -468,6 +468,8 @@ class _Reconcile:
         if pause is not None and pause.mode is PauseMode.ALL:
             zone, reason = Zone.PAUSED, f"paused by {pause.by}"
             outcome = Outcome.OK if outcome is Outcome.OK else Outcome.PARTIAL
+        if outcome is Outcome.OK and self.bounds is not None and self.bounds.missing:
+            outcome = Outcome.PARTIAL
         saturation = None
         if outcome is not Outcome.BLOCKED:
             saturation, self.extended = note_saturation(stages[2], self.extended, self.now)

@@ -148,7 +148,7 @@ class Outcome(StrEnum):
 
     OK = "ok"
     PARTIAL = "partial"
-    """Some metrics failed, and the others, or the fallback for them, decided."""
+    """Some metrics, or the query of a bound, failed; what there is, or a fallback, decided."""
     BLOCKED = "blocked"
     """Nothing was decided: the replicas stay as they are."""
 

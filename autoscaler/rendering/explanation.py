@@ -18,7 +18,7 @@ from autoscaler.core.observation import (
 from autoscaler.core.pauses import INVALID_ANNOTATION
 from autoscaler.core.text import printable, rfc3339
 from autoscaler.rendering import extension_words, wording
-from autoscaler.rendering.record import QuerySource, promql_of
+from autoscaler.rendering.record import QuerySource, promql_of, server_of
 from autoscaler.rendering.restrictions import hold, restriction
 from autoscaler.rendering.verdict import failure_of, verdict
 from autoscaler.sync.ports import SyncResult
@@ -42,7 +42,8 @@ def explain(result: SyncResult, sources: Sequence[QuerySource] = (), file: str =
     for index, metric in enumerate(decision.metrics):
         source = sources[index] if index < len(sources) else QuerySource("query")
         first, *rest = _metric(metric, result)
-        texts = [first, *_query(source, promql_of(result, index)), *rest]
+        query = _query(source, promql_of(result, index), server_of(result, index))
+        texts = [first, *query, *rest]
         lines += _lines(f"metric {index + 1}", texts)
     lines += _lines("combine", _combination(decision))
     lines += _lines("stabilize", _stabilization(decision))
@@ -56,11 +57,12 @@ def explain(result: SyncResult, sources: Sequence[QuerySource] = (), file: str =
     return "\n".join(lines)
 
 
-def _query(source: QuerySource, promql: str) -> list[str]:
+def _query(source: QuerySource, promql: str, server: str) -> list[str]:
+    at = f" at the server {server}" if server else ""
     default = "the HPA's default metric, since the target has no `metrics`"
     return [
         *([default] if source.default else []),
-        *([f"{source.name}: {promql}"] if promql else []),
+        *([f"{source.name}{at}: {promql}"] if promql else []),
     ]
 
 

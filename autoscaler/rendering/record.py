@@ -381,8 +381,16 @@ def promql_of(result: SyncResult, index: int) -> str:
     return printable(queries[index].promql, LONGEST_SENTENCE) if index < len(queries) else ""
 
 
+def server_of(result: SyncResult, index: int) -> str:
+    """Return the Prometheus server that a metric's query asks; empty for the default one."""
+    queries = result.target.queries
+    return queries[index].server if index < len(queries) else ""
+
+
 def _query(result: SyncResult, index: int, sources: Sequence[QuerySource]) -> Json:
     query: Json = {"promql": promql_of(result, index)}
+    if server := server_of(result, index):
+        query["server"] = server
     if index >= len(sources):
         return {"query": query}
     shown: Json = {"query": {"source": sources[index].name} | query}

@@ -24,6 +24,7 @@ from autoscaler.rendering.restrictions import hold, restriction
 from autoscaler.rendering.wording import time_of_day
 from autoscaler.sync.ports import SyncResult
 
+MISSING_BOUND = "MissingBound"
 _MOST_METRICS = 5
 """At most so many metrics are named in one sentence."""
 
@@ -92,8 +93,7 @@ def _fails(result: SyncResult) -> bool:
             type(one.outcome) is MetricFailure and one.activity is not None
             for one in decision.metrics
         )
-    bounds = decision.bounds
-    return decision.outcome is not Outcome.OK or (bounds is not None and bool(bounds.missing))
+    return decision.outcome is not Outcome.OK
 
 
 def _is_limited(decision: Decision) -> bool:
@@ -155,7 +155,7 @@ def failure_of(decision: Decision) -> tuple[str, str]:
         if isinstance(one.outcome, MetricFailure):
             return one.outcome.reason, printable(one.outcome.message, LONGEST_SENTENCE)
     if decision.bounds is not None and decision.bounds.missing:
-        return "MissingBound", printable(decision.bounds.missing, LONGEST_SENTENCE)
+        return MISSING_BOUND, printable(decision.bounds.missing, LONGEST_SENTENCE)
     for event in decision.events:
         if event.type == "Warning" and event.reason != INVALID_ANNOTATION:
             return event.reason, event.message
@@ -258,7 +258,8 @@ def _partly(decision: Decision) -> str:
         first, failure = in_use[0], failure_of(decision)[1]
         more = _and_more(len(in_use) - 1)
         return f"; {extension_words.fallback(first)}: {failure}{more}"
-    if decision.outcome is not Outcome.PARTIAL or not failure_of(decision)[0]:
+    # A bound that is missing is told by itself.
+    if decision.outcome is not Outcome.PARTIAL or failure_of(decision)[0] in {"", MISSING_BOUND}:
         return ""
     return f"; not all metrics could be used: {_failed_metric(decision)}"
 

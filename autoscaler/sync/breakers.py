@@ -149,12 +149,14 @@ class Breakers:
         """Note that a target was decided, and whether it would go down."""
         with self._lock:
             for server in self._of_target.get(target, ()):
-                before = server.decided.get(target, -math.inf)
+                before, matters = server.decided.get(target, -math.inf), down
                 server.decided[target] = now
                 for turn, wait in server.waits.items():
                     wait.undecided -= before < turn.begun
+                    matters = matters or wait.future is not None
                 (server.down.add if down else server.down.discard)(target)
-                self._review(server, now)
+                if matters or server.state is not CLOSED:
+                    self._review(server, now)
 
     def undecided(self, turn: Turn, target: str) -> dict[str, Future[None]]:
         """Return what a target that would go down has to wait for, by server.
@@ -170,13 +172,11 @@ class Breakers:
                     found[server.name] = wait.future
             return found
 
-    def give_up(self, turn: Turn) -> None:
-        """Let a sync wait no longer: what is not decided by now does not count as going down."""
+    def give_up(self, turn: Turn, name: str) -> None:
+        """Let a sync wait for a server no longer: what is not decided does not count as down."""
         with self._lock:
-            for server in self._servers.values():
-                if (wait := server.waits.get(turn)) is not None:
-                    wait.undecided = 0
-                    wait.end()
+            if (wait := self._servers[name].waits.get(turn)) is not None:
+                wait.end()
 
     def hold(self, target: str, now: float) -> tuple[str, float] | None:
         """Return which server's breaker holds a target, and until when; None if none does."""

@@ -88,7 +88,6 @@ class SyncRun:
         self.turn = Turn(times.steady)
         self.known_down: dict[str, Latch] = {}
         """By server, open once it is known whether too many of its targets would go down."""
-        self.gives_up = False
         self.decisions: dict[str, Decision] = {}
         self.changed = 0
         self.failed = 0
@@ -267,6 +266,8 @@ class SyncRun:
             latch = self.known_down.get(server)
             if latch is None:
                 latch = self.known_down[server] = self.driver.latch(1)
+                give_up = partial(breakers.give_up, self.turn, server)
+                self.driver.at(self.read_deadline, give_up)
                 self.driver.start(self._until_known(future, latch))
             if not latch.is_open:
                 yield latch
@@ -283,9 +284,6 @@ class SyncRun:
 
     def _until_known(self, future: Future[None], latch: Latch) -> Coroutine[None]:
         """Open a latch once it is known whether too many targets of a server would go down."""
-        if not self.gives_up:
-            self.gives_up = True
-            self.driver.at(self.read_deadline, partial(self.state.breakers.give_up, self.turn))
         yield future
         latch.count_down()
 

@@ -130,10 +130,8 @@ def pause(report: Report, plan: Plan) -> Results:
     """Pause both sides by annotations while the queue grows, and take the annotations away."""
     held, pinned = Pair("held"), Pair("pinned")
     pairs, found = [held, pinned], Results()
-    some, many = (
-        dict.fromkeys(("held", "pinned"), SOME_MESSAGES),
-        dict.fromkeys(("held", "pinned"), MESSAGES),
-    )
+    some = {pair.queue: SOME_MESSAGES for pair in pairs}
+    many = {pair.queue: MESSAGES for pair in pairs}
     with at_work(report, pairs, plan.times, some, plan.seed) as stage:
         for cycle in range(plan.cycles):
             report(f"pause and resume, cycle {cycle + 1} of {plan.cycles}")

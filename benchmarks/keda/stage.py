@@ -12,7 +12,7 @@ from benchmarks.command import Report
 from benchmarks.daemon import Daemon
 from benchmarks.hpa import TUNED, HpaController
 from benchmarks.keda import pairs as paired
-from benchmarks.keda.pairs import KEDA, OURS, SIDES, Pair, Times
+from benchmarks.keda.pairs import SIDES, Pair, Times
 from benchmarks.keda.programs import Keda
 from benchmarks.landings import Change, Landings
 
@@ -106,6 +106,3 @@ def at_work(
             watched = Watched(bed, landings, names, check, first=0)
             chance = random.Random(seed)  # noqa: S311 - moments, no secrets
             yield Stage(bed, keda, watched, pairs, times, chance, dict(messages))
-
-
-__all__ = ["KEDA", "OURS", "SIDES", "Stage", "at_work"]

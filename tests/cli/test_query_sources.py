@@ -44,7 +44,7 @@ def test_each_query_is_named_by_where_it_stands(tmp_path: Path) -> None:
     }
 
 
-def test_a_query_of_a_named_server_says_so(tmp_path: Path) -> None:
+def test_a_query_of_a_named_server_has_its_source(tmp_path: Path) -> None:
     """Its own, one by name, a built-in one, and one of the server itself."""
     own = external("waiting")
     own["external"]["metric"]["query"] = "sum(waiting)"  # type: ignore[index] # it is a mapping
@@ -63,12 +63,11 @@ def test_a_query_of_a_named_server_says_so(tmp_path: Path) -> None:
             target("second", external("a")),
         ],
     }
-    at = " at the server mimir"
     assert query_sources(load(write_config(tmp_path / "a.yaml", document))) == {
         "shop/Deployment/first": (
-            QuerySource(f"queries.a{at}"),
-            QuerySource(f"its own query{at}"),
-            QuerySource(f"the built-in query of cpu{at}"),
+            QuerySource("queries.a"),
+            QuerySource("its own query"),
+            QuerySource("the built-in query of cpu"),
             QuerySource("prometheus.servers.mimir.resourceQueries.memory"),
         ),
         "shop/Deployment/second": (QuerySource("queries.a"),),

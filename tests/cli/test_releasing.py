@@ -88,6 +88,7 @@ def test_a_server_that_is_not_held_is_refused_and_those_that_are_are_named(state
     code, said = released(state, "--server", "memir")
     assert code == 1
     assert said.startswith("nothing of the server memir is held; held are targets of: mimir (until")
+    assert "past" not in said
     assert not (state / "autoscaler.release").exists()
 
 

@@ -26,6 +26,7 @@ from tests.config.documents import (
 )
 
 T = "targets[0]."
+METRIC = T + "metrics[0]."
 S = T + "schedules[0]."
 METRICS = f"metrics:\n{EXTERNAL}"
 CPU = "{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 80}}}"
@@ -330,3 +331,29 @@ def test_shared(tmp_path: Path) -> None:
     one, two = loaded(tmp_path, body + second).targets
     assert one.extensions is two.extensions
     assert one.min_replicas_query is two.min_replicas_query
+
+
+PODS = "metrics:\n- {{type: Pods, pods: {{metric: {}, " + "target: {{}}}}}}"
+USED = "metrics:\n- {{type: {}, {}: {{name: cpu, query: {{query: up, empty: zero}}}}}}"
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        (target(PODS.format("{name: a, query: {query: up, empty: zero}}")), METRIC + "pods.metric"),
+        (
+            target(PODS.format("{name: rps}")).replace(
+                "rps: sum by (pod) (rps)", "rps: {query: rps, empty: zero}"
+            ),
+            METRIC + "pods.metric",
+        ),
+        (
+            target(USED.format("ContainerResource", "containerResource")),
+            METRIC + "containerResource.query",
+        ),
+        (top("resourceQueries: {cpu: {query: up, empty: zero}}\n"), "resourceQueries"),
+    ],
+)
+def test_no_sample_of_a_pod_can_be_made_up(tmp_path: Path, text: str, path: str) -> None:
+    """`empty: zero` of a metric of pods would mean nothing, and is refused."""
+    assert_refused(tmp_path, text, path, "samples of pods, of which none is made up")

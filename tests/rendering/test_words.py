@@ -328,7 +328,7 @@ def test_the_query_of_a_metric_is_told_with_its_name() -> None:
     """On one line, in the explanation and as data; of a metric that is left out, that it is."""
     of = spec(QUEUE, cpu(utilization(80)))
     done = synced(of, 1, values(10.0), PodSamples(samples(400)))
-    queries = (Query("sum by (queue)\n  (m\x1b)"), Query("rate(c[2m])"))
+    queries = (Query("sum by (queue)\n  (m\x1b)"), Query("rate(c[2m])", server="mimir"))
     result = SyncResult(Target("shop", of, queries), done.decision)
     sources = (QuerySource("queries.queue"), QuerySource("the built-in query of cpu", default=True))
     lines = [re.sub(r" +", " ", line).strip() for line in explain(result, sources).splitlines()]
@@ -337,12 +337,17 @@ def test_the_query_of_a_metric_is_told_with_its_name() -> None:
     at = lines.index("metric 2 Resource cpu, target 80%")
     assert lines[at + 1 : at + 3] == [
         "the HPA's default metric, since the target has no `metrics`",
-        "the built-in query of cpu: rate(c[2m])",
+        "the built-in query of cpu at the server mimir: rate(c[2m])",
     ]
     first, second = cast("list[dict[str, object]]", whole(result, sources)["metrics"])
     assert first["query"] == {"source": "queries.queue", "promql": r"sum by (queue) (m\x1b)"}
     assert "default" not in first
     assert second["default"] is True
+    assert second["query"] == {
+        "source": "the built-in query of cpu",
+        "promql": "rate(c[2m])",
+        "server": "mimir",
+    }
 
 
 @pytest.mark.parametrize(

@@ -327,6 +327,7 @@ def test_what_is_certain_waits_for_nobody() -> None:
         one.world.on_query = {"slow": after_the_others}
         one.sync()
         assert one.counts() == {1: 10, 10: 90}
+        assert one.world.faults == []
 
 
 def test_a_target_that_cannot_be_decided_does_not_count_as_going_down() -> None:

@@ -74,7 +74,12 @@ class GoogleFetch:
 
     def _unusable(self, error: Exception) -> str:
         if self._file is None:
-            return printable(str(error), _LONGEST_TEXT)
+            told = isinstance(error, DefaultCredentialsError)
+            return (
+                printable(str(error), _LONGEST_TEXT)
+                if told
+                else f"the default credentials cannot be used ({type(error).__name__})"
+            )
         reason = error.strerror if isinstance(error, OSError) and error.strerror else None
         return (
             f"the credentials file {self._file} cannot be used: "

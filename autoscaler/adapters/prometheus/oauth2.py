@@ -28,9 +28,11 @@ from autoscaler.transport.secret_files import SecretError, SecretFile, check_cha
 _SECONDS = FETCH_SECONDS / 3
 """For one request: there may be two, and both are to end by themselves."""
 _LONGEST_TEXT = 200
+# The next request is an hour away: no connection is kept.
 _HEADERS = {
     "Accept": "application/json",
     "Accept-Encoding": "identity",
+    "Connection": "close",
     "Content-Type": "application/x-www-form-urlencoded",
 }
 _DENIED = frozenset({400, 401})

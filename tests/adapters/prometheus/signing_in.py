@@ -2,6 +2,7 @@
 
 import base64
 import json
+import ssl
 import threading
 from collections.abc import Callable
 from urllib.parse import parse_qs
@@ -9,7 +10,8 @@ from urllib.parse import parse_qs
 from autoscaler import clock
 from autoscaler.adapters.prometheus import PrometheusReader
 from autoscaler.core.series import QueryFailure, QueryResult
-from tests.adapters.prometheus.faults import Peer, Received, Step, answer
+from tests.adapters.prometheus.certificates import KeyPair
+from tests.adapters.prometheus.faults import Peer, Received, ScriptedServer, Step, answer
 
 
 def token_answer(token: str, seconds: float = 3600, **more: object) -> Step:
@@ -59,6 +61,14 @@ def claims(token: str) -> dict[str, object]:
     payload = token.split(".")[1]
     found: dict[str, object] = json.loads(base64.urlsafe_b64decode(payload + "=="))
     return found
+
+
+def behind_tls(server: ScriptedServer, pair: KeyPair) -> str:
+    """Let a server that has not begun speak TLS; return its URL, by the name localhost."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pair.certificate, pair.key)
+    server._server.socket = context.wrap_socket(server._server.socket, server_side=True)
+    return server.url.replace("http://127.0.0.1", "https://localhost")
 
 
 def query(reader: PrometheusReader, within: float = 10.0) -> QueryResult | QueryFailure:

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import ssl
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
@@ -22,7 +21,7 @@ from tests.adapters.prometheus import faults
 from tests.adapters.prometheus.certificates import self_signed
 from tests.adapters.prometheus.faults import Peer, ScriptedServer, Step, answer
 from tests.adapters.prometheus.reading import answered, ask, failed, reading
-from tests.adapters.prometheus.signing_in import denied, form, only_with, query, soon
+from tests.adapters.prometheus.signing_in import behind_tls, denied, form, only_with, query, soon
 
 TOKEN, OTHER = "eyJ0-first-token-of-azure", "eyJ0-second-token-of-azure"
 SECRET = "client~secret/of.azure"  # noqa: S105 - made up
@@ -110,15 +109,11 @@ class Authority:
 def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Authority]:
     """Give the stand-in; the library is told of it as an operator would."""
     pair = self_signed(tmp_path, "localhost")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(pair.certificate, pair.key)
     one = Authority()
     server = ScriptedServer(one)
-    server._server.socket = context.wrap_socket(server._server.socket, server_side=True)
+    monkeypatch.setenv("AZURE_AUTHORITY_HOST", behind_tls(server, pair))
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(pair.certificate))
     with server:
-        port = server.url.rpartition(":")[2]
-        monkeypatch.setenv("AZURE_AUTHORITY_HOST", f"https://localhost:{port}")
         yield one
 
 

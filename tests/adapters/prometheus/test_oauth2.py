@@ -13,10 +13,12 @@ from autoscaler.adapters.prometheus.options import Endpoint, OAuth2
 from autoscaler.core.series import QueryResult
 from autoscaler.transport import background_token
 from tests.adapters.prometheus import faults
+from tests.adapters.prometheus.certificates import self_signed
 from tests.adapters.prometheus.faults import ScriptedServer, Step, answer
 from tests.adapters.prometheus.reading import Observed, answered, ask, failed, reading
 from tests.adapters.prometheus.signing_in import (
     basic,
+    behind_tls,
     denied,
     form,
     only_with,
@@ -185,6 +187,20 @@ def test_what_is_wrong_is_said(secret_file: Path, step: Step, sentence: str) -> 
     assert f"{tokens.url}/oauth2/token" in message
     assert sentence in message
     assert server.received == []
+
+
+def test_a_token_endpoint_with_a_certificate_of_its_own(secret_file: Path, tmp_path: Path) -> None:
+    """It is trusted if its authority is named, and the secret is not sent otherwise."""
+    pair = self_signed(tmp_path, "localhost")
+    tokens = ScriptedServer(token_answer(TOKEN))
+    url = behind_tls(tokens, pair)
+    with ScriptedServer(only_with(TOKEN)) as server, tokens:
+        message = failed(ask(options(server, url, secret_file), "x"))
+        assert f"the token endpoint {url} is not trusted: TLS verification failed" in message
+        assert tokens.received == []
+        trusted = Endpoint(url, ca_file=str(pair.certificate))
+        sign_in = OAuth2("the client", str(secret_file), trusted)
+        answered(ask(server.url, "x", sign_in=sign_in))
 
 
 def test_a_missing_secret_is_named(tmp_path: Path) -> None:

@@ -43,11 +43,16 @@ def test_what_is_kept_later_takes_the_place_of_all_before(tmp_path: Path) -> Non
     assert breakers_in(tmp_path) == {}
 
 
-def test_they_move_with_a_clock_that_is_set_while_the_daemon_runs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("later", [False, True])
+def test_they_move_with_a_clock_that_is_set_while_the_daemon_runs(
+    tmp_path: Path, *, later: bool
+) -> None:
     """Whether the step comes with the states or later."""
     time = Time()
     with running(tmp_path, Sayings(), time) as (store, _):
         store.keep_breakers(STATES)
+        if later:
+            store.intend("shop/Deployment/web", nth(7)).result(10)
         time.wall += 3600
         store.shift(3600.0)
     assert breakers_in(tmp_path, time) == {name: moved(one, 3600.0) for name, one in STATES.items()}
