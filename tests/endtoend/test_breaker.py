@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler import clock
 from tests.adapters.prometheus.exporter import Exporter
 from tests.adapters.prometheus.fixtures import StartPrometheus
 from tests.controlplane import workloads
 from tests.controlplane.api import Api
-from tests.controlplane.waiting import wait_until
+from tests.controlplane.waiting import let_pass, wait_until
 from tests.endtoend.daemon import DaemonProcess, write_config
 from tests.endtoend.demand import Document, RunningDaemon
 
@@ -47,7 +46,7 @@ def test_a_renamed_label_takes_nothing_down_and_an_evening_does(
         daemon = RunningDaemon(process, file)
         daemon.wait_for("started")
         evening = fleet.evening()
-        wait_until("the evening is over", lambda: fleet.counts() == evening, timeout=20)
+        wait_until("the evening is over", lambda: fleet.counts() == evening, interval=0.5)
         assert not daemon.events("scale_down_breaker")
         fleet.rename()
         told = daemon.wait_for("scale_down_breaker")
@@ -64,13 +63,13 @@ def test_a_renamed_label_takes_nothing_down_and_an_evening_does(
         # Scale-ups go on.
         exporter.set("orders", {"queue": NAMES[0]}, REPLICAS + 1)
         risen = [REPLICAS + 1, *evening[1:]]
-        wait_until("a scale-up", lambda: fleet.counts() == risen)
+        wait_until("a scale-up", lambda: fleet.counts() == risen, interval=0.5)
         let_pass(2.5 * PERIOD)
         assert fleet.counts() == risen
         check_held(daemon)
         release(file)
         least = [REPLICAS + 1] + [LEAST] * (TARGETS - 1)
-        wait_until("all have gone down", lambda: fleet.counts() == least, timeout=60)
+        wait_until("all have gone down", lambda: fleet.counts() == least, timeout=60, interval=0.5)
         assert daemon.events("scale_down_breaker")[-1]["change"] == "released"
         assert daemon.component("scale-down breaker")["ok"]
         assert process.stop() == 0
@@ -166,9 +165,3 @@ def release(file: Path) -> None:
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert ran.stdout.startswith("released: ")
-
-
-def let_pass(seconds: float) -> None:
-    """Wait for a time."""
-    until = clock.monotonic() + seconds
-    wait_until("time passes", lambda: clock.monotonic() > until, interval=0.01)
