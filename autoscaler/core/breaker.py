@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from autoscaler.core.decision import BreakerHold, Decision
+from autoscaler.core.decision import BreakerHold, Decision, Zone
 from autoscaler.core.history import History
 from autoscaler.core.observation import LONGEST_SENTENCE, ConditionStatus
 from autoscaler.core.status import SCALING_LIMITED, with_condition
@@ -104,8 +104,10 @@ def moved(state: BreakerState, seconds: float) -> BreakerState:
 
 
 def goes_down(decision: Decision) -> bool:
-    """Return whether a decision asks for fewer replicas, for whatever reason."""
-    return decision.rescale and decision.desired < (decision.current or 0)
+    """Return whether a decision asks for fewer replicas; a pause at a count is a person's word."""
+    if not decision.rescale or decision.zone is Zone.PAUSED:
+        return False
+    return decision.desired < (decision.current or 0)
 
 
 def held_back(
