@@ -34,3 +34,8 @@ def wait_until(
             raise NotInTimeError(f"not within {timeout:g} s: {what}; last seen: {outcome!r}")
         time.sleep(interval)
     return outcome
+
+
+def let_pass(seconds: float) -> None:
+    """Wait for a time, of which nothing can be told but that it passes."""
+    threading.Event().wait(seconds)

@@ -15,7 +15,7 @@ def prometheus(
 ) -> PrometheusServer:
     """Have the Prometheus of all tests ask for four replicas of everything."""
     prometheus_exporter.set("demand", {}, DEMAND)
-    prometheus_server.wait_for("demand")
+    prometheus_server.wait_for(f"demand == {DEMAND}")
     return prometheus_server
 
 

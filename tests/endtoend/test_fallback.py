@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from autoscaler import clock
 from tests.adapters.prometheus.exporter import Exporter
 from tests.adapters.prometheus.fixtures import StartPrometheus
 from tests.controlplane import workloads
 from tests.controlplane.api import Api
-from tests.controlplane.waiting import wait_until
+from tests.controlplane.waiting import let_pass
 from tests.endtoend.daemon import DaemonProcess, Line, write_config
 
 BEFORE, FALLBACK, SERVED = 4, 6, 3
@@ -92,9 +91,3 @@ def document(prometheus: str, namespace: str, folder: Path) -> dict[str, object]
             }
         ],
     }
-
-
-def let_pass(seconds: float) -> None:
-    """Wait for a time."""
-    until = clock.monotonic() + seconds
-    wait_until("time passes", lambda: clock.monotonic() > until)
