@@ -31,14 +31,17 @@ def bounds_in_force(
     most, of_max, missing_max = _asked(observation.max_replicas_reading, known.known_max, now)
     if of_min is not known.known_min or of_max is not known.known_max:
         known = replace(known, known_min=of_min, known_max=of_max)
-    lower = low if least is None else _within(low, high, least, MIN_QUERY, missing)
-    upper = high if most is None else _within(low, high, most, MAX_QUERY, missing_max)
+    lower, upper = low, high
+    if least is not None and least > low.replicas:
+        lower = Bound(min(least, high.replicas), _origin(MIN_QUERY, missing))
+    if most is not None and most < high.replicas:
+        upper = Bound(max(most, low.replicas), _origin(MAX_QUERY, missing_max))
     told = [
         f"{name} has no value: {why}"
         for name, why in ((MIN_QUERY, missing), (MAX_QUERY, missing_max))
         if why
     ]
-    hold_down = least is None and bool(missing)
+    hold_down = least is None and observation.min_replicas_reading is not None
     return Bounds(lower, _at_least(upper, lower), "; ".join(told), hold_down), known
 
 
@@ -88,6 +91,5 @@ def _asked(
     return known.replicas, known, reading.detail
 
 
-def _within(low: Bound, high: Bound, replicas: int, name: str, missing: str) -> Bound:
-    by = f"{name}, as last read" if missing else name
-    return Bound(min(max(replicas, low.replicas), high.replicas), by)
+def _origin(name: str, missing: str) -> str:
+    return f"{name}, as last read" if missing else name

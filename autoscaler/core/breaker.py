@@ -13,10 +13,8 @@ from dataclasses import dataclass, replace
 from autoscaler.core.decision import BreakerHold, Decision, Zone
 from autoscaler.core.history import History
 from autoscaler.core.observation import LONGEST_SENTENCE, ConditionStatus
-from autoscaler.core.status import SCALING_LIMITED, with_condition
+from autoscaler.core.status import SCALE_DOWN_BREAKER, SCALING_LIMITED, with_condition
 from autoscaler.core.text import printable
-
-SCALE_DOWN_BREAKER = "ScaleDownBreaker"
 
 
 @dataclass(frozen=True, slots=True)

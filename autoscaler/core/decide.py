@@ -39,7 +39,7 @@ from autoscaler.core.history import (
     Recommendation,
 )
 from autoscaler.core.idling import Activities, activities_of, idle_status, note_activity
-from autoscaler.core.limits import TOO_FEW
+from autoscaler.core.limits import TOO_FEW, WITHIN_RANGE
 from autoscaler.core.normalize import READY, Normalizer, down_window
 from autoscaler.core.observation import (
     Observation,
@@ -63,6 +63,7 @@ from autoscaler.core.status import (
     ABLE_TO_SCALE,
     SCALING_ACTIVE,
     SCALING_LIMITED,
+    WITHIN_RANGE_MESSAGE,
     StatusRecorder,
     winner_name,
 )
@@ -116,6 +117,7 @@ class _Reconcile:
         extensions: Extensions,
     ) -> None:
         self.spec = spec
+        self.own_minimum = spec.min_replicas
         self.flags = flags
         self.observation = observation
         self.history = history
@@ -190,6 +192,8 @@ class _Reconcile:
             self.idle = idle_status(
                 extensions.idle, self.activities, self.extended, scale.spec_replicas, kept_awake
             )
+            if self.idle.asleep and self.recommendations:
+                self.recommendations = ()
 
     def _other_autoscaler(self) -> tuple[str, str]:
         """Return the autoscaler that controls the target, and why that is uncertain; or "".
@@ -236,7 +240,7 @@ class _Reconcile:
         current, spec, idle = scale.spec_replicas, self.spec, self.idle
         if current > 0 and self.history.zeroed_by_us:
             self.history = replace(self.history, zeroed_by_us=False)
-        switched_off = current == 0 and spec.min_replicas != 0 and idle is None
+        switched_off = current == 0 and self.own_minimum != 0 and idle is None
         if self.pause is not None and self.pause.mode is PauseMode.ALL:
             if switched_off:  # nothing can be measured
                 return self._finish(Zone.PAUSED, Outcome.OK)
@@ -316,7 +320,10 @@ class _Reconcile:
             return None
         if not idle.asleep and (idle.active or self.now < idle.until):
             return None
-        self.recommendations = ()
+        if not idle.asleep:
+            before = self.recommendations or ()
+            self.recommendations = self._normalizer().record(idle.idle.replicas, before)
+        self.status.set_false(SCALING_LIMITED, WITHIN_RANGE, WITHIN_RANGE_MESSAGE)
         if idle.active:
             message = "no metric is known to be active, and some are unknown: the count stays"
             self.status.set_true(SCALING_ACTIVE, "Idle", message)
@@ -464,17 +471,22 @@ class _Reconcile:
         scale, pause = self.observation.scale, self.pause
         current = scale.spec_replicas if isinstance(scale, Scale) else 0
         wanted = current if desired is None else desired
-        replicas = permitted(current, wanted, pause, self.bounds, self.status)
-        if pause is not None and pause.mode is PauseMode.ALL:
+        replicas, prevented = permitted(current, wanted, pause, self.bounds, self.status)
+        if zone is not Zone.UNKNOWN and zone is not Zone.CONTROLLED:
+            self.status.end_own_reasons()
+        is_paused = pause is not None and pause.mode is PauseMode.ALL
+        if pause is not None and is_paused:
             zone, reason = Zone.PAUSED, f"paused by {pause.by}"
             outcome = Outcome.OK if outcome is Outcome.OK else Outcome.PARTIAL
         if outcome is Outcome.OK and self.bounds is not None and self.bounds.missing:
             outcome = Outcome.PARTIAL
-        saturation = None
-        if outcome is not Outcome.BLOCKED:
-            saturation, self.extended = note_saturation(stages[2], self.extended, self.now)
         rescale = replicas != current
         held = self._held_until() if rescale else None
+        saturation = None
+        if outcome is not Outcome.BLOCKED:
+            # What a pause or others prevent is not for want of room.
+            limit = stages[2] if held is None and replicas == wanted and not is_paused else None
+            saturation, self.extended = note_saturation(limit, self.extended, self.now)
         if held is not None:
             outcome, rescale = Outcome.BLOCKED, False
         decision = Decision(
@@ -499,16 +511,20 @@ class _Reconcile:
             held_until=held,
             bounds=self.bounds,
             pause=pause,
-            paused_from=wanted if pause is not None and wanted != replicas else None,
+            paused_from=wanted if prevented else None,
             idle=self.idle,
             saturation=saturation,
         )
-        kept = self.history.desired_replicas if outcome is Outcome.BLOCKED else decision.desired
-        return decision, replace(
+        return decision, self._history(decision)
+
+    def _history(self, decision: Decision) -> History:
+        """Return the history after the decision."""
+        blocked = decision.outcome is Outcome.BLOCKED
+        return replace(
             self.history,
             recommendations=self.recommendations,
-            conditions=self.status.conditions,
-            desired_replicas=kept,
+            conditions=decision.conditions,
+            desired_replicas=self.history.desired_replicas if blocked else decision.desired,
             extended=self.extended,
         )
 

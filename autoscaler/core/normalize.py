@@ -8,7 +8,12 @@ from autoscaler.core.decision import Limit, Refill, Stabilization
 from autoscaler.core.history import History, Recommendation
 from autoscaler.core.limits import Changes, limit, limit_legacy
 from autoscaler.core.spec import Behavior, Flags, HorizontalPodAutoscalerSpec
-from autoscaler.core.status import ABLE_TO_SCALE, SCALING_LIMITED, StatusRecorder
+from autoscaler.core.status import (
+    ABLE_TO_SCALE,
+    SCALING_LIMITED,
+    WITHIN_RANGE_MESSAGE,
+    StatusRecorder,
+)
 
 READY = "ReadyForNewScale"
 SCALE_DOWN_STABILIZED = "ScaleDownStabilized"
@@ -34,14 +39,7 @@ class Normalizer:
         self, current: int, desired: int, recommendations: Recommendations
     ) -> tuple[Stabilization, Recommendations]:
         """Stabilize the desired count; it is recorded in the recommendations that are returned."""
-        behavior = self.spec.behavior
-        if behavior is None:
-            window = self.flags.downscale_stabilization
-            result, kept = stabilize_legacy(desired, recommendations, window, self.now, self.stamp)
-        else:
-            result, kept = stabilize(
-                current, desired, recommendations, behavior, self.flags, self.now, self.stamp
-            )
+        result, kept = self._stabilized(current, desired, recommendations)
         message = (
             "the recommended size stands"
             if result.reason == READY
@@ -49,6 +47,21 @@ class Normalizer:
         )
         self.status.set_true(ABLE_TO_SCALE, result.reason, message)
         return result, kept
+
+    def record(self, desired: int, recommendations: Recommendations) -> Recommendations:
+        """Return the recommendations with one more, which is not stabilized."""
+        return self._stabilized(desired, desired, recommendations)[1]
+
+    def _stabilized(
+        self, current: int, desired: int, recommendations: Recommendations
+    ) -> tuple[Stabilization, Recommendations]:
+        behavior = self.spec.behavior
+        if behavior is None:
+            window = self.flags.downscale_stabilization
+            return stabilize_legacy(desired, recommendations, window, self.now, self.stamp)
+        return stabilize(
+            current, desired, recommendations, behavior, self.flags, self.now, self.stamp
+        )
 
     def hold(
         self, current: int, desired: int, refill: Refill, recommendations: Recommendations
@@ -85,8 +98,7 @@ class Normalizer:
             message = f"{stabilized} replicas are wanted, and {result.after} are permitted now"
             self.status.set_true(SCALING_LIMITED, result.reason, message)
         else:
-            message = "the desired count is within the acceptable range"
-            self.status.set_false(SCALING_LIMITED, result.reason, message)
+            self.status.set_false(SCALING_LIMITED, result.reason, WITHIN_RANGE_MESSAGE)
         return result
 
 

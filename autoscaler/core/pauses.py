@@ -6,11 +6,19 @@ from dataclasses import replace
 from autoscaler.core.decision import Bounds
 from autoscaler.core.extensions import Pause, PauseMode
 from autoscaler.core.numbers import INT32_MAX
-from autoscaler.core.status import SCALING_ACTIVE, SCALING_LIMITED, StatusRecorder
+from autoscaler.core.observation import ConditionStatus
+from autoscaler.core.status import (
+    MIN_REPLICAS_UNKNOWN,
+    SCALE_DOWN_PAUSED,
+    SCALE_UP_PAUSED,
+    SCALING_ACTIVE,
+    SCALING_LIMITED,
+    StatusRecorder,
+)
+from autoscaler.core.status import PAUSED as PAUSED_REASON
 from autoscaler.core.text import instant_of, printable
 
 INVALID_ANNOTATION = "InvalidAnnotation"
-MIN_REPLICAS_UNKNOWN = "MinReplicasUnknown"
 PAUSED = "autoscaler/paused"
 PAUSED_REPLICAS = "autoscaler/paused-replicas"
 PAUSED_UNTIL = "autoscaler/paused-until"
@@ -39,8 +47,11 @@ def pause_in_force(
     problems = [problem] if problem else []
     if until is not None and until <= now:
         return configured, ()
+    passed_over = (
+        f"{PAUSED_REPLICAS} is passed over: it goes with {PAUSED} of true, or without that"
+    )
     if given.get(PAUSED, "").strip().lower() == "false":
-        return None, ()
+        return None, (passed_over,) if PAUSED_REPLICAS in given else ()
     pause = Pause(by=f"the annotation {PAUSED}", until=until)
     if PAUSED in given:
         mode = _MODES.get(given[PAUSED].strip().lower())
@@ -50,30 +61,38 @@ def pause_in_force(
                 "scale-down or scale-up"
             )
         pause = replace(pause, mode=mode or PauseMode.ALL)
-    if PAUSED_REPLICAS in given and pause.mode is PauseMode.ALL:
-        pause, problem = _at_replicas(pause, given[PAUSED_REPLICAS])
+    if PAUSED_REPLICAS in given:
+        problem = passed_over
+        if pause.mode is PauseMode.ALL:
+            pause, problem = _at_replicas(pause, given[PAUSED_REPLICAS])
         problems += [problem] if problem else []
     return pause, tuple(problems)
 
 
 def permitted(
     current: int, desired: int, pause: Pause | None, bounds: Bounds | None, status: StatusRecorder
-) -> int:
-    """Return the count that a pause, and a minimum that is unknown (8.2), permit."""
+) -> tuple[int, bool]:
+    """Return the count that a pause, and a minimum that is unknown (8.2), permit.
+
+    Also returns whether it was a pause that permitted no other.
+    """
     mode = None if pause is None else pause.mode
     if pause is not None and mode is PauseMode.ALL:
-        status.set_false(SCALING_ACTIVE, "Paused", f"paused by {pause.by}")
-        return current if pause.replicas is None else pause.replicas
+        status.override(
+            SCALING_ACTIVE, ConditionStatus.FALSE, PAUSED_REASON, f"paused by {pause.by}"
+        )
+        replicas = current if pause.replicas is None else pause.replicas
+        return replicas, replicas != desired
     if pause is not None and desired < current and mode is PauseMode.SCALE_DOWN:
-        reason, message = "ScaleDownPaused", f"scale-down is paused by {pause.by}"
+        reason, message = SCALE_DOWN_PAUSED, f"scale-down is paused by {pause.by}"
     elif pause is not None and desired > current and mode is PauseMode.SCALE_UP:
-        reason, message = "ScaleUpPaused", f"scale-up is paused by {pause.by}"
+        reason, message = SCALE_UP_PAUSED, f"scale-up is paused by {pause.by}"
     elif bounds is not None and desired < current and bounds.hold_down:
         reason, message = MIN_REPLICAS_UNKNOWN, bounds.missing
     else:
-        return desired
-    status.set_true(SCALING_LIMITED, reason, message)
-    return current
+        return desired, False
+    status.override(SCALING_LIMITED, ConditionStatus.TRUE, reason, message)
+    return current, reason != MIN_REPLICAS_UNKNOWN
 
 
 def _at_replicas(pause: Pause, text: str) -> tuple[Pause, str]:

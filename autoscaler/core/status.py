@@ -24,6 +24,16 @@ SCALING_LIMITED = "ScalingLimited"
 FALLBACK = "Fallback"
 """No condition of the HPA: whether a fallback proposes for a metric (semantics 8.4)."""
 
+PAUSED = "Paused"
+SCALE_DOWN_PAUSED, SCALE_UP_PAUSED = "ScaleDownPaused", "ScaleUpPaused"
+MIN_REPLICAS_UNKNOWN = "MinReplicasUnknown"
+SCALE_DOWN_BREAKER = "ScaleDownBreaker"
+OWN_LIMITS = frozenset(
+    {SCALE_DOWN_PAUSED, SCALE_UP_PAUSED, MIN_REPLICAS_UNKNOWN, SCALE_DOWN_BREAKER}
+)
+"""Reasons of ScalingLimited that the HPA does not have."""
+WITHIN_RANGE_MESSAGE = "the desired count is within the acceptable range"
+
 Conditions = tuple[Condition, ...]
 
 
@@ -44,12 +54,31 @@ def with_condition(
     return (*conditions, Condition(type_, status, reason, message, now))
 
 
+def overridden(
+    conditions: Conditions,
+    before: Conditions,
+    type_: str,
+    status: ConditionStatus,
+    reason: str,
+    message: str,
+    now: float,
+) -> Conditions:
+    """Set a condition; it is as old as that of ``before`` if that had the same status."""
+    old = next((one for one in before if one.type == type_ and one.status is status), None)
+    since = now if old is None else old.last_transition
+    new = Condition(type_, status, reason, printable(message, LONGEST_SENTENCE), since)
+    if any(one.type == type_ for one in conditions):
+        return tuple(new if one.type == type_ else one for one in conditions)
+    return (*conditions, new)
+
+
 class StatusRecorder:
     """Records the conditions and events of one decision, which is taken at ``now``."""
 
     def __init__(self, conditions: Conditions, now: float) -> None:
         self.conditions = conditions
         self.events: list[Event] = []
+        self._before = conditions
         self._now = now
 
     def is_true(self, type_: str) -> bool:
@@ -65,6 +94,25 @@ class StatusRecorder:
     def set_false(self, type_: str, reason: str, message: str) -> None:
         """Set a condition to False."""
         self._set(type_, ConditionStatus.FALSE, reason, message)
+
+    def override(self, type_: str, status: ConditionStatus, reason: str, message: str) -> None:
+        """Set a condition that this sync has set otherwise before: for a pause, and the like.
+
+        It is as old as that of the last sync if it has the same status.
+        """
+        self.conditions = overridden(
+            self.conditions, self._before, type_, status, reason, message, self._now
+        )
+
+    def end_own_reasons(self) -> None:
+        """Set those conditions back whose reason is not the HPA's and that this sync left alone."""
+        for one, before in zip(self.conditions, self._before, strict=False):
+            if one is not before:
+                continue
+            if one.reason in OWN_LIMITS:
+                self.set_false(SCALING_LIMITED, "DesiredWithinRange", WITHIN_RANGE_MESSAGE)
+            elif one.reason == PAUSED:
+                self.set_true(SCALING_ACTIVE, "Resumed", "scaling is paused no longer")
 
     def warn(self, reason: str, message: str) -> None:
         """Add a Warning event."""

@@ -5,7 +5,6 @@ Log, metrics, `plan` and `status` all take both from here.
 
 from enum import StrEnum
 
-from autoscaler.core.breaker import SCALE_DOWN_BREAKER
 from autoscaler.core.decision import (
     Combination,
     Decision,
@@ -16,7 +15,8 @@ from autoscaler.core.decision import (
 )
 from autoscaler.core.limits import TOO_FEW
 from autoscaler.core.observation import LONGEST_SENTENCE
-from autoscaler.core.pauses import INVALID_ANNOTATION, MIN_REPLICAS_UNKNOWN
+from autoscaler.core.pauses import INVALID_ANNOTATION
+from autoscaler.core.status import MIN_REPLICAS_UNKNOWN, SCALE_DOWN_BREAKER
 from autoscaler.core.text import printable
 from autoscaler.core.writes import NotWritten, NotWrittenReason, Superseded, WriteFailed, Written
 from autoscaler.rendering import extension_words, wording

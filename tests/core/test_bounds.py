@@ -136,6 +136,26 @@ def test_a_window_that_opens_and_closes() -> None:
     )  # fmt: skip
 
 
+def test_a_window_raises_a_target_that_may_be_at_zero() -> None:
+    """Its own minimum says whether zero means off; so with a query."""
+    zero = spec(QUEUE, minimum=0, behavior=FREE)
+    (
+        Timeline(zero, replicas=0, extensions=SCHEDULED)
+        .opened(window("office-hours", 2)).at("0s", queue=0).want(2)
+    )  # fmt: skip
+    Timeline(zero, replicas=0).asked_bounds(least=3).at("0s", queue=0).want(3)
+
+
+def test_a_query_leaves_a_gradual_bound_gradual() -> None:
+    """Where it asks for no more than that."""
+    slow = behavior(up=rules(pods_policy(2)))
+    (
+        Timeline(spec(QUEUE, behavior=slow), replicas=1, extensions=SCHEDULED)
+        .opened(window("ramp", 10, gradual=True)).asked_bounds(least=3)
+        .at("0s", queue=10).want(3)
+    )  # fmt: skip
+
+
 def test_a_gradual_window_obeys_the_policies() -> None:
     """In both directions."""
     slow = behavior(up=rules(pods_policy(2)), down=rules(pods_policy(1), window=0))

@@ -122,6 +122,24 @@ def test_what_was_before_the_sleep_is_forgotten() -> None:
     )  # fmt: skip
 
 
+def test_a_sleep_that_is_prevented_leaves_the_window_whole() -> None:
+    """The recommendations of before hold the first count after it."""
+    (
+        Timeline(spec(QUEUE), replicas=10, extensions=Extensions(idle=Idle(after=0.0)))
+        .at("0s", queue=100).annotated(paused="scale-down")
+        .at("15s", queue=0).want(10).at("30s", queue=0).want(10)
+        .annotated().at("45s", queue=30).want(10, stabilized="ScaleDownStabilized")
+        .releases("5m")
+    )  # fmt: skip
+    asleep = Timeline(spec(QUEUE), replicas=3, extensions=MINUTE)
+    (
+        asleep.at("0s", queue=5).annotated(paused="scale-down").at("1m", queue=0).want(3)
+        .conditions(ScalingLimited="ScaleDownPaused")
+        .annotated().at("1m15s", queue=0).want(0)
+        .at("1m30s", queue=0).conditions(ScalingLimited="DesiredWithinRange")
+    )  # fmt: skip
+
+
 def test_no_window_and_no_policy_delays_sleep() -> None:
     """`after` is its window."""
     never = behavior(down=rules(pods_policy(1), select=SelectPolicy.DISABLED, window=3600))

@@ -1,5 +1,7 @@
 """A target that is paused moves as the pause says, and in no other way (semantics 8.1)."""
 
+import math
+
 import pytest
 
 from autoscaler.core.decision import Zone
@@ -25,10 +27,6 @@ BY = "the annotation autoscaler/paused"
         ({"autoscaler/paused": "scale-down"}, Pause(PauseMode.SCALE_DOWN, by=BY)),
         ({"autoscaler/paused": "scale-up"}, Pause(PauseMode.SCALE_UP, by=BY)),
         ({"autoscaler/paused": "false"}, None),
-        (
-            {"autoscaler/paused": "scale-up", "autoscaler/paused-replicas": "5"},
-            Pause(PauseMode.SCALE_UP, by=BY),
-        ),
         ({"autoscaler/paused-replicas": "5"}, Pause(replicas=5, by=f"{BY}-replicas")),
         (
             {"autoscaler/paused": "true", "autoscaler/paused-replicas": "0"},
@@ -61,6 +59,14 @@ def test_annotations_win_over_the_configuration(
             (
                 'autoscaler/paused is "yes", and taken as true; it may be true, false, scale-down '
                 "or scale-up"
+            ),
+        ),
+        (
+            {"autoscaler/paused": "scale-up", "autoscaler/paused-replicas": "5"},
+            Pause(PauseMode.SCALE_UP, by=BY),
+            (
+                "autoscaler/paused-replicas is passed over: it goes with autoscaler/paused of "
+                "true, or without that"
             ),
         ),
         (
@@ -163,6 +169,33 @@ def test_one_direction_is_paused() -> None:
     asleep = Extensions(idle=Idle(after=0.0), pause=Pause(PauseMode.SCALE_UP))
     Timeline(spec(QUEUE), replicas=4, extensions=idle).at("0s", queue=0).at("15s", queue=0).want(4)
     Timeline(spec(QUEUE), replicas=0, extensions=asleep).at("0s", queue=50).want(0)
+
+
+def test_a_pause_leaves_no_condition_behind_and_is_as_old_as_it_is() -> None:
+    """Its conditions begin once, and end with it in every zone."""
+    target = Timeline(spec(QUEUE, behavior=FREE), replicas=4).annotated(paused="true")
+    target.at("0s", queue=40).at("1m", queue=40)
+    (active,) = (one for one in target.history.conditions if one.type == "ScalingActive")
+    assert active.last_transition == BASE
+    target.annotated(paused="scale-down").at("2m", queue=20).at("3m", queue=20)
+    (limited,) = (one for one in target.history.conditions if one.type == "ScalingLimited")
+    assert limited.last_transition == BASE + 120.0
+    target.annotated().by_hand(0).at("4m", queue=20).want(0)
+    target.conditions(ScalingActive="ScalingDisabled", ScalingLimited="DesiredWithinRange")
+
+
+def test_what_a_pause_prevents_is_no_saturation() -> None:
+    """Nor is it a pause that an unknown minimum holds."""
+    for pause in ("true", "scale-up"):
+        paused = Timeline(spec(QUEUE, behavior=FREE), replicas=4).annotated(paused=pause)
+        paused.at("0s", queue=900)
+        assert paused.decision is not None
+        assert paused.decision.saturation is None
+        assert paused.decision.paused_from == 8
+    unknown = Timeline(spec(QUEUE, behavior=FREE), replicas=4).annotated(paused="scale-up")
+    unknown.asked_bounds(least=math.nan).at("0s", queue=10).at("15s", queue=10).want(4)
+    assert unknown.decision is not None
+    assert unknown.decision.paused_from is None
 
 
 def test_another_autoscaler_comes_before_a_pause() -> None:
