@@ -70,7 +70,10 @@ def _scheduled(
 
 
 def _at_least(high: Bound, low: Bound) -> Bound:
-    return low if high.replicas < low.replicas else high
+    """Return the maximum, which is at least the minimum."""
+    if high.replicas >= low.replicas:
+        return high
+    return replace(low, by=f"the minimum by {low.by}" if low.by else "the minimum")
 
 
 def _asked(

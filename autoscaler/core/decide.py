@@ -38,7 +38,7 @@ from autoscaler.core.history import (
     History,
     Recommendation,
 )
-from autoscaler.core.idling import Activities, activities_of, idle_status, note_activity
+from autoscaler.core.idling import Activities, activities_of, idle_status, is_active, note_activity
 from autoscaler.core.limits import TOO_FEW, WITHIN_RANGE
 from autoscaler.core.normalize import READY, Normalizer, down_window
 from autoscaler.core.observation import (
@@ -188,7 +188,8 @@ class _Reconcile:
                 self.spec.metrics, extensions, observation, self.history, self.now
             )
             is_new = self.recommendations is None
-            self.extended = note_activity(self.activities, self.extended, self.stamp, is_new=is_new)
+            active = kept_awake or is_active(self.activities)
+            self.extended = note_activity(self.extended, self.stamp, active=active, is_new=is_new)
             self.idle = idle_status(
                 extensions.idle, self.activities, self.extended, scale.spec_replicas, kept_awake
             )
@@ -284,11 +285,11 @@ class _Reconcile:
         combined = self._combine(measured, scale.spec_replicas)
         if combined is None:
             return self._finish(Zone.METRICS, Outcome.BLOCKED, metrics=results)
-        self.status.set_true(
-            SCALING_ACTIVE,
-            "ValidMetricFound",
-            f"the replica count was computed from {combined.winner or 'the metrics'}",
-        )
+        source = combined.winner or "the metrics"
+        if any(one.fallback and one.name == combined.winner for one in results):
+            source = f"the fallback for {source}"
+        message = f"the replica count was computed from {source}"
+        self.status.set_true(SCALING_ACTIVE, "ValidMetricFound", message)
         return self._normalize(results, combined)
 
     def _results(self, scale: Scale, pods: Sequence[Pod]) -> tuple[MetricResult, ...]:
@@ -421,7 +422,8 @@ class _Reconcile:
             reason = ALL_BELOW
         if self.idle is not None and self.idle.asleep and not self.idle.kept_awake:
             stabilized, limited = self._wake(current, desired)
-            reason = reason or f"{combined.winner or 'a metric'} is active"
+            if combined.winner not in fallbacks:
+                reason = f"{combined.winner or 'a metric'} is active"
         else:
             stabilized, limited = self._stabilize_and_limit(current, desired, results)
         return self._finish(

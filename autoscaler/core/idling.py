@@ -45,7 +45,7 @@ def activities_of(
 
 
 def note_activity(
-    activities: Activities, known: ExtensionHistory, stamp: float, *, is_new: bool
+    known: ExtensionHistory, stamp: float, *, active: bool, is_new: bool
 ) -> ExtensionHistory:
     """Return what is known of the target's activity after this sync.
 
@@ -54,7 +54,7 @@ def note_activity(
     first_seen, last_active = known.first_seen, known.last_active
     if first_seen is None:
         first_seen = stamp if is_new else UNKNOWN
-    if last_active is None or _is_active(activities):
+    if last_active is None or active:
         last_active = stamp
     if first_seen == known.first_seen and last_active == known.last_active:
         return known
@@ -72,8 +72,9 @@ def idle_status(
     last_active = known.last_active or UNKNOWN
     until = max(last_active + idle.after, (known.first_seen or UNKNOWN) + idle.initially)
     asleep = current <= idle.replicas
-    return IdleStatus(idle, _is_active(activities), last_active, until, asleep, kept_awake)
+    return IdleStatus(idle, is_active(activities), last_active, until, asleep, kept_awake)
 
 
-def _is_active(activities: Activities) -> bool:
+def is_active(activities: Activities) -> bool:
+    """Return whether a metric is active, or may be."""
     return Activity.ACTIVE in activities or Activity.UNKNOWN in activities

@@ -45,7 +45,7 @@ SCHEDULED = Extensions(schedules=(window("any", 1).schedule,))
         (
             (window("a", None, 3), window("b", 8)),
             Bound(8, f"schedule b {UNTIL}"),
-            Bound(8, f"schedule b {UNTIL}"),
+            Bound(8, f"the minimum by schedule b {UNTIL}"),
         ),
         (
             (window("a", 5, gradual=True), window("b", 3, 8)),
@@ -198,16 +198,16 @@ def test_an_unknown_maximum_is_the_targets_own() -> None:
 
 
 def test_a_window_with_a_minimum_keeps_a_target_awake() -> None:
-    """Unless that is below the target's own; a query has to raise it."""
+    """Unless that is below the target's own; a query has to raise it; `after` begins at its end."""
     sleepy = Extensions(idle=Idle(after=30.0), schedules=SCHEDULED.schedules)
     (
         Timeline(spec(QUEUE, minimum=2, behavior=FREE), replicas=0, extensions=sleepy)
         .at("0s", queue=0).want(0)
         .opened(window("office-hours", 5)).at("15s", queue=0).want(5)
         .at("2m", queue=0).want(5)
-        .opened(window("night", 1)).at("2m15s", queue=0).want(0)
-        .opened(window("office-hours", 2)).at("2m30s", queue=0).want(2).at("5m", queue=0).want(2)
-        .opened().at("5m15s", queue=0).want(0)
-        .asked_bounds(least=2).at("5m30s", queue=0).want(0)
-        .asked_bounds(least=3).at("5m45s", queue=0).want(3)
+        .opened(window("night", 1)).at("2m15s", queue=0).want(1).at("2m30s", queue=0).want(0)
+        .opened(window("office-hours", 2)).at("2m45s", queue=0).want(2).at("5m", queue=0).want(2)
+        .opened().at("5m15s", queue=0).want(2).at("5m30s", queue=0).want(0)
+        .asked_bounds(least=2).at("5m45s", queue=0).want(0)
+        .asked_bounds(least=3).at("6m", queue=0).want(3)
     )  # fmt: skip

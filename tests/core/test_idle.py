@@ -72,7 +72,7 @@ def test_to_sleep_and_to_wake() -> None:
         .at("1m", queue=0).want(0, reason="no metric is active", outcome="ok")
         .conditions(ScalingActive="Idle").events("SuccessfulRescale")
         .at("1m15s", queue=0).want(0, reason="no metric is active").events()
-        .at("1m30s", queue=31).want(4, reason="external metric queue(nil) above target")
+        .at("1m30s", queue=31).want(4, reason="external metric queue(nil) is active")
         .conditions(ScalingActive="ValidMetricFound")
         .at("1m45s", queue=0).want(4).at("2m15s", queue=0).want(4)
         .at("2m30s", queue=0).want(0)

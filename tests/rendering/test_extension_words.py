@@ -123,7 +123,7 @@ SENTENCES = [
     (
         asleep().at("3m", queue=35),
         State.OK,
-        "scaled 0 -> 4 replicas: queue above target: 35/10 per replica",
+        "scaled 0 -> 4 replicas: queue is active: 35/10 per replica",
     ),
     (
         target(Extensions(schedules=(OFFICE_HOURS,)), replicas=2)
