@@ -22,6 +22,9 @@ _EARLIEST_SECONDS = 300.0
 """A token is replaced when this share of its time is left, or so many seconds if that is less."""
 _NO_EXPIRY_SECONDS = 300.0
 """How often a token that does not say when it expires is fetched again."""
+_LONGEST_WAIT = 86_400.0
+"""A token that lasts longer, even for ever, is replaced each day; Python cannot wait 292 years."""
+EXPIRED = "the one that came has expired already: is the clock right?"
 
 T = TypeVar("T")
 
@@ -43,8 +46,9 @@ class BackgroundToken(Generic[T]):
     """Keeps a token valid: fetches it at once, again before it expires, and soon after a refusal.
 
     ``fetch`` runs on other threads, one at a time; it raises TokenError.  What else it raises is
-    told by its type.  While it fails, a token that is still valid stays in use.  ``what`` the token
-    is of stands in messages.  Thread-safe.
+    told by its type.  A token that has expired when it comes counts as a failure.  While fetching
+    fails, a token that is still valid stays in use.  ``what`` the token is of stands in messages.
+    Thread-safe.
     """
 
     def __init__(self, what: str, fetch: Callable[[], Token[T]]) -> None:
@@ -129,16 +133,22 @@ class BackgroundToken(Generic[T]):
                 return
             self._changed.wait(left)
 
+    def _fetch_valid(self) -> Token[T]:
+        token = self._fetch()
+        if token.seconds is not None and not token.seconds > 0:  # as NaN is not
+            raise TokenError(EXPIRED)
+        return token
+
     def _fetched_once(self) -> tuple[Token[T] | None, str]:
         try:
-            return self._deadline.run(FETCH_SECONDS, self._fetch), ""
+            return self._deadline.run(FETCH_SECONDS, self._fetch_valid), ""
         except TokenError as error:
             return None, str(error)
         except Expired:
             return None, f"it was not given within {FETCH_SECONDS:g} s"
         except Stopped:
             return None, "stopping"
-        except Exception as error:  # noqa: BLE001 - the libraries of the vendors raise anything
+        except BaseException as error:  # noqa: BLE001 - vendors' libraries raise anything
             # Their texts may hold what was sent.
             return None, f"fetching it failed ({type(error).__name__})"
 
@@ -147,4 +157,4 @@ def _pause_after(token: Token[T]) -> float:
     if token.seconds is None:
         return _NO_EXPIRY_SECONDS
     early = min(_EARLIEST_SECONDS, token.seconds * _EARLY_SHARE)
-    return max(token.seconds - early, _SHORTEST_PAUSE)
+    return min(max(token.seconds - early, _SHORTEST_PAUSE), _LONGEST_WAIT)

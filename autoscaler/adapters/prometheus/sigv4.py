@@ -23,7 +23,7 @@ from requests import PreparedRequest
 
 from autoscaler import clock
 from autoscaler.adapters.prometheus.options import SigV4
-from autoscaler.transport.background_token import BackgroundToken, Token, TokenError
+from autoscaler.transport.background_token import EXPIRED, BackgroundToken, Token, TokenError
 from autoscaler.transport.library_logs import silence
 from autoscaler.transport.redaction import Redactor
 from autoscaler.transport.secret_files import SecretError, SecretFile
@@ -34,7 +34,13 @@ _SERVICE = "aps"
 """Amazon Managed Service for Prometheus."""
 _SESSION_NAME = "autoscaler"
 _LONGEST_TEXT = 300
-_TOLD = (ClientError, HTTPClientError, NoRegionError, PartialCredentialsError, ProfileNotFound)
+_TOLD = (
+    ClientError,
+    HTTPClientError,
+    NoRegionError,
+    PartialCredentialsError,
+    ProfileNotFound,
+)
 """Errors whose text says what is wrong; that of others may be an answer with credentials."""
 _CONFIG = Config(connect_timeout=5.0, read_timeout=5.0, retries={"total_max_attempts": 2})
 
@@ -109,7 +115,7 @@ class CredentialsFetch:
                     "there are none in the environment, the shared files, or of the container or "
                     "machine"
                 )
-            keys, seconds = found.get_frozen_credentials(), _seconds_left(found)
+            keys, seconds = _frozen(found), _seconds_left(found)
             if not self._options.role_arn:
                 return Token(Credentials(keys, region), seconds)
             redactor = Redactor(filter(None, [keys.secret_key, keys.token]))
@@ -130,6 +136,17 @@ class CredentialsFetch:
         )
         seconds = given["Expiration"].timestamp() - clock.wall()
         return Token(Credentials(keys, region), seconds)
+
+
+def _frozen(credentials: Any) -> ReadOnlyCredentials:
+    try:
+        keys: ReadOnlyCredentials = credentials.get_frozen_credentials()
+    except RuntimeError:  # botocore's error for credentials that are expired when they come
+        seconds = _seconds_left(credentials)
+        if seconds is not None and seconds <= 0:
+            raise TokenError(EXPIRED) from None
+        raise
+    return keys
 
 
 def _seconds_left(credentials: object) -> float | None:

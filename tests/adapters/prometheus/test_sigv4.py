@@ -276,6 +276,25 @@ def test_credentials_of_a_container_are_replaced_before_they_expire(
             soon(lambda: keys_of_the_last() != first)
 
 
+@pytest.mark.parametrize("of", ["role", "container"])
+def test_credentials_that_have_expired_when_they_come_are_told(
+    of: str, keyed: SigV4, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By our clock, which may be wrong; nothing is sent."""
+    ended = datetime.fromtimestamp(clock.wall() - 60, UTC).isoformat()
+    keys = {"AccessKeyId": "ASIA1", "SecretAccessKey": "s", "Token": "t", "Expiration": ended}
+    step = role_answer("ASIA1", "s", "t", -60) if of == "role" else answer(keys)
+    with ScriptedServer(step) as giver, ScriptedServer(answer()) as server:
+        monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", giver.url)
+        options = assumed(keyed, giver, monkeypatch) if of == "role" else SigV4("eu-west-1")
+        message = failed(ask(server.url, "x", sign_in=options))
+    assert message == (
+        "there is no valid AWS credential: the one that came has expired already: is the clock "
+        "right?"
+    )
+    assert server.received == []
+
+
 def test_no_query_waits_for_sts(keyed: SigV4, monkeypatch: pytest.MonkeyPatch) -> None:
     """A 403 of Amazon has the role assumed again; while STS hangs queries go on."""
     first = role_answer("ASIA1", "role-secret-1", "token-1")
