@@ -14,6 +14,7 @@ from botocore.config import Config
 from botocore.credentials import ReadOnlyCredentials
 from botocore.exceptions import (
     ClientError,
+    ConnectionError,  # noqa: A004 - botocore's
     HTTPClientError,
     NoRegionError,
     PartialCredentialsError,
@@ -36,6 +37,7 @@ _SESSION_NAME = "autoscaler"
 _LONGEST_TEXT = 300
 _TOLD = (
     ClientError,
+    ConnectionError,
     HTTPClientError,
     NoRegionError,
     PartialCredentialsError,

@@ -295,6 +295,19 @@ def test_credentials_that_have_expired_when_they_come_are_told(
     assert server.received == []
 
 
+def test_an_sts_that_cannot_be_reached_is_named(
+    keyed: SigV4, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The most common fault of a network."""
+    with ScriptedServer(answer()) as server:
+        with ScriptedServer(answer()) as sts:
+            options = assumed(keyed, sts, monkeypatch)
+        message = failed(ask(server.url, "x", sign_in=options))
+    assert message == (
+        f'there is no valid AWS credential: Could not connect to the endpoint URL: "{sts.url}/"'
+    )
+
+
 def test_no_query_waits_for_sts(keyed: SigV4, monkeypatch: pytest.MonkeyPatch) -> None:
     """A 403 of Amazon has the role assumed again; while STS hangs queries go on."""
     first = role_answer("ASIA1", "role-secret-1", "token-1")
