@@ -1,6 +1,8 @@
 """A token is fetched and kept valid beside the requests, which never wait for it."""
 
+import gc
 import threading
+import weakref
 from collections.abc import Callable
 from contextlib import closing
 
@@ -211,3 +213,30 @@ def test_nothing_that_a_library_does_ends_the_fetching() -> None:
             token.get(5)
         soon(lambda: "(TypeError)" in fault(token))
         soon(lambda: len(asked) == 3 and token.get(0) == 1)
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_what_a_fetch_leaves_in_cycles_is_freed(*, fails: bool) -> None:
+    """The daemon collects garbage rarely, and the libraries of the vendors leave megabytes."""
+
+    class Client:
+        def __init__(self) -> None:
+            self.itself = self
+
+    clients: list[weakref.ref[Client]] = []
+
+    def fetch() -> Token[int]:
+        client = Client()
+        clients.append(weakref.ref(client))
+        if fails:
+            raise LookupError(client)
+        return Token(1, 60.0)
+
+    gc.disable()
+    try:
+        with closing(BackgroundToken("token", fetch)) as token:
+            soon(lambda: len(clients) > 0)
+            token.refused()
+            soon(lambda: any(client() is None for client in clients))
+    finally:
+        gc.enable()

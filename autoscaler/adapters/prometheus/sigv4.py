@@ -3,6 +3,7 @@
 https://docs.aws.amazon.com/prometheus/latest/userguide/AMP-compatible-APIs.html
 """
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
@@ -132,7 +133,8 @@ class CredentialsFetch:
         if self._options.external_id:
             asked["ExternalId"] = self._options.external_id
         client: Any = session.create_client("sts", region_name=region, config=_CONFIG)
-        given = client.assume_role(**asked)["Credentials"]
+        with closing(client):
+            given = client.assume_role(**asked)["Credentials"]
         keys = ReadOnlyCredentials(
             given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"]
         )

@@ -3,6 +3,7 @@
 https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
 """
 
+import gc
 import hashlib
 import hmac
 import logging
@@ -15,6 +16,7 @@ from urllib.parse import quote, unquote
 
 import pytest
 import requests
+from botocore.session import Session
 
 from autoscaler import clock
 from autoscaler.adapters.prometheus import PrometheusOptions
@@ -306,6 +308,22 @@ def test_an_sts_that_cannot_be_reached_is_named(
     assert message == (
         f'there is no valid AWS credential: Could not connect to the endpoint URL: "{sts.url}/"'
     )
+
+
+def test_fetches_leave_no_sessions_behind(keyed: SigV4, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of botocore are cycles of megabytes, and the daemon collects garbage rarely."""
+    gc.collect()
+    gc.disable()
+    try:
+        with (
+            ScriptedServer(sts_error("AccessDenied", "no")) as sts,
+            closing(SigV4SignIn(assumed(keyed, sts, monkeypatch))),
+        ):
+            soon(lambda: len(sts.received) >= 6)
+        left = [one for one in gc.get_objects() if isinstance(one, Session)]
+    finally:
+        gc.enable()
+    assert len(left) <= 2  # that of the last fetch, and one that was freed too early
 
 
 def test_no_query_waits_for_sts(keyed: SigV4, monkeypatch: pytest.MonkeyPatch) -> None:
