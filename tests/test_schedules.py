@@ -1,12 +1,15 @@
 """The calendar: cron expressions in wall time, over changes of the clock, and windows of two."""
 
+import functools
 import re
 import threading
+import tracemalloc
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import pytest
 
+from autoscaler import schedules
 from autoscaler.core.extensions import Schedule
 from autoscaler.core.observation import OpenWindow
 from autoscaler.schedules import Cron, open_windows, time_zone
@@ -265,3 +268,38 @@ def test_any_order_of_instants() -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+@pytest.fixture
+def _two_expressions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Remember two expressions only."""
+    monkeypatch.setattr(schedules, "_cron", functools.lru_cache(2)(Cron))
+
+
+@pytest.mark.usefixtures("_two_expressions")
+def test_more_expressions_than_are_remembered() -> None:
+    """They are read again at the changes of their windows, with the same outcome."""
+    begin = int(at("2026-10-23T00:00"))
+    many = [window(f"{minute} 8 * * *", f"{minute} 18 * * *") for minute in range(4)]
+    for now in range(begin, begin + 2 * 86400, 3600 * 5):
+        expected = [one for one in many if open_windows([one], now)]
+        assert [one.schedule for one in open_windows(many, now)] == expected
+    read = schedules._cron.cache_info().misses
+    open_windows(many, now + 60)
+    assert schedules._cron.cache_info().misses == read
+
+
+@pytest.mark.usefixtures("_two_expressions")
+def test_a_window_takes_a_kilobyte() -> None:
+    """So that the 65,536 which are remembered fit into a small machine."""
+    many = [window(f"{minute} 7 * * *", f"{minute} 17 * * 1-5") for minute in range(41)]
+    now = at("2026-11-23T12:00")
+    open_windows(many[:1], now)
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        assert len(open_windows(many, now)) == 41
+        taken = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert taken / 40 < 1200

@@ -111,7 +111,7 @@ def track_readings(
     if not (history.gaps or failing or unknown):
         return history
     before = {gap.key: gap for gap in history.gaps}
-    after: dict[GapKey, ReadingGap] = {}
+    after: dict[GapKey, ReadingGap | None] = {}
     exceeds_window = False
     for metric, reading, seconds in zip(metrics, observation.readings, ranges, strict=True):
         key = (metric_key(metric), "")
@@ -122,12 +122,10 @@ def track_readings(
             after[key] = tracker.opened(gap, key)
         elif gap is not None:
             exceeds_window |= gap.since is not None and tracker.stamp - gap.since > window
-            closed = tracker.closed(gap, seconds)
-            if closed is not None:
-                after[key] = closed
+            after[key] = tracker.closed(gap, seconds)
     names = {metric_key(metric) for metric in metrics}
     of_pods = (gap for gap in history.gaps if gap.pod and gap.metric in names)
-    kept = (*after.values(), *of_pods)
+    kept = (*filter(None, after.values()), *of_pods)
     return replace(
         history,
         gaps=history.gaps if kept == history.gaps else kept,

@@ -18,7 +18,7 @@ from autoscaler.daemon.exposition.listener import Listener
 from autoscaler.daemon.health import Health
 from autoscaler.daemon.leadership import leader_election
 from autoscaler.daemon.main_loop import MainLoop, Telemetry
-from autoscaler.daemon.memory import open_memory
+from autoscaler.daemon.memory import Memory, open_memory
 from autoscaler.daemon.own_pod import own_pod, tell_breaker
 from autoscaler.daemon.reporting import LogReporter, Reporters
 from autoscaler.daemon.schedule import Schedule
@@ -67,16 +67,7 @@ def build(config: Config, signals: Signals, stack: ExitStack) -> MainLoop:
     memory = open_memory(config, announcements, metrics, stack)
     _start_watches(cluster, stop)
     ports = partial(_ports, telemetry, cluster, gate, memory.history_store)
-    syncer = Syncer(
-        config.flags,
-        ports(connections.current),
-        stop,
-        config.kubernetes.max_writes_per_second,
-        known=memory.known,
-        steps=memory.steps,
-    )
-    stack.enter_context(syncer)
-    syncer.resume_breakers(memory.breakers, clock.wall(), clock.steady())
+    syncer = _open_syncer(config, ports(connections.current), stop, memory, stack)
     metrics.ask_for_breakers(syncer.breaker_statuses)
     telemetry.site.ask_for_histories(lambda: _history_lines(syncer, gate))
     schedule = Schedule(stop, telemetry.log, metrics.instruments, memory.steps)
@@ -91,6 +82,23 @@ def build(config: Config, signals: Signals, stack: ExitStack) -> MainLoop:
         syncer=syncer,
         schedule=stack.enter_context(schedule),
     )
+
+
+def _open_syncer(
+    config: Config, ports: Ports, stop: threading.Event, memory: Memory, stack: ExitStack
+) -> Syncer:
+    """Open the syncer, which goes on with what was remembered."""
+    syncer = Syncer(
+        config.flags,
+        ports,
+        stop,
+        config.kubernetes.max_writes_per_second,
+        known=memory.known,
+        steps=memory.steps,
+    )
+    stack.enter_context(syncer)
+    syncer.resume_breakers(memory.breakers, clock.wall(), clock.steady())
+    return syncer
 
 
 def _open_telemetry(config: Config, stack: ExitStack) -> Telemetry:

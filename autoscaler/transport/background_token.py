@@ -1,5 +1,6 @@
 """Credentials that expire, fetched by a thread of their own so that no request waits for them."""
 
+import gc
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -22,6 +23,9 @@ _EARLIEST_SECONDS = 300.0
 """A token is replaced when this share of its time is left, or so many seconds if that is less."""
 _NO_EXPIRY_SECONDS = 300.0
 """How often a token that does not say when it expires is fetched again."""
+_LONGEST_WAIT = 86_400.0
+"""A token that lasts longer, even for ever, is replaced each day; Python cannot wait 292 years."""
+EXPIRED = "the one that came has expired already: is the clock right?"
 
 T = TypeVar("T")
 
@@ -43,8 +47,9 @@ class BackgroundToken(Generic[T]):
     """Keeps a token valid: fetches it at once, again before it expires, and soon after a refusal.
 
     ``fetch`` runs on other threads, one at a time; it raises TokenError.  What else it raises is
-    told by its type.  While it fails, a token that is still valid stays in use.  ``what`` the token
-    is of stands in messages.  Thread-safe.
+    told by its type.  A token that has expired when it comes counts as a failure.  While fetching
+    fails, a token that is still valid stays in use.  ``what`` the token is of stands in messages.
+    Thread-safe.
     """
 
     def __init__(self, what: str, fetch: Callable[[], Token[T]]) -> None:
@@ -103,6 +108,8 @@ class BackgroundToken(Generic[T]):
         pauses = GrowingPause(_SHORTEST_PAUSE, _LONGEST_PAUSE, jitter=True)
         while not self._closed.is_set():
             token, fault = self._fetched_once()
+            # The vendors' libraries leave cycles of megabytes, and the daemon collects rarely.
+            gc.collect(1)
             with self._changed:
                 self._fetched, self._fault = True, fault
                 if token is None:
@@ -129,16 +136,22 @@ class BackgroundToken(Generic[T]):
                 return
             self._changed.wait(left)
 
+    def _fetch_valid(self) -> Token[T]:
+        token = self._fetch()
+        if token.seconds is not None and not token.seconds > 0:  # as NaN is not
+            raise TokenError(EXPIRED)
+        return token
+
     def _fetched_once(self) -> tuple[Token[T] | None, str]:
         try:
-            return self._deadline.run(FETCH_SECONDS, self._fetch), ""
+            return self._deadline.run(FETCH_SECONDS, self._fetch_valid), ""
         except TokenError as error:
             return None, str(error)
         except Expired:
             return None, f"it was not given within {FETCH_SECONDS:g} s"
         except Stopped:
             return None, "stopping"
-        except Exception as error:  # noqa: BLE001 - the libraries of the vendors raise anything
+        except BaseException as error:  # noqa: BLE001 - vendors' libraries raise anything
             # Their texts may hold what was sent.
             return None, f"fetching it failed ({type(error).__name__})"
 
@@ -147,4 +160,4 @@ def _pause_after(token: Token[T]) -> float:
     if token.seconds is None:
         return _NO_EXPIRY_SECONDS
     early = min(_EARLIEST_SECONDS, token.seconds * _EARLY_SHARE)
-    return max(token.seconds - early, _SHORTEST_PAUSE)
+    return min(max(token.seconds - early, _SHORTEST_PAUSE), _LONGEST_WAIT)

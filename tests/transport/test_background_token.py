@@ -1,6 +1,8 @@
 """A token is fetched and kept valid beside the requests, which never wait for it."""
 
+import gc
 import threading
+import weakref
 from collections.abc import Callable
 from contextlib import closing
 
@@ -157,3 +159,84 @@ def test_what_a_library_raises_is_told_by_its_type() -> None:
         soon(lambda: "none has come yet" not in fault(token))
         assert fault(token) == "there is no valid token: fetching it failed (LookupError)"
         assert "s3cret" not in repr(token) + repr(Token("s3cret"))
+
+
+@pytest.mark.parametrize("seconds", [1e10, 1e300, float("inf")])
+def test_a_token_for_ever_is_kept_and_replaced_each_day(seconds: float) -> None:
+    """What servers say for "never": no pause is longer than Python can wait."""
+    endpoint = Endpoint(seconds)
+    with closing(BackgroundToken("token", endpoint)) as token:
+        assert token.get(5) == 1
+        token.refused()
+        soon(lambda: token.get(0) == 2)
+    assert background_token._pause_after(Token(1, seconds)) == 86_400
+
+
+@pytest.mark.parametrize("seconds", [0.0, -100.0, float("nan")])
+def test_one_that_has_expired_when_it_comes_is_a_failure(
+    seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock may be wrong.  It is told, and fetched again after pauses that grow."""
+    monkeypatch.setattr(background_token, "_LONGEST_PAUSE", 60.0)
+    endpoint = Endpoint(seconds)
+    with closing(BackgroundToken("token", endpoint)) as token:
+        with pytest.raises(TokenError) as caught:
+            token.get(5)
+        threading.Event().wait(0.3)
+    expired = "the one that came has expired already: is the clock right?"
+    assert str(caught.value) == f"there is no valid token: {expired}"
+    assert 2 <= endpoint.asked <= 6
+
+
+def test_an_expired_one_does_not_replace_a_valid_one() -> None:
+    """Which stays in use, as with any failure."""
+    endpoint = Endpoint(60.0, -1.0)
+    with closing(BackgroundToken("token", endpoint)) as token:
+        token.get(5)
+        token.refused()
+        soon(lambda: endpoint.asked >= 3)
+        assert token.get(0) == 1
+
+
+def test_nothing_that_a_library_does_ends_the_fetching() -> None:
+    """Neither what ends a thread, nor a token that is none."""
+    asked: list[int] = []
+
+    def fetch() -> Token[int]:
+        asked.append(1)
+        if len(asked) == 1:
+            raise SystemExit
+        return Token(1, "1 h" if len(asked) == 2 else 60.0)  # type: ignore[arg-type]
+
+    with closing(BackgroundToken("token", fetch)) as token:
+        with pytest.raises(TokenError, match=r"fetching it failed \(SystemExit\)"):
+            token.get(5)
+        soon(lambda: "(TypeError)" in fault(token))
+        soon(lambda: len(asked) == 3 and token.get(0) == 1)
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_what_a_fetch_leaves_in_cycles_is_freed(*, fails: bool) -> None:
+    """The daemon collects garbage rarely, and the libraries of the vendors leave megabytes."""
+
+    class Client:
+        def __init__(self) -> None:
+            self.itself = self
+
+    clients: list[weakref.ref[Client]] = []
+
+    def fetch() -> Token[int]:
+        client = Client()
+        clients.append(weakref.ref(client))
+        if fails:
+            raise LookupError(client)
+        return Token(1, 60.0)
+
+    gc.disable()
+    try:
+        with closing(BackgroundToken("token", fetch)) as token:
+            soon(lambda: len(clients) > 0)
+            token.refused()
+            soon(lambda: any(client() is None for client in clients))
+    finally:
+        gc.enable()

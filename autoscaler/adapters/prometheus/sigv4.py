@@ -3,6 +3,7 @@
 https://docs.aws.amazon.com/prometheus/latest/userguide/AMP-compatible-APIs.html
 """
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
@@ -14,6 +15,7 @@ from botocore.config import Config
 from botocore.credentials import ReadOnlyCredentials
 from botocore.exceptions import (
     ClientError,
+    ConnectionError,  # noqa: A004 - botocore's
     HTTPClientError,
     NoRegionError,
     PartialCredentialsError,
@@ -23,7 +25,7 @@ from requests import PreparedRequest
 
 from autoscaler import clock
 from autoscaler.adapters.prometheus.options import SigV4
-from autoscaler.transport.background_token import BackgroundToken, Token, TokenError
+from autoscaler.transport.background_token import EXPIRED, BackgroundToken, Token, TokenError
 from autoscaler.transport.library_logs import silence
 from autoscaler.transport.redaction import Redactor
 from autoscaler.transport.secret_files import SecretError, SecretFile
@@ -34,7 +36,14 @@ _SERVICE = "aps"
 """Amazon Managed Service for Prometheus."""
 _SESSION_NAME = "autoscaler"
 _LONGEST_TEXT = 300
-_TOLD = (ClientError, HTTPClientError, NoRegionError, PartialCredentialsError, ProfileNotFound)
+_TOLD = (
+    ClientError,
+    ConnectionError,
+    HTTPClientError,
+    NoRegionError,
+    PartialCredentialsError,
+    ProfileNotFound,
+)
 """Errors whose text says what is wrong; that of others may be an answer with credentials."""
 _CONFIG = Config(connect_timeout=5.0, read_timeout=5.0, retries={"total_max_attempts": 2})
 
@@ -109,7 +118,7 @@ class CredentialsFetch:
                     "there are none in the environment, the shared files, or of the container or "
                     "machine"
                 )
-            keys, seconds = found.get_frozen_credentials(), _seconds_left(found)
+            keys, seconds = _frozen(found), _seconds_left(found)
             if not self._options.role_arn:
                 return Token(Credentials(keys, region), seconds)
             redactor = Redactor(filter(None, [keys.secret_key, keys.token]))
@@ -124,12 +133,24 @@ class CredentialsFetch:
         if self._options.external_id:
             asked["ExternalId"] = self._options.external_id
         client: Any = session.create_client("sts", region_name=region, config=_CONFIG)
-        given = client.assume_role(**asked)["Credentials"]
+        with closing(client):
+            given = client.assume_role(**asked)["Credentials"]
         keys = ReadOnlyCredentials(
             given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"]
         )
         seconds = given["Expiration"].timestamp() - clock.wall()
         return Token(Credentials(keys, region), seconds)
+
+
+def _frozen(credentials: Any) -> ReadOnlyCredentials:
+    try:
+        keys: ReadOnlyCredentials = credentials.get_frozen_credentials()
+    except RuntimeError:  # botocore's error for credentials that are expired when they come
+        seconds = _seconds_left(credentials)
+        if seconds is not None and seconds <= 0:
+            raise TokenError(EXPIRED) from None
+        raise
+    return keys
 
 
 def _seconds_left(credentials: object) -> float | None:

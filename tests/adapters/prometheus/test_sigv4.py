@@ -3,6 +3,7 @@
 https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
 """
 
+import gc
 import hashlib
 import hmac
 import logging
@@ -15,6 +16,7 @@ from urllib.parse import quote, unquote
 
 import pytest
 import requests
+from botocore.session import Session
 
 from autoscaler import clock
 from autoscaler.adapters.prometheus import PrometheusOptions
@@ -274,6 +276,54 @@ def test_credentials_of_a_container_are_replaced_before_they_expire(
         with reading(server.url, sign_in=SigV4("eu-west-1")) as reader:
             first = keys_of_the_last()
             soon(lambda: keys_of_the_last() != first)
+
+
+@pytest.mark.parametrize("of", ["role", "container"])
+def test_credentials_that_have_expired_when_they_come_are_told(
+    of: str, keyed: SigV4, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By our clock, which may be wrong; nothing is sent."""
+    ended = datetime.fromtimestamp(clock.wall() - 60, UTC).isoformat()
+    keys = {"AccessKeyId": "ASIA1", "SecretAccessKey": "s", "Token": "t", "Expiration": ended}
+    step = role_answer("ASIA1", "s", "t", -60) if of == "role" else answer(keys)
+    with ScriptedServer(step) as giver, ScriptedServer(answer()) as server:
+        monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", giver.url)
+        options = assumed(keyed, giver, monkeypatch) if of == "role" else SigV4("eu-west-1")
+        message = failed(ask(server.url, "x", sign_in=options))
+    assert message == (
+        "there is no valid AWS credential: the one that came has expired already: is the clock "
+        "right?"
+    )
+    assert server.received == []
+
+
+def test_an_sts_that_cannot_be_reached_is_named(
+    keyed: SigV4, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The most common fault of a network."""
+    with ScriptedServer(answer()) as server:
+        with ScriptedServer(answer()) as sts:
+            options = assumed(keyed, sts, monkeypatch)
+        message = failed(ask(server.url, "x", sign_in=options))
+    assert message == (
+        f'there is no valid AWS credential: Could not connect to the endpoint URL: "{sts.url}/"'
+    )
+
+
+def test_fetches_leave_no_sessions_behind(keyed: SigV4, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of botocore are cycles of megabytes, and the daemon collects garbage rarely."""
+    gc.collect()
+    gc.disable()
+    try:
+        with (
+            ScriptedServer(sts_error("AccessDenied", "no")) as sts,
+            closing(SigV4SignIn(assumed(keyed, sts, monkeypatch))),
+        ):
+            soon(lambda: len(sts.received) >= 6)
+        left = [one for one in gc.get_objects() if isinstance(one, Session)]
+    finally:
+        gc.enable()
+    assert len(left) <= 2  # that of the last fetch, and one that was freed too early
 
 
 def test_no_query_waits_for_sts(keyed: SigV4, monkeypatch: pytest.MonkeyPatch) -> None:
