@@ -27,6 +27,18 @@ _MOST_CRONS = 4096
 _LONGEST_BACK = range(-367 * 24 * 60, 1)
 """The minutes in which every expression had an instant, since each has one every year."""
 
+_COMMON_YEAR, _LEAP_YEAR = 2025, 2024
+_NICKNAMES = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
+"""What cron also takes, and the five fields that it stands for."""
+
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _WEEKDAYS = re.compile(r"(?:\*|(\w+)(?:-(\w+))?)(?:/([1-7]))?")
 _VALUES = {
@@ -72,16 +84,17 @@ class Cron:
     def __init__(self, expression: str, zone: ZoneInfo) -> None:
         fields = expression.split()
         if len(fields) != len(_VALUES):
+            meant = _NICKNAMES.get(expression.strip().lower())
             raise ValueError(
                 f"must be the five fields {', '.join(_VALUES)}, such as 0 8 * * 1-5, and has "
-                f"{len(fields)}"
+                f"{len(fields)}{f'; write {meant}' if meant else ''}"
             )
         checked = [_checked(*field) for field in zip(_VALUES, fields, strict=True)]
         self._zone = zone
         self._triggers = _triggers(checked)
-        common_year = datetime(2025, 1, 1, tzinfo=UTC)
-        if not any(one.get_next_fire_time(None, common_year) for one in _triggers(checked, "2025")):
-            raise ValueError("must come every year, and there is no such day in most years")
+        if not _comes_in(_COMMON_YEAR, checked):
+            years = "most years" if _comes_in(_LEAP_YEAR, checked) else "any year"
+            raise ValueError(f"must come every year, and there is no such day in {years}")
 
     def next_after(self, instant: float) -> float:
         """Return the first instant after one, in Unix seconds."""
@@ -135,6 +148,12 @@ def _triggers(fields: Sequence[str], year: str = "*") -> list["CronTrigger"]:
         _trigger(year=year, month=month, day=one, day_of_week=other, hour=hour, minute=minute)
         for one, other in days
     ]
+
+
+def _comes_in(year: int, fields: Sequence[str]) -> bool:
+    """Return whether an expression has an instant in a year."""
+    begin = datetime(year, 1, 1, tzinfo=UTC)
+    return any(one.get_next_fire_time(None, begin) for one in _triggers(fields, str(year)))
 
 
 def _checked(kind: str, text: str) -> str:

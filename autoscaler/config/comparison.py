@@ -13,7 +13,7 @@ from autoscaler.config.fields import Address
 from autoscaler.config.settings import Config
 from autoscaler.config.spec_model import SOURCES
 from autoscaler.core import quantity
-from autoscaler.core.extensions import Extensions, PauseMode
+from autoscaler.core.extensions import Extensions, Fallback, FallbackBehavior, PauseMode
 from autoscaler.core.selectors import LabelSelector
 from autoscaler.core.spec import MetricSpec
 from autoscaler.core.target import Query, Target
@@ -147,11 +147,19 @@ def _of_extensions(extensions: Extensions) -> _Parts:
         paused = pause.mode
     return {
         "idle": extensions.idle,
-        "fallback": extensions.fallback,
+        "fallback": _of_fallback(extensions.fallback),
         "paused": paused,
         "schedules": extensions.schedules,
         "ignoreSurge": extensions.ignore_surge,
     }
+
+
+def _of_fallback(fallback: Fallback | None) -> _Parts | None:
+    """Leave out the count where the behavior needs none."""
+    if fallback is None:
+        return None
+    unused = fallback.behavior is FallbackBehavior.CURRENT_REPLICAS
+    return _parts(fallback) | ({"replicas": None} if unused else {})
 
 
 def _of_query(query: Query) -> _Parts:
@@ -222,4 +230,5 @@ def _shown(value: object, place: Location) -> str | None:
         return format_seconds(value)
     if isinstance(value, int) and place[-2:] in _QUANTITIES:
         return quantity.format_milli(value)
-    return str(value) or '""'
+    unit = "%" if place == ("scaleDownBreaker", "share") else ""
+    return f"{value}{unit}" or '""'

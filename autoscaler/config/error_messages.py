@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from autoscaler.config import durations
-from autoscaler.config.document import Location
+from autoscaler.config.document import Location, child
 from autoscaler.config.model_base import aliases, field_at, inner_models, model_at, required
 from autoscaler.config.problems import Finding
 from autoscaler.config.settings import MainFile
@@ -93,7 +93,7 @@ def _finding(detail: ErrorDetails, root: type[BaseModel]) -> Finding:
     if detail["type"] == "extra_forbidden":
         return _unknown_key(location, root)
     if detail["type"] == "missing":
-        message = _missing(location, root)
+        message = _missing(location, root, detail["input"])
         return Finding(location, message, show_value=False, missing=(location,))
     return Finding(location, _sentence(detail, root))
 
@@ -125,6 +125,8 @@ def _form(kind: str, given: object, location: Location, root: type[BaseModel]) -
     if model is None:
         return ""
     keys, needed = aliases(model), required(model)
+    if isinstance(given, bool) and not needed:
+        return "; write {} for its defaults" if given else "; leave it out"
     listed = keys if len(keys) <= _MOST_SPELT else needed
     more = "" if len(listed) == len(keys) else " and so on"
     return f" with {', '.join(listed)}{more}" if needed else ""
@@ -154,8 +156,11 @@ def _choice(given: object, choices: Sequence[str]) -> str:
         str(given).lower(), [choice.lower() for choice in choices], n=1, cutoff=0.6
     )
     meant = [choice for choice in choices if close and choice.lower() == close[0]]
-    if str(given).lower() == "prometheus" and "External" in choices:
-        meant = ["External"]
+    if "External" in choices:
+        if str(given).lower() == "cron":
+            return f"must be {listed}; a cron trigger of KEDA is a window in `schedules`"
+        if str(given).lower() == "prometheus":
+            meant = ["External"]
     return f"must be {listed}" + (f"; did you mean {meant[0]}?" if meant else "")
 
 
@@ -185,10 +190,31 @@ def _unknown(location: Location, advice: str, meant: Sequence[str]) -> Finding:
     return Finding(location, f"is not known here: {advice}", show_value=False, meant=places)
 
 
-def _missing(location: Location, root: type[BaseModel]) -> str:
+def _missing(location: Location, root: type[BaseModel], around: object) -> str:
+    if location[-2:] == ("target", "type") and len(location) > 2:
+        return f"is missing: {_target_type(str(location[-3]), around)}"
     field = field_at(root, location)
     description = ((field.description if field else None) or "").partition(";")[0]
     return f"is missing: {description[:1].lower()}{description[1:].rstrip('.')}"
+
+
+_TARGET_TYPES = {
+    "averageUtilization": "Utilization",
+    "averageValue": "AverageValue",
+    "value": "Value",
+}
+"""The type of a metric's target by the key of its number."""
+
+
+def _target_type(source: str, target: object) -> str:
+    """Say which type a target needs: that of its number, else those of its metric."""
+    given = [_TARGET_TYPES[key] for key in _TARGET_TYPES if child(target, key) is not None]
+    if len(given) == 1:
+        return f"write type: {given[0]}"
+    if source == "pods":
+        return "write type: AverageValue"
+    of_pods = source in {"resource", "containerResource"}
+    return f"{'Utilization' if of_pods else 'Value'} or AverageValue"
 
 
 _MOST_PLACES = 5
@@ -286,7 +312,11 @@ _HINTS_OF_TARGET = {
         f"this is {_V1}; in v2 write `metrics` with {{type: Resource, resource: {{name: cpu, "
         "target: {type: Utilization, averageUtilization: N}}}"
     ),
-    "minReplicaCount": _write("minReplicas", _KEDA),
+    "minReplicaCount": Hint(
+        f"this is of {_KEDA}; here it is `minReplicas`, of at least 1, and `idle: {{}}` beside it "
+        "takes the target to 0",
+        "minReplicas",
+    ),
     "maxReplicaCount": _write("maxReplicas", _KEDA),
     "pollingInterval": Hint(
         f"this is of {_KEDA}; here it is `syncPeriod`, with a unit such as 30s", "syncPeriod"
@@ -298,6 +328,10 @@ _HINTS_OF_TARGET = {
         f"this is of {_KEDA}; here it is `idle.initially`, with a unit such as 300s", "idle"
     ),
     "idleReplicaCount": Hint(f"this is of {_KEDA}; here it is `idle.replicas`", "idle"),
+    "advanced": Hint(
+        f"this is of {_KEDA}; what its horizontalPodAutoscalerConfig.behavior holds is `behavior`"
+    ),
+    "enabled": Hint("a target is on; `paused: true` stops it"),
     "triggers": Hint(
         f"this is of {_KEDA}; a prometheus trigger is PromQL in `queries` and a metric of type "
         "External in `metrics`",
@@ -308,6 +342,21 @@ _HINTS = {
     "activationThreshold": Hint(
         f"this is of {_KEDA}; here it is `activation` of the metric, beside its `type`"
     ),
+    "threshold": Hint(
+        f"this is of {_KEDA}; here it is `averageValue` of the metric's `target`, or `value`"
+    ),
+    "metricType": Hint(f"this is of {_KEDA}; here it is `type` of the metric's `target`"),
+    "cooldownPeriod": Hint(
+        f"this is of {_KEDA}; here it is `after` of `idle`, with a unit such as 300s"
+    ),
+    "initialCooldownPeriod": Hint(
+        f"this is of {_KEDA}; here it is `initially` of `idle`, with a unit such as 300s"
+    ),
+    "metadata": Hint(
+        f"this is of {_KEDA}; its query is PromQL in `queries`, and its threshold the `target` of "
+        "a metric of type External"
+    ),
+    "enabled": Hint("leave it out: what is written is on, `{}` takes the defaults"),
     "ignoreNullValues": Hint(f"this is of {_KEDA}; here it is `empty` of a query: fail or zero"),
     "targetAverageUtilization": Hint(
         f"this is {_V2BETA1}; in v2 write target: {{type: Utilization, averageUtilization: N}}",

@@ -380,8 +380,21 @@ def _share(value: object) -> int:
     """Read a share as whole percent."""
     form = _SHARE.fullmatch(value) if isinstance(value, str) else None
     if form is None:
-        raise ValueError("must be a share from 1% to 99%, in whole percent, such as 30%")
+        raise ValueError(
+            f"must be a share from 1% to 99%, in whole percent, such as 30%{_meant_share(value)}"
+        )
     return int(form[1])
+
+
+def _meant_share(value: object) -> str:
+    """Say which share was probably meant by a number: a ratio, or percent without the sign."""
+    text = value.strip() if isinstance(value, str) else _number_text(value) or ""
+    if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text) is None:
+        return ""
+    number = float(text)
+    percent = number * 100 if number < 1 else number
+    meant = f"{percent:.0f}%"
+    return f"; did you mean {meant}?" if _SHARE.fullmatch(meant) else ""
 
 
 Share = Annotated[

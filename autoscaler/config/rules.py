@@ -19,7 +19,7 @@ from autoscaler.config import durations
 from autoscaler.config import extension_models as extension
 from autoscaler.config import spec_model as model
 from autoscaler.config.document import Location, child
-from autoscaler.config.error_messages import suggestion
+from autoscaler.config.error_messages import closest, suggestion
 from autoscaler.config.model_base import Model
 from autoscaler.config.settings import (
     DEFAULT_SERVER,
@@ -407,9 +407,11 @@ def _unknown(source: Fields, names: Collection[str] | None) -> str | None:
 def _unknown_server(fields: Fields, context: Context) -> str | None:
     """Return which servers there are, where the one that is named is none."""
     name, servers = fields.get("server"), context.resources
-    if servers is None or not isinstance(name, str) or not name.strip():
+    if servers is None or not isinstance(name, str) or not name.strip() or name in servers:
         return None
-    return None if name in servers else suggestion(name, servers)
+    if len(servers) > 1 or closest(name, servers) is not None:
+        return suggestion(name, servers)
+    return f"there is none; {DEFAULT_SERVER} is the server at the top of `prometheus`"
 
 
 def _resources(context: Context) -> AbstractSet[str] | None:
@@ -474,7 +476,8 @@ def _needs_extra(key: str, extra: str, module: str) -> Rule:
         PrometheusSettings,
         key,
         lambda prometheus, _: prometheus.get(key) is not None and not _is_installed(module),
-        f"needs a library that is not installed: pip install autoscaler[{extra}]",
+        f"needs a library that is not installed: pip install '.[{extra}]' in the checkout of this "
+        "project",
     )
 
 

@@ -156,6 +156,11 @@ FIELDS = [
         ],
     ),
     (
+        target("fallback: {replicas: 4}\n"),
+        target("fallback: {behavior: currentReplicas}\n"),
+        ["fallback.replicas: 4 -> nothing", "fallback.behavior: static -> currentReplicas"],
+    ),
+    (
         target(""),
         target("schedules: [{name: it, start: 0 8 * * *, end: 0 9 * * *, minReplicas: 2}]\n"),
         [
@@ -184,6 +189,14 @@ SETTINGS = [
     ("downscaleStabilization: 0\n", ["downscaleStabilization: 5m -> 0s"]),
     ("events: false\n", ["events: true -> false"]),
     ("perTargetMetrics: false\n", ["perTargetMetrics: true -> false"]),
+    (
+        "scaleDownBreaker: {share: 20%}\n",
+        [
+            "scaleDownBreaker.share: nothing -> 20%",
+            "scaleDownBreaker.minTargets: nothing -> 20",
+            "scaleDownBreaker.hold: nothing -> 10m",
+        ],
+    ),
     ("kubernetes: {maxWritesPerSecond: 7}\n", ["kubernetes.maxWritesPerSecond: 100 -> 7"]),
 ]
 LATE = [

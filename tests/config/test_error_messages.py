@@ -18,6 +18,8 @@ from tests.config.documents import (
 
 T = "targets[0]."
 VALUE = T + "metrics[0].external.target.value"
+TYPE = T + "metrics[0].external.target"
+EXTERNAL_SOURCE = "external: {metric: {name: rps}, target: {type: Value, value: 1}}\n"
 PERCENT = T + "metrics[0].resource.target.averageUtilization"
 DOWN = T + "behavior.scaleDown."
 
@@ -115,6 +117,38 @@ ROWS = [
         "it belongs in the target itself",
     ),
     (target("minReplicaCount: 1\n"), T + "minReplicaCount", "here it is `minReplicas`"),
+    (target("minReplicaCount: 0\n"), T + "minReplicaCount", "`idle: {}` beside it takes the ta"),
+    (target("advanced: {}\n"), T + "advanced", "what its horizontalPodAutoscalerConfig.behavior"),
+    (target("enabled: true\n"), T + "enabled", "a target is on; `paused: true` stops it"),
+    (
+        metric("type: External\nmetadata: {}\n" + EXTERNAL_SOURCE),
+        T + "metrics[0].metadata",
+        "its query is PromQL in `queries`, and its threshold the `target` of",
+    ),
+    (
+        metric("type: External\nmetricType: Value\n" + EXTERNAL_SOURCE),
+        T + "metrics[0].metricType",
+        "here it is `type` of the metric's `target`",
+    ),
+    (
+        metric("type: External\nthreshold: 5\n" + EXTERNAL_SOURCE),
+        T + "metrics[0].threshold",
+        "here it is `averageValue` of the metric's `target`, or `value`",
+    ),
+    (metric("type: cron\n"), T + "metrics[0].type", "cron trigger of KEDA is a window in `sched"),
+    (
+        external("metric: {name: rps}\ntarget: {averageValue: 30}\n"),
+        TYPE,
+        "type: is missing: write type: AverageValue",
+    ),
+    (
+        metric(
+            "type: Object\nobject: {describedObject: {kind: a, name: a}, metric: {name: rps}, "
+            "target: {averageValue: 30, value: 1}}\n"
+        ),
+        T + "metrics[0].object.target.",
+        "type: is missing: Value or AverageValue",
+    ),
     (target("triggers: []\n"), T + "triggers", "a prometheus trigger is PromQL in `queries`"),
     (target("cooldownPeriod: 300\n"), T + "cooldownPeriod", "here it is `idle.after`, with a unit"),
     (target("idleReplicaCount: 0\n"), T + "idleReplicaCount", "here it is `idle.replicas`"),

@@ -49,7 +49,15 @@ def activation(value: str, more: str = "idle: {}") -> str:
 
 
 IDLE = [
-    (extended("idle: true"), T + "idle", "must be a mapping (got true)"),
+    (extended("idle: true"), T + "idle", "a mapping; write {} for its defaults (got true)"),
+    (extended("idle: false"), T + "idle", "must be a mapping; leave it out (got false)"),
+    (extended("idle: {enabled: true}"), T + "idle.enabled", "leave it out: what is written is on"),
+    (extended("idle: {cooldownPeriod: 5}"), T + "idle.cooldownPeriod", "here it is `after` of"),
+    (
+        extended("idle: {initialCooldownPeriod: 5}"),
+        T + "idle.initialCooldownPeriod",
+        "here it is `initially` of",
+    ),
     (extended("idle: {after: 5}"), T + "idle.after", "a plain number has no unit; write 5s"),
     (extended("idle: {cooldown: 5m}"), T + "idle.cooldown", "known are after, initially"),
     (extended("idle: {replicas: -1}"), T + "idle.replicas", "must be at least 0 (got -1)"),
@@ -156,6 +164,16 @@ SCHEDULES = [
         schedule("name: a, start: 0 0 29 2 *, end: 0 6 * * *, minReplicas: 2"),
         S + "start",
         "must come every year, and there is no such day in most years (got ",
+    ),
+    (
+        schedule("name: a, start: 0 0 30 2 *, end: 0 6 * * *, minReplicas: 2"),
+        S + "start",
+        "must come every year, and there is no such day in any year (got ",
+    ),
+    (
+        schedule("name: a, start: '@daily', end: 0 6 * * *, minReplicas: 2"),
+        S + "start",
+        "and has 1; write 0 0 * * * (got ",
     ),
     (schedule("name: a, start: 8, end: 0 6 * * *, minReplicas: 2"), S + "start", "must be a text"),
     (

@@ -9,7 +9,7 @@ from autoscaler.config import Config
 from autoscaler.config.comparison import compare
 from autoscaler.config.queries import DEFAULTS, queries_of
 from autoscaler.config.security import warnings_of
-from tests.config.documents import REF, assert_refused, loaded, prometheus, refused
+from tests.config.documents import REF, assert_refused, loaded, prometheus, refused, target
 
 SECRET = "hunter2hunter2"  # noqa: S105 - what must not be seen
 SERVERS = """\
@@ -134,6 +134,12 @@ METRICS = "targets[0].metrics[0]."
             "targets[0].server",
             "is no key of `prometheus.servers`: did you mean `mimir`? known are default, mimir,",
         ),
+        (
+            target("server: mimir\n"),
+            "targets[0].server",
+            "is no key of `prometheus.servers`: there is none; default is the server at the top",
+        ),
+        (target("server: defalt\n"), "targets[0].server", "did you mean `default`? known are def"),
         (
             document(f"metrics: [{json.dumps(ELSEWHERE)}]\n"),
             METRICS + "external.metric.query.server",

@@ -21,9 +21,11 @@ def breaker(snippet: str) -> str:
 
 
 ROWS = [
-    (top("scaleDownBreaker: on\n"), "scaleDownBreaker", "must be a mapping"),
-    (breaker("share: 30"), "scaleDownBreaker.share", "must be a share from 1% to 99%"),
-    (breaker("share: 0.3"), "scaleDownBreaker.share", "such as 30%"),
+    (top("scaleDownBreaker: on\n"), "scaleDownBreaker", "a mapping; write {} for its defaults"),
+    (breaker("share: 30"), "scaleDownBreaker.share", "such as 30%; did you mean 30%? (got 30)"),
+    (breaker("share: 0.3"), "scaleDownBreaker.share", "did you mean 30%? (got 0.3)"),
+    (breaker("share: a third"), "scaleDownBreaker.share", "such as 30% (got"),
+    (breaker("enabled: true"), "scaleDownBreaker.enabled", "leave it out: what is written is on"),
     (breaker("share: 0%"), "scaleDownBreaker.share", "in whole percent"),
     (breaker("share: 100%"), "scaleDownBreaker.share", "from 1% to 99%"),
     (breaker("minTargets: 0"), "scaleDownBreaker.minTargets", "1"),
@@ -46,7 +48,7 @@ ROWS = [
     (top("events: 1\n"), "events", "must be true or false"),
     (top("perTargetMetrics: 'no'\n"), "perTargetMetrics", "must be true or false"),
     (top("perTargetMetric: no\n"), "perTargetMetric", "did you mean `perTargetMetrics`?"),
-    (top("leaderElection: true\n"), "leaderElection", "must be a mapping"),
+    (top("leaderElection: true\n"), "leaderElection", "a mapping; write {} for its defaults"),
     (election("enabled: true"), "leaderElection.namespace", "the namespace of the Lease, which"),
     (election("enabled: 'yes'"), "leaderElection.enabled", "must be true or false"),
     (election("namespace: A"), "leaderElection.namespace", "must be a DNS label"),

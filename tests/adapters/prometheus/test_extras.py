@@ -66,5 +66,6 @@ def test_an_extra_that_is_missing_is_named(
     monkeypatch.setitem(sys.modules, library, None)
     (problem,) = refused(tmp_path, prometheus(f"{key}: {value}\n"))
     assert problem.path == f"prometheus.{key}"
-    sentence = f"needs a library that is not installed: pip install autoscaler[{extra}]"
+    sentence = f"needs a library that is not installed: pip install '.[{extra}]' in "
+    sentence += "the checkout of this project"
     assert problem.message == sentence
