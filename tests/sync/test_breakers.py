@@ -420,8 +420,8 @@ def test_a_target_that_is_removed_does_not_count_any_more() -> None:
         assert (one.news[-1].down, one.news[-1].of) == (1, 30)
 
 
-def test_who_is_paused_down_to_a_count_or_above_its_maximum_counts_too() -> None:
-    """Whatever takes a count down: a maximum that is lowered for all trips the breaker."""
+def test_who_is_above_its_maximum_counts_too() -> None:
+    """Whatever takes a count down but a pause: a lowered maximum for all trips the breaker."""
     lowered: list[Any] = [replace(one, spec=replace(one.spec, max_replicas=5)) for one in fleet(30)]
     with Fleet(lowered) as one:
         one.sync()
