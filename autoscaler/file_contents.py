@@ -24,7 +24,7 @@ class TooLargeError(OSError):
     """A file is too large; ``strerror`` names the limit."""
 
     def __init__(self, path: Path, most: int) -> None:
-        super().__init__(errno.EFBIG, f"it is larger than {most // 2**20} MiB", str(path))
+        super().__init__(errno.EFBIG, f"it is larger than {_size(most)}", str(path))
 
 
 class NoFileError(OSError):
@@ -45,7 +45,7 @@ def read_bytes(path: Path, most: int) -> bytes:
     with open(path, "rb", opener=_without_waiting) as file:
         # The path may lead to another file by now.
         refuse_other_than_file(path, os.fstat(file.fileno()).st_mode)
-        while piece := file.read(_PIECE):
+        while piece := file.read(min(_PIECE, most + 1)):
             data += piece
             if len(data) > most:
                 raise TooLargeError(path, most)
@@ -62,6 +62,10 @@ def refuse_other_than_file(path: Path, mode: int) -> None:
 def kind_of(mode: int) -> str | None:
     """Return what ``mode`` is of: a pipe, a socket or a device; None for files and folders."""
     return next((name for is_one, name in _KINDS if is_one(mode)), None)
+
+
+def _size(count: int) -> str:
+    return f"{count // 2**20} MiB" if count >= 2**20 else f"{count // 2**10} KiB"
 
 
 def _without_waiting(path: str, flags: int) -> int:

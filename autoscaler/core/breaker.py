@@ -57,10 +57,19 @@ class BreakerState:
 CLOSED = BreakerState()
 
 
-def reviewed(breaker: Breaker, state: BreakerState, down: int, of: int, now: float) -> BreakerState:
+def reviewed(
+    breaker: Breaker,
+    state: BreakerState,
+    down: int,
+    of: int,
+    now: float,
+    *,
+    is_complete: bool = True,
+) -> BreakerState:
     """Return the state at ``now``, when ``down`` of the ``of`` targets of the server would go down.
 
-    A trip lasts for its time.  If still too many would go down at its end, the breaker trips again.
+    A trip lasts for its time.  If still too many would go down at its end, the breaker trips again;
+    that they are not too many is said once the count ``is_complete``, and the trip kept until then.
     """
     trip, free_until = state.trip, state.released_until
     if trip is not None and now < trip.until:
@@ -70,7 +79,12 @@ def reviewed(breaker: Breaker, state: BreakerState, down: int, of: int, now: flo
     if down > breaker.most_down(of):
         again = 0 if trip is None else trip.again + 1
         return BreakerState(Trip(now, now + breaker.hold, down, of, again=again))
-    return CLOSED
+    return CLOSED if trip is None or is_complete else state
+
+
+def holds(state: BreakerState, now: float) -> bool:
+    """Return whether nothing goes down at ``now``; a trip that is over may not be reviewed yet."""
+    return state.trip is not None and now < state.trip.until
 
 
 def is_decided(breaker: Breaker, down: int, undecided: int, of: int) -> bool:

@@ -1,10 +1,10 @@
 """The scale-down breakers of all Prometheus servers, over all syncs (semantics 8.7).
 
 Of each server's targets it is known whether they would go down, as of the last sync of each: so the
-number of them is that of one period.  A sync only counts; nothing looks at all targets.
+number of them is that of one period.  What a sync that runs has yet to decide does not count.
+A decision only counts; nothing looks at all targets.
 """
 
-import math
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
@@ -16,6 +16,7 @@ from autoscaler.core.breaker import (
     Breaker,
     BreakerState,
     Trip,
+    holds,
     is_decided,
     most_shared,
     moved,
@@ -40,17 +41,24 @@ class BreakerStatus(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Turn:
-    """A sync, to the breakers: it began at an instant of `clock.steady`."""
+    """A sync, to the breakers: how many had begun with it."""
 
-    begun: float
+    number: int
 
 
 @dataclass(slots=True)
 class _Wait:
-    """What one sync waits for: that enough of a server's targets were decided since it began."""
+    """What one sync waits for: that enough of a server's targets were decided since it began.
+
+    ``down`` are those of the decided ones that would go down, ``awaited`` the sync's own targets
+    that it has not decided.
+    """
 
     undecided: int
+    awaited: set[str] = field(default_factory=set)
+    down: set[str] = field(default_factory=set)
     future: Future[None] | None = None
+    given_up: bool = False
 
     def end(self) -> None:
         """Let those that wait go on."""
@@ -70,9 +78,56 @@ class _Server:
     state: BreakerState = CLOSED
     told: Trip | None = None
     """The trip that was reported last, while it has not ended."""
-    decided: dict[str, float] = field(default_factory=dict)
+    decided: dict[str, int] = field(default_factory=dict)
+    """By target, how many syncs had begun when it was decided last."""
     down: set[str] = field(default_factory=set)
+    """Those whose last sync decided on fewer replicas."""
+    outdated: set[str] = field(default_factory=set)
+    """Those of ``down`` that are awaited."""
+    over: int | None = None
+    """How many syncs had begun when the trip was first seen to be over."""
     waits: dict[Turn, _Wait] = field(default_factory=dict)
+
+    def begin(self, turn: Turn, target: str) -> None:
+        """Await what a sync decides on a target."""
+        self.waits[turn].awaited.add(target)
+        if target in self.down:
+            self.outdated.add(target)
+
+    def note(self, turns: int, target: str, *, down: bool) -> None:
+        """Note whether a target would go down, after so many syncs had begun."""
+        before = self.decided.get(target, 0)
+        self.decided[target] = turns
+        self.outdated.discard(target)
+        (self.down.add if down else self.down.discard)(target)
+        for turn, wait in self.waits.items():
+            wait.undecided -= before < turn.number
+            wait.awaited.discard(target)
+            (wait.down.add if down else wait.down.discard)(target)
+
+    def await_no_longer(self, wait: _Wait) -> None:
+        """Let what a sync has not decided count as staying."""
+        self.outdated -= wait.awaited
+        self.down -= wait.awaited
+        wait.awaited.clear()
+
+    def review(self, breaker: Breaker, turns: int, now: float) -> bool:
+        """Set the state to that of ``now``, and return whether the breaker has tripped.
+
+        A trip that is over is kept until the syncs that run by then have decided their targets;
+        those that begin later do not prolong it.
+        """
+        before, count = self.state, len(self.down) - len(self.outdated)
+        if before.trip is not None and self.over is None and not holds(before, now):
+            self.over = turns
+        last = turns if self.over is None else self.over
+        complete = not any(w.awaited for turn, w in self.waits.items() if turn.number <= last)
+        of = len(self.targets)
+        self.state = reviewed(breaker, before, count, of, now, is_complete=complete)
+        if self.state.trip == before.trip:
+            return False
+        self.over = None
+        return self.state.trip is not None
 
     def query(self) -> str:
         """Return the PromQL that most of the targets share that would go down."""
@@ -97,6 +152,9 @@ class Breakers:
         self._known: dict[str, BreakerState] = {}
         self._servers: dict[str, _Server] = {}
         self._of_target: dict[str, tuple[_Server, ...]] = {}
+        self._turns = 0
+        self._tripped = False
+        """Whether any has tripped since `take_tripped`."""
 
     def resume(self, known: Mapping[str, BreakerState], wall: float, steady: float) -> None:
         """Go on with what an earlier run left, by a clock that is at ``wall`` and ``steady`` now.
@@ -138,27 +196,39 @@ class Breakers:
                 news += self._changed(server, BreakerChange.REMOVED)
             return news
 
-    def begin(self, turn: Turn, ahead: float) -> None:
-        """Note that a sync begins; the Unix time is ``ahead`` of `clock.steady` by so much."""
+    def begin(self, targets: Sequence[Target], ahead: float) -> Turn:
+        """Note that a sync of some targets begins, and return what it is called from now on.
+
+        No other sync may decide on these until `end`.  The Unix time is ``ahead`` of `clock.steady`
+        by so much.
+        """
         with self._lock:
             self._ahead = ahead
+            self._turns += 1
+            turn = Turn(self._turns)
             for server in self._servers.values():
                 server.waits[turn] = _Wait(len(server.targets))
+            for target in targets:
+                for server in self._of_target.get(target.key, ()):
+                    server.begin(turn, target.key)
+            return turn
 
     def note(self, target: str, now: float, *, down: bool) -> None:
         """Note that a target was decided, and whether it would go down."""
         with self._lock:
             for server in self._of_target.get(target, ()):
-                before, matters = server.decided.get(target, -math.inf), down
-                server.decided[target] = now
-                for turn, wait in server.waits.items():
-                    wait.undecided -= before < turn.begun
-                    matters = matters or wait.future is not None
-                (server.down.add if down else server.down.discard)(target)
+                server.note(self._turns, target, down=down)
+                matters = down or any(wait.future for wait in server.waits.values())
                 if matters or server.state is not CLOSED:
                     self._review(server, now)
 
-    def undecided(self, turn: Turn, target: str) -> dict[str, Future[None]]:
+    def take_tripped(self) -> bool:
+        """Return whether any has tripped since the last call: then `states` are to be kept."""
+        with self._lock:
+            tripped, self._tripped = self._tripped, False
+            return tripped
+
+    def undecided(self, turn: Turn, target: str, now: float) -> dict[str, Future[None]]:
         """Return what a target that would go down has to wait for, by server.
 
         A future is done once it is known whether its server's breaker trips, or after `give_up`.
@@ -166,17 +236,23 @@ class Breakers:
         with self._lock:
             found = {}
             for server in self._of_target.get(target, ()):
+                if server.state is not CLOSED:
+                    self._review(server, now)
                 wait = server.waits.get(turn)
-                if wait is not None and self._is_open(server, wait):
-                    wait.future = wait.future or Future()
+                if wait is not None and self._is_open(server, wait, now):
+                    if wait.future is None or wait.future.done():
+                        wait.future = Future()
                     found[server.name] = wait.future
             return found
 
-    def give_up(self, turn: Turn, name: str) -> None:
+    def give_up(self, turn: Turn, name: str, now: float) -> None:
         """Let a sync wait for a server no longer: what is not decided does not count as down."""
         with self._lock:
-            if (wait := self._servers[name].waits.get(turn)) is not None:
-                wait.end()
+            server = self._servers[name]
+            if (wait := server.waits.get(turn)) is not None:
+                wait.given_up = True
+                server.await_no_longer(wait)
+                self._review(server, now)
 
     def hold(self, target: str, now: float) -> tuple[str, float] | None:
         """Return which server's breaker holds a target, and until when; None if none does."""
@@ -184,17 +260,23 @@ class Breakers:
             trips = [
                 (server.name, server.state.trip.until)
                 for server in self._of_target.get(target, ())
-                if server.state.trip is not None and now < server.state.trip.until
+                if server.state.trip is not None and holds(server.state, now)
             ]
         return max(trips, key=lambda trip: trip[1], default=None)
 
-    def end(self, turn: Turn) -> list[BreakerNews]:
-        """Note that a sync has ended; return what has changed since the last one did."""
+    def end(self, turn: Turn, now: float, *, stopped: bool = False) -> list[BreakerNews]:
+        """Note that a sync has ended; return what has changed since the last one did.
+
+        What it has not decided does not count as down; if it was ``stopped``, it says nothing.
+        """
         with self._lock:
             news = []
             for server in self._servers.values():
                 if (wait := server.waits.pop(turn, None)) is not None:
                     wait.end()
+                    server.await_no_longer(wait)
+                if server.state is not CLOSED and not stopped:
+                    self._review(server, now)
                 news += self._changed(server, BreakerChange.ENDED)
             return news
 
@@ -222,7 +304,7 @@ class Breakers:
         with self._lock:
             return [
                 BreakerStatus(server.name, None, 0, len(server.targets))
-                if (trip := server.state.trip) is None or now >= trip.until
+                if (trip := server.state.trip) is None or not holds(server.state, now)
                 else BreakerStatus(
                     server.name, trip.until + self._ahead, len(server.down), len(server.targets)
                 )
@@ -245,7 +327,7 @@ class Breakers:
                 continue
             server.state, server.told = before.state, before.told
             server.down = before.down & server.targets.keys()
-            server.decided = {key: before.decided.get(key, -math.inf) for key in server.targets}
+            server.decided = {key: before.decided.get(key, 0) for key in server.targets}
         self._known = {}
         return servers
 
@@ -260,20 +342,20 @@ class Breakers:
         """Let the breaker trip or end, and those that wait go on where that is known."""
         if self._breaker is None:
             return
-        server.state = reviewed(
-            self._breaker, server.state, len(server.down), len(server.targets), now
-        )
+        self._tripped |= server.review(self._breaker, self._turns, now)
         for wait in server.waits.values():
-            if wait.future is not None and not self._is_open(server, wait):
+            if wait.future is not None and not self._is_open(server, wait, now):
                 wait.end()
 
-    def _is_open(self, server: _Server, wait: _Wait) -> bool:
+    def _is_open(self, server: _Server, wait: _Wait, now: float) -> bool:
         """Return whether the targets that a sync has not decided yet may still matter."""
         return (
             self._breaker is not None
-            and server.state == CLOSED
+            and not wait.given_up
+            and not holds(server.state, now)
+            and server.state.released_until is None
             and wait.undecided > 0
-            and not is_decided(self._breaker, len(server.down), wait.undecided, len(server.targets))
+            and not is_decided(self._breaker, len(wait.down), wait.undecided, len(server.targets))
         )
 
     def _changed(self, server: _Server, end: BreakerChange) -> list[BreakerNews]:

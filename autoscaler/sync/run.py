@@ -85,9 +85,9 @@ class SyncRun:
         """By namespace, open once each selector is known, or known to be unknowable."""
         self.unregistered: set[str] = set()
         self.pod_reads = PodReads(self.ports, self.read_deadline)
-        self.turn = Turn(times.steady)
-        self.known_down: dict[str, Latch] = {}
-        """By server, open once it is known whether too many of its targets would go down."""
+        self.turn: Turn
+        self.known_down: dict[Future[None], Latch] = {}
+        """Open once it is known whether too many targets of a server would go down."""
         self.decisions: dict[str, Decision] = {}
         self.changed = 0
         self.failed = 0
@@ -107,12 +107,13 @@ class SyncRun:
         for target in sorted(self.targets, key=state.urgency):
             driver.start(self._sync(target))
         ahead = self.times.now - self.times.steady + state.histories.as_of - self.as_of
-        state.breakers.begin(self.turn, ahead)
+        turn = self.turn = state.breakers.begin(self.targets, ahead)
         try:
             driver.run(state.stop, self.write_deadline)
         finally:
             state.histories.keep(self.decisions, self.as_of)
-            state.tell(state.breakers.end(self.turn))
+            stopped = state.stop.is_set()
+            state.tell(state.breakers.end(turn, self._steady(), stopped=stopped))
         self.ports.reporter.synced(
             SyncSummary(
                 targets=len(self.targets),
@@ -259,19 +260,19 @@ class SyncRun:
         sync are decided, and there is still time to write.
         """
         breakers, key, down = self.state.breakers, target.key, goes_down(decision)
-        breakers.note(key, self._steady(), down=down)
+        now = self._steady()
+        breakers.note(key, now, down=down)
+        self.state.keep_trips()
         if not down:
             return decision
-        for server, future in breakers.undecided(self.turn, key).items():
-            latch = self.known_down.get(server)
-            if latch is None:
-                latch = self.known_down[server] = self.driver.latch(1)
-                give_up = partial(breakers.give_up, self.turn, server)
-                self.driver.at(self.read_deadline, give_up)
-                self.driver.start(self._until_known(future, latch))
-            if not latch.is_open:
-                yield latch
-        now = self._steady()
+        # A hold of one server may end while another one is waited for: it is asked anew then.
+        while waits := breakers.undecided(self.turn, key, now):
+            for server, future in waits.items():
+                yield self._known(server, future)
+            if self.state.stop.is_set():
+                return decision
+            now = self._steady()
+        self.state.keep_trips()
         held = breakers.hold(key, now)
         if held is None:
             return decision
@@ -282,10 +283,22 @@ class SyncRun:
         self.state.histories.put(key, history, self.as_of)
         return decision
 
+    def _known(self, server: str, future: Future[None]) -> Latch:
+        """Return a latch for all that wait for a server; it opens once the future is done."""
+        latch = self.known_down.get(future)
+        if latch is None:
+            latch = self.known_down[future] = self.driver.latch(1)
+            self.driver.at(self.read_deadline, partial(self._give_up, server))
+            self.driver.start(self._until_known(future, latch))
+        return latch
+
     def _until_known(self, future: Future[None], latch: Latch) -> Coroutine[None]:
         """Open a latch once it is known whether too many targets of a server would go down."""
         yield future
         latch.count_down()
+
+    def _give_up(self, server: str) -> None:
+        self.state.breakers.give_up(self.turn, server, self._steady())
 
     def _steady(self) -> float:
         return self.times.steady + (clock.monotonic() - self.begun)

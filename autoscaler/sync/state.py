@@ -41,6 +41,7 @@ class SyncState:
     last_read: dict[str, float] = field(default_factory=dict)
     scale_read_order: LeastRecentlyServed = field(default_factory=LeastRecentlyServed)
     pod_read_order: LeastRecentlyServed = field(default_factory=LeastRecentlyServed)
+    breakers_kept: threading.Lock = field(default_factory=threading.Lock)
 
     def urgency(self, target: Target) -> tuple[Urgency, Urgency]:
         """Return what sorts targets, should their scales or pods have to be read one by one."""
@@ -70,12 +71,22 @@ class SyncState:
                 if isinstance(scale, Scale):
                     self.register(target, scale)
 
+    def keep_trips(self) -> None:
+        """Keep how the scale-down breakers stand if one has tripped; it is told later."""
+        if self.breakers.take_tripped():
+            self._keep_breakers()
+
     def tell(self, news: Sequence[BreakerNews]) -> None:
         """Report changes of the scale-down breakers, and keep how they stand now."""
         if news:
-            self.ports.history_store.keep_breakers(self.breakers.states())
+            self._keep_breakers()
         for one in news:
             self.ports.breaker_changed(one)
+
+    def _keep_breakers(self) -> None:
+        # Of two syncs, the one that looks last must also be the last to keep what it saw.
+        with self.breakers_kept:
+            self.ports.history_store.keep_breakers(self.breakers.states())
 
     def retain(self, targets: Collection[Target]) -> None:
         """Forget all other targets, and the queries that only they asked."""

@@ -13,6 +13,7 @@ from autoscaler.core.breaker import (
     Trip,
     goes_down,
     held_back,
+    holds,
     is_decided,
     most_shared,
     moved,
@@ -60,6 +61,16 @@ def test_it_trips_again_while_too_many_would_go_down_at_its_end() -> None:
     assert state.trip == Trip(BASE + 600, BASE + 1200, 151, 500, again=1)
     state = reviewed(BREAKER, state, 151, 500, BASE + 1201)
     assert state.trip == Trip(BASE + 1201, BASE + 1801, 151, 500, again=2)
+
+
+def test_a_trip_that_is_over_is_kept_until_all_are_counted() -> None:
+    """So that it is known as one that trips again; it holds no longer."""
+    state = reviewed(BREAKER, CLOSED, 500, 500, BASE)
+    assert reviewed(BREAKER, state, 150, 500, BASE + 600, is_complete=False) is state
+    assert (holds(state, BASE + 599.9), holds(state, BASE + 600)) == (True, False)
+    again = reviewed(BREAKER, state, 151, 500, BASE + 600, is_complete=False).trip
+    assert again is not None
+    assert again.again == 1
 
 
 def test_after_a_release_it_does_not_trip_for_one_hold() -> None:

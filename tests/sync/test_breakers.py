@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Self
 
@@ -13,9 +14,11 @@ from autoscaler.core.observation import Scale
 from autoscaler.core.series import QueryFailure, QueryResult, Series
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
+from autoscaler.sync.breakers import Breakers, Turn
 from autoscaler.sync.ports import BreakerChange, BreakerNews
+from autoscaler.sync.run import SyncRun
 from autoscaler.sync.syncer import Syncer
-from tests.controlplane.waiting import wait_until
+from tests.controlplane.waiting import NotInTimeError, wait_until
 from tests.core.builders import behavior, percent_policy, rules
 from tests.sync.world import T0, Kept, Memory, external
 
@@ -187,6 +190,156 @@ def test_at_the_end_of_the_hold_who_is_few_goes() -> None:
         assert one.counts() == {1: 10, 10: 90}
         assert one.changes() == ["tripped", "ended"]
         assert one.news[-1].down == 10
+
+
+def test_others_that_go_down_in_each_sync_are_not_added_up() -> None:
+    """25 % in one sync and 25 others in the next: neither is too many."""
+    with Fleet(fleet(100)) as one:
+        for start in (50, 25, 0):
+            one.messages = {f"w{n}": BUSY for n in range(100)}
+            one.messages |= {f"w{n}": 0.0 for n in range(start, start + 25)}
+            for scale in one.world.scales:
+                one.world.scales[scale] = Scale(10, 10, f"app={scale.removeprefix('shop/')}")
+            one.sync()
+            assert one.counts() == {1: 25, 10: 75}
+        assert one.news == []
+
+
+def test_at_the_end_of_the_hold_nothing_of_the_syncs_before_counts() -> None:
+    """All would have gone down until its end, and none does after: it does not trip again."""
+    with Fleet(fleet(100)) as one:
+        emptied(one, 100)
+        one.sync()
+        one.messages = dict.fromkeys(one.messages, BUSY)
+        emptied(one, 1)
+        one.sync(seconds=601)
+        assert one.changes() == ["tripped", "ended"]
+        assert one.news[-1].down == 1
+        assert one.counts() == {1: 1, 10: 99}
+
+
+def test_it_trips_again_though_the_first_ones_after_the_hold_stay() -> None:
+    """A hold that is over is not judged by half of a sync; one that begins later has no say."""
+    targets = fleet(100)
+    keys = [target.key for target in targets]
+    breakers = Breakers()
+    breakers.change(BREAKER, targets)
+    for begun, down, changes in (
+        (0.0, 40, ["tripped"]),
+        (601.0, 40, ["tripped again"]),
+        (1202.0, 40, ["tripped again"]),
+        (1803.0, 9, ["ended"]),
+    ):
+        turn = breakers.begin(targets[:99], 0.0)
+        for key in keys[down:99]:
+            breakers.note(key, begun, down=False)
+        if begun == 1803.0:
+            breakers.begin(targets[99:], 0.0)
+        for key in keys[:down]:
+            breakers.note(key, begun, down=True)
+        assert breakers.states() == {} or begun != 1803.0
+        assert [news.change.value for news in breakers.end(turn, begun)] == changes
+
+
+def test_what_a_sync_cannot_decide_counts_no_longer_and_what_a_stopped_one_left_says_nothing() -> (
+    None
+):
+    """A hold ends though a target of each sync raises; a daemon that stops tells no such end."""
+    targets = fleet(40)
+    breakers = Breakers()
+    breakers.change(BREAKER, targets)
+    turn = breakers.begin(targets, 0.0)
+    for target in targets:
+        breakers.note(target.key, 0.0, down=True)
+    assert [news.change.value for news in breakers.end(turn, 0.0)] == ["tripped"]
+    turn = breakers.begin(targets, 0.0)
+    assert breakers.end(turn, 601.0, stopped=True) == []
+    turn = breakers.begin(targets, 0.0)
+    breakers.note(targets[0].key, 615.0, down=True)
+    (ended,) = breakers.end(turn, 615.0)
+    assert (ended.change, ended.down) == (BreakerChange.ENDED, 1)
+
+
+def test_a_decision_at_the_end_of_the_hold_is_either_held_or_reviewed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is asked for at the instant at which it was counted, unless it had to wait."""
+    with Fleet(fleet(40)) as one:
+        emptied(one, 40)
+        one.sync()
+        until = one.news[-1].trip.until - T0
+        instants = iter([until - 0.001])
+        monkeypatch.setattr(SyncRun, "_steady", lambda _: next(instants, until + 0.001))
+        one.sync(one.targets[:1], seconds=590)
+        assert one.counts() == {10: 40}
+
+
+def given_up(one: Fleet, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the servers that are waited for as long as a sync may, once they were."""
+    breakers, servers = one.syncer._state.breakers, []
+    give_up = breakers.give_up
+
+    def record(turn: Turn, server: str, *instant: Any) -> None:
+        servers.append(server)
+        give_up(turn, server, *instant)
+
+    monkeypatch.setattr(breakers, "give_up", record)
+    return servers
+
+
+def test_a_target_that_is_not_decided_yet_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """5 go down and 20 may: those of them that did in their last sync are not more than 20."""
+    with Fleet(fleet(100)) as one:
+        for target in (*one.targets[:5], *one.targets[80:90]):
+            one.messages[_name(target)] = 0.0
+        servers = given_up(one, monkeypatch)
+        one.begin(one.targets[80:], budget=0.45)
+        assert servers == [""], "80 were not decided"
+        one.time = 3.0
+        one.begin(one.targets[:80], budget=0.45)
+        assert servers == [""]
+        assert one.counts() == {1: 15, 10: 85}
+
+
+def test_what_is_decided_while_a_sync_begins_is_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another sync decides on 80 targets just before the breakers know of this one, and after."""
+    with Fleet(fleet(100)) as one:
+        emptied(one, 5)
+        breakers = one.syncer._state.breakers
+        begin, servers = breakers.begin, given_up(one, monkeypatch)
+
+        def others() -> None:
+            for target in one.targets[20:]:
+                breakers.note(target.key, one.time + 0.01, down=False)
+
+        def begin_late(*arguments: Any) -> Any:
+            others()
+            return begin(*arguments)
+
+        monkeypatch.setattr(breakers, "begin", begin_late)
+        one.world.on_query = {"queue": others}
+        one.begin(one.targets[:20], budget=0.3)
+        assert servers == []
+        assert one.counts() == {1: 5, 10: 95}
+
+
+def test_a_trip_is_kept_at_once() -> None:
+    """A process that is killed before its sync ends has held, and its successor holds."""
+    with Fleet([*fleet(40), *fleet(5, promql="slow", first=40)]) as one:
+        emptied(one, 40)
+        seen: list[Mapping[str, BreakerState]] = []
+
+        def wait() -> None:
+            with suppress(NotInTimeError):
+                wait_until("it is kept", lambda: bool(one.stored), timeout=1.0)
+            seen.append(one.stored)
+
+        one.world.on_query = {"slow": wait}
+        one.sync()
+        trip = seen[0][""].trip
+        assert trip is not None
+        assert (trip.down, trip.of) == (14, 45)
+        assert one.changes() == ["tripped"]
 
 
 def test_it_trips_again_until_an_operator_lets_them_go() -> None:
@@ -420,8 +573,8 @@ def test_a_target_that_is_removed_does_not_count_any_more() -> None:
         assert (one.news[-1].down, one.news[-1].of) == (1, 30)
 
 
-def test_who_is_paused_down_to_a_count_or_above_its_maximum_counts_too() -> None:
-    """Whatever takes a count down: a maximum that is lowered for all trips the breaker."""
+def test_who_is_above_its_maximum_counts_too() -> None:
+    """Whatever takes a count down but a pause: a lowered maximum for all trips the breaker."""
     lowered: list[Any] = [replace(one, spec=replace(one.spec, max_replicas=5)) for one in fleet(30)]
     with Fleet(lowered) as one:
         one.sync()

@@ -13,7 +13,7 @@ from pathlib import Path
 from autoscaler.adapters.store.directory import RELEASE
 from autoscaler.file_contents import read_bytes
 
-_MOST_BYTES = 2**20
+_MOST_BYTES = 4 * 2**10
 _READABLE = 0o644
 """The daemon may be another user than who asks; nobody else can enter the directory."""
 
@@ -60,7 +60,10 @@ def take(directory: Path) -> Release | None:
         return None
     finally:
         path.unlink(missing_ok=True)
-    match json.loads(content):
-        case {"server": str() | None as server}:
-            return Release(server)
+    # Content that is nested too deeply raises RecursionError, and any other that is no JSON
+    # ValueError: nobody needs to know which.
+    with suppress(ValueError, RecursionError):
+        match json.loads(content):
+            case {"server": str() | None as server}:
+                return Release(server)
     raise ValueError("it is no request of `autoscaler release`")

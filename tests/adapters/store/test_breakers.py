@@ -85,8 +85,17 @@ def test_a_request_is_taken_once(tmp_path: Path) -> None:
 
 def test_a_request_that_nobody_made_is_refused_once(tmp_path: Path) -> None:
     """What is no request is removed, so that it is told only once."""
-    for content in ("", "[]", '{"server": 3}', "{}", "x" * 2**21):
-        (tmp_path / "autoscaler.release").write_text(content)
-        with pytest.raises((ValueError, OSError)):
+    for content in (b"", b"[]", b'{"server": 3}', b"{}", b"\xff", b"[" * 4000):
+        (tmp_path / "autoscaler.release").write_bytes(content)
+        with pytest.raises(ValueError, match="no request of `autoscaler release`"):
             releases.take(tmp_path)
         assert releases.take(tmp_path) is None
+
+
+@pytest.mark.parametrize("size", [4097, 100_000])
+def test_no_more_than_a_request_may_have_is_read(tmp_path: Path, size: int) -> None:
+    """Nesting that is deeper than any parser allows does not get to one."""
+    (tmp_path / "autoscaler.release").write_text("[" * size)
+    with pytest.raises(OSError, match="larger than 4 KiB"):
+        releases.take(tmp_path)
+    assert releases.take(tmp_path) is None
