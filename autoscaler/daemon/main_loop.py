@@ -8,11 +8,11 @@ from structlog.typing import FilteringBoundLogger
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import WatchedCluster
-from autoscaler.adapters.store import releases
 from autoscaler.config import Config
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.exposition import Metrics, Site
 from autoscaler.daemon.health import NOT_ASKED, Component, Health
+from autoscaler.daemon.release_requests import ReleaseRequests
 from autoscaler.daemon.reload import Reload
 from autoscaler.daemon.reporting import LogReporter
 from autoscaler.daemon.schedule import Schedule, Tick
@@ -75,17 +75,19 @@ class MainLoop:
         self.schedule.swap(ticks, lambda: self._apply(config, ticks, self.connections.current))
         _tune_garbage_collection()
         announcements.serving(config)
-        while not self.signals.stop.wait(_POLL_SECONDS):
-            self.schedule.poll()
-            is_leader = self.gate.leading()
-            if is_leader and not was_leader:
-                self.schedule.run_now()
-            was_leader = is_leader
-            self._report_caches()
-            self._feed_watchdog()
-            self._release()
-            if self.reload.poll(clock.monotonic(), asked=self.signals.take_reload()):
-                _tune_garbage_collection()
+        # The directory is that of the start: a change of it waits for a restart.
+        directory, refused = config.state_directory, announcements.release_refused
+        with ReleaseRequests(directory, self.syncer.release, refused):
+            while not self.signals.stop.wait(_POLL_SECONDS):
+                self.schedule.poll()
+                is_leader = self.gate.leading()
+                if is_leader and not was_leader:
+                    self.schedule.run_now()
+                was_leader = is_leader
+                self._report_caches()
+                self._feed_watchdog()
+                if self.reload.poll(clock.monotonic(), asked=self.signals.take_reload()):
+                    _tune_garbage_collection()
         announcements.stopping()
 
     def _reconfigure(self, config: Config) -> None:
@@ -139,20 +141,6 @@ class MainLoop:
             else "watches are not there yet"
         )
         self.telemetry.health.report(Component.CACHES, ok=synced, message=message)
-
-    def _release(self) -> None:
-        """Do what `autoscaler release` has asked for."""
-        # The directory is that of the start: a change of it waits for a restart.
-        directory = self.config.state_directory
-        if directory is None:
-            return
-        try:
-            request = releases.take(directory)
-        except (OSError, ValueError) as error:
-            self.telemetry.announcements.release_refused(str(error))
-            return
-        if request is not None:
-            self.syncer.release(request.server)
 
     def _feed_watchdog(self) -> None:
         """Tell the service manager that the daemon is alive, unless a sync hangs."""

@@ -97,7 +97,10 @@ class Syncer:
         self._state.breakers.resume(known, wall, steady)
 
     def release(self, server: str | None = None) -> list[BreakerNews]:
-        """Let go what the scale-down breaker of a server holds, or of all servers."""
+        """Let go what the scale-down breaker of a server holds, or of all servers.
+
+        Any thread may call this.
+        """
         news = self._state.breakers.release(server, clock.steady())
         self._state.tell(news)
         return news

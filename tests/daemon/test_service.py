@@ -1,15 +1,18 @@
 """The daemon over a reload, in this process."""
 
 import gc
+import threading
 import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from autoscaler import clock
+from autoscaler.adapters.store import releases
 from autoscaler.adapters.store.clocks import this_boot
 from autoscaler.cli.releasing import release
 from autoscaler.config import load
@@ -116,3 +119,38 @@ def test_a_release_reaches_a_daemon_that_holds_since_before_its_restart(
         "from their next sync on\n"
     ) in said
     assert "nothing is held: no scale-down breaker has tripped\n" in said
+
+
+def test_a_state_directory_that_hangs_stops_no_signal_and_no_watchdog(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The look for a release request waits for the disk; nothing else does, nor the end."""
+    signals, hangs, answers = Signals(), threading.Event(), threading.Event()
+
+    def hang(_: Path) -> None:
+        hangs.set()
+        answers.wait(30)
+
+    monkeypatch.setattr(releases, "take", hang)
+    with ScriptedServer(Answer(404)) as server, ExitStack() as stack:
+        document: dict[str, Any] = {
+            "prometheus": {"url": server.url},
+            "kubernetes": {"kubeconfig": str(server.write_kubeconfig(tmp_path / "kubeconfig"))},
+            "stateDirectory": str(tmp_path / "state"),
+            "listen": None,
+            "targets": [],
+        }
+        loop = build(load(write_config(tmp_path / "c.yaml", document)), signals, stack)
+        fed = threading.Semaphore(0)
+        monkeypatch.setattr(loop.telemetry.notifier, "watchdog", fed.release)
+        runner = stack.enter_context(ThreadPoolExecutor(1))
+        stack.callback(signals.stop.set)
+        stack.callback(answers.set)
+        running_loop = runner.submit(loop.run)
+        assert hangs.wait(10)
+        while fed.acquire(blocking=False):
+            pass
+        assert fed.acquire(timeout=5), "the watchdog is not fed"
+        signals.stop.set()
+        running_loop.result(timeout=5)
+        assert not answers.is_set()
