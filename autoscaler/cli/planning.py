@@ -4,7 +4,7 @@ import json
 import sys
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,15 +16,17 @@ from autoscaler.cli.target_names import UnknownTargetError, chosen
 from autoscaler.cli.wrapping import print_text
 from autoscaler.config import Config, ConfigError, load
 from autoscaler.config.loading import namespace_or_anywhere
+from autoscaler.core.breaker import Trip, goes_down, held_back
 from autoscaler.core.decision import Outcome
 from autoscaler.core.history import History
 from autoscaler.core.observation import Scale, Unchecked
+from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.target import Target
-from autoscaler.daemon.remembered import PageError, Remembered, remembered
+from autoscaler.daemon.remembered import PageError, Remembered, remembered, tripped
 from autoscaler.daemon.wiring import ports_to_plan
 from autoscaler.rendering.explanation import explain as explain_result
 from autoscaler.rendering.record import whole
-from autoscaler.sync.ports import SyncResult, SyncSummary
+from autoscaler.sync.ports import MetricsReader, SyncResult, SyncSummary
 from autoscaler.sync.syncer import Syncer
 from autoscaler.transport.observer import Observer
 
@@ -102,13 +104,17 @@ def _named(config: Config, names: Sequence[str]) -> tuple[Target, ...]:
 
 
 def _plan(config: Config, targets: Sequence[Target], known: Remembered) -> list[SyncResult]:
-    """Sync all targets of the namespaces, since selectors may overlap; return the named ones."""
+    """Sync all targets of the namespaces, since selectors may overlap; return the named ones.
+
+    Only what the named ones use is asked for.
+    """
     collector = Collector()
     namespaces = {target.namespace for target in targets}
     neighbours = [target for target in config.targets if target.namespace in namespaces]
-    with ports_to_plan(config, neighbours, collector, _Notes()) as (ports, others):
+    with ports_to_plan(config, targets, collector, _Notes()) as (ports, others):
+        asking = replace(ports, metrics=_only_of(targets, neighbours, ports.metrics))
         stop = threading.Event()
-        with Syncer(config.flags, ports, stop, known=known.histories) as syncer:
+        with Syncer(config.flags, asking, stop, known=known.histories) as syncer:
             syncer.sync(neighbours, clock.wall(), _PLAN_SECONDS)
         by_key = {result.target.key: result for result in collector.results}
         results = [by_key[target.key] for target in targets]
@@ -119,7 +125,49 @@ def _plan(config: Config, targets: Sequence[Target], known: Remembered) -> list[
                 )
                 history = known.histories.get(result.target.key, History())
                 results[index] = replace(result, controller=controller_of(seen, history))
-    return results
+        trips = tripped(config, clock.wall())
+        return [unless_held(one, trips) for one in results]
+
+
+def unless_held(result: SyncResult, trips: Mapping[str, Trip]) -> SyncResult:
+    """Return a result as the scale-down breakers leave it that hold, by server (semantics 8.7)."""
+    held = [
+        (trips[name].until, name)
+        for name in {query.server for query in result.target.all_queries}
+        if name in trips
+    ]
+    if not held or not goes_down(result.decision):
+        return result
+    until, server = max(held)
+    decision, _ = held_back(result.decision, History(), server, until)
+    return replace(result, decision=decision, write=None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Only:
+    """Asks a server some queries, and no others."""
+
+    asked: Collection[str]
+    reader: MetricsReader | None
+
+    def query(self, promql: str, deadline: float) -> QueryResult | QueryFailure:
+        """Fit `MetricsReader`."""
+        if self.reader is None or promql not in self.asked:
+            return QueryFailure("it is not asked, since no target of the plan uses it")
+        return self.reader.query(promql, deadline)
+
+
+def _only_of(
+    targets: Sequence[Target], neighbours: Sequence[Target], metrics: Mapping[str, MetricsReader]
+) -> Mapping[str, MetricsReader]:
+    """Return readers for the queries of all these targets that ask only those of ``targets``."""
+    asked: dict[str, set[str]] = {
+        query.server: set() for target in neighbours for query in target.all_queries
+    }
+    for target in targets:
+        for query in target.all_queries:
+            asked[query.server].add(query.promql)
+    return {name: _Only(promql, metrics.get(name)) for name, promql in asked.items()}
 
 
 class _Notes(Observer):

@@ -1,5 +1,6 @@
 """The histories that a plan goes on with: those of a running daemon, or those in its directory."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -7,6 +8,7 @@ from autoscaler import clock
 from autoscaler.adapters.daemon import Limits, NobodyListensError, PageError, read_page
 from autoscaler.adapters.store import Unreadable, read_saved
 from autoscaler.config import Config
+from autoscaler.core.breaker import Trip
 from autoscaler.core.history import History
 from autoscaler.core.target import Target
 from autoscaler.core.text import rfc3339
@@ -15,7 +17,7 @@ from autoscaler.daemon.memory import known_of
 from autoscaler.rendering import history_lines
 from autoscaler.rendering.history_lines import FormatError
 
-__all__ = ["PageError", "Remembered", "remembered"]
+__all__ = ["PageError", "Remembered", "remembered", "tripped"]
 
 _NAMED = Limits(connect_seconds=5.0, silence_seconds=10.0, seconds=30.0)
 _BESIDE = Limits()
@@ -62,6 +64,29 @@ def _share(known: int, every: int) -> str:
     if known < every:
         return f"{known} of the {every} targets"
     return {1: "the target", 2: "both targets"}.get(every, f"all {every} targets")
+
+
+def tripped(config: Config, now: float) -> Mapping[str, Trip]:
+    """Return by server which scale-down breakers hold at a Unix time, as the daemon has kept it.
+
+    Empty where the configuration has no breaker, and where its state directory has no state.
+    """
+    breaker, directory = config.breaker, config.state_directory
+    if breaker is None or directory is None:
+        return {}
+    saved = read_saved(directory)
+    if saved is None or isinstance(saved, Unreadable):
+        return {}
+    readers = Counter(
+        name for one in config.targets for name in {query.server for query in one.all_queries}
+    )
+    return {
+        name: state.trip
+        for name, state in saved.resumption.breakers.items()
+        if state.trip is not None
+        and now < state.trip.until
+        and readers[name] >= breaker.min_targets
+    }
 
 
 def remembered(config: Config, url: str | None) -> Remembered:

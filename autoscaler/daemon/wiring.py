@@ -36,12 +36,13 @@ from autoscaler.transport.write_gate import WriteGate
 def ports_to_plan(
     config: Config, targets: Sequence[Target], reporter: Reporter, observer: Observer
 ) -> Iterator[tuple[Ports, ListedAutoscalers]]:
-    """Open the connections that the configuration names: everything is read, nothing written.
+    """Open the connections that the ``targets`` need: everything is read, nothing written.
 
-    Gives with them the other autoscalers of the ``targets``.  Raises ConnectError when there is no
-    usable way to a cluster; no request is sent yet.
+    Gives with them the other autoscalers in the namespaces of the targets.  Raises ConnectError
+    when there is no usable way to a cluster; no request is sent yet.
     """
     server = find_api_server(config.kubernetes.kubeconfig, config.kubernetes.context)
+    asked = {query.server for target in targets for query in target.all_queries}
     with (
         closing(server.connect(observer=observer)) as api,
         ExitStack() as stack,
@@ -51,6 +52,7 @@ def ports_to_plan(
                 closing(prometheus_reader(settings, threading.Event(), observer, name))
             )
             for name, settings in config.servers.items()
+            if name in asked
         }
         others = ListedAutoscalers(api, {target.namespace for target in targets}, observer)
         annotations = Annotations(api, ScalableKinds(api))

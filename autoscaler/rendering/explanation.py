@@ -109,7 +109,7 @@ def _idle(decision: Decision) -> list[str]:
 
 
 def _saturation(decision: Decision) -> list[str]:
-    one = decision.saturation
+    one = decision.lasting_saturation
     return [] if one is None else [extension_words.saturation(one, decision.time)]
 
 

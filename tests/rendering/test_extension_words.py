@@ -299,7 +299,6 @@ def test_a_mistaken_annotation_is_not_why_nothing_can_be_decided() -> None:
                     "limit 15 -> 4, ScaleUpLimit: the HPA's limit of twice the replicas or 4 for "
                     "each step without behavior permits 4 now"
                 ),
-                "saturated 11 replicas missing since 00:00:00Z: ScaleUpLimit",
             ],
         ),
         (
@@ -331,6 +330,14 @@ def test_an_explanation_has_each_rule(timeline: Timeline, lines: list[str]) -> N
     """In the order in which they apply, each on the line of its stage."""
     told = [" ".join(line.split()) for line in explain(result(timeline)).splitlines()]
     assert [line for line in told if line in lines] == lines
+
+
+def test_a_saturation_is_explained_once_it_is_one() -> None:
+    """A scale-up that the policies delay is none; one that has lasted for 15 minutes is."""
+    timeline = target(replicas=20).at("0s", queue=230)
+    assert "saturated" not in explain(result(timeline))
+    told = explain(result(timeline.at("15m", queue=230)))
+    assert "saturated   3 replicas missing since 00:00:00Z: TooManyReplicas" in told
 
 
 def test_a_surge_is_explained() -> None:
