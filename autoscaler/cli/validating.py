@@ -7,6 +7,7 @@ from pathlib import Path
 from autoscaler.adapters.cluster import ConnectError, find_api_server
 from autoscaler.cli.asking import ask_every_query
 from autoscaler.config import Config, ConfigError, KubernetesSettings, Problem, load
+from autoscaler.config.cautions import cautions_on
 from autoscaler.config.loading import ANYWHERE, namespace_or_anywhere, pod_namespace
 from autoscaler.config.security import warnings_of, warnings_of_access
 from autoscaler.config.sources import MOST_OF_A_FILE
@@ -34,6 +35,9 @@ def _validate(file: Path, *, ask_prometheus: bool) -> int:
         _print_refusal(error)
         return 2
     print(f"{config.path}: valid, {_counted(config)}", flush=True)
+    for doubt in cautions_on(config, content):
+        place = f"{doubt.file}:{doubt.line}: warning: {doubt.path}"
+        print(f"{place}: {doubt.message}", file=sys.stderr)
     for warning in (
         *_election_warnings(config),
         *warnings_of(config),

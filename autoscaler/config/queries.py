@@ -9,7 +9,7 @@ from autoscaler.config import durations
 from autoscaler.config import spec_model as model
 from autoscaler.config.document import Location, child, entries, path_of, place_of
 from autoscaler.config.settings import DEFAULT_SERVER, Config
-from autoscaler.config.sources import Reading, Source
+from autoscaler.config.sources import Source, sources_of
 from autoscaler.config.spec_model import SOURCES
 from autoscaler.core.spec import ContainerResourceMetric, MetricSpec, ResourceMetric
 from autoscaler.core.target import Query, QueryKey, SeriesLabels, Target
@@ -224,7 +224,7 @@ def queries_of(config: Config, content: bytes | None = None) -> list[AskedQuery]
 
     Its files are read again for their lines; ``content`` as for `load`.
     """
-    sources = _sources(config, content)
+    sources = sources_of(config, content)
     used: dict[QueryKey, AskedQuery] = {}
     for use, place in _uses(sources, config.targets):
         used.setdefault(use.query.key, AskedQuery(use.query.key, place)).uses.append(use)
@@ -252,14 +252,6 @@ def _named(sources: Sequence[Source]) -> Iterator[tuple[QueryKey, QueryPlace]]:
                 server = child(query, "server") or (location[2] if len(location) > 1 else None)
                 key = QueryKey(_core_name(None if server is None else str(server)), str(promql))
                 yield key, _place(source, (*location, str(name)))
-
-
-def _sources(config: Config, content: bytes | None) -> Sequence[Source]:
-    reading = Reading()
-    main = config.path.absolute()
-    others = [path for path in config.sources.digests if path != main]
-    read = [reading.source(config.path, "", content), *(reading.source(one, "") for one in others)]
-    return [source for source in read if source is not None]
 
 
 def _uses(

@@ -6,7 +6,7 @@ import glob
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -36,7 +36,7 @@ from autoscaler.config.manifests import (
 )
 from autoscaler.config.model_base import InnerModel, inner_models
 from autoscaler.config.problems import MOST_LOOKED_AT, Problem, syntax_problem
-from autoscaler.config.settings import KEYS, MainFile
+from autoscaler.config.settings import KEYS, Config, MainFile
 from autoscaler.file_contents import NoFileError, TooLargeError, kind_of, read_bytes
 
 MOST_OF_A_FILE = 32 * 2**20
@@ -434,3 +434,12 @@ def _reads_as_path(name: str, path: Path) -> bool:
         return path.exists() or ("/" in name and path.parent.is_dir())
     except (OSError, ValueError):
         return False
+
+
+def sources_of(config: Config, content: bytes | None) -> Sequence[Source]:
+    """Read the files of a valid configuration again; ``content`` as for `load`."""
+    reading = Reading()
+    main = config.path.absolute()
+    others = [path for path in config.sources.digests if path != main]
+    read = [reading.source(config.path, "", content), *(reading.source(one, "") for one in others)]
+    return [source for source in read if source is not None]

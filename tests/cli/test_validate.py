@@ -81,6 +81,24 @@ def test_validate_warns_of_an_api_server_without_tls(tmp_path: Path) -> None:
     assert "s3cret" not in ran.stderr
 
 
+def test_validate_warns_of_what_is_probably_not_meant(tmp_path: Path) -> None:
+    """With the place, and the file is valid all the same; also one that is piped in."""
+    text = "prometheus: {url: http://p:9090}\ntargets: []\nscaleDownBreaker:\n"
+    (tmp_path / "a.yaml").write_text(text)
+    for name, shown in ((str(tmp_path / "a.yaml"), tmp_path / "a.yaml"), ("-", "standard input")):
+        ran = subprocess.run(
+            [sys.executable, "-m", "autoscaler", "validate", name],
+            input=text,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+            env=os.environ | NOWHERE,
+        )
+        assert ran.returncode == 0
+        assert ran.stderr.startswith(f"{shown}:3: warning: scaleDownBreaker: has no value, so that")
+
+
 def test_validate_reads_standard_input(tmp_path: Path) -> None:
     """`-` is what is piped in, and includes files of the working directory."""
     (tmp_path / "more.yaml").write_text("targets: []\n")
