@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 
 from autoscaler.core.decision import BreakerHold, Decision, Zone
 from autoscaler.core.history import History
-from autoscaler.core.observation import LONGEST_SENTENCE, ConditionStatus
-from autoscaler.core.status import SCALE_DOWN_BREAKER, SCALING_LIMITED, with_condition
-from autoscaler.core.text import printable
+from autoscaler.core.observation import ConditionStatus
+from autoscaler.core.status import SCALE_DOWN_BREAKER, SCALING_LIMITED, overridden
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +122,13 @@ def goes_down(decision: Decision) -> bool:
 
 
 def held_back(
-    decision: Decision, history: History, server: str, until: float
+    decision: Decision, history: History, previous: History, server: str, until: float
 ) -> tuple[Decision, History]:
     """Return a scale-down and its history as the breaker of a server leaves them.
 
     The count stays, and the history is as after a limit that permits no change: the recommendation
-    is in it, and nothing was written.  ``until`` is in Unix seconds.
+    is in it, and nothing was written.  ``previous`` is the history from before the decision,
+    ``until`` in Unix seconds.
     """
     current = decision.current or 0
     whose = f"the Prometheus server {server}" if server else "Prometheus"
@@ -136,12 +136,13 @@ def held_back(
         f"too many of the targets that read from {whose} would go down at once; the scale-down "
         "breaker lets none of them"
     )
-    conditions = with_condition(
+    conditions = overridden(
         decision.conditions,
+        previous.conditions,
         SCALING_LIMITED,
         ConditionStatus.TRUE,
         SCALE_DOWN_BREAKER,
-        printable(message, LONGEST_SENTENCE),
+        message,
         decision.time,
     )
     held = replace(

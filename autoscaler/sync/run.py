@@ -144,7 +144,7 @@ class SyncRun:
             return
         decision, previous = self._decide(target, scale, pods, ambiguous_with)
         if self.state.breakers.enabled:
-            decision = yield from self._unless_held(target, decision)
+            decision = yield from self._unless_held(target, decision, previous)
             if self.state.stop.is_set():
                 return
         write: WriteOutcome | None = None
@@ -253,7 +253,9 @@ class SyncRun:
     def _bound(self, query: Query | None, now: float) -> Values | Gap | None:
         return None if query is None else read_bound(query, self.answers[query.key], now)
 
-    def _unless_held(self, target: Target, decision: Decision) -> Coroutine[Decision]:
+    def _unless_held(
+        self, target: Target, decision: Decision, previous: History
+    ) -> Coroutine[Decision]:
         """Hold a scale-down while too many targets of a server would go down (semantics 8.7).
 
         It waits until that is known, and no longer than for what is read: then all targets of this
@@ -279,7 +281,7 @@ class SyncRun:
         server, until = held
         until += self.times.now - self.times.steady
         history = self.state.histories.get(key, self.as_of)
-        decision, history = held_back(decision, history, server, until)
+        decision, history = held_back(decision, history, previous, server, until)
         self.state.histories.put(key, history, self.as_of)
         return decision
 

@@ -22,7 +22,7 @@ from autoscaler.core.breaker import (
 )
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import BreakerHold, Decision, Saturation
-from autoscaler.core.history import History
+from autoscaler.core.history import History, shifted
 from autoscaler.core.observation import Values
 from autoscaler.core.spec import Flags
 from tests.core.builders import BASE, behavior, percent_policy, rules, spec
@@ -125,7 +125,7 @@ def test_a_held_target_stays_and_says_why() -> None:
     """It is no failure: what the metrics ask for and every stage stay in the record."""
     decision, history = scale_down(History(recommendations=()))
     assert goes_down(decision)
-    held, _ = held_back(decision, history, "mimir", BASE + 600)
+    held, _ = held_back(decision, history, History(), "mimir", BASE + 600)
     assert (held.rescale, held.desired, held.outcome) == (False, 10, decision.outcome)
     assert held.breaker == BreakerHold("mimir", BASE + 600, 2)
     assert reasons(held)["ScalingLimited"] == ("True", "ScaleDownBreaker")
@@ -137,10 +137,18 @@ def test_a_held_target_stays_and_says_why() -> None:
     )
 
 
+def test_a_hold_is_as_old_as_it_is() -> None:
+    """Its condition does not begin anew at each sync."""
+    _, first = held_back(*scale_down(History(recommendations=())), History(), "", BASE + 600)
+    held, _ = held_back(*scale_down(first), shifted(first, -15.0), "", BASE + 600)
+    (limited,) = (one for one in held.conditions if one.type == "ScalingLimited")
+    assert limited.last_transition == BASE - 15.0
+
+
 def test_a_held_target_remembers_as_if_nothing_was_to_be_written() -> None:
     """The recommendation stays recorded; there is no scale event, no pending write, no zero."""
     decision, history = scale_down(History(recommendations=()))
-    _, after = held_back(decision, history, "", BASE + 600)
+    _, after = held_back(decision, history, History(), "", BASE + 600)
     assert after.recommendations == history.recommendations
     assert [one.replicas for one in after.recommendations or ()] == [2]
     assert (after.scale_downs, after.pending, after.zeroed_by_us) == ((), None, False)
