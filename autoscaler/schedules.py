@@ -252,10 +252,11 @@ class _Window:
 
     def openings(self, after: float) -> Iterator[tuple[float, float]]:
         """Yield when it opens and closes after an instant; both are the same if it does not."""
+        start, end = _cron(self._start, self._zone), _cron(self._end, self._zone)
         closes = after
         while True:
-            opened = self._start.next_after(closes)
-            closes = self._end.next_after(opened - 1)
+            opened = start.next_after(closes)
+            closes = end.next_after(opened - 1)
             yield opened, closes
 
     def _compute(self, now: float) -> _State:

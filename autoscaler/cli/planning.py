@@ -139,7 +139,7 @@ def unless_held(result: SyncResult, trips: Mapping[str, Trip]) -> SyncResult:
     if not held or not goes_down(result.decision):
         return result
     until, server = max(held)
-    decision, _ = held_back(result.decision, History(), server, until)
+    decision, _ = held_back(result.decision, History(), History(), server, until)
     return replace(result, decision=decision, write=None)
 
 

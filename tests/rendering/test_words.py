@@ -88,7 +88,7 @@ def behind_the_breaker(server: str) -> SyncResult:
     """Return a scale-down that the breaker holds."""
     free = behavior(down=rules(percent_policy(100), window=0))
     result = synced(spec(QUEUE, behavior=free), 8, values(10.0))
-    held, _ = held_back(result.decision, History(), server, BASE + 600)
+    held, _ = held_back(result.decision, History(), History(), server, BASE + 600)
     return SyncResult(result.target, held)
 
 
