@@ -16,7 +16,7 @@ from autoscaler.core.observation import (
     Unavailable,
     Values,
 )
-from autoscaler.core.pauses import INVALID_ANNOTATION
+from autoscaler.core.pauses import INVALID_ANNOTATION, PAUSED, PAUSED_REPLICAS, PAUSED_UNTIL
 from autoscaler.core.target import Query
 from autoscaler.core.text import printable, rfc3339
 from autoscaler.rendering import extension_words, wording
@@ -89,11 +89,20 @@ def _lines(label: str, texts: list[str]) -> Iterator[str]:
 
 
 def _pause(decision: Decision) -> list[str]:
+    alone = _until_alone(decision)
     if decision.pause is None:
-        return []
+        return alone
     words = extension_words.pause(decision.pause, decision.time)
     wrong = [one.message for one in decision.events if one.reason == INVALID_ANNOTATION]
-    return [words + extension_words.prevented(decision), *wrong]
+    return [words + extension_words.prevented(decision), *wrong, *alone]
+
+
+def _until_alone(decision: Decision) -> list[str]:
+    """Say that the end of a pause is no pause, where an annotation gives only that."""
+    given = dict(decision.scale.annotations) if isinstance(decision.scale, Scale) else {}
+    if PAUSED_UNTIL not in given or PAUSED in given or PAUSED_REPLICAS in given:
+        return []
+    return [f"{PAUSED_UNTIL} alone pauses nothing; it goes with {PAUSED} or {PAUSED_REPLICAS}"]
 
 
 def _idle(decision: Decision) -> list[str]:

@@ -341,6 +341,15 @@ def test_a_saturation_is_explained_once_it_is_one() -> None:
     assert "saturated   3 replicas missing since 00:00:00Z: TooManyReplicas" in told
 
 
+def test_the_end_of_no_pause_is_explained() -> None:
+    """An annotation that gives only the end does nothing."""
+    alone = "autoscaler/paused-until alone pauses nothing"
+    timeline = target(replicas=3).annotated(paused_until=UNTIL).at("0s", queue=30)
+    assert alone in explain(result(timeline))
+    timeline = timeline.annotated(paused_until=UNTIL, paused="true").at("15s", queue=30)
+    assert alone not in explain(result(timeline))
+
+
 def asked_bounds(timeline: Timeline) -> list[str]:
     """Return what an explanation tells of the queries of bounds."""
     synced = result(timeline)
