@@ -33,12 +33,16 @@ _WHAT = {
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A workload on the command line; ``paused`` is whether the configuration pauses it."""
+    """A workload on the command line; ``paused`` is whether the configuration pauses it.
+
+    ``known`` is whether it is a target of a configuration.
+    """
 
     key: str
     namespace: str
     ref: ScaleTargetRef
     paused: bool = False
+    known: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,13 @@ def pause(
     if replicas is not None:
         what = f"paused, it goes to {wording.counted(replicas, 'replica')} and stays there"
     end = "until it is resumed" if until is None else f"until {until}"
-    return _annotate("pause", names, place, values, lambda _: f"{what} {end}")
+
+    def told(workload: Workload) -> str:
+        if workload.known:
+            return f"{what} {end}"
+        return f"annotated: {what} {end}, if a daemon scales it"
+
+    return _annotate("pause", names, place, values, told)
 
 
 def resume(names: Sequence[str], place: Place, *, override: bool = False) -> int:
@@ -155,7 +165,7 @@ def _find(names: Sequence[str], place: Place) -> tuple[list[Workload], Kubernete
 def _of(target: Target) -> Workload:
     paused = target.extensions.pause is not None
     ref = target.spec.scale_target_ref
-    return Workload(wording.target_key(target), target.namespace, ref, paused)
+    return Workload(wording.target_key(target), target.namespace, ref, paused, known=True)
 
 
 def _named(name: str) -> Workload:

@@ -101,9 +101,18 @@ def _lines(result: SyncResult, failures: Failures) -> Iterator[str]:
     sentence = verdict(result)
     yield _short(sentence, failures)
     for metric in result.decision.metrics:
-        cause = _cause(metric)
-        if not cause or cause not in sentence:
+        if not _is_told(metric, sentence):
             yield _short(_metric(metric), failures)
+
+
+def _is_told(metric: MetricResult, sentence: str) -> bool:
+    """Return whether a sentence says of this metric, and not of another, why it failed."""
+    cause = _cause(metric)
+    if not cause or cause not in sentence:
+        return False
+    if f"{wording.metric_name(metric.metric)}: {cause}" in sentence:
+        return True
+    return metric.fallback is not None and extension_words.fallback(metric) in sentence
 
 
 def _short(text: str, failures: Failures) -> str:
@@ -117,7 +126,7 @@ def _metric(metric: MetricResult) -> str:
     outcome = metric.outcome
     if not isinstance(outcome, Calculation):
         instead = "" if metric.fallback is None else f"; {extension_words.fallback(metric)}"
-        return f"{name}: {outcome.reason}: {_cause(metric)}{instead}"
+        return f"{name}: could not be used: {_cause(metric)}{instead}"
     usage, of_request = wording.usage_and_target(metric), wording.of_request(metric)
     made_of = "" if of_request is None else f" ({of_request} a pod on average)"
     active = "" if metric.activity is None else f", {_ACTIVITIES[metric.activity]}"

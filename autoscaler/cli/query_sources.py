@@ -5,9 +5,7 @@ from dataclasses import replace
 
 from autoscaler.config import Config
 from autoscaler.config.document import path_of
-from autoscaler.config.queries import DEFAULTS, queries_of
-from autoscaler.core.spec import ContainerResourceMetric, MetricSpec, ResourceMetric
-from autoscaler.core.target import Query
+from autoscaler.config.queries import DEFAULTS, MetricUse, queries_of
 from autoscaler.core.text import printable
 from autoscaler.rendering.record import QuerySource
 
@@ -17,32 +15,24 @@ def query_sources(config: Config) -> Mapping[str, tuple[QuerySource, ...]]:
 
     This reads the files of the configuration again.
     """
-    asked = queries_of(config)
-    places = {one.key: one.place.path for one in asked}
-    without_metrics = {
-        use.target.key for one in asked for use in one.uses if ".metrics[" not in use.place.path
+    found = {
+        (use.target.key, use.number): QuerySource(
+            printable(_name(use, one.place.path)), default=use.default
+        )
+        for one in queries_of(config)
+        for use in one.uses
     }
     return {
-        target.key: tuple(
-            QuerySource(
-                printable(_name(metric, query, places.get(query.key, ""))),
-                default=target.key in without_metrics,
-            )
-            for metric, query in zip(target.spec.metrics, target.queries, strict=True)
-        )
+        target.key: tuple(found[target.key, index] for index in range(len(target.queries)))
         for target in config.targets
     }
 
 
-def _name(metric: MetricSpec, query: Query, place: str) -> str:
+def _name(use: MetricUse, place: str) -> str:
     """Return the name of a query; ``place`` is the first place of its PromQL, a named one first."""
-    if isinstance(metric, ResourceMetric | ContainerResourceMetric):
-        key, name = "resourceQueries", metric.name
-        if replace(query, server="") == DEFAULTS.get(name):
-            return f"the built-in query of {name}"
-    else:
-        key, name = "queries", metric.metric.name
-    if place.startswith("prometheus.servers"):
-        return place
-    named = place.startswith((f"{key}.", f"{key}["))
-    return path_of((key, name)) if named else "its own query"
+    if use.own:
+        return "its own query"
+    key, name = use.name
+    if key == "resourceQueries" and replace(use.query, server="") == DEFAULTS.get(name):
+        return f"the built-in query of {name}"
+    return place if place.startswith("prometheus.servers") else path_of((key, name))

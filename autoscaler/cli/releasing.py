@@ -1,8 +1,9 @@
 """`autoscaler release`: lets go what the scale-down breaker holds."""
 
+import difflib
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from autoscaler import clock
@@ -11,6 +12,7 @@ from autoscaler.config import ConfigError, load
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.config.settings import STATE_DIRECTORY
 from autoscaler.core.breaker import Trip
+from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.text import printable, rfc3339
 from autoscaler.rendering import wording
 
@@ -25,7 +27,10 @@ class _NotReleasedError(Exception):
 def release(server: str | None, config: Path | None) -> int:
     """Ask the running daemon to let the targets of a server go, or of all; return the exit code."""
     try:
-        directory = _directory(config)
+        directory, servers = _place(config)
+        if server is not None and servers and server not in servers:
+            print(_unknown(server, servers), file=sys.stderr)
+            return 2
         chosen = _chosen(_trips(directory), server)
         if not chosen:
             print("nothing is held: no scale-down breaker has tripped")
@@ -45,16 +50,24 @@ def release(server: str | None, config: Path | None) -> int:
     return 0
 
 
-def _directory(config: Path | None) -> Path:
+def _place(config: Path | None) -> tuple[Path, Sequence[str]]:
+    """Return the state directory, and the names of the servers; none without a configuration."""
     if config is None:
-        return Path(STATE_DIRECTORY)
-    directory = load(config, namespace_or_anywhere).state_directory
+        return Path(STATE_DIRECTORY), ()
+    loaded = load(config, namespace_or_anywhere)
+    directory = loaded.state_directory
     if directory is None:
         raise _NotReleasedError(
             f"the daemon of {config} cannot be asked, since `stateDirectory` is null: wait until "
             "the hold ends, or take `scaleDownBreaker` out of the configuration"
         )
-    return directory
+    return directory, [wording.server_label(name) for name in loaded.servers]
+
+
+def _unknown(server: str, servers: Sequence[str]) -> str:
+    similar = difflib.get_close_matches(server, servers, 1)
+    hint = f"did you mean {similar[0]}?" if similar else f"there are: {', '.join(servers)}"
+    return printable(f"no Prometheus server is called {server}; {hint}", LONGEST_SENTENCE)
 
 
 def _trips(directory: Path) -> Mapping[str, Trip]:

@@ -1,6 +1,7 @@
 """The queries of metrics: the built-in ones, which one gives a metric, and where it stands."""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -190,13 +191,25 @@ class QueryPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MetricUse:
-    """A metric of a target that uses a query; ``default`` is that of a target without metrics."""
+    """A metric of a target that uses a query; ``default`` is that of a target without metrics.
+
+    ``number`` is its index in the target's spec; ``own`` is whether the query is in the metric.
+    """
 
     place: QueryPlace
     target: Target
+    number: int
     metric: MetricSpec
     query: Query
     default: bool
+    own: bool
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """The key and the name by which the metric finds a query that is not its own."""
+        if isinstance(self.metric, ResourceMetric | ContainerResourceMetric):
+            return "resourceQueries", self.metric.name
+        return "queries", self.metric.metric.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,20 +239,36 @@ def queries_of(config: Config, content: bytes | None = None) -> list[AskedQuery]
     """
     sources = sources_of(config, content)
     used: dict[QueryKey, AskedQuery] = {}
+    by_name: dict[tuple[str, str], list[QueryKey]] = defaultdict(list)
     for use, place in _uses(sources, config.targets):
         used.setdefault(use.query.key, AskedQuery(use.query.key, place)).uses.append(use)
+        if not use.own:
+            by_name[use.name].append(use.query.key)
     for bound, place in _bounds(sources, config.targets):
         used.setdefault(bound.query.key, AskedQuery(bound.query.key, place)).bounds.append(bound)
     found: dict[QueryKey, AskedQuery] = {}
-    for named, place in _named(sources):
-        for key in [key for key in used if key.promql == named.promql] or [named]:
+    for name, server, promql, place in _named(sources):
+        # One without a server is asked at that of each target.
+        keys = [
+            key for key in by_name[name] if key.promql == promql and server in {None, key.server}
+        ]
+        for key in keys or [QueryKey(server or "", promql)]:
             known = used.get(key, AskedQuery(key, place))
             found.setdefault(key, replace(known, place=place))
     order = list(config.servers)
     return sorted({**used, **found}.values(), key=lambda one: order.index(one.key.server))
 
 
-def _named(sources: Sequence[Source]) -> Iterator[tuple[QueryKey, QueryPlace]]:
+class _Named(NamedTuple):
+    """A query that has a name; ``server`` is None if it names none."""
+
+    name: tuple[str, str]
+    server: str | None
+    promql: str
+    place: QueryPlace
+
+
+def _named(sources: Sequence[Source]) -> Iterator[_Named]:
     """Yield the queries that have names, and where they stand."""
     servers = child(sources[0].value, "prometheus", "servers") if sources else None
     names = servers if isinstance(servers, Mapping) else ()
@@ -250,8 +279,9 @@ def _named(sources: Sequence[Source]) -> Iterator[tuple[QueryKey, QueryPlace]]:
             for name, query in named.items() if isinstance(named, Mapping) else ():
                 promql = query if isinstance(query, str) else child(query, "query")
                 server = child(query, "server") or (location[2] if len(location) > 1 else None)
-                key = QueryKey(_core_name(None if server is None else str(server)), str(promql))
-                yield key, _place(source, (*location, str(name)))
+                place = _place(source, (*location, str(name)))
+                at = None if server is None else _core_name(str(server))
+                yield _Named((location[-1], str(name)), at, str(promql), place)
 
 
 def _uses(
@@ -267,8 +297,10 @@ def _uses(
             default = child(source.value, *metric_location) is None
             if default:
                 metric_location = location
-            use = MetricUse(_place(source, metric_location), target, metric, query, default)
-            yield use, _own_query(source, metric_location, metric)
+            own = _own_query(source, metric_location, metric)
+            place = _place(source, metric_location)
+            use = MetricUse(place, target, number, metric, query, default, own is not None)
+            yield use, own or _without_own(place, metric)
 
 
 def _bounds(
@@ -292,16 +324,19 @@ def _places_of_targets(sources: Sequence[Source]) -> Iterator[tuple[Source, int]
             yield source, index
 
 
-def _own_query(source: Source, location: Location, metric: MetricSpec) -> QueryPlace:
-    """Return where a metric's own query stands, or the metric that is read by a built-in one."""
-    key = SOURCES[metric.type]
+def _own_query(source: Source, location: Location, metric: MetricSpec) -> QueryPlace | None:
+    """Return where a metric's own query stands; None where it has none."""
+    of_resource = isinstance(metric, ResourceMetric | ContainerResourceMetric)
+    own: Location = ("query",) if of_resource else ("metric", "query")
+    own = (*location, SOURCES[metric.type], *own)
+    return None if child(source.value, *own) is None else _place(source, own)
+
+
+def _without_own(place: QueryPlace, metric: MetricSpec) -> QueryPlace:
+    """Return the place of a metric that has no query of its own: a built-in one, or by name."""
     if isinstance(metric, ResourceMetric | ContainerResourceMetric):
-        own = _place(source, (*location, key, "query"))
-        if child(source.value, *location, key, "query") is None:
-            own = _place(source, location)
-            return own._replace(path=f"{own.path} (built-in query of {metric.name})")
-        return own
-    return _place(source, (*location, key, "metric", "query"))
+        return place._replace(path=f"{place.path} (built-in query of {metric.name})")
+    return place
 
 
 def _place(source: Source, location: Location) -> QueryPlace:

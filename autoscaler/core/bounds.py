@@ -42,7 +42,15 @@ def bounds_in_force(
         if why
     ]
     hold_down = least is None and observation.min_replicas_reading is not None
-    return Bounds(lower, _at_least(upper, lower), "; ".join(told), hold_down), known
+    bounds = Bounds(
+        lower,
+        _at_least(upper, lower),
+        "; ".join(told),
+        hold_down,
+        None if least is None else of_min,
+        None if most is None else of_max,
+    )
+    return bounds, known
 
 
 def gives_least(windows: Iterable[OpenWindow], replicas: int) -> bool:

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from autoscaler.core.extensions import Fallback, Idle, Pause
 from autoscaler.core.grouping import PodGroups
-from autoscaler.core.history import Condition, Recommendation
+from autoscaler.core.history import Condition, KnownBound, Recommendation
 from autoscaler.core.numbers import Tolerance
 from autoscaler.core.observation import Reading, Scale, Unavailable
 from autoscaler.core.spec import MetricSpec, ScalingPolicy
@@ -173,12 +173,16 @@ class Bounds:
 
     ``missing`` says why the query of a bound has no value that counts, empty if none is missing.
     ``hold_down`` is set if the minimum is unknown because of that, so that nothing goes down.
+    ``of_min_query`` and ``of_max_query`` are what the queries give, whatever the bounds of the
+    target and its schedules make of it, and when it was read; None where nothing counts.
     """
 
     minimum: Bound
     maximum: Bound
     missing: str = ""
     hold_down: bool = False
+    of_min_query: KnownBound | None = None
+    of_max_query: KnownBound | None = None
 
 
 @dataclass(frozen=True, slots=True)

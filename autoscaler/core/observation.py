@@ -65,10 +65,14 @@ class Values:
     """The reading of an External metric (any number of values) or an Object metric (one).
 
     The values are in milli-units.  If there are ``gaps``, their sum may understate the load.
+    ``empty`` is set if there was no series, which counts as 0; ``nans`` of the values were NaN, and
+    count as 0 (semantics 8.8).
     """
 
     values: tuple[int, ...]
     gaps: tuple[Gap, ...] = ()
+    empty: bool = field(default=False, compare=False)
+    nans: int = field(default=0, compare=False)
 
 
 Reading = PodSamples | Values | Gap

@@ -66,7 +66,7 @@ def _completed(reading: Values | Gap, query: Query, answer: QueryResult) -> Valu
     if isinstance(reading, Values) or reading.kind is not GapKind.EMPTY:
         return reading
     if query.empty_is_zero and not answer.warnings:
-        return Values((0,))
+        return Values((0,), empty=True)
     return _partial_if_empty(reading, answer)
 
 
@@ -107,6 +107,13 @@ def _milli_or_none(series: Series, query: Query, now: float) -> int | None:
     return milli_of(series.value) if fresh else None
 
 
+def _nans(series: Sequence[Series], query: Query, now: float) -> int:
+    """Return how many values are NaN and count as 0."""
+    if not query.nan_is_zero:
+        return 0
+    return sum(math.isnan(one.value) and one.timestamp >= now - query.max_age for one in series)
+
+
 def _gap_of(series: Series, query: Query, now: float) -> Gap:
     if series.timestamp >= now - query.max_age:
         return _gap(GapKind.NOT_A_NUMBER, f"{labels_text(series)} is {series.value}, not a number")
@@ -145,12 +152,13 @@ def _external(
     gaps = [_gap_of(series, query, now) for series in missing[:_MOST_GAPS]]
     if not values:
         return gaps[-1]
+    nans = _nans(selected, query, now)
     if query.use_partial:
-        return Values(tuple(values))
+        return Values(tuple(values), nans=nans)
     if len(missing) > _MOST_GAPS:
         more = f"nor do {len(missing) - _MOST_GAPS} more series have a value that counts"
         gaps.append(_gap(gaps[-1].kind, more))
-    return Values(tuple(values), (*_warnings_of(answer), *gaps))
+    return Values(tuple(values), (*_warnings_of(answer), *gaps), nans=nans)
 
 
 def _object(
@@ -181,7 +189,9 @@ def _object(
             f"{labels_text(series[0])} and {labels_text(series[1])}",
         )
     value = _value_of(series[0], query, now)
-    return value if isinstance(value, Gap) else Values((value,), _warnings(answer, query))
+    if isinstance(value, Gap):
+        return value
+    return Values((value,), _warnings(answer, query), nans=_nans(series, query, now))
 
 
 def _one_value(query: Query, answer: QueryResult, now: float) -> Values | Gap:
@@ -195,7 +205,9 @@ def _one_value(query: Query, answer: QueryResult, now: float) -> Values | Gap:
             f"{labels_text(series[0])} and {labels_text(series[1])}",
         )
     value = _value_of(series[0], query, now)
-    return value if isinstance(value, Gap) else Values((value,), _warnings(answer, query))
+    if isinstance(value, Gap):
+        return value
+    return Values((value,), _warnings(answer, query), nans=_nans(series, query, now))
 
 
 class _PodReader:

@@ -3,9 +3,10 @@
 import math
 from collections.abc import Iterator, Sequence
 
-from autoscaler.core.decision import Calculation, Decision, MetricResult, Rule, Zone
+from autoscaler.core.bounds import KNOWN_SECONDS, MAX_QUERY, MIN_QUERY
+from autoscaler.core.decision import Bound, Calculation, Decision, MetricResult, Rule, Zone
 from autoscaler.core.grouping import PodGroups, UnreadyRule
-from autoscaler.core.history import Condition
+from autoscaler.core.history import Condition, KnownBound
 from autoscaler.core.observation import (
     LONGEST_SENTENCE,
     Gap,
@@ -15,12 +16,14 @@ from autoscaler.core.observation import (
     Unavailable,
     Values,
 )
-from autoscaler.core.pauses import INVALID_ANNOTATION
+from autoscaler.core.pauses import INVALID_ANNOTATION, PAUSED, PAUSED_REPLICAS, PAUSED_UNTIL
+from autoscaler.core.target import Query
 from autoscaler.core.text import printable, rfc3339
 from autoscaler.rendering import extension_words, wording
 from autoscaler.rendering.record import QuerySource, promql_of, server_of
 from autoscaler.rendering.restrictions import hold, restriction
 from autoscaler.rendering.verdict import failure_of, verdict
+from autoscaler.rendering.wording import time_of_day
 from autoscaler.sync.ports import SyncResult
 
 _LABEL_WIDTH = 12
@@ -36,7 +39,7 @@ def explain(result: SyncResult, sources: Sequence[QuerySource] = (), file: str =
     lines = [
         f"{target} at {rfc3339(decision.time)}: {sentence}",
         *_lines("paused", _pause(decision)),
-        *_lines("scale", _scale(decision)),
+        *_lines("scale", _scale(result)),
         *_lines("idle", _idle(decision)),
     ]
     for index, metric in enumerate(decision.metrics):
@@ -86,11 +89,20 @@ def _lines(label: str, texts: list[str]) -> Iterator[str]:
 
 
 def _pause(decision: Decision) -> list[str]:
+    alone = _until_alone(decision)
     if decision.pause is None:
-        return []
+        return alone
     words = extension_words.pause(decision.pause, decision.time)
     wrong = [one.message for one in decision.events if one.reason == INVALID_ANNOTATION]
-    return [words + extension_words.prevented(decision), *wrong]
+    return [words + extension_words.prevented(decision), *wrong, *alone]
+
+
+def _until_alone(decision: Decision) -> list[str]:
+    """Say that the end of a pause is no pause, where an annotation gives only that."""
+    given = dict(decision.scale.annotations) if isinstance(decision.scale, Scale) else {}
+    if PAUSED_UNTIL not in given or PAUSED in given or PAUSED_REPLICAS in given:
+        return []
+    return [f"{PAUSED_UNTIL} alone pauses nothing; it goes with {PAUSED} or {PAUSED_REPLICAS}"]
 
 
 def _idle(decision: Decision) -> list[str]:
@@ -113,17 +125,41 @@ def _saturation(decision: Decision) -> list[str]:
     return [] if one is None else [extension_words.saturation(one, decision.time)]
 
 
-def _bounds(decision: Decision) -> list[str]:
+def _bounds(result: SyncResult) -> list[str]:
+    decision, target = result.decision, result.target
     low, high = extension_words.min_replicas(decision), extension_words.max_replicas(decision)
     lines, bounds = [f"minReplicas {low}, maxReplicas {high}"], decision.bounds
     if bounds is not None and bounds.missing:
         down = "; nothing goes down meanwhile" if bounds.hold_down else ""
         lines.append(f"{bounds.missing}{down}")
+    if bounds is not None:
+        of_min = (MIN_QUERY, bounds.of_min_query, bounds.minimum)
+        of_max = (MAX_QUERY, bounds.of_max_query, bounds.maximum)
+        lines += _asked_bound(target.min_replicas_query, *of_min, decision.time)
+        lines += _asked_bound(target.max_replicas_query, *of_max, decision.time)
     return lines
 
 
-def _scale(decision: Decision) -> list[str]:
-    bounds, *more = _bounds(decision)
+def _asked_bound(
+    query: Query | None, name: str, found: KnownBound | None, bound: Bound, now: float
+) -> list[str]:
+    """Write the query of a bound, what it gives, and until when if that was read earlier."""
+    if query is None:
+        return []
+    at = f" at the server {query.server}" if query.server else ""
+    gives = ""
+    if found is not None:
+        last = f", as last read, until {time_of_day(found.time + KNOWN_SECONDS, now)}"
+        within = f" ({bound.replicas} within the other bounds)"
+        gives = f" gives {found.replicas}"
+        gives += within if bound.by.startswith(name) and bound.replicas != found.replicas else ""
+        gives += last if found.time < now else ""
+    return [f"{name}{at}{gives}: {query.promql}"]
+
+
+def _scale(result: SyncResult) -> list[str]:
+    decision = result.decision
+    bounds, *more = _bounds(result)
     if isinstance(decision.scale, Unavailable):
         return [decision.scale.message, bounds, *more]
     scale = decision.scale
@@ -169,9 +205,10 @@ def _fallback(result: MetricResult) -> list[str]:
 
 
 def _reading(result: MetricResult, outcome: Calculation) -> list[str]:
-    reading, lines = result.reading, []
+    reading = result.reading
+    lines: list[str] = []
     if isinstance(reading, Values):
-        lines.append(f"measured {_measured(result)}, {len(reading.values)} series")
+        lines += _values(result, reading)
         if outcome.negative_sum:
             lines.append("a negative sum counts as 0")
     elif isinstance(reading, PodSamples):
@@ -184,6 +221,16 @@ def _reading(result: MetricResult, outcome: Calculation) -> list[str]:
     if isinstance(reading, PodSamples):
         lines += [f"{gap.kind.value}: {gap.detail}" for gap in reading.dropped.values()]
     return lines
+
+
+def _values(result: MetricResult, reading: Values) -> Iterator[str]:
+    """Write what was measured, and what of it nobody measured."""
+    if reading.empty:
+        yield "no series, counted as 0 (empty: zero)"
+        return
+    yield f"measured {_measured(result)}, {len(reading.values)} series"
+    if reading.nans:
+        yield f"{reading.nans} of the series NaN, counted as 0 (nan: zero)"
 
 
 def _measured(result: MetricResult) -> str:

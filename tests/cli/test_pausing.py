@@ -100,11 +100,15 @@ def test_a_pause_is_what_the_daemon_reads_and_resume_ends_it(
     assert not [key for key in annotations if key.startswith("autoscaler/")]
 
     first, second, *rest = capsys.readouterr().out.splitlines()
-    told = "paused, it goes to 5 replicas and stays there until 20"
+    told = "annotated: paused, it goes to 5 replicas and stays there until 20"
     assert first.startswith(f"{shop.namespace}/Deployment/web: {told}")
     assert second.startswith(f"{db}: {told}")
+    assert second.endswith("Z, if a daemon scales it")
     assert rest == [
-        f"{shop.namespace}/Deployment/web: nothing is scaled down until it is resumed",
+        (
+            f"{shop.namespace}/Deployment/web: annotated: nothing is scaled down until it is "
+            "resumed, if a daemon scales it"
+        ),
         f"{shop.namespace}/Deployment/web: resumed",
         f"{db}: resumed",
     ]
@@ -130,7 +134,8 @@ def test_what_is_refused_is_told_and_the_others_are_paused(
     assert pause(names, ANYWHERE) == 1
     printed = capsys.readouterr()
     assert printed.out == (
-        f"{space}/Deployment/web: paused, nothing is scaled until it is resumed\n"
+        f"{space}/Deployment/web: annotated: paused, nothing is scaled until it is resumed, if a "
+        "daemon scales it\n"
     )
     assert printed.err.splitlines() == [
         f'{space}/Deployment/weeb: deployments.apps "weeb" not found in namespace "{space}"',
@@ -164,6 +169,8 @@ def test_names_are_those_of_the_configuration(shop: Shop, tmp_path: Path) -> Non
     given = (*of_file, "--replicas", "3", meant)
     ran = autoscaler("pause", *given, environment=environment)
     assert (ran.returncode, ran.stderr) == (0, "")
+    told = "paused, it goes to 3 replicas and stays there until it is resumed"
+    assert ran.stdout == f"{shop.namespace}/Deployment/web: {told}\n"
     found = shop.paused()
     assert found is not None
     assert (found.replicas, found.until) == (3, None)

@@ -11,6 +11,7 @@ from autoscaler.cli.plan_text import paragraphs
 from autoscaler.cli.wrapping import print_text
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.series import QueryFailure
+from autoscaler.core.spec import ExternalMetric
 from autoscaler.core.target import Query, Target
 from autoscaler.sync.ports import SyncResult
 from tests.rendering import extended
@@ -112,6 +113,24 @@ def test_what_only_sounds_the_same_is_told_of_each() -> None:
     assert text.count("the query returned no series") == 2
 
 
+def test_a_metric_that_fails_as_another_does_has_its_own_line() -> None:
+    """In plain words; the first of them is in the verdict."""
+    target = two_metrics("a")
+    queue, rest = target.spec.metrics
+    assert isinstance(rest, ExternalMetric)
+    rest = replace(rest, metric=replace(rest.metric, name="rest"))
+    target = replace(target, spec=replace(target.spec, metrics=(queue, rest)))
+    world = Memory(answers={"queue": answer(), "rest": answer()}, scales=scales("a"))
+    assert paragraphs(planned(world, target)).split("\n") == [
+        "shop/Deployment/a  2 -> 2",
+        (
+            "  stays at 2 replicas: nothing can be decided: queue: the query returned no series "
+            "(and 1 more metric)"
+        ),
+        "  rest: could not be used: the query returned no series",
+    ]
+
+
 def test_who_else_controls_a_target_is_in_its_verdict() -> None:
     """Also where nothing would change."""
     world = Memory(answers={"queue": answer(90.0)}, scales=scales("a"))
@@ -136,9 +155,7 @@ class Terminal(io.StringIO):
         return True
 
 
-LONG = (
-    'queue{queue="orders"}: FailedGetExternalMetric: a-long-name-that-nobody-breaks ' + "so " * 40
-)
+LONG = 'queue{queue="orders"}: could not be used: a-long-name-that-nobody-breaks ' + "so " * 40
 
 
 def test_a_terminal_wraps_between_words(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,8 @@ from pathlib import Path
 
 from autoscaler.cli.query_sources import query_sources
 from autoscaler.config import load
+from autoscaler.config.queries import queries_of
+from autoscaler.core.target import QueryKey
 from autoscaler.rendering.record import QuerySource
 from tests.cli.test_asking import TARGET, external
 from tests.endtoend.daemon import write_config
@@ -72,3 +74,23 @@ def test_a_query_of_a_named_server_has_its_source(tmp_path: Path) -> None:
         ),
         "shop/Deployment/second": (QuerySource("queries.a"),),
     }
+
+
+def test_an_own_query_has_no_name_that_another_of_the_same_promql_has(tmp_path: Path) -> None:
+    """Whichever server that one asks."""
+    own = external("mine")
+    own["external"]["metric"]["query"] = {"query": "sum(w)", "server": "b"}  # type: ignore[index] # it is a mapping
+    same = external("same")
+    same["external"]["metric"]["query"] = "sum(v)"  # type: ignore[index] # it is a mapping
+    servers = {"a": {"url": "http://a"}, "b": {"url": "http://b"}}
+    document = {
+        "prometheus": {"url": "http://p:9090", "servers": servers},
+        "queries": {"waiting": {"query": "sum(w)", "server": "a"}, "other": "sum(v)"},
+        "targets": [target("first", own, external("waiting"), same)],
+    }
+    config = load(write_config(tmp_path / "a.yaml", document))
+    (sources,) = query_sources(config).values()
+    assert [one.name for one in sources] == ["its own query", "queries.waiting", "its own query"]
+    places = {one.key: one.place.path for one in queries_of(config)}
+    assert places[QueryKey("a", "sum(w)")] == "queries.waiting"
+    assert places[QueryKey("b", "sum(w)")] == "targets[0].metrics[0].external.metric.query"

@@ -16,7 +16,8 @@ def released(directory: Path, *arguments: str) -> tuple[int, str]:
     """Run the command with a configuration whose state is in a directory."""
     file = directory.with_name("autoscaler.yaml")
     file.write_text(
-        f"prometheus: {{url: http://p:9090}}\nstateDirectory: {directory}\ntargets: []\n"
+        "prometheus: {url: http://p:9090, servers: {mimir: {url: http://m}, b: {url: http://b}}}\n"
+        f"stateDirectory: {directory}\ntargets: []\n"
     )
     done = CliRunner().invoke(app, ["release", "-c", str(file), *arguments])
     return done.exit_code, done.output.replace(str(directory), "DIR").strip()
@@ -85,10 +86,20 @@ def test_where_nothing_is_held_it_says_so(tmp_path: Path) -> None:
 
 def test_a_server_that_is_not_held_is_refused_and_those_that_are_are_named(state: Path) -> None:
     """A slip of the pen releases nothing."""
-    code, said = released(state, "--server", "memir")
+    code, said = released(state, "--server", "b")
     assert code == 1
-    assert said.startswith("nothing of the server memir is held; held are targets of: mimir (until")
+    assert said.startswith("nothing of the server b is held; held are targets of: mimir (until")
     assert "past" not in said
+    assert not (state / "autoscaler.release").exists()
+
+
+@pytest.mark.parametrize(
+    ("server", "hint"), [("memir", "did you mean mimir?"), ("xy", "there are: default, mimir, b")]
+)
+def test_a_server_that_does_not_exist_is_told(state: Path, server: str, hint: str) -> None:
+    """It is not one of which nothing is held."""
+    told = (2, f"no Prometheus server is called {server}; {hint}")
+    assert released(state, "--server", server) == told
     assert not (state / "autoscaler.release").exists()
 
 

@@ -267,5 +267,6 @@ def test_every_query_is_listed_with_its_server(tmp_path: Path) -> None:
         ("mimir", "mimir_cpu", "prometheus.servers.mimir.resourceQueries.cpu", 1, 0),
         ("mimir", "least", "targets[1].minReplicasQuery", 0, 1),
         ("mimir", "mimir_gpu", 'prometheus.servers.mimir.resourceQueries["example.com/gpu"]', 0, 0),
+        ("other", "queue_length", "queries.bound", 0, 0),
         ("other", "top_memory", "resourceQueries.memory", 0, 0),
     ]

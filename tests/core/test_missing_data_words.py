@@ -159,3 +159,20 @@ def test_the_words_hold_for_a_bound_as_well() -> None:
     held = read_bound(Query("q"), partial, BASE)
     assert isinstance(held, Values)
     assert held.gaps
+
+
+def test_a_reading_says_which_zeros_nobody_measured() -> None:
+    """That there was no series, and how many values were NaN: a stale NaN is no value."""
+    empty = reading(QUEUE, EMPTY_IS_ZERO)
+    assert isinstance(empty, Values)
+    assert empty.empty
+    nan, stale = series(math.nan), series(math.nan, age=OLD)
+    for metric, found in ((QUEUE, (nan, nan, series(5), stale)), (INGRESS, ())):
+        one = series(math.nan, ingress="front")
+        read_now = reading(metric, NAN_IS_ZERO, *found or (one,))
+        assert isinstance(read_now, Values)
+        assert read_now.nans == (2 if found else 1)
+        assert not read_now.empty
+    measured = reading(QUEUE, NAN_IS_ZERO, series(0))
+    assert isinstance(measured, Values)
+    assert measured.nans == 0

@@ -1,6 +1,7 @@
 """The words for pauses, idling, bounds by schedule and query, fallbacks and surges."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -11,7 +12,7 @@ from autoscaler.core.extensions import Extensions
 from autoscaler.core.history import History, Recommendation
 from autoscaler.core.observation import Observation, PodSamples, Scale
 from autoscaler.core.spec import Flags
-from autoscaler.core.target import Target
+from autoscaler.core.target import Query, Target
 from autoscaler.core.writes import WriteFailed
 from autoscaler.rendering.explanation import explain
 from autoscaler.rendering.record import whole
@@ -338,6 +339,42 @@ def test_a_saturation_is_explained_once_it_is_one() -> None:
     assert "saturated" not in explain(result(timeline))
     told = explain(result(timeline.at("15m", queue=230)))
     assert "saturated   3 replicas missing since 00:00:00Z: TooManyReplicas" in told
+
+
+def test_the_end_of_no_pause_is_explained() -> None:
+    """An annotation that gives only the end does nothing."""
+    alone = "autoscaler/paused-until alone pauses nothing"
+    timeline = target(replicas=3).annotated(paused_until=UNTIL).at("0s", queue=30)
+    assert alone in explain(result(timeline))
+    timeline = timeline.annotated(paused_until=UNTIL, paused="true").at("15s", queue=30)
+    assert alone not in explain(result(timeline))
+
+
+def asked_bounds(timeline: Timeline) -> list[str]:
+    """Return what an explanation tells of the queries of bounds."""
+    synced = result(timeline)
+    asking = replace(
+        synced.target,
+        min_replicas_query=Query("sum(least)", server="mimir"),
+        max_replicas_query=Query("sum(most)"),
+    )
+    told = [one.strip() for one in explain(replace(synced, target=asking)).splitlines()]
+    return [one for one in told if one.startswith(("minReplicasQuery", "maxReplicasQuery"))]
+
+
+def test_the_queries_of_bounds_are_explained() -> None:
+    """Their PromQL and what it gives, before other bounds; an earlier value has an end."""
+    timeline = target(replicas=5).asked_bounds(50, 9).at("0s", queue=50)
+    assert asked_bounds(timeline) == [
+        "minReplicasQuery at the server mimir gives 50 (20 within the other bounds): sum(least)",
+        "maxReplicasQuery gives 9: sum(most)",
+    ]
+    assert asked_bounds(timeline.asked_bounds(3, NOTHING).at("1m", queue=50)) == [
+        "maxReplicasQuery has no value: no answer",
+        "minReplicasQuery at the server mimir gives 3: sum(least)",
+        "maxReplicasQuery gives 9, as last read, until 00:05:00Z: sum(most)",
+    ]
+    assert asked_bounds(timeline.at("6m", queue=50))[-1] == "maxReplicasQuery: sum(most)"
 
 
 def test_a_surge_is_explained() -> None:

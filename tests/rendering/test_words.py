@@ -18,6 +18,7 @@ from autoscaler.core.observation import (
     Reading,
     Scale,
     Unavailable,
+    Values,
 )
 from autoscaler.core.selectors import LabelSelector, Operator, Requirement
 from autoscaler.core.spec import (
@@ -315,6 +316,16 @@ def test_an_explanation_has_the_total_beside_the_average() -> None:
         'combine 3 -> 6, the largest proposal, of rabbitmq_queue_messages_ready{queue="orders"}'
         in several
     )
+
+
+def test_an_explanation_tells_a_zero_that_nobody_measured() -> None:
+    """Of no series, and of NaN."""
+    lines = lines_of(synced(spec(ORDERS), 3, Values((0,), empty=True)))
+    assert "no series, counted as 0 (empty: zero)" in lines
+    assert not [line for line in lines if line.startswith("measured")]
+    lines = lines_of(synced(spec(ORDERS), 3, Values((0, 53000), nans=1)))
+    assert "measured 17.67 per replica, 53 in total, 2 series" in lines
+    assert "1 of the series NaN, counted as 0 (nan: zero)" in lines
 
 
 def test_a_count_of_one_is_singular_and_names_the_field_that_stays() -> None:
