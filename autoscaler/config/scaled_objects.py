@@ -274,6 +274,7 @@ def _trigger(index: int, trigger: object, found: _Counterparts) -> None:
 def _prometheus(index: int, trigger: object, found: _Counterparts) -> None:
     metadata = child(trigger, "metadata")
     given = child(trigger, "name")
+    _not_copied(index, metadata, found)
     wanted = given if isinstance(given, str) and _PLAIN.fullmatch(given) else ""
     # The default is true.
     nulls = str(child(metadata, "ignoreNullValues")).lower() != "false"
@@ -298,11 +299,11 @@ def _prometheus(index: int, trigger: object, found: _Counterparts) -> None:
     found.external = True
 
 
-def _server(index: int, metadata: object, found: _Counterparts) -> dict[str, str]:
-    """Note the server of a trigger; returns `server`, where it is not the first."""
+def _not_copied(index: int, metadata: object, found: _Counterparts) -> None:
+    """Note the keys of a prometheus trigger that the target has not."""
     given = metadata if isinstance(metadata, Mapping) else {}
     for key in sorted(given.keys() - _OF_PROMETHEUS):
-        if str(given[key]).lower() in {"", "none", "false"} or not _PLAIN.fullmatch(key):
+        if given[key] in (None, "", "false", False) or not _PLAIN.fullmatch(key):
             continue
         place = f"triggers[{index}].metadata.{key}"
         if key in _BY_HAND:
@@ -311,6 +312,10 @@ def _server(index: int, metadata: object, found: _Counterparts) -> dict[str, str
             )
         else:
             found.none[place] = _INSTEAD.get(key, "")
+
+
+def _server(index: int, metadata: object, found: _Counterparts) -> dict[str, str]:
+    """Note the server of a trigger; returns `server`, where it is not the first."""
     address, namespace = child(metadata, "serverAddress"), child(metadata, "namespace")
     if not isinstance(address, str) or "@" in address or "?" in address:
         return {}
