@@ -14,7 +14,7 @@ from autoscaler.config.checks import check_files, check_value
 from autoscaler.config.conversion import config_of
 from autoscaler.config.document import Location, Value
 from autoscaler.config.error_messages import findings_of
-from autoscaler.config.manifests import advice_on
+from autoscaler.config.manifests import advice_on, ready_of
 from autoscaler.config.problems import (
     MOST_LOOKED_AT,
     ConfigError,
@@ -252,7 +252,12 @@ def _manifests(value: Value, location: Location) -> list[Finding]:
     if not isinstance(value, dict) or _MANIFESTS.isdisjoint(value):
         return []
     return [
-        Finding(one.location, one.message, show_value=False, details=one.details, ready=one.ready)
+        Finding(
+            *(one.location, one.message),
+            show_value=False,
+            details=one.details,
+            ready=ready_of([one], entry=True) if one.kind else "",
+        )
         for one in advice_on(value, location)
     ]
 

@@ -23,7 +23,8 @@ class TargetDraft(NamedTuple):
     target: dict[str, object]
     notes: tuple[str, ...] = ()
     queries: Mapping[str, object] = {}
-    prometheus: Mapping[str, object] = {}
+    servers: Mapping[tuple[str, str], str] = {}
+    """The names of Prometheus servers by address and namespace; that of the default is empty."""
 
 
 def target_of(manifest: Mapping[str, Value]) -> TargetDraft:

@@ -1,7 +1,8 @@
 """Files and entries that hold something else: manifests of Kubernetes, rules of Prometheus."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import yaml
@@ -9,8 +10,8 @@ import yaml
 from autoscaler.config.document import Location, Value, child, documents, place_of
 from autoscaler.config.error_messages import closest
 from autoscaler.config.manifest_targets import PLACEHOLDER, TargetDraft, target_of
-from autoscaler.config.problems import Problem
-from autoscaler.config.scaled_objects import draft_of
+from autoscaler.config.problems import MOST_PROBLEMS, Problem
+from autoscaler.config.scaled_objects import Shared, draft_of, prometheus_of
 from autoscaler.config.settings import KEYS
 
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
@@ -24,19 +25,24 @@ class Advice(NamedTuple):
     location: Location
     kind: str
     message: str
-    details: tuple[str, ...] = ()
-    ready: str = ""
+    draft: TargetDraft = TargetDraft({})
+
+    @property
+    def details(self) -> tuple[str, ...]:
+        """What is to be known of the draft."""
+        return self.draft.notes
 
 
-def advice_on(value: Value, location: Location = ()) -> list[Advice]:
+def advice_on(value: Value, location: Location = (), shared: Shared | None = None) -> list[Advice]:
     """Say where the fields of the autoscalers go that are in a document, or else what it is.
 
-    ``location`` is where it stands among the targets, empty for a file.  Nothing is said of what is
-    no manifest.
+    ``location`` is where it stands among the targets, empty for a file.  ``shared`` collects what
+    the targets of several documents have in common.  Nothing is said of what is no manifest.
     """
+    together = Shared() if shared is None else shared
     instead_of = _ENTRY if location else _FILE
     found = list(_manifests(value, location))
-    advice = [_autoscaler(manifest, place, instead_of) for place, manifest in found]
+    advice = [_autoscaler(manifest, place, instead_of, together) for place, manifest in found]
     told = [one for one in advice if one is not None]
     if told or not found:
         return told
@@ -71,7 +77,9 @@ def _kind_of(value: Mapping[str, Value]) -> str:
     return ""
 
 
-def _autoscaler(manifest: dict[str, Value], location: Location, instead_of: str) -> Advice | None:
+def _autoscaler(
+    manifest: dict[str, Value], location: Location, instead_of: str, shared: Shared
+) -> Advice | None:
     kind = _kind_of(manifest)
     if kind == "HorizontalPodAutoscaler":
         draft = target_of(manifest)
@@ -79,7 +87,7 @@ def _autoscaler(manifest: dict[str, Value], location: Location, instead_of: str)
             f"this is a {kind}, not {instead_of}: a target is its `spec` with `namespace` beside it"
         )
     elif kind == "ScaledObject":
-        draft = draft_of(manifest)
+        draft = draft_of(manifest, shared)
         begin = f"this is a KEDA {kind}, not {instead_of}"
     elif kind == "ScaledJob":
         message = (
@@ -89,22 +97,39 @@ def _autoscaler(manifest: dict[str, Value], location: Location, instead_of: str)
         return Advice(location, kind, message)
     else:
         return None
-    ready = _ready(draft, kind, instead_of) if draft.target else ""
-    return Advice(location, kind, begin, draft.notes, ready)
+    return Advice(location, kind, begin, draft)
 
 
-def _ready(draft: TargetDraft, kind: str, instead_of: str) -> str:
-    """Write a draft as the parts of a configuration, or as the entry that it would be."""
-    comments = [f"# delete the {kind}: while there is one, the daemon leaves its workload alone"]
-    if draft.target.get("namespace") == PLACEHOLDER:
+def ready_of(advice: Sequence[Advice], *, entry: bool = False) -> str:
+    """Write drafts as the parts of one configuration, or one as the ``entry`` that it would be.
+
+    What would be very long is left out.
+    """
+    told = [one for one in advice if one.draft.target and _is_short(one.draft.target)]
+    drafts = [one.draft for one in told]
+    if not drafts:
+        return ""
+    comments = [
+        f"# delete the {kind}: while there is one, the daemon leaves its workload alone"
+        for kind in dict.fromkeys(one.kind for one in told)
+    ]
+    if any(draft.target.get("namespace") == PLACEHOLDER for draft in drafts):
         comments.append(f"# {PLACEHOLDER}: the manifest does not say which")
-    if instead_of == _ENTRY and not draft.queries:
-        text = yaml_text([draft.target])
-    else:
-        prometheus = {"prometheus": draft.prometheus} if draft.prometheus else {}
-        queries = {"queries": draft.queries} if draft.queries else {}
-        text = yaml_text({**prometheus, **queries, "targets": [draft.target]})
-    return "\n".join((*comments, text)) if text else ""
+    targets = [draft.target for draft in drafts]
+    queries = {
+        name: query for draft in drafts for name, query in draft.queries.items() if _is_short(query)
+    }
+    servers = {key: name for draft in drafts for key, name in draft.servers.items()}
+    text = _yaml(
+        targets
+        if entry and not queries
+        else {
+            **({"prometheus": prometheus_of(servers)} if servers else {}),
+            **({"queries": queries} if queries else {}),
+            "targets": targets,
+        }
+    )
+    return "\n".join((*comments, text))
 
 
 SOMETHING_ELSE = "the file is something else: it has none of the keys of a configuration"
@@ -140,16 +165,20 @@ def manifest_problems(file: str, text: str) -> list[Problem]:
 
     Nothing else is quoted from them.
     """
+    shared = Shared()
     told = [
         (advice, place_of(advice.location, document.places).line)
         for document in documents(text)
-        for advice in advice_on(document.value)
+        for advice in advice_on(document.value, shared=shared)
     ]
-    autoscalers = [(advice, line) for advice, line in told if advice.kind]
-    return [
-        Problem(file, line, "", None, advice.message, advice.details, advice.ready)
+    autoscalers = [(advice, line) for advice, line in told if advice.kind][:MOST_PROBLEMS]
+    problems = [
+        Problem(file, line, "", None, advice.message, advice.details)
         for advice, line in autoscalers or told[:1]
     ]
+    # The targets of all of them are one file.
+    ready = ready_of([advice for advice, _ in autoscalers])
+    return [*problems[:-1], replace(problems[-1], ready=ready)] if problems else []
 
 
 def what_it_is(value: Value, of_what: str) -> str:
@@ -182,12 +211,14 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-def yaml_text(value: object) -> str:
-    """Write a value as YAML in printable ASCII; nothing where it would be very long."""
-    if _room_after(value, _MOST_VALUES) < 0:
-        return ""
-    text = yaml.dump(value, Dumper=_Dumper, sort_keys=False, width=_WIDTH).rstrip("\n")
-    return text if len(text) <= _LONGEST else ""
+def _yaml(value: object) -> str:
+    """Write a value as YAML in printable ASCII."""
+    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, width=_WIDTH).rstrip("\n")
+
+
+def _is_short(value: object) -> bool:
+    """Return whether a value is not very long as YAML."""
+    return _room_after(value, _MOST_VALUES) >= 0 and len(_yaml(value)) <= _LONGEST
 
 
 def _room_after(value: object, room: int) -> int:

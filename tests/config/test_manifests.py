@@ -147,6 +147,8 @@ def test_several_manifests(tmp_path: Path, kind: str) -> None:
     for problem in problems:
         assert problem.message.startswith("this is a HorizontalPodAutoscaler")
         assert "autoscaling/v" in lines[(problem.line or 0) - 1]
+    ready = yaml.safe_load(problems[-1].ready)
+    assert [target["maxReplicas"] for target in ready["targets"]] == [10, 5]
 
 
 def test_manifests_among_the_targets(tmp_path: Path) -> None:
@@ -305,8 +307,123 @@ def test_a_scaled_object_of_several_servers(tmp_path: Path) -> None:
     }
     (target,) = config.targets
     assert [query.server for query in target.queries] == ["", "prometheus-2", ""]
-    assert "triggers[1].metadata.customHeaders: no counterpart here; `headers` of" in problem.text
+    assert (
+        "triggers[1].metadata.customHeaders is not copied: write it as `headers` of its server in "
+        "`prometheus`"
+    ) in problem.details
     assert "hunter2" not in problem.text + problem.ready
+
+
+PLAIN_TRIGGER = """\
+  triggers:
+  - type: prometheus
+    useCachedMetrics: true
+    metadata:
+      {serverAddress: "http://p", query: up, threshold: "1", timeout: "5", unsafeSsl: "true",
+       namespace: shop, authModes: bearer, queryParameters: "t=hunter2", ignored: "false"}
+"""
+
+
+def test_what_else_a_trigger_may_have(tmp_path: Path) -> None:
+    """Each key has a line; the namespace of its queries is kept, since it changes the answers."""
+    text = SCALED_OBJECT[: SCALED_OBJECT.index("  triggers:")] + PLAIN_TRIGGER
+    (problem,) = refused(tmp_path, text)
+    of = "triggers[0].metadata"
+    for line in (
+        f"{of}.timeout is not copied: write it as `timeout` with a unit of its server in ",
+        f"{of}.unsafeSsl is not copied: write it as `tls: {{insecureSkipVerify: true}}`, or better",
+        f"{of}.queryParameters is not copied: write it as `queryParameters` of its server",
+        f"{of}.namespace -> queryParameters of its server",
+        f"{of}.authModes: no counterpart here; credentials stand in `prometheus`",
+        "triggers[0].useCachedMetrics: no counterpart here; each query is sent once per sync",
+    ):
+        assert line in problem.text
+    assert "ignored" not in problem.text
+    assert "hunter2" not in problem.text + problem.ready
+    assert loaded(tmp_path, problem.ready).prometheus.query_parameters == {"namespace": ("shop",)}
+
+
+@pytest.mark.parametrize(("count", "held"), [("50", 20), ("1", 3), ("7", 7)])
+def test_a_cron_trigger_is_held_to_the_bounds(tmp_path: Path, count: str, held: int) -> None:
+    """As the HPA of a ScaledObject holds it, and a line says so."""
+    text = SCALED_OBJECT.replace('desiredReplicas: "10"', f'desiredReplicas: "{count}"')
+    (problem,) = refused(tmp_path, text.replace("maxReplica", "minReplicaCount: 3\n  maxReplica"))
+    (target,) = loaded(tmp_path, problem.ready).targets
+    assert target.extensions.schedules[0].min_replicas == held
+    said = f"desiredReplicas {count} of cron-4 -> minReplicas {held}, since it is held to"
+    assert (said in problem.text) == (count != str(held))
+
+
+CRON = SCALED_OBJECT[SCALED_OBJECT.index("  - type: cron") :]
+CPU_TRIGGER = '  - {type: cpu, metricType: Utilization, metadata: {value: "60"}}\n'
+
+
+@pytest.mark.parametrize(
+    ("triggers", "low", "idle", "metrics"),
+    [
+        (CRON, 0, Idle(0, 300.0), ["External"]),
+        (CRON, 2, None, ["External"]),
+        (CPU_TRIGGER + CRON, 0, Idle(0, 300.0), ["Resource", "External"]),
+        (CPU_TRIGGER + CRON, 2, None, ["Resource"]),
+    ],
+)
+def test_a_scaled_object_that_only_cron_wakes(
+    tmp_path: Path, triggers: str, low: int, idle: Idle | None, metrics: list[str]
+) -> None:
+    """A metric that is always 0 lets its windows set the count, and idle take it to zero."""
+    text = f"{SCALED_OBJECT[: SCALED_OBJECT.index('  triggers:')]}  triggers:\n{triggers}"
+    text = text.replace("maxReplica", f"minReplicaCount: {low}\n  maxReplica")
+    (problem,) = refused(tmp_path, text)
+    (target,) = loaded(tmp_path, PROMETHEUS + problem.ready).targets
+    assert [metric.type for metric in target.spec.metrics] == metrics
+    assert target.extensions.idle == idle
+    assert target.extensions.schedules[0].min_replicas == 10
+    own = "External" in metrics
+    assert ("vector(0)" in [query.promql for query in target.queries]) == own
+    assert ("its windows alone set the count: the metric orders-idle" in problem.text) == own
+    assert ("`prometheus` with the `url` of yours is missing" in problem.text) == own
+    assert "no target is printed" not in problem.text
+
+
+def test_a_cron_trigger_beside_one_without_a_counterpart(tmp_path: Path) -> None:
+    """No target is printed that would leave the other one out."""
+    text = SCALED_OBJECT[: SCALED_OBJECT.index("  triggers:")]
+    (problem,) = refused(tmp_path, f"{text}  triggers:\n  - type: mysql\n{CRON}")
+    assert "no target is printed: no trigger but cron has a counterpart" in problem.text
+    assert problem.ready == ""
+
+
+@pytest.mark.parametrize("kind", ["documents", "list"])
+def test_several_scaled_objects_are_one_file(tmp_path: Path, kind: str) -> None:
+    """Its servers and queries are those of all, and no name stands for two of them."""
+    others = [
+        SCALED_OBJECT.replace("namespace: shop", "namespace: bank").replace('"orders"', '"bank"'),
+        SCALED_OBJECT.replace("order-worker", "mailer").replace(
+            "http://prometheus", "http://other"
+        ),
+        V2.replace("name: web", "name: front"),
+    ]
+    manifests = [SCALED_OBJECT, *others]
+    if kind == "documents":
+        text = "---\n".join(manifests)
+    else:
+        items = "".join(f"- {textwrap.indent(one, '  ')[2:]}" for one in manifests)
+        text = f"apiVersion: v1\nkind: List\nitems:\n{items}"
+    problems = refused(tmp_path, text)
+    assert [bool(problem.ready) for problem in problems] == [False, False, False, True]
+    ready = problems[-1].ready
+    assert ready.count("# delete the") == 2
+    config = loaded(tmp_path, ready.replace("queries:", "queries:\n  rps: up", 1))
+    keys = ["shop/Deployment/order-worker", "bank/Deployment/order-worker"]
+    assert [target.key for target in config.targets] == [
+        *keys,
+        "shop/Deployment/mailer",
+        "shop/Deployment/front",
+    ]
+    first, second, third, _ = (target.queries[0] for target in config.targets)
+    assert ('"orders"' in first.promql, '"bank"' in second.promql) == (True, True)
+    assert [query.server for query in (first, second, third)] == ["", "", "prometheus-2"]
+    assert config.prometheus.servers["prometheus-2"].url == "http://other.monitoring:9090"
 
 
 def test_a_scaled_object_paused_at_a_count(tmp_path: Path) -> None:
