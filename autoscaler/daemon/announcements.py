@@ -3,6 +3,7 @@
 Each event has one method here.
 """
 
+import logging
 import math
 import threading
 from collections.abc import Set as AbstractSet
@@ -21,7 +22,7 @@ from autoscaler.daemon.leadership import ElectionObserver, Role
 from autoscaler.daemon.schedule import HangingSyncError
 from autoscaler.daemon.service_manager import Notifier
 from autoscaler.rendering import breaker_words, wording
-from autoscaler.sync.ports import HOLDS, BreakerNews
+from autoscaler.sync.ports import HOLDS, BreakerChange, BreakerNews
 
 _LEAST_MOVE_SECONDS = 1.0
 _MOST_PROBLEMS = 20
@@ -29,6 +30,8 @@ _MOST_PROBLEMS = 20
 
 _OF_PROMETHEUS = "targets whose metrics it has stay as they are"
 _OF_KUBERNETES = "what cannot be read or written there stays as it is"
+_BY_HAND = frozenset({BreakerChange.RELEASED, BreakerChange.REMOVED})
+"""What an operator does to a breaker, who knows of it."""
 
 
 class Announcements(ElectionObserver):
@@ -150,7 +153,8 @@ class Announcements(ElectionObserver):
         """Report that a scale-down breaker has tripped or ended."""
         sentence, trip = breaker_words.sentence(news), news.trip
         held = news.change in HOLDS
-        self._log.error(
+        self._log.log(
+            logging.INFO if news.change in _BY_HAND else logging.ERROR,
             "scale_down_breaker",
             message=sentence,
             change=news.change.value,
