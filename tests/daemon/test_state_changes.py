@@ -124,6 +124,17 @@ def test_what_goes_on_is_summed_up_each_minute() -> None:
     assert [one.names for one in standings.due_summaries(T0 + 120)] == [("t10",)]
 
 
+def test_a_summary_has_the_time_of_the_cause_that_it_names() -> None:
+    """Not that of another failure before it, also after a reload and a step of the clock."""
+    standings = StateChanges()
+    standings.note("a", State.FAILING, REFUSED, T0)
+    standings.note("a", State.FAILING, "a 502", T0 + 300)
+    standings.retain({"a"})
+    standings.shift(5.0)
+    (summary,) = standings.due_summaries(T0 + 400)
+    assert (summary.cause, summary.since) == ("a 502", T0 + 305)
+
+
 class Fleet:
     """A thousand targets, whose results are logged at info for an hour."""
 
