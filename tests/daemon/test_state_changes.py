@@ -251,8 +251,8 @@ def test_idling_is_told_when_it_begins_and_when_it_ends() -> None:
     assert told_of(*results) == [
         "info idle: scaled 1 -> 0 replicas: idle, no metric has been active since 00:00:00Z",
         (
-            "info ok: awake after 4 min 0 s: scaled 0 -> 4 replicas: queue is active: 35/10 per "
-            "replica"
+            "info ok: awake after 4 min 0 s: scaled 0 -> 4 replicas, since queue is active: 35, "
+            "for 10 per replica"
         ),
     ]
 
