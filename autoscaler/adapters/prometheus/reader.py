@@ -107,6 +107,7 @@ class PrometheusReader:
             seconds,
             self._memory,
             partial(self._observer.prometheus_request, self._options.name),
+            partial(self._observer.prometheus_sign_in_failed, self._options.name),
         )
         document = ask(self._options, session, promql)
         result = answer_of(self._options.subject, document, session.redactor)

@@ -45,6 +45,9 @@ OnRequest = Callable[[str, float], None]
 The status is empty where no answer came, or none that can be read.
 """
 
+OnSignInFailure = Callable[[str], None]
+"""Called with the reason why there are no credentials for a request, which is not sent."""
+
 
 class WholeAnswer(requests.Response):
     """A success that shows the library the whole answer in place of the result.
@@ -78,6 +81,7 @@ class QuerySession(requests.Session):
         seconds: float,
         memory: AnswerMemory,
         on_request: OnRequest,
+        on_sign_in_failure: OnSignInFailure,
     ) -> None:
         super().__init__()
         self.trust_env = False
@@ -94,6 +98,7 @@ class QuerySession(requests.Session):
         self._expires = clock.monotonic() + seconds
         self._most_bytes = memory.most_bytes
         self._on_request = on_request
+        self._on_sign_in_failure = on_sign_in_failure
         self.memory = OneAnswer(memory, self._expires, seconds)
         """The memory of the answer."""
 
@@ -120,7 +125,7 @@ class QuerySession(requests.Session):
         try:
             self.redactor = self._sign_in.sign(prepared, self.redactor, self._seconds)
         except (SecretError, TokenError) as error:
-            self._on_request("", 0.0)
+            self._on_sign_in_failure(str(error))
             raise QueryError(str(error)) from None
         return prepared
 
