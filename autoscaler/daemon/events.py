@@ -138,7 +138,7 @@ class EventReporter:
             return
         events = tuple(
             Event(one.type, one.reason, wording.plain(one.message, decision))
-            for one in (*ours, *decision.events)
+            for one in (*ours, *wording.named_events(decision))
         )
         if decision.foreign is not None:
             kind = "Warning" if decision.foreign.reversal else "Normal"

@@ -130,9 +130,7 @@ class StateChanges:
     def retain(self, targets: AbstractSet[str]) -> None:
         """Forget all targets but these, which have all their lines again."""
         self._known = {
-            target: _Known(
-                known.state, known.cause, known.since, known.cause_since, known.logged
-            )
+            target: _Known(known.state, known.cause, known.since, known.cause_since, known.logged)
             for target, known in self._known.items()
             if target in targets
         }
