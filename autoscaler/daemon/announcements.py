@@ -3,6 +3,7 @@
 Each event has one method here.
 """
 
+import logging
 import math
 import threading
 from collections.abc import Set as AbstractSet
@@ -21,14 +22,16 @@ from autoscaler.daemon.leadership import ElectionObserver, Role
 from autoscaler.daemon.schedule import HangingSyncError
 from autoscaler.daemon.service_manager import Notifier
 from autoscaler.rendering import breaker_words, wording
-from autoscaler.sync.ports import HOLDS, BreakerNews
+from autoscaler.sync.ports import HOLDS, BreakerChange, BreakerNews
 
 _LEAST_MOVE_SECONDS = 1.0
 _MOST_PROBLEMS = 20
 """So many mistakes of a refused configuration are logged; `autoscaler validate` shows more."""
 
-_OF_PROMETHEUS = "targets whose metrics it has stay as they are"
+_OF_PROMETHEUS = "targets whose metrics it has are not scaled by them"
 _OF_KUBERNETES = "what cannot be read or written there stays as it is"
+_BY_HAND = frozenset({BreakerChange.RELEASED, BreakerChange.REMOVED})
+"""What an operator does to a breaker, who knows of it."""
 
 
 class Announcements(ElectionObserver):
@@ -150,7 +153,8 @@ class Announcements(ElectionObserver):
         """Report that a scale-down breaker has tripped or ended."""
         sentence, trip = breaker_words.sentence(news), news.trip
         held = news.change in HOLDS
-        self._log.error(
+        self._log.log(
+            logging.INFO if news.change in _BY_HAND else logging.ERROR,
             "scale_down_breaker",
             message=sentence,
             change=news.change.value,
@@ -192,9 +196,16 @@ class Announcements(ElectionObserver):
         """Count a request; a query that is refused for what it says was answered all the same."""
         self._instruments.asked_prometheus(server, status or NO_ANSWER, seconds)
         answered = status in {"200", "400", "422"}
-        name = f"Prometheus {server}".rstrip()
+        name = _prometheus(server)
         problem = None if answered else _problem(status)
         self._server(component_of(server), name, _OF_PROMETHEUS, problem)
+
+    def prometheus_sign_in_failed(self, server: str, sentence: str) -> None:
+        """Count a request that could not be sent, and report why."""
+        self._instruments.asked_prometheus(server, NO_ANSWER, 0.0)
+        name = _prometheus(server)
+        problem = f"cannot sign in to {name}: {sentence}"
+        self._server(component_of(server), name, _OF_PROMETHEUS, problem, problem)
 
     def prometheus_retry(self, server: str, failure: str) -> None:  # noqa: ARG002 - the target's line has it
         """Count another try of a query."""
@@ -215,8 +226,13 @@ class Announcements(ElectionObserver):
         """Count another try of a call."""
         self._instruments.kubernetes_retries.inc()
 
-    def _server(self, server: str, name: str, meanwhile: str, problem: str | None) -> None:
-        """Report that a server no longer answers, because of a problem, or does again."""
+    def _server(
+        self, server: str, name: str, meanwhile: str, problem: str | None, sentence: str = ""
+    ) -> None:
+        """Report that a server no longer answers, because of a problem, or does again.
+
+        The problem is said of the server, unless there is a whole sentence about it.
+        """
         seconds = self._health.request_ended(server, problem)
         if seconds is None:
             return
@@ -224,9 +240,10 @@ class Announcements(ElectionObserver):
             message = f"{name} answers again, after {duration(seconds)}"
             self._log.info("server_answers", server=str(server), message=message)
             return
-        lasts = f"has not answered for {duration(seconds)}"
-        what = lasts if seconds >= 1.0 else "does not answer"
-        message = f"{name} {what} (it {problem}); {meanwhile}; the lines of the targets say why"
+        what = sentence or f"{name} {problem}"
+        if seconds >= 1.0:
+            what += f" (the last answer that could be used was {duration(seconds)} ago)"
+        message = f"{what}; {meanwhile}; the lines of the targets say more"
         self._log.warning("server_away", server=str(server), message=message)
 
     # -- reload --------------------------------------------------------------------------------
@@ -288,6 +305,10 @@ def _resumed(resumption: Resumption) -> str:
         return f"goes on with what an earlier run remembered of {targets}"
     ago = duration(resumption.absent)
     return f"goes on with what an earlier run remembered of {targets}, {ago} ago"
+
+
+def _prometheus(server: str) -> str:
+    return f"Prometheus {server}".rstrip()
 
 
 def _problem(status: str) -> str:

@@ -1,7 +1,7 @@
 """Results as Kubernetes Events on the scaled objects.
 
-Repetitions are counted and too many are held back, as by client-go's event correlator, whose
-constants these are.
+Repetitions are counted and too many of one reason are held back, as by client-go's event
+correlator, whose constants these are.
 """
 
 import math
@@ -38,7 +38,10 @@ _MOST_ALIKE = 10
 _COMBINED = "(combined from similar events): "
 _BURST = 25
 _REFILL_SECONDS = 300.0
-"""An object has so many requests at once, and one more each so many seconds."""
+"""An object has so many requests of one reason at once, and one more each so many seconds.
+
+client-go counts all reasons together: the warnings of an outage would use up what tells its end.
+"""
 _MOST_OBJECTS = 16_384
 """So many objects are remembered; the one without Events for longest is forgotten first."""
 _MOST_WAITING = 4_096
@@ -66,7 +69,7 @@ class EventCounts:
     written: int = 0
     """Requests that the API server took."""
     held_back: int = 0
-    """Repetitions that were counted and not worth a request of their own."""
+    """Events of a reason that an object had too many of; they were counted only."""
     dropped: int = 0
     """Events that were lost: too many at once, refused, or not written before the end."""
 
@@ -135,7 +138,7 @@ class EventReporter:
             return
         events = tuple(
             Event(one.type, one.reason, wording.plain(one.message, decision))
-            for one in (*ours, *decision.events)
+            for one in (*ours, *wording.named_events(decision))
         )
         if decision.foreign is not None:
             kind = "Warning" if decision.foreign.reversal else "Normal"
@@ -300,10 +303,18 @@ class _Happening:
 
 @dataclass(slots=True)
 class _Object:
-    """One object: what happened to it, and how many requests it still has."""
+    """One object: what happened to it, and how many requests each reason still has."""
 
-    requests: TokenBucket
     happenings: dict[_Kind, _Happening] = field(default_factory=dict)
+    _requests: dict[str, TokenBucket] = field(default_factory=dict)
+
+    def may_ask(self, reason: str, now: float) -> bool:
+        """Use up a request of a reason; return False if it has none."""
+        requests = self._requests.get(reason)
+        if requests is None:
+            requests = TokenBucket(_BURST, _REFILL_SECONDS, refilled=now)
+            self._requests[reason] = requests
+        return requests.take(now)
 
     def happens(self, involved: Involved, event: Event, instant: float, now: float) -> _Happening:
         """Count an Event that has happened again, or add a new one."""
@@ -348,9 +359,7 @@ class Correlator:
         """Add an Event of the Unix time ``instant``, at the monotonic time ``now``."""
         known = self._objects.get(involved)
         if known is None:
-            known = self._objects[involved] = _Object(
-                TokenBucket(_BURST, _REFILL_SECONDS, refilled=now)
-            )
+            known = self._objects[involved] = _Object()
             if len(self._objects) > _MOST_OBJECTS:
                 self._objects.popitem(last=False)
         else:
@@ -360,7 +369,7 @@ class Correlator:
             return
         if len(self._waiting) >= _MOST_WAITING:
             self.dropped += 1
-        elif not known.requests.take(now):
+        elif not known.may_ask(event.reason, now):
             self.held_back += 1
         else:
             self._waiting[id(occurrences)] = occurrences

@@ -48,7 +48,7 @@ class Change(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """Targets in the same state for the same cause, the first of them since ``since``."""
+    """Targets in the same state for the same cause, which the first of them has had since then."""
 
     state: State
     cause: str
@@ -65,6 +65,8 @@ class _Known:
     cause: str = ""
     since: float | None = None
     """Unix time; None where it was so at the first sync already."""
+    cause_since: float | None = None
+    """The same for its cause, which may be another one than at first."""
     logged: bool = False
     failures: TokenBucket = field(default_factory=partial(TokenBucket, LINES, REFILL_SECONDS))
     quiet: TokenBucket = field(
@@ -117,6 +119,7 @@ class StateChanges:
         change = Change(known.state, seconds, begins or ends, silent)
         if other:
             known.since = now
+        known.cause_since = now
         known.state, known.cause, known.logged = (
             state,
             cause,
@@ -127,7 +130,7 @@ class StateChanges:
     def retain(self, targets: AbstractSet[str]) -> None:
         """Forget all targets but these, which have all their lines again."""
         self._known = {
-            target: _Known(known.state, known.cause, known.since, known.logged)
+            target: _Known(known.state, known.cause, known.since, known.cause_since, known.logged)
             for target, known in self._known.items()
             if target in targets
         }
@@ -137,6 +140,7 @@ class StateChanges:
         """Move with a clock that was set."""
         for known in self._known.copy().values():
             known.since = None if known.since is None else known.since + seconds
+            known.cause_since = None if known.cause_since is None else known.cause_since + seconds
             known.failures.refilled += seconds
             known.quiet.refilled += seconds
         if self._summed_up is not None:
@@ -155,11 +159,12 @@ class StateChanges:
         lasting: set[tuple[State, str]] = set()
         for target, known in self._known.copy().items():
             state = known.state
-            if state is not None and state in TROUBLE and known.since is not None:
+            since, cause_since = known.since, known.cause_since
+            if state in TROUBLE and since is not None and cause_since is not None:
                 kind = (state, known.cause)
-                alike[kind].append((known.since, target))
+                alike[kind].append((cause_since, target))
                 # What began within the last minute has just been logged in full.
-                if not known.logged or now - known.since >= SUMMARY_SECONDS:
+                if not known.logged or now - since >= SUMMARY_SECONDS:
                     lasting.add(kind)
         ranked = sorted(lasting, key=lambda kind: (-len(alike[kind]), kind))
         for kind in ranked[:_MOST_CAUSES]:

@@ -185,10 +185,11 @@ def _verdict(result: SyncResult) -> str:
         return f"{move} not written: {printable(write.message, LONGEST_SENTENCE)}"
     restriction = "" if _is_prevented(decision) else _restriction(result)
     asked = f"; {_asked(decision)}" if restriction and decision.combination is not None else ""
-    why = f": {_why(decision)}{asked}{restriction}{_besides(decision)}"
+    why = f"{_why(decision)}{asked}{restriction}{_besides(decision)}"
     if isinstance(write, NotWritten) and write.reason is NotWrittenReason.NOT_LEADING:
-        return f"{move} is left to the process that leads{why}"
-    return f"{'scaled' if isinstance(write, Written) else 'would scale'} {move}{why}"
+        return f"{move} is left to the process that leads: {why}"
+    because = ", since " if _active(decision) is not None else ": "
+    return f"{'scaled' if isinstance(write, Written) else 'would scale'} {move}{because}{why}"
 
 
 def _unchanged(result: SyncResult, current: int) -> str:
@@ -295,7 +296,11 @@ def _by_metrics(decision: Decision, combined: Combination) -> str:
     winner = next((one for one in decision.metrics if one.name == combined.winner), None)
     if winner is not None and winner.fallback is not None:
         return f"fallback for {wording.metric_name(winner.metric)}"
-    if _wakes(decision) and combined.after <= combined.before:
+    active = _active(decision)
+    if active is not None:
+        held_to = wording.target(active.metric)
+        return f"{wording.reason(decision)}: {wording.usage(active)}, for {held_to}"
+    if _wakes(decision):
         return wording.reason(decision)
     if (combined.after > combined.before) is not (decision.desired > combined.before):
         return "earlier recommendations stand"
@@ -316,6 +321,14 @@ def _by_metrics(decision: Decision, combined: Combination) -> str:
 def _shown(one: MetricResult) -> str:
     value = wording.usage_and_target(one) if one.fallback is None else "by the fallback"
     return f"{wording.metric_name(one.metric)} {value}"
+
+
+def _active(decision: Decision) -> MetricResult | None:
+    """Return the metric that wakes a target, which need not be above its target."""
+    if not _wakes(decision) or _is_prevented(decision):
+        return None
+    awake = (one for one in decision.metrics if decision.reason == f"{one.name} is active")
+    return next(awake, None)
 
 
 def _wakes(decision: Decision) -> bool:

@@ -1,15 +1,20 @@
 """Words for the pieces of a decision: the same in a log line, a table and an explanation."""
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.decision import (
     Calculation,
     Decision,
+    Event,
     ForeignChange,
+    MetricFailure,
     MetricResult,
     MetricValueStatus,
     Refill,
 )
-from autoscaler.core.observation import PodSamples, Values
+from autoscaler.core.observation import LONGEST_SENTENCE, PodSamples, Values
 from autoscaler.core.selectors import LabelSelector, Operator, Requirement
 from autoscaler.core.spec import (
     ContainerResourceMetric,
@@ -236,6 +241,29 @@ def plain(text: str, decision: Decision) -> str:
         if one.name in text:
             text = text.replace(one.name, metric_name(one.metric))
     return text
+
+
+def named_events(decision: Decision) -> Iterator[Event]:
+    """Yield a decision's events; those of metrics that failed name the metric after the HPA's text.
+
+    They are in the order of the metrics, of which not each that failed has one.
+    """
+    unnamed = list(decision.metrics)
+    for event in decision.events:
+        failed = next((one for one in unnamed if _is_of(event, one)), None)
+        if failed is None:
+            yield event
+        else:
+            unnamed.remove(failed)
+            name = metric_name(failed.metric)
+            yield replace(event, message=f"{event.message} (metric {name})")
+
+
+def _is_of(event: Event, result: MetricResult) -> bool:
+    failure = result.outcome
+    return isinstance(failure, MetricFailure) and event == Event(
+        "Warning", failure.reason, printable(failure.message, LONGEST_SENTENCE)
+    )
 
 
 def foreign(change: ForeignChange) -> str:

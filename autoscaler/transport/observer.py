@@ -10,6 +10,9 @@ class Observer:
         The server is as queries name it: empty for the default one.
         """
 
+    def prometheus_sign_in_failed(self, server: str, sentence: str) -> None:
+        """Observe that a request was not sent, since there are no credentials for it, and why."""
+
     def prometheus_retry(self, server: str, failure: str) -> None:
         """Observe that a query is tried again, after this failure."""
 

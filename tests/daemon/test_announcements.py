@@ -144,6 +144,14 @@ def test_a_breaker_that_trips_is_one_loud_line_and_a_note_that_leaves_the_daemon
     assert lines[1]["would_go_down"] == 7
 
 
+@pytest.mark.parametrize("change", [BreakerChange.RELEASED, BreakerChange.REMOVED])
+def test_what_an_operator_does_to_a_breaker_is_no_error(change: BreakerChange) -> None:
+    """Nobody is woken by what they have just done."""
+    with announcing(Health()) as (announcements, lines):
+        announcements.breaker_changed(news(change))
+    assert [line["log_level"] for line in lines] == ["info"]
+
+
 def test_the_note_stays_while_the_breaker_of_another_server_holds() -> None:
     """Each has its own sentence, and the command that releases it."""
     health = Health()

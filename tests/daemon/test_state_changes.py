@@ -124,6 +124,17 @@ def test_what_goes_on_is_summed_up_each_minute() -> None:
     assert [one.names for one in standings.due_summaries(T0 + 120)] == [("t10",)]
 
 
+def test_a_summary_has_the_time_of_the_cause_that_it_names() -> None:
+    """Not that of another failure before it, also after a reload and a step of the clock."""
+    standings = StateChanges()
+    standings.note("a", State.FAILING, REFUSED, T0)
+    standings.note("a", State.FAILING, "a 502", T0 + 300)
+    standings.retain({"a"})
+    standings.shift(5.0)
+    (summary,) = standings.due_summaries(T0 + 400)
+    assert (summary.cause, summary.since) == ("a 502", T0 + 305)
+
+
 class Fleet:
     """A thousand targets, whose results are logged at info for an hour."""
 
@@ -240,8 +251,8 @@ def test_idling_is_told_when_it_begins_and_when_it_ends() -> None:
     assert told_of(*results) == [
         "info idle: scaled 1 -> 0 replicas: idle, no metric has been active since 00:00:00Z",
         (
-            "info ok: awake after 4 min 0 s: scaled 0 -> 4 replicas: queue is active: 35/10 per "
-            "replica"
+            "info ok: awake after 4 min 0 s: scaled 0 -> 4 replicas, since queue is active: 35, "
+            "for 10 per replica"
         ),
     ]
 

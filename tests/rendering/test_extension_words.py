@@ -124,7 +124,12 @@ SENTENCES = [
     (
         asleep().at("3m", queue=35),
         State.OK,
-        "scaled 0 -> 4 replicas: queue is active: 35/10 per replica",
+        "scaled 0 -> 4 replicas, since queue is active: 35, for 10 per replica",
+    ),
+    (
+        asleep().at("3m", queue=6),
+        State.OK,
+        "scaled 0 -> 1 replica, since queue is active: 6, for 10 per replica",
     ),
     (
         target(Extensions(schedules=(OFFICE_HOURS,)), replicas=2)

@@ -106,7 +106,7 @@ class PrometheusReader:
             self._redactor,
             seconds,
             self._memory,
-            partial(self._observer.prometheus_request, self._options.name),
+            self._observer,
         )
         document = ask(self._options, session, promql)
         result = answer_of(self._options.subject, document, session.redactor)

@@ -8,7 +8,6 @@ and credentials; the connections are shared and outlive it.
 """
 
 import math
-from collections.abc import Callable
 from typing import NoReturn
 
 import requests
@@ -31,6 +30,7 @@ from autoscaler.transport.background_token import TokenError
 from autoscaler.transport.bodies import TooLarge, TooMuch, UnexpectedEncoding, read_body
 from autoscaler.transport.memory import AnswerMemory, NoMemory, OneAnswer
 from autoscaler.transport.network_errors import RAISED
+from autoscaler.transport.observer import Observer
 from autoscaler.transport.redaction import Redactor
 from autoscaler.transport.secret_files import SecretError
 
@@ -38,12 +38,6 @@ _ENCODING = "gzip"
 """What Prometheus compresses with."""
 _LONGEST_ENCODING = 100
 _NO_RETRIES = urllib3.Retry(total=0)
-
-OnRequest = Callable[[str, float], None]
-"""Called with the HTTP status of each request, and the seconds it took.
-
-The status is empty where no answer came, or none that can be read.
-"""
 
 
 class WholeAnswer(requests.Response):
@@ -77,7 +71,7 @@ class QuerySession(requests.Session):
         redactor: Redactor,
         seconds: float,
         memory: AnswerMemory,
-        on_request: OnRequest,
+        observer: Observer,
     ) -> None:
         super().__init__()
         self.trust_env = False
@@ -93,7 +87,7 @@ class QuerySession(requests.Session):
         self._seconds = seconds
         self._expires = clock.monotonic() + seconds
         self._most_bytes = memory.most_bytes
-        self._on_request = on_request
+        self._observer = observer
         self.memory = OneAnswer(memory, self._expires, seconds)
         """The memory of the answer."""
 
@@ -120,7 +114,7 @@ class QuerySession(requests.Session):
         try:
             self.redactor = self._sign_in.sign(prepared, self.redactor, self._seconds)
         except (SecretError, TokenError) as error:
-            self._on_request("", 0.0)
+            self._observer.prometheus_sign_in_failed(self._options.name, str(error))
             raise QueryError(str(error)) from None
         return prepared
 
@@ -150,7 +144,8 @@ class QuerySession(requests.Session):
         except RAISED as error:
             self._fail(error)
         finally:
-            self._on_request(status, min(ended, clock.monotonic()) - begun)
+            seconds = min(ended, clock.monotonic()) - begun
+            self._observer.prometheus_request(self._options.name, status, seconds)
         if response.status_code in {401, 403}:
             self._sign_in.refused(response.status_code)
         if response.status_code != 200:

@@ -151,8 +151,8 @@ LEADERSHIP_TRANSITIONS = _counter(
 )
 EVENTS = _counter(
     "events_total",
-    "Kubernetes Events: written, held back as repetitions of one, or dropped because there were "
-    "too many or they could not be written.",
+    "Kubernetes Events: written, held back (an object has 25 of each reason at once, then one more "
+    "each 5 minutes), or dropped because there were too many or they could not be written.",
     "outcome",
 )
 

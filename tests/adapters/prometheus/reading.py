@@ -24,6 +24,10 @@ class Observed(Observer):
         """Put it down."""
         self._statuses.append(status)
 
+    def prometheus_sign_in_failed(self, server: str, sentence: str) -> None:  # noqa: ARG002 - the base's
+        """Put down why there was no request."""
+        self._statuses.append(sentence)
+
     def prometheus_retry(self, server: str, failure: str) -> None:  # noqa: ARG002 - the base's
         """Put it down."""
         self._failures.append(failure)

@@ -140,7 +140,7 @@ def test_no_query_waits_for_a_slow_endpoint(secret_file: Path) -> None:
 
 
 def test_an_endpoint_that_fails_and_recovers(secret_file: Path) -> None:
-    """Queries fail at once, are observed as requests without an answer, and then succeed."""
+    """Queries fail at once, for a reason that is observed, and then succeed."""
     script = (*[answer("busy", "503 Service Unavailable")] * 3, token_answer(TOKEN))
     statuses: list[str] = []
     with (
@@ -148,11 +148,12 @@ def test_an_endpoint_that_fails_and_recovers(secret_file: Path) -> None:
         ScriptedServer(*script) as tokens,
         reading(options(server, tokens, secret_file), observer=Observed(statuses)) as reader,
     ):
-        assert failed(query(reader)) == (
+        sentence = (
             f"there is no valid access token: the token endpoint {tokens.url}/oauth2/token "
             "answered HTTP 503 Service Unavailable"
         )
-        assert statuses == [""]
+        assert failed(query(reader)) == sentence
+        assert statuses == [sentence]
         assert server.received == []
         soon(lambda: isinstance(query(reader), QueryResult))
     assert statuses[-1] == "200"

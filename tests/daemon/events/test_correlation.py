@@ -110,12 +110,32 @@ def test_one_object_takes_nothing_from_another() -> None:
     """Each has its own requests."""
     correlator = Correlator()
     other = Involved("apps/v1", "Deployment", "shop", "api")
-    for number in range(100):
-        correlator.take(WEB, Event("Warning", f"Reason{number}", ""), BASE, 0.0)
-    correlator.take(other, FAILED, BASE, 0.0)
-    asked = requests(correlator)
+    asked = []
+    for second in range(100):
+        correlator.take(WEB, FAILED, BASE, second)
+        asked += requests(correlator)
+    correlator.take(other, FAILED, BASE, 100.0)
+    asked += requests(correlator)
     assert [one.involved.name for one in asked] == ["web"] * 25 + ["api"]
     assert correlator.held_back == 75
+
+
+def test_an_outage_does_not_use_up_what_tells_its_end() -> None:
+    """However often two warnings come back, and however they differ, other reasons are written."""
+    correlator = Correlator()
+    written = []
+    for sync in range(240):
+        for number, reason in enumerate((FAILED.reason, "FailedComputeMetricsReplicas")):
+            warning = Event("Warning", reason, f"attempt {sync * number}")
+            correlator.take(WEB, warning, BASE + 5 * sync, 5.0 * sync)
+        if sync == 200:
+            correlator.take(WEB, Event("Warning", "FallbackActive", ""), BASE, 5.0 * sync)
+        written += [one.reason for one in requests(correlator)]
+    for reason in ("FallbackEnded", "SuccessfulRescale", "Resumed"):
+        correlator.take(WEB, Event("Normal", reason, ""), BASE + 1200, 1200.0)
+    assert written.count("FallbackActive") == 1
+    ended = [one.reason for one in requests(correlator)]
+    assert ended == ["FallbackEnded", "SuccessfulRescale", "Resumed"]
 
 
 def test_what_finds_too_much_waiting_is_dropped_and_comes_next_time() -> None:

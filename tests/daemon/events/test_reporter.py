@@ -11,6 +11,8 @@ from autoscaler.adapters.cluster.events import Fate, Involved, Occurrences, Sent
 from autoscaler.core.breaker import Trip
 from autoscaler.core.decision import Event, ForeignChange, Zone
 from autoscaler.core.extensions import Pause, PauseMode
+from autoscaler.core.observation import Gap, GapKind
+from autoscaler.core.target import Query, Target
 from autoscaler.core.writes import NotWritten, NotWrittenReason, Superseded, WriteFailed
 from autoscaler.daemon import events as reporter_module
 from autoscaler.daemon.events import EventCounts, EventPace, EventReporter, _QueuedEvents
@@ -19,7 +21,8 @@ from autoscaler.sync.ports import BreakerChange, BreakerNews, Reporter, SyncResu
 from autoscaler.transport.observer import Observer
 from autoscaler.transport.write_gate import WriteGate
 from tests.adapters.cluster.cluster import eventually
-from tests.core.builders import BASE
+from tests.core.builders import BASE, average, external, spec, values
+from tests.core.deciding import decided, observe
 from tests.daemon.events.happenings import (
     BY_KUBECTL,
     FAILED,
@@ -45,6 +48,24 @@ def test_what_a_decision_tells_is_written() -> None:
     foreign = '"kubectl" set the replicas from 3 to 7'
     assert messages == [foreign, FAILED.message, RESCALED.message]
     assert reporter.counts == EventCounts(written=3)
+
+
+def test_the_event_of_a_metric_that_failed_names_it() -> None:
+    """After the HPA's own text: of several metrics the same may be true."""
+    of = spec(
+        external(average("10")), external(average("10"), "mails"), external(average("10"), "x")
+    )
+    gone = Gap(GapKind.EMPTY, "the query returned no series")
+    failed = decided(of, observe(3, gone, values(5), gone))[0]
+    notebook = Notebook()
+    with reporting(notebook) as reporter:
+        reporter.report(SyncResult(Target("shop", of, (Query("up"),) * 3), failed))
+    messages = [message for _, message, _ in notebook.written]
+    assert messages == [
+        "the query returned no series (metric queue)",
+        "the query returned no series (metric x)",
+        "2 of 3 metrics are not usable; the first of them: the query returned no series",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -56,10 +56,12 @@ class Seen:
         return next((one.ok, one.message) for one in self.health.components() if one.name == name)
 
     @contextmanager
-    def prometheus(self, url: str, name: str = "") -> Iterator[PrometheusReader]:
+    def prometheus(
+        self, url: str, name: str = "", bearer_token_file: str | None = None
+    ) -> Iterator[PrometheusReader]:
         """Give a reader that tells us."""
         reader = PrometheusReader(
-            PrometheusOptions(url, name=name),
+            PrometheusOptions(url, name=name, bearer_token_file=bearer_token_file),
             threading.Event(),
             AnswerMemory(1 << 20, parsed=200 << 20),
             observer=self.observer,
@@ -162,7 +164,44 @@ def test_each_server_has_its_own_counts_health_and_lines() -> None:
     assert failure.message.startswith(f"Prometheus mimir at {mimir.url} did not accept")
     (line,) = lines
     assert (line["event"], line["server"]) == ("server_away", "prometheus/mimir")
-    assert line["message"].startswith(f"Prometheus mimir does not answer (it {away});")
+    assert line["message"] == (
+        f"Prometheus mimir {away}; targets whose metrics it has are not scaled by them; the lines "
+        "of the targets say more"
+    )
+
+
+def test_a_server_that_one_cannot_sign_in_to_is_not_told_as_silent(tmp_path: Path) -> None:
+    """It was not asked; the log and `/readyz` say what is missing."""
+    seen, token = Seen(), tmp_path / "token"
+    with (
+        capture_logs() as lines,
+        ScriptedServer(faults.answer()) as server,
+        seen.prometheus(server.url, bearer_token_file=str(token)) as reader,
+    ):
+        reader.query("up", clock.monotonic() + 20)
+        ok, message = seen.component(Component.PROMETHEUS)
+    assert not ok
+    assert message.startswith("cannot sign in to Prometheus: ")
+    assert str(token) in message
+    (line,) = lines
+    assert line["message"].startswith(f"{message}; targets whose metrics it has ")
+    assert seen.counts("prometheus") == {("error",): 1}
+
+
+def test_a_server_that_is_away_says_when_it_last_answered() -> None:
+    """What comes instead of an answer is told too."""
+    seconds = 0.0
+    health = Health(lambda: seconds)
+    instruments = Metrics(health).instruments
+    announcements = Announcements(structlog.get_logger(), health, instruments, Notifier({}))
+    with capture_logs() as lines:
+        announcements.prometheus_request("", "200", 0.1)
+        seconds = 90.0
+        announcements.prometheus_request("", "502", 0.1)
+    assert lines[0]["message"].startswith(
+        "Prometheus answers only HTTP 502 Bad Gateway (the last answer that could be used was "
+        "1 min 30 s ago); "
+    )
 
 
 def test_api_requests_are_counted_by_verb_and_code(tmp_path: Path) -> None:
