@@ -279,7 +279,8 @@ def release(
     It asks the running daemon by its state directory, as a user that may write there. The breaker
     does not trip again for as long as it holds.
 
-    Exit codes: 0 released, or nothing is held, 1 the daemon cannot be asked, 2 bad configuration.
+    Exit codes: 0 released, or nothing is held, 1 the daemon cannot be asked, 2 bad configuration,
+    or no such server.
     """
     from autoscaler.cli.releasing import release as release_held
 

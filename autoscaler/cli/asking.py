@@ -169,13 +169,16 @@ def _summary(answer: QueryResult) -> str:
 
 
 def _finds(found: Coverage, answer: QueryResult) -> str:
+    if found.empty:
+        return "finds no series, counted as 0 (empty: zero)"
     if not found.used:
         return "finds no value that counts" if found.valueless else "finds nothing"
     if isinstance(found.used, int):
         return f"finds {found.used:,} {'pod' if found.used == 1 else 'pods'}"
     total = format_milli(saturate64(sum(found.used)))
+    nans = f"; {found.nans} NaN, counted as 0 (nan: zero)" if found.nans else ""
     sum_of = "their sum is " if len(found.used) > 1 else ""
-    return f"finds {len(found.used):,} of {len(answer.series):,} series, {sum_of}{total}"
+    return f"finds {len(found.used):,} of {len(answer.series):,} series, {sum_of}{total}{nans}"
 
 
 def _answers(

@@ -29,12 +29,15 @@ class Coverage:
 
     ``used`` are the values of an External or Object metric in milli-units, or the number of pods
     with a sample.  ``faults`` are sentences that say what is missing.  ``valueless`` is set if
-    there are series, but none with a value that counts.
+    there are series, but none with a value that counts, ``empty`` if there is no series and that
+    counts as 0; ``nans`` of the values were NaN and count as 0.
     """
 
     used: tuple[int, ...] | int
     faults: tuple[str, ...] = ()
     valueless: bool = False
+    empty: bool = False
+    nans: int = 0
 
 
 def coverage(
@@ -55,7 +58,7 @@ def coverage(
         return Coverage(0 if per_pod else (), (fault,), reading.kind in _VALUELESS)
     gaps = tuple(gap.detail for gap in reading.gaps)
     if isinstance(reading, Values):
-        return Coverage(reading.values, gaps)
+        return Coverage(reading.values, gaps, empty=reading.empty, nans=reading.nans)
     lacking = (*reading.gaps, *reading.dropped.values())
     valueless = not reading.samples and any(gap.kind in _VALUELESS for gap in lacking)
     return Coverage(len(reading.samples), (*gaps, *_dropped(reading)), valueless)

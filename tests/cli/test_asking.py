@@ -9,10 +9,16 @@ import pytest
 import yaml
 
 from autoscaler.cli import asking
+from autoscaler.cli.coverage import coverage
 from autoscaler.cli.validating import validate_files
+from autoscaler.core.selectors import parse
+from autoscaler.core.series import QueryResult, Series
+from autoscaler.core.target import Query, Target
 from tests.adapters.prometheus.exporter import Exporter
 from tests.adapters.prometheus.server import PrometheusServer
 from tests.controlplane.process import free_port
+from tests.core.builders import average, spec
+from tests.core.builders import external as external_metric
 from tests.endtoend.daemon import write_config
 
 TARGET = {
@@ -283,3 +289,30 @@ def test_each_server_is_asked_what_is_asked_of_it(
         f"targets[0].maxReplicasQuery: {worker} maxReplicas: the query returned no series"
     )
     assert f"queries.there at the server away: no answer: Prometheus away at {away} " in unanswered
+
+
+@pytest.mark.parametrize(
+    ("answer", "words", "said"),
+    [
+        (
+            (Series({"queue": "mails"}, 5.0, 0.0),),
+            {"empty_is_zero": True},
+            "finds no series, counted as 0 (empty: zero)",
+        ),
+        (
+            (Series({"queue": "orders"}, float("nan"), 0.0),),
+            {"nan_is_zero": True},
+            "finds 1 of 1 series, 0; 1 NaN, counted as 0 (nan: zero)",
+        ),
+    ],
+)
+def test_a_zero_that_nobody_measured_is_told(
+    answer: tuple[Series, ...], words: dict[str, bool], said: str
+) -> None:
+    """That there was no series of the metric, or that its value was NaN."""
+    metric = external_metric(average("10"), "queue", selector=parse("queue=orders"))
+    target = Target("shop", spec(metric), ())
+    result = QueryResult(answer)
+    found = coverage(target, metric, Query("q", **words), result, 1.0)  # type: ignore[arg-type] # they are switches
+    assert asking._finds(found, result) == said
+    assert found.faults == ()
