@@ -423,7 +423,8 @@ class _Reconcile:
         if self.idle is not None and self.idle.asleep and not self.idle.kept_awake:
             stabilized, limited = self._wake(current, desired)
             if combined.winner not in fallbacks:
-                reason = f"{combined.winner or 'a metric'} is active"
+                active = [one.name for one in results if one.activity is Activity.ACTIVE]
+                reason = f"{next(iter(active), combined.winner)} is active"
         else:
             stabilized, limited = self._stabilize_and_limit(current, desired, results)
         return self._finish(

@@ -89,6 +89,15 @@ def test_a_metric_below_its_activation_wakes_nothing() -> None:
     )  # fmt: skip
 
 
+def test_the_metric_that_wakes_is_named() -> None:
+    """Another one, below its activation, may ask for more."""
+    extensions = replace(MINUTE, activations=(50_000, 0))
+    (
+        Timeline(spec(QUEUE, OTHER), replicas=0, extensions=extensions)
+        .at("0s", queue=40, other=1).want(4, reason="external metric other(nil) is active")
+    )  # fmt: skip
+
+
 def test_waking_obeys_the_policies_and_the_minimum() -> None:
     """The minimum is the least; a window of scale-up holds nothing back."""
     slow = behavior(up=rules(pods_policy(3), window=300))
