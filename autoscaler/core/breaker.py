@@ -33,7 +33,7 @@ class Breaker:
 class Trip:
     """The breaker of one server holds every scale-down from the instant ``at`` to ``until``.
 
-    ``down`` of ``of`` targets would go down; ``query`` is the PromQL that most of these share.
+    ``down`` of ``of`` targets would go down; ``query`` is the PromQL that these share most.
     ``again`` counts the trips that came directly before this one.
     """
 
@@ -100,7 +100,7 @@ def released(breaker: Breaker, state: BreakerState, now: float) -> BreakerState:
 
 
 def most_shared(queries: Iterable[Iterable[str]]) -> str:
-    """Return the PromQL that most of some targets have in common; the first of equal ones."""
+    """Return the PromQL that the most of some targets have; the first of equal ones."""
     counts = Counter(promql for of_one in queries for promql in dict.fromkeys(of_one))
     return max(counts, key=lambda promql: counts[promql], default="")
 

@@ -13,9 +13,9 @@ from autoscaler.core.status import (
     SCALE_UP_PAUSED,
     SCALING_ACTIVE,
     SCALING_LIMITED,
+    SCALING_PAUSED,
     StatusRecorder,
 )
-from autoscaler.core.status import PAUSED as PAUSED_REASON
 from autoscaler.core.text import instant_of, printable
 
 INVALID_ANNOTATION = "InvalidAnnotation"
@@ -79,7 +79,7 @@ def permitted(
     mode = None if pause is None else pause.mode
     if pause is not None and mode is PauseMode.ALL:
         status.override(
-            SCALING_ACTIVE, ConditionStatus.FALSE, PAUSED_REASON, f"paused by {pause.by}"
+            SCALING_ACTIVE, ConditionStatus.FALSE, SCALING_PAUSED, f"paused by {pause.by}"
         )
         replicas = current if pause.replicas is None else pause.replicas
         return replicas, replicas != desired

@@ -4,6 +4,7 @@ from functools import lru_cache
 
 from autoscaler.core.decision import Calculation, Decision, Event, MetricResult, MetricValueStatus
 from autoscaler.core.history import Condition
+from autoscaler.core.limits import WITHIN_RANGE
 from autoscaler.core.observation import LONGEST_SENTENCE, ConditionStatus
 from autoscaler.core.quantity import format_milli
 from autoscaler.core.selectors import LabelSelector, go_string
@@ -24,7 +25,8 @@ SCALING_LIMITED = "ScalingLimited"
 FALLBACK = "Fallback"
 """No condition of the HPA: whether a fallback proposes for a metric (semantics 8.4)."""
 
-PAUSED = "Paused"
+SCALING_PAUSED = "Paused"
+"""The reason of ScalingActive=False in a pause of everything."""
 SCALE_DOWN_PAUSED, SCALE_UP_PAUSED = "ScaleDownPaused", "ScaleUpPaused"
 MIN_REPLICAS_UNKNOWN = "MinReplicasUnknown"
 SCALE_DOWN_BREAKER = "ScaleDownBreaker"
@@ -66,10 +68,8 @@ def overridden(
     """Set a condition; it is as old as that of ``before`` if that had the same status."""
     old = next((one for one in before if one.type == type_ and one.status is status), None)
     since = now if old is None else old.last_transition
-    new = Condition(type_, status, reason, printable(message, LONGEST_SENTENCE), since)
-    if any(one.type == type_ for one in conditions):
-        return tuple(new if one.type == type_ else one for one in conditions)
-    return (*conditions, new)
+    message = printable(message, LONGEST_SENTENCE)
+    return with_condition(conditions, type_, status, reason, message, since)
 
 
 class StatusRecorder:
@@ -110,8 +110,8 @@ class StatusRecorder:
             if one is not before:
                 continue
             if one.reason in OWN_LIMITS:
-                self.set_false(SCALING_LIMITED, "DesiredWithinRange", WITHIN_RANGE_MESSAGE)
-            elif one.reason == PAUSED:
+                self.set_false(SCALING_LIMITED, WITHIN_RANGE, WITHIN_RANGE_MESSAGE)
+            elif one.reason == SCALING_PAUSED:
                 self.set_true(SCALING_ACTIVE, "Resumed", "scaling is paused no longer")
 
     def warn(self, reason: str, message: str) -> None:

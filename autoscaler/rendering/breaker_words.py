@@ -42,7 +42,7 @@ def _change(news: BreakerNews) -> str:
 def _held(news: BreakerNews) -> str:
     """Say until when nothing goes down, and what ends that."""
     query = printable(news.trip.query, _LONGEST_QUERY)
-    shared = f"; most of them share the query {query}" if query else ""
+    shared = f"; the query that they share most is {query}" if query else ""
     return (
         f"; nothing goes down before {rfc3339(news.trip.until)}, scale-ups go on{shared}; "
         f"if they may go down: {command(news.server)}"

@@ -130,7 +130,7 @@ class _Server:
         return self.state.trip is not None
 
     def query(self) -> str:
-        """Return the PromQL that most of the targets share that would go down."""
+        """Return the PromQL that the targets share most that would go down."""
         return most_shared(
             [one.promql for one in self.targets[key].all_queries if one.server == self.name]
             for key in self.targets
