@@ -12,9 +12,11 @@ from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Pods, Scales, WatchedCluster, find_api_server
 from autoscaler.config import Config
 from autoscaler.config.security import warnings_of_access
+from autoscaler.daemon import api, pages
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.exposition import Metrics, Site
 from autoscaler.daemon.exposition.listener import Listener
+from autoscaler.daemon.exposition.views import Views
 from autoscaler.daemon.health import Health
 from autoscaler.daemon.leadership import leader_election
 from autoscaler.daemon.main_loop import MainLoop, Telemetry
@@ -71,7 +73,7 @@ def build(config: Config, signals: Signals, stack: ExitStack) -> MainLoop:
     metrics.ask_for_breakers(syncer.breaker_statuses)
     telemetry.site.ask_for_histories(lambda: _history_lines(syncer, gate))
     schedule = Schedule(stop, telemetry.log, metrics.instruments, memory.steps)
-    return MainLoop(
+    loop = MainLoop(
         config=config,
         signals=signals,
         telemetry=telemetry,
@@ -82,6 +84,18 @@ def build(config: Config, signals: Signals, stack: ExitStack) -> MainLoop:
         syncer=syncer,
         schedule=stack.enter_context(schedule),
     )
+    elects = config.leader_election.enabled
+    telemetry.site.show(
+        Views(
+            states=metrics.states,
+            health=telemetry.health,
+            config=lambda: loop.reload.config,
+            record=None,
+            breakers=syncer.breaker_statuses,
+            leads=lambda: gate.leading() if elects else None,
+        )
+    )
+    return loop
 
 
 def _open_syncer(
@@ -110,7 +124,9 @@ def _open_telemetry(config: Config, stack: ExitStack) -> Telemetry:
     site = Site(metrics, health)
     announcements.security(config)
     if config.listen is not None:
-        listener = Listener(config.listen.host, config.listen.port, site.page, announcements.fault)
+        routes = [*api.routes(site.views), *pages.routes(site.views)]
+        host, port = config.listen.host, config.listen.port
+        listener = Listener(host, port, site.page, announcements.fault, routes)
         stack.enter_context(listener)
         announcements.listening(replace(config.listen, port=listener.port))
     return Telemetry(log, health, metrics, site, notifier, announcements, LogReporter(log))

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from autoscaler.core.breaker import BreakerState, Trip
 from autoscaler.core.decision import Decision
+from autoscaler.core.entry import Inputs
 from autoscaler.core.history import History
 from autoscaler.core.observation import Pod, Scale, Unavailable, Unchecked
 from autoscaler.core.series import QueryFailure, QueryResult
@@ -28,12 +29,14 @@ class SyncResult:
 
     ``write`` is None where nothing was to be written.  ``controller`` is for a plan only, which is
     decided as if no other autoscaler controlled the target: it says which one does, if any.
+    ``inputs`` are what was decided from; what keeps a result leaves them out, since they are large.
     """
 
     target: Target
     decision: Decision
     write: WriteOutcome | None = None
     controller: str = ""
+    inputs: Inputs | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from autoscaler import clock
 from autoscaler.core.breaker import goes_down, held_back
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import Decision, Outcome
+from autoscaler.core.entry import Inputs
 from autoscaler.core.gaps import after_absence
 from autoscaler.core.history import History
 from autoscaler.core.instants import instants_of
@@ -142,7 +143,8 @@ class SyncRun:
                 yield answered
         if self.state.stop.is_set():
             return
-        decision, previous = self._decide(target, scale, pods, ambiguous_with)
+        decision, inputs = self._decide(target, scale, pods, ambiguous_with)
+        previous = inputs.history
         if self.state.breakers.enabled:
             decision = yield from self._unless_held(target, decision, previous)
             if self.state.stop.is_set():
@@ -154,7 +156,7 @@ class SyncRun:
             else:
                 decision, write = yield from self._write(target, scale, decision, previous)
         self.decisions[target.key] = decision
-        self.ports.reporter.report(SyncResult(target, decision, write))
+        self.ports.reporter.report(SyncResult(target, decision, write, inputs=inputs))
 
     def _scale(self, target: Target) -> Coroutine[Scale | Unavailable]:
         """Read the scale, and register its selector.
@@ -201,8 +203,8 @@ class SyncRun:
         scale: Scale | Unavailable,
         pods: Pods,
         ambiguous_with: tuple[str, ...],
-    ) -> tuple[Decision, History]:
-        """Decide, and return the decision with the history from before it."""
+    ) -> tuple[Decision, Inputs]:
+        """Decide, and return the decision with what it was made from."""
         key, state, steady = target.key, self.state, self.times.steady
         absent = steady - state.last_sync.get(key, steady)
         previous = after_absence(
@@ -220,7 +222,7 @@ class SyncRun:
         state.histories.put(key, history, self.as_of)
         if decision.outcome is not Outcome.OK:
             self.failed += 1
-        return decision, previous
+        return decision, Inputs(observation, previous, now, stamp)
 
     def _observation(
         self,

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from email.utils import formatdate
 
@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 from autoscaler import clock
@@ -28,8 +28,13 @@ Answer = Callable[[str, str], Page]
 """Returns the page of a path, for an Accept header."""
 
 
-def application(answer: Answer, on_fault: Callable[[BaseException], None]) -> Starlette:
-    """Return the application; ``on_fault`` is called with what a page raises, which is a 500."""
+def application(
+    answer: Answer, on_fault: Callable[[BaseException], None], routes: Sequence[BaseRoute] = ()
+) -> Starlette:
+    """Return the application: the ``routes``, and what ``answer`` returns for any other path.
+
+    ``on_fault`` is called with what a page raises, which is a 500.
+    """
 
     def fault(_: Request, error: Exception) -> Response:
         on_fault(error)
@@ -39,7 +44,7 @@ def application(answer: Answer, on_fault: Callable[[BaseException], None]) -> St
         return PlainTextResponse("only GET and HEAD are answered\n", 501)
 
     return Starlette(
-        routes=[Route("/{path:path}", _Pages(answer), methods=["GET"])],
+        routes=[*routes, Route("/{path:path}", _Pages(answer), methods=["GET"])],
         exception_handlers={405: other_method, Exception: fault},
     )
 

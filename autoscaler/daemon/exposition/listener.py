@@ -7,13 +7,14 @@ import re
 import socket
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self, cast
 
 import uvicorn
+from starlette.routing import BaseRoute
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from autoscaler.daemon.exposition.application import Answer, application
@@ -53,12 +54,13 @@ class Listener:
     the address cannot be listened on; an empty host means all addresses, port 0 any free port.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         host: str,
         port: int,
         answer: Answer,
         on_fault: Callable[[BaseException], None],
+        routes: Sequence[BaseRoute] = (),
         *,
         most_connections: int = MOST_CONNECTIONS,
         most_seconds: float = MOST_SECONDS,
@@ -68,7 +70,7 @@ class Listener:
         self._socket = _listening(host, port)
         self.port: int = self._socket.getsockname()[1]
         self._on_fault = on_fault
-        self._server = _Server(_settings(application(answer, on_fault), limits))
+        self._server = _Server(_settings(application(answer, on_fault, routes), limits))
         self._loop = asyncio.new_event_loop()
         # Its workers are daemon threads as it is: no page keeps the process from its end.
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)

@@ -9,6 +9,7 @@ from autoscaler import clock
 from autoscaler.core.text import rfc3339
 from autoscaler.daemon.exposition.metrics import Metrics
 from autoscaler.daemon.exposition.target_list import target_list
+from autoscaler.daemon.exposition.views import Views
 from autoscaler.daemon.health import REQUIRED, ComponentState, Health
 
 TARGETS, HISTORIES = "/api/v1/targets", "/api/v1/histories"
@@ -58,6 +59,15 @@ class Site:
         }
         self._one_part_at_a_time = threading.Lock()
         self._history_lines: Callable[[], Iterator[bytes]] | None = None
+        self._views: Views | None = None
+
+    def show(self, views: Views) -> None:
+        """Let the API and the pages show these from now on."""
+        self._views = views
+
+    def views(self) -> Views | None:
+        """Return what the API and the pages show; None while the daemon starts."""
+        return self._views
 
     def ask_for_histories(self, lines: Callable[[], Iterator[bytes]]) -> None:
         """Call this for the lines of the page of histories, which is a 503 before."""

@@ -164,11 +164,9 @@ def _to_keep(result: SyncResult) -> SyncResult:
     decision = result.decision
     for one in decision.metrics:
         if not _is_small(one.reading):
+            metrics = tuple([_reduced(one) for one in decision.metrics])
+            decision = replace(decision, metrics=metrics)
             break
-    else:
-        return result
-    metrics = tuple([_reduced(one) for one in decision.metrics])
-    decision = replace(decision, metrics=metrics)
     return SyncResult(result.target, decision, result.write, result.controller)
 
 

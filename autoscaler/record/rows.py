@@ -1,0 +1,147 @@
+"""What the record gives back: changes, samples, and the times in which nothing was recorded.
+
+Instants are Unix seconds.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntFlag, auto
+from typing import NamedTuple, Protocol
+
+from autoscaler.core.entry import Entry
+
+
+class Mark(IntFlag):
+    """What is said of a decision besides its counts; the values are those in the file."""
+
+    WRITTEN = auto()
+    """We changed the count."""
+    FOREIGN = auto()
+    """Others changed it since the sync before."""
+    FAILED = auto()
+    """A metric, the scale, the pods or the write failed."""
+    FALLBACK = auto()
+    """A fallback stands for a metric."""
+    PAUSED = auto()
+    IDLE = auto()
+    """No metric is active."""
+    HELD = auto()
+    """Stabilization or a gap in the readings holds it."""
+    LIMITED = auto()
+    """A policy or a bound limits it."""
+    AT_MAXIMUM = auto()
+    """It is at the maximum, and more is asked for."""
+    BREAKER = auto()
+    """The scale-down breaker holds it."""
+    CONTROLLED = auto()
+    """Another autoscaler controls it."""
+    CONTESTED = auto()
+    """Others reversed our writes, and nothing is written for a while."""
+    DISABLED = auto()
+    """Somebody set the count to zero."""
+    STANDBY = auto()
+    """Another process leads, and writes."""
+    REMOVED = auto()
+    """It is no longer configured; there is no entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A decision in which something changed; it holds until the target's next one.
+
+    ``id`` orders the changes of all targets as they were recorded.  ``state`` is a
+    `rendering.verdict.State`, ``message`` its sentence.  Counts are None where they are not known.
+    ``by`` is the field manager of others who changed the count.
+    """
+
+    id: int
+    target: str
+    """`core.target.Target.key`."""
+    time: float
+    state: str
+    current: int | None
+    desired: int | None
+    min_replicas: int
+    max_replicas: int
+    marks: Mark
+    message: str
+    by: str = ""
+
+
+Numbers = tuple[int | None, ...]
+"""``current, desired``, then ``value, proposal`` of each metric, in the order of the spec.
+
+A value is as its target: milli-units, or percent for a utilization; None where it is missing.
+"""
+
+
+class Sample(NamedTuple):
+    """The numbers of one sync; they hold until the next sample, or until a lapse.
+
+    ``seconds`` is 0; or 60 for the syncs of one minute, of which ``numbers`` are the last,
+    and ``low`` and ``high`` the least and the most.
+    """
+
+    time: float
+    numbers: Numbers
+    seconds: float = 0.0
+    low: Numbers = ()
+    high: Numbers = ()
+
+
+class Lapse(NamedTuple):
+    """From ``begin`` to ``end`` nothing was recorded: the daemon did not run, or lost it."""
+
+    begin: float
+    end: float
+
+
+class RecordError(Exception):
+    """The record cannot be read; the text is a sentence for the operator."""
+
+
+class RecordReader(Protocol):
+    """Reads the record, also while it is written.  Methods raise RecordError."""
+
+    def targets(self) -> Sequence[str]:
+        """Return the keys of all targets that something is kept of, sorted."""
+        ...
+
+    def span(self) -> tuple[float, float] | None:
+        """Return the first and the last instant that are recorded; None if nothing is."""
+        ...
+
+    def change_at(self, target: str, at: float) -> Change | None:
+        """Return the change that held at an instant: the last one at or before it."""
+        ...
+
+    def change_after(self, change: Change) -> Change | None:
+        """Return the target's next change; None if it is the last one."""
+        ...
+
+    def changes(
+        self,
+        targets: Collection[str] | None,
+        begin: float,
+        end: float,
+        *,
+        limit: int,
+        before: int | None = None,
+    ) -> Sequence[Change]:
+        """Return at most ``limit`` changes of some targets, or all, from ``begin`` up to ``end``.
+
+        The last ones first; ``before`` is the id of the last one of the page before.
+        """
+        ...
+
+    def entry(self, change: Change) -> Entry:
+        """Return a change in full; raises RecordError where it is lost or cannot be read."""
+        ...
+
+    def samples(self, target: str, begin: float, end: float) -> Iterator[Sample]:
+        """Yield the samples of a time in order, and before them the one that held at its begin."""
+        ...
+
+    def lapses(self, target: str, begin: float, end: float) -> Sequence[Lapse]:
+        """Return when nothing was recorded of a target, within a time."""
+        ...
