@@ -1,12 +1,32 @@
 """What counts as a change: timelines in which one thing differs from sync to sync."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
+from typing import Any
 
+import pytest
+
+from autoscaler.core.decision import (
+    Activity,
+    Bound,
+    Bounds,
+    BreakerHold,
+    Decision,
+    FallbackUse,
+    ForeignChange,
+    IdleStatus,
+    Limit,
+    MetricFailure,
+    Outcome,
+    Refill,
+    Saturation,
+    Stabilization,
+    Zone,
+)
 from autoscaler.core.entry import Rules
-from autoscaler.core.extensions import Extensions, Fallback, Idle, Schedule
+from autoscaler.core.extensions import Extensions, Fallback, Idle, Pause, PauseMode, Schedule
 from autoscaler.core.observation import OpenWindow
-from autoscaler.core.spec import Flags
+from autoscaler.core.spec import Flags, PolicyType, ScalingPolicy
 from autoscaler.core.target import Target
 from autoscaler.core.writes import WriteFailed, WriteOutcome
 from autoscaler.record.changes import change_key, marks_of, numbers_of
@@ -152,3 +172,70 @@ def test_numbers_of_what_is_missing_are_none() -> None:
     target.at("0s", queue=None)
     assert target.decision is not None
     assert numbers_of(target.decision) == (3, 3, None, None)
+
+
+def _decided() -> Decision:
+    target = of(QUEUE, MAILS)
+    target.at("0s", queue=30, mails=30).at("15s", queue=20, mails=20)
+    assert target.decision is not None
+    return target.decision
+
+
+HELD = _decided()
+FIRST, SECOND = HELD.metrics
+FAILED = MetricFailure("FailedGetExternalMetric", "no answer")
+PAUSE = Pause(PauseMode.SCALE_DOWN)
+ASLEEP = IdleStatus(Idle(), active=False, last_active=BASE, until=BASE, asleep=True)
+REFILL = Refill(BASE, BASE + 60)
+POLICY = ScalingPolicy(PolicyType.PODS, 4, 60)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param({}, {"metrics": (replace(FIRST, outcome=FAILED), SECOND)}, id="it fails"),
+        pytest.param(
+            {"metrics": (replace(FIRST, outcome=FAILED), SECOND)},
+            {"metrics": (FIRST, replace(SECOND, outcome=FAILED))},
+            id="another metric fails",
+        ),
+        pytest.param({}, {"metrics": (replace(FIRST, refill=REFILL), SECOND)}, id="it refills"),
+        pytest.param(
+            {},
+            {"metrics": (replace(FIRST, fallback=FallbackUse(Fallback(3), 3, 3)), SECOND)},
+            id="fallback",
+        ),
+        pytest.param(
+            {}, {"metrics": (replace(FIRST, activity=Activity.ACTIVE), SECOND)}, id="activity"
+        ),
+        pytest.param({}, {"foreign": ForeignChange(2, 3)}, id="by others"),
+        pytest.param({}, {"stabilization": Stabilization(3, 3, "None")}, id="held no longer"),
+        pytest.param(
+            {"limit": Limit(9, 3, "ScaleUpLimit", 3, POLICY)},
+            {"limit": Limit(9, 3, "ScaleUpLimit", 3, replace(POLICY, value=5))},
+            id="another policy",
+        ),
+        pytest.param({"pause": PAUSE}, {"pause": replace(PAUSE, by="kubectl")}, id="whose pause"),
+        pytest.param({"pause": PAUSE}, {"pause": PAUSE, "paused_from": 2}, id="it prevents"),
+        pytest.param({"idle": ASLEEP}, {"idle": replace(ASLEEP, asleep=False)}, id="awake"),
+        pytest.param({"idle": ASLEEP}, {"idle": replace(ASLEEP, kept_awake=True)}, id="kept awake"),
+        pytest.param({}, {"held_until": BASE + 60}, id="contested"),
+        pytest.param({}, {"breaker": BreakerHold("", BASE + 600, 2)}, id="breaker"),
+        pytest.param({}, {"saturation": Saturation(3, BASE - 3600, "x")}, id="saturated"),
+        pytest.param(
+            {"bounds": Bounds(Bound(1), Bound(9))},
+            {"bounds": Bounds(Bound(1), Bound(9), missing="no answer")},
+            id="missing bound",
+        ),
+        pytest.param({}, {"zone": Zone.PAUSED}, id="zone"),
+        pytest.param({}, {"outcome": Outcome.PARTIAL}, id="outcome"),
+        pytest.param({}, {"reason": "another"}, id="reason"),
+        pytest.param({}, {"conditions": ()}, id="conditions"),
+    ],
+)
+def test_each_of_these_alone_is_a_change(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
+    """Though count and bounds are the same."""
+    rules = Rules(Target("shop", spec(QUEUE, MAILS), ()), Flags())
+    before, after = replace(HELD, **one), replace(HELD, **other)
+    assert change_key(rules, before, None) != change_key(rules, after, None)
+    assert change_key(rules, replace(HELD, **one), None) == change_key(rules, before, None)
