@@ -55,7 +55,7 @@ def chart_of(
     if span is None or until < begin:
         return None
     known = _gathered(record, target, begin, until, (end - begin) / most_points)
-    rows = rows_of(known.samples, known.lapses, begin, until)
+    rows = rows_of(known.samples, known.gaps, begin, until)
     if not any(row.numbers for row in rows):
         return None
     if len(rows) < most_points:
@@ -70,8 +70,10 @@ class _Known:
 
     found: Happenings
     rules: RulesOverTime
-    lapses: Sequence[Lapse]
     samples: Sequence[Sample]
+    lapses: Sequence[Lapse]
+    gaps: Sequence[Lapse]
+    """The lapses, and when it was not configured."""
     asked: Sequence[bands.Asked]
 
     def instants(self) -> Iterator[float]:
@@ -89,14 +91,15 @@ def _gathered(
     found = happenings_of(changes_of(record, target, earliest, after), until, least)
     rules = _rules(record, found)
     since = begin - max(map(_reach, rules.all()), default=0.0)
-    lapses = sorted([*record.lapses(target, since, until), *found.removals])
+    lapses = record.lapses(target, since, until)
     samples = list(record.samples(target, since, after))
-    asked = list(bands.asked_by(samples, lapses, rules, until))
+    gaps = sorted([*lapses, *found.removals])
+    asked = list(bands.asked_by(samples, gaps, rules, until))
     entry = None if found.first is None else entry_or_none(record, found.first)
     if entry is not None:
         first = asked[0].time if asked else until
         asked[:0] = [one for one in bands.asked_before(entry) if one.time <= first]
-    return _Known(found, rules, lapses, samples, asked)
+    return _Known(found, rules, samples, lapses, gaps, asked)
 
 
 def _rules(record: RecordReader, found: Happenings) -> RulesOverTime:
@@ -128,7 +131,8 @@ def _chart(
     times = tuple(row.time for row in those)
     current = [row.numbers[0] if row.numbers else None for row in those]
     bounds = [found.bounds_at(row.time) if row.numbers else None for row in those]
-    shades = [*without(found.shades, known.lapses), *_lapses(known)]
+    lapses = [Shade(ShadeKind.LAPSE, *one, _LAPSE_TEXT) for one in known.lapses]
+    shades = [*without(found.shades, known.lapses), *lapses]
     return Chart(
         target,
         begin,
@@ -144,12 +148,6 @@ def _chart(
         tuple(_within(shades, begin, end)),
         tuple(one for one in found.marks if begin <= one.time <= end),
     )
-
-
-def _lapses(known: _Known) -> Iterator[Shade]:
-    for one in known.lapses:
-        if one not in known.found.removals:
-            yield Shade(ShadeKind.LAPSE, one.begin, one.end, _LAPSE_TEXT)
 
 
 def _within(shades: Sequence[Shade], begin: float, end: float) -> Iterator[Shade]:
