@@ -311,7 +311,7 @@ def walk(seed: int, count: int) -> list[Sample]:
     chance, samples = Random(seed), []  # noqa: S311 - no secret
     for index in range(count):
         leap = chance.random() < 0.01
-        replicas = chance.randint(30, 60) if leap else 5 + index // 500
+        replicas = chance.choice([1, 2, 40, 60]) if leap else 5 + index // 500
         value = chance.randint(0, 10**6)
         numbers = (replicas, replicas, value, value // 10**5)
         samples.append(Sample(BASE + 15 * index, numbers))
@@ -352,6 +352,31 @@ def test_extremes_of_values_are_kept() -> None:
     values = [one for one in whole.value if one is not None]
     assert {*few.metrics[0].low} == {min(values)} | {few.metrics[0].low[-1]}
     assert {*few.metrics[0].high} == {max(values)} | {few.metrics[0].high[-1]}
+
+
+def test_extremes_of_a_minute_are_kept() -> None:
+    """They are those of its value and of its proposal."""
+    timeline = Timeline(spec(QUEUE), replicas=3)
+    record = played(timeline, 30)
+    minute = Sample(BASE + 60, (3, 3, 9000, 3), 60.0, (3, 3, 4000, 2), (3, 3, 9500, 4))
+    record.keep_sample(WEB, minute)
+    (queue,) = charted(record).metrics
+    assert (queue.low[1], queue.high[1], queue.value[1]) == (4, 9.5, 9)
+    assert (queue.proposal_low[1], queue.proposal_high[1]) == (2, 4)
+
+
+def test_extremes_end_with_a_reload() -> None:
+    """Those of a metric are not those of another one that came in its place."""
+    timeline = Timeline(spec(QUEUE), replicas=3)
+    record = played(timeline, *[30 + index % 3 for index in range(100)])
+    timeline.change(spec(MAILS))
+    for index in range(100, 200):
+        record.keep_synced(timeline.at(f"{15 * index}s", mails=90))
+    chart = chart_of(record, WEB, BASE, BASE + HOUR, most_points=8)
+    assert chart is not None
+    queue, mails = chart.metrics
+    assert max(one for one in queue.high if one is not None) == 10.667
+    assert min(one for one in mails.low if one is not None) == 10
 
 
 def test_a_leap_within_a_minute_is_shown() -> None:

@@ -55,11 +55,11 @@ def entry_or_none(record: RecordReader, change: Change) -> Entry | None:
 class Happenings:
     """What is gathered from the changes, each in order of time.
 
-    ``bounds`` are None once the target is no longer configured.  ``rules`` has a change for each
-    time at which other rules came into force.
+    ``rules`` has a change for each time at which other rules came into force; ``removals`` are the
+    times in which the target was not configured.
     """
 
-    bounds: list[tuple[float, tuple[int, int] | None]] = field(default_factory=list)
+    bounds: list[tuple[float, tuple[int, int]]] = field(default_factory=list)
     shades: list[Shade] = field(default_factory=list)
     marks: list[ChartMark] = field(default_factory=list)
     writes: list[Write] = field(default_factory=list)
@@ -107,14 +107,13 @@ def _time(one: ChartMark) -> tuple[float, MarkKind]:
 
 
 def _note(found: Happenings, change: Change, until: float) -> None:
-    removed = Mark.REMOVED in change.marks
-    bounds = None if removed else (change.min_replicas, change.max_replicas)
+    if Mark.REMOVED in change.marks:
+        found.removals.append(Lapse(change.time, until))
+        return
+    bounds = (change.min_replicas, change.max_replicas)
     if found.bounds and found.bounds[-1][1] == bounds:
         found.bounds.pop()
     found.bounds.append((change.time, bounds))
-    if removed:
-        found.removals.append(Lapse(change.time, until))
-        return
     if found.rules and found.rules[-1][1].rules == change.rules:
         found.rules.pop()
     found.rules.append((change.time, change))
