@@ -17,11 +17,11 @@ demo: $(VENV)/.runtime
 	@scripts/require.sh prometheus
 	@$(BIN)/python -m autoscaler demo $(DEMO_FLAGS)
 
-## test: the checks, then every test, against a real Prometheus, RabbitMQ and control plane
+## test: the checks, then every test, against a real Prometheus, RabbitMQ, control plane and browser
 test: check pytest
 
 pytest: $(VENV)/.dev
-	@scripts/require.sh prometheus rabbitmq-server openssl systemd
+	@scripts/require.sh prometheus rabbitmq-server openssl systemd chromium
 	$(BIN)/python -m pytest $(WORKERS) --ignore=tests/faults $(PYTEST_FLAGS)
 	# These measure how punctual syncs are while a server fails, so nothing else may run.
 	$(BIN)/python -m pytest tests/faults $(PYTEST_FLAGS)

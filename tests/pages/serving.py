@@ -1,0 +1,51 @@
+"""A real listener in this process with the real pages and API over a fleet."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from autoscaler.daemon import api, pages
+from autoscaler.daemon.exposition import Metrics, Site
+from autoscaler.daemon.exposition.listener import Listener
+from autoscaler.daemon.exposition.views import Views
+from autoscaler.daemon.health import Component, Health
+from autoscaler.record.rows import RecordReader
+from autoscaler.sync.breakers import BreakerStatus
+from tests.pages.fleets import NOW, Fleet
+from tests.pages.playing import played
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What is shown, and where."""
+
+    fleet: Fleet
+    views: Views
+    url: str
+    """Without a slash at its end."""
+
+
+@contextmanager
+def serving(fleet: Fleet, record: RecordReader | None = None) -> Iterator[Served]:
+    """Serve a fleet after all of its syncs; fails for what a page has raised."""
+    health = Health(wall=lambda: NOW - 3600)
+    for component in Component:
+        health.report(component, ok=True, message="works")
+    metrics = Metrics(health)
+    metrics.set_targets([player.target for player in fleet.players])
+    for result in played(fleet.players, fleet.begin, fleet.begin + fleet.seconds):
+        metrics.reporter.report(result)
+    views = Views(
+        states=metrics.states,
+        health=health,
+        config=lambda: fleet.config,
+        record=record,
+        breakers=lambda: [BreakerStatus("", None, 0, len(fleet.players))],
+        leads=lambda: None,
+    )
+    site, faults = Site(metrics, health), list[BaseException]()
+    site.show(views)
+    routes = [*api.routes(site.views), *pages.routes(site.views)]
+    with Listener("127.0.0.1", 0, site.page, faults.append, routes) as listener:
+        yield Served(fleet, views, f"http://127.0.0.1:{listener.port}")
+    assert faults == []
