@@ -108,8 +108,9 @@ def recompute(entry: Entry) -> Decision:
         decision, history = held_back(decision, history, inputs.history, hold.server, hold.until)
     if entry.write is None:
         return decision
-    earlier, history = history.pending, intend(decision, history)
-    return settle_write(target.spec, decision, entry.write, history, inputs.history, earlier)[0]
+    # An earlier write that is still pending concerns only the history.
+    history = intend(decision, history)
+    return settle_write(target.spec, decision, entry.write, history, inputs.history, None)[0]
 
 
 def is_same(one: Decision, other: Decision) -> bool:

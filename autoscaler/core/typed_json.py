@@ -58,7 +58,7 @@ def encoder_of(root: Any) -> json.JSONEncoder:
         kind: Any = type(value)
         written = in_order(value)
         for least in reversed(_defaults(kind)):
-            if type(written[-1]) is not type(least) or written[-1] != least:
+            if written[-1] != least:
                 break
             written.pop()
         return {kind.__name__: written} if kind in alternatives else written

@@ -11,6 +11,7 @@ from typing import Self
 from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import Decision, ForeignChange
+from autoscaler.core.entry import Inputs
 from autoscaler.core.extensions import NO_EXTENSIONS, Extensions
 from autoscaler.core.history import History
 from autoscaler.core.observation import (
@@ -78,6 +79,7 @@ class Timeline:
         self.others_lead = False
         self.history = History()
         self.decision: Decision | None = None
+        self.inputs: Inputs | None = None
         self._observation: Observation | None = None
         self._remembered = History()
 
@@ -159,6 +161,7 @@ class Timeline:
         )
         self.looked = now
         previous = self.history
+        self.inputs = Inputs(self._observation, previous, now, now)
         decision, history = decide(
             self.spec, self.flags, self._observation, previous, now, extensions=self.extensions
         )

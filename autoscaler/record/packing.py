@@ -1,0 +1,360 @@
+"""The samples of one target as bytes: what has changed since the sample before.
+
+A sample is a header byte, then numbers of 7 bits a byte (LEB128), each if the header says so: the
+time, the rest of the mask, how many numbers there are now, and each number that has changed.
+Bits of the header: 0 and 1 the time (`_REGULAR`, `_PERIODS`, `_IRREGULAR`), 2 the rest of the mask
+follows, 3 to 6 which of the first four numbers have changed, 7 how many numbers there are changes.
+A number is the zigzag of its difference to the one before, or of itself after a missing one; it is
+0 if it is missing now.  Instants are Unix seconds, kept to the millisecond.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from autoscaler.record.rows import Numbers, Sample
+
+MOST_NUMBERS = 4096
+"""More numbers than this are not kept in a sample."""
+
+_REGULAR = 0
+"""The sample is one period after the one before."""
+_PERIODS = 1
+"""It is as many periods after it as follows."""
+_IRREGULAR = 2
+"""It is a period after it, and as many milliseconds as follows."""
+_TIME = 0b11
+_WIDE = 1 << 2
+_MASK_SHIFT, _MASK_BITS = 3, 4
+_MASK = (1 << _MASK_BITS) - 1
+_RESHAPED = 1 << 7
+
+_MINUTE = 60.0
+_MOST_BITS = 70
+"""No number is longer than this: a difference of two of 64 bits has 66."""
+_LIMIT = 1 << 63
+"""Numbers are of 64 bits, as quantities in milli-units are."""
+
+
+class Packer:
+    """The samples of one target since ``begin``; a sync that changes no number costs nothing."""
+
+    __slots__ = ("_at", "_body", "_numbers", "_period", "begin", "count", "end")
+
+    begin: float
+    end: float
+    """The last sync, which need not have changed anything."""
+    count: int
+    """How many samples there are in the body."""
+
+    def __init__(self, begin: float, period: float) -> None:
+        """Begin with no sample; ``period`` is the usual time from one to the next in seconds.
+
+        The first sample costs least if it is at ``begin``.
+        """
+        self.begin = self.end = begin
+        self.count = 0
+        self._period = _period_of(period)
+        self._at = _milliseconds(begin) - self._period
+        self._numbers: Numbers = ()
+        self._body = bytearray()
+
+    def add(self, time: float, numbers: Numbers) -> bytes:
+        """Return the bytes that a sample appends to the body; none if no number has changed.
+
+        Raises ValueError for what cannot be kept: an instant that is not finite, a number beyond
+        64 bits, or more numbers than MOST_NUMBERS.  Nothing has then been added.
+        """
+        before = self._numbers
+        if numbers == before:
+            self.end = time
+            return b""
+        at = _milliseconds(time)
+        added = _encoded(at - self._at, self._period, numbers, before)
+        self._body += added
+        self._at = at
+        self._numbers = numbers
+        self.end = time
+        self.count += 1
+        return added
+
+    def body(self) -> bytes:
+        """Return all that was appended."""
+        return bytes(self._body)
+
+
+def unpack(body: bytes, begin: float, period: float) -> Iterator[Sample]:
+    """Yield the samples of a body; raises ValueError, after those before it, where it is damaged.
+
+    ``begin`` and ``period`` are those it was packed with.
+    """
+    reader = _Reader(body, begin, period)
+    while reader.more():
+        reader.advance()
+        yield Sample(reader.at / 1000, reader.numbers)
+
+
+def by_minute(samples: Iterable[Sample]) -> Iterator[Sample]:
+    """Yield one sample for each minute in which a number changed, as of the minute's begin.
+
+    ``samples`` are in order and without a lapse between them; there may be such minutes among them.
+    What held before a minute counts for its low and high, unless it begins with a sample.
+    """
+    minute: _Minute | None = None
+    for sample in samples:
+        begin = sample.time // _MINUTE * _MINUTE
+        if minute is None or begin != minute.begin:
+            if minute is not None and minute.changed:
+                yield minute.sample()
+            on_time = sample.time == begin
+            minute = _Minute(begin, () if minute is None else minute.last, reset=on_time)
+        minute.add(sample)
+    if minute is not None and minute.changed:
+        yield minute.sample()
+
+
+class _Minute:
+    """The samples of one minute, after what held before it."""
+
+    def __init__(self, begin: float, held: Numbers, *, reset: bool) -> None:
+        self.begin = begin
+        self.last = held
+        self.changed = False
+        self._low = self._high = () if reset else held
+
+    def add(self, sample: Sample) -> None:
+        """Add one; if there are more numbers now, or fewer, low and high begin anew."""
+        low, high = sample.low or sample.numbers, sample.high or sample.numbers
+        self.changed = self.changed or not self.last == low == high == sample.numbers
+        self.last = sample.numbers
+        if len(low) != len(self._low):
+            self._low, self._high = low, high
+        else:
+            self._low = tuple(map(_least, self._low, low))
+            self._high = tuple(map(_most, self._high, high))
+
+    def sample(self) -> Sample:
+        return Sample(self.begin, self.last, _MINUTE, self._low, self._high)
+
+
+def _least(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one if other is None else min(one, other)
+
+
+def _most(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one if other is None else max(one, other)
+
+
+def pack_minutes(samples: Iterable[Sample], begin: float) -> bytes:
+    """Pack what `by_minute` gave; raises ValueError as `Packer.add` does.
+
+    After the last numbers of a minute follow a mask of those that had others in it too, and for
+    each of these how far the low is below the last and the high above it; if the last is missing,
+    the low itself and how far the high is above that.
+    """
+    body = bytearray()
+    period = _period_of(_MINUTE)
+    at = _milliseconds(begin) - period
+    before: Numbers = ()
+    for sample in samples:
+        time, numbers = _milliseconds(sample.time), sample.numbers
+        body += _encoded(time - at, period, numbers, before)
+        _append_ranges(body, sample)
+        at, before = time, numbers
+    return bytes(body)
+
+
+def _append_ranges(body: bytearray, sample: Sample) -> None:
+    mask, ranges = 0, bytearray()
+    rows = zip(sample.numbers, sample.low, sample.high, strict=True)
+    for index, (last, low, high) in enumerate(rows):
+        if low is None or high is None or low == last == high:
+            continue
+        mask |= 1 << index
+        _append(ranges, _zigzag(low) if last is None else last - low)
+        _append(ranges, high - (low if last is None else last))
+    _append(body, mask)
+    body += ranges
+
+
+def unpack_minutes(body: bytes, begin: float) -> Iterator[Sample]:
+    """Yield the minutes of a body; raises ValueError, after those before it, where it is damaged.
+
+    ``begin`` is the one it was packed with.
+    """
+    reader = _Reader(body, begin, _MINUTE)
+    while reader.more():
+        reader.advance()
+        low, high = reader.ranges()
+        yield Sample(reader.at / 1000, reader.numbers, _MINUTE, low, high)
+
+
+def _period_of(seconds: float) -> int:
+    return max(1, _milliseconds(seconds))
+
+
+def _milliseconds(seconds: float) -> int:
+    try:
+        return round(seconds * 1000)
+    except (OverflowError, ValueError):
+        raise ValueError(f"{seconds} is no instant") from None
+
+
+def _encoded(step: int, period: int, numbers: Numbers, before: Numbers) -> bytes:
+    """Return the bytes of a sample, ``step`` milliseconds after one with the numbers ``before``."""
+    count = len(numbers)
+    head, reshaped = 0, count != len(before)
+    if reshaped:
+        head, before = _RESHAPED, _reshaped(before, count)
+    mask, bit = 0, 1
+    deltas = bytearray()
+    for number, old in zip(numbers, before, strict=True):
+        if number != old:
+            mask |= bit
+            if number is None:
+                deltas.append(0)
+            elif -_LIMIT <= number < _LIMIT:
+                delta = number if old is None else number - old
+                code = delta << 1 if delta >= 0 else ~(delta << 1)
+                while code > 127:
+                    deltas.append(code & 127 | 128)
+                    code >>= 7
+                deltas.append(code)
+            else:
+                raise ValueError(f"{number} is beyond 64 bits")
+        bit <<= 1
+    head |= (mask & _MASK) << _MASK_SHIFT
+    if step == period and mask <= _MASK and not reshaped:
+        deltas.insert(0, head)
+        return bytes(deltas)
+    return _with_extras(head, step, period, mask >> _MASK_BITS, count) + deltas
+
+
+def _with_extras(head: int, step: int, period: int, rest: int, count: int) -> bytes:
+    """Return a header, and what follows it before the numbers."""
+    extras = bytearray([0])
+    if step != period:
+        periods, beyond = divmod(step, period)
+        if beyond or periods < 0:
+            head |= _IRREGULAR
+            _append(extras, _zigzag(step - period))
+        else:
+            head |= _PERIODS
+            _append(extras, periods)
+    if rest:
+        head |= _WIDE
+        _append(extras, rest)
+    if head & _RESHAPED:
+        _append(extras, count)
+    extras[0] = head
+    return bytes(extras)
+
+
+def _reshaped(numbers: Numbers, count: int) -> Numbers:
+    """Return as many numbers; those that come are missing at first."""
+    if count > MOST_NUMBERS:
+        raise ValueError(f"{count} numbers in a sample are more than {MOST_NUMBERS}")
+    return numbers[:count] + (None,) * (count - len(numbers))
+
+
+def _zigzag(number: int) -> int:
+    """Return 0, 1, 2, ... for 0, -1, 1, ..."""
+    return number << 1 if number >= 0 else ~(number << 1)
+
+
+def _append(out: bytearray, code: int) -> None:
+    while code > 127:
+        out.append(code & 127 | 128)
+        code >>= 7
+    out.append(code)
+
+
+class _Reader:
+    """Reads samples; methods raise ValueError."""
+
+    def __init__(self, body: bytes, begin: float, period: float) -> None:
+        self._body = body
+        self._position = 0
+        self._period = _period_of(period)
+        self.at = _milliseconds(begin) - self._period
+        self.numbers: Numbers = ()
+
+    def more(self) -> bool:
+        return self._position < len(self._body)
+
+    def advance(self) -> None:
+        """Read a sample; it then stands in ``at`` and ``numbers``."""
+        head = self._body[self._position]
+        self._position += 1
+        at = self.at + self._step(head & _TIME)
+        mask = head >> _MASK_SHIFT & _MASK
+        if head & _WIDE:
+            mask |= self._code(MOST_NUMBERS) << _MASK_BITS
+        before = self.numbers
+        if head & _RESHAPED:
+            before = _reshaped(before, self._code())
+        if mask >> len(before):
+            raise ValueError("a number has changed that there is not")
+        self.numbers = self._changed(before, mask) if mask else before
+        self.at = at
+
+    def _step(self, time: int) -> int:
+        if time == _REGULAR:
+            return self._period
+        if time == _PERIODS:
+            return self._period * self._code()
+        if time == _IRREGULAR:
+            return self._period + _unzigzag(self._code())
+        raise ValueError("a sample has a time of an unknown form")
+
+    def _changed(self, before: Numbers, mask: int) -> Numbers:
+        numbers = list(before)
+        index = 0
+        while mask:
+            if mask & 1:
+                code, old = self._code(), numbers[index]
+                if old is None:
+                    numbers[index] = self._checked(_unzigzag(code))
+                else:
+                    numbers[index] = self._checked(old + _unzigzag(code)) if code else None
+            mask >>= 1
+            index += 1
+        return tuple(numbers)
+
+    def ranges(self) -> tuple[Numbers, Numbers]:
+        """Read low and high of a minute."""
+        mask = self._code(MOST_NUMBERS)
+        if not mask:
+            return self.numbers, self.numbers
+        if mask >> len(self.numbers):
+            raise ValueError("a number has a range that there is not")
+        low, high = list(self.numbers), list(self.numbers)
+        for index, last in enumerate(self.numbers):
+            if mask >> index & 1:
+                below, above = self._code(), self._code()
+                least = _unzigzag(below) if last is None else last - below
+                low[index] = self._checked(least)
+                high[index] = self._checked((least if last is None else last) + above)
+        return tuple(low), tuple(high)
+
+    def _code(self, most_bits: int = _MOST_BITS) -> int:
+        body, position = self._body, self._position
+        code = shift = 0
+        while True:
+            if position >= len(body) or shift > most_bits:
+                raise ValueError("a number is cut off or too long")
+            byte = body[position]
+            position += 1
+            code |= (byte & 127) << shift
+            if byte < 128:
+                self._position = position
+                return code
+            shift += 7
+
+    @staticmethod
+    def _checked(number: int) -> int:
+        if -_LIMIT <= number < _LIMIT:
+            return number
+        raise ValueError("a number is beyond 64 bits")
+
+
+def _unzigzag(code: int) -> int:
+    return ~(code >> 1) if code & 1 else code >> 1

@@ -1,0 +1,241 @@
+"""What counts as a change: timelines in which one thing differs from sync to sync."""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from autoscaler.core.decision import (
+    Activity,
+    Bound,
+    Bounds,
+    BreakerHold,
+    Decision,
+    FallbackUse,
+    ForeignChange,
+    IdleStatus,
+    Limit,
+    MetricFailure,
+    Outcome,
+    Refill,
+    Saturation,
+    Stabilization,
+    Zone,
+)
+from autoscaler.core.entry import Rules
+from autoscaler.core.extensions import Extensions, Fallback, Idle, Pause, PauseMode, Schedule
+from autoscaler.core.observation import OpenWindow
+from autoscaler.core.spec import Flags, PolicyType, ScalingPolicy
+from autoscaler.core.target import Target
+from autoscaler.core.writes import WriteFailed, WriteOutcome
+from autoscaler.record.changes import change_key, marks_of, numbers_of
+from autoscaler.record.rows import Mark
+from tests.core.builders import BASE, average, external, spec
+from tests.core.timeline import Timeline
+
+QUEUE, MAILS = external(average("10")), external(average("10"), "mails")
+NIGHT = Schedule("night", "0 22 * * *", "0 6 * * *", "UTC", max_replicas=4)
+
+
+class Kept(Timeline):
+    """A timeline that tells which of its syncs are changes."""
+
+    keys: tuple[Hashable, ...] = ()
+    rules: Rules | None = None
+
+    def was(self, *, change: bool, write: WriteOutcome | None = None) -> "Kept":
+        """Check whether the last sync is a change from the one before."""
+        decision = self.decision
+        assert decision is not None
+        if self.rules is None:
+            self.rules = Rules(Target("shop", self.spec, ()), self.flags)
+        key = change_key(self.rules, decision, write)
+        assert (self.keys[-1:] != (key,)) == change
+        self.keys = (*self.keys, key)
+        return self
+
+    def marked(self, marks: Mark) -> "Kept":
+        """Check the marks of the last sync."""
+        assert self.decision is not None
+        assert marks_of(self.decision, None) == marks
+        return self
+
+
+def of(*metrics: object, extensions: Extensions | None = None) -> Kept:
+    """Return a timeline of a target with 3 replicas."""
+    return Kept(spec(*metrics), replicas=3, extensions=extensions or Extensions())  # type: ignore[arg-type]
+
+
+def test_values_and_proposals_alone_are_no_change() -> None:
+    """They are samples: the count stays, and so does every reason."""
+    target = of(QUEUE)
+    target.at("0s", queue=30).was(change=True).marked(Mark(0))
+    for second, queue in ((15, 31.0), (30, 29.0), (45, 32.5)):
+        target.at(f"{second}s", queue=queue).was(change=False)
+        assert target.decision is not None
+        assert numbers_of(target.decision) == (3, 3, int(queue * 1000 + 2) // 3, 3)
+
+
+def test_a_count_and_the_sync_after_it_are_changes() -> None:
+    """The second one has the new count, and has not changed it."""
+    target = of(QUEUE)
+    target.at("0s", queue=30).was(change=True)
+    target.at("15s", queue=60).was(change=True).marked(Mark.WRITTEN)
+    target.at("30s", queue=60).was(change=True).marked(Mark(0))
+    target.at("45s", queue=60).was(change=False)
+    target.by_hand(9, "kubectl").at("1m", queue=60).was(change=True)
+    assert target.decision is not None
+    assert Mark.FOREIGN in marks_of(target.decision, None)
+
+
+def test_a_hold_is_a_change_when_it_begins_and_when_it_ends() -> None:
+    """Whatever the proposals are meanwhile."""
+    target = of(QUEUE)
+    target.at("0s", queue=30).was(change=True)
+    target.at("15s", queue=20).was(change=True).marked(Mark.HELD)
+    target.at("30s", queue=10).was(change=False)
+    target.at("45s", queue=30).was(change=True).marked(Mark(0))
+
+
+def test_one_failing_metric_more_is_a_change_and_its_return_too() -> None:
+    """Even where the count stays."""
+    target = of(QUEUE, MAILS)
+    target.at("0s", queue=30, mails=30).was(change=True)
+    target.at("15s", queue=30, mails=None).was(change=True).marked(Mark.FAILED)
+    target.at("30s", queue=31, mails=None).was(change=False)
+    target.at("45s", queue=None, mails=None).was(change=True)
+    target.at("1m", queue=30, mails=30).was(change=True)
+
+
+def test_a_fallback_is_a_change() -> None:
+    """At the sync from which it stands for the metric."""
+    target = of(QUEUE, extensions=Extensions(fallback=Fallback(3, failure_threshold=2)))
+    target.at("0s", queue=30).was(change=True)
+    target.at("15s", queue=None).was(change=True).marked(Mark.FAILED)
+    target.at("30s", queue=None).was(change=True).marked(Mark.FAILED | Mark.FALLBACK)
+    target.at("45s", queue=None).was(change=False)
+
+
+def test_a_schedule_is_a_change_though_the_count_stays() -> None:
+    """Its bounds are those in force."""
+    target = of(QUEUE, extensions=Extensions(schedules=(NIGHT,)))
+    target.at("0s", queue=30).was(change=True)
+    target.opened(OpenWindow(NIGHT, BASE + 3600, "06:00 UTC"))
+    target.at("15s", queue=30).was(change=True)
+    target.at("30s", queue=31).was(change=False)
+    target.opened().at("45s", queue=31).was(change=True)
+
+
+def test_a_pause_and_sleep_are_changes() -> None:
+    """With their marks."""
+    target = of(QUEUE)
+    target.at("0s", queue=30).was(change=True)
+    target.annotated(paused="true").at("15s", queue=30).was(change=True).marked(Mark.PAUSED)
+    target.at("30s", queue=31).was(change=False)
+    target.annotated().at("45s", queue=31).was(change=True)
+    asleep = of(QUEUE, extensions=Extensions(idle=Idle(after=30)))
+    asleep.at("0s", queue=30).was(change=True)
+    asleep.at("15s", queue=0).was(change=True)
+    asleep.at("1m", queue=0).was(change=True)
+    asleep.at("1m15s", queue=0).was(change=True).marked(Mark.IDLE)
+    asleep.at("1m30s", queue=0).was(change=False)
+
+
+def test_the_maximum_and_another_autoscaler_are_changes() -> None:
+    """A target at its maximum is marked as that while more is asked for."""
+    target = of(QUEUE)
+    target.spec = replace(target.spec, max_replicas=3)
+    target.at("0s", queue=30).was(change=True).marked(Mark(0))
+    target.at("15s", queue=90).was(change=True).marked(Mark.LIMITED | Mark.AT_MAXIMUM)
+    target.at("30s", queue=95).was(change=False)
+    target.controlled_by('HorizontalPodAutoscaler "web"')
+    target.at("45s", queue=90).was(change=True).marked(Mark.CONTROLLED)
+
+
+def test_what_became_of_a_write_is_a_change_and_so_are_other_rules() -> None:
+    """The rules are the spec, the queries and the flags."""
+    target = of(QUEUE)
+    target.at("0s", queue=30).was(change=True)
+    target.at("15s", queue=30).was(change=True, write=WriteFailed("refused"))
+    assert target.decision is not None
+    assert marks_of(target.decision, WriteFailed("refused")) == Mark.FAILED
+    target.at("30s", queue=30).was(change=True)
+    target.rules = Rules(Target("shop", target.spec, ()), Flags(tolerance=0.2))
+    target.at("45s", queue=30).was(change=True)
+    target.at("1m", queue=30).was(change=False)
+
+
+def test_numbers_of_what_is_missing_are_none() -> None:
+    """Missing data is no number."""
+    target = of(QUEUE)
+    target.at("0s", queue=None)
+    assert target.decision is not None
+    assert numbers_of(target.decision) == (3, 3, None, None)
+
+
+def _decided() -> Decision:
+    target = of(QUEUE, MAILS)
+    target.at("0s", queue=30, mails=30).at("15s", queue=20, mails=20)
+    assert target.decision is not None
+    return target.decision
+
+
+HELD = _decided()
+FIRST, SECOND = HELD.metrics
+FAILED = MetricFailure("FailedGetExternalMetric", "no answer")
+PAUSE = Pause(PauseMode.SCALE_DOWN)
+ASLEEP = IdleStatus(Idle(), active=False, last_active=BASE, until=BASE, asleep=True)
+REFILL = Refill(BASE, BASE + 60)
+POLICY = ScalingPolicy(PolicyType.PODS, 4, 60)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param({}, {"metrics": (replace(FIRST, outcome=FAILED), SECOND)}, id="it fails"),
+        pytest.param(
+            {"metrics": (replace(FIRST, outcome=FAILED), SECOND)},
+            {"metrics": (FIRST, replace(SECOND, outcome=FAILED))},
+            id="another metric fails",
+        ),
+        pytest.param({}, {"metrics": (replace(FIRST, refill=REFILL), SECOND)}, id="it refills"),
+        pytest.param(
+            {},
+            {"metrics": (replace(FIRST, fallback=FallbackUse(Fallback(3), 3, 3)), SECOND)},
+            id="fallback",
+        ),
+        pytest.param(
+            {}, {"metrics": (replace(FIRST, activity=Activity.ACTIVE), SECOND)}, id="activity"
+        ),
+        pytest.param({}, {"foreign": ForeignChange(2, 3)}, id="by others"),
+        pytest.param({}, {"stabilization": Stabilization(3, 3, "None")}, id="held no longer"),
+        pytest.param(
+            {"limit": Limit(9, 3, "ScaleUpLimit", 3, POLICY)},
+            {"limit": Limit(9, 3, "ScaleUpLimit", 3, replace(POLICY, value=5))},
+            id="another policy",
+        ),
+        pytest.param({"pause": PAUSE}, {"pause": replace(PAUSE, by="kubectl")}, id="whose pause"),
+        pytest.param({"pause": PAUSE}, {"pause": PAUSE, "paused_from": 2}, id="it prevents"),
+        pytest.param({"idle": ASLEEP}, {"idle": replace(ASLEEP, asleep=False)}, id="awake"),
+        pytest.param({"idle": ASLEEP}, {"idle": replace(ASLEEP, kept_awake=True)}, id="kept awake"),
+        pytest.param({}, {"held_until": BASE + 60}, id="contested"),
+        pytest.param({}, {"breaker": BreakerHold("", BASE + 600, 2)}, id="breaker"),
+        pytest.param({}, {"saturation": Saturation(3, BASE - 3600, "x")}, id="saturated"),
+        pytest.param(
+            {"bounds": Bounds(Bound(1), Bound(9))},
+            {"bounds": Bounds(Bound(1), Bound(9), missing="no answer")},
+            id="missing bound",
+        ),
+        pytest.param({}, {"zone": Zone.PAUSED}, id="zone"),
+        pytest.param({}, {"outcome": Outcome.PARTIAL}, id="outcome"),
+        pytest.param({}, {"reason": "another"}, id="reason"),
+        pytest.param({}, {"conditions": ()}, id="conditions"),
+    ],
+)
+def test_each_of_these_alone_is_a_change(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
+    """Though count and bounds are the same."""
+    rules = Rules(Target("shop", spec(QUEUE, MAILS), ()), Flags())
+    before, after = replace(HELD, **one), replace(HELD, **other)
+    assert change_key(rules, before, None) != change_key(rules, after, None)
+    assert change_key(rules, replace(HELD, **one), None) == change_key(rules, before, None)

@@ -1,0 +1,228 @@
+"""What is packed comes back, costs little, and damage is told."""
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autoscaler.record.packing import (
+    MOST_NUMBERS,
+    Packer,
+    by_minute,
+    pack_minutes,
+    unpack,
+    unpack_minutes,
+)
+from autoscaler.record.rows import Numbers, Sample
+
+BEGIN = 1_800_000_000.25
+PERIOD = 15.0
+SYNCS_A_DAY = 5760
+
+Steps = list[tuple[int, Numbers]]
+"""Milliseconds since the sample before, and the numbers."""
+
+one_number = st.none() | st.integers(-(2**63), 2**63 - 1) | st.integers(-200, 200)
+numbers = st.lists(one_number, min_size=1, max_size=9).map(tuple)
+milliseconds = st.sampled_from([15_000, 30_000, 45_000]) | st.integers(-100_000, 10**9)
+steps = st.lists(st.tuples(milliseconds, numbers), max_size=30)
+
+
+def timed(given_steps: Steps) -> list[Sample]:
+    """Return the samples at their instants."""
+    at, samples = round(BEGIN * 1000), []
+    for step, those in given_steps:
+        at += step
+        samples.append(Sample(at / 1000, those))
+    return samples
+
+
+def packed(samples: list[Sample]) -> Packer:
+    """Return a packer with these samples."""
+    packer = Packer(BEGIN, PERIOD)
+    for sample in samples:
+        packer.add(sample.time, sample.numbers)
+    return packer
+
+
+def changed(samples: list[Sample]) -> list[Sample]:
+    """Return the samples that differ from the one before."""
+    pairs = pairwise([Sample(BEGIN, ()), *samples])
+    return [now for past, now in pairs if now.numbers != past.numbers]
+
+
+def busy_day() -> list[Sample]:
+    """Return a day of a queue of about 40,000 messages that changes at every sync."""
+    chance = Random(8)  # noqa: S311 - no secret
+    value, current, samples = 40_000_000, 40, []
+    for index in range(SYNCS_A_DAY):
+        value = abs(value + chance.choice([-1, 1]) * chance.randint(1, 2_000_000))
+        proposal = -(-value // 1_000_000)
+        desired = max(current - 4, min(current + 4, proposal))
+        samples.append(Sample(BEGIN + PERIOD * index, (current, desired, value, proposal)))
+        current = desired
+    return samples
+
+
+@given(steps)
+def test_round_trip(given_steps: Steps) -> None:
+    """Every sample that changes something comes back with its time to the millisecond."""
+    samples = timed(given_steps)
+    packer = packed(samples)
+    assert list(unpack(packer.body(), BEGIN, PERIOD)) == changed(samples)
+    assert packer.count == len(changed(samples))
+    assert packer.end == (samples[-1].time if samples else BEGIN)
+
+
+@given(steps)
+def test_concatenation(given_steps: Steps) -> None:
+    """What the additions return makes up the body."""
+    packer = Packer(BEGIN, PERIOD)
+    pieces = [packer.add(sample.time, sample.numbers) for sample in timed(given_steps)]
+    assert b"".join(pieces) == packer.body()
+
+
+def test_irregular() -> None:
+    """Times that are no multiple of the period are kept."""
+    times = [BEGIN, BEGIN + 15.25, BEGIN + 30, BEGIN + 74.999, BEGIN + 75]
+    packer = packed([Sample(at, (index,)) for index, at in enumerate(times)])
+    assert [one.time for one in unpack(packer.body(), BEGIN, PERIOD)] == times
+
+
+def test_unchanged() -> None:
+    """A sync that changes nothing costs nothing."""
+    packer = Packer(BEGIN, PERIOD)
+    assert packer.add(BEGIN, (3, 3, 500, 3))
+    later = [BEGIN + PERIOD * index for index in range(1, SYNCS_A_DAY)]
+    assert not any(packer.add(time, (3, 3, 500, 3)) for time in later)
+    assert (packer.count, packer.end) == (1, later[-1])
+
+
+def test_missing() -> None:
+    """A missing number is none, also not zero."""
+    values: list[int | None] = [None, 0, None, -1, 0, None]
+    packer = packed([Sample(BEGIN + PERIOD * i, (one,)) for i, one in enumerate(values)])
+    assert [one.numbers for one in unpack(packer.body(), BEGIN, PERIOD)] == [(v,) for v in values]
+
+
+def test_cost() -> None:
+    """A sync of a busy target with one metric costs at most 8 bytes."""
+    samples = busy_day()
+    packer = packed(samples)
+    assert packer.count == len(samples)
+    assert len(packer.body()) < 7 * len(samples)
+
+
+def test_cost_of_minutes() -> None:
+    """In steps of a minute, with least and most, it costs less than three syncs of four."""
+    samples = busy_day()
+    minutes = list(by_minute(samples))
+    assert len(minutes) == len(samples) / 4
+    assert len(pack_minutes(minutes, minutes[0].time)) < 0.75 * len(packed(samples).body())
+
+
+@pytest.mark.parametrize(
+    ("time", "those"),
+    [
+        (BEGIN + 1, (2**63,)),
+        (BEGIN + 1, (None,) * (MOST_NUMBERS + 1)),
+        (float("nan"), (2,)),
+        (float("inf"), (2,)),
+    ],
+)
+def test_too_much(time: float, those: Numbers) -> None:
+    """What cannot be kept is refused, and what follows is kept."""
+    packer = Packer(BEGIN, PERIOD)
+    packer.add(BEGIN, (1,))
+    with pytest.raises(ValueError, match=r"beyond|more than|no instant"):
+        packer.add(time, those)
+    packer.add(BEGIN + PERIOD, (5,))
+    assert [one.numbers for one in unpack(packer.body(), BEGIN, PERIOD)] == [(1,), (5,)]
+
+
+@pytest.mark.parametrize(
+    "read", [lambda body: unpack(body, BEGIN, PERIOD), lambda body: unpack_minutes(body, BEGIN)]
+)
+@given(body=st.binary(max_size=300))
+def test_any_bytes(read: Callable[[bytes], Iterator[Sample]], body: bytes) -> None:
+    """Any bytes are samples, at most one a byte, or a ValueError."""
+    try:
+        count = sum(1 for _ in read(body))
+    except ValueError:
+        return
+    assert count <= len(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\x80\xff\xff\xff\xff\x7f",  # billions of numbers
+        b"\x88\x01",  # its number is cut off
+        b"\x88\x01" + b"\x80" * 1000 + b"\x01",
+        b"\x83\x01",  # a time of no known form
+        b"\x90\x01\x02",  # the second of one number
+        b"\x88\x01" + b"\xff" * 9 + b"\x7f",  # beyond 64 bits
+        b"\x04" + b"\xff" * 2000,  # an endless mask
+    ],
+)
+def test_damage(body: bytes) -> None:
+    """A damaged body is refused."""
+    with pytest.raises(ValueError, match=r"number|time"):
+        list(unpack(body, BEGIN, PERIOD))
+
+
+def test_before_damage() -> None:
+    """The samples before the damage are given."""
+    samples = busy_day()[:9]
+    read = unpack(packed(samples).body() + b"\x08", BEGIN, PERIOD)
+    assert [next(read) for _ in samples] == samples
+    with pytest.raises(ValueError, match="cut off"):
+        next(read)
+
+
+@given(steps)
+def test_round_trip_of_minutes(given_steps: Steps) -> None:
+    """Minutes come back as they are."""
+    minutes = list(by_minute(sorted(timed(given_steps), key=lambda one: one.time)))
+    begin = minutes[0].time if minutes else BEGIN
+    assert list(unpack_minutes(pack_minutes(minutes, begin), begin)) == minutes
+
+
+def test_minutes_of_minutes() -> None:
+    """They are the same."""
+    minutes = list(by_minute(busy_day()[:400]))
+    assert list(by_minute(minutes)) == minutes
+
+
+def test_a_minute() -> None:
+    """It has the last numbers, and the least and the most with what held before."""
+    samples = [
+        Sample(60.0, (5,)),
+        Sample(75.0, (9,)),
+        Sample(90.0, (2,)),
+        Sample(105.0, (3,)),
+        Sample(200.0, (7,)),
+        Sample(240.0, (None,)),
+        Sample(250.0, (8,)),
+    ]
+    assert list(by_minute(samples)) == [
+        Sample(60.0, (3,), 60.0, (2,), (9,)),
+        Sample(180.0, (7,), 60.0, (3,), (7,)),
+        Sample(240.0, (8,), 60.0, (8,), (8,)),
+    ]
+
+
+def test_unchanged_minutes() -> None:
+    """A minute in which nothing changed is left out."""
+    samples = [Sample(0.0, (5,)), Sample(70.0, (5,)), Sample(130.0, (6,))]
+    assert [one.time for one in by_minute(samples)] == [0.0, 120.0]
+
+
+def test_a_reload() -> None:
+    """After a reload within a minute the least and the most begin anew."""
+    samples = [Sample(0.0, (1, 1, 900, 1)), Sample(15.0, (1, 1, 5, 1, 6, 2))]
+    (minute,) = by_minute(samples)
+    assert minute.low == minute.high == minute.numbers == (1, 1, 5, 1, 6, 2)
