@@ -68,7 +68,7 @@ def open_tab(browser: Browser) -> Iterator[Open]:
 
         def opened(served: Served, **options: Any) -> Tab:
             found = stack.enter_context(tab(browser, served.url, **options))
-            found.page.clock.install(time=NOW)
+            found.page.clock.set_fixed_time(NOW)
             return found
 
         yield opened

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 from autoscaler.daemon import api, pages
 from autoscaler.daemon.exposition import Metrics, Site
+from autoscaler.daemon.exposition.application import application
 from autoscaler.daemon.exposition.listener import Listener
 from autoscaler.daemon.exposition.views import Views
 from autoscaler.daemon.health import Component, Health
-from autoscaler.record.rows import RecordReader
 from autoscaler.sync.breakers import BreakerStatus
 from tests.pages.fleets import NOW, Fleet
 from tests.pages.playing import played
+from tests.record.memory import MemoryRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +27,16 @@ class Served:
 
 
 @contextmanager
-def serving(fleet: Fleet, record: RecordReader | None = None) -> Iterator[Served]:
+def serving(fleet: Fleet) -> Iterator[Served]:
     """Serve a fleet after all of its syncs; fails for what a page has raised."""
     health = Health(wall=lambda: NOW - 3600)
     for component in Component:
         health.report(component, ok=True, message="works")
-    metrics = Metrics(health)
+    metrics, record = Metrics(health), MemoryRecord()
     metrics.set_targets([player.target for player in fleet.players])
     for result in played(fleet.players, fleet.begin, fleet.begin + fleet.seconds):
         metrics.reporter.report(result)
+        record.keep(result)
     views = Views(
         states=metrics.states,
         health=health,
@@ -46,6 +48,7 @@ def serving(fleet: Fleet, record: RecordReader | None = None) -> Iterator[Served
     site, faults = Site(metrics, health), list[BaseException]()
     site.show(views)
     routes = [*api.routes(site.views), *pages.routes(site.views)]
-    with Listener("127.0.0.1", 0, site.page, faults.append, routes) as listener:
+    app = application(site.page, faults.append, routes)
+    with Listener("127.0.0.1", 0, app, faults.append) as listener:
         yield Served(fleet, views, f"http://127.0.0.1:{listener.port}")
     assert faults == []
