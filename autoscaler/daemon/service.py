@@ -15,6 +15,7 @@ from autoscaler.config.security import warnings_of_access
 from autoscaler.daemon import api, pages
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.exposition import Metrics, Site
+from autoscaler.daemon.exposition.application import application
 from autoscaler.daemon.exposition.listener import Listener
 from autoscaler.daemon.exposition.views import Views
 from autoscaler.daemon.health import Health
@@ -126,7 +127,8 @@ def _open_telemetry(config: Config, stack: ExitStack) -> Telemetry:
     if config.listen is not None:
         routes = [*api.routes(site.views), *pages.routes(site.views)]
         host, port = config.listen.host, config.listen.port
-        listener = Listener(host, port, site.page, announcements.fault, routes)
+        app = application(site.page, announcements.fault, routes)
+        listener = Listener(host, port, app, announcements.fault)
         stack.enter_context(listener)
         announcements.listening(replace(config.listen, port=listener.port))
     return Telemetry(log, health, metrics, site, notifier, announcements, LogReporter(log))

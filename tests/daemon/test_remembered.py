@@ -17,6 +17,7 @@ from autoscaler.adapters.daemon import Limits, read_page
 from autoscaler.config import Address, Config, load
 from autoscaler.core.history import History, shifted
 from autoscaler.daemon.exposition import Metrics, Site
+from autoscaler.daemon.exposition.application import application
 from autoscaler.daemon.exposition.listener import Listener
 from autoscaler.daemon.exposition.site import HISTORIES
 from autoscaler.daemon.health import Health
@@ -57,7 +58,8 @@ def daemon(
     if ready:
         site.ask_for_histories(lambda: lines(clock.wall() + ahead, known, leads=leads))
     faults_seen: list[BaseException] = []
-    with Listener("127.0.0.1", 0, site.page, faults_seen.append) as listener:
+    app = application(site.page, faults_seen.append)
+    with Listener("127.0.0.1", 0, app, faults_seen.append) as listener:
         yield Address("127.0.0.1", listener.port)
     assert not faults_seen
 
@@ -236,7 +238,8 @@ def test_a_page_is_sent_as_it_is_made() -> None:
         yield b"second\n"
 
     site.ask_for_histories(slow)
-    with Listener("127.0.0.1", 0, site.page, lambda _: None) as listener:
+    app = application(site.page, lambda _: None)
+    with Listener("127.0.0.1", 0, app, lambda _: None) as listener:
         connection = HTTPConnection("127.0.0.1", listener.port, timeout=10)
         connection.request("GET", HISTORIES)
         with connection.getresponse() as response:
@@ -255,7 +258,8 @@ def test_a_page_that_fails_half_way_is_told_to_both(config: Config) -> None:
         raise OverflowError("a defect")
 
     site.ask_for_histories(broken)
-    with Listener("127.0.0.1", 0, site.page, seen.append) as listener:
+    app = application(site.page, seen.append)
+    with Listener("127.0.0.1", 0, app, seen.append) as listener:
         url = f"http://127.0.0.1:{listener.port}"
         with pytest.raises(PageError, match="broke off in the middle of its answer"):
             remembered(config, url)

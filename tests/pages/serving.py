@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from autoscaler.daemon import api, pages
 from autoscaler.daemon.exposition import Metrics, Site
+from autoscaler.daemon.exposition.application import application
 from autoscaler.daemon.exposition.listener import Listener
 from autoscaler.daemon.exposition.views import Views
 from autoscaler.daemon.health import Component, Health
@@ -48,6 +49,7 @@ def serving(fleet: Fleet) -> Iterator[Served]:
     site, faults = Site(metrics, health), list[BaseException]()
     site.show(views)
     routes = [*api.routes(site.views), *pages.routes(site.views)]
-    with Listener("127.0.0.1", 0, site.page, faults.append, routes) as listener:
+    app = application(site.page, faults.append, routes)
+    with Listener("127.0.0.1", 0, app, faults.append) as listener:
         yield Served(fleet, views, f"http://127.0.0.1:{listener.port}")
     assert faults == []

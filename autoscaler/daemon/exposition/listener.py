@@ -7,17 +7,15 @@ import re
 import socket
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self, cast
 
 import uvicorn
-from starlette.routing import BaseRoute
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
-
-from autoscaler.daemon.exposition.application import Answer, application
 
 MOST_CONNECTIONS = 32
 MOST_OF_ONE_CLIENT = 8
@@ -45,22 +43,22 @@ class ListenError(Exception):
 
 
 class Listener:
-    """Answers GET and HEAD on a thread with an event loop, one request on each connection.
+    """Serves an application on a thread with an event loop, one request on each connection.
 
     At most ``most_connections`` are open at once, `MOST_OF_ONE_CLIENT` of one address.  One more
     takes the place of one that has not sent its head; without such a one it is closed without an
     answer.  None lasts longer than ``most_seconds``, nor takes longer than ``most_head_seconds``
-    to send its head.  ``on_fault`` is called with what a page raised.  Raises ListenError where
-    the address cannot be listened on; an empty host means all addresses, port 0 any free port.
+    to send its head.  ``on_fault`` is called with what is raised outside of the application.  An
+    empty host means all addresses, port 0 any free port.  Raises ListenError where the address
+    cannot be listened on.
     """
 
-    def __init__(  # noqa: PLR0913
+    def __init__(
         self,
         host: str,
         port: int,
-        answer: Answer,
+        app: ASGIApp,
         on_fault: Callable[[BaseException], None],
-        routes: Sequence[BaseRoute] = (),
         *,
         most_connections: int = MOST_CONNECTIONS,
         most_seconds: float = MOST_SECONDS,
@@ -70,7 +68,7 @@ class Listener:
         self._socket = _listening(host, port)
         self.port: int = self._socket.getsockname()[1]
         self._on_fault = on_fault
-        self._server = _Server(_settings(application(answer, on_fault, routes), limits))
+        self._server = _Server(_settings(app, limits))
         self._loop = asyncio.new_event_loop()
         # Its workers are daemon threads as it is: no page keeps the process from its end.
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
@@ -156,7 +154,7 @@ class _Server(uvicorn.Server):
         self._ended.set()
 
 
-def _settings(app: Any, limits: _Limits) -> uvicorn.Config:
+def _settings(app: ASGIApp, limits: _Limits) -> uvicorn.Config:
     """Return the settings of uvicorn; nothing is left to the environment or to its own log."""
     return uvicorn.Config(
         app,
