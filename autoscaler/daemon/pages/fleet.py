@@ -81,7 +81,7 @@ _ORDERS: Mapping[str, Callable[[_Row], Any]] = {
 """By name; with a `-` before it it is the other way round."""
 
 
-def fleet(views: Views, request: Request, now: float) -> Html:
+def fleet_page(views: Views, request: Request, now: float) -> Html:
     """Make the page, or its table if `part=table` asks for that."""
     choice = _choice(request.query_params)
     rows = [_row(one) for one in views.states.known()]

@@ -31,7 +31,7 @@ class _Server:
     release: str
 
 
-def health(views: Views, request: Request, now: float) -> Html:  # noqa: ARG001 - as all pages
+def health_page(views: Views, request: Request, now: float) -> Html:  # noqa: ARG001 - as all pages
     """Make the page."""
     config, components = views.config(), views.health.components()
     sentence, span = _record(views)

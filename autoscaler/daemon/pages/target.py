@@ -65,7 +65,7 @@ class _Change:
     marks: tuple[str, ...]
 
 
-def target(views: Views, request: Request, now: float) -> Html:
+def target_page(views: Views, request: Request, now: float) -> Html:
     """Make the page, or the panel of the chosen instant if `part=explanation` asks for that."""
     key = "/".join(request.path_params[part] for part in ("namespace", "kind", "name"))
     view = view_of(request.query_params, now)
