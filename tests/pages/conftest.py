@@ -61,6 +61,12 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     yield from _served(fleets.many, tmp_path_factory)
 
 
+@pytest.fixture(scope="package")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Serve targets whose texts are attacks."""
+    yield from _served(fleets.hostile, tmp_path_factory)
+
+
 @pytest.fixture
 def open_tab(browser: Browser) -> Iterator[Open]:
     """Return what opens a tab for a served fleet, with the options of a browser's context."""

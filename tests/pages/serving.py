@@ -31,7 +31,8 @@ def serving(fleet: Fleet) -> Iterator[Served]:
     """Serve a fleet after all of its syncs; fails for what a page has raised."""
     health = Health(wall=lambda: NOW - 3600)
     for component in Component:
-        health.report(component, ok=True, message="works")
+        health.report(component, ok=True, message="it works")
+    health.expect({"every 15 s": 15.0} if fleet.players else {})
     metrics, record = Metrics(health), MemoryRecord()
     metrics.set_targets([player.target for player in fleet.players])
     for result in played(fleet.players, fleet.begin, fleet.begin + fleet.seconds):
