@@ -117,7 +117,9 @@ def _rules(rules: ScalingRules, usual_window: float) -> str:
         return "disabled"
     window = rules.stabilization_window_seconds
     seconds = usual_window if window is None else float(window)
-    parts = [f"at most {_policy(one.type, one.value, one.period_seconds)}" for one in rules.policies]
+    parts = [
+        f"at most {_policy(one.type, one.value, one.period_seconds)}" for one in rules.policies
+    ]
     which = "most" if rules.select_policy is SelectPolicy.MAX else "least"
     chosen = f" (what permits the {which})" if len(parts) > 1 else ""
     held = f"stabilized over {duration(seconds)}" if seconds else "without stabilization"

@@ -58,9 +58,7 @@ def health_page(views: Views, request: Request, now: float) -> Html:  # noqa: AR
     return Html(text)
 
 
-def _servers(
-    config: Config, views: Views, components: tuple[ComponentState, ...]
-) -> list[_Server]:
+def _servers(config: Config, views: Views, components: tuple[ComponentState, ...]) -> list[_Server]:
     asked = Counter(
         chain.from_iterable({one.server for one in t.all_queries} for t in config.targets)
     )

@@ -8,7 +8,11 @@ from importlib.resources.abc import Traversable
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
-_TYPES = {".svg": "image/svg+xml", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8"}
+_TYPES = {
+    ".svg": "image/svg+xml",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+}
 _FOREVER = "public, max-age=31536000, immutable"
 
 
