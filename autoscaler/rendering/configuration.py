@@ -72,18 +72,18 @@ def _metric(target: Target, index: int, metric: MetricSpec) -> Json:
 
 
 def _source(metric: MetricSpec, query: Json) -> Json:
-    shown = {"target": _target(metric.target)}
+    shown: Json = {}
     match metric:
         case ResourceMetric():
-            return {"name": metric.name, "query": query} | shown
+            shown |= {"name": metric.name, "query": query}
         case ContainerResourceMetric():
-            named = {"name": metric.name, "container": metric.container}
-            return named | {"query": query} | shown
+            shown |= {"name": metric.name, "container": metric.container, "query": query}
         case ObjectMetric():
-            described = {"describedObject": _reference(metric.described_object)}
-            return described | {"metric": _identifier(metric.metric, query)} | shown
+            shown |= {"describedObject": _reference(metric.described_object)}
+            shown |= {"metric": _identifier(metric.metric, query)}
         case PodsMetric() | ExternalMetric():
-            return {"metric": _identifier(metric.metric, query)} | shown
+            shown |= {"metric": _identifier(metric.metric, query)}
+    return shown | {"target": _target(metric.target)}
 
 
 def _identifier(metric: MetricIdentifier, query: Json) -> Json:

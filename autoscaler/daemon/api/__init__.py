@@ -31,7 +31,7 @@ class _Api:
         if self._made is None:
             self._made = await run_in_threadpool(_make, self._views)
         if scope["method"] == "HEAD":
-            scope = scope | {"method": "GET"}
+            scope = {**scope, "method": "GET"}
         await self._made(scope, receive, send)
 
 

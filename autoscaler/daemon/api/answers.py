@@ -374,8 +374,7 @@ class ChartMark(Answer):
 
 
 class Chart(Answer):
-    """A target over time.  A line has one number for each of `times`, which holds until the next;
-    null where there is none."""
+    """A target over time: a line has a number for each of `times`, which holds until the next."""
 
     target: str
     from_: Instant = Field(alias="from")

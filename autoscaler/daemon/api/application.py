@@ -69,7 +69,7 @@ def make(views: Callable[[], Views | None]) -> ASGIApp:
 def _of_the_daemon(app: FastAPI, answering: Answering) -> None:
     @app.get("/targets", response_model=answers.TargetList)
     async def targets(request: Request, asked: Targets) -> Response:
-        """How each target stands, as of its last sync, in the order of the configuration.
+        """List how each target stands, as of its last sync, in the order of the configuration.
 
         Without `limit` these are all targets, sent while they are made.
         """
@@ -77,27 +77,27 @@ def _of_the_daemon(app: FastAPI, answering: Answering) -> None:
 
     @app.get("/fleet", response_model=answers.Fleet)
     async def fleet(request: Request, _: Nothing) -> Response:
-        """All targets in sums."""
+        """Sum up all targets."""
         key = (answering.views().health.ready, answering.views().leads())
         return await answering.answer_as_of_syncs(request, daemon_state.fleet, "fleet", *key)
 
     @app.get("/health", response_model=answers.Health)
     async def health(request: Request, _: Nothing) -> Response:
-        """How the daemon itself stands: what it needs, its breakers and its record."""
+        """Show how the daemon itself stands: what it needs, its breakers and its record."""
         return await answering.answer(request, lambda views, _: daemon_state.health(views))
 
 
 def _of_the_record(app: FastAPI, answering: Answering) -> None:
     @app.get("/changes", response_model=answers.ChangeList)
     async def changes(request: Request, asked: HistoryQuery) -> Response:
-        """What has changed, of all targets or of some, the last first: a line for each change."""
+        """List what has changed, of all targets or of some, the last first."""
         return await answering.answer(
             request, lambda views, now: history.changes(views, asked, now)
         )
 
     @app.get("/decisions", response_model=answers.DecisionList)
     async def decisions(request: Request, asked: HistoryQuery) -> Response:
-        """The decisions in which something changed, in full, the last first."""
+        """List the decisions in which something changed, in full, the last first."""
         return await answering.answer(
             request, lambda views, now: history.decisions(views, asked, now)
         )
@@ -106,19 +106,19 @@ def _of_the_record(app: FastAPI, answering: Answering) -> None:
 def _of_one_target(app: FastAPI, answering: Answering) -> None:
     @app.get(_TARGET, response_model=answers.TargetDetail)
     async def target(request: Request, key: Key, _: Nothing) -> Response:
-        """A target: its state, the configuration in force, and its schedules."""
+        """Show a target: its state, the configuration in force, and its schedules."""
         return await answering.answer(request, lambda views, now: one_target(views, key, now))
 
     @app.get(f"{_TARGET}/chart", response_model=answers.Chart)
     async def chart(request: Request, key: Key, asked: ChartQuery) -> Response:
-        """A target over time: counts, bounds, what holds it, and its metrics."""
+        """Show a target over time: counts, bounds, what holds it, and its metrics."""
         return await answering.answer(
             request, lambda views, now: instants.chart(views, key, asked, now)
         )
 
     @app.get(f"{_TARGET}/explanation", response_model=answers.Explanation)
     async def explanation(request: Request, key: Key, asked: ExplanationQuery) -> Response:
-        """The decision that held for a target at an instant, and why."""
+        """Explain the decision that held for a target at an instant."""
         return await answering.answer(
             request, lambda views, now: instants.explanation(views, key, asked, now)
         )

@@ -101,7 +101,7 @@ class ExplanationParameters(_Parameters):
 
     at: Instant | None = Field(None, description="The instant to explain. Default: now.")
     last_change: bool = Field(
-        False,
+        default=False,
         alias="lastChange",
         description="Explain when the count was last changed, by us or by others, up to `at`.",
     )

@@ -73,13 +73,16 @@ def answer_with_problems(app: FastAPI) -> None:
 
 
 def _response(
-    status: int, detail: str, headers: Mapping[str, str] | None = None, **more: object
+    status: int,
+    detail: str,
+    headers: Mapping[str, str] | None = None,
+    more: Mapping[str, object] | None = None,
 ) -> Response:
     body = {"type": "about:blank", "title": _TITLES[status], "status": status, "detail": detail}
     sent = {"Cache-Control": "no-store", **(headers or {})}
     if status == 503:
         sent["Retry-After"] = _RETRY_SECONDS
-    return Response(json.dumps(body | more) + "\n", status, sent, MEDIA_TYPE)
+    return Response(json.dumps({**body, **(more or {})}) + "\n", status, sent, MEDIA_TYPE)
 
 
 async def _problem(_: Request, error: Any) -> Response:
@@ -88,7 +91,7 @@ async def _problem(_: Request, error: Any) -> Response:
         more["parameters"] = [one._asdict() for one in error.parameters]
     if error.suggestions:
         more["suggestions"] = list(error.suggestions)
-    return _response(error.status, str(error), **more)
+    return _response(error.status, str(error), more=more)
 
 
 async def _invalid(request: Request, error: Any) -> Response:
