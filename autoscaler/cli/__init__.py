@@ -379,15 +379,24 @@ def demo(
     namespace: Annotated[
         str, typer.Option(help="With --context: the namespace to create and remove.")
     ] = "autoscaler-demo",
+    keep: Annotated[
+        bool | None,
+        typer.Option(
+            "--keep/--no-keep",
+            help="Whether it then goes on until Ctrl-C; by default it does on a terminal.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Watch a queue fill and drain, and its workers follow, in about a minute.
 
-    Needs Prometheus on the PATH. Ctrl-C leaves nothing behind.
+    It begins with the address of the pages, which show this queue and other
+    workloads. Needs Prometheus on the PATH. Ctrl-C leaves nothing behind.
     """
     from autoscaler.demo import DemoOptions
     from autoscaler.demo import run as run_demo
 
-    sys.exit(run_demo(DemoOptions(context=context, namespace=namespace)))
+    sys.exit(run_demo(DemoOptions(context=context, namespace=namespace, keep=keep)))
 
 
 def main() -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 AT_RESTART = (
     "stateDirectory",
+    "record",
     "listen",
     "web",
     "leaderElection",

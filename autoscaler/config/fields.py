@@ -55,6 +55,9 @@ _ZONE = r"^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$"
 POSITIVE_QUANTITY_PATTERN = rf"^\+?(?=[0.]*[1-9]){_NUMBER}{_UNIT}$"
 
 
+_LEAST_BYTES = 16 * 2**20
+
+
 class Form:
     """What a text looks like: a regular expression, and the sentence for one that does not match.
 
@@ -371,6 +374,29 @@ LongerThanZero = Annotated[
     float, BeforeValidator(Between(above_zero=True)), POSITIVE_DURATION_SCHEMA
 ]
 SyncPeriod = Annotated[float, BeforeValidator(Between(1.0, 3600.0)), POSITIVE_DURATION_SCHEMA]
+
+
+def _byte_size(value: object) -> int:
+    """Read a quantity of bytes."""
+    size = -(-quantity.parse(quantity_text(value)) // quantity.NANO)
+    if size < _LEAST_BYTES:
+        raise ValueError("must be 16Mi or more")
+    return size
+
+
+ByteSize = Annotated[
+    int,
+    BeforeValidator(_byte_size),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "number", "minimum": _LEAST_BYTES},
+                {"type": "string", "pattern": POSITIVE_QUANTITY_PATTERN},
+            ]
+        }
+    ),
+]
+"""In bytes."""
 
 
 _SHARE = re.compile(r"([1-9][0-9]?)%")

@@ -16,6 +16,7 @@ from autoscaler.config.fields import (
     POSITIVE_DURATION_SCHEMA,
     Address,
     Between,
+    ByteSize,
     DnsLabel,
     DnsSubdomain,
     Duration,
@@ -125,6 +126,9 @@ UserName = Annotated[
 # The Lease object holds whole seconds, at least one.
 LeaseDuration = Annotated[float, BeforeValidator(Between(1.0, 3600.0)), POSITIVE_DURATION_SCHEMA]
 HoldTime = Annotated[float, BeforeValidator(Between(60.0, 43200.0)), POSITIVE_DURATION_SCHEMA]
+RecordAge = Annotated[
+    float, BeforeValidator(Between(3600.0, 3650 * 86400.0)), POSITIVE_DURATION_SCHEMA
+]
 
 
 class BasicAuth(Model):
@@ -375,6 +379,19 @@ class ScaleDownBreaker(Model):
     )
 
 
+class Record(Model):
+    """What is kept of all decisions, in the state directory; the oldest go first."""
+
+    max_size: OrDefault[ByteSize] = Field(
+        default=2**30,
+        description="How large its file may become, 16Mi or more.",
+        json_schema_extra={"default": "1Gi"},
+    )
+    max_age: OrDefault[RecordAge] = seconds(
+        14 * 86400.0, "How long decisions are kept, 1h to 3650d."
+    )
+
+
 class Settings(Model):
     """All of a configuration but its queries and targets."""
 
@@ -404,6 +421,10 @@ class Settings(Model):
     state_directory: FolderPath | None = Field(
         default=Path(STATE_DIRECTORY),
         description="The folder that keeps histories over a restart; null keeps nothing.",
+    )
+    record: Record | None = Field(
+        default_factory=Record,
+        description="How much is kept of all decisions; null records nothing.",
     )
     listen: Listen | None = Field(
         default=LISTEN,

@@ -142,6 +142,11 @@ class Announcements(ElectionObserver):
         self._log_state("state", ok, sentence)
         self._health.report(Component.STATE, ok=ok, message=sentence)
 
+    def record(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - as above
+        """Report whether decisions are recorded."""
+        self._log_state("record", ok, sentence)
+        self._health.report(Component.RECORD, ok=ok, message=sentence)
+
     def resumed(self, resumption: Resumption) -> None:
         """Report the histories of an earlier run, if there are any."""
         if not resumption.histories:

@@ -20,6 +20,7 @@ from autoscaler.daemon.leadership import leader_election
 from autoscaler.daemon.main_loop import MainLoop, Telemetry
 from autoscaler.daemon.memory import Memory, open_memory
 from autoscaler.daemon.own_pod import own_pod, tell_breaker
+from autoscaler.daemon.recording import Recorder, open_recording
 from autoscaler.daemon.reporting import LogReporter, Reporters
 from autoscaler.daemon.schedule import Schedule
 from autoscaler.daemon.service_manager import Notifier, Signals
@@ -66,8 +67,9 @@ def build(config: Config, signals: Signals, stack: ExitStack) -> MainLoop:
     stack.enter_context(closing(connections))
     metrics.ask_for_events(connections.event_counts)
     memory = open_memory(config, announcements, metrics, stack)
+    recording = open_recording(config, announcements, metrics, stack)
     _start_watches(cluster, stop)
-    ports = partial(_ports, telemetry, cluster, gate, memory.history_store)
+    ports = partial(_ports, telemetry, cluster, gate, memory.history_store, recording.recorder)
     syncer = _open_syncer(config, ports(connections.current), stop, memory, stack)
     metrics.ask_for_breakers(syncer.breaker_statuses)
     telemetry.site.ask_for_histories(lambda: _history_lines(syncer, gate))
@@ -81,6 +83,7 @@ def build(config: Config, signals: Signals, stack: ExitStack) -> MainLoop:
         connections=connections,
         ports=ports,
         syncer=syncer,
+        recorder=recording.recorder,
         schedule=stack.enter_context(schedule),
     )
     elects = config.leader_election.enabled
@@ -89,7 +92,7 @@ def build(config: Config, signals: Signals, stack: ExitStack) -> MainLoop:
             states=metrics.states,
             health=telemetry.health,
             config=lambda: loop.reload.config,
-            record=None,
+            record=recording.reader,
             breakers=syncer.breaker_statuses,
             leads=lambda: gate.leading() if elects else None,
         )
@@ -161,9 +164,12 @@ def _ports(
     cluster: WatchedCluster,
     gate: WriteGate,
     history_store: HistoryStore,
+    recorder: Recorder | None,
     connections: Connections,
 ) -> Ports:
     reporters: list[Reporter] = [telemetry.log_reporter, telemetry.metrics.reporter]
+    if recorder is not None:
+        reporters.append(recorder)
     if connections.events is not None:
         reporters.append(connections.events)
     pod, announcements = own_pod(), telemetry.announcements

@@ -51,7 +51,8 @@ class Change:
 
     ``id`` orders the changes of all targets as they were recorded.  ``state`` is a
     `rendering.verdict.State`, ``message`` its sentence.  Counts are None where they are not known.
-    ``by`` is the field manager of others who changed the count.
+    ``by`` is the field manager of others who changed the count.  Changes with equal rules have the
+    same ``rules``.
     """
 
     id: int
@@ -66,6 +67,7 @@ class Change:
     marks: Mark
     message: str
     by: str = ""
+    rules: int = 0
 
 
 Numbers = tuple[int | None, ...]

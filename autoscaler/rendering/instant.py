@@ -1,9 +1,11 @@
 """The explanation of any instant that is in the record: what held then, and why."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from autoscaler.record.rows import RecordReader
-from autoscaler.rendering.record import Json
+from autoscaler.record.rows import Mark, RecordError, RecordReader
+from autoscaler.rendering.explanation import explain
+from autoscaler.rendering.record import Json, whole
+from autoscaler.sync.ports import SyncResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,4 +38,21 @@ def explanation_at(record: RecordReader, target: str, at: float) -> Explanation 
 
     Raises RecordError.
     """
-    raise NotImplementedError
+    change = record.change_at(target, at)
+    if change is None:
+        return None
+    after = record.change_after(change)
+    until = None if after is None else after.time
+    shown = Explanation(target, at, change.time, until, change.state, change.message, ())
+    if Mark.REMOVED in change.marks:
+        return replace(shown, lines=(f"{target} is no longer configured",))
+    try:
+        entry = record.entry(change)
+    except RecordError as error:
+        return replace(shown, lines=(change.message, f"there is no more of it: {error}"))
+    result = SyncResult(entry.rules.target, entry.decision, entry.write)
+    return replace(
+        shown,
+        lines=tuple(explain(result).splitlines()),
+        decision=whole(result),
+    )

@@ -10,10 +10,10 @@ from autoscaler.daemon.exposition.application import application
 from autoscaler.daemon.exposition.listener import Listener
 from autoscaler.daemon.exposition.views import Views
 from autoscaler.daemon.health import Component, Health
-from autoscaler.record.rows import RecordReader
 from autoscaler.sync.breakers import BreakerStatus
 from tests.pages.fleets import NOW, Fleet
 from tests.pages.playing import played
+from tests.record.memory import MemoryRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +27,17 @@ class Served:
 
 
 @contextmanager
-def serving(fleet: Fleet, record: RecordReader | None = None) -> Iterator[Served]:
+def serving(fleet: Fleet) -> Iterator[Served]:
     """Serve a fleet after all of its syncs; fails for what a page has raised."""
     health = Health(wall=lambda: NOW - 3600)
     for component in Component:
-        health.report(component, ok=True, message="works")
-    metrics = Metrics(health)
+        health.report(component, ok=True, message="it works")
+    health.expect({"every 15 s": 15.0} if fleet.players else {})
+    metrics, record = Metrics(health), MemoryRecord()
     metrics.set_targets([player.target for player in fleet.players])
     for result in played(fleet.players, fleet.begin, fleet.begin + fleet.seconds):
         metrics.reporter.report(result)
+        record.keep(result)
     views = Views(
         states=metrics.states,
         health=health,

@@ -151,6 +151,15 @@ RELOAD_SUCCESS = _gauge(
 STORE_ERRORS = _counter(
     "store_errors_total", "Times that the state could not be kept in the state directory."
 )
+RECORD_BYTES = _gauge("record_bytes", "The size of the record of decisions; only with record.")
+RECORD_OLDEST = _gauge(
+    "record_oldest_timestamp_seconds",
+    "When what the record has begins, as Unix time; none while it is empty.",
+)
+RECORD_DROPPED = _counter(
+    "record_dropped_total",
+    "Results of syncs that the record lacks, since its disk was full, failed or was too slow.",
+)
 LEADER = _gauge("leader", "Whether this process leads; only where leader election is enabled.")
 LEADERSHIP_TRANSITIONS = _counter(
     "leadership_transitions_total", "Times that this process came to lead or ceased to."

@@ -1,0 +1,7 @@
+// Sets the theme that the reader chose before anything is drawn.
+(() => {
+  try {
+    const theme = localStorage.getItem("theme");
+    if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
+  } catch { /* Storage may be forbidden: then the system's theme stays. */ }
+})();
