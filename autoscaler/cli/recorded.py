@@ -18,7 +18,7 @@ from autoscaler.adapters.daemon import (
     read_page,
 )
 from autoscaler.adapters.record import DirectoryRecord
-from autoscaler.cli.listen_address import listen_of
+from autoscaler.cli.listen_address import api_address_of
 from autoscaler.config import ConfigError, load
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.config.settings import LISTEN, STATE_DIRECTORY
@@ -91,13 +91,13 @@ def source_of(place: Place) -> Source:
         directory = None  # its `listen` may be readable all the same
     if directory is not None and (kept := DirectorySource(directory)).holds_something():
         return kept
-    listen, _ = listen_of(place.config)
+    listen, scheme, _ = api_address_of(place.config)
     if listen is None or listen.port == 0:
         raise SourceError(
             f"nothing is recorded in the state directory of {place.config}, and its daemon listens "
             "at no fixed address; name one with --url"
         )
-    return DaemonSource(Daemon(listen.url))
+    return DaemonSource(Daemon(listen.url_of(scheme)))
 
 
 # -- a directory ---------------------------------------------------------------------------------
