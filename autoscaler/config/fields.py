@@ -55,6 +55,9 @@ _ZONE = r"^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$"
 POSITIVE_QUANTITY_PATTERN = rf"^\+?(?=[0.]*[1-9]){_NUMBER}{_UNIT}$"
 
 
+_LEAST_BYTES = 16 * 2**20
+
+
 class Form:
     """What a text looks like: a regular expression, and the sentence for one that does not match.
 
@@ -373,6 +376,29 @@ LongerThanZero = Annotated[
 SyncPeriod = Annotated[float, BeforeValidator(Between(1.0, 3600.0)), POSITIVE_DURATION_SCHEMA]
 
 
+def _byte_size(value: object) -> int:
+    """Read a quantity of bytes."""
+    size = -(-quantity.parse(quantity_text(value)) // quantity.NANO)
+    if size < _LEAST_BYTES:
+        raise ValueError("must be 16Mi or more")
+    return size
+
+
+ByteSize = Annotated[
+    int,
+    BeforeValidator(_byte_size),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "number", "minimum": _LEAST_BYTES},
+                {"type": "string", "pattern": POSITIVE_QUANTITY_PATTERN},
+            ]
+        }
+    ),
+]
+"""In bytes."""
+
+
 _SHARE = re.compile(r"([1-9][0-9]?)%")
 
 
@@ -423,8 +449,20 @@ class Address:
     @property
     def url(self) -> str:
         """The URL by which this machine reaches the address."""
+        return self.url_of("http")
+
+    def url_of(self, scheme: str) -> str:
+        """Return the same with a scheme."""
         host = _ALL_ADDRESSES.get(self.host, self.host)
-        return f"http://{Address(host, self.port)}"
+        return f"{scheme}://{Address(host, self.port)}"
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether nobody but this machine reaches it."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host.lower().rstrip(".") == "localhost"
 
 
 _LABEL = r"[0-9A-Za-z_-]{1,63}"
@@ -453,7 +491,8 @@ def _url(text: str) -> str:
     return text.rstrip("/")
 
 
-def _listen(value: object) -> Address:
+def listen_address(value: object) -> Address:
+    """Return the address that is written so; raises ValueError."""
     form = _LISTEN.fullmatch(value) if isinstance(value, str) else None
     if form is None or int(form["port"]) > _HIGHEST_PORT or not _is_host(form):
         raise ValueError(
@@ -482,6 +521,6 @@ Url = Annotated[
 ]
 Listen = Annotated[
     Address,
-    BeforeValidator(_listen),
+    BeforeValidator(listen_address),
     WithJsonSchema({"type": "string", "pattern": rf"^{_HOST_PATTERN}?:[0-9]{{1,5}}$"}),
 ]

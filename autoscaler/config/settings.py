@@ -16,6 +16,7 @@ from autoscaler.config.fields import (
     POSITIVE_DURATION_SCHEMA,
     Address,
     Between,
+    ByteSize,
     DnsLabel,
     DnsSubdomain,
     Duration,
@@ -39,6 +40,7 @@ from autoscaler.config.model_base import (
     seconds,
 )
 from autoscaler.config.spec_model import QuerySource, TargetModel
+from autoscaler.config.web_settings import WebSettings
 from autoscaler.core.breaker import Breaker
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
@@ -124,6 +126,9 @@ UserName = Annotated[
 # The Lease object holds whole seconds, at least one.
 LeaseDuration = Annotated[float, BeforeValidator(Between(1.0, 3600.0)), POSITIVE_DURATION_SCHEMA]
 HoldTime = Annotated[float, BeforeValidator(Between(60.0, 43200.0)), POSITIVE_DURATION_SCHEMA]
+RecordAge = Annotated[
+    float, BeforeValidator(Between(3600.0, 3650 * 86400.0)), POSITIVE_DURATION_SCHEMA
+]
 
 
 class BasicAuth(Model):
@@ -374,6 +379,19 @@ class ScaleDownBreaker(Model):
     )
 
 
+class Record(Model):
+    """What is kept of all decisions, in the state directory; the oldest go first."""
+
+    max_size: OrDefault[ByteSize] = Field(
+        default=2**30,
+        description="How large its file may become, 16Mi or more.",
+        json_schema_extra={"default": "1Gi"},
+    )
+    max_age: OrDefault[RecordAge] = seconds(
+        14 * 86400.0, "How long decisions are kept, 1h to 3650d."
+    )
+
+
 class Settings(Model):
     """All of a configuration but its queries and targets."""
 
@@ -404,11 +422,19 @@ class Settings(Model):
         default=Path(STATE_DIRECTORY),
         description="The folder that keeps histories over a restart; null keeps nothing.",
     )
+    record: Record | None = Field(
+        default_factory=Record,
+        description="How much is kept of all decisions; null records nothing.",
+    )
     listen: Listen | None = Field(
         default=LISTEN,
         description="Where metrics and health are served, as HOST:PORT or :PORT; null listens "
         "nowhere.",
         json_schema_extra={"default": str(LISTEN)},
+    )
+    web: OrDefault[WebSettings] = Field(
+        default_factory=WebSettings,
+        description="Where the pages and the API are, and who may read them.",
     )
     events: OrDefault[bool] = Field(
         default=True,
@@ -424,6 +450,19 @@ class Settings(Model):
     scale_down_breaker: ScaleDownBreaker | None = Field(
         default=None, description="What keeps bad data from taking a fleet down. Default: off."
     )
+
+    @property
+    def web_listen(self) -> Address | None:
+        """Where the pages and the API are; None where nothing is."""
+        return self.web.listen or self.listen
+
+    @property
+    def web_url(self) -> str | None:
+        """The URL by which this machine reaches them; None where there is none to know."""
+        address = self.web_listen
+        if address is None or not address.port:
+            return None
+        return address.url_of("http" if self.web.tls is None else "https")
 
     @property
     def breaker(self) -> Breaker | None:

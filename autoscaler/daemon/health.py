@@ -29,6 +29,7 @@ class Component(StrEnum):
     KUBERNETES = "kubernetes"
     CACHES = "caches"
     STATE = "state"
+    RECORD = "record"
     RELOAD = "reload"
     LEADERSHIP = "leadership"
     BREAKER = "scale-down breaker"

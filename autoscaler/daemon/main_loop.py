@@ -12,6 +12,7 @@ from autoscaler.config import Config
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.exposition import Metrics, Site
 from autoscaler.daemon.health import NOT_ASKED, Component, Health
+from autoscaler.daemon.recording import Recorder
 from autoscaler.daemon.release_requests import ReleaseRequests
 from autoscaler.daemon.reload import Reload
 from autoscaler.daemon.reporting import LogReporter
@@ -61,6 +62,7 @@ class MainLoop:
     connections: ReplaceableConnections
     ports: Callable[[Connections], Ports]
     syncer: Syncer
+    recorder: Recorder | None
     schedule: Schedule
 
     def __post_init__(self) -> None:
@@ -107,6 +109,8 @@ class MainLoop:
         telemetry.metrics.per_target = config.per_target_metrics
         telemetry.metrics.set_targets(targets)
         telemetry.log_reporter.retain({target.key for target in targets})
+        if self.recorder is not None:
+            self.recorder.configure(targets, config.flags)
         writes = config.kubernetes.max_writes_per_second
         ports, breaker = self.ports(connections), config.breaker
         self.syncer.change(config.flags, ports, targets, writes, breaker)

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
-from dataclasses import replace
 from functools import partial
 
 import structlog
@@ -15,17 +14,17 @@ from autoscaler.config.security import warnings_of_access
 from autoscaler.daemon import api, pages
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.exposition import Metrics, Site
-from autoscaler.daemon.exposition.application import application
-from autoscaler.daemon.exposition.listener import Listener
 from autoscaler.daemon.exposition.views import Views
 from autoscaler.daemon.health import Health
 from autoscaler.daemon.leadership import leader_election
 from autoscaler.daemon.main_loop import MainLoop, Telemetry
 from autoscaler.daemon.memory import Memory, open_memory
 from autoscaler.daemon.own_pod import own_pod, tell_breaker
+from autoscaler.daemon.recording import Recorder, open_recording
 from autoscaler.daemon.reporting import LogReporter, Reporters
 from autoscaler.daemon.schedule import Schedule
 from autoscaler.daemon.service_manager import Notifier, Signals
+from autoscaler.daemon.web import open_listeners
 from autoscaler.daemon.wiring import Connections, ReplaceableConnections
 from autoscaler.rendering.history_lines import lines
 from autoscaler.sync.ports import BreakerNews, HistoryStore, Ports, Reporter
@@ -68,8 +67,9 @@ def build(config: Config, signals: Signals, stack: ExitStack) -> MainLoop:
     stack.enter_context(closing(connections))
     metrics.ask_for_events(connections.event_counts)
     memory = open_memory(config, announcements, metrics, stack)
+    recording = open_recording(config, announcements, metrics, stack)
     _start_watches(cluster, stop)
-    ports = partial(_ports, telemetry, cluster, gate, memory.history_store)
+    ports = partial(_ports, telemetry, cluster, gate, memory.history_store, recording.recorder)
     syncer = _open_syncer(config, ports(connections.current), stop, memory, stack)
     metrics.ask_for_breakers(syncer.breaker_statuses)
     telemetry.site.ask_for_histories(lambda: _history_lines(syncer, gate))
@@ -83,6 +83,7 @@ def build(config: Config, signals: Signals, stack: ExitStack) -> MainLoop:
         connections=connections,
         ports=ports,
         syncer=syncer,
+        recorder=recording.recorder,
         schedule=stack.enter_context(schedule),
     )
     elects = config.leader_election.enabled
@@ -91,7 +92,7 @@ def build(config: Config, signals: Signals, stack: ExitStack) -> MainLoop:
             states=metrics.states,
             health=telemetry.health,
             config=lambda: loop.reload.config,
-            record=None,
+            record=recording.reader,
             breakers=syncer.breaker_statuses,
             leads=lambda: gate.leading() if elects else None,
         )
@@ -124,13 +125,8 @@ def _open_telemetry(config: Config, stack: ExitStack) -> Telemetry:
     announcements = Announcements(log, health, metrics.instruments, notifier)
     site = Site(metrics, health)
     announcements.security(config)
-    if config.listen is not None:
-        routes = [*api.routes(site.views), *pages.routes(site.views)]
-        host, port = config.listen.host, config.listen.port
-        app = application(site.page, announcements.fault, routes)
-        listener = Listener(host, port, app, announcements.fault)
-        stack.enter_context(listener)
-        announcements.listening(replace(config.listen, port=listener.port))
+    routes = [*api.routes(site.views), *pages.routes(site.views)]
+    open_listeners(config, site, routes, announcements, stack)
     return Telemetry(log, health, metrics, site, notifier, announcements, LogReporter(log))
 
 
@@ -168,9 +164,12 @@ def _ports(
     cluster: WatchedCluster,
     gate: WriteGate,
     history_store: HistoryStore,
+    recorder: Recorder | None,
     connections: Connections,
 ) -> Ports:
     reporters: list[Reporter] = [telemetry.log_reporter, telemetry.metrics.reporter]
+    if recorder is not None:
+        reporters.append(recorder)
     if connections.events is not None:
         reporters.append(connections.events)
     pod, announcements = own_pod(), telemetry.announcements

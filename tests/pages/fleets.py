@@ -116,7 +116,7 @@ def many(folder: Path, count: int = 10_000) -> Fleet:
         players.append(Player(named, _late(play), replicas))
     targets = tuple(player.target for player in players)
     config = few.config.model_copy(update={"targets": targets})
-    return Fleet(config, players, 45.0)
+    return Fleet(config, players, 15.0)
 
 
 def _late(play: Play) -> Play:

@@ -10,11 +10,15 @@ PAGES = [
     ("nothing", "/"),
     ("nothing", "/health"),
     ("one", "/"),
+    ("one", TARGET),
+    ("one", "/health"),
     ("story", "/"),
     ("story", "/?state=failing&q=mail"),
     ("story", f"{TARGET}?last=6h"),
     ("story", "/health"),
     ("many", "/"),
+    ("many", "/targets/team-00/Deployment/order-worker-00000"),
+    ("many", "/health"),
 ]
 
 

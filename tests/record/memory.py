@@ -19,6 +19,20 @@ from tests.core.timeline import Timeline
 _TIME = attrgetter("time")
 
 
+def synced(timeline: Timeline, namespace: str = "shop") -> SyncResult:
+    """Return the last sync of a timeline."""
+    decision, spec = timeline.decision, timeline.spec
+    assert decision is not None
+    queries = tuple(Query(f"sum(m{index})") for index in range(len(spec.metrics)))
+    target = Target(namespace, spec, queries, extensions=timeline.extensions)
+    write: Written | WriteFailed | None = None
+    if decision.written:
+        write = Written(decision.scale)  # type: ignore[arg-type] # it was read
+    elif decision.rescale:
+        write = WriteFailed("refused")
+    return SyncResult(target, decision, write, inputs=timeline.inputs)
+
+
 class MemoryRecord(RecordReader):
     """Keeps syncs in the order of their times, of any number of targets."""
 
@@ -61,18 +75,7 @@ class MemoryRecord(RecordReader):
 
     def keep_synced(self, timeline: Timeline, namespace: str = "shop") -> Self:
         """Keep the last sync of a timeline."""
-        decision, spec = timeline.decision, timeline.spec
-        assert decision is not None
-        queries = tuple(Query(f"sum(m{index})") for index in range(len(spec.metrics)))
-        target = Target(namespace, spec, queries, extensions=timeline.extensions)
-        write: Written | WriteFailed | None = None
-        if decision.written:
-            write = Written(decision.scale)  # type: ignore[arg-type] # it was read
-        elif decision.rescale:
-            write = WriteFailed("refused")
-        return self.keep(
-            SyncResult(target, decision, write, inputs=timeline.inputs), timeline.flags
-        )
+        return self.keep(synced(timeline, namespace), timeline.flags)
 
     def keep_change(self, change: Change, entry: Entry | None = None) -> Self:
         """Keep a change, whose entry is lost unless given."""

@@ -7,8 +7,19 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from autoscaler.adapters.store.clocks import Clocks, Resumption, Stamp
-from autoscaler.adapters.store.directory import (
+from autoscaler.adapters.sqlite_files import (
+    UNREADABLE,
+    MalformedError,
+    check_tables,
+    distrust,
+    identity,
+    is_damage,
+    migrate,
+    read_only,
+    refuse_newer,
+    require_sqlite,
+)
+from autoscaler.adapters.state_directory import (
     DATABASE,
     UnusableError,
     create,
@@ -16,14 +27,9 @@ from autoscaler.adapters.store.directory import (
     reason,
     set_aside,
 )
+from autoscaler.adapters.store.clocks import Clocks, Resumption, Stamp
 from autoscaler.adapters.store.rows import Changes, Contents, Record, read
-from autoscaler.adapters.store.schema import (
-    MIGRATIONS,
-    MalformedError,
-    check_tables,
-    migrate,
-    version_of,
-)
+from autoscaler.adapters.store.schema import MIGRATIONS
 from autoscaler.core.breaker import BreakerState
 
 _BUSY_SECONDS = 10.0
@@ -32,17 +38,9 @@ _BUSY_SECONDS = 10.0
 _WAL_BYTES = 16 * 1024 * 1024
 """What a large transaction leaves at most of the write-ahead log, once the database has it."""
 
-_OLDEST_SQLITE = (3, 37)
-"""The first that knows strict tables; an older one takes a good file for a damaged one."""
 
 _MOST_BYTES = 4 * 2**30
 """Of a database; 10,000 targets with windows of an hour and a sync each second have 1 GB."""
-
-_MOST_BYTES_OF_A_ROW = 16 * 2**20
-"""Of a row or a text; 10,000 targets that are dropped at once make one of 60 kB."""
-
-_UNREADABLE = (MalformedError, LookupError, TypeError, ValueError, RecursionError)
-"""What a damaged file raises besides sqlite3.Error."""
 
 
 class Database:
@@ -59,7 +57,7 @@ class Database:
         held: ExitStack,
     ) -> None:
         self._path = path
-        self._file = _identity(path)
+        self._file = identity(path)
         self._connection = connection
         self._ids = ids
         self._next_id = max(ids.values(), default=0) + 1
@@ -78,7 +76,7 @@ class Database:
         states of these.  Raises UnusableError, OSError or
         sqlite3.Error, and the file is as it was.
         """
-        if _identity(self._path) != self._file:
+        if identity(self._path) != self._file:
             raise UnusableError(f"{self._path} was replaced while it was in use")
         changes = self._changes(wanted, unsaved)
         changes.set_saved_at(stamp)
@@ -121,17 +119,16 @@ def open_database(
     left as it is.
     Raises UnusableError, OSError or sqlite3.Error.
     """
-    if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
-        raise UnusableError(f"Python's SQLite is {sqlite3.sqlite_version}; 3.37 is needed")
+    require_sqlite()
     path = directory / DATABASE
     with ExitStack() as held:
         held.callback(os.close, lock(directory))
         if path.exists():
-            _refuse_newer(path)
+            refuse_newer(path, len(MIGRATIONS))
         try:
             connection, contents = _open(path)
-        except (*_UNREADABLE, sqlite3.Error) as error:
-            if isinstance(error, sqlite3.Error) and not _is_damage(error):
+        except (*UNREADABLE, sqlite3.Error) as error:
+            if isinstance(error, sqlite3.Error) and not is_damage(error):
                 raise
             aside = set_aside(path, now)
             on_set_aside(f"could not be read ({error}) and is now {aside.name}")
@@ -165,13 +162,13 @@ def read_saved(directory: Path, clocks: Clocks | None = None) -> Saved | Unreada
     path, now = directory / DATABASE, (clocks or Clocks()).stamp()
     try:
         path.stat()
-        _refuse_newer(path)
+        refuse_newer(path, len(MIGRATIONS))
         contents = _read_copy(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (UnusableError, OSError) as error:
         return Unreadable(reason(path, error))
-    except (*_UNREADABLE, sqlite3.Error) as error:
+    except (*UNREADABLE, sqlite3.Error) as error:
         return Unreadable(f"{path} cannot be read: {error}")
     saved: Stamp | None = contents.stamp
     return None if saved is None else Saved(path, saved.wall, contents.resumed(now))
@@ -179,11 +176,11 @@ def read_saved(directory: Path, clocks: Clocks | None = None) -> Saved | Unreada
 
 def _read_copy(path: Path) -> Contents:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
-        with closing(_read_only(path)) as file:
+        with closing(read_only(path)) as file:
             _check(file)
             file.backup(copy)
-        _distrust(copy)
-        migrate(copy)
+        distrust(copy)
+        migrate(copy, MIGRATIONS)
         return read(copy)
 
 
@@ -192,54 +189,17 @@ def _open(path: Path) -> tuple[sqlite3.Connection, Contents]:
     create(path)
     connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
     try:
-        _distrust(connection)
+        distrust(connection)
         connection.execute("PRAGMA journal_mode = WAL")
         # What `intend` has confirmed must outlive a loss of power.
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES:d}")
         _check(connection)
-        migrate(connection)
+        migrate(connection, MIGRATIONS)
         return connection, read(connection)
     except BaseException:
         connection.close()
         raise
-
-
-def _read_only(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-    _distrust(connection)
-    return connection
-
-
-def _distrust(connection: sqlite3.Connection) -> None:
-    """Let a database neither call functions nor hold larger rows than we write."""
-    connection.execute("PRAGMA trusted_schema = OFF")
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_BYTES_OF_A_ROW)
-
-
-def _refuse_newer(path: Path) -> None:
-    """Raise UnusableError for a database of a newer version of this program."""
-    try:
-        with closing(_read_only(path)) as connection:
-            version = version_of(connection)
-    except sqlite3.DatabaseError:
-        return  # what opens it next reports what is wrong
-    if version > len(MIGRATIONS):
-        raise UnusableError(
-            f"{path} is of a newer version of autoscaler (its tables have version {version}, "
-            f"this one knows {len(MIGRATIONS)}) and is left as it is"
-        )
-
-
-def _is_damage(error: sqlite3.Error) -> bool:
-    """Return whether a file is damaged, no database, or has other tables: not just out of reach."""
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-    return code in {
-        sqlite3.SQLITE_CORRUPT,
-        sqlite3.SQLITE_NOTADB,
-        sqlite3.SQLITE_ERROR,
-        sqlite3.SQLITE_TOOBIG,
-    }
 
 
 def _check(connection: sqlite3.Connection) -> None:
@@ -247,7 +207,7 @@ def _check(connection: sqlite3.Connection) -> None:
 
     Raises MalformedError or sqlite3.Error.
     """
-    check_tables(connection)
+    check_tables(connection, MIGRATIONS)
     ((pages,),) = connection.execute("PRAGMA page_count")
     ((page,),) = connection.execute("PRAGMA page_size")
     if pages * page > _MOST_BYTES:
@@ -255,8 +215,3 @@ def _check(connection: sqlite3.Connection) -> None:
     (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if verdict != "ok":
         raise MalformedError(verdict)
-
-
-def _identity(path: Path) -> tuple[int, int]:
-    status = path.stat()
-    return status.st_dev, status.st_ino

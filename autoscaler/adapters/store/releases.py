@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from autoscaler.adapters.store.directory import RELEASE
+from autoscaler.adapters.state_directory import RELEASE
 from autoscaler.file_contents import read_bytes
 
 _MOST_BYTES = 4 * 2**10

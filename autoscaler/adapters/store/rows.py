@@ -11,8 +11,9 @@ from itertools import chain, compress, count
 from operator import attrgetter, is_not
 from typing import NamedTuple
 
+from autoscaler.adapters.sqlite_files import MalformedError
 from autoscaler.adapters.store.clocks import Resumption, Stamp, seconds_between, seconds_to_move
-from autoscaler.adapters.store.schema import OF_A_TARGET, MalformedError
+from autoscaler.adapters.store.schema import OF_A_TARGET
 from autoscaler.core.breaker import BreakerState, Trip
 from autoscaler.core.breaker import moved as shifted_breaker
 from autoscaler.core.history import History, Recommendation, shifted

@@ -11,10 +11,10 @@ keys, so that what one sync changes lies close together in the file.
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from contextlib import closing
-from functools import cache
+from collections.abc import Sequence
 from typing import Any
+
+from autoscaler.adapters.sqlite_files import Migration
 
 _VERSION_1 = """
     CREATE TABLE targets (target INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE) STRICT;
@@ -85,10 +85,6 @@ _VERSION_4 = """
 """The scale-down breakers that are not as at the start; `tripped` is null without a trip."""
 
 
-class MalformedError(Exception):
-    """A database holds what this program never writes; the message says what."""
-
-
 def _version_3(connection: sqlite3.Connection) -> None:
     """Write all of a history but its recommendations as one JSON text, and drop the decisions."""
     connection.execute(
@@ -134,60 +130,7 @@ def _state_of_version_2(*state: Any) -> dict[str, Any]:
     }
 
 
-Migration = str | Callable[[sqlite3.Connection], None]
 MIGRATIONS: Sequence[Migration] = (_VERSION_1, _VERSION_2, _version_3, _VERSION_4)
 
 OF_A_TARGET = ("recommendations", "histories", "decided", "targets")
 """Every table with rows of single targets, by a column `target`."""
-
-
-def version_of(connection: sqlite3.Connection) -> int:
-    """Return the version of a database; 0 of one that is new."""
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
-
-
-def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration] = MIGRATIONS) -> None:
-    """Run the migrations that a database has not seen, each in a transaction.
-
-    After an error the connection is left within it, and is to be closed.
-    """
-    for version in range(version_of(connection) + 1, len(migrations) + 1):
-        migration = migrations[version - 1]
-        if isinstance(migration, str):
-            connection.executescript(f"BEGIN IMMEDIATE; {migration}")
-        else:
-            connection.execute("BEGIN IMMEDIATE")
-            migration(connection)
-        connection.execute(f"PRAGMA user_version = {version:d}")
-        connection.execute("COMMIT")
-
-
-def check_tables(connection: sqlite3.Connection) -> None:
-    """Check that there are the tables of the database's version, no other, no view, no trigger.
-
-    A view in place of a table could keep a start waiting for ever.  Raises MalformedError.
-    """
-    version = version_of(connection)
-    if not 0 <= version <= len(MIGRATIONS):
-        raise MalformedError(f"its tables have version {version}")
-    odd = _objects(connection) ^ _expected(version)
-    if odd:
-        name = min(name for _, name, _ in odd)
-        raise MalformedError(f'"{name:.60}" is not the table of version {version}')
-
-
-def _objects(connection: sqlite3.Connection) -> frozenset[tuple[str, str, str]]:
-    """Return the type, name and text of all that was created, however that is spaced."""
-    rows = connection.execute("SELECT type, name, coalesce(sql, '') FROM sqlite_schema")
-    return frozenset(
-        (kind, name, "".join(sql.split()))
-        for kind, name, sql in rows
-        if not name.startswith("sqlite_")
-    )
-
-
-@cache
-def _expected(version: int) -> frozenset[tuple[str, str, str]]:
-    with closing(sqlite3.connect(":memory:")) as connection:
-        migrate(connection, MIGRATIONS[:version])
-        return _objects(connection)

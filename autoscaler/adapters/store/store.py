@@ -10,8 +10,8 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TypeVar
 
+from autoscaler.adapters.state_directory import DATABASE, UnusableError, reason
 from autoscaler.adapters.store.clocks import Clocks, Resumption
-from autoscaler.adapters.store.directory import DATABASE, UnusableError, reason
 from autoscaler.adapters.store.write_queue import WriteQueue
 from autoscaler.adapters.store.writer import Writer
 from autoscaler.core.breaker import BreakerState

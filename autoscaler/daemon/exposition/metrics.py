@@ -12,6 +12,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from autoscaler.adapters.record import Status as RecordStatus
 from autoscaler.core.target import Target
 from autoscaler.daemon.events import EventCounts
 from autoscaler.daemon.exposition import metric_catalog
@@ -54,6 +55,10 @@ class Metrics:
     def ask_for_store_errors(self, count: Callable[[], int]) -> None:
         """Call this for the count of errors of the store at each page; before, it is zero."""
         self._current.store_errors = count
+
+    def ask_for_record(self, status: Callable[[], RecordStatus]) -> None:
+        """Call this for how the record stands at each page; before, nothing is recorded."""
+        self._current.record = status
 
     def ask_for_breakers(self, statuses: Callable[[], Sequence[BreakerStatus]]) -> None:
         """Call this for the scale-down breakers at each page; before, there are none."""
@@ -119,6 +124,7 @@ class _CurrentState(Collector):
     def __init__(self, health: Health, states: TargetStates) -> None:
         self.event_counts: Callable[[], EventCounts] = EventCounts
         self.store_errors: Callable[[], int] = lambda: 0
+        self.record: Callable[[], RecordStatus] | None = None
         self.breakers: Callable[[], Sequence[BreakerStatus]] = tuple
         self._health = health
         self._states = states
@@ -131,6 +137,12 @@ class _CurrentState(Collector):
         yield _family(metric_catalog.COMPONENT_OK, components)
         yield _family(metric_catalog.TARGETS, self._states.outcomes())
         yield _family(metric_catalog.STORE_ERRORS, {"": self.store_errors()})
+        if self.record is not None:
+            status = self.record()
+            oldest = {} if status.oldest is None else {"": status.oldest}
+            yield _family(metric_catalog.RECORD_BYTES, {"": status.size})
+            yield _family(metric_catalog.RECORD_OLDEST, oldest)
+            yield _family(metric_catalog.RECORD_DROPPED, {"": status.dropped})
         yield _family(metric_catalog.EVENTS, asdict(self.event_counts()))
         yield from self._of_breakers()
 

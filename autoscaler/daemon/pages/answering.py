@@ -1,4 +1,4 @@
-"""Answers requests for pages: on worker threads, few at a time, with headers that keep them safe."""
+"""Answers requests for pages: on worker threads, few at a time, with headers for safety."""
 
 import gzip
 from collections.abc import Awaitable, Callable
@@ -64,7 +64,7 @@ class Answering:
     def _response(self, make: Page, request: Request) -> Response:
         views, now = self._views(), clock.wall()
         page = starting(now) if views is None else make(views, request, now)
-        body, headers = page.text.encode(), dict(_HEADERS)
+        body, headers = page.text.encode(errors="replace"), dict(_HEADERS)
         if page.status == 503:
             headers["Retry-After"] = _STARTS_AGAIN_SECONDS
         if gzip_accepted(request.headers.get("accept-encoding", "")):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from autoscaler.core.extensions import Extensions, Schedule
 from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.quantity import format_milli
-from autoscaler.core.spec import Flags, PolicyType, ScalingRules, SelectPolicy
+from autoscaler.core.spec import Flags, PolicyType, ScalingPolicy, ScalingRules, SelectPolicy
 from autoscaler.core.target import Query, Target
 from autoscaler.core.text import duration, printable
 from autoscaler.daemon.exposition.target_states import Known
@@ -117,18 +117,17 @@ def _rules(rules: ScalingRules, usual_window: float) -> str:
         return "disabled"
     window = rules.stabilization_window_seconds
     seconds = usual_window if window is None else float(window)
-    parts = [
-        f"at most {_policy(one.type, one.value, one.period_seconds)}" for one in rules.policies
-    ]
+    parts = [f"at most {_policy(one)}" for one in rules.policies]
     which = "most" if rules.select_policy is SelectPolicy.MAX else "least"
     chosen = f" (what permits the {which})" if len(parts) > 1 else ""
     held = f"stabilized over {duration(seconds)}" if seconds else "without stabilization"
     return f"{' or '.join(parts)}{chosen}, {held}"
 
 
-def _policy(kind: PolicyType, value: int, seconds: int) -> str:
-    amount = f"{value}%" if kind is PolicyType.PERCENT else wording.counted(value, "pod")
-    return f"{amount} per {seconds} s"
+def _policy(one: ScalingPolicy) -> str:
+    percent = one.type is PolicyType.PERCENT
+    amount = f"{one.value}%" if percent else wording.counted(one.value, "pod")
+    return f"{amount} per {one.period_seconds} s"
 
 
 def _extensions(extensions: Extensions, now: float) -> Iterator[tuple[str, str]]:

@@ -18,7 +18,7 @@ _Step = tuple[float, int | None]
 
 @dataclass(frozen=True, slots=True)
 class Sparkline:
-    """The path of an SVG, and the least and the most of what it shows."""
+    """The path of an SVG from zero to the most, and the least and the most of what it shows."""
 
     path: str
     low: int
@@ -65,14 +65,12 @@ def _drawn(steps: Sequence[_Step], begin: float, end: float) -> Sparkline | None
     if not counts:
         return None
     low, high = min(counts), max(counts)
-    # A count that never changed is a line in the middle.
-    bottom, top = (low, high) if low < high else (low - 1, high + 1)
 
     def x(time: float) -> float:
         return round((time - begin) / (end - begin) * WIDTH, 1)
 
     def y(count: int) -> float:
-        return round(HEIGHT - _EDGE - (count - bottom) / (top - bottom) * (HEIGHT - 2 * _EDGE), 1)
+        return round(HEIGHT - _EDGE - count / max(high, 1) * (HEIGHT - 2 * _EDGE), 1)
 
     parts: list[str] = []
     until = [*(time for time, _ in steps[1:]), end]

@@ -22,7 +22,7 @@ from autoscaler.rendering.instant import Explanation, explanation_at
 from autoscaler.rendering.verdict import State, verdict
 from autoscaler.sync.ports import SyncResult
 
-MOST_CHANGES = 100
+MOST_CHANGES = 50
 """So many are listed, the last ones of the view."""
 _MOST_SUGGESTIONS = 5
 _MOST_COMPARED = 500

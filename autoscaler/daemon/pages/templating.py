@@ -1,5 +1,6 @@
 """The templates, and what they write times, counts and texts from outside with."""
 
+import re
 from functools import cache
 from urllib.parse import quote
 
@@ -13,6 +14,7 @@ from autoscaler.daemon.pages import static_files
 
 _LONGEST_SHOWN = 160
 """So much of a name is shown; the rest is in its title."""
+_INSTANT = re.compile(r"\b(\d{4}-\d\d-\d\dT)?\d\d:\d\d:\d\dZ")
 
 
 def render(template: str, **values: object) -> str:
@@ -31,13 +33,14 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     made.filters |= {"time": _time, "age": duration, "outside": _outside, "name": _name}
+    made.filters |= {"sentence": _sentence, "line": _line, "shown": _shown}
     made.globals |= {"static": static_files.url, "version": __version__, "href": target_path}
     return made
 
 
 def target_path(key: str) -> str:
     """Return the path of a target's page."""
-    return "/targets/" + "/".join(quote(part, safe="") for part in key.split("/", 2))
+    return "/targets/" + "/".join(quote(part, safe="", errors="replace") for part in key.split("/", 2))
 
 
 def _time(instant: float) -> Markup:
@@ -50,6 +53,33 @@ def _time(instant: float) -> Markup:
 def _outside(text: str) -> Markup:
     """Write a text that may be from outside: its letters cannot turn those around it."""
     return Markup("<bdi>{}</bdi>").format(printable(text, LONGEST_SENTENCE))
+
+
+def _sentence(text: str, near: float) -> Markup:
+    """Write a sentence that may be from outside, with its times as times.
+
+    A time of day in it is of the same day in UTC as the instant ``near``, as of
+    `wording.time_of_day`.
+    """
+    day, parts, end = rfc3339(near)[:11], [], 0
+    whole = printable(text, LONGEST_SENTENCE)
+    for found in _INSTANT.finditer(whole):
+        instant = found[0] if found[1] else day + found[0]
+        parts.append(escape(whole[end : found.start()]))
+        parts.append(Markup('<time datetime="{}">{}</time>').format(instant, found[0]))
+        end = found.end()
+    return Markup("<bdi>{}{}</bdi>").format(Markup("").join(parts), whole[end:])
+
+
+def _line(text: str) -> Markup:
+    """Write a line of an explanation as a terminal has it, with the blanks that align it."""
+    shown = text if text.isprintable() else printable(text, LONGEST_SENTENCE)
+    return Markup("<bdi>{}</bdi>\n").format(shown)
+
+
+def _shown(text: str) -> str:
+    """Return a name from outside for where there is no markup."""
+    return printable(text, _LONGEST_SHOWN)
 
 
 def _name(text: str) -> Markup:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.adapters.store.directory import set_aside
+from autoscaler.adapters.state_directory import set_aside
 from tests.adapters.store.failing import assert_goes_on_from_memory, assert_keeps, fill
 from tests.adapters.store.histories import nth
 from tests.adapters.store.opening import ANEW, DATABASE, LONG, RETRYING, T0, Sayings, running

@@ -10,9 +10,10 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from autoscaler.adapters.sqlite_files import migrate
 from autoscaler.adapters.store import SqliteHistoryStore
 from autoscaler.adapters.store.rows import Changes, Record, read
-from autoscaler.adapters.store.schema import migrate
+from autoscaler.adapters.store.schema import MIGRATIONS
 from autoscaler.core.history import (
     Condition,
     Contention,
@@ -98,7 +99,7 @@ def test_the_rows_that_differ_lead_from_any_history_to_any_other(
 def assert_leads(old: History, new: History) -> None:
     """Write a history, then what another one differs by, and find the other one."""
     with closing(sqlite3.connect(":memory:")) as connection:
-        migrate(connection)
+        migrate(connection, MIGRATIONS)
         first = Changes()
         first.add(7, "shop/Deployment/a", Record(old))
         first.apply(connection)
@@ -140,7 +141,7 @@ def test_only_what_changed_is_written() -> None:
     after = replace(nth(9), recommendations=(*(before.recommendations or ())[:-1], latest))
     rows: list[int] = []
     with closing(sqlite3.connect(":memory:")) as connection:
-        migrate(connection)
+        migrate(connection, MIGRATIONS)
         for old, new in (
             (Record(History()), Record(before, T0)),
             (Record(before, T0), Record(equal, T0)),

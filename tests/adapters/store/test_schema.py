@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.adapters.store.schema import MIGRATIONS, OF_A_TARGET, migrate, version_of
+from autoscaler.adapters.sqlite_files import migrate, version_of
+from autoscaler.adapters.store.schema import MIGRATIONS, OF_A_TARGET
 from autoscaler.core.history import History
 from tests.adapters.store.histories import FULL, decided_at, nth
 from tests.adapters.store.opening import DATABASE, Sayings, decided_in, kept_in, running, same
@@ -67,17 +68,17 @@ def test_the_tables_of_a_new_database_are_those_of_a_migrated_one(
     old: sqlite3.Connection,
 ) -> None:
     """Whichever way it came to its version."""
-    migrate(old)
+    migrate(old, MIGRATIONS)
     tables = "SELECT name, replace(replace(sql, ' ', ''), char(10), '') FROM sqlite_schema"
     with closing(sqlite3.connect(":memory:")) as new:
-        migrate(new)
+        migrate(new, MIGRATIONS)
         assert version_of(new) == version_of(old) == len(MIGRATIONS)
         assert set(new.execute(tables)) == set(old.execute(tables))
 
 
 def test_every_table_of_targets_is_known(old: sqlite3.Connection) -> None:
     """A table that is new is emptied with its target."""
-    migrate(old)
+    migrate(old, MIGRATIONS)
     names = {name for (name,) in old.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
     of_a_target = {
         name

@@ -13,8 +13,14 @@ const SHADES = {
   fallback: { colour: "--shade-fallback", word: "fallback" },
   paused: { colour: "--shade-paused", word: "paused" },
   idle: { colour: "--shade-idle", word: "idle" },
+  breaker: { colour: "--shade-held", word: "held by the breaker" },
+  contested: { colour: "--shade-failing", word: "contested" },
+  standby: { colour: "--shade-paused", word: "standby" },
+  disabled: { colour: "--shade-paused", word: "disabled" },
+  removed: { colour: "--shade-lapse", word: "not configured" },
   lapse: { colour: "--shade-lapse", word: "nothing recorded" },
 };
+const HATCHED = ["lapse", "removed"];
 const shadeOf = (kind) => SHADES[kind] ?? { colour: "--shade-held", word: kind };
 
 // A custom property gives its text only; a colour that is used gives what it comes to.
@@ -52,8 +58,10 @@ const scaled = (value, step, prefixes) => {
 export const quantity = (value, unit) => {
   if (value === null || value === undefined) return "–";
   if (unit === "%") return `${Number(value.toPrecision(4))}%`;
-  if (/^byte/i.test(unit) || unit === "B") return `${scaled(value, 1024, BINARY)}B`;
-  return scaled(value, 1000, DECIMAL) + (unit ? ` ${unit}` : "");
+  const bytes = unit.startsWith("bytes");
+  const text = bytes ? scaled(value, 1024, BINARY) : scaled(value, 1000, DECIMAL);
+  const rest = bytes ? unit.slice("bytes".length).trim() : unit;
+  return text + (rest ? ` ${rest}` : "");
 };
 
 const timeTicks = (_, splits, __, ___, step) => splits.map((one, index) => {
@@ -89,9 +97,9 @@ const drawShades = (chart, shades, colour) => {
     const left = chart.valToPos(one.begin, "x", true);
     const width = Math.max(1, chart.valToPos(one.end, "x", true) - left);
     const own = colour(shadeOf(one.kind).colour);
-    ctx.fillStyle = one.kind === "lapse" ? hatch(ctx, faint(own, 0.3)) : faint(own, 0.13);
+    ctx.fillStyle = HATCHED.includes(one.kind) ? hatch(ctx, faint(own, 0.3)) : faint(own, 0.13);
     ctx.fillRect(left, bbox.top, width, bbox.height);
-    if (one.kind === "lapse") continue;
+    if (HATCHED.includes(one.kind)) continue;
     ctx.fillStyle = faint(own, 0.8);
     ctx.fillRect(left, bbox.top, width, 3 * devicePixelRatio);
   }
@@ -190,8 +198,8 @@ const made = (element, height, view, data, columns, series, options, user, look)
       y: { range: (_, least, most) => [Math.min(0, least ?? 0), Math.max(options.least ?? 0, (most ?? 0) * 1.08) || 1] },
     },
     axes: [
-      { ...axis, values: timeTicks, space: 70 },
-      { ...axis, size: 64, incrs: options.incrs, values: (_, splits) => splits.map(options.write) },
+      { ...axis, values: timeTicks, space: 70, size: 32 },
+      { ...axis, size: 56, incrs: options.incrs, values: (_, splits) => splits.map(options.write) },
     ],
     cursor: { sync: { key: KEY }, drag: { x: true, y: false, setScale: false }, y: false, points: { show: options.points ?? true } },
     series: [{}, ...series],
@@ -264,13 +272,13 @@ const metricChart = (place, one, index, data, view, user, look) => {
   const colour = look(`--metric-${index % METRIC_COLOURS}`);
   const has = (numbers) => numbers !== undefined && numbers.length === data.times.length;
   const banded = has(one.low) && has(one.high);
-  const columns = [one.value, data.times.map(() => one.target), ...(banded ? [one.high, one.low] : [])];
+  const columns = [one.value, one.targets, ...(banded ? [one.high, one.low] : [])];
   const series = [
     line("value", colour), line("target", look("--bounds"), { dash: [4, 3], width: 1.25 }),
     ...(banded ? [edge("most"), edge("least")] : []),
   ];
   return made(element, 120, view, data, columns, series, {
-    write: (number) => quantity(number, one.unit),
+    write: (number) => quantity(number, one.unit.replace(/( |^)per .*$/, "").replace("cores", "")),
     bands: banded ? [{ series: [3, 4], fill: faint(colour, 0.2) }] : [],
     points: false,
     cursor: (self) => tell(self.cursor.idx),
@@ -332,6 +340,6 @@ export const legendOf = (data) => {
     ...(has(data.policies.low, data.policies.high) ? [item("filled", "--policies", "policies")] : []),
     ...(kinds.has("ours") ? [item("triangle", "--ours", "our changes")] : []),
     ...(kinds.has("foreign") ? [item("diamond", "--foreign", "changes by others")] : []),
-    ...shades.map(([word, kind]) => item(kind === "lapse" ? "hatched" : "filled", shadeOf(kind).colour, word)),
+    ...shades.map(([word, kind]) => item(HATCHED.includes(kind) ? "hatched" : "filled", shadeOf(kind).colour, word)),
   ];
 };

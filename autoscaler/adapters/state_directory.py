@@ -1,4 +1,4 @@
-"""A state directory: its lock, the modes of its files, and the renaming of a damaged database."""
+"""A state directory: its locks, the modes of its files, and the renaming of a damaged database."""
 
 import fcntl
 import os
@@ -9,9 +9,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 DATABASE = "autoscaler.db"
-_LOCK = "autoscaler.lock"
+LOCK = "autoscaler.lock"
+RECORD = "record.db"
+RECORD_LOCK = "record.lock"
 RELEASE = "autoscaler.release"
 """A request of `autoscaler release`, until the daemon takes it."""
+_OURS = (DATABASE, LOCK, RELEASE, RECORD, RECORD_LOCK)
 _COMPANIONS = ("", "-wal", "-shm")
 """SQLite's files beside a database are part of it."""
 
@@ -34,15 +37,15 @@ def reason(path: Path, error: UnusableError | OSError | sqlite3.Error) -> str:
     return f"{path} cannot be used: {error.strerror}"
 
 
-def lock(directory: Path) -> int:
+def lock(directory: Path, name: str = LOCK) -> int:
     """Create the directory if it is missing, lock it for this process, and close it to other users.
 
-    Returns a file descriptor; closing it, or the end of the process, unlocks the directory.
-    Raises UnusableError.
+    ``name`` is the file of the lock: the state and the record each have their own.  Returns a file
+    descriptor; closing it, or the end of the process, unlocks the directory.  Raises UnusableError.
     """
     try:
         directory.mkdir(_PRIVATE_DIRECTORY, parents=True, exist_ok=True)
-        descriptor = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT, _PRIVATE)
+        descriptor = os.open(directory / name, os.O_RDWR | os.O_CREAT, _PRIVATE)
     except OSError as error:
         raise UnusableError(f"{directory} cannot be used: {error.strerror}") from error
     try:
@@ -50,7 +53,8 @@ def lock(directory: Path) -> int:
     except OSError as error:
         os.close(descriptor)
         if isinstance(error, BlockingIOError):
-            raise UnusableError(f"another process keeps its state in {directory}") from error
+            kept = "record" if name == RECORD_LOCK else "state"
+            raise UnusableError(f"another process keeps its {kept} in {directory}") from error
         raise UnusableError(f"{directory} cannot be locked: {error.strerror}") from error
     _make_private(directory)
     return descriptor
@@ -72,7 +76,7 @@ def _make_private(directory: Path) -> None:
     """
     with suppress(OSError):
         files = list(directory.iterdir())
-        ours = [file for file in files if file.name.startswith((DATABASE, _LOCK, RELEASE))]
+        ours = [file for file in files if file.name.startswith(_OURS)]
         for file in ours:
             _take_rights(file, stat.S_IFREG)
         if len(ours) == len(files):

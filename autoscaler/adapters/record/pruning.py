@@ -1,0 +1,225 @@
+"""What goes out of the record: by age, by size, and samples that become steps of a minute.
+
+Each step is one short transaction; there is more to do as long as a step says so.
+"""
+
+import math
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from autoscaler.record.packing import by_minute, pack_minutes, unpack
+from autoscaler.record.rows import Mark, Sample
+
+FULL_SECONDS = 24 * 3600.0
+"""So old samples become steps of a minute."""
+
+_SPAN_SECONDS = 4 * 3600.0
+"""The samples of so long a time become one row of steps."""
+
+_ROWS = 200
+_TARGETS = 20
+_PAGES = 250
+_MOST_STEPS_BACK = 64
+_GAP_PERIODS = 3
+
+
+class Pruner:
+    """Prunes a file through the writer's connection; belongs to its thread.
+
+    ``max_age`` is in seconds, ``max_size`` in bytes of the file and its write-ahead log.
+    ``forget`` is called with the targets of which nothing is left.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        connection: sqlite3.Connection,
+        max_size: int,
+        max_age: float,
+        forget: Callable[[Sequence[int]], None],
+    ) -> None:
+        self._path = path
+        self._connection = connection
+        self._max_size = max_size
+        self._max_age = max_age
+        self._forget = forget
+
+    def steps(self, now: float) -> Iterator[None]:
+        """Prune as of a Unix time, in steps; between two of them other things may be written.
+
+        Raises sqlite3.Error or OSError.
+        """
+        yield from self._to_minutes(now - FULL_SECONDS)
+        yield from self._drop(now - self._max_age)
+        yield from self._shrink(now)
+        yield from self._vacuum()
+
+    def size(self) -> int:
+        """Return the bytes of the file and its write-ahead log."""
+        wal = self._path.with_name(f"{self._path.name}-wal")
+        return self._path.stat().st_size + (wal.stat().st_size if wal.exists() else 0)
+
+    # -- by age ------------------------------------------------------------------------------
+
+    def _drop(self, before: float) -> Iterator[None]:
+        """Delete what ended before an instant; of each target the change that held then stays."""
+        for table in ("samples", "minutes"):
+            yield from self._delete(
+                f"DELETE FROM {table} WHERE id IN (SELECT id FROM"  # noqa: S608 - a constant
+                f" (SELECT id, end FROM {table} ORDER BY id LIMIT {_ROWS:d}) WHERE end < ?)",
+                (before,),
+            )
+        yield from self._drop_changes(before)
+        self._connection.execute("DELETE FROM runs WHERE end < ?", (before,))
+
+    def _drop_changes(self, before: float) -> Iterator[None]:
+        after = (-math.inf, -1)
+        while True:
+            rows = self._connection.execute(
+                "SELECT time, id, target, rules, marks & ?, EXISTS (SELECT 1 FROM changes AS later"
+                " WHERE later.target = one.target AND later.time <= ?"
+                " AND (later.time, later.id) > (one.time, one.id)) FROM changes AS one"
+                " WHERE time < ? AND (time, id) > (?, ?) ORDER BY time, id LIMIT ?",
+                (int(Mark.REMOVED), before, before, *after, _ROWS),
+            ).fetchall()
+            if not rows:
+                return
+            after = rows[-1][:2]
+            gone = [row for row in rows if row[4] or row[5]]
+            if gone:
+                self._delete_changes(gone)
+                yield
+
+    def _delete_changes(self, rows: Sequence[Any]) -> None:
+        """Delete changes, the rules that no other change has, and targets without anything."""
+        connection = self._connection
+        connection.execute("BEGIN IMMEDIATE")
+        connection.executemany("DELETE FROM changes WHERE id = ?", [(row[1],) for row in rows])
+        connection.executemany(
+            "DELETE FROM rules WHERE id = ? AND NOT EXISTS"
+            " (SELECT 1 FROM changes WHERE target = ? AND rules = ?)",
+            {(row[3], row[2], row[3]) for row in rows if row[3] is not None},
+        )
+        removed = sorted({row[2] for row in rows if row[4]})
+        emptied = [target for target in removed if self._is_empty(target)]
+        connection.executemany("DELETE FROM targets WHERE id = ?", [(one,) for one in emptied])
+        connection.execute("COMMIT")
+        if emptied:
+            self._forget(emptied)
+
+    def _is_empty(self, target: int) -> bool:
+        return not any(
+            self._connection.execute(
+                f"SELECT 1 FROM {table} WHERE target = ? LIMIT 1",  # noqa: S608 - a constant
+                (target,),
+            ).fetchone()
+            for table in ("changes", "samples", "minutes", "open")
+        )
+
+    # -- by size -----------------------------------------------------------------------------
+
+    def _shrink(self, now: float) -> Iterator[None]:
+        """Delete the oldest until the size is kept, a 64th of the time at once."""
+        oldest = self.oldest()
+        if oldest is None or self._used() <= self._max_size:
+            return
+        for step in range(1, _MOST_STEPS_BACK):
+            yield from self._drop(oldest + (now - oldest) * step / _MOST_STEPS_BACK)
+            if self._used() <= self._max_size:
+                return
+
+    def _used(self) -> int:
+        """Return the bytes that are needed; the rest of the file is given back by `_vacuum`."""
+        (free,) = self._connection.execute("PRAGMA freelist_count").fetchone()
+        (page,) = self._connection.execute("PRAGMA page_size").fetchone()
+        return self.size() - int(free * page)
+
+    def oldest(self) -> float | None:
+        """Return the first instant that something is kept of; None if nothing is."""
+        queries = (
+            "SELECT min(time) FROM changes",
+            "SELECT begin FROM samples ORDER BY id LIMIT 1",
+            "SELECT begin FROM minutes ORDER BY id LIMIT 1",
+        )
+        rows = [self._connection.execute(query).fetchone() for query in queries]
+        return min((row[0] for row in rows if row is not None and row[0] is not None), default=None)
+
+    def _vacuum(self) -> Iterator[None]:
+        """Give pages that are free back to the disk."""
+        while self._connection.execute("PRAGMA freelist_count").fetchone()[0] > _PAGES:
+            self._connection.execute(f"PRAGMA incremental_vacuum({_PAGES:d})").fetchall()
+            yield
+
+    # -- steps of a minute -------------------------------------------------------------------
+
+    def _to_minutes(self, before: float) -> Iterator[None]:
+        """Turn samples into steps of a minute, of each target those of some hours at once."""
+        first = self._connection.execute("SELECT begin FROM samples ORDER BY id LIMIT 1").fetchone()
+        if first is None:
+            return
+        end = (first[0] // _SPAN_SECONDS + 1) * _SPAN_SECONDS
+        if end > before:
+            return
+        after = -1
+        while True:
+            rows = self._connection.execute(
+                "SELECT DISTINCT target FROM samples WHERE target > ? AND begin < ?"
+                " ORDER BY target LIMIT ?",
+                (after, end, _TARGETS),
+            ).fetchall()
+            if not rows:
+                return
+            after = rows[-1][0]
+            self._pack_minutes([target for (target,) in rows], end)
+            yield
+
+    def _pack_minutes(self, targets: Sequence[int], end: float) -> None:
+        connection = self._connection
+        connection.execute("BEGIN IMMEDIATE")
+        for target in targets:
+            chunks = connection.execute(
+                "SELECT begin, end, period, body FROM samples WHERE target = ? AND begin < ?"
+                " ORDER BY begin, id",
+                (target, end),
+            ).fetchall()
+            connection.executemany(
+                "INSERT INTO minutes (target, begin, end, body) VALUES (?, ?, ?, ?)",
+                [(target, *_steps(group)) for group in _without_lapses(chunks)],
+            )
+            connection.execute("DELETE FROM samples WHERE target = ? AND begin < ?", (target, end))
+        connection.execute("COMMIT")
+
+    def _delete(self, statement: str, values: Sequence[Any]) -> Iterator[None]:
+        """Execute a statement until it deletes nothing more."""
+        while self._connection.execute(statement, values).rowcount > 0:
+            yield
+
+
+def _without_lapses(chunks: Sequence[Any]) -> Iterator[list[Any]]:
+    """Divide chunks where nothing was recorded between two of them, or the clock was set."""
+    group: list[Any] = []
+    for chunk in chunks:
+        if group and not 0 <= chunk[0] - group[-1][1] <= _GAP_PERIODS * chunk[2]:
+            yield group
+            group = []
+        group.append(chunk)
+    if group:
+        yield group
+
+
+def _steps(chunks: Sequence[Any]) -> tuple[float, float, bytes]:
+    """Return begin, end and bytes of the steps of a minute."""
+    steps = list(by_minute(chain.from_iterable(_readable(*chunk) for chunk in chunks)))
+    begin = steps[0].time if steps else chunks[0][0]
+    return begin, chunks[-1][1], pack_minutes(steps, begin)
+
+
+def _readable(begin: float, _end: float, period: float, body: bytes) -> Iterator[Sample]:
+    """Yield samples up to where a chunk is damaged."""
+    try:
+        yield from unpack(body, begin, period)
+    except ValueError:
+        return

@@ -1,0 +1,280 @@
+"""Reads the record of a directory, also while a daemon writes it."""
+
+import math
+import sqlite3
+import zlib
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from heapq import nlargest
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, TypeVar
+
+from autoscaler.adapters.record import journal
+from autoscaler.adapters.record.schema import MIGRATIONS
+from autoscaler.adapters.sqlite_files import (
+    UNREADABLE,
+    check_tables,
+    read_only,
+    refuse_newer,
+    version_of,
+)
+from autoscaler.adapters.state_directory import RECORD, UnusableError, reason
+from autoscaler.core.entry import Entry, UnreadableEntryError, entry_from_json
+from autoscaler.record.packing import unpack, unpack_minutes
+from autoscaler.record.rows import Change, Lapse, Mark, RecordError, RecordReader, Sample
+
+T = TypeVar("T")
+
+STALE_SECONDS = 60.0
+"""If nothing was recorded for so long up to now, that is a lapse."""
+
+_MOST_TEXT = 16 * 2**20
+_CHANGE = (
+    "changes.id, key, time, state, current, desired, min_replicas, max_replicas, marks, message, by"
+)
+_TARGET = "(SELECT id FROM targets WHERE key = ?)"
+_REMOVALS = (
+    "SELECT time, (SELECT min(time) FROM changes AS later WHERE later.target = one.target"
+    " AND later.time > one.time) FROM changes AS one WHERE time < ? AND marks & 16384"
+    " AND target = (SELECT id FROM targets WHERE key = ?)"
+)
+"""When a target was removed, and when it came back."""
+
+
+class DirectoryRecord(RecordReader):
+    """The record of a state directory; each call opens the file anew, and changes nothing.
+
+    Any thread may call any method.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / RECORD
+
+    def targets(self) -> Sequence[str]:
+        """As `RecordReader.targets`."""
+        with self._opened() as connection:
+            return [key for (key,) in connection.execute("SELECT key FROM targets ORDER BY key")]
+
+    def span(self) -> tuple[float, float] | None:
+        """As `RecordReader.span`."""
+        with self._opened() as connection:
+            begins = [
+                connection.execute(f"SELECT {time} FROM {table} ORDER BY id LIMIT 1").fetchone()  # noqa: S608 - constants
+                for table, time in (("minutes", "begin"), ("samples", "begin"), ("changes", "time"))
+            ]
+            begins.append(connection.execute("SELECT min(begin) FROM open").fetchone())
+            ends = connection.execute("SELECT max(end) FROM runs").fetchone()
+        known = [row[0] for row in begins if row is not None and row[0] is not None]
+        return (min(known), max(ends[0], min(known))) if known and ends[0] is not None else None
+
+    def change_at(self, target: str, at: float) -> Change | None:
+        """As `RecordReader.change_at`."""
+        return self._one_change(
+            f"target = {_TARGET} AND time <= ? ORDER BY time DESC, changes.id DESC", target, at
+        )
+
+    def change_after(self, change: Change) -> Change | None:
+        """As `RecordReader.change_after`."""
+        return self._one_change(
+            f"target = {_TARGET} AND (time, changes.id) > (?, ?) ORDER BY time, changes.id",
+            change.target,
+            change.time,
+            change.id,
+        )
+
+    def changes(
+        self,
+        targets: Collection[str] | None,
+        begin: float,
+        end: float,
+        *,
+        limit: int,
+        before: int | None = None,
+    ) -> Sequence[Change]:
+        """As `RecordReader.changes`; in the order of their times."""
+        with self._opened() as connection:
+            last = (end, -1)
+            if before is not None:
+                found = connection.execute("SELECT time FROM changes WHERE id = ?", (before,))
+                row = found.fetchone()
+                if row is None:  # the oldest go first: there is none before it
+                    return []
+                last = min(last, (row[0], before))
+            bounds = (begin, *last, limit)
+            within = "time >= ? AND (time, id) < (?, ?) ORDER BY time DESC, id DESC LIMIT ?"
+            if targets is None:
+                ids = connection.execute(f"SELECT id FROM changes WHERE {within}", bounds)  # noqa: S608 - a constant
+                return [self._change(connection, one) for (one,) in ids.fetchall()]
+            own = f"SELECT time, id FROM changes WHERE target = {_TARGET} AND {within}"  # noqa: S608 - as above
+            rows: list[tuple[float, int]] = []
+            for target in set(targets):
+                rows = nlargest(limit, rows + connection.execute(own, (target, *bounds)).fetchall())
+            return [self._change(connection, one) for _, one in rows]
+
+    def entry(self, change: Change) -> Entry:
+        """As `RecordReader.entry`."""
+        with self._opened() as connection:
+            row = connection.execute(
+                "SELECT rules.body, changes.body FROM changes LEFT JOIN rules"
+                " ON rules.id = changes.rules WHERE changes.id = ?",
+                (change.id,),
+            ).fetchone()
+        if row is None:
+            raise RecordError(f"the decision about {change.target} is not kept any more")
+        rules, body = row
+        if body is None:
+            raise RecordError(f"{change.target} was removed then: there is no decision about it")
+        try:
+            text = _inflated(rules or b"", b"")
+            return entry_from_json(text.decode(), _inflated(body, text).decode())
+        except (zlib.error, ValueError) as error:
+            what = error if isinstance(error, UnreadableEntryError) else "it is damaged"
+            raise RecordError(
+                f"the decision about {change.target} cannot be read: {what}"
+            ) from None
+
+    def samples(self, target: str, begin: float, end: float) -> Iterator[Sample]:
+        """As `RecordReader.samples`."""
+        with self._opened() as connection:
+            found = connection.execute("SELECT id FROM targets WHERE key = ?", (target,)).fetchone()
+            if found is None:
+                return
+            chunks = self._chunks(connection, found[0], begin, end)
+            lapses = self._lapses(connection, target, -math.inf, begin)
+        held: Sample | None = None
+        for sample in _samples_of(chunks):
+            if sample.time <= begin:
+                held = sample
+                continue
+            if held is not None:
+                if not any(held.time < one.begin for one in lapses):
+                    yield held
+                held = None
+            if sample.time >= end:
+                return
+            yield sample
+        if held is not None and not any(held.time < one.begin for one in lapses):
+            yield held
+
+    def lapses(self, target: str, begin: float, end: float) -> Sequence[Lapse]:
+        """As `RecordReader.lapses`."""
+        with self._opened() as connection:
+            return self._lapses(connection, target, begin, end)
+
+    def _lapses(
+        self, connection: sqlite3.Connection, target: str, begin: float, end: float
+    ) -> list[Lapse]:
+        runs = connection.execute("SELECT begin, end FROM runs ORDER BY id").fetchall()
+        found = [Lapse(one[1], other[0]) for one, other in pairwise(runs)]
+        if runs and end - runs[-1][1] > STALE_SECONDS:
+            found.append(Lapse(runs[-1][1], end))
+        removals = connection.execute(
+            _REMOVALS,
+            (end, target),
+        )
+        found += [Lapse(at, math.inf if back is None else back) for at, back in removals]
+        return _joined(
+            one for one in found if one.begin < one.end and one.begin < end > begin < one.end
+        )
+
+    def _one_change(self, condition: str, *values: str | float) -> Change | None:
+        with self._opened() as connection:
+            row = connection.execute(
+                f"SELECT changes.id FROM changes WHERE {condition} LIMIT 1",  # noqa: S608 - constants
+                values,
+            ).fetchone()
+            return None if row is None else self._change(connection, row[0])
+
+    def _change(self, connection: sqlite3.Connection, number: int) -> Change:
+        row = connection.execute(
+            f"SELECT {_CHANGE} FROM changes JOIN targets ON targets.id = target"  # noqa: S608 - a constant
+            " WHERE changes.id = ?",
+            (number,),
+        ).fetchone()
+        fields: list[Any] = list(row)
+        fields[8] = Mark(row[8])
+        return Change(*fields)
+
+    def _chunks(
+        self, connection: sqlite3.Connection, target: int, begin: float, end: float
+    ) -> list[tuple[Any, ...]]:
+        """Return begin, end, period and bytes of what covers a time, in order.
+
+        The period is 0 for steps of a minute.
+        """
+        found: list[tuple[Any, ...]] = []
+        for table, period in (("minutes", "0.0"), ("samples", "period")):
+            found += connection.execute(
+                f"SELECT begin, end, {period}, body FROM {table} WHERE target = ?1 AND begin < ?3"  # noqa: S608 - constants
+                f" AND begin >= coalesce((SELECT max(begin) FROM {table} WHERE target = ?1"
+                " AND begin <= ?2), -1e300) ORDER BY begin, id",
+                (target, begin, end),
+            ).fetchall()
+        row = connection.execute(
+            "SELECT begin, period, first FROM open WHERE target = ? AND begin < ?", (target, end)
+        ).fetchone()
+        if row is not None:
+            batches = connection.execute(
+                "SELECT body FROM recent WHERE id >= ? ORDER BY id", (row[2],)
+            )
+            body = b"".join([journal.part_of(batch, target) for (batch,) in batches])
+            found.append((row[0], math.inf, row[1], body))
+        return found
+
+    @contextmanager
+    def _opened(self) -> Iterator[sqlite3.Connection]:
+        """Open the file for a read; all of it sees one moment.  Raises RecordError."""
+        path = self._path
+        try:
+            path.stat()
+            connection = read_only(path)
+        except (FileNotFoundError, NotADirectoryError):
+            raise RecordError(
+                f"nothing is recorded in {path.parent}: there is no {path.name}"
+            ) from None
+        except OSError as error:
+            raise RecordError(reason(path, error)) from None
+        except sqlite3.Error as error:
+            raise RecordError(f"{path} cannot be read: {error}") from None
+        try:
+            connection.execute("BEGIN")
+            if version_of(connection) != len(MIGRATIONS):
+                refuse_newer(path, len(MIGRATIONS))
+            check_tables(connection, MIGRATIONS)
+            yield connection
+        except UnusableError as error:
+            raise RecordError(str(error)) from None
+        except (*UNREADABLE, sqlite3.Error) as error:
+            raise RecordError(f"{path} cannot be read: {error}") from None
+        finally:
+            connection.close()
+
+
+def _samples_of(chunks: Sequence[tuple[Any, ...]]) -> Iterator[Sample]:
+    for begin, _, period, body in chunks:
+        samples = unpack(body, begin, period) if period else unpack_minutes(body, begin)
+        try:
+            yield from samples
+        except ValueError:  # damaged: the next chunk begins anew
+            continue
+
+
+def _joined(lapses: Any) -> list[Lapse]:
+    """Return lapses in order, those that overlap as one."""
+    found: list[Lapse] = []
+    for one in sorted(lapses):
+        if found and one.begin <= found[-1].end:
+            found[-1] = Lapse(found[-1].begin, max(found[-1].end, one.end))
+        else:
+            found.append(one)
+    return found
+
+
+def _inflated(packed: bytes, dictionary: bytes) -> bytes:
+    """Inflate a text with an upper bound; raises zlib.error."""
+    inflater = zlib.decompressobj(zdict=dictionary) if dictionary else zlib.decompressobj()
+    text = inflater.decompress(packed, _MOST_TEXT)
+    if not inflater.eof:
+        raise zlib.error("it is cut off, or too long")
+    return text
