@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from autoscaler.adapters.record import DirectoryRecord
 from autoscaler.daemon import api, pages
 from autoscaler.daemon.exposition import Metrics, Site
 from autoscaler.daemon.exposition.application import application
@@ -13,7 +14,7 @@ from autoscaler.daemon.health import Component, Health
 from autoscaler.sync.breakers import BreakerStatus
 from tests.pages.fleets import NOW, Fleet
 from tests.pages.playing import played
-from tests.record.memory import MemoryRecord
+from tests.pages.recording import recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +34,17 @@ def serving(fleet: Fleet) -> Iterator[Served]:
     for component in Component:
         health.report(component, ok=True, message="it works")
     health.expect({"every 15 s": 15.0} if fleet.players else {})
-    metrics, record = Metrics(health), MemoryRecord()
+    metrics = Metrics(health)
     metrics.set_targets([player.target for player in fleet.players])
-    for result in played(fleet.players, fleet.begin, fleet.begin + fleet.seconds):
-        metrics.reporter.report(result)
-        record.keep(result)
+    with recorded(fleet.state, fleet) as recorder:
+        for result in played(fleet.players, fleet.begin, fleet.begin + fleet.seconds):
+            metrics.reporter.report(result)
+            recorder.report(result)
     views = Views(
         states=metrics.states,
         health=health,
         config=lambda: fleet.config,
-        record=record,
+        record=DirectoryRecord(fleet.state),
         breakers=lambda: [BreakerStatus("", None, 0, len(fleet.players))],
         leads=lambda: None,
     )
