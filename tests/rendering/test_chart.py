@@ -1,5 +1,6 @@
 """A chart shows what decisions said, loses no step and invents nothing."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 from random import Random
@@ -271,6 +272,7 @@ def test_a_removed_target() -> None:
     assert last is not None
     removed = replace(last, id=9, time=BASE + 30, marks=Mark.REMOVED, message="removed")
     record.keep_change(removed).keep_sample("other", Sample(BASE + 90, (1, 1)))
+    record.keep_lapse(WEB, BASE + 30, math.inf)  # as a record in a file tells it
     chart = charted(record)
     assert (chart.current[-1], chart.maximum[-1]) == (None, None)
     assert [(one.kind, one.begin - BASE, one.end - BASE) for one in chart.shades] == [

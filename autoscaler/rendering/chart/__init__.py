@@ -1,6 +1,6 @@
 """A target over time, for a chart: lines, bands, shades and marks.  Instants are Unix seconds."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from autoscaler.core.decide import LONGEST_WINDOW_SECONDS
@@ -54,7 +54,7 @@ def chart_of(
     until = end if span is None else min(end, span[1])
     if span is None or until < begin:
         return None
-    known = _gathered(record, target, begin, until, (end - begin) / most_points)
+    known = _gathered(record, target, (begin, end), until, (end - begin) / most_points)
     rows = rows_of(known.samples, known.gaps, begin, until)
     if not any(row.numbers for row in rows):
         return None
@@ -85,13 +85,14 @@ class _Known:
 
 
 def _gathered(
-    record: RecordReader, target: str, begin: float, until: float, least: float
+    record: RecordReader, target: str, view: tuple[float, float], until: float, least: float
 ) -> _Known:
+    begin, end = view
     earliest, after = begin - LONGEST_WINDOW_SECONDS, until + MILLISECOND
     found = happenings_of(changes_of(record, target, earliest, after), until, least)
     rules = _rules(record, found)
     since = begin - max(map(_reach, rules.all()), default=0.0)
-    lapses = record.lapses(target, since, until)
+    lapses = record.lapses(target, since, end)
     samples = list(record.samples(target, since, after))
     gaps = sorted([*lapses, *found.removals])
     asked = list(bands.asked_by(samples, gaps, rules, until))
@@ -131,8 +132,6 @@ def _chart(
     times = tuple(row.time for row in those)
     current = [row.numbers[0] if row.numbers else None for row in those]
     bounds = [found.bounds_at(row.time) if row.numbers else None for row in those]
-    lapses = [Shade(ShadeKind.LAPSE, *one, _LAPSE_TEXT) for one in known.lapses]
-    shades = [*without(found.shades, known.lapses), *lapses]
     return Chart(
         target,
         begin,
@@ -145,12 +144,22 @@ def _chart(
         bands.stabilization(known.asked, times, rules),
         bands.policies(times, current, bounds, found.writes, rules),
         metric_lines(rows, kept, rules),
-        tuple(_within(shades, begin, end)),
+        tuple(_within(_shades(known), begin, end)),
         tuple(one for one in found.marks if begin <= one.time <= end),
     )
 
 
-def _within(shades: Sequence[Shade], begin: float, end: float) -> Iterator[Shade]:
+def _shades(known: _Known) -> Iterator[Shade]:
+    """Yield what held while something was recorded, and why nothing was where it was not."""
+    removed = [one for one in known.found.shades if one.kind is ShadeKind.REMOVED]
+    held = [one for one in known.found.shades if one.kind is not ShadeKind.REMOVED]
+    lapses = [Shade(ShadeKind.LAPSE, *one, _LAPSE_TEXT) for one in known.lapses]
+    yield from without(held, known.lapses)
+    yield from without(lapses, known.found.removals)
+    yield from removed
+
+
+def _within(shades: Iterable[Shade], begin: float, end: float) -> Iterator[Shade]:
     """Yield the shades within a time in the order of their begins."""
     for one in sorted(shades, key=lambda one: one.begin):
         if one.begin < end and begin < one.end:

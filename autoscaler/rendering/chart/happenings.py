@@ -92,7 +92,7 @@ def happenings_of(changes: Iterable[Change], end: float, least: float) -> Happen
         if Mark.WRITTEN in change.marks and (ours := _ours(change)) is not None:
             marks[MarkKind.OURS].add(ours)
             found.writes.append(Write(change.time, ours.after - ours.before))
-        _note(found, change, until)
+        _note(found, change, math.inf if until == end else until)
         until = min(until, change.time)
     for one in (found.bounds, found.writes, found.rules, found.removals):
         one.reverse()
