@@ -18,7 +18,7 @@ from autoscaler.config import ConfigError
 from autoscaler.config.settings import LISTEN
 from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.text import printable
-from autoscaler.daemon.exposition.site import TARGETS
+from autoscaler.daemon.api import TARGETS
 from autoscaler.daemon.health import Component
 from autoscaler.rendering import wording
 from autoscaler.rendering.verdict import State
