@@ -1,6 +1,7 @@
 """The fleets that the pages show: none, one target, ten with a story, and ten thousand."""
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -144,10 +145,15 @@ def _everywhere(target: Target, text: str) -> Target:
     spec = replace(target.spec, metrics=(metric,))
     schedule = Schedule(text, "0 0 * * *", "0 23 * * *", "UTC", 2)
     return replace(
-        _named(replace(target, spec=spec), "shop", " ".join(text.split())),
+        _named(replace(target, spec=spec), "shop", _name(text)),
         queries=(replace(target.queries[0], promql=text),),
         extensions=replace(target.extensions, schedules=(schedule,)),
     )
+
+
+def _name(text: str) -> str:
+    """Return a text as a name, which a configuration admits without a slash and a percent sign."""
+    return " ".join(re.sub("[/%]", "|", text).split())
 
 
 def _attack(text: str) -> Play:

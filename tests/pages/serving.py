@@ -54,4 +54,4 @@ def serving(fleet: Fleet) -> Iterator[Served]:
     app = application(site.page, faults.append, routes)
     with Listener("127.0.0.1", 0, app, faults.append) as listener:
         yield Served(fleet, views, f"http://127.0.0.1:{listener.port}")
-    assert faults == []
+    assert not faults, faults
