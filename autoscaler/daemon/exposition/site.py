@@ -10,6 +10,8 @@ from autoscaler.daemon.exposition.views import Views
 from autoscaler.daemon.health import REQUIRED, ComponentState, Health
 
 HISTORIES = "/api/v1/histories"
+OPEN = frozenset({"/metrics", "/livez", "/readyz"})
+"""What is served at `listen` where `web.listen` is another address."""
 _TEXT, _JSON = "text/plain; charset=utf-8", "application/json"
 
 
@@ -58,6 +60,12 @@ class Site:
         """Return the page of a path, without its query; ``accept`` is the Accept header."""
         page = self._pages.get(path)
         return text_page(404, "there is no such page") if page is None else page(accept)
+
+    def open_page(self, path: str, accept: str) -> Page:
+        """Return the page of a path where pages and API have another address."""
+        if path in OPEN:
+            return self.page(path, accept)
+        return text_page(404, "here are /metrics, /livez and /readyz; the rest is at web.listen")
 
     def _livez(self) -> Page:
         stalled = self._health.stalled()

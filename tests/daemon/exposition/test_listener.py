@@ -18,7 +18,7 @@ from starlette.applications import Starlette
 from autoscaler import clock
 from autoscaler.daemon.exposition import Metrics, Site
 from autoscaler.daemon.exposition.application import application
-from autoscaler.daemon.exposition.listener import Listener, ListenError
+from autoscaler.daemon.exposition.listener import Limits, Listener, ListenError
 from autoscaler.daemon.exposition.site import Page
 from autoscaler.daemon.health import REQUIRED, Component, Health
 from tests.controlplane.waiting import wait_until
@@ -43,7 +43,7 @@ def listening(
     answer = answer or site_of(Health())
     seen: list[BaseException] = [] if faults is None else faults
     app = application(answer, seen.append)
-    with Listener(host, 0, app, seen.append, **limits) as listener:  # type: ignore[arg-type]
+    with Listener(host, 0, app, seen.append, limits=Limits(**limits)) as listener:  # type: ignore[arg-type]
         yield listener
     if faults is None:
         assert seen == []
