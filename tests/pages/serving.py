@@ -12,9 +12,19 @@ from autoscaler.daemon.exposition.listener import Listener
 from autoscaler.daemon.exposition.views import Views
 from autoscaler.daemon.health import Component, Health
 from autoscaler.sync.breakers import BreakerStatus
-from tests.pages.fleets import NOW, Fleet
+from tests.pages.fleets import Fleet
 from tests.pages.playing import played
 from tests.pages.recording import recorded
+
+
+_MESSAGES = {
+    Component.CONFIGURATION: "/etc/autoscaler/autoscaler.yaml is in force",
+    Component.PROMETHEUS: "answers",
+    Component.KUBERNETES: "answers",
+    Component.CACHES: "every watch that is permitted has its objects",
+    Component.STATE: "state is kept in /var/lib/autoscaler/autoscaler.db",
+    Component.RECORD: "decisions are recorded in /var/lib/autoscaler/record.db",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +40,9 @@ class Served:
 @contextmanager
 def serving(fleet: Fleet) -> Iterator[Served]:
     """Serve a fleet after all of its syncs; fails for what a page has raised."""
-    health = Health(wall=lambda: NOW - 3600)
-    for component in Component:
-        health.report(component, ok=True, message="it works")
+    health = Health(wall=lambda: fleet.begin)
+    for component, message in _MESSAGES.items():
+        health.report(component, ok=True, message=message)
     health.expect({"every 15 s": 15.0} if fleet.players else {})
     metrics = Metrics(health)
     metrics.set_targets([player.target for player in fleet.players])
