@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from autoscaler.adapters.daemon import Limits, NobodyListensError, PageError, read_page
-from autoscaler.cli.listen_address import listen_of
+from autoscaler.cli.listen_address import api_address_of
 from autoscaler.cli.reported import Report
 from autoscaler.cli.status_table import age, lines_for_programs, lines_for_terminal
 from autoscaler.cli.target_names import UnknownTargetError
@@ -96,7 +96,7 @@ def _of_listener(config: Path | None) -> str:
     """Return the URL at which the daemon of a configuration listens, by default that of any."""
     if config is None:
         return LISTEN.url
-    listen, valid = listen_of(config)
+    listen, scheme, valid = api_address_of(config)
     if listen is None:
         raise _AddressError(f"the daemon of {config} serves no pages, since `listen` is null")
     if listen.port == 0:
@@ -104,13 +104,14 @@ def _of_listener(config: Path | None) -> str:
             f"the daemon of {config} listens on any free port (`listen` is {listen}): "
             "give the one that its log names with --url"
         )
+    url = listen.url_of(scheme)
     if not valid:
         print(
             f"{config} has mistakes (`autoscaler validate {config}` tells them); "
-            f"the daemon at {listen.url} is asked",
+            f"the daemon at {url} is asked",
             file=sys.stderr,
         )
-    return listen.url
+    return url
 
 
 def _document(address: str) -> object:

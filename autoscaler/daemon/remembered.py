@@ -93,16 +93,16 @@ def remembered(config: Config, url: str | None) -> Remembered:
     """Return the histories of the configuration's targets.
 
     They are those of the daemon at ``url``; raises PageError if it does not answer.  Without it,
-    they are those of the daemon at the configuration's `listen`, or else of its state directory.
+    they are those of the configuration's daemon, or else of its state directory.
     """
     if url is not None:
         return _of_daemon(url, config.targets, _NAMED)
     no_daemon = ""
     passed_over: list[str] = []
     """Why what answers is not used."""
-    if config.listen is not None and config.listen.port:
+    if config.web_url is not None:
         try:
-            found = _of_daemon(config.listen.url, config.targets, _BESIDE)
+            found = _of_daemon(config.web_url, config.targets, _BESIDE)
             if found.histories:
                 return found
             passed_over.extend(found.reasons)
