@@ -152,7 +152,8 @@ class Pruner:
         while True:
             (free,) = self._connection.execute("PRAGMA freelist_count").fetchone()
             (pages,) = self._connection.execute("PRAGMA page_count").fetchone()
-            if free <= _PAGES or (free <= pages // 8 and self.size() <= self._max_size):
+            enough = _PAGES + pages // 8 if self.size() <= self._max_size else 0
+            if free <= enough:
                 return
             self._connection.execute(f"PRAGMA incremental_vacuum({_PAGES:d})").fetchall()
             yield

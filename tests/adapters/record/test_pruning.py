@@ -85,7 +85,7 @@ def test_the_size_is_kept(tmp_path: Path) -> None:
     record, time, chance = DirectoryRecord(tmp_path), Time(), random.Random(1)  # noqa: S311 - no secret
     most = 6_000_000
     with running(tmp_path, limits=Limits(max_size=most), time=time) as writer:
-        for step in range(30):
+        for step in range(15):
             for number in range(1000):
                 seconds = 15.0 * (1000 * step + number)
                 numbers = tuple(chance.randrange(10**15) for _ in range(60))
