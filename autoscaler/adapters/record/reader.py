@@ -150,13 +150,13 @@ class DirectoryRecord(RecordReader):
                 held = sample
                 continue
             if held is not None:
-                if not any(held.time < one.begin for one in lapses):
+                if not any(held.time <= one.begin for one in lapses):
                     yield held
                 held = None
             if sample.time >= end:
                 return
             yield sample
-        if held is not None and not any(held.time < one.begin for one in lapses):
+        if held is not None and not any(held.time <= one.begin for one in lapses):
             yield held
 
     def lapses(self, target: str, begin: float, end: float) -> Sequence[Lapse]:
@@ -230,7 +230,9 @@ class DirectoryRecord(RecordReader):
         path = self._path
         try:
             path.stat()
-            connection = read_only(path)
+            # While a daemon writes it, there is a write-ahead log.
+            alone = not path.with_name(f"{path.name}-wal").exists()
+            connection = read_only(path, alone=alone)
         except (FileNotFoundError, NotADirectoryError):
             raise RecordError(
                 f"nothing is recorded in {path.parent}: there is no {path.name}"
@@ -241,7 +243,10 @@ class DirectoryRecord(RecordReader):
             raise RecordError(f"{path} cannot be read: {error}") from None
         try:
             connection.execute("BEGIN")
-            if version_of(connection) != len(MIGRATIONS):
+            version = version_of(connection)
+            if not version:
+                raise RecordError(f"nothing is recorded in {path.parent} yet")
+            if version > len(MIGRATIONS):
                 refuse_newer(path, len(MIGRATIONS))
             check_tables(connection, MIGRATIONS)
             yield connection
