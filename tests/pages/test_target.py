@@ -130,7 +130,7 @@ def test_without_scripts_an_instant_is_explained(story: Served, open_tab: Open) 
     by_others = page.locator("#changes tbody tr", has_text="Set by kubectl-scale").first
     by_others.get_by_role("link").click()
     expect(page.locator("#explanation")).to_contain_text("kubectl-scale")
-    expect(page.locator("noscript")).to_contain_text("The chart needs JavaScript")
+    expect(page.locator("#no-chart")).to_be_visible()
 
 
 def test_three_in_the_night_in_local_time(story: Served, open_tab: Open) -> None:

@@ -8,20 +8,18 @@ from autoscaler.daemon.exposition.target_list import target_state
 from autoscaler.daemon.exposition.views import Views
 from autoscaler.rendering.configuration import as_written, duration
 from autoscaler.rendering.record import Json
-from autoscaler.schedules import Cron, open_windows, time_zone
+from autoscaler.schedules import next_window
 
 
 def one_target(views: Views, key: str, now: float) -> Json:
     """Return a target's state, configuration and schedules."""
     known = configured(views, key)
     target = known.target
-    schedules = target.extensions.schedules
-    still_open = {one.schedule: one.until for one in open_windows(schedules, now)}
     return {
         "state": target_state(known),
         "configuration": as_written(target),
         "defaults": _defaults(views.config().flags),
-        "schedules": [_schedule(one, still_open.get(one), now) for one in schedules],
+        "schedules": [_schedule(one, now) for one in target.extensions.schedules],
     }
 
 
@@ -34,15 +32,11 @@ def _defaults(flags: Flags) -> Json:
     }
 
 
-def _schedule(one: Schedule, until: float | None, now: float) -> Json:
-    opens, closes = None, until
-    if closes is None:
-        zone = time_zone(one.timezone)
-        opens = Cron(one.start, zone).next_after(now)
-        closes = Cron(one.end, zone).next_after(opens - 1)
+def _schedule(one: Schedule, now: float) -> Json:
+    opens, closes = next_window(one, now)
     return {
         "name": one.name,
-        "open": until is not None,
+        "open": opens is None,
         "opens": None if opens is None else rfc3339(opens),
         "closes": rfc3339(closes),
         "minReplicas": one.min_replicas,

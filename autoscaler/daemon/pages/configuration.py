@@ -11,7 +11,7 @@ from autoscaler.core.target import Query, Target
 from autoscaler.core.text import duration, printable
 from autoscaler.daemon.exposition.target_states import Known
 from autoscaler.rendering import extension_words, wording
-from autoscaler.schedules import Cron, open_windows, time_zone
+from autoscaler.schedules import next_window
 
 _LONGEST_QUERY = 20_000
 
@@ -28,15 +28,15 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A schedule, whether it is open, and its next start and end."""
+    """A schedule with its next start and end."""
 
     name: str
     bounds: str
     timezone: str
     start: str
     end: str
-    is_open: bool
     opens: float | None
+    """None if it is open."""
     closes: float
 
 
@@ -147,21 +147,13 @@ def _extensions(extensions: Extensions, now: float) -> Iterator[tuple[str, str]]
 
 def planned(schedules: Sequence[Schedule], now: float) -> tuple[Planned, ...]:
     """Return the schedules, those that are open or come next first."""
-    still_open = {one.schedule: one.until for one in open_windows(schedules, now)}
-    found = [_planned(one, still_open.get(one), now) for one in schedules]
-    return tuple(sorted(found, key=lambda one: (not one.is_open, one.opens or 0.0, one.closes)))
+    found = [_planned(one, now) for one in schedules]
+    return tuple(sorted(found, key=lambda one: (one.opens or 0.0, one.closes)))
 
 
-def _planned(one: Schedule, until: float | None, now: float) -> Planned:
-    opens, closes = None, until
-    if closes is None:
-        zone = time_zone(one.timezone)
-        opens = Cron(one.start, zone).next_after(now)
-        closes = Cron(one.end, zone).next_after(opens - 1)
+def _planned(one: Schedule, now: float) -> Planned:
     least = "" if one.min_replicas is None else f"minReplicas {one.min_replicas}"
     most = "" if one.max_replicas is None else f"maxReplicas {one.max_replicas}"
     bounds = ", ".join(text for text in (least, most) if text)
     bounds += " gradually" if one.gradual else ""
-    return Planned(
-        *(one.name, bounds, one.timezone, one.start, one.end, until is not None, opens, closes)
-    )
+    return Planned(one.name, bounds, one.timezone, one.start, one.end, *next_window(one, now))

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from starlette.requests import Request
 
 from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.text import printable
+from autoscaler.daemon.api.finding import similar
 from autoscaler.daemon.exposition.target_states import Known
 from autoscaler.daemon.exposition.views import Views
 from autoscaler.daemon.pages.answering import Html, frame, not_found
@@ -24,8 +24,6 @@ from autoscaler.sync.ports import SyncResult
 
 MOST_CHANGES = 50
 """So many are listed, the last ones of the view."""
-_MOST_SUGGESTIONS = 5
-_MOST_COMPARED = 500
 _NOT_SYNCED = "It was not synced yet since the daemon started, or since its metrics were changed."
 _MARKS = {
     Mark.WRITTEN: "scaled",
@@ -71,10 +69,10 @@ def target_page(views: Views, request: Request, now: float) -> Html:
     view = view_of(request.query_params, now)
     if request.query_params.get("part") == "explanation":
         return _panel(views, key, view, now)
-    known = _known(views, key)
+    known = views.states.known_of(key)
     if known is None and not _is_recorded(views, key):
         sentence = f"No target {printable(key)} is configured, and none of that name is recorded."
-        return not_found(views, now, sentence, _similar(views, key))
+        return not_found(views, now, sentence, similar(views, key))
     last = None if known is None else known.last
     changes, more, problem = _changes(views, key, view)
     text = render(
@@ -103,14 +101,10 @@ def target_page(views: Views, request: Request, now: float) -> Html:
 def _panel(views: Views, key: str, view: View, now: float) -> Html:
     last = None
     if views.record is None:
-        known = _known(views, key)
+        known = views.states.known_of(key)
         last = None if known is None else known.last
     explained = _explained(views, key, view, now, last)
     return Html(render("explanation.html", explained=explained, view=view, now=now))
-
-
-def _known(views: Views, key: str) -> Known | None:
-    return next((one for one in views.states.known() if one.target.key == key), None)
 
 
 def _is_recorded(views: Views, key: str) -> bool:
@@ -174,15 +168,3 @@ def _marks(change: Change) -> tuple[str, ...]:
     """Return the words for a change's marks, without that of its state."""
     words = (text for mark, text in _MARKS.items() if mark in change.marks)
     return tuple(text for text in words if text != word(change.state))
-
-
-def _similar(views: Views, key: str) -> tuple[str, ...]:
-    """Return the keys of targets that may have been meant, the likeliest first."""
-    keys = [one.target.key for one in views.states.known()]
-    name = key.rpartition("/")[2]
-    namespace = key.partition("/")[0] + "/"
-    found = [one for one in keys if one.rpartition("/")[2] == name]
-    if not found:
-        near = [one for one in keys if one.startswith(namespace)] or keys
-        found = get_close_matches(key[:300], near[:_MOST_COMPARED], _MOST_SUGGESTIONS, 0.5)
-    return tuple(found[:_MOST_SUGGESTIONS])

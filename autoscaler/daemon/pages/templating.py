@@ -40,9 +40,8 @@ def _environment() -> Environment:
 
 def target_path(key: str) -> str:
     """Return the path of a target's page."""
-    return "/targets/" + "/".join(
-        quote(part, safe="", errors="replace") for part in key.split("/", 2)
-    )
+    parts = [quote(part, safe="", errors="replace") for part in key.split("/", 2)]
+    return f"/targets/{'/'.join(parts)}"
 
 
 def _time(instant: float) -> Markup:

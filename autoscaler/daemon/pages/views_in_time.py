@@ -2,11 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from math import ceil
 from urllib.parse import urlencode
 
-from autoscaler.core.text import instant_of
+from autoscaler.core.text import instant_of, rfc3339_milli
 
 LAST = {
     "15m": (900.0, "15 min"),
@@ -47,9 +45,9 @@ class View:
     def to(self, at: float | None = None, shift: float = 0.0, zoom: float = 1.0) -> str:
         """Return the query of a time that stays, moved by a part of it, or made longer."""
         middle, half = (self.begin + self.end) / 2 + shift * self.span, self.span * zoom / 2
-        query = {"from": exact(middle - half), "to": exact(middle + half)}
+        query = {"from": rfc3339_milli(middle - half), "to": rfc3339_milli(middle + half)}
         if at is not None:
-            query["at"] = exact(at)
+            query["at"] = rfc3339_milli(at)
         return "?" + urlencode(query, safe=":")
 
 
@@ -64,13 +62,6 @@ def view_of(query: Mapping[str, str], now: float) -> View:
     if at is not None and not now - seconds <= at <= now:
         return View(at - seconds / 2, at + seconds / 2, "", at)
     return View(now - seconds, now, last, at)
-
-
-def exact(instant: float) -> str:
-    """Write an instant to the millisecond after it, so that what began with it has begun."""
-    milli = ceil(instant * 1000 - 1e-3)
-    text = datetime.fromtimestamp(milli / 1000, UTC).isoformat(timespec="milliseconds")
-    return text.removesuffix("+00:00").removesuffix(".000") + "Z"
 
 
 def _instant(text: str) -> float | None:

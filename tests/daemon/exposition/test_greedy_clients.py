@@ -110,11 +110,11 @@ def test_one_client_is_answered_so_often_at_once_and_then_one_after_the_other() 
         return Page(200, "text/plain", [b"done"])
 
     with listening(slow) as listener, ExitStack() as held:
-        clients = connections(held, listener, HOST, MOST_OF_ONE_CLIENT + 2)
-        for client in clients:
-            client.sendall(b"GET /slow HTTP/1.0\r\n\r\n")
-        for _ in range(MOST_OF_ONE_CLIENT):
-            assert asked.acquire(timeout=20)
+        clients = []
+        for number in range(MOST_OF_ONE_CLIENT + 2):
+            clients += connections(held, listener, HOST, 1)
+            clients[-1].sendall(b"GET /slow HTTP/1.0\r\n\r\n")
+            assert number >= MOST_OF_ONE_CLIENT or asked.acquire(timeout=20)
         (other,) = connections(held, listener, "127.0.0.2", 1)
         other.sendall(b"GET / HTTP/1.0\r\n\r\n")
         assert other.recv(100).startswith(b"HTTP/1.1 200 ")

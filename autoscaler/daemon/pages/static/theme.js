@@ -1,5 +1,6 @@
-// Sets the theme that the reader chose before anything is drawn.
+// Sets the theme that the reader chose before anything is drawn, and tells that scripts run.
 (() => {
+  document.documentElement.classList.add("scripted");
   try {
     const theme = localStorage.getItem("theme");
     if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
