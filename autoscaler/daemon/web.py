@@ -1,7 +1,7 @@
 """The addresses that are listened on: metrics and probes, the pages and the API, or both at one."""
 
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -11,7 +11,7 @@ from starlette.types import ASGIApp
 
 from autoscaler.config import Address, Config
 from autoscaler.config.web_files import WebFileError, files_of, tls_context
-from autoscaler.config.web_settings import WebSettings
+from autoscaler.config.web_settings import WebSettings, WebTls
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.exposition.access import Access, Guarded
 from autoscaler.daemon.exposition.application import application
@@ -87,6 +87,10 @@ class _Opening:
     def _tls(self, web: WebSettings) -> Tls | None:
         if web.tls is None:
             return None
-        make, told = partial(tls_context, web.tls), self._announcements.web_file_changed
-        contexts: Rotating[ssl.SSLContext] = Rotating("web.tls", files_of(web.tls), make, told)
+        contexts = tls_contexts(web.tls, self._announcements.web_file_changed)
         return Tls(contexts.current, partial(self._announcements.sign_in_failed, "certificate"))
+
+
+def tls_contexts(tls: WebTls, told: Callable[[bool, str], None]) -> Rotating[ssl.SSLContext]:
+    """Return the TLS of the files as they are at each handshake; ``told`` is as for `Rotating`."""
+    return Rotating("web.tls", files_of(tls), partial(tls_context, tls), told)

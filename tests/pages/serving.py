@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from autoscaler.daemon import api, pages
 from autoscaler.daemon.exposition import Metrics, Site
+from autoscaler.daemon.exposition.access import Access, Guarded
 from autoscaler.daemon.exposition.application import application
 from autoscaler.daemon.exposition.listener import Listener
 from autoscaler.daemon.exposition.views import Views
@@ -49,7 +50,10 @@ def serving(fleet: Fleet) -> Iterator[Served]:
     site, faults = Site(metrics, health), list[BaseException]()
     site.show(views)
     routes = [*api.routes(site.views), *pages.routes(site.views)]
-    app = application(site.page, faults.append, routes)
+    access = Access(
+        None, needs_certificate=False, with_metrics=True, sign_in_failed=lambda *_: None
+    )
+    app = Guarded(application(site.page, faults.append, routes), access)
     with Listener("127.0.0.1", 0, app, faults.append) as listener:
         yield Served(fleet, views, f"http://127.0.0.1:{listener.port}")
     assert faults == []

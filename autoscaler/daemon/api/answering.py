@@ -166,5 +166,4 @@ def _headers(tag: str) -> dict[str, str]:
         "Date": formatdate(clock.wall(), usegmt=True),
         "ETag": tag,
         "Vary": "Accept-Encoding",
-        "X-Content-Type-Options": "nosniff",
     }
