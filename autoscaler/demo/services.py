@@ -42,7 +42,7 @@ def services(now: float) -> tuple[Service, ...]:
         "behavior": short,
     }
     return (
-        Service(WEB, 2, web, cpu=WEB_REQUEST),
+        Service(WEB, 4, web, cpu=WEB_REQUEST),
         Service("checkout", 2, _of("checkout", 50, maximum=4)),
         Service("search", 1, _of("search", 50, schedules=[_opened(now)])),
         Service("thumbnails", 0, _of("thumbnails", 5, idle={"after": "10s"}, behavior=short)),
@@ -57,7 +57,7 @@ def loads(elapsed: float) -> Mapping[str, float]:
         "checkout": 320 + 40 * _wave(elapsed),
         "search": 60 + 15 * _wave(elapsed),
         "thumbnails": 12.0 if elapsed % _JOBS_EVERY > _JOBS_EVERY - _JOBS_FOR else 0.0,
-        "reports": 75.0,
+        "reports": 45.0,
     }
 
 

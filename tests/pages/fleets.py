@@ -1,6 +1,7 @@
 """The fleets that the pages show: none, one target, ten with a story, and ten thousand."""
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -41,9 +42,10 @@ HOSTILE = (
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """Targets, and the configuration that they are of."""
+    """Targets, the configuration that they are of, and the state directory of their record."""
 
     config: Config
+    state: Path
     players: list[Player]
     seconds: float
     """How long they have been synced by `NOW`."""
@@ -56,7 +58,7 @@ class Fleet:
 
 def nothing(folder: Path) -> Fleet:
     """Return a daemon without targets."""
-    return Fleet(_config(folder, []), [], 0.0)
+    return Fleet(_config(folder, []), folder / "state", [], 0.0)
 
 
 def one(folder: Path) -> Fleet:
@@ -116,7 +118,7 @@ def many(folder: Path, count: int = 10_000) -> Fleet:
         players.append(Player(named, _late(play), replicas))
     targets = tuple(player.target for player in players)
     config = few.config.model_copy(update={"targets": targets})
-    return Fleet(config, players, 15.0)
+    return Fleet(config, few.state, players, 15.0)
 
 
 def _late(play: Play) -> Play:
@@ -130,7 +132,8 @@ def hostile(folder: Path) -> Fleet:
         Player(_everywhere(few.players[0].target, text), _attack(text), 3) for text in HOSTILE
     ]
     targets = tuple(player.target for player in players)
-    return Fleet(few.config.model_copy(update={"targets": targets}), players, 120.0)
+    config = few.config.model_copy(update={"targets": targets})
+    return Fleet(config, few.state, players, 120.0)
 
 
 def _everywhere(target: Target, text: str) -> Target:
@@ -142,10 +145,15 @@ def _everywhere(target: Target, text: str) -> Target:
     spec = replace(target.spec, metrics=(metric,))
     schedule = Schedule(text, "0 0 * * *", "0 23 * * *", "UTC", 2)
     return replace(
-        _named(replace(target, spec=spec), "shop", text),
+        _named(replace(target, spec=spec), "shop", _name(text)),
         queries=(replace(target.queries[0], promql=text),),
         extensions=replace(target.extensions, schedules=(schedule,)),
     )
+
+
+def _name(text: str) -> str:
+    """Return a text as a name, which a configuration admits without a slash and a percent sign."""
+    return " ".join(re.sub("[/%]", "|", text).split())
 
 
 def _attack(text: str) -> Play:
@@ -174,7 +182,7 @@ def _fleet(folder: Path, workloads: dict[str, tuple[dict[str, Any], int, Play]])
         Player(target, play, replicas)
         for target, (_, replicas, play) in zip(config.targets, workloads.values(), strict=True)
     ]
-    return Fleet(config, players, STORY_SECONDS)
+    return Fleet(config, folder / "state", players, STORY_SECONDS)
 
 
 def _config(folder: Path, entries: list[dict[str, Any]]) -> Config:

@@ -11,9 +11,10 @@ def test_it_shows_each_component(story: Served, open_tab: Open) -> None:
     """With its state in words, and when the record begins and ends."""
     tab = open_tab(story)
     page = tab.open("/health")
-    for component in Component:
-        row = page.locator("#health tr", has=page.get_by_role("rowheader", name=component))
+    for component in story.views.health.components():
+        row = page.locator("#health tr", has=page.get_by_role("rowheader", name=component.name))
         expect(row.first).to_contain_text("ok")
+        expect(row.first).to_contain_text(component.message)
     expect(page.locator("section[aria-labelledby=record]")).to_contain_text("It goes from")
     tab.assert_clean()
 
