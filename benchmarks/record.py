@@ -3,19 +3,27 @@
 Half of the targets have a constant load, 3 of 10 one that changes now and then, 2 of 10 one that is
 another at every sync; each is decided on as the daemon does.  Prints bytes a sync and a day before
 anything is thinned out to minutes, processor time a sync beside that of the decision itself, and
-the size of a decision in full.  Nothing is written to a disk.
+the size of a decision in full; then the same of a file that is written as the daemon's is.
 """
 
 import argparse
 import math
+import sqlite3
 import statistics
+import tempfile
 import time
 import tracemalloc
 import zlib
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from random import Random
 
+from autoscaler.adapters.record import RecordWriter, Row
+from autoscaler.adapters.record.dictionary import DICTIONARY
+from autoscaler.adapters.record.file import open_file
+from autoscaler.adapters.state_directory import RECORD
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import Decision
 from autoscaler.core.entry import Inputs, Rules, body_to_json, rules_to_json
@@ -24,10 +32,18 @@ from autoscaler.core.observation import Observation, Scale, Values
 from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec, ScaleTargetRef
 from autoscaler.core.target import Query, Target
 from autoscaler.core.writes import WriteOutcome, Written, intend, settle_write
+from autoscaler.daemon.recording import Recorder
 from autoscaler.record.changes import change_key, numbers_of
 from autoscaler.record.packing import Packer, by_minute, pack_minutes, unpack
+from autoscaler.sync.ports import SyncResult
 from benchmarks.core import BEHAVIOR, NOW, QUEUE, SYNC_PERIOD
 
+LIVES = 6
+"""So many targets of each load are decided on for the sizes of what is packed."""
+SOME = 100
+"""So many targets are recorded in a file, whose tables grow with its rows."""
+BATCH = 1000
+"""So many rows are written together, as of 10,000 targets in 2 s."""
 CONSTANT, SLOW, BUSY = "constant", "now and then", "every sync"
 SHARES = {CONSTANT: 0.5, SLOW: 0.3, BUSY: 0.2}
 DAY = 86_400.0
@@ -103,7 +119,8 @@ def kept_of(syncs: Sequence[Sync]) -> Kept:
 
 def deflated(sync: Sync, dictionary: str) -> bytes:
     """Return a decision in full, deflated with a dictionary."""
-    deflate = zlib.compressobj(zdict=dictionary.encode())
+    words = dictionary.encode()
+    deflate = zlib.compressobj(zdict=words) if words else zlib.compressobj()
     return deflate.compress(json_of(sync).encode()) + deflate.flush()
 
 
@@ -154,12 +171,9 @@ def print_sizes(lives: dict[str, list[list[Sync]]], targets: int) -> list[Sync]:
 def print_entries(changes: Sequence[Sync]) -> float:
     """Print the size of decisions in full; return the mean one, deflated."""
     rules = rules_to_json(RULES)
-    dictionaries = {
-        "the rules": rules,
-        "also a decision before": json_of(changes[len(changes) // 2]) + rules,
-    }
+    dictionaries = {"none": "", "the rules": rules, "the record's": DICTIONARY.decode() + rules}
     plain = statistics.mean(len(json_of(one)) for one in changes)
-    print(f"a decision in full: {plain:.0f} bytes of JSON, deflated with the dictionary of")
+    print(f"a decision in full: {plain:.0f} bytes of JSON, deflated with a dictionary:")
     size, some = plain, changes[:500]
     for name, dictionary in dictionaries.items():
         size = statistics.mean(len(deflated(one, dictionary)) for one in changes)
@@ -168,32 +182,73 @@ def print_entries(changes: Sequence[Sync]) -> float:
     return size
 
 
+class Collected(RecordWriter):
+    """What the daemon hands to the writer, which does not run."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory, lambda *_: None)
+        self.rows: list[Row] = []
+
+    def put(self, row: Row) -> None:
+        """Collect a row."""
+        self.rows.append(row)
+
+
+def print_file(targets: int, hours: float, directory: Path) -> None:
+    """Record the mix as the daemon does; print the file's size and the processor time."""
+    loads = [load for load, share in SHARES.items() for _ in range(round(SOME * share))]
+    own = [replace(TARGET, namespace=f"shop-{number}") for number in range(len(loads))]
+    syncs = round(hours * 3600 / SYNC_PERIOD)
+    lives = [lived(load, number, syncs) for number, load in enumerate(loads)]
+    writer = Collected(directory)
+    rows, recorder = writer.rows, Recorder(writer)
+    recorder.configure(own, RULES.flags)
+    file = open_file(directory, NOW, print)
+    deciding = recording = writing = 0.0
+    for _ in range(syncs):
+        begun = time.process_time()
+        together = [next(life) for life in lives]
+        decided = time.process_time()
+        for target, one in zip(own, together, strict=True):
+            recorder.report(SyncResult(target, one.decision, one.write, inputs=one.inputs))
+        recorded = time.process_time()
+        if len(rows) >= BATCH:
+            file.write(rows, rows[-1].time)
+            rows.clear()
+        deciding, recording = deciding + decided - begun, recording + recorded - decided
+        writing += time.process_time() - recorded
+    file.write(rows, rows[-1].time if rows else NOW)
+    file.finish()
+    file.close()
+    each = 1e6 / len(loads) / syncs
+    print(
+        f"{len(loads)} targets for {hours:g} h, µs a sync: decided in {deciding * each:.1f}, "
+        f"recorded in {recording * each:.1f}, written by another thread in {writing * each:.1f}"
+    )
+    size = sum(one.stat().st_size for one in directory.glob("record.db*"))
+    a_day = size * (DAY / 3600 / hours) * (targets / len(loads))
+    print(f"file: {size / 1e6:.1f} MB; {targets} targets a day: {a_day / 1e6:.0f} MB")
+    print_tables(directory)
+
+
+def print_tables(directory: Path) -> None:
+    """Print what the rows of each table hold, without what the file has besides."""
+    with closing(sqlite3.connect(directory / RECORD)) as connection:
+        for table, text in (("samples", "''"), ("changes", "message")):
+            count, body, words = connection.execute(
+                f"SELECT count(*), sum(length(body)), sum(length({text})) FROM {table}"  # noqa: S608 - constants
+            ).fetchone()
+            print(f"- {table}: {count} rows, {body} bytes of bodies, {words} of messages")
+
+
 def print_processor(lives: dict[str, list[list[Sync]]]) -> None:
-    """Print what a sync costs that changes nothing or only numbers, beside its decision."""
-    print(f"{'load':<16}{'decide, µs':>14}{'record, µs':>12}{'of that':>10}")
+    """Print what a sync costs that changes nothing or only numbers."""
     for load, those in lives.items():
-        syncs = [one for life in those for one in life]
-        deciding = microseconds(lambda syncs=syncs: decide_all(syncs), len(syncs), 3)  # type: ignore[misc]
-        recording = microseconds(
+        cost = microseconds(
             lambda those=those: [record_all(life) for life in those],  # type: ignore[misc]
-            len(syncs),
+            sum(map(len, those)),
         )
-        print(f"{load:<16}{deciding:14.1f}{recording:12.2f}{recording / deciding:10.1%}")
-
-
-def decide_all(syncs: Sequence[Sync]) -> None:
-    """Decide again."""
-    for one in syncs:
-        own = one.inputs
-        decide(
-            TARGET.spec,
-            RULES.flags,
-            own.observation,
-            own.history,
-            own.now,
-            own.stamp,
-            TARGET.extensions,
-        )
+        print(f"{load}: {cost:.2f} µs a sync to see whether it is a change, and to pack it")
 
 
 def record_all(life: Sequence[Sync]) -> Packer:
@@ -231,18 +286,16 @@ def main() -> None:
     """Print it all."""
     parser = argparse.ArgumentParser(description="Measure what recording every decision costs.")
     parser.add_argument("--targets", type=int, default=10_000, help="how many (10000)")
-    parser.add_argument(
-        "--lives", type=int, default=8, help="how many of each load are decided on (8)"
-    )
     parser.add_argument("--hours", type=float, default=6.0, help="for how long (6)")
+    parser.add_argument("--directory", type=Path, default=Path(), help="where to make a folder")
     options = parser.parse_args()
     syncs = round(options.hours * 3600 / SYNC_PERIOD)
-    lives = {
-        load: [list(lived(load, seed, syncs)) for seed in range(options.lives)] for load in SHARES
-    }
+    lives = {load: [list(lived(load, seed, syncs)) for seed in range(LIVES)] for load in SHARES}
     print_sizes(lives, options.targets)
     print_processor(lives)
     print_memory(lives, options.targets)
+    with tempfile.TemporaryDirectory(prefix="benchmark-", dir=options.directory) as folder:
+        print_file(options.targets, options.hours, Path(folder))
 
 
 if __name__ == "__main__":

@@ -84,9 +84,13 @@ def _expected(migrations: tuple[Migration, ...]) -> frozenset[tuple[str, str, st
         return _objects(connection)
 
 
-def read_only(path: Path) -> sqlite3.Connection:
-    """Open a file that is there, without ever changing it."""
-    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+def read_only(path: Path, *, alone: bool = False) -> sqlite3.Connection:
+    """Open a file that is there, without ever changing it.
+
+    ``alone`` says that nobody writes it: then nothing is created beside it either.
+    """
+    mode = "mode=ro&immutable=1" if alone else "mode=ro"
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)
     distrust(connection)
     return connection
 

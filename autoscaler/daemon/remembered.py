@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from autoscaler import clock
-from autoscaler.adapters.daemon import Limits, NobodyListensError, PageError, read_page
+from autoscaler.adapters.daemon import Daemon, Limits, NobodyListensError, PageError, read_page
 from autoscaler.adapters.store import Unreadable, read_saved
 from autoscaler.config import Config
 from autoscaler.core.breaker import Trip
@@ -117,7 +117,8 @@ def _of_daemon(url: str, targets: Sequence[Target], limits: Limits) -> Remembere
     keys = {target.key for target in targets}
     asked = clock.wall()
     try:
-        shown = read_page(url, HISTORIES, lambda lines: history_lines.read(lines, keys), limits)
+        daemon = Daemon(url)
+        shown = read_page(daemon, HISTORIES, lambda lines: history_lines.read(lines, keys), limits)
     except FormatError as error:
         raise PageError(f"the daemon at {url} is not understood: {error}") from None
     histories = shown.by_our_clock(asked, clock.wall())

@@ -44,6 +44,12 @@ class Mark(IntFlag):
     REMOVED = auto()
     """It is no longer configured; there is no entry."""
 
+    @property
+    def word(self) -> str:
+        """The name of one mark in camelCase, such as `atMaximum`."""
+        first, *others = (self.name or "").lower().split("_")
+        return first + "".join(one.capitalize() for one in others)
+
 
 @dataclass(frozen=True, slots=True)
 class Change:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.daemon import Limits, read_page
+from autoscaler.adapters.daemon import Daemon, Limits, read_page
 from autoscaler.config import Address, Config, load
 from autoscaler.core.history import History, shifted
 from autoscaler.daemon.exposition import Metrics, Site
@@ -211,20 +211,20 @@ def test_a_page_has_bounds_in_time_and_in_size() -> None:
         answering(faults.drip("body", 0.05)) as url,
         pytest.raises(PageError, match="did not answer in time"),
     ):
-        read_page(url, HISTORIES, list, quick)
+        read_page(Daemon(url), HISTORIES, list, quick)
     for limits in (Limits(most_bytes=1000), Limits(most_bytes_of_a_line=1000)):
         with (
             answering(faults.answer("x" * 2000)) as url,
             pytest.raises(PageError, match="more than any daemon does"),
         ):
-            read_page(url, HISTORIES, list, limits)
+            read_page(Daemon(url), HISTORIES, list, limits)
 
 
 def test_a_large_page_comes_compressed_and_whole() -> None:
     """Thousands of lines, whatever chunks they come in."""
     known = {f"shop/Deployment/{number}": nth(number) for number in range(3000)}
     with daemon(known) as address:
-        sent = read_page(f"http://{address}", HISTORIES, list, Limits())
+        sent = read_page(Daemon(f"http://{address}"), HISTORIES, list, Limits())
     assert [json.loads(line)["target"] for line in sent[1:]] == list(known)
 
 
@@ -271,4 +271,4 @@ def test_a_port_that_says_nothing_is_given_up() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(PageError, match="did not answer in time"):
-            read_page(url, HISTORIES, list, Limits(seconds=0.3))
+            read_page(Daemon(url), HISTORIES, list, Limits(seconds=0.3))

@@ -148,8 +148,13 @@ class Pruner:
         return min((row[0] for row in rows if row is not None and row[0] is not None), default=None)
 
     def _vacuum(self) -> Iterator[None]:
-        """Give pages that are free back to the disk."""
-        while self._connection.execute("PRAGMA freelist_count").fetchone()[0] > _PAGES:
+        """Give pages back to the disk if many are free; a few are soon used again."""
+        while True:
+            (free,) = self._connection.execute("PRAGMA freelist_count").fetchone()
+            (pages,) = self._connection.execute("PRAGMA page_count").fetchone()
+            enough = _PAGES + pages // 8 if self.size() <= self._max_size else 0
+            if free <= enough:
+                return
             self._connection.execute(f"PRAGMA incremental_vacuum({_PAGES:d})").fetchall()
             yield
 

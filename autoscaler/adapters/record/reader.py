@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from autoscaler.adapters.record import journal
+from autoscaler.adapters.record.dictionary import DICTIONARY
 from autoscaler.adapters.record.schema import MIGRATIONS
 from autoscaler.adapters.sqlite_files import (
     UNREADABLE,
@@ -31,7 +32,8 @@ STALE_SECONDS = 60.0
 
 _MOST_TEXT = 16 * 2**20
 _CHANGE = (
-    "changes.id, key, time, state, current, desired, min_replicas, max_replicas, marks, message, by"
+    "changes.id, key, time, state, current, desired, min_replicas, max_replicas, marks, message,"
+    " by, rules"
 )
 _TARGET = "(SELECT id FROM targets WHERE key = ?)"
 _REMOVALS = (
@@ -127,7 +129,7 @@ class DirectoryRecord(RecordReader):
             raise RecordError(f"{change.target} was removed then: there is no decision about it")
         try:
             text = _inflated(rules or b"", b"")
-            return entry_from_json(text.decode(), _inflated(body, text).decode())
+            return entry_from_json(text.decode(), _inflated(body, DICTIONARY + text).decode())
         except (zlib.error, ValueError) as error:
             what = error if isinstance(error, UnreadableEntryError) else "it is damaged"
             raise RecordError(
@@ -148,13 +150,13 @@ class DirectoryRecord(RecordReader):
                 held = sample
                 continue
             if held is not None:
-                if not any(held.time < one.begin for one in lapses):
+                if not any(held.time <= one.begin for one in lapses):
                     yield held
                 held = None
             if sample.time >= end:
                 return
             yield sample
-        if held is not None and not any(held.time < one.begin for one in lapses):
+        if held is not None and not any(held.time <= one.begin for one in lapses):
             yield held
 
     def lapses(self, target: str, begin: float, end: float) -> Sequence[Lapse]:
@@ -228,7 +230,9 @@ class DirectoryRecord(RecordReader):
         path = self._path
         try:
             path.stat()
-            connection = read_only(path)
+            # While a daemon writes it, there is a write-ahead log.
+            alone = not path.with_name(f"{path.name}-wal").exists()
+            connection = read_only(path, alone=alone)
         except (FileNotFoundError, NotADirectoryError):
             raise RecordError(
                 f"nothing is recorded in {path.parent}: there is no {path.name}"
@@ -239,7 +243,10 @@ class DirectoryRecord(RecordReader):
             raise RecordError(f"{path} cannot be read: {error}") from None
         try:
             connection.execute("BEGIN")
-            if version_of(connection) != len(MIGRATIONS):
+            version = version_of(connection)
+            if not version:
+                raise RecordError(f"nothing is recorded in {path.parent} yet")
+            if version > len(MIGRATIONS):
                 refuse_newer(path, len(MIGRATIONS))
             check_tables(connection, MIGRATIONS)
             yield connection

@@ -3,7 +3,7 @@
 import sqlite3
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -155,10 +155,7 @@ class RecordWriter:
                 return
             file = self._open()
         self._write(file)
-        targets = self._targets
-        if targets is not None:
-            file.remove_others(targets, self._wall())
-            self._targets = None
+        self._note_removed(file)
         self._prune(file)
 
     def _open(self) -> RecordFile:
@@ -171,7 +168,7 @@ class RecordWriter:
         """Write what waits in steps, between which the thread rests as long as one took."""
         while step := self._take():
             begun = clock.monotonic()
-            file.write(step, max(row.time for row in step))
+            self._write_step(file, step)
             self._written_at = clock.monotonic()
             if self._rows:
                 self._stop.wait(self._written_at - begun)
@@ -186,6 +183,13 @@ class RecordWriter:
             file.end_run()
             self._accepts = True
 
+    def _write_step(self, file: RecordFile, rows: Sequence[Row]) -> None:
+        try:
+            file.write(rows, max(row.time for row in rows))
+        except BaseException:
+            self._lose(len(rows))
+            raise
+
     def _take(self) -> list[Row]:
         """Take rows for one step: few of those that cost much."""
         rows, changes = self._rows, 0
@@ -195,6 +199,12 @@ class RecordWriter:
             taken.append(row)
             changes += row.change is not None
         return taken
+
+    def _note_removed(self, file: RecordFile) -> None:
+        targets = self._targets
+        if targets is not None:
+            file.remove_others(targets, self._wall())
+            self._targets = None
 
     def _prune(self, file: RecordFile) -> None:
         until = clock.monotonic()
@@ -219,7 +229,8 @@ class RecordWriter:
             return
         file = self._file or self._open()
         while step := self._take():
-            file.write(step, max(row.time for row in step))
+            self._write_step(file, step)
+        self._note_removed(file)
         file.write((), self._wall())
         file.finish()
         self._file = None

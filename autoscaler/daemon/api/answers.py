@@ -190,14 +190,7 @@ class TargetDetail(Answer):
 # -- the record ----------------------------------------------------------------------------------
 
 
-def mark_word(mark: Mark) -> str:
-    """Return a mark as the API shows it: `atMaximum`."""
-    return to_camel((mark.name or "").lower())
-
-
-MarkWord = Annotated[
-    str, WithJsonSchema({"type": "string", "enum": [mark_word(mark) for mark in Mark]})
-]
+MarkWord = Annotated[str, WithJsonSchema({"type": "string", "enum": [mark.word for mark in Mark]})]
 
 
 class Change(Answer):

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from autoscaler import clock
 from autoscaler.core.text import rfc3339_milli
 from autoscaler.daemon.api.answering import listed
-from autoscaler.daemon.api.answers import mark_word
 from autoscaler.daemon.api.finding import record_of
 from autoscaler.daemon.api.parameters import HistoryParameters
 from autoscaler.daemon.api.problems import Parameter, bad
 from autoscaler.daemon.api.tokens import place_after, token_of
 from autoscaler.daemon.exposition.views import Views
 from autoscaler.record.rows import Change, Mark, RecordError, RecordReader
+from autoscaler.rendering.instant import change_json
 from autoscaler.rendering.record import Json, whole
 from autoscaler.sync.ports import SyncResult
 
@@ -46,23 +46,6 @@ def period(begin: float | None, end: float | None, now: float, usual: float) -> 
     if begin >= end:
         raise bad(Parameter("from", rfc3339_milli(begin), f"must be before {rfc3339_milli(end)}"))
     return begin, end
-
-
-def change_json(one: Change) -> Json:
-    """Return a change as the API shows it."""
-    return {
-        "id": one.id,
-        "target": one.target,
-        "time": rfc3339_milli(one.time),
-        "state": one.state,
-        "message": one.message,
-        "currentReplicas": one.current,
-        "desiredReplicas": one.desired,
-        "minReplicas": one.min_replicas,
-        "maxReplicas": one.max_replicas,
-        "marks": [mark_word(mark) for mark in one.marks],
-        "by": one.by or None,
-    }
 
 
 def _found(record: RecordReader, of: str, asked: HistoryParameters, now: float) -> Sequence[Change]:

@@ -10,7 +10,7 @@ from autoscaler.daemon.api.problems import ProblemError
 from autoscaler.daemon.exposition.views import Views
 from autoscaler.record.finding import last_count_change
 from autoscaler.rendering.chart import Band, Chart, Line, MetricLines, chart_of
-from autoscaler.rendering.instant import Explanation, explanation_at
+from autoscaler.rendering.instant import explanation_at, explanation_json
 from autoscaler.rendering.record import Json
 
 _USUAL_SECONDS = 3600.0
@@ -43,24 +43,6 @@ def explanation(views: Views, key: str, asked: ExplanationParameters, now: float
 
 def _nothing(key: str, when: str) -> ProblemError:
     return ProblemError(404, f"nothing is recorded of {printable(key)} {when}")
-
-
-def explanation_json(one: Explanation) -> Json:
-    """Return an explanation as the API shows it."""
-    return {
-        "target": one.target,
-        "at": rfc3339_milli(one.at),
-        "time": rfc3339_milli(one.time),
-        "until": None if one.until is None else rfc3339_milli(one.until),
-        "state": one.state,
-        "message": one.message,
-        "lines": one.lines,
-        "values": one.values,
-        "differences": one.differences,
-        "alternatives": one.alternatives,
-        "others": one.others,
-        "decision": one.decision or None,
-    }
 
 
 def chart_json(one: Chart) -> Json:

@@ -151,7 +151,7 @@ RELOAD_SUCCESS = _gauge(
 STORE_ERRORS = _counter(
     "store_errors_total", "Times that the state could not be kept in the state directory."
 )
-RECORD_BYTES = _gauge("record_bytes", "The size of the record of decisions; only with record.")
+RECORD_BYTES = _gauge("record_bytes", "The size of the record of decisions; 0 without one.")
 RECORD_OLDEST = _gauge(
     "record_oldest_timestamp_seconds",
     "When what the record has begins, as Unix time; none while it is empty.",
@@ -178,6 +178,7 @@ SERVICE = (
     *(PROMETHEUS_REQUEST_DURATION, PROMETHEUS_RETRIES),
     *(KUBERNETES_REQUEST_DURATION, KUBERNETES_RETRIES, WATCH_NOTES),
     *(RELOADS, RELOAD_ATTEMPT, RELOAD_SUCCESS, STORE_ERRORS),
+    *(RECORD_BYTES, RECORD_OLDEST, RECORD_DROPPED),
     *(LEADER, LEADERSHIP_TRANSITIONS, EVENTS),
 )
 """Metrics of the daemon as a whole."""

@@ -57,7 +57,7 @@ class Metrics:
         self._current.store_errors = count
 
     def ask_for_record(self, status: Callable[[], RecordStatus]) -> None:
-        """Call this for how the record stands at each page; before, nothing is recorded."""
+        """Call this for how the record stands at each page; before, it is empty."""
         self._current.record = status
 
     def ask_for_breakers(self, statuses: Callable[[], Sequence[BreakerStatus]]) -> None:
@@ -124,7 +124,7 @@ class _CurrentState(Collector):
     def __init__(self, health: Health, states: TargetStates) -> None:
         self.event_counts: Callable[[], EventCounts] = EventCounts
         self.store_errors: Callable[[], int] = lambda: 0
-        self.record: Callable[[], RecordStatus] | None = None
+        self.record: Callable[[], RecordStatus] = RecordStatus
         self.breakers: Callable[[], Sequence[BreakerStatus]] = tuple
         self._health = health
         self._states = states
@@ -137,12 +137,11 @@ class _CurrentState(Collector):
         yield _family(metric_catalog.COMPONENT_OK, components)
         yield _family(metric_catalog.TARGETS, self._states.outcomes())
         yield _family(metric_catalog.STORE_ERRORS, {"": self.store_errors()})
-        if self.record is not None:
-            status = self.record()
-            oldest = {} if status.oldest is None else {"": status.oldest}
-            yield _family(metric_catalog.RECORD_BYTES, {"": status.size})
-            yield _family(metric_catalog.RECORD_OLDEST, oldest)
-            yield _family(metric_catalog.RECORD_DROPPED, {"": status.dropped})
+        record = self.record()
+        oldest = {} if record.oldest is None else {"": record.oldest}
+        yield _family(metric_catalog.RECORD_BYTES, {"": record.size})
+        yield _family(metric_catalog.RECORD_OLDEST, oldest)
+        yield _family(metric_catalog.RECORD_DROPPED, {"": record.dropped})
         yield _family(metric_catalog.EVENTS, asdict(self.event_counts()))
         yield from self._of_breakers()
 

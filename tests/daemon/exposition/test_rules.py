@@ -9,6 +9,7 @@ from typing import Any
 
 import structlog
 
+from autoscaler.adapters.record import Status
 from autoscaler.core.history import Contention, History
 from autoscaler.core.observation import Scale
 from autoscaler.core.writes import Written
@@ -68,6 +69,7 @@ def busy(health: Health) -> Metrics:
         saturated(),
         health=health,
     )
+    metrics.ask_for_record(lambda: Status(size=2**20, dropped=0, oldest=NOW - 3600))
     metrics.ask_for_breakers(lambda: [BreakerStatus("", NOW + 1e9, 380, 500)])
     metrics.instruments.leads(leading=True)
     for name in Component:

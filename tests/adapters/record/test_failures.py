@@ -1,0 +1,159 @@
+"""A file that cannot be used costs history, never a decision, and keeps nobody waiting."""
+
+import sqlite3
+import time as clock
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from autoscaler.adapters.record import DirectoryRecord, Times
+from autoscaler.record.rows import RecordError
+from tests.adapters.record.recording import (
+    LONG,
+    QUICK,
+    WEB,
+    Sayings,
+    Time,
+    decided,
+    plain,
+    running,
+    values,
+)
+from tests.core.builders import BASE
+
+DATABASE = "record.db"
+
+
+def fill(directory: Path) -> None:
+    """Record something."""
+    with running(directory) as writer:
+        writer.put(decided())
+
+
+@pytest.mark.parametrize("damage", ["no database", "cut off", "other tables", "a torn page"])
+def test_a_damaged_file_is_set_aside(tmp_path: Path, damage: str) -> None:
+    """A new one is begun, a sentence says which one could not be read, readers say so too."""
+    fill(tmp_path)
+    file = tmp_path / DATABASE
+    if damage == "no database":
+        file.write_bytes(b"This is no database. " * 1000)
+    elif damage == "cut off":
+        file.write_bytes(file.read_bytes()[:5000])
+    elif damage == "a torn page":
+        content = file.read_bytes()
+        file.write_bytes(content[:4096] + bytes(4096) * (len(content) // 4096 - 1))
+    else:
+        with closing(sqlite3.connect(file)) as connection:
+            connection.execute("DROP TABLE changes")
+    with pytest.raises(RecordError, match=r"record.db cannot be read: "):
+        DirectoryRecord(tmp_path).changes(None, 0, 2e12, limit=1)
+    heard = Sayings()
+    with running(tmp_path, heard) as writer:
+        writer.put(decided())
+        sentence = heard.wait(ok=True)
+    assert "; the one before could not be read (" in sentence
+    assert "record.db.unreadable-" in sentence
+    assert values(DirectoryRecord(tmp_path), 0, 10) == [(0, 10_000)]
+
+
+def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
+    """Nothing is recorded then, and both sides say why."""
+    fill(tmp_path)
+    with closing(sqlite3.connect(tmp_path / DATABASE)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    before = (tmp_path / DATABASE).read_bytes()
+    heard = Sayings()
+    with running(tmp_path, heard) as writer:
+        writer.put(decided())
+        sentence = heard.wait(ok=False)
+    assert "is of a newer version of autoscaler (its tables have version 99" in sentence
+    assert "nothing is recorded until it can be; scaling goes on as before" in sentence
+    assert (tmp_path / DATABASE).read_bytes() == before
+    with pytest.raises(RecordError, match="newer version"):
+        DirectoryRecord(tmp_path).targets()
+
+
+def test_two_writers_do_not_share_a_directory(tmp_path: Path) -> None:
+    """The second one says who has it."""
+    with running(tmp_path) as writer:
+        writer.put(decided())
+        heard = Sayings()
+        with running(tmp_path, heard):
+            assert "another process keeps its record in" in heard.wait(ok=False)
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    """Rows are dropped and counted, and a sentence names the folder."""
+    (tmp_path / "file").write_text("")
+    heard = Sayings()
+    with running(tmp_path / "file" / "state", heard) as writer:
+        assert "cannot be used" in heard.wait(ok=False)
+        dropped = writer.status.dropped
+        writer.put(decided())
+        assert writer.status.dropped == dropped + 1
+    assert len(heard.all) == 1
+
+
+def test_a_disk_that_does_not_answer_keeps_nobody_waiting(tmp_path: Path) -> None:
+    """What does not fit is dropped; a lapse remains, and what comes later is recorded again."""
+    heard, time = Sayings(), Time()
+    with running(tmp_path, heard, time=time) as writer:
+        writer.put(decided())
+        heard.wait(ok=True)
+        with closing(sqlite3.connect(tmp_path / DATABASE, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            epoch, begun = writer.epoch, clock.monotonic()
+            for number in range(1, 5001):
+                writer.put(plain(15.0 * number, number))
+            assert clock.monotonic() - begun < 1
+            assert "is written too slowly; nothing is recorded until it can be" in heard.wait(
+                ok=False
+            )
+            assert writer.status.dropped > 0
+            assert writer.epoch > epoch
+            other.execute("ROLLBACK")
+        heard.wait(ok=True)
+        time.now = BASE + 200_000
+        writer.put(decided(seconds=200_000))
+    record = DirectoryRecord(tmp_path)
+    last = values(record, 0, 100_000)[-1][0]
+    assert last < 15 * 5000
+    (lapse,) = record.lapses(WEB, BASE, BASE + 200_000)
+    assert (lapse.begin, lapse.end) == (BASE + last, BASE + 200_000)
+    assert [one for one, _ in heard.all] == [True, False, True]
+
+
+def test_the_end_does_not_wait_for_a_disk(tmp_path: Path) -> None:
+    """For as long as it is given, and no longer."""
+    times = Times(batch=0.01, close=0.2)
+    with running(tmp_path, times=times) as writer:
+        writer.put(decided())
+        deadline = clock.monotonic() + LONG
+        while not (tmp_path / DATABASE).exists() and clock.monotonic() < deadline:
+            clock.sleep(0.005)
+        clock.sleep(0.1)
+        with closing(sqlite3.connect(tmp_path / DATABASE, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            writer.put(plain(15, 31))
+            begun = clock.monotonic()
+            writer.close()
+            assert clock.monotonic() - begun < 2
+
+
+def test_a_file_that_was_replaced_is_not_written_any_more(tmp_path: Path) -> None:
+    """The new one is."""
+    heard = Sayings()
+    with running(tmp_path, heard) as writer:
+        writer.put(decided())
+        heard.wait(ok=True)
+        (tmp_path / DATABASE).rename(tmp_path / "elsewhere")
+        (tmp_path / DATABASE).touch()
+        writer.put(plain(15, 31))
+        assert "was replaced while it was in use" in heard.wait(ok=False)
+        for companion in ("-wal", "-shm"):
+            (tmp_path / f"{DATABASE}{companion}").unlink(missing_ok=True)
+        heard.wait(ok=True)
+        writer.put(decided(seconds=30))
+    assert QUICK.pause < 1
+    assert values(DirectoryRecord(tmp_path), 0, 60) == [(30, 10_000)]

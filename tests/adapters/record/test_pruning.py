@@ -1,0 +1,135 @@
+"""What is old goes first, by age and by size; samples of yesterday become steps of a minute."""
+
+import random
+import time as clock
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from autoscaler.adapters.record import DirectoryRecord, Limits
+from autoscaler.record.rows import RecordError, Sample
+from tests.adapters.record.recording import (
+    LONG,
+    WEB,
+    Time,
+    decided,
+    plain,
+    renamed,
+    running,
+    values,
+)
+from tests.core.builders import BASE
+
+HOUR = 3600.0
+DAY = 24 * HOUR
+
+
+def until(seen: Callable[[], bool]) -> None:
+    """Wait until it is so."""
+    deadline = clock.monotonic() + LONG
+    while True:
+        with suppress(RecordError):  # as long as the file is made
+            if seen():
+                return
+        assert clock.monotonic() < deadline
+        clock.sleep(0.01)
+
+
+def test_the_old_goes_and_what_holds_stays(tmp_path: Path) -> None:
+    """A change that still holds is kept however old it is; all else ends with its age."""
+    record, time = DirectoryRecord(tmp_path), Time()
+    limits = Limits(max_age=2 * HOUR)
+    with running(tmp_path, limits=limits, time=time) as writer:
+        for number in range(40):
+            writer.put(decided(replicas=3 + number, seconds=900.0 * number))
+            writer.put(renamed(plain(900.0 * number, number), "shop/Deployment/api"))
+        writer.put(renamed(decided(seconds=0), "shop/Deployment/old"))
+        names = [f"shop/Deployment/{one}" for one in ("api", "old", "web")]
+        until(lambda: record.targets() == names)
+        time.now = BASE + 36_000
+        until(lambda: len(record.changes([WEB], 0, 2e12, limit=99)) < 12)
+        until(lambda: not values(record, 0, 20_000))
+        kept = record.changes([WEB], 0, 2e12, limit=99)
+    assert [(one.time - BASE) / 900 for one in kept] == list(range(39, 31, -1))
+    at = record.change_at(WEB, BASE + 28_801)
+    assert at == kept[-1]
+    assert record.entry(kept[-1]).decision.current == 35
+    (old,) = record.changes(["shop/Deployment/old"], 0, 2e12, limit=9)
+    assert old.time == BASE
+    span = record.span()
+    assert span is not None
+    assert values(record, 0, 36_000)[0][0] >= 27_000
+
+
+def test_a_removed_target_is_forgotten(tmp_path: Path) -> None:
+    """Once its removal is as old as anything that is kept."""
+    record, time = DirectoryRecord(tmp_path), Time()
+    with running(tmp_path, limits=Limits(max_age=HOUR), time=time) as writer:
+        writer.put(renamed(decided(), "shop/Deployment/gone"))
+        writer.retain([WEB])
+        writer.put(decided())
+        until(
+            lambda: (
+                (tmp_path / "record.db").exists()
+                and len(record.changes(None, 0, 2e12, limit=9)) == 3
+            )
+        )
+        time.now = BASE + 2 * HOUR
+        until(lambda: record.targets() == [WEB])
+        writer.put(renamed(decided(seconds=2 * HOUR), "shop/Deployment/gone"))
+        until(lambda: len(record.targets()) == 2)
+
+
+def test_the_size_is_kept(tmp_path: Path) -> None:
+    """What is deleted leaves the file, and the last hours remain."""
+    record, time, chance = DirectoryRecord(tmp_path), Time(), random.Random(1)  # noqa: S311 - no secret
+    most = 6_000_000
+    with running(tmp_path, limits=Limits(max_size=most), time=time) as writer:
+        for step in range(15):
+            for number in range(1000):
+                seconds = 15.0 * (1000 * step + number)
+                numbers = tuple(chance.randrange(10**15) for _ in range(60))
+                writer.put(plain(seconds, 0)._replace(numbers=numbers))
+                if number % 30 == 0:
+                    writer.put(decided(replicas=3 + number // 30 % 2, seconds=seconds))
+            time.now = BASE + 15.0 * 1000 * (step + 1)
+            until(lambda: (record.span() or (0, 0))[1] >= time.now - 30)
+        until(lambda: size_of(tmp_path) <= most)
+        assert writer.status.dropped == 0
+    span = record.span()
+    assert span is not None
+    assert BASE + HOUR < span[0] < span[1]
+    assert len(record.changes(None, 0, 2e12, limit=9)) == 9
+
+
+def size_of(directory: Path) -> int:
+    """Return the bytes of the file and its write-ahead log."""
+    return sum((directory / name).stat().st_size for name in ("record.db", "record.db-wal"))
+
+
+def test_samples_become_steps_of_a_minute(tmp_path: Path) -> None:
+    """After a day each minute has the least, the most and the last; a lapse stays a lapse."""
+    record, time = DirectoryRecord(tmp_path), Time()
+    with running(tmp_path, time=time) as writer:
+        for number in range(960):
+            writer.put(plain(15.0 * number, number % 7))
+        time.now = BASE + 15.0 * 959
+    time.now = BASE + DAY - HOUR
+    with running(tmp_path, time=time) as writer:
+        writer.put(plain(DAY - HOUR, 5))
+        until(lambda: len(values(record, 0, DAY)) > 900)
+        before = list(record.samples(WEB, BASE, BASE + 4 * HOUR))
+        time.now = BASE + DAY + 8 * HOUR
+        until(lambda: len(values(record, 0, 4 * HOUR)) < 300)
+    after = list(record.samples(WEB, BASE, BASE + 4 * HOUR))
+    assert after == [minute(before, BASE + 60 * number) for number in range(240)]
+    lapse = record.lapses(WEB, BASE, BASE + DAY - HOUR)
+    assert [(one.begin - BASE, one.end - BASE) for one in lapse] == [(15 * 959, DAY - HOUR)]
+    assert values(record, 5 * HOUR, 6 * HOUR) == []
+
+
+def minute(samples: list[Sample], begin: float) -> Sample:
+    """Return the step of the minute that begins then."""
+    own = [one.numbers for one in samples if begin <= one.time < begin + 60]
+    low, high = (tuple(fold(column) for column in zip(*own, strict=True)) for fold in (min, max))
+    return Sample(begin, own[-1], 60.0, low, high)

@@ -1,0 +1,195 @@
+"""What is recorded can be read: at once, after the end, after a kill, by other processes."""
+
+import stat
+import subprocess
+import sys
+import time as clock
+from pathlib import Path
+
+import pytest
+
+from autoscaler.adapters.record import DirectoryRecord, RecordWriter
+from autoscaler.core.entry import is_same, recompute
+from autoscaler.daemon.recording import Recorder
+from autoscaler.record.rows import Lapse, Mark, RecordError
+from tests.adapters.record.recording import (
+    LONG,
+    WEB,
+    Sayings,
+    Time,
+    decided,
+    plain,
+    renamed,
+    running,
+    values,
+)
+from tests.core.builders import BASE, average, external, spec
+from tests.core.timeline import Timeline
+from tests.record.memory import MemoryRecord, synced
+
+
+def wait_for(record: DirectoryRecord, seconds: float) -> None:
+    """Wait until it is recorded up to an instant."""
+    deadline = clock.monotonic() + LONG
+    while True:
+        try:
+            span = record.span()
+        except RecordError:
+            span = None
+        if span is not None and span[1] >= BASE + seconds:
+            return
+        assert clock.monotonic() < deadline, span
+        clock.sleep(0.005)
+
+
+def fill(writer: RecordWriter, memory: MemoryRecord) -> None:
+    """Record an hour of one target, whose count goes up and down."""
+    timeline = Timeline(spec(external(average("10"))), replicas=3)
+    recorder = Recorder(writer)
+    for number in range(240):
+        timeline.at(f"{number * 15}s", queue=30 + number % 7 + 40 * (number // 60 % 2))
+        result = synced(timeline)
+        if number == 0:
+            recorder.configure([result.target], timeline.flags)
+        recorder.report(result)
+        memory.keep_synced(timeline)
+
+
+def test_an_hour_is_read_as_it_was(tmp_path: Path) -> None:
+    """Changes, entries and samples are those of a record in memory; also once it has ended."""
+    memory, record, time = MemoryRecord(), DirectoryRecord(tmp_path), Time()
+    with running(tmp_path, time=time) as writer:
+        fill(writer, memory)
+        wait_for(record, 239 * 15)
+        assert_same(record, memory)
+        time.now += 3600
+    assert_same(record, memory)
+    assert record.span() == (BASE, BASE + 3600)
+    assert [file.name for file in tmp_path.iterdir()] == ["record.lock", "record.db"]
+
+
+def assert_same(record: DirectoryRecord, memory: MemoryRecord) -> None:
+    """Find the same in both."""
+    assert record.targets() == [WEB]
+    changes = record.changes(None, 0, BASE + 1e6, limit=1000)
+    assert changes == memory.changes(None, 0, BASE + 1e6, limit=1000)
+    assert len(changes) > 5
+    for one in changes:
+        entry = record.entry(one)
+        assert entry == memory.entry(one)
+        assert is_same(recompute(entry), entry.decision)
+        assert record.change_at(WEB, one.time) == one
+        assert record.change_at(WEB, one.time - 1) == memory.change_at(WEB, one.time - 1)
+        assert record.change_after(one) == memory.change_after(one)
+    for begin, end in ((0, 3600), (100, 200), (901, 2000), (3000, 9000)):
+        assert [*record.samples(WEB, BASE + begin, BASE + end)] == [
+            *memory.samples(WEB, BASE + begin, BASE + end)
+        ]
+    page = record.changes([WEB, "no/Deployment/other"], BASE, BASE + 1e6, limit=3)
+    assert page == changes[:3]
+    rest = record.changes([WEB], BASE, BASE + 1e6, limit=1000, before=page[-1].id)
+    assert rest == changes[3:]
+    assert record.changes(None, BASE, changes[2].time, limit=2) == changes[3:5]
+
+
+def test_a_restart_goes_on_and_shows_when_it_was_away(tmp_path: Path) -> None:
+    """No sample is said to hold over the lapse, and after it everything begins anew."""
+    record, time = DirectoryRecord(tmp_path), Time()
+    with running(tmp_path, time=time) as writer:
+        writer.put(decided())
+        writer.put(plain(15, 31))
+        time.now = BASE + 20
+    time.now = BASE + 100
+    with running(tmp_path, time=time) as writer:
+        writer.put(decided(seconds=100))
+        time.now = BASE + 115
+    assert record.lapses(WEB, BASE, BASE + 120) == [Lapse(BASE + 20, BASE + 100)]
+    assert record.lapses(WEB, BASE + 101, BASE + 120) == []
+    assert values(record, 50, 60) == []
+    assert values(record, 16, 110) == [(15, 31), (100, 10_000)]
+    assert [one.id for one in record.changes(None, 0, 2e12, limit=9)] == [2, 1]
+    assert record.lapses(WEB, BASE + 101, BASE + 900) == [Lapse(BASE + 115, BASE + 900)]
+
+
+def test_a_target_that_is_no_longer_configured_is_removed(tmp_path: Path) -> None:
+    """It has a change without an entry, also if it went while the daemon was away, and only one."""
+    record, time = DirectoryRecord(tmp_path), Time()
+    with running(tmp_path, time=time) as writer:
+        writer.put(decided())
+        writer.put(renamed(decided(), "shop/Deployment/api"))
+        wait_for(record, 0)
+    time.now = BASE + 60
+    for _ in range(2):
+        with running(tmp_path, time=time) as writer:
+            writer.retain([WEB])
+            writer.put(decided(seconds=60))
+    removed = record.change_at("shop/Deployment/api", BASE + 999)
+    assert removed is not None
+    assert (removed.marks, removed.time, removed.current) == (Mark.REMOVED, BASE + 60, 3)
+    with pytest.raises(RecordError, match="there is no decision about it"):
+        record.entry(removed)
+    assert len(record.changes(["shop/Deployment/api"], 0, 2e12, limit=9)) == 2
+    assert record.lapses("shop/Deployment/api", BASE, BASE + 90)[0].end == float("inf")
+    assert values(record, 70, 80, "shop/Deployment/api") == []
+
+
+def test_a_step_of_the_clock_breaks_nothing(tmp_path: Path) -> None:
+    """Set back by ten minutes: all samples can be read, and ids tell the order of the changes."""
+    record = DirectoryRecord(tmp_path)
+    with running(tmp_path) as writer:
+        for row in (decided(), plain(15, 31), plain(30, 32)):
+            writer.put(row)
+        for row in (decided(seconds=-600), plain(-585, 33), plain(-570, 34)):
+            writer.put(row)
+    assert values(record, -600, 60) == [
+        *((-600, 10_000), (-585, 33), (-570, 34)),
+        *((0, 10_000), (15, 31), (30, 32)),
+    ]
+    assert [one.id for one in record.changes(None, 0, 2e12, limit=9)] == [1, 2]
+
+
+def test_nothing_of_it_is_open_to_others(tmp_path: Path) -> None:
+    """The folder and its files are of the daemon's user alone, as those of the state are."""
+    directory = tmp_path / "state"
+    with running(directory) as writer:
+        writer.put(decided())
+        wait_for(DirectoryRecord(directory), 0)
+        modes = {stat.S_IMODE(file.stat().st_mode) for file in directory.iterdir()}
+        assert modes == {0o600}
+        assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+
+
+def test_a_kill_leaves_what_was_written(tmp_path: Path) -> None:
+    """Killed while it records, again and again: what was read before is there after."""
+    record = DirectoryRecord(tmp_path)
+    for begin in (0, 10_000, 20_000):
+        with subprocess.Popen(
+            [sys.executable, "-m", "tests.adapters.record.victim", str(tmp_path), str(begin)]
+        ) as victim:
+            wait_for(record, begin + 900)
+            before = values(record, begin, begin + 901)
+            victim.kill()
+        assert values(record, begin, begin + 901)[: len(before)] == before
+        assert len(before) > 30
+    heard = Sayings()
+    time = Time()
+    time.now = BASE + 40_000
+    with running(tmp_path, heard, time=time):
+        heard.wait(ok=True)
+        assert values(record, 20_000, 20_901)[: len(before)] == before
+    assert [one for one, _ in heard.all] == [True]
+    lapses = record.lapses(WEB, BASE, BASE + 39_000)
+    assert [one.end - BASE for one in lapses] == [10_000, 20_000, 40_000]
+
+
+def test_it_is_read_where_one_may_only_read(tmp_path: Path) -> None:
+    """Nothing is created beside the file; without one, and with others, a sentence says so."""
+    record = DirectoryRecord(tmp_path)
+    with pytest.raises(RecordError, match=r"nothing is recorded in .*: there is no record.db"):
+        record.targets()
+    assert list(tmp_path.iterdir()) == []
+    with running(tmp_path) as writer:
+        writer.put(decided())
+    names = {file.name for file in tmp_path.iterdir()}
+    assert record.targets() == [WEB]
+    assert {file.name for file in tmp_path.iterdir()} == names
