@@ -98,6 +98,13 @@ def target_page(views: Views, request: Request, now: float) -> Html:
     return Html(text)
 
 
+def unknown_page(views: Views, request: Request, now: float) -> Html:
+    """Make the page in place of one below `/targets` that names no target."""
+    key = request.path_params["key"].strip("/")
+    sentence = "The page of a target is /targets/NAMESPACE/KIND/NAME."
+    return not_found(views, now, sentence, similar(views, key))
+
+
 def _panel(views: Views, key: str, view: View, now: float) -> Html:
     last = None
     if views.record is None:
