@@ -62,20 +62,26 @@ def _sentence(text: str, near: float) -> Markup:
     A time of day in it is of the same day in UTC as the instant ``near``, as of
     `wording.time_of_day`.
     """
+    return _with_times(printable(text, LONGEST_SENTENCE), near)
+
+
+def _line(text: str, near: float) -> Markup:
+    """Write a line of an explanation as a terminal has it, with the blanks that align it.
+
+    Its times are as in `_sentence`.
+    """
+    shown = text if text.isprintable() else printable(text, LONGEST_SENTENCE)
+    return _with_times(shown, near) + Markup("\n")
+
+
+def _with_times(text: str, near: float) -> Markup:
     day, parts, end = rfc3339(near)[:11], [], 0
-    whole = printable(text, LONGEST_SENTENCE)
-    for found in _INSTANT.finditer(whole):
+    for found in _INSTANT.finditer(text):
         instant = found[0] if found[1] else day + found[0]
-        parts.append(escape(whole[end : found.start()]))
+        parts.append(escape(text[end : found.start()]))
         parts.append(Markup('<time datetime="{}">{}</time>').format(instant, found[0]))
         end = found.end()
-    return Markup("<bdi>{}{}</bdi>").format(Markup("").join(parts), whole[end:])
-
-
-def _line(text: str) -> Markup:
-    """Write a line of an explanation as a terminal has it, with the blanks that align it."""
-    shown = text if text.isprintable() else printable(text, LONGEST_SENTENCE)
-    return Markup("<bdi>{}</bdi>\n").format(shown)
+    return Markup("<bdi>{}{}</bdi>").format(Markup("").join(parts), text[end:])
 
 
 def _shown(text: str) -> str:
