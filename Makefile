@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 # tests, and pytest-xdist would run them last.
 WORKERS ?= --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 
-.PHONY: demo test pytest quick check fix lock clean
+.PHONY: demo test pytest pictures quick check fix lock clean
 
 ## demo: watch a queue fill and drain, and its workers follow, in about a minute
 demo: $(VENV)/.runtime
@@ -25,6 +25,11 @@ pytest: $(VENV)/.dev
 	$(BIN)/python -m pytest $(WORKERS) --ignore=tests/faults $(PYTEST_FLAGS)
 	# These measure how punctual syncs are while a server fails, so nothing else may run.
 	$(BIN)/python -m pytest tests/faults $(PYTEST_FLAGS)
+
+## pictures: the pictures of the pages in docs/images, of a made-up fleet
+pictures: $(VENV)/.dev
+	@scripts/require.sh chromium fonts-dejavu-core
+	PICTURES=1 $(BIN)/python -m pytest tests/pages/test_pictures.py
 
 ## quick: lint, types and the tests of core, configuration and syncs, in about a minute
 quick: check

@@ -70,6 +70,24 @@ def _open(schedules: Sequence[Schedule], now: float) -> Iterator[OpenWindow]:
             yield OpenWindow(schedule, state.until, state.closing.text(now))
 
 
+class NextWindow(NamedTuple):
+    """The window of a schedule that is open, or the next one, in Unix seconds.
+
+    ``opens`` is None for one that is open.
+    """
+
+    opens: float | None
+    closes: float
+
+
+def next_window(schedule: Schedule, now: float) -> NextWindow:
+    """Return a schedule's open or next window.  Raises ValueError as `open_windows`."""
+    for one in open_windows((schedule,), now):
+        return NextWindow(None, one.until)
+    times = (schedule.start, schedule.end, schedule.timezone)
+    return NextWindow(*next(_window(*times).openings(now)))
+
+
 @functools.lru_cache(_MOST_WINDOWS)
 def may_be_open_together(one: tuple[str, str, str], other: tuple[str, str, str]) -> bool:
     """Return whether two windows, by start, end and time zone, are open at once in some year.

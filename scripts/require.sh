@@ -6,6 +6,7 @@ missing_of() {
     case $1 in
     python3-venv) python3 -c 'import ensurepip, venv' 2>/dev/null && return ;;
     rabbitmq-server) { command -v rabbitmq-server || command -v /usr/sbin/rabbitmq-server; } >/dev/null 2>&1 && return ;;
+    fonts-dejavu-core) [ -e /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf ] && return ;;
     systemd) command -v systemd-analyze >/dev/null 2>&1 && return ;;
     *) command -v "$1" >/dev/null 2>&1 && return ;;
     esac

@@ -1,7 +1,11 @@
 """The pages of a running daemon, as another process reads them."""
 
+import json
+import ssl
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
 import urllib3
@@ -18,11 +22,13 @@ from autoscaler.transport.bodies import (
 )
 from autoscaler.transport.deadline import POOLS, Deadline, Expired
 from autoscaler.transport.network_errors import Kind, network_error
+from autoscaler.transport.secret_files import SecretError, SecretFile
 
 T = TypeVar("T")
 
 _ENCODING = "gzip"
-_LONGEST_REASON = 200
+_LONGEST_REASON = 4000
+_PROBLEM = "application/problem+json"
 
 
 class PageError(Exception):
@@ -31,6 +37,29 @@ class PageError(Exception):
 
 class NobodyListensError(PageError):
     """There is no daemon at the address."""
+
+
+class NotThereError(PageError):
+    """The daemon has nothing of what is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Daemon:
+    """Where a daemon answers, and how to sign in: by a token, a password or a certificate.
+
+    Secrets are in files, which are read for each request.
+    """
+
+    url: str
+    ca_file: Path | None = None
+    cert_file: Path | None = None
+    key_file: Path | None = None
+    token_file: Path | None = None
+    username: str | None = None
+    password_file: Path | None = None
+
+    def __str__(self) -> str:
+        return f"the daemon at {self.url}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +76,22 @@ class Limits:
     most_bytes_of_a_line: int = 32 << 20
 
 
-def read_page(url: str, path: str, take: Callable[[Iterable[bytes]], T], limits: Limits) -> T:
+def read_page(daemon: Daemon, path: str, take: Callable[[Iterable[bytes]], T], limits: Limits) -> T:
     """Return what ``take`` returns for the lines of a page, which it gets while they arrive.
 
-    ``url`` is the daemon's.  Raises PageError, and what ``take`` raises.
+    Raises PageError, and what ``take`` raises.
     """
-    pool = urllib3.PoolManager(retries=False)
+    headers = _headers(daemon)
+    pool = urllib3.PoolManager(retries=False, ssl_context=_trust(daemon))
     pool.pool_classes_by_scheme = POOLS
     until = clock.monotonic() + limits.seconds
-    subject = f"the daemon at {url}"
+    url, subject = daemon.url, str(daemon)
 
     def work() -> T:
         with pool.request(
             "GET",
             url + path,
-            headers={"Accept-Encoding": _ENCODING, "User-Agent": f"autoscaler/{__version__}"},
+            headers=headers,
             timeout=urllib3.Timeout(connect=limits.connect_seconds, read=limits.silence_seconds),
             redirect=False,
             preload_content=False,
@@ -80,22 +110,74 @@ def read_page(url: str, path: str, take: Callable[[Iterable[bytes]], T], limits:
         pool.clear()
 
 
+def _headers(daemon: Daemon) -> dict[str, str]:
+    headers = {"Accept-Encoding": _ENCODING, "User-Agent": f"autoscaler/{__version__}"}
+    try:
+        if daemon.token_file is not None:
+            token = SecretFile("token", daemon.token_file).read()
+            headers["Authorization"] = f"Bearer {token}"
+        elif daemon.username is not None and daemon.password_file is not None:
+            password = SecretFile("password", daemon.password_file, ascii_only=False).read()
+            basic = urllib3.make_headers(basic_auth=f"{daemon.username}:{password}")
+            headers["Authorization"] = basic["authorization"]
+    except (SecretError, UnicodeError) as error:
+        raise PageError(str(error)) from None
+    return headers
+
+
+def _trust(daemon: Daemon) -> ssl.SSLContext | None:
+    """Return what TLS trusts and shows, None for what the system trusts; raises PageError."""
+    if daemon.ca_file is None and daemon.cert_file is None:
+        return None
+    try:
+        context = ssl.create_default_context(cafile=daemon.ca_file)
+    except (OSError, ssl.SSLError):
+        raise PageError(f"{daemon.ca_file} holds no certificates (PEM) that can be read") from None
+    if daemon.cert_file is not None:
+        try:
+            context.load_cert_chain(daemon.cert_file, daemon.key_file, password="")
+        except (OSError, ssl.SSLError):
+            raise PageError(
+                f"{daemon.cert_file} and its key are no certificate (PEM) that can be used"
+            ) from None
+    return context
+
+
 def _check(response: urllib3.BaseHTTPResponse, subject: str) -> None:
     status = response.status
-    if status == 404:
+    kind = response.headers.get("Content-Type", "")
+    if status == 404 and not kind.startswith(_PROBLEM):
         raise PageError(
             f"{subject} is of an older version, or another program: it has no such page"
         )
+    if status == 401:
+        raise PageError(
+            f"{subject} wants you to sign in: give --token-file, or --user and --password-file"
+        )
     if status != 200:
-        said = f"{subject} answered HTTP {status}"
-        if response.headers.get("Content-Type", "").startswith("text/plain"):
-            body = response.read1(_LONGEST_REASON).decode(errors="replace")
-            said += f": {printable(body)}"
-        raise PageError(said)
+        said = _said(response, kind)
+        told = f"{subject} answered HTTP {status}"
+        if status == 404:
+            raise NotThereError(printable(said))
+        raise PageError(f"{told}: {printable(said)}" if said else told)
     try:
         check_encoding(response, _ENCODING)
     except UnexpectedEncoding as error:
         raise PageError(f"{subject} sent {printable(str(error))}") from None
+
+
+def _said(response: urllib3.BaseHTTPResponse, kind: str) -> str:
+    """Return what an answer that is no page says, if it is a sentence."""
+    if not kind.startswith(("text/plain", _PROBLEM)):
+        return ""
+    body = response.read1(_LONGEST_REASON, decode_content=True).decode(errors="replace")
+    if kind.startswith("text/plain"):
+        return body
+    with suppress(ValueError, RecursionError):
+        match json.loads(body):
+            case {"detail": str(detail)}:
+                return detail
+    return ""
 
 
 def _failure(error: Exception, url: str) -> PageError:

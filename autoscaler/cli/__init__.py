@@ -6,7 +6,7 @@ A command imports its work when it runs, so that `--help` answers at once.
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 from urllib.parse import urlsplit
 
 import typer
@@ -14,6 +14,9 @@ import typer
 from autoscaler import __version__
 from autoscaler.cli.target_names import complete
 from autoscaler.daemon.log_options import LogFormat, LogLevel
+
+if TYPE_CHECKING:
+    from autoscaler.cli.recorded import Place
 
 app = typer.Typer(
     name="autoscaler",
@@ -70,9 +73,35 @@ ConfigOfTargets = Annotated[
         help="The YAML file of targets. Without it NAMESPACE/NAME is a Deployment.",
     ),
 ]
+DaemonConfig = Annotated[
+    Path | None,
+    typer.Option("--config", "-c", metavar="FILE", help="The YAML file of the daemon."),
+]
 Context = Annotated[str | None, typer.Option(help="The context of the kubeconfig.")]
 Output = Annotated[
     OutputFormat, typer.Option("--output", "-o", help="text, or json with everything.")
+]
+
+
+StateDirectory = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR", help="The state directory to read; default that of --config.", exists=True
+    ),
+]
+CaFile = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="With --url: the CA of its certificate, PEM.")
+]
+CertFile = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="With --url: the client certificate, PEM.")
+]
+KeyFile = Annotated[Path | None, typer.Option(metavar="FILE", help="Its key, PEM.")]
+TokenFile = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="With --url: the file with the bearer token.")
+]
+User = Annotated[str | None, typer.Option(metavar="NAME", help="With --url: the user's name.")]
+PasswordFile = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="The file with the user's password.")
 ]
 
 
@@ -89,6 +118,12 @@ def _daemon_url(url: str | None) -> str | None:
     return url and url.rstrip("/")
 
 
+DaemonUrl = Annotated[
+    str | None,
+    typer.Option(metavar="URL", callback=_daemon_url, help="The running daemon to ask."),
+]
+
+
 def _duration(text: str) -> float:
     from autoscaler.config import durations
 
@@ -99,6 +134,37 @@ def _duration(text: str) -> float:
     if not seconds:
         raise typer.BadParameter("it must be longer than 0")
     return seconds
+
+
+class _SignIn(NamedTuple):
+    """The options of `explain`, `history` and `status` with which a daemon is asked."""
+
+    ca_file: Path | None
+    cert_file: Path | None
+    key_file: Path | None
+    token_file: Path | None
+    user: str | None
+    password_file: Path | None
+
+
+def _place(
+    config: Path | None, directory: Path | None, url: str | None, sign_in: _SignIn
+) -> "Place":
+    """Return where to read; raises BadParameter for options that do not go together."""
+    from autoscaler.adapters.daemon import Daemon
+    from autoscaler.cli.recorded import Place
+
+    if url is None and any(one is not None for one in sign_in):
+        raise typer.BadParameter("certificates, tokens and passwords are for --url")
+    if url is not None and directory is not None:
+        raise typer.BadParameter("give --url or --state-directory")
+    if (sign_in.user is None) != (sign_in.password_file is None):
+        raise typer.BadParameter("--user and --password-file go together")
+    if sign_in.user is not None and sign_in.token_file is not None:
+        raise typer.BadParameter("give --token-file or --user")
+    if sign_in.key_file is not None and sign_in.cert_file is None:
+        raise typer.BadParameter("--key-file goes with --cert-file")
+    return Place(config, directory, None if url is None else Daemon(url, *sign_in))
 
 
 def _exit_at_once(_number: int, _frame: object) -> None:
@@ -221,34 +287,125 @@ def plan(
 )
 def status(
     targets: TargetNames = None,
-    url: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            callback=_daemon_url,
-            help="Where the daemon listens; default the `listen` of --config, else "
-            "http://127.0.0.1:9191.",
-        ),
-    ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option("--config", "-c", metavar="FILE", help="The YAML file of the daemon."),
-    ] = None,
     output: Output = OutputFormat.TEXT,
+    config: DaemonConfig = None,
+    state_directory: StateDirectory = None,
+    url: DaemonUrl = None,
+    ca_file: CaFile = None,
+    cert_file: CertFile = None,
+    key_file: KeyFile = None,
+    token_file: TokenFile = None,
+    user: User = None,
+    password_file: PasswordFile = None,
 ) -> None:
     """Show how each target of a running daemon stands, since when and why.
 
-    In a pipe it is one line for each target, with tabs between the columns. The last lines tell
-    what of the daemon is not ok. Of --config only `listen` is needed: it may have mistakes.
+    It asks the daemon at --url, else the one at the `listen` of --config, else the one at
+    http://127.0.0.1:9191. Where none answers, it shows what was last recorded in the state
+    directory. In a pipe it is one line for each target, with tabs between the columns. The last
+    lines tell what of the daemon is not ok. Of --config only `listen` is needed: it may have
+    mistakes.
 
-    Exit codes: 0 shown, 1 no daemon that answers, 2 bad arguments, or a --config that cannot be
-    read.
+    Exit codes: 0 shown, 1 no daemon that answers and nothing recorded, 2 bad arguments, or a
+    --config that cannot be read.
     """
     from autoscaler.cli.showing_status import print_status
 
-    sys.exit(
-        print_status(targets or [], url=url, config=config, as_json=output is OutputFormat.JSON)
-    )
+    sign_in = _SignIn(ca_file, cert_file, key_file, token_file, user, password_file)
+    place = _place(config, state_directory, url, sign_in)
+    sys.exit(print_status(targets or [], place, as_json=output is OutputFormat.JSON))
+
+
+@app.command(
+    short_help="Explain what held for a target at any instant, and why.",
+    epilog="Examples: autoscaler explain shop/order-worker --at 03:12, "
+    "autoscaler explain shop/order-worker --last-change, "
+    "autoscaler explain shop/order-worker --since 1h --url http://127.0.0.1:9191",
+)
+def explain(
+    target: Annotated[
+        str,
+        typer.Argument(metavar="TARGET", help="NAMESPACE/NAME or NAMESPACE/KIND/NAME."),
+    ],
+    at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="The instant, such as 03:12, '10m ago' or 'yesterday 18:00'."
+        ),
+    ] = None,
+    last_change: Annotated[
+        bool, typer.Option("--last-change", help="The last decision that changed the count.")
+    ] = False,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Each change since then, such as 1h.")
+    ] = None,
+    recompute: Annotated[
+        bool, typer.Option("--recompute", help="Decide again from what was read then, and compare.")
+    ] = False,
+    output: Output = OutputFormat.TEXT,
+    config: DaemonConfig = None,
+    state_directory: StateDirectory = None,
+    url: DaemonUrl = None,
+    ca_file: CaFile = None,
+    cert_file: CertFile = None,
+    key_file: KeyFile = None,
+    token_file: TokenFile = None,
+    user: User = None,
+    password_file: PasswordFile = None,
+) -> None:
+    """Explain the decision that held for a target at an instant, by default now.
+
+    Each step of it, what differs from the decision before, until when it held, what would have
+    had to be different, and who else wrote. It reads the state directory, or asks the daemon at
+    --url. Times are of the local zone.
+
+    Exit codes: 0 explained, 1 nothing is recorded, or it cannot be read, or --recompute came to
+    another result, 2 bad arguments or configuration.
+    """
+    from autoscaler.cli.explaining import Asked, print_explanation
+
+    if sum((at is not None, last_change, since is not None)) > 1:
+        raise typer.BadParameter("give one of --at, --last-change and --since")
+    asked = Asked(at, last_change, since, recompute, output is OutputFormat.JSON)
+    sign_in = _SignIn(ca_file, cert_file, key_file, token_file, user, password_file)
+    sys.exit(print_explanation(target, asked, _place(config, state_directory, url, sign_in)))
+
+
+@app.command(
+    short_help="Print a line for each change, of some targets or of all.",
+    epilog="Examples: autoscaler history, "
+    "autoscaler history shop/order-worker --since yesterday --until 03:12",
+)
+def history(
+    targets: TargetNames = None,
+    since: Annotated[
+        str, typer.Option(metavar="TIME", help="From when on, such as 1h or 'yesterday 18:00'.")
+    ] = "24h",
+    until: Annotated[str, typer.Option(metavar="TIME", help="Until when.")] = "now",
+    limit: Annotated[int, typer.Option(min=1, max=1_000_000, help="At most so many.")] = 1000,
+    output: Output = OutputFormat.TEXT,
+    config: DaemonConfig = None,
+    state_directory: StateDirectory = None,
+    url: DaemonUrl = None,
+    ca_file: CaFile = None,
+    cert_file: CertFile = None,
+    key_file: KeyFile = None,
+    token_file: TokenFile = None,
+    user: User = None,
+    password_file: PasswordFile = None,
+) -> None:
+    """Print a line for each decision in which something changed, the last one last.
+
+    In a pipe the columns are separated by tabs: time, target, counts, state, sentence.
+
+    Exit codes: 0 shown, 1 it cannot be read, 2 bad arguments or configuration.
+    """
+    from autoscaler.cli.listing_changes import Span, print_history
+
+    sign_in = _SignIn(ca_file, cert_file, key_file, token_file, user, password_file)
+    place = _place(config, state_directory, url, sign_in)
+    span = Span(since, until, limit)
+    sys.exit(print_history(targets or [], span, place, as_json=output is OutputFormat.JSON))
 
 
 @app.command(
@@ -379,15 +536,24 @@ def demo(
     namespace: Annotated[
         str, typer.Option(help="With --context: the namespace to create and remove.")
     ] = "autoscaler-demo",
+    keep: Annotated[
+        bool | None,
+        typer.Option(
+            "--keep/--no-keep",
+            help="Whether it then goes on until Ctrl-C; by default it does on a terminal.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Watch a queue fill and drain, and its workers follow, in about a minute.
 
-    Needs Prometheus on the PATH. Ctrl-C leaves nothing behind.
+    It begins with the address of the pages, which show this queue and other
+    workloads. Needs Prometheus on the PATH. Ctrl-C leaves nothing behind.
     """
     from autoscaler.demo import DemoOptions
     from autoscaler.demo import run as run_demo
 
-    sys.exit(run_demo(DemoOptions(context=context, namespace=namespace)))
+    sys.exit(run_demo(DemoOptions(context=context, namespace=namespace, keep=keep)))
 
 
 def main() -> None:

@@ -1,8 +1,9 @@
-"""The address at which the daemon of a configuration listens, even if the file has mistakes."""
+"""The address at which the API of a configuration's daemon is, even if the file has mistakes."""
 
 import contextlib
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -18,29 +19,46 @@ _LISTEN: TypeAdapter[Address | None] = TypeAdapter(Listen | None)
 _LINE = re.compile(r"^listen[ \t]*:.*$", re.MULTILINE)
 
 
-def listen_of(file: Path) -> tuple[Address | None, bool]:
-    """Return `listen` of a configuration, and whether the file is valid.
+class ApiAddress(NamedTuple):
+    """Where the API is."""
 
-    From a file with mistakes only `listen` is taken, or its default if that is a mistake too.
-    Raises ConfigError if the file cannot be read.
+    address: Address | None
+    """None where nothing is served."""
+    scheme: str
+    valid: bool
+    """Whether the configuration is."""
+
+
+def api_address_of(file: Path) -> ApiAddress:
+    """Return where the API of a configuration's daemon is.
+
+    From a file with mistakes only `listen` and `web` are taken, or the default if they are
+    mistakes too.  Raises ConfigError if the file cannot be read.
     """
     try:
-        return load(file, namespace_or_anywhere).listen, True  # no Lease is needed
+        config = load(file, namespace_or_anywhere)  # no Lease is needed
     except ConfigError:
         with contextlib.suppress(OSError):
-            return _listen_in(
-                read_bytes(file, MOST_OF_A_FILE).decode("utf-8-sig", "replace")
-            ), False
+            return _in(read_bytes(file, MOST_OF_A_FILE).decode("utf-8-sig", "replace"))
         raise
+    return ApiAddress(config.web_listen, _scheme(config.web.tls), valid=True)
 
 
-def _listen_in(text: str) -> Address | None:
-    """Return `listen` from YAML; if that cannot be parsed as a whole, from its own line."""
+def _in(text: str) -> ApiAddress:
+    """Return it from YAML; if that cannot be parsed as a whole, from the line of `listen`."""
     found: list[Value] = [one.value for one in documents(text)[:1]]
     if not found:
         found = [one.value for line in _LINE.findall(text) for one in documents(line)]
     for value in found:
-        if isinstance(value, dict) and "listen" in value:
-            with contextlib.suppress(ValidationError):
-                return _LISTEN.validate_python(child(value, "listen"))
-    return LISTEN
+        scheme = _scheme(child(value, "web", "tls"))
+        for listen in (child(value, "web"), value):
+            if isinstance(listen, dict) and "listen" in listen:
+                with contextlib.suppress(ValidationError):
+                    address = _LISTEN.validate_python(listen["listen"])
+                    if address is not None or listen is value:
+                        return ApiAddress(address, scheme, valid=False)
+    return ApiAddress(LISTEN, "http", valid=False)
+
+
+def _scheme(tls: object) -> str:
+    return "http" if tls is None else "https"

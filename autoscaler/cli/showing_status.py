@@ -5,22 +5,31 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
-from autoscaler.adapters.daemon import Limits, NobodyListensError, PageError, read_page
-from autoscaler.cli.listen_address import listen_of
+from autoscaler.adapters.daemon import Daemon, Limits, NobodyListensError, PageError, read_page
+from autoscaler.adapters.record import DirectoryRecord
+from autoscaler.cli import times
+from autoscaler.cli.listen_address import api_address_of
+from autoscaler.cli.recorded import Place
 from autoscaler.cli.reported import Report
 from autoscaler.cli.status_table import age, lines_for_programs, lines_for_terminal
 from autoscaler.cli.target_names import UnknownTargetError
-from autoscaler.config import ConfigError
-from autoscaler.config.settings import LISTEN
+from autoscaler.config import ConfigError, load
+from autoscaler.config.loading import namespace_or_anywhere
+from autoscaler.config.settings import LISTEN, STATE_DIRECTORY
 from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.text import printable
-from autoscaler.daemon.exposition.site import TARGETS
+from autoscaler.daemon.api import TARGETS
 from autoscaler.daemon.health import Component
+from autoscaler.record.rows import RecordError
 from autoscaler.rendering import wording
+from autoscaler.rendering.instant import recorded_targets
+from autoscaler.rendering.record import Json
 from autoscaler.rendering.verdict import State
 from autoscaler.transport.bodies import TooMuch, parse
 
@@ -35,26 +44,26 @@ class _AddressError(Exception):
     """There is no address to ask; the text is a sentence."""
 
 
-def print_status(
-    names: Sequence[str], *, url: str | None, config: Path | None, as_json: bool
-) -> int:
-    """Print how the named targets stand, or all; return the exit code."""
+def print_status(names: Sequence[str], place: Place, *, as_json: bool) -> int:
+    """Print how the named targets stand, or all; return the exit code.
+
+    Where no daemon answers, the last that is recorded in the state directory is shown.
+    """
     try:
-        address = url or _of_listener(config)
-        document = _document(address)
-        report = _report(document, address).chosen(names)
+        name, document, report = _found(place)
+        report = report.chosen(names)
     except (ConfigError, _AddressError, UnknownTargetError) as error:
         print(error, file=sys.stderr)
         return 2
-    except PageError as error:
+    except (PageError, RecordError) as error:
         advice = _ADVICE if isinstance(error, NobodyListensError) else ""
-        or_file = _OR_FILE if advice and url is None and config is None else ""
+        or_file = _OR_FILE if advice and place == Place() else ""
         print(f"{error}{advice}{or_file}", file=sys.stderr)
         return 1
     if as_json:
         print(json.dumps(_raw(document, report), indent=2))
     elif not report.targets:
-        print(f"the daemon at {address} has no targets")
+        print(f"{name} has no targets")
     else:
         _print_table(report)
     for line in what_is_not_ok(report):
@@ -92,11 +101,49 @@ def what_is_not_ok(report: Report) -> Iterator[str]:
             yield f"{printable(one.name)} has not been ok for {lasts}: {message}"
 
 
+def _found(place: Place) -> tuple[str, Json, Report]:
+    """Return what is read, in words, and what it says."""
+    if place.directory is not None:
+        return _recorded(place.directory)
+    try:
+        daemon = place.daemon or Daemon(_of_listener(place.config))
+        document = _document(daemon)
+        return str(daemon), document, _report(document, daemon.url)
+    except NobodyListensError as error:
+        directory = None if place.daemon is not None else _state_directory(place.config)
+        if directory is None:
+            raise
+        try:
+            found = _recorded(directory)
+        except RecordError:
+            raise error from None
+        print(f"{error}; what is shown was recorded until {_until(found)}", file=sys.stderr)
+        return found
+
+
+def _until(found: tuple[str, Json, Report]) -> str:
+    return times.local(found[2].time.timestamp())
+
+
+def _state_directory(config: Path | None) -> Path | None:
+    if config is None:
+        return Path(STATE_DIRECTORY)
+    with suppress(ConfigError):
+        return load(config, namespace_or_anywhere).state_directory
+    return None
+
+
+def _recorded(directory: Path) -> tuple[str, Json, Report]:
+    """Return how the targets stood when they were recorded last; raises RecordError."""
+    document = recorded_targets(DirectoryRecord(directory))
+    return f"the record in {directory}", document, Report.model_validate(document)
+
+
 def _of_listener(config: Path | None) -> str:
     """Return the URL at which the daemon of a configuration listens, by default that of any."""
     if config is None:
         return LISTEN.url
-    listen, valid = listen_of(config)
+    listen, scheme, valid = api_address_of(config)
     if listen is None:
         raise _AddressError(f"the daemon of {config} serves no pages, since `listen` is null")
     if listen.port == 0:
@@ -104,23 +151,24 @@ def _of_listener(config: Path | None) -> str:
             f"the daemon of {config} listens on any free port (`listen` is {listen}): "
             "give the one that its log names with --url"
         )
+    url = listen.url_of(scheme)
     if not valid:
         print(
             f"{config} has mistakes (`autoscaler validate {config}` tells them); "
-            f"the daemon at {listen.url} is asked",
+            f"the daemon at {url} is asked",
             file=sys.stderr,
         )
-    return listen.url
+    return url
 
 
-def _document(address: str) -> object:
-    body = read_page(address, TARGETS, b"\n".join, _LIMITS)
+def _document(daemon: Daemon) -> Any:
+    body = read_page(daemon, TARGETS, b"\n".join, _LIMITS)
     try:
         return parse(body, _MOST_MEMORY)
     except (ValueError, RecursionError):
-        raise PageError(f"what answers at {address} is no autoscaler: it sent no JSON") from None
+        raise PageError(f"what answers at {daemon.url} is no autoscaler: it sent no JSON") from None
     except TooMuch as error:
-        raise PageError(f"the daemon at {address} sent {error}") from None
+        raise PageError(f"{daemon} sent {error}") from None
 
 
 def _report(document: object, address: str) -> Report:
@@ -133,8 +181,8 @@ def _report(document: object, address: str) -> Report:
         ) from None
 
 
-def _raw(document: object, report: Report) -> list[object]:
+def _raw(document: Any, report: Report) -> list[object]:
     """Return the chosen targets as the daemon sent them, with fields that are not shown here."""
     chosen = {one.target for one in report.targets}
-    targets: list[dict[str, object]] = document["targets"]  # type: ignore[index] # as validated
+    targets: list[dict[str, object]] = document["targets"]
     return [one for one in targets if one["target"] in chosen]

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice, permutations
 
 from autoscaler.config.document import Location, child, entries
+from autoscaler.config.fields import listen_address
 from autoscaler.config.problems import MOST_PROBLEMS, Finding, Problem, located
 from autoscaler.config.settings import Config
 from autoscaler.config.sources import sources_of
@@ -28,6 +29,7 @@ def cautions_on(config: Config, content: bytes | None = None) -> list[Problem]:
 
 def _cautions(document: object) -> Iterator[Finding]:
     yield from _empty((), document, "scaleDownBreaker")
+    yield from _of_web(document)
     for index, target in entries(document, "targets"):
         place: Location = ("targets", index)
         yield from _empty(place, target, "idle")
@@ -40,6 +42,18 @@ def _empty(place: Location, around: object, key: str) -> Iterator[Finding]:
     if isinstance(around, Mapping) and key in around and around[key] is None:
         message = f"has no value, so that it is off; `{key}: {{}}` takes the defaults"
         yield Finding((*place, key), message, show_value=False)
+
+
+def _of_web(document: object) -> Iterator[Finding]:
+    """Find an address for others at which others are answered nothing."""
+    listen = child(document, "web", "listen")
+    asked = child(document, "web", "tls", "clientAuthType") not in {None, "NoClientCert"}
+    if listen is None or asked or child(document, "web", "auth") is not None:
+        return
+    if not listen_address(listen).is_loopback:
+        message = "others reach it, and only clients on this machine are answered: set web.auth "
+        message += "with web.tls, or web.tls.clientAuthType, or listen on a loopback address"
+        yield Finding(("web", "listen"), message)
 
 
 def _of_fallback(place: Location, target: object) -> Iterator[Finding]:

@@ -25,6 +25,7 @@ AT_RESTART = (
     "stateDirectory",
     "record",
     "listen",
+    "web",
     "leaderElection",
     "kubernetes.kubeconfig",
     "kubernetes.context",
@@ -214,10 +215,10 @@ def _inside(value: object) -> _Parts | None:
 def _parts(thing: "DataclassInstance | BaseModel") -> _Parts:
     """Return the fields of a dataclass or a model by their keys in the YAML."""
     if isinstance(thing, BaseModel):
-        names = list(type(thing).model_fields)
+        names = {name: field.alias for name, field in type(thing).model_fields.items()}
     else:
-        names = [each.name for each in fields(thing)]
-    return {to_camel(name): getattr(thing, name) for name in names}
+        names = {each.name: None for each in fields(thing)}
+    return {alias or to_camel(name): getattr(thing, name) for name, alias in names.items()}
 
 
 def _shown(value: object, place: Location) -> str | None:

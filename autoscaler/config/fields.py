@@ -449,8 +449,20 @@ class Address:
     @property
     def url(self) -> str:
         """The URL by which this machine reaches the address."""
+        return self.url_of("http")
+
+    def url_of(self, scheme: str) -> str:
+        """Return the same with a scheme."""
         host = _ALL_ADDRESSES.get(self.host, self.host)
-        return f"http://{Address(host, self.port)}"
+        return f"{scheme}://{Address(host, self.port)}"
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether nobody but this machine reaches it."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host.lower().rstrip(".") == "localhost"
 
 
 _LABEL = r"[0-9A-Za-z_-]{1,63}"
@@ -479,7 +491,8 @@ def _url(text: str) -> str:
     return text.rstrip("/")
 
 
-def _listen(value: object) -> Address:
+def listen_address(value: object) -> Address:
+    """Return the address that is written so; raises ValueError."""
     form = _LISTEN.fullmatch(value) if isinstance(value, str) else None
     if form is None or int(form["port"]) > _HIGHEST_PORT or not _is_host(form):
         raise ValueError(
@@ -508,6 +521,6 @@ Url = Annotated[
 ]
 Listen = Annotated[
     Address,
-    BeforeValidator(_listen),
+    BeforeValidator(listen_address),
     WithJsonSchema({"type": "string", "pattern": rf"^{_HOST_PATTERN}?:[0-9]{{1,5}}$"}),
 ]

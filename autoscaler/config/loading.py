@@ -37,6 +37,7 @@ from autoscaler.config.sources import (
     unusable_files,
 )
 from autoscaler.config.spec_model import HorizontalPodAutoscalerSpec, TargetModel
+from autoscaler.config.web_files import unusable_web_files
 
 _Model = TypeVar("_Model", bound=BaseModel)
 _FREE = "x-"
@@ -129,7 +130,8 @@ def load(
         for file in inclusion.files
     ]
     others = [source for source in read if source is not None]
-    unusable = list(unusable_files(main.value, path.absolute().parent))
+    folder = path.absolute().parent
+    unusable = [*unusable_files(main.value, folder), *unusable_web_files(main.value, folder)]
     sources = _sources(reading, patterns, inclusion, unusable)
     own_namespace = namespace()
     complete = None not in read and not (inclusion.faults or _is_included_one(main))

@@ -20,9 +20,11 @@ from autoscaler.config import extension_models as extension
 from autoscaler.config import spec_model as model
 from autoscaler.config.document import Location, child
 from autoscaler.config.error_messages import closest, suggestion
+from autoscaler.config.fields import Address, listen_address
 from autoscaler.config.model_base import Model
 from autoscaler.config.settings import (
     DEFAULT_SERVER,
+    LISTEN,
     AzureAdSettings,
     LeaderElection,
     MainFile,
@@ -32,6 +34,7 @@ from autoscaler.config.settings import (
     Tls,
 )
 from autoscaler.config.spec_model import SOURCES
+from autoscaler.config.web_settings import WebAuth, WebTls
 
 Schema: TypeAlias = dict[str, JsonValue]
 Fields: TypeAlias = Mapping[str, object]
@@ -489,6 +492,46 @@ def _is_installed(module: str) -> bool:
         return False
 
 
+_CERTIFICATES = ("VerifyClientCertIfGiven", "RequireAndVerifyClientCert")
+_WAYS_IN = ("bearerTokenFile", "basicAuthUsersFile")
+
+
+def _asks_for_certificates(tls: Fields) -> bool:
+    return tls.get("clientAuthType") in _CERTIFICATES
+
+
+def _web_fault(top: Fields) -> str | None:
+    """Say what of `web` does not go with the address, which may be that of `listen`."""
+    web, listen = top.get("web"), _address(top.get("listen", str(LISTEN)))
+    if not isinstance(web, Mapping):
+        return None
+    own = _address(web.get("listen"))
+    secured = [key for key in ("tls", "auth") if web.get(key) is not None]
+    if web.get("listen") is None:
+        if top.get("listen", LISTEN) is None and secured:
+            return f"needs a listen of its own for {secured[0]}, since `listen` is null"
+        own = listen
+    elif own is not None and own == listen and own.port:
+        return (
+            f"listen is {own}, as the document's `listen` is: leave it out to serve the pages "
+            "there, or give it another port"
+        )
+    if secured == ["auth"] and own is not None and not own.is_loopback:
+        return (
+            f"auth needs tls beside it: at {own} passwords and tokens would cross the network "
+            "unencrypted; or listen on a loopback address such as 127.0.0.1:9443"
+        )
+    return None
+
+
+def _address(value: object) -> Address | None:
+    """Return an address; None of what is none, which is reported as such."""
+    try:
+        return None if value is None else listen_address(value)
+    except ValueError:
+        return None
+
+
 _TABLE: tuple[Rule, ...] = (
     Rule(
         MainFile,
@@ -530,6 +573,35 @@ _TABLE: tuple[Rule, ...] = (
     ),
     _needs(Tls, "certFile", "keyFile"),
     _needs(Tls, "keyFile", "certFile"),
+    Rule(
+        WebTls,
+        "clientAuthType",
+        lambda tls, _: _asks_for_certificates(tls) and tls.get("clientCAFile") is None,
+        "needs clientCAFile beside it: the authorities that vouch for clients",
+        {
+            "if": _where("clientAuthType", *_CERTIFICATES),
+            "then": _has("clientCAFile"),
+        },
+    ),
+    Rule(
+        WebTls,
+        "clientCAFile",
+        lambda tls, _: (
+            tls.get("clientCAFile") is not None
+            and tls.get("clientAuthType") in {None, "NoClientCert"}
+        ),
+        f"has no use without clientAuthType {' or '.join(_CERTIFICATES)}",
+        {"if": _has("clientCAFile"), "then": _where("clientAuthType", *_CERTIFICATES)},
+    ),
+    Rule(
+        WebAuth,
+        "",
+        lambda auth, _: not any(auth.get(key) is not None for key in _WAYS_IN),
+        "needs bearerTokenFile, basicAuthUsersFile or both: how clients sign in",
+        {"anyOf": [_has(key) for key in _WAYS_IN]},
+        fixed_by=tuple((key,) for key in _WAYS_IN),
+    ),
+    Rule(MainFile, "web", lambda top, _: _web_fault(top), "{}"),
     *_time_rules(
         *("leaseDuration", "renewDeadline", 1.0),
         {

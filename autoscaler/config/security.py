@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from autoscaler.config.rules import SIGN_IN
 from autoscaler.config.settings import Config, PrometheusSettings, Sources
 from autoscaler.config.sources import folder_of
+from autoscaler.config.web_settings import WebSettings
 
 _MOST_CHANGEABLE = 10
 """Files and folders that are named one by one."""
@@ -21,12 +22,11 @@ _MOST_CHANGEABLE = 10
 def warnings_of(config: Config) -> list[str]:
     """Return a sentence for each secret or file that is open to others, and each check left out."""
     servers = list(_servers(config))
-    warnings = _open_ones(
-        (f"{place}.{key}", path)
-        for place, server in servers
-        for key, path in _secrets(server)
-        if path is not None
-    )
+    secrets = [
+        (f"{place}.{key}", path) for place, server in servers for key, path in _secrets(server)
+    ]
+    secrets += _secrets_of_web(config.web)
+    warnings = _open_ones((name, path) for name, path in secrets if path is not None)
     warnings += _changeable(config.sources)
     for path, server in servers:
         warnings += _warnings_of_server(path, server)
@@ -163,6 +163,14 @@ def _secrets(prometheus: PrometheusSettings) -> Iterator[tuple[str, Path | None]
         if azure.workload_identity is not None:
             yield "azuread.workloadIdentity.tokenFilePath", azure.workload_identity.token_file_path
     yield "tls.keyFile", prometheus.tls.key_file
+
+
+def _secrets_of_web(web: WebSettings) -> Iterator[tuple[str, Path | None]]:
+    if web.tls is not None:
+        yield "web.tls.keyFile", web.tls.key_file
+    if web.auth is not None:
+        yield "web.auth.bearerTokenFile", web.auth.bearer_token_file
+        yield "web.auth.basicAuthUsersFile", web.auth.basic_auth_users_file
 
 
 def _in_the_clear(url: str) -> bool:

@@ -40,6 +40,7 @@ from autoscaler.config.model_base import (
     seconds,
 )
 from autoscaler.config.spec_model import QuerySource, TargetModel
+from autoscaler.config.web_settings import WebSettings
 from autoscaler.core.breaker import Breaker
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
@@ -431,6 +432,10 @@ class Settings(Model):
         "nowhere.",
         json_schema_extra={"default": str(LISTEN)},
     )
+    web: OrDefault[WebSettings] = Field(
+        default_factory=WebSettings,
+        description="Where the pages and the API are, and who may read them.",
+    )
     events: OrDefault[bool] = Field(
         default=True,
         description="Whether what happens to a workload is told as Kubernetes Events on it.",
@@ -445,6 +450,19 @@ class Settings(Model):
     scale_down_breaker: ScaleDownBreaker | None = Field(
         default=None, description="What keeps bad data from taking a fleet down. Default: off."
     )
+
+    @property
+    def web_listen(self) -> Address | None:
+        """Where the pages and the API are; None where nothing is."""
+        return self.web.listen or self.listen
+
+    @property
+    def web_url(self) -> str | None:
+        """The URL by which this machine reaches them; None where there is none to know."""
+        address = self.web_listen
+        if address is None or not address.port:
+            return None
+        return address.url_of("http" if self.web.tls is None else "https")
 
     @property
     def breaker(self) -> Breaker | None:

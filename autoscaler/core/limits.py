@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from autoscaler.core.decision import Limit
 from autoscaler.core.history import ScaleEvent
-from autoscaler.core.numbers import ceil32, saturate32, trunc32
+from autoscaler.core.numbers import INT32_MAX, ceil32, saturate32, trunc32
 from autoscaler.core.spec import Behavior, PolicyType, ScalingPolicy, ScalingRules, SelectPolicy
 
 WITHIN_RANGE = "DesiredWithinRange"
@@ -66,6 +66,23 @@ def limit(
         until, unseen = rates.first_beyond(allowed, now), rates.unseen_at(policy, now)
         return Limit(stabilized, allowed, reason, allowed, policy, until, unseen)
     return Limit(stabilized, stabilized, WITHIN_RANGE)
+
+
+def permitted(
+    current: int,
+    bounds: tuple[int, int],
+    behavior: Behavior | None,
+    changes: Changes,
+    now: float,
+) -> tuple[int, int]:
+    """Return the least and the largest count that policies and bounds permit to go to at once."""
+    minimum, maximum = bounds
+    if behavior is None:
+        return min(current, minimum), max(
+            current, limit_legacy(current, INT32_MAX, minimum, maximum).after
+        )
+    down, up = (_Rates(current, behavior, changes, up=up).limit_at(now)[0] for up in (False, True))
+    return min(current, max(minimum, down)), max(current, min(maximum, up))
 
 
 def release_after_write(limited: Limit, behavior: Behavior, changes: Changes, now: float) -> Limit:

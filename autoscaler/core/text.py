@@ -2,6 +2,7 @@
 
 import unicodedata
 from datetime import UTC, datetime
+from math import ceil
 
 _READ_AHEAD = 2
 """How many times the limit is read: a longer text costs no more."""
@@ -62,6 +63,16 @@ def rfc3339(time: float) -> str:
     """Format a Unix time as RFC 3339 in UTC, to the second; clamped to the years 1970 to 9999."""
     bounded = min(max(0.0, time), _LATEST)
     return datetime.fromtimestamp(int(bounded), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def rfc3339_milli(time: float) -> str:
+    """Format a Unix time to the millisecond that is not before it.
+
+    What began with the instant has begun at the one that is written.
+    """
+    seconds, milli = divmod(ceil(min(max(0.0, time), _LATEST) * 1000 - 1e-3), 1000)
+    text = rfc3339(seconds)
+    return f"{text[:-1]}.{milli:03d}Z" if milli else text
 
 
 def instant_of(text: str) -> float | None:

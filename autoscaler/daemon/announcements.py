@@ -11,7 +11,7 @@ from http.client import responses
 
 from structlog.typing import FilteringBoundLogger
 
-from autoscaler import __version__
+from autoscaler import __version__, clock
 from autoscaler.adapters.store import Resumption
 from autoscaler.config import Address, Config, ConfigError
 from autoscaler.config.security import warnings_of
@@ -21,12 +21,17 @@ from autoscaler.daemon.health import Component, Health, component_of
 from autoscaler.daemon.leadership import ElectionObserver, Role
 from autoscaler.daemon.schedule import HangingSyncError
 from autoscaler.daemon.service_manager import Notifier
+from autoscaler.daemon.token_bucket import TokenBucket
 from autoscaler.rendering import breaker_words, wording
 from autoscaler.sync.ports import HOLDS, BreakerChange, BreakerNews
 
 _LEAST_MOVE_SECONDS = 1.0
 _MOST_PROBLEMS = 20
 """So many mistakes of a refused configuration are logged; `autoscaler validate` shows more."""
+
+_MOST_SIGN_INS_TOLD = 5
+_SIGN_IN_TOLD_SECONDS = 60.0
+"""After so many lines on clients with wrong credentials, one in so many seconds."""
 
 _OF_PROMETHEUS = "targets whose metrics it has are not scaled by them"
 _OF_KUBERNETES = "what cannot be read or written there stays as it is"
@@ -55,13 +60,15 @@ class Announcements(ElectionObserver):
         """By server whose scale-down breaker has tripped, the sentence on it."""
         self._lock = threading.Lock()
         self._release_refused = ""
+        self._sign_ins_told = TokenBucket(_MOST_SIGN_INS_TOLD, _SIGN_IN_TOLD_SECONDS)
+        self._sign_ins_untold = 0
 
     # -- life --------------------------------------------------------------------------------
 
-    def listening(self, address: Address) -> None:
-        """Report where metrics and health are served."""
+    def listening(self, address: Address, scheme: str, what: str) -> None:
+        """Report where something is served, such as "metrics and health"."""
         at = str(address)
-        self._log.info("listening", message=f"metrics and health are at http://{at}", address=at)
+        self._log.info("listening", message=f"{what} are at {scheme}://{at}", address=at)
 
     def serving(self, config: Config) -> None:
         """Report that the syncs have begun."""
@@ -100,6 +107,22 @@ class Announcements(ElectionObserver):
         """Warn of each secret that a configuration leaves open."""
         for sentence in warnings_of(config):
             self.insecure(sentence)
+
+    def web_file_changed(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - the observer's shape
+        """Report that a file of `web` cannot be used any more, or can again."""
+        self._log_state("web_file", ok, sentence)
+
+    def sign_in_failed(self, way: str, client: str) -> None:
+        """Count a client with wrong credentials; log the first ones, then one a minute."""
+        self._instruments.sign_ins_failed.labels(way).inc()
+        with self._lock:
+            if not self._sign_ins_told.take(clock.monotonic()):
+                self._sign_ins_untold += 1
+                return
+            untold, self._sign_ins_untold = self._sign_ins_untold, 0
+        more = f"; {untold} more since the last such line" if untold else ""
+        message = f"a client at {client} was refused: wrong credentials ({way}){more}"
+        self._log.warning("sign_in_failed", message=message, client=client, way=way, untold=untold)
 
     def insecure(self, sentence: str) -> None:
         """Warn of what leaves a secret or a connection open to others."""

@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from autoscaler import clock
 
@@ -60,6 +61,17 @@ class ComponentState:
     ok: bool
     message: str
     since: float
+
+
+class SyncsState(NamedTuple):
+    """The syncs of one period in seconds: how many, and when the one ended that did longest ago.
+
+    Before its first end a sync counts from when it was expected.
+    """
+
+    period: float
+    syncs: int
+    ago: float
 
 
 class Health:
@@ -137,6 +149,15 @@ class Health:
         longest, period = max(waits)
         others = f", nor did {len(waits) - 1} others in time" if len(waits) > 1 else ""
         return f"a sync that is due every {period:g} s has not ended for {longest:.0f} s{others}"
+
+    def syncs(self) -> tuple[SyncsState, ...]:
+        """Return how the syncs of each period stand, the shortest first."""
+        now = self._monotonic()
+        ages: dict[float, list[float]] = {}
+        with self._lock:
+            for name, period in self._periods.items():
+                ages.setdefault(period, []).append(now - self._completed[name])
+        return tuple(SyncsState(one, len(ages[one]), max(ages[one])) for one in sorted(ages))
 
     # -- readiness -------------------------------------------------------------------------
 

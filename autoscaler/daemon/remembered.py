@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from autoscaler import clock
-from autoscaler.adapters.daemon import Limits, NobodyListensError, PageError, read_page
+from autoscaler.adapters.daemon import Daemon, Limits, NobodyListensError, PageError, read_page
 from autoscaler.adapters.store import Unreadable, read_saved
 from autoscaler.config import Config
 from autoscaler.core.breaker import Trip
@@ -93,16 +93,16 @@ def remembered(config: Config, url: str | None) -> Remembered:
     """Return the histories of the configuration's targets.
 
     They are those of the daemon at ``url``; raises PageError if it does not answer.  Without it,
-    they are those of the daemon at the configuration's `listen`, or else of its state directory.
+    they are those of the configuration's daemon, or else of its state directory.
     """
     if url is not None:
         return _of_daemon(url, config.targets, _NAMED)
     no_daemon = ""
     passed_over: list[str] = []
     """Why what answers is not used."""
-    if config.listen is not None and config.listen.port:
+    if config.web_url is not None:
         try:
-            found = _of_daemon(config.listen.url, config.targets, _BESIDE)
+            found = _of_daemon(config.web_url, config.targets, _BESIDE)
             if found.histories:
                 return found
             passed_over.extend(found.reasons)
@@ -117,7 +117,8 @@ def _of_daemon(url: str, targets: Sequence[Target], limits: Limits) -> Remembere
     keys = {target.key for target in targets}
     asked = clock.wall()
     try:
-        shown = read_page(url, HISTORIES, lambda lines: history_lines.read(lines, keys), limits)
+        daemon = Daemon(url)
+        shown = read_page(daemon, HISTORIES, lambda lines: history_lines.read(lines, keys), limits)
     except FormatError as error:
         raise PageError(f"the daemon at {url} is not understood: {error}") from None
     histories = shown.by_our_clock(asked, clock.wall())

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
-from dataclasses import replace
 from functools import partial
 
 import structlog
@@ -15,7 +14,6 @@ from autoscaler.config.security import warnings_of_access
 from autoscaler.daemon import api, pages
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.exposition import Metrics, Site
-from autoscaler.daemon.exposition.listener import Listener
 from autoscaler.daemon.exposition.views import Views
 from autoscaler.daemon.health import Health
 from autoscaler.daemon.leadership import leader_election
@@ -26,6 +24,7 @@ from autoscaler.daemon.recording import Recorder, open_recording
 from autoscaler.daemon.reporting import LogReporter, Reporters
 from autoscaler.daemon.schedule import Schedule
 from autoscaler.daemon.service_manager import Notifier, Signals
+from autoscaler.daemon.web import open_listeners
 from autoscaler.daemon.wiring import Connections, ReplaceableConnections
 from autoscaler.rendering.history_lines import lines
 from autoscaler.sync.ports import BreakerNews, HistoryStore, Ports, Reporter
@@ -126,12 +125,8 @@ def _open_telemetry(config: Config, stack: ExitStack) -> Telemetry:
     announcements = Announcements(log, health, metrics.instruments, notifier)
     site = Site(metrics, health)
     announcements.security(config)
-    if config.listen is not None:
-        routes = [*api.routes(site.views), *pages.routes(site.views)]
-        host, port = config.listen.host, config.listen.port
-        listener = Listener(host, port, site.page, announcements.fault, routes)
-        stack.enter_context(listener)
-        announcements.listening(replace(config.listen, port=listener.port))
+    routes = [*api.routes(site.views), *pages.routes(site.views)]
+    open_listeners(config, site, routes, announcements, stack)
     return Telemetry(log, health, metrics, site, notifier, announcements, LogReporter(log))
 
 

@@ -1,16 +1,24 @@
 """The demo's autoscaler: the real daemon as a child process, and the syncs in its log."""
 
 import json
+import socket
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
 
-from autoscaler.demo.children import Child
+from autoscaler import clock
+from autoscaler.demo.children import Child, DemoError
+from autoscaler.demo.ports import free_port
+from autoscaler.demo.services import CPU, LOAD, Service
 from autoscaler.demo.story import DEPLOYMENT, METRIC, QUEUE, Story
+
+_LISTENS_WITHIN = 30.0
+_POLL = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,50 +39,59 @@ class LogLine:
     """Whether the scale or the state of the target changed."""
 
 
-def config(story: Story, prometheus_url: str, access: ClusterAccess) -> dict[str, object]:
-    """Return the daemon's configuration."""
+def config(
+    story: Story, services: Sequence[Service], prometheus_url: str, access: ClusterAccess
+) -> dict[str, object]:
+    """Return the daemon's configuration, but for what is of a folder and of an address."""
     kubernetes: dict[str, object] = {"context": access.context}
     if access.kubeconfig is not None:
         kubernetes["kubeconfig"] = str(access.kubeconfig)
-    metric = {
-        "type": "External",
-        "external": {
-            "metric": {"name": METRIC},
-            "target": {
-                "type": "AverageValue",
-                "averageValue": str(story.messages_per_worker),
-            },
-        },
-    }
-    target = {
-        "namespace": access.namespace,
-        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": DEPLOYMENT},
-        "minReplicas": 1,
-        "maxReplicas": story.max_workers,
-        "metrics": [metric],
-        "behavior": {"scaleDown": {"stabilizationWindowSeconds": story.scale_down_window}},
-    }
+    of_services = [_target(access, one.name, one.target) for one in services]
     return {
         "prometheus": {"url": prometheus_url},
         "kubernetes": kubernetes,
         "syncPeriod": f"{story.sync_period}s",
-        # The demo leaves nothing behind and does not disturb another daemon.
-        "stateDirectory": None,
-        "listen": None,
-        "queries": {METRIC: f'{METRIC}{{queue="{QUEUE}"}}'},
-        "targets": [target],
+        # Pods that have just begun count at once, since all of it lasts a minute.
+        "cpuInitializationPeriod": "1s",
+        "initialReadinessDelay": "1s",
+        "queries": {METRIC: f'{METRIC}{{queue="{QUEUE}"}}', LOAD: LOAD},
+        "resourceQueries": {"cpu": {"query": CPU, "window": "1s"}},
+        "targets": [_target(access, DEPLOYMENT, _workers(story)), *of_services],
     }
 
 
-class DemoDaemon:
-    """The running daemon and its log."""
+def _workers(story: Story) -> dict[str, object]:
+    """Return what the target of the queue's workers is besides its name."""
+    target = {"type": "AverageValue", "averageValue": str(story.messages_per_worker)}
+    external = {"metric": {"name": METRIC}, "target": target}
+    return {
+        "minReplicas": 1,
+        "maxReplicas": story.max_workers,
+        "metrics": [{"type": "External", "external": external}],
+        "behavior": {"scaleDown": {"stabilizationWindowSeconds": story.scale_down_window}},
+    }
 
-    def __init__(self, process: Child) -> None:
+
+def _target(access: ClusterAccess, name: str, of: Mapping[str, object]) -> dict[str, object]:
+    ref = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+    return {"namespace": access.namespace, "scaleTargetRef": ref, **of}
+
+
+class DemoDaemon:
+    """The running daemon: its configuration, the address of its pages, and its log.
+
+    ``target`` is the key of the queue's workers.
+    """
+
+    def __init__(self, process: Child, file: Path, url: str, target: str) -> None:
         self.process = process
+        self.file = file
+        self.url = url
+        self.target = target
         self._read = 0
 
     def news(self) -> list[LogLine]:
-        """Return the syncs that were logged since the last call."""
+        """Return the syncs of the queue's workers that were logged since the last call."""
         with self.process.log.open("rb") as log:
             log.seek(self._read)
             found = []
@@ -82,30 +99,55 @@ class DemoDaemon:
                 if not line.endswith(b"\n"):
                     break  # still being written
                 self._read += len(line)
-                entry = _sync(line)
+                entry = _sync(line, self.target)
                 if entry is not None:
                     found.append(entry)
             return found
 
 
 @contextmanager
-def running(document: dict[str, object], folder: Path) -> Iterator[DemoDaemon]:
-    """Run `autoscaler run` on a configuration until the `with` statement ends."""
+def running(
+    document: Mapping[str, object], namespace: str, folder: Path, stop: threading.Event
+) -> Iterator[DemoDaemon]:
+    """Run `autoscaler run` on a configuration until the `with` statement ends.
+
+    It is yielded once its pages are there, or ``stop`` is set.  Raises DemoError if that takes too
+    long.
+    """
     folder.mkdir()
-    file = folder / "autoscaler.yaml"
-    file.write_text(yaml.safe_dump(document, sort_keys=False))
+    port = free_port()
+    file, address = folder / "autoscaler.yaml", f"127.0.0.1:{port}"
+    own = {"listen": address, "stateDirectory": str(folder / "state")}
+    file.write_text(yaml.safe_dump({**own, **document}, sort_keys=False))
     argv = [sys.executable, "-m", "autoscaler", "run", "-c", str(file)]
     argv += ["--log-level", "debug", "--log-format", "json"]
     with Child("The autoscaler", argv, folder / "autoscaler.log") as process:
-        yield DemoDaemon(process)
+        _wait_until_it_listens(process, port, stop)
+        workers = f"{namespace}/Deployment/{DEPLOYMENT}"
+        yield DemoDaemon(process, file, f"http://{address}/", workers)
 
 
-def _sync(line: bytes) -> LogLine | None:
-    """Parse a log line; None if it is not that of a sync."""
+def _wait_until_it_listens(process: Child, port: int, stop: threading.Event) -> None:
+    deadline = clock.monotonic() + _LISTENS_WITHIN
+    while not stop.is_set():
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        process.check()
+        if clock.monotonic() > deadline:
+            raise DemoError(
+                f"The autoscaler did not listen within {_LISTENS_WITHIN:.0f} s. "
+                f"The last lines of its log:\n{process.tail()}"
+            )
+        stop.wait(_POLL)
+
+
+def _sync(line: bytes, target: str) -> LogLine | None:
+    """Parse a log line; None if it is not that of a sync of the target."""
     try:
         entry = json.loads(line)
     except ValueError:
         return None
-    if not isinstance(entry, dict) or entry.get("event") != "sync":
+    if not isinstance(entry, dict) or (entry.get("event"), entry.get("target")) != ("sync", target):
         return None
     return LogLine(str(entry.get("message", "")), changed=entry.get("level") != "debug")

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ import yaml
 
 from autoscaler import clock
 from autoscaler.demo.children import Child, DemoError
+from autoscaler.demo.ports import free_port
 from autoscaler.demo.story import METRIC
 
 _READY_WITHIN = 30.0
@@ -57,7 +57,7 @@ def running(binary: str, folder: Path, target: str, stop: threading.Event) -> It
     timing = {"scrape_interval": "1s", "scrape_timeout": "1s"}
     job = {"job_name": "demo-queue", "static_configs": [{"targets": [target]}]}
     config.write_text(yaml.safe_dump({"global": timing, "scrape_configs": [job]}))
-    address = f"127.0.0.1:{_free_port()}"
+    address = f"127.0.0.1:{free_port()}"
     argv = [
         binary,
         f"--config.file={config}",
@@ -90,11 +90,3 @@ def _knows_metric(session: requests.Session, url: str) -> bool:
         return answer.ok and bool(answer.json()["data"]["result"])
     except requests.RequestException:
         return False
-
-
-def _free_port() -> int:
-    """Return a port that is free now: with port 0 Prometheus would not say which it has."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -25,7 +25,9 @@ from autoscaler.demo.options import DemoOptions
 from autoscaler.demo.prometheus import Prometheus
 from autoscaler.demo.queue import RunningQueue
 from autoscaler.demo.screen import LiveScreen, PlainScreen, Record, Screen
+from autoscaler.demo.services import services
 from autoscaler.demo.story import DEPLOYMENT, Story
+from autoscaler.demo.traffic import Traffic
 
 _REFRESH = 0.25
 _FIRST_POD_WITHIN = 120.0
@@ -51,18 +53,16 @@ def perform(options: DemoOptions) -> int:
     stop = threading.Event()
     with _signals_set(stop) as received:
         try:
-            record = _play(options, console, stop)
+            told = _play(options, console, stop)
         except (DemoError, ConnectError) as error:
             # Ctrl-C in a terminal also ends the child processes: that is no failure.
             if not received:
                 print(f"The demo stopped: {error}", file=sys.stderr)
                 return 1
-            record = None
-    if received:
+            told = False
+    if received and not told:
         console.print("Stopped.")
         return 128 + received[0]
-    if record is not None:
-        _summarize(record, console)
     return 0
 
 
@@ -83,8 +83,11 @@ def _signals_set(stop: threading.Event) -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def _play(options: DemoOptions, console: Console, stop: threading.Event) -> Record:
-    """Start everything, run the story, and remove everything in any case."""
+def _play(options: DemoOptions, console: Console, stop: threading.Event) -> bool:
+    """Start everything, run the story, and remove everything in any case.
+
+    Returns whether the story was told to its end.
+    """
     story, record = options.story, Record()
     binary = prometheus.find_binary()
 
@@ -94,10 +97,18 @@ def _play(options: DemoOptions, console: Console, stop: threading.Event) -> Reco
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="autoscaler-demo-")))
         stage = _set_stage(stack, options, binary, folder, say, stop)
-        if stage is not None and _wait_for_worker(stage, stop, say):
-            with _screen(console, story) as screen:
-                _tell(story, stage, screen, record, stop)
-    return record
+        if stage is None or not _wait_for_worker(stage, stop, say):
+            return False
+        with _screen(console, story) as screen:
+            _tell(story, stage, screen, record, stop)
+        if stop.is_set():
+            return False
+        _summarize(record, say)
+        keep = console.is_terminal if options.keep is None else options.keep
+        if keep:
+            _stay(stage, stop, say)
+    _say_what_is_next(say)
+    return True
 
 
 def _set_stage(
@@ -112,8 +123,10 @@ def _set_stage(
     story = options.story
     access = _access(stack, options, folder, say)
     api = stack.enter_context(connect(access.kubeconfig, access.context))
-    fleet = stack.enter_context(Fleet(api, access.namespace, say))
+    others = services(clock.wall())
+    fleet = stack.enter_context(Fleet(api, access.namespace, others, say))
     exporter = stack.enter_context(Exporter())
+    stack.enter_context(Traffic(exporter, access.namespace, fleet.pods))
     queue = stack.enter_context(RunningQueue(story, fleet.workers, exporter.publish))
     say("Starting Prometheus, which scrapes the queue ...")
     server = stack.enter_context(
@@ -122,8 +135,11 @@ def _set_stage(
     if stop.is_set():
         return None
     say(f"Prometheus is at {server.url} while the demo lasts. Starting the autoscaler ...")
-    document = daemon.config(story, server.url, access)
-    process = stack.enter_context(daemon.running(document, folder / "autoscaler"))
+    document = daemon.config(story, others, server.url, access)
+    process = stack.enter_context(
+        daemon.running(document, access.namespace, folder / "autoscaler", stop)
+    )
+    say(f"The pages of the autoscaler are at {process.url} while the demo lasts.")
     return _Stage(queue, server, process)
 
 
@@ -186,27 +202,53 @@ def _tell(
             )
 
 
-def _summarize(record: Record, console: Console) -> None:
-    told = (
+def _summarize(record: Record, say: Callable[[str], None]) -> None:
+    say("")
+    say(
         f"In {record.state.elapsed:.0f} s the queue grew to {record.peak_queue} messages and the "
         f"workers from 1 to {record.peak_workers} and back."
     )
-    lines = [
+
+
+def _stay(stage: _Stage, stop: threading.Event, say: Callable[[str], None]) -> None:
+    """Go on until a signal, and say what can be tried meanwhile."""
+    command, at = _command(), stage.daemon
+    for line in (
         "",
-        told,
+        f"It goes on, with a burst of messages now and then: Ctrl-C ends it. See {at.url}",
+        "or, in another terminal:",
+        f"  {command} status --url {at.url}",
+        f"  {command} history --since 10m --url {at.url}",
+        f"  {command} explain {at.target} --last-change --url {at.url}",
+        f"  {command} plan -c {at.file} --explain",
+    ):
+        say(line)
+    while not stop.wait(_REFRESH):
+        stage.check()
+
+
+def _say_what_is_next(say: Callable[[str], None]) -> None:
+    for line in (
         "",
         "Next, with your own cluster, Prometheus and queue (README.md tells more):",
         "  autoscaler validate autoscaler.yaml            tells every mistake at once",
         "  autoscaler plan -c autoscaler.yaml --explain   what it would do now, and why",
         "  autoscaler run -c autoscaler.yaml              the daemon that you saw at work",
         "  autoscaler status -c autoscaler.yaml           how each target stands",
+        "  autoscaler explain NAMESPACE/NAME --at 03:12   why it did that",
         "Begin with a copy of config/queue.yaml; docs/configuration.md has every key.",
-    ]
-    if shutil.which("autoscaler") is None:
-        # The command is not on the PATH: the module can still be run.
-        python = Path(sys.executable)
-        if python.is_relative_to(Path.cwd()):
-            python = python.relative_to(Path.cwd())
-        lines.append(f"In this folder, autoscaler is: {python} -m autoscaler")
-    for line in lines:
-        console.print(line, markup=False, soft_wrap=True)
+    ):
+        say(line)
+    command = _command()
+    if command != "autoscaler":
+        say(f"In this folder, autoscaler is: {command}")
+
+
+def _command() -> str:
+    """Return how autoscaler is run from this folder."""
+    if shutil.which("autoscaler") is not None:
+        return "autoscaler"
+    python = Path(sys.executable)
+    if python.is_relative_to(Path.cwd()):
+        python = python.relative_to(Path.cwd())
+    return f"{python} -m autoscaler"

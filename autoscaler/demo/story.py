@@ -1,6 +1,5 @@
 """The story of the demo: when messages arrive, and how the target is configured."""
 
-import math
 from dataclasses import dataclass
 
 QUEUE = "orders"
@@ -19,7 +18,7 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """The phases, the last of which has no end, and the settings.
+    """The phases, which begin again after the last one, and the settings.
 
     A worker consumes ``worker_rate`` messages per second and should have no more than
     ``messages_per_worker`` waiting for it.  Durations are in seconds.
@@ -33,10 +32,11 @@ class Story:
     sync_period: int = 1
     pod_start: float = 2.0
     longest: float = 150.0
-    """When the demo fails if the workers are not back to one."""
+    """When the demo fails if the workers are not back to one; no second round begins before."""
 
     def phase_at(self, elapsed: float) -> Phase:
         """Return the phase at an instant of the story."""
+        elapsed %= self._round
         for phase in self.phases[:-1]:
             if elapsed < phase.seconds:
                 return phase
@@ -45,7 +45,8 @@ class Story:
 
     def published(self, elapsed: float) -> float:
         """Return how many messages have arrived by an instant of the story."""
-        total = 0.0
+        rounds, elapsed = divmod(elapsed, self._round)
+        total = rounds * sum(phase.seconds * phase.rate for phase in self.phases) if rounds else 0.0
         for phase in self.phases:
             spent = min(elapsed, phase.seconds)
             total += spent * phase.rate
@@ -53,9 +54,13 @@ class Story:
         return total
 
     @property
+    def _round(self) -> float:
+        return sum(phase.seconds for phase in self.phases)
+
+    @property
     def last_phase_at(self) -> float:
         """When the last phase begins."""
         return sum(phase.seconds for phase in self.phases[:-1])
 
 
-STORY = Story((Phase("calm", 6, 1.0), Phase("burst", 22, 16.0), Phase("drain", math.inf, 1.0)))
+STORY = Story((Phase("calm", 6, 1.0), Phase("burst", 22, 16.0), Phase("drain", 122, 1.0)))

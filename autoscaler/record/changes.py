@@ -77,7 +77,7 @@ def marks_of(decision: Decision, write: WriteOutcome | None) -> Mark:
         (Mark.IDLE, decision.zone is Zone.IDLE),
         (Mark.HELD, _is_held(decision)),
         (Mark.LIMITED, _is_limited(decision)),
-        (Mark.AT_MAXIMUM, _is_at_maximum(decision)),
+        (Mark.AT_MAXIMUM, is_at_maximum(decision)),
         (Mark.BREAKER, decision.breaker is not None),
         (Mark.CONTROLLED, decision.zone is Zone.CONTROLLED),
         (Mark.CONTESTED, decision.held_until is not None),
@@ -108,6 +108,7 @@ def _is_limited(decision: Decision) -> bool:
     return limit is not None and limit.before != limit.after
 
 
-def _is_at_maximum(decision: Decision) -> bool:
+def is_at_maximum(decision: Decision) -> bool:
+    """Return whether more is asked for than the maximum in force permits."""
     limit = decision.limit
     return limit is not None and limit.before > limit.after and limit.reason == TOO_MANY

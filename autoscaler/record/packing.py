@@ -93,19 +93,21 @@ def unpack(body: bytes, begin: float, period: float) -> Iterator[Sample]:
 
 
 def by_minute(samples: Iterable[Sample]) -> Iterator[Sample]:
-    """Yield one sample for each minute in which a number changed, as of the minute's begin.
+    """Yield one sample for each minute in which a number changed.
 
-    ``samples`` are in order and without a lapse between them; there may be such minutes among them.
-    What held before a minute counts for its low and high, unless it begins with a sample.
+    It is as of the minute's begin, the first one as of the first sample.  ``samples`` are in order
+    and without a lapse between them; there may be such minutes among them.  What held before a
+    minute counts for its low and high, unless it begins with a sample.
     """
     minute: _Minute | None = None
     for sample in samples:
         begin = sample.time // _MINUTE * _MINUTE
-        if minute is None or begin != minute.begin:
-            if minute is not None and minute.changed:
+        if minute is None:
+            minute = _Minute(sample.time, (), reset=True)
+        elif begin > minute.begin:
+            if minute.changed:
                 yield minute.sample()
-            on_time = sample.time == begin
-            minute = _Minute(begin, () if minute is None else minute.last, reset=on_time)
+            minute = _Minute(begin, minute.last, reset=sample.time == begin)
         minute.add(sample)
     if minute is not None and minute.changed:
         yield minute.sample()

@@ -44,6 +44,12 @@ class Mark(IntFlag):
     REMOVED = auto()
     """It is no longer configured; there is no entry."""
 
+    @property
+    def word(self) -> str:
+        """The name of one mark in camelCase, such as `atMaximum`."""
+        first, *others = (self.name or "").lower().split("_")
+        return first + "".join(one.capitalize() for one in others)
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -51,7 +57,8 @@ class Change:
 
     ``id`` orders the changes of all targets as they were recorded.  ``state`` is a
     `rendering.verdict.State`, ``message`` its sentence.  Counts are None where they are not known.
-    ``by`` is the field manager of others who changed the count.
+    ``by`` is the field manager of others who changed the count.  Changes with equal rules have the
+    same ``rules``.
     """
 
     id: int
@@ -66,6 +73,7 @@ class Change:
     marks: Mark
     message: str
     by: str = ""
+    rules: int = 0
 
 
 Numbers = tuple[int | None, ...]

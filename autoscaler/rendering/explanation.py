@@ -38,23 +38,23 @@ def explain(result: SyncResult, sources: Sequence[QuerySource] = (), file: str =
     sentence = printable(verdict(result), LONGEST_SENTENCE)
     lines = [
         f"{target} at {rfc3339(decision.time)}: {sentence}",
-        *_lines("paused", _pause(decision)),
-        *_lines("scale", _scale(result)),
-        *_lines("idle", _idle(decision)),
+        *labelled("paused", _pause(decision)),
+        *labelled("scale", _scale(result)),
+        *labelled("idle", _idle(decision)),
     ]
     for index, metric in enumerate(decision.metrics):
         source = sources[index] if index < len(sources) else QuerySource("query")
         first, *rest = _metric(metric, result)
         query = _query(source, promql_of(result, index), server_of(result, index))
         texts = [first, *query, *rest]
-        lines += _lines(f"metric {index + 1}", texts)
-    lines += _lines("combine", _combination(decision))
-    lines += _lines("stabilize", _stabilization(decision))
-    lines += _lines("limit", _limit(result))
-    lines += _lines("saturated", _saturation(decision))
-    lines += _lines("conditions", [_condition(one, decision) for one in decision.conditions])
+        lines += labelled(f"metric {index + 1}", texts)
+    lines += labelled("combine", _combination(decision))
+    lines += labelled("stabilize", _stabilization(decision))
+    lines += labelled("limit", _limit(result))
+    lines += labelled("saturated", _saturation(decision))
+    lines += labelled("conditions", [_condition(one, decision) for one in decision.conditions])
     if any(_found_no_series(metric) for metric in decision.metrics):
-        lines += _lines(
+        lines += labelled(
             "hint", [f"`autoscaler validate --prometheus {file}` shows which labels exist"]
         )
     return "\n".join(lines)
@@ -82,7 +82,8 @@ def _condition(condition: Condition, decision: Decision) -> str:
     return f"{condition.type}={condition.status} {condition.reason}: {message}"
 
 
-def _lines(label: str, texts: list[str]) -> Iterator[str]:
+def labelled(label: str, texts: Sequence[str]) -> Iterator[str]:
+    """Yield some sentences as lines, the first one after a label."""
     for index, text in enumerate(texts):
         shown = printable(text, LONGEST_SENTENCE)
         yield f"  {(label if index == 0 else ''):<{_LABEL_WIDTH}}{shown}"

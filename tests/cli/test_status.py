@@ -18,11 +18,13 @@ from autoscaler.cli.status_table import age, lines_for_programs, lines_for_termi
 from autoscaler.config import Address
 from autoscaler.core.observation import Gap, GapKind, Reading, Scale, Unavailable
 from autoscaler.core.selectors import LabelSelector
-from autoscaler.daemon.exposition import Metrics, Site
+from autoscaler.daemon.exposition import Metrics
 from autoscaler.daemon.exposition.site import Page
 from autoscaler.daemon.exposition.target_list import target_list
+from autoscaler.daemon.exposition.views import Views
 from autoscaler.daemon.health import REQUIRED, Component, Health
 from tests.core.builders import average, cpu, external, utilization, values
+from tests.daemon.api.serving import serving, views_of
 from tests.daemon.exposition.results import NOW, metrics_of, result_of, target_of
 from tests.daemon.exposition.test_listener import HOST, listening
 from tests.endtoend.daemon import write_config
@@ -75,9 +77,9 @@ def ran(*arguments: str) -> tuple[int, str, str]:
     return result.exit_code, result.stdout, result.stderr
 
 
-def asked(answer: Answer, *arguments: str) -> tuple[int, str, str]:
+def asked(answer: Answer | Views, *arguments: str) -> tuple[int, str, str]:
     """Run the command against a listener."""
-    with listening(answer) as listener:
+    with serving(answer) if isinstance(answer, Views) else listening(answer) as listener:
         return ran("--url", f"http://{HOST}:{listener.port}", *arguments)
 
 
@@ -193,8 +195,8 @@ def test_ages_are_as_kubectl_writes_them(seconds: float, text: str) -> None:
 
 def test_it_asks_the_daemon_and_shows_what_was_asked_for() -> None:
     """By NAMESPACE/NAME or with the kind, in the configuration's order; and the sum of these."""
-    site = Site(fleet(), well()).page
-    code, out, err = asked(site, "shop/web", "shop/Deployment/order-worker")
+    views = views_of(fleet(), well())
+    code, out, err = asked(views, "shop/web", "shop/Deployment/order-worker")
     lines = out.splitlines()
     assert (code, err, len(lines)) == (0, "", 4)
     assert [line.partition("\t")[0] for line in lines] == [
@@ -207,8 +209,8 @@ def test_it_asks_the_daemon_and_shows_what_was_asked_for() -> None:
 
 def test_json_is_what_the_daemon_sent() -> None:
     """Also fields that the table does not show."""
-    site = Site(fleet(), well()).page
-    code, out, _ = asked(site, "-o", "json", "shop/order-worker")
+    views = views_of(fleet(), well())
+    code, out, _ = asked(views, "-o", "json", "shop/order-worker")
     (one,) = json.loads(out)
     assert code == 0
     assert one["metrics"][1]["value"] == 30
@@ -218,7 +220,7 @@ def test_json_is_what_the_daemon_sent() -> None:
 def test_the_address_is_that_of_the_configuration(tmp_path: Path) -> None:
     """`listen` on all addresses is asked on this machine."""
     config = {"prometheus": {"url": "http://127.0.0.1:1"}, "targets": []}
-    with listening(Site(metrics_of(), well()).page) as listener:
+    with serving(views_of(metrics_of(), well())) as listener:
         file = write_config(tmp_path / "c.yaml", {**config, "listen": f":{listener.port}"})
         code, out, err = ran("-c", str(file))
         assert (code, out, err) == (
@@ -244,7 +246,7 @@ MISTAKEN = [
 def test_a_file_with_mistakes_still_tells_the_address(tmp_path: Path, text: str) -> None:
     """One wants to see what runs then; one line says that the file is not what runs."""
     file = tmp_path / "c.yaml"
-    with listening(Site(fleet(), well()).page) as listener:
+    with serving(views_of(fleet(), well())) as listener:
         file.write_text(text.format(port=listener.port))
         code, out, err = ran("-c", str(file))
         assert (code, out.splitlines()[-1][:10]) == (0, "6 targets:")
@@ -263,7 +265,7 @@ def test_the_default_address_is_asked_where_a_file_names_none(
     """Or one that is none, which is not repeated; what is no file is told instead."""
     file = tmp_path / "c.yaml"
     file.write_text(text)
-    with listening(Site(fleet(), well()).page) as listener:
+    with serving(views_of(fleet(), well())) as listener:
         monkeypatch.setattr(listen_address, "LISTEN", Address(HOST, listener.port))
         code, _, err = ran("-c", str(file))
         assert (code, err.count("\n")) == (0, 1)
@@ -282,21 +284,21 @@ def test_what_is_not_ok_is_told_last() -> None:
     )
     health.report(Component.RELOAD, ok=False, message=refused)
     health.report(Component.PROMETHEUS, ok=False, message="answers only HTTP 503 \x1b")
-    site = Site(metrics_of(result_of(target_of())), health).page
-    code, out, err = asked(site)
+    views = views_of(metrics_of(result_of(target_of())), health)
+    code, out, err = asked(views)
     _, _, total, prometheus, reload = out.splitlines()
     assert (code, err, total) == (0, "", "1 target: 1 ok")
     assert prometheus.startswith("prometheus has not been ok for ")
     assert prometheus.endswith(r": answers only HTTP 503 \x1b")
     assert reload == f"the configuration on the disk is {refused}"
-    code, out, err = asked(site, "-o", "json")
+    code, out, err = asked(views, "-o", "json")
     assert len(json.loads(out)) == 1
     assert err.splitlines()[1] == reload
 
 
 def test_a_name_that_no_target_has_is_said_with_the_one_that_was_meant() -> None:
     """As `plan` says it; nothing is shown of the others."""
-    code, out, err = asked(Site(fleet(), well()).page, "order-worker", "shop/web")
+    code, out, err = asked(views_of(fleet(), well()), "order-worker", "shop/web")
     assert (code, out) == (2, "")
     assert err == "no target is called order-worker; did you mean shop/order-worker?\n"
 
@@ -392,7 +394,7 @@ def test_an_answer_has_bounds_in_time_and_size(monkeypatch: pytest.MonkeyPatch) 
 def test_what_a_server_says_is_printable() -> None:
     """No name, state or sentence of it acts on the terminal."""
     metrics = fleet()
-    page = b"".join(Site(metrics, well()).page("/api/v1/targets", "").body)
+    page = b"".join(target_list(metrics.states.known(), NOW))
     evil = page.replace(b"order-worker", b"order\\u001b[2J\\nx").replace(b'"ok"', b'"\\u202eok"')
     code, out, _ = asked(lambda *_: Page(200, "application/json", [evil]))
     assert code == 0

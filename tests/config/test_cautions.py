@@ -32,6 +32,11 @@ DOUBTFUL = [
         "scaleDownBreaker",
         "has no value, so that it is off; `scaleDownBreaker: {}` takes the defaults",
     ),
+    (
+        top("web: {listen: ':9443'}"),
+        "web.listen",
+        "others reach it, and only clients on this machine are answered: set web.auth",
+    ),
     (extended("idle:"), T + "idle", "has no value, so that it is off; `idle: {}` takes"),
     (
         extended("fallback: {replicas: 11}"),

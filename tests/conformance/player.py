@@ -122,7 +122,7 @@ def play_tick(
     spec: HorizontalPodAutoscalerSpec, flags: Flags, tick: Json, history: History
 ) -> tuple[Decision, History]:
     """Decide one tick; the recorded API server accepts every write."""
-    decision, history = decide(spec, flags, _observation(tick["observed"]), history, tick["t"])
+    decision, history = decide(spec, flags, observation_of(tick["observed"]), history, tick["t"])
     if decision.rescale:
         decision, history = settle(spec, decision, history)
     return decision, history
@@ -158,7 +158,8 @@ def flags_of(flags: Json) -> Flags:
     )
 
 
-def _observation(observed: Json) -> Observation:
+def observation_of(observed: Json) -> Observation:
+    """Return what a tick observed."""
     return Observation(
         Scale(observed["specReplicas"], observed["statusReplicas"], "app=target"),
         tuple(_pod(pod) for pod in observed["pods"] or ()),

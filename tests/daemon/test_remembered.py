@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.daemon import Limits, read_page
+from autoscaler.adapters.daemon import Daemon, Limits, read_page
 from autoscaler.config import Address, Config, load
 from autoscaler.core.history import History, shifted
 from autoscaler.daemon.exposition import Metrics, Site
+from autoscaler.daemon.exposition.application import application
 from autoscaler.daemon.exposition.listener import Listener
 from autoscaler.daemon.exposition.site import HISTORIES
 from autoscaler.daemon.health import Health
@@ -57,7 +58,8 @@ def daemon(
     if ready:
         site.ask_for_histories(lambda: lines(clock.wall() + ahead, known, leads=leads))
     faults_seen: list[BaseException] = []
-    with Listener("127.0.0.1", 0, site.page, faults_seen.append) as listener:
+    app = application(site.page, faults_seen.append)
+    with Listener("127.0.0.1", 0, app, faults_seen.append) as listener:
         yield Address("127.0.0.1", listener.port)
     assert not faults_seen
 
@@ -209,20 +211,20 @@ def test_a_page_has_bounds_in_time_and_in_size() -> None:
         answering(faults.drip("body", 0.05)) as url,
         pytest.raises(PageError, match="did not answer in time"),
     ):
-        read_page(url, HISTORIES, list, quick)
+        read_page(Daemon(url), HISTORIES, list, quick)
     for limits in (Limits(most_bytes=1000), Limits(most_bytes_of_a_line=1000)):
         with (
             answering(faults.answer("x" * 2000)) as url,
             pytest.raises(PageError, match="more than any daemon does"),
         ):
-            read_page(url, HISTORIES, list, limits)
+            read_page(Daemon(url), HISTORIES, list, limits)
 
 
 def test_a_large_page_comes_compressed_and_whole() -> None:
     """Thousands of lines, whatever chunks they come in."""
     known = {f"shop/Deployment/{number}": nth(number) for number in range(3000)}
     with daemon(known) as address:
-        sent = read_page(f"http://{address}", HISTORIES, list, Limits())
+        sent = read_page(Daemon(f"http://{address}"), HISTORIES, list, Limits())
     assert [json.loads(line)["target"] for line in sent[1:]] == list(known)
 
 
@@ -236,7 +238,8 @@ def test_a_page_is_sent_as_it_is_made() -> None:
         yield b"second\n"
 
     site.ask_for_histories(slow)
-    with Listener("127.0.0.1", 0, site.page, lambda _: None) as listener:
+    app = application(site.page, lambda _: None)
+    with Listener("127.0.0.1", 0, app, lambda _: None) as listener:
         connection = HTTPConnection("127.0.0.1", listener.port, timeout=10)
         connection.request("GET", HISTORIES)
         with connection.getresponse() as response:
@@ -255,7 +258,8 @@ def test_a_page_that_fails_half_way_is_told_to_both(config: Config) -> None:
         raise OverflowError("a defect")
 
     site.ask_for_histories(broken)
-    with Listener("127.0.0.1", 0, site.page, seen.append) as listener:
+    app = application(site.page, seen.append)
+    with Listener("127.0.0.1", 0, app, seen.append) as listener:
         url = f"http://127.0.0.1:{listener.port}"
         with pytest.raises(PageError, match="broke off in the middle of its answer"):
             remembered(config, url)
@@ -267,4 +271,4 @@ def test_a_port_that_says_nothing_is_given_up() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(PageError, match="did not answer in time"):
-            read_page(url, HISTORIES, list, Limits(seconds=0.3))
+            read_page(Daemon(url), HISTORIES, list, Limits(seconds=0.3))

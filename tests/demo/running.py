@@ -23,8 +23,9 @@ story = Story(
     worker_rate=4.0, messages_per_worker=10, max_workers=5, scale_down_window=3, pod_start=0.5,
     longest=90.0,
 )
-context = sys.argv[1] if len(sys.argv) > 1 else None
-sys.exit(run(DemoOptions(context=context, namespace="demo-under-test", story=story)))
+keep = "--keep" in sys.argv or None
+context = next((one for one in sys.argv[1:] if one != "--keep"), None)
+sys.exit(run(DemoOptions(context=context, namespace="demo-under-test", story=story, keep=keep)))
 """
 
 WHOLE = ("-m", "autoscaler", "demo")

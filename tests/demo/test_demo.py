@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -50,6 +51,47 @@ def test_the_story_is_told_in_about_a_minute(tmp_path: Path) -> None:
             assert expected in demo.output
         assert max(len(line) for line in demo.output[told.start() :].splitlines()) <= 80
         demo.assert_nothing_left()
+
+
+def test_with_keep_it_stays_to_be_looked_at(tmp_path: Path) -> None:
+    """After the story the commands that it prints work, until Ctrl-C ends it with code 0."""
+    with DemoProcess(tmp_path, (*SHORT, "--keep")) as demo:
+        demo.wait_for("Ctrl-C ends it", timeout=90)
+        assert "Next, with your own cluster" not in demo.output
+        shown = {command: outcome(command) for command in printed_commands(demo.output)}
+        (status,) = (text for command, text in shown.items() if " status " in command)
+        states = {line.split("\t")[6] for line in status.splitlines()[1:] if "\t" in line}
+        assert {"limited", "paused", "failing", "idle"} <= states, status
+        (history,) = (text for command, text in shown.items() if " history " in command)
+        assert {"order-worker", "web", "checkout"} <= set(
+            re.findall(r"Deployment/([\w-]+)", history)
+        )
+        (explained,) = (text for command, text in shown.items() if " explain " in command)
+        assert "Deployment/order-worker at " in explained
+        assert "-> 1 replica" in explained
+        (plan,) = (text for command, text in shown.items() if " plan " in command)
+        assert "by schedule day-shift" in plan
+        demo.signal(signal.SIGINT)
+        assert demo.wait(60) == 0
+        assert "Next, with your own cluster" in demo.output
+        demo.assert_nothing_left()
+
+
+def printed_commands(output: str) -> list[str]:
+    """Return the commands that the demo names while it stays."""
+    after = output[output.index("Ctrl-C ends it") :]
+    return [line.strip() for line in after.splitlines() if line.startswith("  ")]
+
+
+def outcome(command: str) -> str:
+    """Run a command of the demo's, which must not fail, and return what it prints."""
+    words = command.split()
+    begin = next(index for index, word in enumerate(words) if word.endswith("autoscaler"))
+    argv = [sys.executable, "-m", "autoscaler", *words[begin + 1 :]]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    # A plan of a target whose metric fails has the exit code 1.
+    assert done.returncode == (1 if " plan " in command else 0), done.stderr
+    return done.stdout
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

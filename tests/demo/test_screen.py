@@ -68,16 +68,19 @@ def test_plain_lines_come_once_a_second() -> None:
 
 
 def test_the_daemon_log_is_read_line_by_line(tmp_path: Path) -> None:
-    """Only whole lines about syncs count, each once; other text is no error."""
+    """Only whole lines about syncs of the workers count, each once; other text is no error."""
     log = tmp_path / "log"
     sync = {
         "event": "sync",
+        "target": "demo/Deployment/order-worker",
         "level": "debug",
         "message": "stays at 5 replicas",
     }
     line = json.dumps(sync).encode() + b"\n"
-    log.write_bytes(b'Traceback\n{"event": "started"}\n' + line + line[:20])
-    daemon = DemoDaemon(Child("it", ["true"], log))
+    other = json.dumps(sync | {"target": "demo/Deployment/web"}).encode() + b"\n"
+    log.write_bytes(b'Traceback\n{"event": "started"}\n' + other + line + line[:20])
+    child, url = Child("it", ["true"], log), "http://127.0.0.1:1/"
+    daemon = DemoDaemon(child, tmp_path, url, "demo/Deployment/order-worker")
     expected = LogLine("stays at 5 replicas", changed=False)
     assert daemon.news() == [expected]
     assert daemon.news() == []

@@ -53,7 +53,7 @@ class Tab:
 
     def _said(self, message: ConsoleMessage) -> None:
         if message.type in {"error", "warning"}:
-            self.complaints.append(message.text)
+            self.complaints.append(f"{message.text} ({message.location.get('url')})")
 
     def _finished(self, request: Request) -> None:
         sizes = request.sizes()
@@ -77,8 +77,8 @@ class Tab:
 
     def assert_clean(self) -> None:
         """Fail for an error, a refusal of the policy, or a request to another origin."""
-        assert self.complaints == []
-        assert self.elsewhere() == []
+        assert not self.complaints, self.complaints
+        assert not self.elsewhere(), self.elsewhere()
 
 
 @contextmanager

@@ -61,6 +61,12 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     yield from _served(fleets.many, tmp_path_factory)
 
 
+@pytest.fixture(scope="package")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Serve targets whose texts are attacks."""
+    yield from _served(fleets.hostile, tmp_path_factory)
+
+
 @pytest.fixture
 def open_tab(browser: Browser) -> Iterator[Open]:
     """Return what opens a tab for a served fleet, with the options of a browser's context."""
@@ -68,7 +74,7 @@ def open_tab(browser: Browser) -> Iterator[Open]:
 
         def opened(served: Served, **options: Any) -> Tab:
             found = stack.enter_context(tab(browser, served.url, **options))
-            found.page.clock.install(time=NOW)
+            found.page.clock.set_fixed_time(NOW)
             return found
 
         yield opened

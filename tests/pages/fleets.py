@@ -1,6 +1,7 @@
 """The fleets that the pages show: none, one target, ten with a story, and ten thousand."""
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,6 +10,10 @@ from typing import Any
 import yaml
 
 from autoscaler.config import Config, load
+from autoscaler.core.extensions import Schedule
+from autoscaler.core.observation import Gap, GapKind
+from autoscaler.core.selectors import LabelSelector
+from autoscaler.core.spec import ExternalMetric, MetricIdentifier, MetricTarget, TargetType
 from autoscaler.core.target import Target
 from tests.pages.playing import NO_ANSWER, Moment, Play, Player, value
 
@@ -20,13 +25,27 @@ AT_THREE = NOW - 78 * 60
 """What happens to the queue at twelve past three: somebody else sets its workers to two."""
 SYNCED_BEFORE = 5.0
 """How long before `NOW` the last sync was."""
+BIDI = "\u202a\u202b\u202d\u202e\u2066\u2067\u2068"
+"""Characters that turn the letters after them."""
+HOSTILE = (
+    "<script>document.title = 'pwned'</script>",
+    "\"'><img src=x onerror=document.body.remove()>",
+    "javascript:document.body.remove()",
+    "red \x1b[31mtext\x1b[0m\r\nand a line",
+    "exe.\u202egnp.harmless\u2066",
+    "../../health?last=1h&at=%00#main",
+    "{{ 7 * 7 }} {% raw %} ${7 * 7}",
+    "long " + "x" * 10_000,
+)
+"""What a name, a message or a label may hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """Targets, and the configuration that they are of."""
+    """Targets, the configuration that they are of, and the state directory of their record."""
 
     config: Config
+    state: Path
     players: list[Player]
     seconds: float
     """How long they have been synced by `NOW`."""
@@ -39,7 +58,7 @@ class Fleet:
 
 def nothing(folder: Path) -> Fleet:
     """Return a daemon without targets."""
-    return Fleet(_config(folder, []), [], 0.0)
+    return Fleet(_config(folder, []), folder / "state", [], 0.0)
 
 
 def one(folder: Path) -> Fleet:
@@ -94,24 +113,66 @@ def many(folder: Path, count: int = 10_000) -> Fleet:
     players = []
     for number in range(count):
         target, play, replicas = of_story[number // 20 % 10] if number % 20 == 0 else usual
-        players.append(Player(_named(target, number), _late(play), replicas))
+        name = f"{target.spec.scale_target_ref.name}-{number:05d}"
+        named = _named(target, f"team-{number % 50:02d}", name)
+        players.append(Player(named, _late(play), replicas))
     targets = tuple(player.target for player in players)
     config = few.config.model_copy(update={"targets": targets})
-    return Fleet(config, players, 45.0)
+    return Fleet(config, few.state, players, 15.0)
 
 
 def _late(play: Play) -> Play:
     return lambda elapsed, replicas: play(elapsed + STORY_SECONDS - 900, replicas)
 
 
-def _named(target: Target, number: int) -> Target:
-    name = f"{target.spec.scale_target_ref.name}-{number:05d}"
-    ref = replace(target.spec.scale_target_ref, name=name)
-    return replace(
-        target,
-        namespace=f"team-{number % 50:02d}",
-        spec=replace(target.spec, scale_target_ref=ref),
+def hostile(folder: Path) -> Fleet:
+    """Return a target for each text of `HOSTILE`, which has it wherever a text may stand."""
+    few = one(folder)
+    players = [
+        Player(_everywhere(few.players[0].target, text), _attack(text), 3) for text in HOSTILE
+    ]
+    targets = tuple(player.target for player in players)
+    config = few.config.model_copy(update={"targets": targets})
+    return Fleet(config, few.state, players, 120.0)
+
+
+def _everywhere(target: Target, text: str) -> Target:
+    """Put a text into all names of a target and into its query."""
+    metric = ExternalMetric(
+        MetricIdentifier(text, LabelSelector((("label", text),))),
+        MetricTarget(TargetType.AVERAGE_VALUE, average_value=30_000),
     )
+    spec = replace(target.spec, metrics=(metric,))
+    schedule = Schedule(text, "0 0 * * *", "0 23 * * *", "UTC", 2)
+    return replace(
+        _named(replace(target, spec=spec), "shop", _name(text)),
+        queries=(replace(target.queries[0], promql=text),),
+        extensions=replace(target.extensions, schedules=(schedule,)),
+    )
+
+
+def _name(text: str) -> str:
+    """Return a text as a name, which a configuration admits without a slash and a percent sign."""
+    return " ".join(re.sub("[/%]", "|", text).split())
+
+
+def _attack(text: str) -> Play:
+    """Say a text as a server, as whoever sets the replicas, and in an annotation."""
+
+    def moment(elapsed: float, _: int) -> Moment:
+        return Moment(
+            (Gap(GapKind.ERROR, text) if elapsed > 60 else value(90),),
+            replicas=7 if elapsed == 45 else None,
+            manager=text,
+            annotations=(("autoscaler/paused", text),) if elapsed in {75, 90} else (),
+        )
+
+    return moment
+
+
+def _named(target: Target, namespace: str, name: str) -> Target:
+    ref = replace(target.spec.scale_target_ref, name=name)
+    return replace(target, namespace=namespace, spec=replace(target.spec, scale_target_ref=ref))
 
 
 def _fleet(folder: Path, workloads: dict[str, tuple[dict[str, Any], int, Play]]) -> Fleet:
@@ -121,7 +182,7 @@ def _fleet(folder: Path, workloads: dict[str, tuple[dict[str, Any], int, Play]])
         Player(target, play, replicas)
         for target, (_, replicas, play) in zip(config.targets, workloads.values(), strict=True)
     ]
-    return Fleet(config, players, STORY_SECONDS)
+    return Fleet(config, folder / "state", players, STORY_SECONDS)
 
 
 def _config(folder: Path, entries: list[dict[str, Any]]) -> Config:
@@ -138,7 +199,7 @@ def _config(folder: Path, entries: list[dict[str, Any]]) -> Config:
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "autoscaler.yaml"
     file.write_text(yaml.safe_dump(document, sort_keys=False))
-    return load(file)
+    return load(file).model_copy(update={"path": Path("/etc/autoscaler/autoscaler.yaml")})
 
 
 def _of(name: str, entry: dict[str, Any]) -> dict[str, Any]:

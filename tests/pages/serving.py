@@ -4,15 +4,27 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from autoscaler.adapters.record import DirectoryRecord
 from autoscaler.daemon import api, pages
 from autoscaler.daemon.exposition import Metrics, Site
+from autoscaler.daemon.exposition.access import Access, Guarded
+from autoscaler.daemon.exposition.application import application
 from autoscaler.daemon.exposition.listener import Listener
 from autoscaler.daemon.exposition.views import Views
 from autoscaler.daemon.health import Component, Health
-from autoscaler.record.rows import RecordReader
 from autoscaler.sync.breakers import BreakerStatus
-from tests.pages.fleets import NOW, Fleet
+from tests.pages.fleets import Fleet
 from tests.pages.playing import played
+from tests.pages.recording import recorded
+
+_MESSAGES = {
+    Component.CONFIGURATION: "/etc/autoscaler/autoscaler.yaml is in force",
+    Component.PROMETHEUS: "answers",
+    Component.KUBERNETES: "answers",
+    Component.CACHES: "every watch that is permitted has its objects",
+    Component.STATE: "state is kept in /var/lib/autoscaler/autoscaler.db",
+    Component.RECORD: "decisions are recorded in /var/lib/autoscaler/record.db",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,26 +38,33 @@ class Served:
 
 
 @contextmanager
-def serving(fleet: Fleet, record: RecordReader | None = None) -> Iterator[Served]:
+def serving(fleet: Fleet) -> Iterator[Served]:
     """Serve a fleet after all of its syncs; fails for what a page has raised."""
-    health = Health(wall=lambda: NOW - 3600)
-    for component in Component:
-        health.report(component, ok=True, message="works")
+    health = Health(wall=lambda: fleet.begin)
+    for component, message in _MESSAGES.items():
+        health.report(component, ok=True, message=message)
+    health.expect({"every 15 s": 15.0} if fleet.players else {})
     metrics = Metrics(health)
     metrics.set_targets([player.target for player in fleet.players])
-    for result in played(fleet.players, fleet.begin, fleet.begin + fleet.seconds):
-        metrics.reporter.report(result)
+    with recorded(fleet.state, fleet) as recorder:
+        for result in played(fleet.players, fleet.begin, fleet.begin + fleet.seconds):
+            metrics.reporter.report(result)
+            recorder.report(result)
     views = Views(
         states=metrics.states,
         health=health,
         config=lambda: fleet.config,
-        record=record,
+        record=DirectoryRecord(fleet.state),
         breakers=lambda: [BreakerStatus("", None, 0, len(fleet.players))],
         leads=lambda: None,
     )
     site, faults = Site(metrics, health), list[BaseException]()
     site.show(views)
     routes = [*api.routes(site.views), *pages.routes(site.views)]
-    with Listener("127.0.0.1", 0, site.page, faults.append, routes) as listener:
+    access = Access(
+        None, needs_certificate=False, with_metrics=True, sign_in_failed=lambda *_: None
+    )
+    app = Guarded(application(site.page, faults.append, routes), access)
+    with Listener("127.0.0.1", 0, app, faults.append) as listener:
         yield Served(fleet, views, f"http://127.0.0.1:{listener.port}")
-    assert faults == []
+    assert not faults, faults

@@ -6,7 +6,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Self
 
-from autoscaler.core.entry import Entry, Rules
+from autoscaler.core.entry import Entry, Rules, rules_to_json
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Query, Target
 from autoscaler.core.writes import WriteFailed, Written
@@ -40,8 +40,10 @@ class MemoryRecord(RecordReader):
         self._changes: list[Change] = []
         self._entries: dict[int, Entry] = {}
         self._keys: dict[str, Hashable] = {}
+        self._rules: dict[str, int] = {}
         self._samples: dict[str, list[Sample]] = {}
         self._lapses: dict[str, list[Lapse]] = {}
+        self._times: list[float] = []
 
     # -- what is kept ----------------------------------------------------------------------------
 
@@ -66,6 +68,7 @@ class MemoryRecord(RecordReader):
             marks_of(decision, result.write),
             verdict(result),
             "" if decision.foreign is None else decision.foreign.manager,
+            self._rules.setdefault(rules_to_json(rules), len(self._rules) + 1),
         )
         assert result.inputs is not None
         return self.keep_change(change, Entry(rules, result.inputs, decision, result.write))
@@ -77,6 +80,7 @@ class MemoryRecord(RecordReader):
     def keep_change(self, change: Change, entry: Entry | None = None) -> Self:
         """Keep a change, whose entry is lost unless given."""
         self._changes.append(change)
+        self._times.append(change.time)
         if entry is not None:
             self._entries[change.id] = entry
         return self
@@ -84,6 +88,7 @@ class MemoryRecord(RecordReader):
     def keep_sample(self, target: str, sample: Sample) -> Self:
         """Keep a sample, unless its numbers hold already."""
         samples = self._samples.setdefault(target, [])
+        self._times.append(sample.time + sample.seconds)
         held = samples[-1] if samples and not self._lapsed(target, samples[-1].time) else None
         if held is None or held.numbers != sample.numbers or sample.seconds:
             samples.append(sample)
@@ -103,9 +108,7 @@ class MemoryRecord(RecordReader):
 
     def span(self) -> tuple[float, float] | None:
         """As `RecordReader.span`."""
-        times = [one.time for one in self._changes]
-        times += [one.time for samples in self._samples.values() for one in samples]
-        return (min(times), max(times)) if times else None
+        return (min(self._times), max(self._times)) if self._times else None
 
     def change_at(self, target: str, at: float) -> Change | None:
         """As `RecordReader.change_at`."""

@@ -200,7 +200,7 @@ def test_minutes_of_minutes() -> None:
 def test_a_minute() -> None:
     """It has the last numbers, and the least and the most with what held before."""
     samples = [
-        Sample(60.0, (5,)),
+        Sample(65.0, (5,)),
         Sample(75.0, (9,)),
         Sample(90.0, (2,)),
         Sample(105.0, (3,)),
@@ -209,7 +209,7 @@ def test_a_minute() -> None:
         Sample(250.0, (8,)),
     ]
     assert list(by_minute(samples)) == [
-        Sample(60.0, (3,), 60.0, (2,), (9,)),
+        Sample(65.0, (3,), 60.0, (2,), (9,)),
         Sample(180.0, (7,), 60.0, (3,), (7,)),
         Sample(240.0, (8,), 60.0, (8,), (8,)),
     ]

@@ -8,6 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 
+_LINK = re.compile(r"""(?:\]\(|src(?:set)?=")([^)\s"]+)""")
 _FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 
 
@@ -20,7 +21,7 @@ def anchors(document: Path) -> set[str]:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_links_lead_somewhere(document: Path) -> None:
     """Each relative link names a file, and with `#` a heading of it."""
-    for link in re.findall(r"\]\(([^)\s]+)\)", _FENCED.sub("", document.read_text())):
+    for link in _LINK.findall(_FENCED.sub("", document.read_text())):
         if link.startswith("https://"):
             continue
         name, _, anchor = link.partition("#")

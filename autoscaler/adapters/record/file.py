@@ -9,6 +9,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from autoscaler.adapters.record import journal
+from autoscaler.adapters.record.dictionary import DICTIONARY
 from autoscaler.adapters.record.row import NewChange, Row
 from autoscaler.adapters.record.schema import MIGRATIONS
 from autoscaler.adapters.sqlite_files import (
@@ -172,7 +173,7 @@ class RecordFile:
         decision = change.decision
         rules = rules_to_json(change.rules).encode()
         body = body_to_json(change.inputs, decision, change.write)
-        packer = zlib.compressobj(zdict=rules)
+        packer = zlib.compressobj(zdict=DICTIONARY + rules)
         packed = packer.compress(body.encode()) + packer.flush()
         current = decision.current
         self.connection.execute(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from autoscaler.adapters.record import journal
+from autoscaler.adapters.record.dictionary import DICTIONARY
 from autoscaler.adapters.record.schema import MIGRATIONS
 from autoscaler.adapters.sqlite_files import (
     UNREADABLE,
@@ -31,7 +32,8 @@ STALE_SECONDS = 60.0
 
 _MOST_TEXT = 16 * 2**20
 _CHANGE = (
-    "changes.id, key, time, state, current, desired, min_replicas, max_replicas, marks, message, by"
+    "changes.id, key, time, state, current, desired, min_replicas, max_replicas, marks, message,"
+    " by, rules"
 )
 _TARGET = "(SELECT id FROM targets WHERE key = ?)"
 _REMOVALS = (
@@ -127,7 +129,7 @@ class DirectoryRecord(RecordReader):
             raise RecordError(f"{change.target} was removed then: there is no decision about it")
         try:
             text = _inflated(rules or b"", b"")
-            return entry_from_json(text.decode(), _inflated(body, text).decode())
+            return entry_from_json(text.decode(), _inflated(body, DICTIONARY + text).decode())
         except (zlib.error, ValueError) as error:
             what = error if isinstance(error, UnreadableEntryError) else "it is damaged"
             raise RecordError(

@@ -2,11 +2,40 @@
 
 from collections.abc import Callable
 
-from starlette.routing import BaseRoute
+from starlette.concurrency import run_in_threadpool
+from starlette.routing import BaseRoute, Mount
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from autoscaler.daemon.exposition.views import Views
 
+PREFIX = "/api/v1"
+TARGETS = f"{PREFIX}/targets"
 
-def routes(views: Callable[[], Views | None]) -> list[BaseRoute]:  # noqa: ARG001
+ShownViews = Callable[[], Views | None]
+
+
+def routes(views: ShownViews) -> list[BaseRoute]:
     """Return the routes of the API; ``views`` returns None while the daemon starts."""
-    return []
+    return [Mount(PREFIX, _Api(views))]
+
+
+class _Api:
+    """The API, made at its first request: a daemon that nobody asks does without its memory."""
+
+    def __init__(self, views: ShownViews) -> None:
+        self._views = views
+        self._made: ASGIApp | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request.  HEAD is GET, whose body the listener leaves out."""
+        if self._made is None:
+            self._made = await run_in_threadpool(_make, self._views)
+        if scope["method"] == "HEAD":
+            scope = {**scope, "method": "GET"}
+        await self._made(scope, receive, send)
+
+
+def _make(views: ShownViews) -> ASGIApp:
+    from autoscaler.daemon.api.application import make  # noqa: PLC0415
+
+    return make(views)

@@ -2,8 +2,7 @@
 
 import asyncio
 import threading
-import zlib
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack
 from email.utils import formatdate
 
@@ -16,13 +15,11 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 from autoscaler import clock
-from autoscaler.daemon.exposition.site import Page, text_page
+from autoscaler.daemon.exposition.compression import compressed
+from autoscaler.daemon.exposition.site import HISTORIES, Page, text_page
 
 MOST_LARGE_PAGES = 3
 """So many are made or sent at once: one that its client does not read stays in memory."""
-
-# The quickest level: it makes the page of 10,000 targets twenty times smaller as well.
-_LEVEL, _GZIP = 1, 31
 
 Answer = Callable[[str, str], Page]
 """Returns the page of a path, for an Accept header."""
@@ -43,8 +40,11 @@ def application(
     async def other_method(_: Request, __: Exception) -> Response:
         return PlainTextResponse("only GET and HEAD are answered\n", 501)
 
+    pages = _Pages(answer)
+    # The histories are below the API's path, and not of it.
+    own = [Route(path, pages, methods=["GET"]) for path in (HISTORIES, "/{path:path}")]
     return Starlette(
-        routes=[*routes, Route("/{path:path}", _Pages(answer), methods=["GET"])],
+        routes=[own[0], *routes, own[1]],
         exception_handlers={405: other_method, Exception: fault},
     )
 
@@ -75,7 +75,7 @@ class _Pages:
         body = page.body
         if page.large and gzip_accepted(request.headers.get("accept-encoding", "")):
             headers["Content-Encoding"] = "gzip"
-            body = _compressed(body)
+            body = compressed(body)
         with_body = request.method == "GET"
         if page.streamed:
             return StreamingResponse(body if with_body else (), page.status, headers)
@@ -95,11 +95,3 @@ async def _each(parts: list[bytes]) -> AsyncIterator[bytes]:
     for part in parts:
         yield part
         await asyncio.sleep(0)
-
-
-def _compressed(parts: Iterable[bytes]) -> Iterator[bytes]:
-    deflate = zlib.compressobj(_LEVEL, wbits=_GZIP)
-    for part in parts:
-        if packed := deflate.compress(part):
-            yield packed
-    yield deflate.flush()

@@ -50,6 +50,9 @@ class Instruments(TickObserver):
         ProcessCollector(registry=self.registry)
         self._gauge(metric_catalog.BUILD_INFO).labels(__version__, platform.python_version()).set(1)
         self.faults = self._counter(metric_catalog.FAULTS)
+        self.sign_ins_failed = self._counter(metric_catalog.SIGN_INS_FAILED)
+        for way in ("basic", "bearer", "certificate", "other"):
+            self.sign_ins_failed.labels(way)
         self.clock_steps = self._counter(metric_catalog.CLOCK_STEPS)
 
         self._durations = self._histogram(metric_catalog.SYNC_DURATION)

@@ -5,27 +5,25 @@ import errno
 import logging
 import re
 import socket
+import ssl
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self, cast
 
 import uvicorn
-from starlette.routing import BaseRoute
+from starlette.concurrency import run_in_threadpool
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from autoscaler.daemon.exposition.application import Answer, application
+from autoscaler.daemon.exposition.access import CERTIFICATE
 
 MOST_CONNECTIONS = 32
 MOST_OF_ONE_CLIENT = 8
-"""So many connections may come from one address."""
-MOST_SECONDS = 10.0
-"""How long one connection may last, its request and its answer together."""
-MOST_HEAD_SECONDS = 3.0
-"""How much of it the request line and the headers may take."""
+"""So many connections from one address are answered at once."""
 MOST_HEAD_BYTES = 16 << 10
 """How long the request line and the headers may be together."""
 
@@ -40,37 +38,59 @@ _HEAD_TOO_LARGE = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """How connections are encrypted."""
+
+    context: Callable[[], ssl.SSLContext]
+    """Returns the certificate and the rest, for each handshake; called by any thread."""
+    certificate_refused: Callable[[str], None]
+    """Is called with the address of a client whose certificate is not accepted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What connections may take; all but the tests leave it as it is."""
+
+    most_connections: int = MOST_CONNECTIONS
+    most_seconds: float = 10.0
+    """How long one connection may last, its request and its answer together."""
+    most_head_seconds: float = 3.0
+    """How much of it the request line and the headers may take."""
+
+
 class ListenError(Exception):
     """The address cannot be listened on; the text is a sentence for the operator."""
 
 
 class Listener:
-    """Answers GET and HEAD on a thread with an event loop, one request on each connection.
+    """Serves an application on a thread with an event loop, one request on each connection.
 
-    At most ``most_connections`` are open at once, `MOST_OF_ONE_CLIENT` of one address.  One more
-    takes the place of one that has not sent its head; without such a one it is closed without an
-    answer.  None lasts longer than ``most_seconds``, nor takes longer than ``most_head_seconds``
-    to send its head.  ``on_fault`` is called with what a page raised.  Raises ListenError where
-    the address cannot be listened on; an empty host means all addresses, port 0 any free port.
+    As many connections are open at once as the ``limits`` say.  One more takes the place of one
+    that has not sent its head, or was sent its answer; without such a one it is closed without an
+    answer.  `MOST_OF_ONE_CLIENT` of one address are answered at once; one more waits for its turn.
+    With ``tls`` the handshake is a part of the head.  ``setting`` is the key that holds the
+    address.  ``on_fault`` is called with what is raised outside of the application.  An empty host
+    means all addresses, port 0 any free port.  Raises ListenError where the address cannot be
+    listened on.
     """
 
-    def __init__(  # noqa: PLR0913
+    def __init__(
         self,
         host: str,
         port: int,
-        answer: Answer,
+        app: ASGIApp,
         on_fault: Callable[[BaseException], None],
-        routes: Sequence[BaseRoute] = (),
         *,
-        most_connections: int = MOST_CONNECTIONS,
-        most_seconds: float = MOST_SECONDS,
-        most_head_seconds: float = MOST_HEAD_SECONDS,
+        tls: Tls | None = None,
+        setting: str = "listen",
+        limits: Limits | None = None,
     ) -> None:
-        limits = _Limits(most_connections, most_seconds, min(most_head_seconds, most_seconds))
-        self._socket = _listening(host, port)
+        limits = limits or Limits()
+        self._socket = _listening(host, port, setting)
         self.port: int = self._socket.getsockname()[1]
         self._on_fault = on_fault
-        self._server = _Server(_settings(application(answer, on_fault, routes), limits))
+        self._server = _Server(_settings(app, partial(_Connection, limits, tls)))
         self._loop = asyncio.new_event_loop()
         # Its workers are daemon threads as it is: no page keeps the process from its end.
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
@@ -106,7 +126,7 @@ class Listener:
             self._on_fault(error)
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def _listening(host: str, port: int, setting: str) -> socket.socket:
     try:
         if host:
             family, *_, address = socket.getaddrinfo(
@@ -118,7 +138,7 @@ def _listening(host: str, port: int) -> socket.socket:
         return socket.create_server(("", port))
     except (OSError, UnicodeError) as error:
         shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        raise ListenError(f"cannot listen on {shown} (listen): {_reason(error)}") from None
+        raise ListenError(f"cannot listen on {shown} ({setting}): {_reason(error)}") from None
 
 
 def _reason(error: OSError | UnicodeError) -> str:
@@ -129,13 +149,6 @@ def _reason(error: OSError | UnicodeError) -> str:
         errno.EACCES: "the permission is missing; ports below 1024 need CAP_NET_BIND_SERVICE",
         errno.EADDRNOTAVAIL: "this machine has no such address",
     }.get(error.errno or 0, error.strerror or type(error).__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class _Limits:
-    connections: int
-    seconds: float
-    head_seconds: float
 
 
 class _Server(uvicorn.Server):
@@ -156,11 +169,11 @@ class _Server(uvicorn.Server):
         self._ended.set()
 
 
-def _settings(app: Any, limits: _Limits) -> uvicorn.Config:
+def _settings(app: ASGIApp, connection: object) -> uvicorn.Config:
     """Return the settings of uvicorn; nothing is left to the environment or to its own log."""
     return uvicorn.Config(
         app,
-        http=cast("type[asyncio.Protocol]", partial(_Connection, limits)),
+        http=cast("type[asyncio.Protocol]", connection),
         loop="asyncio",
         ws="none",
         lifespan="off",
@@ -180,33 +193,112 @@ def _settings(app: Any, limits: _Limits) -> uvicorn.Config:
 class _Connection(H11Protocol):
     """A connection that carries one request; all methods are called by the event loop."""
 
-    def __init__(self, limits: _Limits, **uvicorns: Any) -> None:
+    def __init__(self, limits: Limits, tls: Tls | None, **uvicorns: Any) -> None:
         super().__init__(**uvicorns)
         self._limits = limits
+        self._head_seconds = min(limits.most_head_seconds, limits.most_seconds)
+        self._tls = tls
+        self._handshake: asyncio.Task[None] | None = None
+        self._is_ready = tls is None
+        self._early = b""
+        """What came with the last message of the handshake."""
         self._head = bytearray()
         self.asked = False
         """Whether its whole head was read; until then it may give way to another."""
+        self.has_begun = False
+        """Whether anything of it is read; until then it waits for others of its address."""
         self.was_cut = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin, if there is room for another connection of this address."""
         super().connection_made(transport)
+        self._socket = transport
         self.address = self.client[0] if self.client else ""
         self.begun = self.loop.time()
-        self._timer = self.loop.call_later(self._limits.head_seconds, self.shutdown)
-        others = cast("set[_Connection]", self.connections) - {self}
-        if not self._is_admitted([one for one in others if not one.was_cut]):
-            self.shutdown()
+        self._timer = self.loop.call_later(self._head_seconds, self.shutdown)
+        self._admit([one for one in self._others() if not one.was_cut])
 
-    def _is_admitted(self, others: list["_Connection"]) -> bool:
-        """Return whether there is room; one that has not sent its head is cut to make it."""
-        own = [one for one in others if one.address == self.address]
-        if len(own) >= MOST_OF_ONE_CLIENT:
-            return _make_room(own)
-        return len(others) < self._limits.connections or _make_room(others)
+    def _others(self) -> "set[_Connection]":
+        return cast("set[_Connection]", self.connections) - {self}
+
+    def _admit(self, others: list["_Connection"]) -> None:
+        """Begin, or wait for another of this address to end; one that is idle is cut for it."""
+        own = [one for one in others if one.address == self.address and one.has_begun]
+        if len(own) >= MOST_OF_ONE_CLIENT and _make_room(own):
+            self._begin()
+        elif len(others) >= self._limits.most_connections and not _make_room(others):
+            self.shutdown()
+        elif len(own) < MOST_OF_ONE_CLIENT:
+            self._begin()
+        else:
+            self._socket.pause_reading()
+
+    def _begin(self) -> None:
+        self.has_begun = True
+        if self._tls is None:
+            self._socket.resume_reading()
+        else:
+            self._socket.pause_reading()
+            self._handshake = self.loop.create_task(self._encrypt(self._tls))
+
+    def _let_another_begin(self) -> None:
+        """Let the connection begin that waits longest for one of its address to end."""
+        waiting = [one for one in self._others() if one.address == self.address]
+        waiting = [one for one in waiting if not one.has_begun and not one.was_cut]
+        if self.has_begun and waiting:
+            min(waiting, key=lambda one: one.begun)._begin()  # noqa: SLF001 - its own class
+
+    @property
+    def gives_way(self) -> bool:
+        """Whether it may be cut for another: it has asked nothing, or was sent its answer."""
+        is_sent = self.transport.is_closing() and not self._socket.get_write_buffer_size()
+        return not self.asked or is_sent
+
+    async def _encrypt(self, tls: Tls) -> None:
+        """Go on encrypted, within the time for the head; the client is cut if it does not."""
+        try:
+            context = await run_in_threadpool(tls.context)
+            encrypted = await self._start_tls(context)
+        except OSError as error:  # as all of TLS
+            encrypted = None
+            if isinstance(error, ssl.SSLCertVerificationError):
+                tls.certificate_refused(self.address)
+        except BaseException:
+            self._abandon()
+            raise
+        if encrypted is None or self._socket.is_closing():
+            self._abandon()
+            return
+        self.app_state = {CERTIFICATE: bool(encrypted.get_extra_info("peercert"))}
+        super().connection_made(encrypted)
+        self._is_ready = True
+        early, self._early = self._early, b""
+        if early:
+            self.data_received(early)
+
+    async def _start_tls(self, context: ssl.SSLContext) -> asyncio.Transport | None:
+        if self._socket.is_closing():
+            return None
+        return await self.loop.start_tls(
+            self._socket,
+            self,
+            context,
+            server_side=True,
+            # Never reached: `shutdown` is called before.
+            ssl_handshake_timeout=2 * self._head_seconds,
+            ssl_shutdown_timeout=_CLOSE_SECONDS,
+        )
+
+    def _abandon(self) -> None:
+        """End without a handshake: asyncio does not always tell of the end of such a one."""
+        self.shutdown()
+        self.connection_lost(None)
 
     def data_received(self, data: bytes) -> None:
         """Hand on the head once it is whole, and nothing that follows it."""
+        if not self._is_ready:
+            self._early += data[: MOST_HEAD_BYTES + 1]
+            return
         if self.asked:
             return
         searched = max(len(self._head) - 2, 0)
@@ -219,28 +311,33 @@ class _Connection(H11Protocol):
         elif found:
             self.asked = True
             self._timer.cancel()
-            self._timer = self.loop.call_at(self.begun + self._limits.seconds, self.shutdown)
+            self._timer = self.loop.call_at(self.begun + self._limits.most_seconds, self.shutdown)
             super().data_received(bytes(self._head[:size]))
             self._head.clear()
 
     def eof_received(self) -> bool:  # type: ignore[override] # as asyncio.Protocol has it
-        """Return whether to stay open: a client may end its side and wait for the answer."""
-        return self.asked
+        """Return whether to stay open: a client may end its side and wait for the answer.
+
+        TLS has no such half of a connection.
+        """
+        return self.asked and self._tls is None
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End."""
         self._timer.cancel()
-        super().connection_lost(exc)
+        if self in self.connections:
+            super().connection_lost(exc)
+            self._let_another_begin()
 
     def shutdown(self) -> None:
         """Cut the connection, whatever is being answered on it."""
         self.was_cut = True
-        self.transport.abort()
+        self._socket.abort()
 
 
 def _make_room(among: Iterable[_Connection]) -> bool:
     """Cut the oldest idle one of the address that has most of them; return False without any."""
-    idle = [one for one in among if not one.asked]
+    idle = [one for one in among if one.gives_way]
     if not idle:
         return False
     held = Counter(one.address for one in idle)

@@ -52,6 +52,12 @@ READY = _gauge("ready", "Whether all that the daemon needs is there, as /readyz 
 COMPONENT_OK = _gauge(
     "component_ok", "Whether a component is well; /readyz has the sentence to it.", "component"
 )
+SIGN_INS_FAILED = _counter(
+    "web_sign_ins_failed_total",
+    "Requests for the pages and the API whose credentials were wrong, by the way to sign in: "
+    "basic, bearer, certificate or other.",
+    "way",
+)
 FAULTS = _counter("faults_total", "Defects of the autoscaler itself; the log has each.")
 CLOCK_STEPS = _counter("clock_steps_total", "Times that the system's clock was set.")
 
@@ -166,7 +172,7 @@ EVENTS = _counter(
 )
 
 SERVICE = (
-    *(BUILD_INFO, LIVE, READY, COMPONENT_OK, FAULTS, CLOCK_STEPS),
+    *(BUILD_INFO, LIVE, READY, COMPONENT_OK, FAULTS, CLOCK_STEPS, SIGN_INS_FAILED),
     *(TARGETS, SYNC_DURATION, SYNC_LAG, SYNCS_SKIPPED, SYNCS_FAILED, DECISIONS, WRITES),
     *(BREAKER_TRIPPED, BREAKER_UNTIL, BREAKER_HELD, BREAKER_TARGETS),
     *(PROMETHEUS_REQUEST_DURATION, PROMETHEUS_RETRIES),

@@ -1,32 +1,18 @@
-"""The pages: /metrics, /livez, /readyz, those below /api/v1, and one with links to them."""
+"""The pages /metrics, /livez and /readyz, and that of the histories for `autoscaler plan`."""
 
 import json
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from autoscaler import clock
 from autoscaler.core.text import rfc3339
 from autoscaler.daemon.exposition.metrics import Metrics
-from autoscaler.daemon.exposition.target_list import target_list
 from autoscaler.daemon.exposition.views import Views
 from autoscaler.daemon.health import REQUIRED, ComponentState, Health
 
-TARGETS, HISTORIES = "/api/v1/targets", "/api/v1/histories"
+HISTORIES = "/api/v1/histories"
+OPEN = frozenset({"/metrics", "/livez", "/readyz"})
+"""What is served at `listen` where `web.listen` is another address."""
 _TEXT, _JSON = "text/plain; charset=utf-8", "application/json"
-_LINKS = """<!doctype html>
-<meta charset="utf-8">
-<title>autoscaler</title>
-<h1>autoscaler</h1>
-<ul>
-<li><a href="/metrics">/metrics</a> for Prometheus
-<li><a href="/livez">/livez</a> whether the syncs complete
-<li><a href="/readyz">/readyz</a> the state of each component, as JSON
-<li><a href="/api/v1/targets">/api/v1/targets</a> the state of each target, as JSON
-<li><a href="/api/v1/histories">/api/v1/histories</a> what each target remembers, for
-<code>autoscaler plan</code>
-</ul>
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +36,11 @@ class Site:
         self._metrics = metrics
         self._health = health
         self._pages: dict[str, Callable[[str], Page]] = {
-            "/": lambda _: Page(200, "text/html; charset=utf-8", [_LINKS.encode()]),
             "/metrics": lambda accept: Page(200, *metrics.page(accept), large=True),
             "/livez": lambda _: self._livez(),
             "/readyz": lambda _: self._readyz(),
-            TARGETS: lambda _: Page(200, _JSON, self._targets(), large=True, streamed=True),
             HISTORIES: lambda _: self._histories(),
         }
-        self._one_part_at_a_time = threading.Lock()
         self._history_lines: Callable[[], Iterator[bytes]] | None = None
         self._views: Views | None = None
 
@@ -78,6 +61,12 @@ class Site:
         page = self._pages.get(path)
         return text_page(404, "there is no such page") if page is None else page(accept)
 
+    def open_page(self, path: str, accept: str) -> Page:
+        """Return the page of a path where pages and API have another address."""
+        if path in OPEN:
+            return self.page(path, accept)
+        return text_page(404, "here are /metrics, /livez and /readyz; the rest is at web.listen")
+
     def _livez(self) -> Page:
         stalled = self._health.stalled()
         return text_page(200, "ok") if stalled is None else text_page(503, stalled)
@@ -90,22 +79,13 @@ class Site:
 
     def _readyz(self) -> Page:
         ready, components = self._health.ready, self._health.components()
-        body = {"ready": ready, "components": [_component(one) for one in components]}
+        body = {"ready": ready, "components": [component_json(one) for one in components]}
         text = json.dumps(body, indent=2) + "\n"
         return Page(200 if ready else 503, _JSON, [text.encode()])
 
-    def _targets(self) -> Iterator[bytes]:
-        not_ok = [_component(one) for one in self._health.components() if not one.ok]
-        parts = target_list(self._metrics.states.known(), clock.wall(), not_ok)
-        while True:
-            with self._one_part_at_a_time:  # so that several lists do not take all of the processor
-                part = next(parts, None)
-            if part is None:
-                return
-            yield part
 
-
-def _component(one: ComponentState) -> dict[str, object]:
+def component_json(one: ComponentState) -> dict[str, object]:
+    """Return the state of a component as the pages show it."""
     return {
         "name": str(one.name),
         "ok": one.ok,

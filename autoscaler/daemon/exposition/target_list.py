@@ -34,25 +34,32 @@ _PART_BYTES = 64 << 10
 
 
 def target_list(
-    targets: Iterable[Known], now: float, components: Sequence[Json] = ()
+    targets: Iterable[Known],
+    now: float,
+    components: Sequence[Json] = (),
+    token: str | None = None,
 ) -> Iterator[bytes]:
-    """Yield the page in parts; ``now`` is the Unix time of it, ``components`` are not ok."""
+    """Yield the page in parts; ``now`` is the Unix time of it, ``components`` are not ok.
+
+    ``token`` asks for the page after it, if there is one.
+    """
     head = f'{{"time": "{rfc3339(now)}", "components": {json.dumps(components)}, "targets": ['
     part, size = [head], 0
     separator = "\n"
     for one in targets:
-        line = separator + json.dumps(_target(one))
+        line = separator + json.dumps(target_state(one))
         separator = ",\n"
         part.append(line)
         size += len(line)
         if size >= _PART_BYTES:
             yield "".join(part).encode()
             part, size = [], 0
-    part.append("\n]}\n")
+    part.append(f'\n], "continue": {json.dumps(token)}}}\n')
     yield "".join(part).encode()
 
 
-def _target(known: Known) -> Json:
+def target_state(known: Known) -> Json:
+    """Return one target of the page."""
     target, last = known.target, known.last
     shown: Json = {
         "target": wording.target_key(target),

@@ -4,6 +4,7 @@ import threading
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import NamedTuple
 
 from autoscaler.core.decision import Calculation, Decision, MetricFailure, MetricResult, Outcome
@@ -87,6 +88,9 @@ class TargetStates:
         self._foreign_changes: dict[str, int] = {}
         self._clock_set = 0.0
         self._lock = threading.Lock()
+        self._versions = count()
+        self.version = next(self._versions)
+        """Another one whenever something has changed; to be read before what is shown."""
 
     def set_targets(self, targets: Sequence[Target]) -> None:
         """Keep the states of these targets, and forget all others.
@@ -106,6 +110,7 @@ class TargetStates:
                 del self._foreign_changes[key]
             self._labels = labels
             self._targets = targets
+            self.version = next(self._versions)
 
     def note(self, result: SyncResult) -> None:
         """Keep a target's result.  It is quick, since each sync does it for every target."""
@@ -119,6 +124,7 @@ class TargetStates:
         goes_on = stood is not None and stood.state is state
         since = stood.since if stood and goes_on else decision.time - self._clock_set
         self._states[key] = TargetState(_to_keep(result), succeeded, state, since)
+        self.version = next(self._versions)
         if decision.foreign is not None:
             with self._lock:
                 self._foreign_changes[key] = self._foreign_changes.get(key, 0) + 1
@@ -126,16 +132,17 @@ class TargetStates:
     def clock_set(self, seconds: float) -> None:
         """Follow the system's clock, which was set by so many seconds."""
         self._clock_set += seconds
+        self.version = next(self._versions)
 
     def known(self) -> list[Known]:
         """Return what is known of each target, in the order of the configuration."""
         targets, states, clock_set = self._targets, self._states.copy(), self._clock_set
-        return [
-            Known(target, None, None, None)
-            if (last := states.get(target.key)) is None
-            else Known(target, last.result, last.state, last.since + clock_set)
-            for target in targets
-        ]
+        return [_known(target, states.get(target.key), clock_set) for target in targets]
+
+    def known_of(self, key: str) -> Known | None:
+        """Return what is known of one target; None if there is no such target."""
+        found = next((target for target in self._targets if target.key == key), None)
+        return None if found is None else _known(found, self._states.get(key), self._clock_set)
 
     def rows(self) -> list[Row]:
         """Return what there is to show; a target that was not synced yet is left out."""
@@ -157,6 +164,12 @@ class TargetStates:
         )
         counts[NOT_SYNCED] = len(labels) - counts.total()
         return counts
+
+
+def _known(target: Target, last: TargetState | None, clock_set: float) -> Known:
+    if last is None:
+        return Known(target, None, None, None)
+    return Known(target, last.result, last.state, last.since + clock_set)
 
 
 def _to_keep(result: SyncResult) -> SyncResult:

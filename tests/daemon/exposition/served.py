@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from autoscaler.daemon.exposition.application import application
 from autoscaler.daemon.exposition.listener import Listener
 from autoscaler.daemon.health import Health
 from tests.daemon.exposition.results import many, metrics_of
@@ -45,7 +46,8 @@ def served(targets: int = 0) -> Iterator[Served]:
 def main() -> None:
     """Listen until the standard input ends."""
     site = site_of(Health(), metrics_of(*many(int(sys.argv[1]))))
-    with Listener(HOST, 0, site, lambda _: None) as listener:
+    app = application(site, lambda _: None)
+    with Listener(HOST, 0, app, lambda _: None) as listener:
         print(listener.port, flush=True)
         sys.stdin.read()
 

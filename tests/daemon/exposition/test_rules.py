@@ -15,6 +15,7 @@ from autoscaler.core.observation import Scale
 from autoscaler.core.writes import Written
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.exposition import Metrics, Site
+from autoscaler.daemon.exposition.application import application
 from autoscaler.daemon.exposition.listener import Listener
 from autoscaler.daemon.health import Component, Health
 from autoscaler.daemon.service_manager import Notifier
@@ -96,7 +97,8 @@ def test_a_real_prometheus_scrapes_the_page_and_evaluates_all_of_it(
     """It takes every sample; no alert's expression fails; each query of the dashboard has data."""
     health = Health()
     metrics = busy(health)
-    with Listener("127.0.0.1", 0, Site(metrics, health).page, lambda _: None) as listener:
+    app = application(Site(metrics, health).page, lambda _: None)
+    with Listener("127.0.0.1", 0, app, lambda _: None) as listener:
         server = start_prometheus([f"127.0.0.1:{listener.port}"], ALERTS.read_text())
         server.wait_for("count_over_time(autoscaler_build_info[1m]) >= 2")
         text = b"".join(metrics.page()[1]).decode().splitlines()

@@ -21,7 +21,7 @@ from autoscaler.core.observation import (
 )
 from autoscaler.core.target import Target
 from autoscaler.core.writes import WriteFailed
-from autoscaler.daemon.exposition import Metrics, Site
+from autoscaler.daemon.exposition import Metrics
 from autoscaler.daemon.exposition.target_list import target_list
 from autoscaler.daemon.health import Health
 from tests.core.builders import BASE, average, cpu, external, per_pod, pods, utilization, values
@@ -29,24 +29,18 @@ from tests.daemon.exposition.results import (
     NOW,
     many,
     metrics_of,
-    rate_limited,
     result_of,
     target_of,
 )
 
 EMPTY = Gap(GapKind.EMPTY, "the query returned no series")
-PATH = "/api/v1/targets"
 
 Json = dict[str, Any]
 
 
 def listed(metrics: Metrics) -> list[Json]:
     """Return the targets of the page."""
-    page = Site(metrics, Health()).page(PATH, "")
-    assert (page.status, page.content_type) == (200, "application/json")
-    assert page.large
-    assert page.streamed
-    targets: list[Json] = json.loads(b"".join(page.body))["targets"]
+    targets: list[Json] = json.loads(b"".join(target_list(metrics.states.known(), NOW)))["targets"]
     return targets
 
 
@@ -202,7 +196,7 @@ def test_names_of_odd_characters_are_printable() -> None:
     """And the page stays ASCII, whatever a YAML file holds."""
     odd = target_of("a\x1b\r\n\ud800", external(average("30"), name="m\u202e\ud800" * 500))
     metrics = metrics_of(result_of(odd))
-    body = b"".join(Site(metrics, Health()).page(PATH, "").body)
+    body = b"".join(target_list(metrics.states.known(), NOW))
     assert body.isascii()
     (one,) = json.loads(body)["targets"]
     texts = [one["target"], one["name"], one["message"], one["metrics"][0]["name"]]
@@ -263,15 +257,3 @@ def test_the_list_of_10000_targets_takes_under_two_seconds() -> None:
     size = sum(map(len, target_list(metrics.states.known(), NOW)))
     assert time.thread_time() - begun < 2.0
     assert size > 5_000_000
-
-
-def test_a_list_that_is_taken_slowly_keeps_nobody_waiting() -> None:
-    """Another is made whole meanwhile, and syncs are taken in."""
-    metrics = metrics_of(*many(300))
-    site = Site(metrics, Health())
-    slow = iter(site.page(PATH, "").body)
-    parts = [next(slow)]
-    metrics.reporter.report(rate_limited())
-    assert len(listed(metrics)) == 300
-    parts += slow
-    assert len(json.loads(b"".join(parts))["targets"]) == 300

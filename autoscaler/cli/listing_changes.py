@@ -1,0 +1,82 @@
+"""`autoscaler history`: a line for each change, of some targets or of all."""
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from autoscaler import clock
+from autoscaler.cli import times
+from autoscaler.cli.recorded import Place, SourceError, source_of
+from autoscaler.cli.target_names import UnknownTargetError, chosen
+from autoscaler.config import ConfigError
+from autoscaler.core.observation import LONGEST_SENTENCE
+from autoscaler.core.text import printable
+from autoscaler.record.rows import Change
+from autoscaler.rendering.instant import change_json
+
+_AFTER = 1e-3
+_GAP = "  "
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """From when to when, as people write times, and at most how many changes, the last ones."""
+
+    since: str = "24h"
+    until: str = "now"
+    limit: int = 1000
+
+
+def print_history(names: Sequence[str], span: Span, place: Place, *, as_json: bool) -> int:
+    """Print the changes of the named targets, or of all, the first one first."""
+    now = clock.wall()
+    try:
+        begin, end = times.instant(span.since, now), times.instant(span.until, now)
+        source = source_of(place)
+        keys = sorted(chosen(names, source.targets())) if names else None
+        found = source.changes(keys, begin, end + _AFTER, span.limit + 1)
+    except (ConfigError, UnknownTargetError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    except SourceError as error:
+        print(error, file=sys.stderr)
+        return 1
+    shown = list(reversed(found[: span.limit]))
+    if as_json:
+        print(json.dumps([change_json(one) for one in shown], indent=2))
+    else:
+        where = f"from {source.name}; times are of {times.zone(now)}"
+        print(where, file=sys.stderr)
+        _print_lines(shown, now)
+    if not shown:
+        print(f"nothing has changed since {times.local(begin)}", file=sys.stderr)
+    if len(found) > span.limit:
+        print(f"only the last {span.limit} changes are shown; --limit shows more", file=sys.stderr)
+    return 0
+
+
+def _print_lines(shown: Sequence[Change], now: float) -> None:
+    rows = [_cells(one, now) for one in shown]
+    if not sys.stdout.isatty():
+        for row in rows:
+            print("\t".join(row))
+        return
+    widths = [max((len(row[column]) for row in rows), default=0) for column in range(4)]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        print(_GAP.join([*cells, row[-1]]))
+
+
+def _cells(one: Change, now: float) -> tuple[str, ...]:
+    """Return time, target, counts, state and sentence."""
+    at = times.local(one.time)
+    message = times.localized(printable(one.message, LONGEST_SENTENCE), now)
+    return at, printable(one.target), _counts(one), printable(one.state), message
+
+
+def _counts(one: Change) -> str:
+    if one.current is None:
+        return "?"
+    changed = one.desired is not None and one.desired != one.current
+    return f"{one.current} -> {one.desired}" if changed else str(one.current)

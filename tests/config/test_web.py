@@ -1,0 +1,210 @@
+"""`web`: where pages and API are, and who may read them; what is wrong with it or its files."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from autoscaler.config import Address
+from autoscaler.config.comparison import compare
+from autoscaler.config.security import warnings_of
+from autoscaler.config.web_files import users_in
+from tests.adapters.prometheus.certificates import HASHES, NEW
+from tests.config.documents import loaded, refused, top
+from tests.daemon.exposition.certificates import made
+
+SECRET = "hunter2hunter2"  # noqa: S105 - what must not be seen
+TLS = "tls: {certFile: server.crt, keyFile: server.key}"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """Return a folder with files of all kinds, good and bad."""
+    made(tmp_path, "server")
+    made(tmp_path, "other")
+    (tmp_path / "token").write_text(f"{SECRET}\n")
+    (tmp_path / "users").write_text(f'alice: "{HASHES[NEW]}"\nbob: {HASHES[NEW]}\n')
+    (tmp_path / "junk").write_text(SECRET + " " + SECRET)
+    (tmp_path / "empty").touch()
+    key = tmp_path / "server.key"
+    locked = ("openssl", "pkcs8", "-topk8", "-in", str(key), "-passout", "pass:x")
+    subprocess.run([*locked, "-out", str(tmp_path / "locked.key")], check=True)
+    for one in tmp_path.iterdir():
+        one.chmod(0o600)
+    return tmp_path
+
+
+def test_everything_is_at_listen_without_it(tmp_path: Path) -> None:
+    """And only there, by http."""
+    config = loaded(tmp_path, top("listen: 127.0.0.1:9"))
+    assert config.web_listen == config.listen
+    assert (config.web_url, config.web.tls, config.web.auth) == ("http://127.0.0.1:9", None, None)
+    assert loaded(tmp_path, top("web:")).web == config.web
+    assert loaded(tmp_path, top("listen: null")).web_listen is None
+
+
+def test_all_of_it(files: Path) -> None:
+    """Files are found beside the configuration; this machine asks the loopback address."""
+    auth = "auth: {bearerTokenFile: token, basicAuthUsersFile: users}"
+    tls = TLS.replace("}", ", clientAuthType: RequireAndVerifyClientCert, clientCAFile: other.crt}")
+    config = loaded(files, top(f"web: {{listen: 0.0.0.0:9443, {tls}, {auth}}}"))
+    assert config.web_listen == Address("0.0.0.0", 9443)  # noqa: S104 - not listened on
+    assert config.listen == Address("127.0.0.1", 9191)
+    assert config.web_url == "https://127.0.0.1:9443"
+    assert config.web.needs_certificate
+    assert config.web.auth is not None
+    assert config.web.auth.bearer_token_file == files / "token"
+    assert warnings_of(config) == []
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:9443", "localhost:9443", '"[::1]:9443"'])
+def test_credentials_may_go_unencrypted_within_this_machine(files: Path, address: str) -> None:
+    """Nobody else can listen to them."""
+    loaded(files, top(f"web: {{listen: {address}, auth: {{bearerTokenFile: token}}}}"))
+
+
+WRONG = [
+    ("listen: nowhere", "web.listen", "must be an address and a port"),
+    ("listen: 127.0.0.1:9191", "web", "as the document's `listen` is: leave it out"),
+    ("auth: {}", "web.auth", "needs bearerTokenFile, basicAuthUsersFile or both"),
+    ("tls: {certFile: server.crt}", "web.tls.keyFile", "missing"),
+    (
+        "tls: {certFile: none.crt, keyFile: server.key}",
+        "web.tls.certFile",
+        "must name a file, and there is no file",
+    ),
+    ("tls: {certFile: junk, keyFile: server.key}", "web.tls.certFile", "no certificate in PEM"),
+    ("tls: {certFile: server.crt, keyFile: junk}", "web.tls.keyFile", "no private key in PEM"),
+    (
+        "tls: {certFile: server.crt, keyFile: other.key}",
+        "web.tls.keyFile",
+        "/other.key is not the key of the certificate in ",
+    ),
+    (
+        "tls: {certFile: server.crt, keyFile: locked.key}",
+        "web.tls.keyFile",
+        "holds an encrypted key; right is one without a password",
+    ),
+    (
+        TLS.replace("}", ", minVersion: TLS10}"),
+        "web.tls.minVersion",
+        "must be TLS12 or TLS13",
+    ),
+    (
+        TLS.replace("}", ", clientAuthType: VerifyClientCertIfGiven}"),
+        "web.tls.clientAuthType",
+        "needs clientCAFile beside it",
+    ),
+    (
+        TLS.replace("}", ", clientCAFile: other.crt}"),
+        "web.tls.clientCAFile",
+        "has no use without clientAuthType",
+    ),
+    (
+        TLS.replace("}", ", clientAuthType: VerifyClientCertIfGiven, clientCAFile: junk}"),
+        "web.tls.clientCAFile",
+        "no certificate in PEM",
+    ),
+    ("auth: {bearerTokenFile: junk}", "web.auth.bearerTokenFile", "holds what is no token"),
+    ("auth: {bearerTokenFile: empty}", "web.auth.bearerTokenFile", "is empty"),
+    (f"auth: {{bearerTokenFile: {SECRET}}}", "web.auth.bearerTokenFile", "must name a file"),
+    ("auth: {basicAuthUsersFile: junk}", "web.auth.basicAuthUsersFile", "holds no users"),
+    ("auth: {basicAuthUsersFile: empty}", "web.auth.basicAuthUsersFile", "`htpasswd -nB NAME`"),
+]
+
+
+@pytest.mark.parametrize(("web", "path", "fragment"), WRONG)
+def test_what_is_wrong_is_said_at_its_place(
+    files: Path, web: str, path: str, fragment: str
+) -> None:
+    """With what would be right, and no secret that stands in a file or where a name belongs."""
+    problems = refused(files, top(f"web: {{{web}}}"))
+    assert path in {problem.path for problem in problems}
+    assert fragment in next(str(problem) for problem in problems if problem.path == path)
+    assert SECRET not in str([str(problem) for problem in problems])
+
+
+@pytest.mark.parametrize("listen", ['":9443"', "0.0.0.0:9443", "10.0.0.1:9443", '"[::]:9443"'])
+@pytest.mark.parametrize("place", ["web: {{listen: {}, {}}}", "listen: {}\nweb: {{{}}}"])
+def test_credentials_that_would_cross_the_network_unencrypted_are_refused(
+    files: Path, listen: str, place: str
+) -> None:
+    """At an address of its own, or at that of the metrics."""
+    text = top(place.format(listen, "auth: {bearerTokenFile: token}"))
+    (problem,) = refused(files, text)
+    assert "auth needs tls beside it" in str(problem)
+    loaded(files, text.replace("auth:", f"{TLS}, auth:"))
+
+
+def test_where_nothing_listens(files: Path) -> None:
+    """Neither pages nor metrics need anything; a way to sign in needs an address."""
+    (problem,) = refused(files, top(f"listen: null\nweb: {{{TLS}}}"))
+    assert "needs a listen of its own for tls, since `listen` is null" in str(problem)
+    config = loaded(files, top(f"listen: null\nweb: {{listen: ':9443', {TLS}}}"))
+    assert config.web_listen == Address("", 9443)
+
+
+USERS = [
+    ("alice: hunter2", "alice has no bcrypt hash"),
+    ("alice:$2b$04$x", "holds no users"),
+    ("- alice", "holds no users"),
+    ("{", "holds no users"),
+    (f'"al:ice": {HASHES[NEW]}', 'the name "al:ice" is empty or has a ":"'),
+    (f"alice: {HASHES[NEW].replace('$04$', '$31$')}", "the hash of alice has the cost 31"),
+    (f"alice: {HASHES[NEW].replace('$2b$', '$6$')}", "alice has no bcrypt hash"),
+    (f"bob: {HASHES[NEW]}\nalice: x\ncarol:", "alice has no bcrypt hash; carol has no bcrypt hash"),
+    ('"\\e[2J\\u202e": x', r"\x1b[2J\u202e has no bcrypt hash"),
+]
+
+
+@pytest.mark.parametrize(("text", "fragment"), USERS)
+def test_users_that_are_none(files: Path, text: str, fragment: str) -> None:
+    """All of them at once, by name; what stands for a hash may be a password and is not shown."""
+    (files / "users").write_text(text)
+    (problem,) = refused(files, top("web: {auth: {basicAuthUsersFile: users}}"))
+    assert fragment in str(problem)
+    assert "hunter2" not in str(problem)
+
+
+def test_hashes_as_the_usual_tools_write_them(tmp_path: Path) -> None:
+    """Apache's `htpasswd` writes $2y$."""
+    file = tmp_path / "users"
+    file.write_text("\n".join(f"u{n}: ${v}${HASHES[NEW][4:]}" for n, v in enumerate(("2a", "2y"))))
+    assert list(users_in(file)) == ["u0", "u1"]
+
+
+def test_several_mistakes_at_once(files: Path) -> None:
+    """Each with its place."""
+    auth = "auth: {bearerTokenFile: junk, basicAuthUsersFile: empty}"
+    tls = "tls: {certFile: server.crt, keyFile: other.key}"
+    problems = refused(files, top(f"web: {{{tls}, {auth}}}"))
+    assert {problem.path for problem in problems} == {
+        "web.tls.keyFile",
+        "web.auth.bearerTokenFile",
+        "web.auth.basicAuthUsersFile",
+    }
+
+
+def test_secrets_that_others_may_read_are_warned_of(files: Path) -> None:
+    """By key and path."""
+    for name in ("server.key", "token", "users"):
+        (files / name).chmod(0o644)
+    auth = "auth: {bearerTokenFile: token, basicAuthUsersFile: users}"
+    warnings = warnings_of(loaded(files, top(f"web: {{{TLS}, {auth}}}")))
+    assert [one.partition(":")[0] for one in warnings] == [
+        "web.tls.keyFile",
+        "web.auth.bearerTokenFile",
+        "web.auth.basicAuthUsersFile",
+    ]
+
+
+def test_a_change_waits_for_a_restart_and_is_told_by_its_key(files: Path) -> None:
+    """As one of `listen` does; what the files hold needs none."""
+    tls = TLS.replace("}", ", clientAuthType: VerifyClientCertIfGiven, clientCAFile: other.crt}")
+    before = loaded(files, top(f"web: {{{TLS}}}"))
+    changes = compare(before, loaded(files, top(f"web: {{{tls}}}")))
+    assert changes.settings == ()
+    assert [change.path for change in changes.at_restart] == [
+        "web.tls.clientAuthType",
+        "web.tls.clientCAFile",
+    ]

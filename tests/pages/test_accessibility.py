@@ -1,0 +1,41 @@
+"""All pages to axe, in both themes and on a desk and a phone."""
+
+import pytest
+
+from tests.pages.browsing import PHONE, findings
+from tests.pages.conftest import Open
+
+TARGET = "/targets/shop/Deployment/order-worker"
+PAGES = [
+    ("nothing", "/"),
+    ("nothing", "/health"),
+    ("one", "/"),
+    ("one", TARGET),
+    ("one", "/health"),
+    ("story", "/"),
+    ("story", "/?state=failing&q=mail"),
+    ("story", f"{TARGET}?last=6h"),
+    ("story", "/health"),
+    ("many", "/"),
+    ("many", "/targets/team-00/Deployment/order-worker-00000"),
+    ("many", "/health"),
+]
+
+
+@pytest.mark.parametrize(("fleet", "path"), PAGES)
+def test_axe_finds_nothing(
+    request: pytest.FixtureRequest, open_tab: Open, fleet: str, path: str
+) -> None:
+    """Light, dark and on a phone, where nothing is beside the screen."""
+    served = request.getfixturevalue(fleet)
+    # axe is a script of ours within the page, which the policy would refuse.
+    tab = open_tab(served, color_scheme="light", bypass_csp=True)
+    page = tab.open(path)
+    assert findings(page) == []
+    page.emulate_media(color_scheme="dark")
+    assert findings(page) == []
+    page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
+    assert findings(page) == []
+    beside = page.evaluate("document.scrollingElement.scrollWidth - innerWidth")
+    assert beside <= 0
+    tab.assert_clean()

@@ -1,0 +1,40 @@
+"""Each page in both themes as a reader sees it; `make pictures` keeps them for the documents."""
+
+import os
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from autoscaler.core.text import rfc3339
+from tests.pages.conftest import Open
+from tests.pages.fleets import AT_THREE, NOW
+from tests.pages.serving import Served
+from tests.pages.test_reading import brightness
+
+PICTURES = Path(__file__).parents[2] / "docs" / "images"
+WINDOW = {"width": 1280, "height": 800}
+AT = f"?from={rfc3339(NOW - 10_500)}&to={rfc3339(NOW)}&at={rfc3339(AT_THREE + 15)}"
+PAGES = {
+    "fleet": ("/", "table.fleet tbody tr"),
+    "target": (f"/targets/shop/Deployment/order-worker{AT}", "#chart canvas"),
+    "health": ("/health", "#health table"),
+}
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_follows_the_systems_theme(
+    story: Served, open_tab: Open, name: str, theme: str
+) -> None:
+    """All of it is there in the window of the pictures, light or dark as the system is."""
+    path, shown = PAGES[name]
+    tab = open_tab(story, color_scheme=theme, viewport=WINDOW, reduced_motion="reduce")
+    page = tab.open(path)
+    expect(page.locator(shown).first).to_be_visible()
+    page.wait_for_load_state("networkidle")
+    assert (brightness(page) > 200) is (theme == "light")
+    tab.assert_clean()
+    if os.environ.get("PICTURES"):
+        PICTURES.mkdir(exist_ok=True)
+        page.screenshot(path=PICTURES / f"{name}-{theme}.png", animations="disabled")

@@ -1,0 +1,62 @@
+"""What the pages forbid the browser, and what texts from outside cannot do on them."""
+
+import pytest
+
+from tests.pages.browsing import Tab
+from tests.pages.conftest import Open
+from tests.pages.fleets import BIDI, HOSTILE
+from tests.pages.serving import Served
+
+PAGES = ["/", "/health", "/targets/shop/Deployment/order-worker?last=1h"]
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_does_nothing_that_its_policy_forbids(
+    story: Served, open_tab: Open, path: str
+) -> None:
+    """No refusal, no error, no request to another origin; and the policy has no inline script."""
+    tab = open_tab(story)
+    answer = tab.page.goto(story.url + path)
+    assert answer is not None
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    tab.assert_clean()
+    # An inline script is refused: the harness would see it if a page had one.
+    tab.page.evaluate(
+        "() => { const s = document.createElement('script');"
+        " s.textContent = 'window.pwned = 1'; document.head.append(s); }"
+    )
+    assert tab.page.evaluate("window.pwned") is None
+    assert any("Content Security Policy" in one for one in tab.complaints)
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without"])
+def test_texts_from_outside_do_nothing(hostile: Served, open_tab: Open, *, scripts: bool) -> None:
+    """Names, messages, labels, annotations and field managers: shown as text, and cut."""
+    tab = open_tab(hostile, java_script_enabled=scripts)
+    page = tab.open("/")
+    links = page.locator("table.fleet tbody th a")
+    assert links.count() == len(HOSTILE)
+    addresses = [link.get_attribute("href") or "" for link in links.all()]
+    assert_harmless(tab)
+    for address in addresses:
+        tab.open(address)
+        assert_harmless(tab)
+    tab.assert_clean()
+
+
+def assert_harmless(tab: Tab) -> None:
+    """Fail where a text has become more than a text."""
+    page = tab.page
+    html = page.content()
+    assert "\x1b" not in html
+    assert not set(html) & set(BIDI)
+    assert not page.locator("script:not([src])").count()
+    assert not page.locator("main img").count()
+    for link in page.locator("a").all():
+        assert (link.get_attribute("href") or "").startswith(("/", "?", "#"))
+    names = page.evaluate("[...document.querySelectorAll('*')].flatMap(e => e.getAttributeNames())")
+    assert not [name for name in names if name.startswith("on")]
+    beside = page.evaluate("document.scrollingElement.scrollWidth - innerWidth")
+    assert beside <= 0

@@ -1,0 +1,403 @@
+"""A chart shows what decisions said, loses no step and invents nothing."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autoscaler.core.decision import Decision
+from autoscaler.core.extensions import Extensions, Fallback, Pause, PauseMode
+from autoscaler.core.spec import Behavior, Flags, HorizontalPodAutoscalerSpec
+from autoscaler.record.packing import by_minute
+from autoscaler.record.rows import Lapse, Mark, Sample
+from autoscaler.rendering.chart import Chart, MarkKind, ShadeKind, chart_of
+from autoscaler.rendering.chart.rows import Row, rows_of, shown
+from tests.core.builders import (
+    BASE,
+    average,
+    behavior,
+    cpu,
+    external,
+    percent_policy,
+    pods_policy,
+    rules,
+    spec,
+    utilization,
+)
+from tests.core.timeline import Timeline
+from tests.record.memory import MemoryRecord
+
+WEB = "shop/Deployment/web"
+QUEUE, MAILS = external(average("10")), external(average("10"), "mails")
+HOUR = 3600.0
+
+
+def charted(record: MemoryRecord, begin: float = 0, end: float = HOUR) -> Chart:
+    """Return the chart of a time, in seconds from the base."""
+    chart = chart_of(record, WEB, BASE + begin, BASE + end)
+    assert chart is not None
+    return chart
+
+
+def played(timeline: Timeline, *queues: float | None, first: int = 0) -> MemoryRecord:
+    """Return the record of a timeline with these readings, one each 15 s."""
+    record = MemoryRecord()
+    for index, queue in enumerate(queues, first):
+        record.keep_synced(timeline.at(f"{15 * index}s", queue=queue))
+    return record
+
+
+def at(chart: Chart, time: float) -> int:
+    """Return the index of what holds at an instant."""
+    return max(index for index, one in enumerate(chart.times) if one <= BASE + time)
+
+
+# -- lines ---------------------------------------------------------------------------------------
+
+
+def test_lines() -> None:
+    """Each holds from its time on; the last time is that of the last sync."""
+    chart = charted(played(Timeline(spec(QUEUE, maximum=8), replicas=3), 30, 30, 60, 60, 60, 60))
+    assert [one - BASE for one in chart.times] == [0, 30, 45, 75]
+    assert [*chart.current] == [3, 3, 6, 6]
+    assert [*chart.desired] == [3, 6, 6, 6]
+    assert (set(chart.minimum), set(chart.maximum)) == ({1}, {8})
+    (metric,) = chart.metrics
+    assert (metric.name, metric.unit, metric.target) == ("queue", "per replica", 10.0)
+    assert [*metric.value] == [10, 20, 10, 10]
+    assert [*metric.proposal] == [3, 6, 6, 6]
+
+
+@pytest.mark.parametrize(
+    ("metric", "unit"),
+    [
+        (cpu(utilization(50)), "%"),
+        (cpu(average("500m")), "cores per pod"),
+        (replace(cpu(average("1Gi")), name="memory"), "bytes per pod"),
+    ],
+)
+def test_units(metric: object, unit: str) -> None:
+    """A value is in base units, as its target is."""
+    timeline = Timeline(spec(metric), replicas=2)  # type: ignore[arg-type] # it is one
+    record = MemoryRecord().keep_synced(timeline.at("0s", cpu=40, memory=40))
+    (lines,) = charted(record).metrics
+    assert lines.unit == unit
+    assert lines.value == ((40.0,) if unit == "%" else (0.4,))
+    assert lines.target == {"%": 50, "cores per pod": 0.5, "bytes per pod": 2**30}[unit]
+
+
+def test_a_view_within() -> None:
+    """What held at its begin stands there."""
+    record = played(Timeline(spec(QUEUE), replicas=3), 30, 30, 60, 60, 60, 60)
+    chart = charted(record, 40, 50)
+    assert [one - BASE for one in chart.times] == [40, 45, 50]
+    assert [*chart.current] == [3, 6, 6]
+    assert (chart.begin, chart.end) == (BASE + 40, BASE + 50)
+
+
+def test_nothing_recorded() -> None:
+    """There is no chart before the first sync, after the last, nor of what is unknown."""
+    record = played(Timeline(spec(QUEUE), replicas=3), 30, 30)
+    assert chart_of(MemoryRecord(), WEB, BASE, BASE + HOUR) is None
+    assert chart_of(record, WEB, BASE - HOUR, BASE - 1) is None
+    assert chart_of(record, WEB, BASE + 16, BASE + HOUR) is None
+    assert chart_of(record, "shop/Deployment/other", BASE, BASE + HOUR) is None
+
+
+def test_missing() -> None:
+    """A missing value is a gap, and so is the band of what was asked for."""
+    chart = charted(played(Timeline(spec(QUEUE), replicas=3), 30, None, 30))
+    (metric,) = chart.metrics
+    assert [*metric.value] == [10, None, 10]
+    assert [*metric.proposal] == [*metric.proposal_high] == [3, None, 3]
+    assert [*chart.current] == [3, 3, 3]
+    assert [*chart.stabilization.high] == [3, None, 3]
+
+
+def test_a_reload() -> None:
+    """A metric that came with it has no value before, and a target changes with it."""
+    timeline = Timeline(spec(QUEUE), replicas=3)
+    record = played(timeline, 30, 31)
+    timeline.change(spec(external(average("5")), MAILS))
+    record.keep_synced(timeline.at("30s", queue=15, mails=20))
+    queue, mails = charted(record).metrics
+    assert (queue.targets, queue.target) == ((10.0, 10.0, 5.0), 5.0)
+    assert (mails.targets, mails.value) == ((None, None, 10.0), (None, None, 6.667))
+
+
+def test_a_lost_entry() -> None:
+    """Counts, bounds and marks are shown without it; the metrics have no names."""
+    record = played(Timeline(spec(QUEUE), replicas=3), 30, 60, 60)
+    lost = MemoryRecord()
+    for change in reversed(record.changes([WEB], BASE, BASE + HOUR, limit=9)):
+        lost.keep_change(change)
+    for sample in record.samples(WEB, BASE, BASE + HOUR):
+        lost.keep_sample(WEB, sample)
+    chart = charted(lost)
+    assert (chart.current, chart.maximum) == ((3, 3, 6), (100, 100, 100))
+    assert chart.metrics == ()
+    assert len(chart.marks) == 1
+    assert set(chart.policies.high) == {None}
+
+
+# -- bands ---------------------------------------------------------------------------------------
+
+SLOW = behavior(
+    rules(pods_policy(2, 60), percent_policy(50, 30), window=40),
+    rules(pods_policy(1, 45), window=100),
+)
+ODD_WINDOW = Flags(downscale_stabilization=100.0)
+
+
+@pytest.mark.parametrize("given_behavior", [None, behavior(), SLOW])
+@pytest.mark.parametrize("seed", range(5))
+def test_bands_are_what_decisions_did(given_behavior: Behavior | None, seed: int) -> None:
+    """At each sync of a random life, stabilization and limits left the count where they say."""
+    chance = Random(seed)  # noqa: S311 - no secret
+    of = spec(QUEUE, MAILS, maximum=30, behavior=given_behavior)
+    timeline, record = Timeline(of, replicas=10, flags=ODD_WINDOW), MemoryRecord()
+    decisions: list[Decision] = []
+    for index in range(120):
+        if chance.random() < 0.05:
+            timeline.by_hand(chance.randint(1, 30), "kubectl")
+        queue, mails = (None if chance.random() < 0.1 else chance.randint(0, 300) for _ in range(2))
+        record.keep_synced(timeline.at(f"{15 * index}s", queue=queue, mails=mails))
+        assert timeline.decision is not None
+        decisions.append(timeline.decision)
+    chart = charted(record)
+    compared = sum(_agrees(chart, of, decision) for decision in decisions)
+    assert compared > 60
+
+
+def _agrees(chart: Chart, of: HorizontalPodAutoscalerSpec, decision: Decision) -> bool:
+    """Compare the bands with a decision, where it was made from metrics."""
+    held, limit, current = decision.stabilization, decision.limit, decision.current
+    if held is None or limit is None or current is None:
+        return False
+    index = at(chart, decision.stamp - BASE)
+    low, high = chart.stabilization.low[index], chart.stabilization.high[index]
+    assert low is not None
+    assert high is not None
+    assert held.after == (high if of.behavior is None else min(max(current, low), high))
+    down, up = chart.policies.low[index], chart.policies.high[index]
+    assert down is not None
+    assert up is not None
+    assert limit.after == min(max(limit.before, down), up)
+    return True
+
+
+def test_a_window_ends_between_syncs() -> None:
+    """The band falls when a recommendation leaves the window, though no sample came then."""
+    flags = Flags(downscale_stabilization=37.0)
+    chart = charted(played(Timeline(spec(QUEUE), replicas=3, flags=flags), 30, 30, 10, 10, 10))
+    drop = at(chart, 15 + 37)
+    assert chart.times[drop] == BASE + 15 + 37
+    assert (chart.stabilization.high[drop - 1], chart.stabilization.high[drop]) == (3, 1)
+
+
+def test_a_view_knows_what_was_asked_before() -> None:
+    """It begins with the band of the window before it."""
+    record = played(Timeline(spec(QUEUE), replicas=9), 90, *[30] * 30)
+    assert charted(record, 200, 250).stabilization.high[0] == 9
+    assert charted(record, 310, 350).stabilization.high[0] == 3
+
+
+def test_the_first_count_is_a_recommendation() -> None:
+    """As it is for the decisions: at the first sync, and after a lapse of some periods."""
+    timeline = Timeline(spec(QUEUE, behavior=behavior()), replicas=9)
+    record = played(timeline, 30)
+    assert charted(record).stabilization.high == (9,)
+    record = played(Timeline(spec(QUEUE), replicas=9), *[30] * 40)
+    record.keep_lapse(WEB, BASE + 590, BASE + 1199)
+    timeline = Timeline(spec(QUEUE), replicas=7).at("20m", queue=30)
+    chart = charted(record.keep_synced(timeline))
+    assert chart.stabilization.high[-1] == 7
+
+
+# -- shades and marks ----------------------------------------------------------------------------
+
+
+def test_failures_and_pauses_are_shaded() -> None:
+    """From the sync at which they began to that at which they had ended."""
+    pause = Extensions(pause=Pause(PauseMode.SCALE_UP), fallback=Fallback(3, 2))
+    record = played(Timeline(spec(QUEUE), replicas=3), 30, None, None, 30, 30)
+    record.keep_synced(Timeline(spec(QUEUE), replicas=3, extensions=pause).at("75s", queue=None))
+    chart = charted(record)
+    shades = [(one.kind, one.begin - BASE, one.end - BASE) for one in chart.shades]
+    assert shades == [(ShadeKind.FAILING, 15, 45)]
+    assert "no answer for queue" in chart.shades[0].text
+
+
+@pytest.mark.parametrize(
+    ("extensions", "queue", "kind"),
+    [
+        (Extensions(pause=Pause()), 30, ShadeKind.PAUSED),
+        (Extensions(fallback=Fallback(3, 1)), None, ShadeKind.FALLBACK),
+    ],
+)
+def test_shades(extensions: Extensions, queue: float | None, kind: ShadeKind) -> None:
+    """They last to the end of the record."""
+    record = played(Timeline(spec(QUEUE), replicas=3, extensions=extensions), queue, queue, queue)
+    found = {one.kind: (one.begin - BASE, one.end - BASE) for one in charted(record).shades}
+    assert found[kind] == (0, 30)
+
+
+def test_a_lapse() -> None:
+    """Every line has a gap in it, and no shade but its own."""
+    timeline = Timeline(spec(QUEUE), replicas=3)
+    record = played(timeline, None, None).keep_lapse(WEB, BASE + 15, BASE + 300)
+    record.keep_synced(timeline.at("5m", queue=None)).keep_synced(timeline.at("315s", queue=None))
+    chart = charted(record)
+    gap = at(chart, 100)
+    lines = (chart.current, chart.desired, chart.minimum, chart.maximum, chart.policies.high)
+    assert [line[gap] for line in lines] == [None] * 5
+    assert chart.metrics[0].targets[gap] is None
+    assert chart.current[at(chart, 300)] == 3
+    shades = [(one.kind, one.begin - BASE, one.end - BASE) for one in chart.shades]
+    assert shades == [
+        (ShadeKind.FAILING, 0, 15),
+        (ShadeKind.LAPSE, 15, 300),
+        (ShadeKind.FAILING, 300, 315),
+    ]
+
+
+def test_a_removed_target() -> None:
+    """It ends where it left the configuration."""
+    record = played(Timeline(spec(QUEUE), replicas=3), 30, 30)
+    last = record.change_at(WEB, BASE + 15)
+    assert last is not None
+    removed = replace(last, id=9, time=BASE + 30, marks=Mark.REMOVED, message="removed")
+    record.keep_change(removed).keep_sample("other", Sample(BASE + 90, (1, 1)))
+    record.keep_lapse(WEB, BASE + 30, math.inf)  # as a record in a file tells it
+    chart = charted(record)
+    assert (chart.current[-1], chart.maximum[-1]) == (None, None)
+    assert [(one.kind, one.begin - BASE, one.end - BASE) for one in chart.shades] == [
+        (ShadeKind.REMOVED, 30, 90)
+    ]
+
+
+def test_marks() -> None:
+    """Each is a change of the count with who made it, from what to what."""
+    timeline = Timeline(spec(QUEUE), replicas=3)
+    record = played(timeline, 30, 60, 60)
+    record.keep_synced(timeline.by_hand(9, "kubectl").at("45s", queue=90))
+    ours, foreign = charted(record).marks
+    assert (ours.time, ours.kind, ours.before, ours.after) == (BASE + 15, MarkKind.OURS, 3, 6)
+    assert ours.text.startswith("scaled 3 -> 6 replicas: queue above target")
+    assert (foreign.time, foreign.kind) == (BASE + 45, MarkKind.FOREIGN)
+    assert (foreign.before, foreign.after) == (6, 9)
+    assert foreign.text == '"kubectl" set the replicas from 6 to 9'
+
+
+def test_marks_too_near_to_tell_apart() -> None:
+    """They are one, which says how many."""
+    queues = [30, 60] * 40
+    flags = Flags(downscale_stabilization=0.0)
+    record = played(Timeline(spec(QUEUE), replicas=3, flags=flags), *queues)
+    chart = chart_of(record, WEB, BASE, BASE + HOUR, most_points=20)
+    assert chart is not None
+    assert len(chart.marks) <= 20
+    assert chart.marks[-1].text.endswith("6 replicas")
+    assert "changes: " in chart.marks[-1].text
+
+
+# -- fewer points --------------------------------------------------------------------------------
+
+
+def walk(seed: int, count: int) -> list[Sample]:
+    """Return samples whose count now and then leaps for one sync."""
+    chance, samples = Random(seed), []  # noqa: S311 - no secret
+    for index in range(count):
+        leap = chance.random() < 0.01
+        replicas = chance.choice([1, 2, 40, 60]) if leap else 5 + index // 500
+        value = chance.randint(0, 10**6)
+        numbers = (replicas, replicas, value, value // 10**5)
+        samples.append(Sample(BASE + 15 * index, numbers))
+    return samples
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 99), most=st.integers(60, 400), minutes=st.booleans())
+def test_no_step_is_lost(seed: int, most: int, minutes: bool) -> None:  # noqa: FBT001 - given
+    """At most so many rows reach the least and the most count of each time."""
+    samples = walk(seed, 900)
+    rows = rows_of(by_minute(samples) if minutes else samples, [], BASE, BASE + 900 * 15)
+    kept = shown(rows, BASE, BASE + 900 * 15, most)
+    assert len(kept) <= most
+    assert kept == sorted(set(kept))
+    assert kept[-1] == len(rows) - 1
+    bucket = 900 * 15 / (most // 8)
+    for begin in range(0, 900 * 15, 900):
+        counts = _counts(samples, begin, begin + 900)
+        near = _counts([rows[index] for index in kept], begin - bucket, begin + 900 + bucket)
+        assert min(near) <= min(counts)
+        assert max(near) >= max(counts)
+
+
+def _counts(rows: Iterable[Row | Sample], begin: float, end: float) -> list[int]:
+    """Return the counts from one second up to another."""
+    return [one.numbers[0] or 0 for one in rows if begin <= one.time - BASE < end]
+
+
+def test_extremes_of_values_are_kept() -> None:
+    """Of all that is not shown, the least and the most are."""
+    timeline = Timeline(spec(QUEUE), replicas=3)
+    record = played(timeline, *[30 + index % 3 for index in range(200)])
+    whole = charted(record).metrics[0]
+    few = chart_of(record, WEB, BASE, BASE + HOUR, most_points=8)
+    assert few is not None
+    assert len(few.times) <= 8
+    values = [one for one in whole.value if one is not None]
+    assert {*few.metrics[0].low} == {min(values)} | {few.metrics[0].low[-1]}
+    assert {*few.metrics[0].high} == {max(values)} | {few.metrics[0].high[-1]}
+
+
+def test_extremes_of_a_minute_are_kept() -> None:
+    """They are those of its value and of its proposal."""
+    timeline = Timeline(spec(QUEUE), replicas=3)
+    record = played(timeline, 30)
+    minute = Sample(BASE + 60, (3, 3, 9000, 3), 60.0, (3, 3, 4000, 2), (3, 3, 9500, 4))
+    record.keep_sample(WEB, minute)
+    (queue,) = charted(record).metrics
+    assert (queue.low[1], queue.high[1], queue.value[1]) == (4, 9.5, 9)
+    assert (queue.proposal_low[1], queue.proposal_high[1]) == (2, 4)
+
+
+def test_extremes_end_with_a_reload() -> None:
+    """Those of a metric are not those of another one that came in its place."""
+    timeline = Timeline(spec(QUEUE), replicas=3)
+    record = played(timeline, *[30 + index % 3 for index in range(100)])
+    timeline.change(spec(MAILS))
+    for index in range(100, 200):
+        record.keep_synced(timeline.at(f"{15 * index}s", mails=90))
+    chart = chart_of(record, WEB, BASE, BASE + HOUR, most_points=8)
+    assert chart is not None
+    queue, mails = chart.metrics
+    assert max(one for one in queue.high if one is not None) == 10.667
+    assert min(one for one in mails.low if one is not None) == 10
+
+
+def test_a_leap_within_a_minute_is_shown() -> None:
+    """Where only the least, the most and the last of a minute are kept."""
+    minute = Sample(BASE + 60, (3, 3, 9, 3), 60.0, (2, 3, 4, 3), (8, 3, 9, 3))
+    rows = rows_of([Sample(BASE, (3, 3, 9, 3)), minute], [], BASE, BASE + 300)
+    assert [(one.time - BASE, one.numbers[0]) for one in rows] == [
+        (0, 3),
+        (60, 8),
+        (80, 2),
+        (100, 3),
+        (300, 3),
+    ]
+
+
+def test_a_short_lapse_is_shown_among_many_rows() -> None:
+    """Also where it is shorter than a bucket."""
+    samples = [Sample(BASE + 15 * index, (3, 3, index, 3)) for index in range(1000)]
+    rows = rows_of(samples, [Lapse(BASE + 7501, BASE + 7509)], BASE, BASE + 15000)
+    kept = shown(rows, BASE, BASE + 15000, 20)
+    assert [rows[index].numbers for index in kept].count(()) == 1
+    assert len(kept) <= 20
