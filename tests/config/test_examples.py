@@ -11,7 +11,7 @@ from autoscaler.config import LeaderElection, load
 from autoscaler.config.document import read
 from autoscaler.config.json_schema import json_schema
 from autoscaler.config.queries import DEFAULTS
-from autoscaler.config.settings import PrometheusServers
+from autoscaler.config.settings import PrometheusServers, Record
 from autoscaler.core.spec import ExternalMetric, Flags
 from autoscaler.core.target import Query
 from tests.config.documents import EXTERNAL, PROMETHEUS, loaded, refused, target
@@ -78,6 +78,7 @@ def test_reference_says_the_defaults() -> None:
     assert config.leader_election == LeaderElection()
     assert str(config.listen) == "127.0.0.1:9191"
     assert config.state_directory == Path("/var/lib/autoscaler")
+    assert config.record == Record()
     assert (config.events, config.per_target_metrics) == (True, True)
     (found,) = config.targets
     by_type = {
