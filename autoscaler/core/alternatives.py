@@ -7,42 +7,50 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
+from itertools import compress
 
+from autoscaler.core.breaker import goes_down, held_back
 from autoscaler.core.decide import decide
-from autoscaler.core.decision import Calculation, Decision, Limit, MetricResult, Zone
+from autoscaler.core.decision import Calculation, Decision, MetricResult, Zone
 from autoscaler.core.entry import Entry
 from autoscaler.core.extensions import Extensions
-from autoscaler.core.history import History
-from autoscaler.core.limits import TOO_FEW, TOO_MANY
+from autoscaler.core.history import History, Recommendation
+from autoscaler.core.limits import SCALE_DOWN_LIMIT, SCALE_UP_LIMIT, TOO_FEW, TOO_MANY
 from autoscaler.core.numbers import INT32_MAX, INT64_MAX
 from autoscaler.core.observation import Observation, PodSamples, Reading, Scale, Values
 from autoscaler.core.spec import (
     Behavior,
     Flags,
     HorizontalPodAutoscalerSpec,
+    MetricTarget,
     PolicyType,
     ScalingPolicy,
     ScalingRules,
     SelectPolicy,
+    measures_pods,
 )
 
+PARTS = 10_000
+"""The load of pods is changed by such parts of itself."""
 _ANY_CHANGE = ScalingPolicy(PolicyType.PODS, INT32_MAX, 1)
 _UNIT = 1000
-"""Values that are all whole are changed by whole units."""
-_PARTS = 10_000
-"""The load of pods is changed by such parts of itself."""
-_MOST_TIMES = 1 << 40
-"""A larger change of a value, in its own steps, is not looked for."""
+"""Values that are whole, as their target is, are changed by whole units."""
+_MOST_STEPS, _MOST_PARTS = 1 << 40, 1 << 24
+"""A larger change of a value, and of the load of pods, is not looked for."""
 
 
 class Without(StrEnum):
     """What is left out for an alternative."""
 
-    STABILIZATION = "stabilization"
+    RECOMMENDATION = "recommendation"
+    """The one that holds the count."""
+    RECOMMENDATIONS = "recommendations"
+    """All of them."""
     GAP = "gap"
-    POLICY = "policy"
-    MAXIMUM = "maximum"
-    MINIMUM = "minimum"
+    POLICIES = "policies"
+    FAILURES = "failures"
+    """The metrics that failed."""
+    FALLBACK = "fallback"
     PAUSE = "pause"
     IDLE = "idle"
     CONTROLLER = "controller"
@@ -50,16 +58,27 @@ class Without(StrEnum):
     BREAKER = "breaker"
 
 
+class Bound(StrEnum):
+    """A bound that is another one for an alternative."""
+
+    MINIMUM = "minReplicas"
+    MAXIMUM = "maxReplicas"
+    ASKED_MINIMUM = "minReplicasQuery"
+    """What the query gives, which has no value."""
+
+
 @dataclass(frozen=True, slots=True)
 class OtherValue:
     """At another value the metric number ``index`` would have asked for another count.
 
     ``result`` is that metric at the nearest such value, ``desired`` the count of the target then.
+    ``parts`` is by how many parts of 10,000 each pod's load is another; None for a value.
     """
 
     index: int
     result: MetricResult
     desired: int
+    parts: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,184 +89,311 @@ class LeftOut:
     desired: int
 
 
+@dataclass(frozen=True, slots=True)
+class OtherBound:
+    """With a bound of ``replicas`` the count would have been ``desired``."""
+
+    which: Bound
+    replicas: int
+    desired: int
+
+
+def alternatives_of(entry: Entry) -> Iterator[LeftOut | OtherBound | OtherValue]:
+    """Yield what would have changed the count, or what a metric asked for.
+
+    There is nothing to say of a decision that is another one if it is decided again.
+    """
+    again = _Again(entry)
+    if isinstance(again.base.scale, Scale) and again.base.desired == entry.decision.desired:
+        yield from _left_out(again)
+        yield from _other_bounds(again)
+        yield from _other_values(again)
+
+
+@dataclass(frozen=True, slots=True)
+class _Others:
+    """Inputs in place of those of an entry; None for the entry's own."""
+
+    observation: Observation | None = None
+    spec: HorizontalPodAutoscalerSpec | None = None
+    flags: Flags | None = None
+    history: History | None = None
+    extensions: Extensions | None = None
+
+
+class _Again:
+    """Decides an entry again with other inputs."""
+
+    def __init__(self, entry: Entry) -> None:
+        self.entry = entry
+        self.observation, self.history = entry.inputs.observation, entry.inputs.history
+        self.spec, self.extensions = entry.rules.target.spec, entry.rules.target.extensions
+        self.base = self.decide(_Others())
+
+    def decide(self, others: _Others, *, breaker: bool = True) -> Decision:
+        """Decide; the breaker holds what goes down if it held the entry."""
+        inputs, before = self.entry.inputs, others.history or self.history
+        decision, history = decide(
+            others.spec or self.spec,
+            others.flags or self.entry.rules.flags,
+            others.observation or self.observation,
+            before,
+            inputs.now,
+            inputs.stamp,
+            others.extensions or self.extensions,
+        )
+        hold = self.entry.decision.breaker
+        if hold is not None and breaker and goes_down(decision):
+            decision, _ = held_back(decision, history, before, hold.server, hold.until)
+        return decision
+
+    def with_reading(self, index: int, reading: Reading) -> Decision:
+        """Decide with another reading of one metric."""
+        readings = list(self.observation.readings)
+        readings[index] = reading
+        return self.decide(_Others(replace(self.observation, readings=tuple(readings))))
+
+
 # -- values --------------------------------------------------------------------------------------
 
 
-def other_values(entry: Entry) -> Iterator[OtherValue]:
-    """Yield for each metric the nearest values at which it asks for more, and for less."""
-    for index, result in enumerate(entry.decision.metrics):
+def _other_values(again: _Again) -> Iterator[OtherValue]:
+    """Yield the nearest values at which a metric, and at which the target, has more, and less."""
+    for index, result in enumerate(again.base.metrics):
         if not isinstance(result.outcome, Calculation):
             continue
-        reading = entry.inputs.observation.readings[index]
         for up in (True, False):
-            found = _nearest(entry, index, reading, up=up)
-            if found is not None:
-                yield found
+            found = _nearest(again, index, _proposal, up=up)
+            if found is None:
+                continue
+            yield found
+            if found.desired == again.base.desired:
+                further = _nearest(again, index, _desired, up=up)
+                if further is not None:
+                    yield further
 
 
-def _nearest(entry: Entry, index: int, reading: Reading, *, up: bool) -> OtherValue | None:
-    """Look for the nearest value by bisection: a proposal never falls as the value grows."""
-    change, steps_down = _changes(reading)
-    if change is None:
+_CountOf = Callable[[Decision, int], int | None]
+
+
+def _proposal(decision: Decision, index: int) -> int | None:
+    """Return what a metric asks for; None where it fails, or is not asked."""
+    outcome = decision.metrics[index].outcome if decision.metrics else None
+    return outcome.proposal if isinstance(outcome, Calculation) else None
+
+
+def _desired(decision: Decision, index: int) -> int | None:
+    return None if _proposal(decision, index) is None else decision.desired
+
+
+def _nearest(again: _Again, index: int, count_of: _CountOf, *, up: bool) -> OtherValue | None:
+    """Look for the nearest value at which a count is larger, or smaller."""
+    reading, before = again.observation.readings[index], count_of(again.base, index)
+    change, most_up, most_down = _changes(reading, again.spec.metrics[index].target)
+    if before is None:
         return None
-    asked = _proposal(_with(entry, index, change(0)), index)
-    if asked is None:
-        return None
+    sign = 1 if up else -1
 
     def differs(steps: int) -> bool:
-        proposal = _proposal(_with(entry, index, change(steps if up else -steps)), index)
-        return proposal is not None and (proposal > asked if up else proposal < asked)
+        count = count_of(again.with_reading(index, change(sign * steps)), index)
+        return count is not None and (count - before) * sign > 0
 
-    most = _MOST_TIMES if up else steps_down
-    steps = _first(differs, most)
+    steps = _first(differs, most_up if up else most_down)
     if steps is None:
         return None
-    decision = _with(entry, index, change(steps if up else -steps))
-    return OtherValue(index, decision.metrics[index], decision.desired)
+    decision = again.with_reading(index, change(sign * steps))
+    parts = sign * steps if isinstance(reading, PodSamples) else None
+    return OtherValue(index, decision.metrics[index], decision.desired, parts)
 
 
 def _first(holds: Callable[[int], bool], most: int) -> int | None:
-    """Return the least number from 1 to ``most`` for which something holds, as for all above it."""
-    high = 1
-    while high < most and not holds(high):
-        high *= 2
-    high = min(high, most)
-    if high < 1 or not holds(high):
+    """Return a number from 1 to ``most`` for which something holds, and not for the one before it.
+
+    It is the least if what holds for a number holds for all above it.
+    """
+    low, high = 0, min(1, most)
+    while high > low and not holds(high):
+        low, high = high, min(high * 4, most)
+    if high == low:
         return None
-    low = high // 2
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle, high)
     return high
 
 
-def _changes(reading: Reading) -> tuple[Callable[[int], Reading] | None, int]:
-    """Return what changes a reading by so many steps, and how many of them lead to 0."""
+def _changes(reading: Reading, target: MetricTarget) -> tuple[Callable[[int], Reading], int, int]:
+    """Return what changes a reading by so many steps, and how many there are up and down."""
     if isinstance(reading, Values):
-        total = sum(reading.values)
-        step = _UNIT if all(one % _UNIT == 0 for one in reading.values) else 1
-        return partial(_of_total, reading, total, step), max(0, -(-total // step))
-    if isinstance(reading, PodSamples) and reading.samples:
-        return partial(_of_samples, reading), _PARTS
-    return None, 0
+        total, of = sum(reading.values), target.value or target.average_value or 0
+        step = 1 if any(one % _UNIT for one in (of, *reading.values)) else _UNIT
+        most_down = max(0, min(total // step, _MOST_STEPS))
+        return partial(_of_total, reading, total, step), _MOST_STEPS, most_down
+    if isinstance(reading, PodSamples):
+        return partial(_of_samples, reading), _MOST_PARTS, PARTS
+    return lambda _steps: reading, 0, 0
 
 
 def _of_total(reading: Values, total: int, step: int, steps: int) -> Values:
-    changed = min(max(0, total + steps * step), INT64_MAX) if steps else total
-    return replace(reading, values=(changed,))
+    return replace(reading, values=(min(total + steps * step, INT64_MAX),))
 
 
 def _of_samples(reading: PodSamples, steps: int) -> PodSamples:
     samples = {
-        pod: replace(one, milli=min(one.milli * (_PARTS + steps) // _PARTS, INT64_MAX))
+        pod: replace(one, milli=min(one.milli * (PARTS + steps) // PARTS, INT64_MAX))
         for pod, one in reading.samples.items()
     }
     return replace(reading, samples=samples)
 
 
-def _with(entry: Entry, index: int, reading: Reading) -> Decision:
-    readings = list(entry.inputs.observation.readings)
-    readings[index] = reading
-    return _decided(entry, replace(entry.inputs.observation, readings=tuple(readings)))
+# -- bounds --------------------------------------------------------------------------------------
 
 
-def _proposal(decision: Decision, index: int) -> int | None:
-    results = decision.metrics
-    return results[index].proposal if index < len(results) else None
+def _other_bounds(again: _Again) -> Iterator[OtherBound]:
+    """Yield the bounds with which the count would have been on the other side of those in force."""
+    base, limit = again.base, again.base.limit
+    current, reason = base.current or 0, "" if limit is None else limit.reason
+    wanted = current if limit is None else limit.before
+    if base.zone is Zone.ABOVE_MAX or (base.zone is not Zone.BELOW_MIN and reason == TOO_MANY):
+        wanted = current if base.zone is Zone.ABOVE_MAX else wanted
+        yield from _further(again, Bound.MAXIMUM, _with_maximum, wanted)
+    if base.zone is Zone.BELOW_MIN or (base.zone is not Zone.ABOVE_MAX and reason == TOO_FEW):
+        wanted = current if base.zone is Zone.BELOW_MIN else wanted
+        to_zero = not all(map(measures_pods, again.spec.metrics))
+        yield from _further(again, Bound.MINIMUM, _with_minimum, max(wanted, 0 if to_zero else 1))
+    if base.bounds is not None and base.bounds.hold_down:
+        yield from _further(again, Bound.ASKED_MINIMUM, _with_asked_minimum, 0)
+
+
+_WithBound = Callable[[_Again, int], _Others]
+
+
+def _further(
+    again: _Again, which: Bound, with_bound: _WithBound, wanted: int
+) -> Iterator[OtherBound]:
+    """Yield the bound that just permits the count that a bound of ``wanted`` would have led to."""
+    sign = 1 if which is Bound.MAXIMUM else -1
+    desired = again.decide(with_bound(again, wanted)).desired
+    if (desired - again.base.desired) * sign <= 0:
+        return
+    exact = again.decide(with_bound(again, desired)).desired == desired
+    yield OtherBound(which, desired if exact else wanted, desired)
+
+
+def _with_maximum(again: _Again, replicas: int) -> _Others:
+    seen = again.observation
+    windows = tuple(
+        replace(one, schedule=replace(one.schedule, max_replicas=None)) for one in seen.windows
+    )
+    return _Others(
+        replace(seen, windows=windows, max_replicas_reading=None),
+        replace(again.spec, max_replicas=replicas),
+    )
+
+
+def _with_minimum(again: _Again, replicas: int) -> _Others:
+    seen = again.observation
+    windows = tuple(
+        replace(one, schedule=replace(one.schedule, min_replicas=None)) for one in seen.windows
+    )
+    return _Others(
+        replace(seen, windows=windows, min_replicas_reading=None),
+        replace(again.spec, min_replicas=replicas),
+    )
+
+
+def _with_asked_minimum(again: _Again, replicas: int) -> _Others:
+    known = Values((replicas * _UNIT,))
+    return _Others(replace(again.observation, min_replicas_reading=known))
 
 
 # -- what is left out ----------------------------------------------------------------------------
 
 
-def left_out(entry: Entry) -> Iterator[LeftOut]:
+def _left_out(again: _Again) -> Iterator[LeftOut]:
     """Yield each thing without which the count would have been another one."""
-    decision = entry.decision
-    for what, decide_without in _applicable(entry):
-        desired = decide_without().desired
-        if desired != (decision.current if decision.breaker else decision.desired):
+    for what, others in (*_of_others(again), *_of_stages(again), *_of_metrics(again)):
+        desired = again.decide(others).desired
+        if desired != again.base.desired:
             yield LeftOut(what, desired)
+    held = again.base.stabilization
+    if held is not None and held.before != held.after and held.refill is None:
+        yield from _without_recommendations(again, held.held_by)
+    if again.base.breaker is not None:
+        yield LeftOut(Without.BREAKER, again.decide(_Others(), breaker=False).desired)
 
 
-def _applicable(entry: Entry) -> Iterator[tuple[Without, Callable[[], Decision]]]:
-    """Yield what may have had an influence, and what decides without it."""
-    decision, observation = entry.decision, entry.inputs.observation
-    extensions, before = entry.rules.target.extensions, entry.inputs.history
-    if decision.zone is Zone.CONTROLLED:
-        alone = replace(observation, controller=None)
-        history = replace(before, controller="")
-        yield Without.CONTROLLER, partial(_decided, entry, alone, history=history)
-    if decision.pause is not None and isinstance(observation.scale, Scale):
-        seen = replace(observation, scale=replace(observation.scale, annotations=()))
-        awake = replace(extensions, pause=None)
-        yield Without.PAUSE, partial(_decided, entry, seen, extensions=awake)
-    if decision.zone is Zone.IDLE:
-        yield Without.IDLE, partial(_decided, entry, extensions=replace(extensions, idle=None))
-    if decision.held_until is not None:
-        flags = replace(entry.rules.flags, hold_after_reversals=0)
-        yield Without.REVERSALS, partial(_decided, entry, flags=flags)
-    if decision.breaker is not None:
-        yield Without.BREAKER, partial(_decided, entry)
-    yield from _without_stage(entry)
+def _of_others(again: _Again) -> Iterator[tuple[Without, _Others]]:
+    """Yield people, other autoscalers and idling."""
+    base, seen, extensions = again.base, again.observation, again.extensions
+    if base.zone is Zone.CONTROLLED:
+        alone, history = replace(seen, controller=None), replace(again.history, controller="")
+        yield Without.CONTROLLER, _Others(alone, history=history)
+    if base.pause is not None and isinstance(seen.scale, Scale):
+        bare = replace(seen, scale=replace(seen.scale, annotations=()))
+        yield Without.PAUSE, _Others(bare, extensions=replace(extensions, pause=None))
+    if base.zone is Zone.IDLE:
+        yield Without.IDLE, _Others(extensions=replace(extensions, idle=None))
+    if base.held_until is not None:
+        flags = replace(again.entry.rules.flags, hold_after_reversals=0)
+        yield Without.REVERSALS, _Others(flags=flags)
 
 
-def _without_stage(entry: Entry) -> Iterator[tuple[Without, Callable[[], Decision]]]:
-    """Yield what stabilization or the limit comes from, where it changes the count."""
-    held, limit, inputs = entry.decision.stabilization, entry.decision.limit, entry.inputs
-    if held is not None and held.before != held.after:
-        if held.refill is not None:
-            yield Without.GAP, partial(_decided, entry, replace(inputs.observation, ranges=None))
-        else:
-            history = replace(inputs.history, recommendations=())
-            yield Without.STABILIZATION, partial(_decided, entry, history=history)
-    if limit is not None and limit.before != limit.after:
-        yield from _without_limit(entry, limit)
+def _of_stages(again: _Again) -> Iterator[tuple[Without, _Others]]:
+    """Yield gaps in the readings, and policies."""
+    held, limit, spec = again.base.stabilization, again.base.limit, again.spec
+    if held is not None and held.refill is not None:
+        yield Without.GAP, _Others(replace(again.observation, ranges=None))
+    if limit is None or limit.reason not in {SCALE_UP_LIMIT, SCALE_DOWN_LIMIT}:
+        return
+    history = replace(again.history, unseen=None)
+    if spec.behavior is not None:
+        free = Behavior(_free(spec.behavior.scale_up), _free(spec.behavior.scale_down))
+        yield Without.POLICIES, _Others(spec=replace(spec, behavior=free), history=history)
+    elif held is not None and held.before == held.after:
+        # With a behavior recommendations count otherwise, so that they may have no part in it.
+        rules = ScalingRules(0, SelectPolicy.MAX, (_ANY_CHANGE,))
+        free = Behavior(rules, rules)
+        yield Without.POLICIES, _Others(spec=replace(spec, behavior=free), history=history)
 
 
-def _without_limit(entry: Entry, limit: Limit) -> Iterator[tuple[Without, Callable[[], Decision]]]:
-    target, inputs = entry.rules.target, entry.inputs
-    spec, fixed = target.spec, replace(target.extensions, schedules=())
-    seen = replace(
-        inputs.observation, windows=(), min_replicas_reading=None, max_replicas_reading=None
-    )
-    if limit.reason == TOO_MANY:
-        higher = replace(spec, max_replicas=limit.before)
-        yield Without.MAXIMUM, partial(_decided, entry, seen, spec=higher, extensions=fixed)
-    elif limit.reason == TOO_FEW:
-        lower = replace(spec, min_replicas=max(0, min(limit.before, spec.min_replicas)))
-        yield Without.MINIMUM, partial(_decided, entry, seen, spec=lower, extensions=fixed)
-    elif spec.behavior is not None:
-        history = replace(inputs.history, unseen=None)
-        free = replace(spec, behavior=_without_policies(spec.behavior))
-        yield Without.POLICY, partial(_decided, entry, spec=free, history=history)
-
-
-def _without_policies(behavior: Behavior) -> Behavior:
+def _free(rules: ScalingRules) -> ScalingRules:
     """Return rules whose policies permit any change."""
-
-    def free(rules: ScalingRules) -> ScalingRules:
-        return replace(rules, select_policy=SelectPolicy.MAX, policies=(_ANY_CHANGE,))
-
-    return Behavior(free(behavior.scale_up), free(behavior.scale_down))
+    return replace(rules, select_policy=SelectPolicy.MAX, policies=(_ANY_CHANGE,))
 
 
-def _decided(
-    entry: Entry,
-    observation: Observation | None = None,
-    *,
-    spec: HorizontalPodAutoscalerSpec | None = None,
-    flags: Flags | None = None,
-    history: History | None = None,
-    extensions: Extensions | None = None,
-) -> Decision:
-    """Decide again with other inputs; no breaker holds it, and nothing is written."""
-    target, inputs = entry.rules.target, entry.inputs
-    decision, _ = decide(
-        target.spec if spec is None else spec,
-        entry.rules.flags if flags is None else flags,
-        inputs.observation if observation is None else observation,
-        inputs.history if history is None else history,
-        inputs.now,
-        inputs.stamp,
-        target.extensions if extensions is None else extensions,
+def _of_metrics(again: _Again) -> Iterator[tuple[Without, _Others]]:
+    """Yield the metrics that failed, and the fallback for them."""
+    results = again.base.metrics
+    works = [isinstance(one.outcome, Calculation) or one.fallback is not None for one in results]
+    if any(works) and not all(works):
+        yield Without.FAILURES, _only(again, works)
+    if any(one.fallback is not None for one in results):
+        yield Without.FALLBACK, _Others(extensions=replace(again.extensions, fallback=None))
+
+
+def _only(again: _Again, chosen: list[bool]) -> _Others:
+    """Return the inputs of some of the metrics."""
+    seen, spec, extensions = again.observation, again.spec, again.extensions
+    ranges = None if seen.ranges is None else tuple(compress(seen.ranges, chosen))
+    readings = tuple(compress(seen.readings, chosen))
+    activations = tuple(compress(extensions.activations, chosen))
+    return _Others(
+        replace(seen, readings=readings, ranges=ranges),
+        replace(spec, metrics=tuple(compress(spec.metrics, chosen))),
+        extensions=replace(extensions, activations=activations),
     )
-    return decision
+
+
+def _without_recommendations(again: _Again, holder: Recommendation | None) -> Iterator[LeftOut]:
+    """Yield the recommendation that holds the count; or all of them, if others hold it too."""
+    before, known = again.history, again.history.extended
+    if known.first_seen is None and before.recommendations is None:
+        known = replace(known, first_seen=again.entry.inputs.stamp)
+    others = tuple(one for one in before.recommendations or () if one != holder)
+    for what, left in ((Without.RECOMMENDATION, others), (Without.RECOMMENDATIONS, ())):
+        history = replace(before, recommendations=left, unobserved=False, extended=known)
+        desired = again.decide(_Others(history=history)).desired
+        if desired != again.base.desired:
+            yield LeftOut(what, desired)
+            return

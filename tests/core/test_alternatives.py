@@ -1,0 +1,391 @@
+"""What would have had to be different: each alternative is held to a decision with it."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from autoscaler.core import alternatives
+from autoscaler.core.alternatives import (
+    PARTS,
+    Bound,
+    LeftOut,
+    OtherBound,
+    OtherValue,
+    Without,
+    alternatives_of,
+)
+from autoscaler.core.breaker import held_back
+from autoscaler.core.decide import decide
+from autoscaler.core.decision import Decision
+from autoscaler.core.entry import Entry, Inputs, Rules
+from autoscaler.core.extensions import Extensions, Fallback, Idle, Pause, PauseMode, Schedule
+from autoscaler.core.history import ExtensionHistory, History
+from autoscaler.core.numbers import INT64_MAX
+from autoscaler.core.observation import Observation, OpenWindow, PodSamples, Reading, Values
+from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec
+from autoscaler.core.target import Target
+from tests.core import strategies
+from tests.core.builders import (
+    BASE,
+    average,
+    behavior,
+    cpu,
+    external,
+    pods_policy,
+    rules,
+    spec,
+    utilization,
+)
+from tests.core.timeline import Timeline
+
+QUEUE, MAILS = external(average("5")), external(average("5"), "mails")
+NIGHT = Schedule("night", "0 22 * * *", "0 6 * * *", "UTC", 2, 4)
+modest = settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow])
+
+
+def decided(entry: Entry) -> Decision:
+    """Decide on the inputs of an entry, and no more."""
+    target, inputs = entry.rules.target, entry.inputs
+    return decide(
+        target.spec,
+        entry.rules.flags,
+        inputs.observation,
+        inputs.history,
+        inputs.now,
+        inputs.stamp,
+        target.extensions,
+    )[0]
+
+
+def entry_of(
+    of: HorizontalPodAutoscalerSpec,
+    observation: Observation,
+    history: History,
+    extensions: Extensions,
+    flags: Flags | None = None,
+) -> Entry:
+    """Return the entry of a decision at `BASE`."""
+    given_rules = Rules(Target("shop", of, (), extensions=extensions), flags or Flags())
+    unmade = Entry(given_rules, Inputs(observation, history, BASE, BASE), None)  # type: ignore[arg-type]
+    return replace(unmade, decision=decided(unmade))
+
+
+def of_last(timeline: Timeline) -> Entry:
+    """Return the entry of the last sync of a timeline."""
+    assert timeline.inputs is not None
+    assert timeline.decision is not None
+    target = Target("shop", timeline.spec, (), extensions=timeline.extensions)
+    return Entry(Rules(target, timeline.flags), timeline.inputs, timeline.decision)
+
+
+def with_reading(entry: Entry, index: int, reading: Reading) -> Entry:
+    """Return an entry with another reading."""
+    readings = list(entry.inputs.observation.readings)
+    readings[index] = reading
+    seen = replace(entry.inputs.observation, readings=tuple(readings))
+    return replace(entry, inputs=replace(entry.inputs, observation=seen))
+
+
+@st.composite
+def entries(draw: st.DrawFn) -> Entry:
+    """Draw a decision of a target that may have everything."""
+    of = draw(strategies.specs())
+    extensions = draw(st.just(Extensions()) | strategies.extensions)
+    seen = draw(strategies.usual_observations(of, strategies.no_gaps | strategies.some_gaps))
+    if extensions.schedules:
+        seen = replace(seen, windows=draw(strategies.open_windows(extensions)))
+    if draw(st.booleans()):
+        low, high = draw(strategies.bound_readings), draw(strategies.bound_readings)
+        seen = replace(seen, min_replicas_reading=low, max_replicas_reading=high)
+    if draw(st.sampled_from((False, False, True))):
+        seen = replace(seen, ranges=(60.0,) * len(of.metrics))
+    history = draw(st.just(History()) | st.just(History(())) | strategies.histories)
+    active = ExtensionHistory(last_active=draw(st.none() | strategies.past))
+    history = replace(history, extended=active)
+    return entry_of(of, seen, history, extensions, draw(strategies.flags))
+
+
+def nearer(entry: Entry, found: OtherValue) -> Reading:
+    """Return the reading that is one unit nearer to the one that was read."""
+    was, now = entry.inputs.observation.readings[found.index], found.result.reading
+    target = entry.rules.target.spec.metrics[found.index].target
+    if isinstance(was, Values):
+        assert isinstance(now, Values)
+        whole = [*was.values, target.value or target.average_value or 0]
+        unit = 1000 if all(one % 1000 == 0 for one in whole) else 1
+        back = -unit if sum(now.values) > sum(was.values) else unit
+        return replace(was, values=(sum(now.values) + back,))
+    assert isinstance(was, PodSamples)
+    assert found.parts is not None
+    return loaded(was, found.parts - (1 if found.parts > 0 else -1))
+
+
+def loaded(was: PodSamples, parts: int) -> PodSamples:
+    """Return samples that are so many parts of 10,000 larger, rounded down."""
+    samples = {
+        pod: replace(one, milli=min(one.milli + one.milli * parts // PARTS, INT64_MAX))
+        for pod, one in was.samples.items()
+    }
+    return replace(was, samples=samples)
+
+
+@modest
+@given(entries())
+def test_at_the_named_value_it_is_as_said_and_one_unit_nearer_it_is_not(entry: Entry) -> None:
+    """Whatever else the target has."""
+    before, seen = entry.decision, set[tuple[int, bool]]()
+    for one in alternatives_of(entry):
+        if not isinstance(one, OtherValue):
+            continue
+        was, reading = entry.inputs.observation.readings[one.index], one.result.reading
+        if isinstance(was, PodSamples):
+            assert one.parts is not None
+            reading = loaded(was, one.parts)
+        then = decided(with_reading(entry, one.index, reading))
+        near = decided(with_reading(entry, one.index, nearer(entry, one)))
+        asked, asks = before.metrics[one.index].proposal, then.metrics[one.index].proposal
+        assert asked is not None
+        assert asks is not None
+        assert (one.result.proposal, one.desired) == (asks, then.desired)
+        near_asks = near.metrics[one.index].proposal if near.metrics else None
+        if isinstance(was, Values):
+            assert isinstance(reading, Values)
+            up = sum(reading.values) > sum(was.values)
+        else:
+            up = (one.parts or 0) > 0
+        if (one.index, up) not in seen:  # the nearest at which the metric asks for another count
+            assert asks > asked if up else asks < asked
+            assert near_asks is None or (near_asks <= asked if up else near_asks >= asked)
+        else:  # the nearest at which the target has another count
+            assert one.desired > before.desired if up else one.desired < before.desired
+            is_same = near.desired <= before.desired if up else near.desired >= before.desired
+            assert is_same or near_asks is None
+        seen.add((one.index, up))
+
+
+@modest
+@given(entries())
+def test_with_the_named_bound_it_is_as_said_and_with_one_replica_less_of_it_it_is_not(
+    entry: Entry,
+) -> None:
+    """Of a target whose bounds are its own."""
+    seen = entry.inputs.observation
+    assume(not seen.windows and not seen.asks_for_bounds)
+    for one in alternatives_of(entry):
+        if not isinstance(one, OtherBound):
+            continue
+        up = one.which is Bound.MAXIMUM
+        field = "max_replicas" if up else "min_replicas"
+        assert one.desired > entry.decision.desired if up else one.desired < entry.decision.desired
+        assert bounded(entry, field, one.replicas) == one.desired
+        assert bounded(entry, field, one.replicas + (-1 if up else 1)) != one.desired
+
+
+def bounded(entry: Entry, field: str, replicas: int) -> int:
+    """Return the count with another bound."""
+    target = entry.rules.target
+    other = replace(target, spec=replace(target.spec, **{field: replicas}))
+    return decided(replace(entry, rules=replace(entry.rules, target=other))).desired
+
+
+@modest
+@given(entries())
+def test_what_makes_no_difference_is_not_named(entry: Entry) -> None:
+    """And a target that is as its metrics ask has nothing to leave out."""
+    found = [one for one in alternatives_of(entry) if not isinstance(one, OtherValue)]
+    assert all(one.desired != entry.decision.desired for one in found)
+    decision, extensions = entry.decision, entry.rules.target.extensions
+    asked = decision.combination
+    if asked is not None and asked.failed == 0 and extensions == Extensions():
+        stages = (decision.stabilization, decision.limit)
+        if all(one is not None and one.before == one.after for one in stages):
+            assert found == []
+
+
+# -- one by one ----------------------------------------------------------------------------------
+
+
+def without(timeline: Timeline) -> dict[Without | Bound, int]:
+    """Return the counts of the last sync without each thing, and with other bounds."""
+    return dict(_without(of_last(timeline)))
+
+
+def _without(entry: Entry) -> Iterator[tuple[Without | Bound, int]]:
+    for one in alternatives_of(entry):
+        if isinstance(one, LeftOut):
+            yield one.what, one.desired
+        elif isinstance(one, OtherBound):
+            assert one.replicas == one.desired
+            yield one.which, one.desired
+
+
+def values(entry: Entry) -> list[tuple[int, int, int]]:
+    """Return the value, what the metric asks for and the count, of each other value."""
+    found = [one for one in alternatives_of(entry) if isinstance(one, OtherValue)]
+    return [(_number(one), one.result.proposal or 0, one.desired) for one in found]
+
+
+def _number(one: OtherValue) -> int:
+    if one.parts is not None:
+        return one.parts
+    assert isinstance(one.result.reading, Values)
+    return sum(one.result.reading.values)
+
+
+def target(*metrics: object, extensions: Extensions | None = None, **bounds: int) -> Timeline:
+    """Begin a timeline of a target with 8 replicas whose scale-down nothing holds."""
+    free = behavior(up=rules(pods_policy(100), window=0), down=rules(pods_policy(100), window=0))
+    of = spec(*(metrics or (QUEUE,)), behavior=free, **bounds)  # type: ignore[arg-type]
+    return Timeline(of, replicas=8, extensions=extensions or Extensions())
+
+
+def test_the_nearest_values_respect_the_tolerance() -> None:
+    """8 replicas tolerate 36 to 44 messages of 5 each; 41 of 40 asks for no more."""
+    timeline = target().at("0s", queue=40)
+    assert values(of_last(timeline)) == [(45_000, 9, 9), (35_000, 7, 7)]
+
+
+def test_a_value_that_is_not_whole_has_its_neighbours_in_thousandths() -> None:
+    """10.001 messages need a third replica."""
+    timeline = target().by_hand(1).at("0s", queue=9.5)
+    assert values(of_last(timeline)) == [(10_001, 3, 3), (5_500, 1, 1)]
+
+
+def test_the_load_of_pods_is_changed_in_all_of_them() -> None:
+    """In parts of 10,000: at 89% of 80% the tolerance is left, and below 71% seven pods will do."""
+    entry = of_last(target(cpu(utilization(80))).at("0s", cpu=80))
+    assert values(entry) == [(1125, 9, 9), (-1126, 7, 7)]
+
+
+def test_where_another_metric_decides_two_values_are_named() -> None:
+    """The one at which the metric asks for another count, and the one at which the target moves."""
+    entry = of_last(target(QUEUE, MAILS).at("0s", queue=40, mails=20))
+    assert values(entry) == [
+        *((45_000, 9, 9), (35_000, 7, 7)),
+        *((21_000, 5, 8), (45_000, 9, 9), (15_000, 3, 8)),
+    ]
+
+
+def test_a_search_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However far the value is: 64 decisions at most for each, and there are two."""
+    entry = of_last(target(external(average("9G"))).at("0s", queue=0))
+    calls: list[int] = []
+
+    def counting(*arguments: object) -> object:
+        calls.append(1)
+        return decide(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(alternatives, "decide", counting)
+    assert values(entry) == [(1000, 1, 1), (9_000_000_001_000, 2, 2)]
+    assert len(calls) < 128
+
+
+def test_a_recommendation_and_all_of_them() -> None:
+    """One that holds the count alone is named; of several with the same count all are left out."""
+    slow = Timeline(spec(QUEUE), replicas=8).at("0s", queue=40)
+    assert without(slow.at("15s", queue=25)) == {Without.RECOMMENDATION: 5}
+    slow = Timeline(spec(QUEUE), replicas=8).at("0s", queue=40).at("15s", queue=40)
+    assert without(slow.at("30s", queue=25)) == {Without.RECOMMENDATIONS: 5}
+
+
+def test_a_first_sync_is_held_by_its_own_count() -> None:
+    """Nothing goes down in the first window."""
+    timeline = Timeline(spec(QUEUE), replicas=8).at("0s", queue=10)
+    assert without(timeline) == {Without.RECOMMENDATION: 2}
+
+
+def test_a_new_target_is_not_taken_for_idle() -> None:
+    """Without its first count it would have gone down to 1, and not to sleep."""
+    idle = Extensions(idle=Idle(after=0.0, initially=600.0))
+    timeline = Timeline(spec(QUEUE), replicas=8, extensions=idle).at("0s", queue=0)
+    assert without(timeline) == {Without.RECOMMENDATION: 1}
+
+
+def test_a_gap_in_the_readings() -> None:
+    """The range of the query is not whole yet."""
+    timeline = target().over(60).at("0s", queue=40).at("2m", queue=40).at("5m", queue=40)
+    assert without(timeline.at("5m15s", queue=None).at("6m15s", queue=20)) == {Without.GAP: 4}
+
+
+def test_policies_with_and_without_a_behavior() -> None:
+    """Without a behavior a step is at most a doubling."""
+    limited = behavior(up=rules(pods_policy(1, 60), window=0))
+    timeline = Timeline(spec(QUEUE, behavior=limited), replicas=8).at("0s", queue=100)
+    assert without(timeline) == {Without.POLICIES: 20}
+    assert without(Timeline(spec(QUEUE), replicas=8).at("0s", queue=100)) == {Without.POLICIES: 20}
+
+
+def test_bounds() -> None:
+    """The one that would just have been enough, whether the count or the wish was outside."""
+    assert without(target(maximum=10).at("0s", queue=60)) == {Bound.MAXIMUM: 12}
+    assert without(target(maximum=6).at("0s", queue=35)) == {Bound.MAXIMUM: 7}
+    assert without(target(minimum=6).at("0s", queue=20)) == {Bound.MINIMUM: 4}
+    assert without(target(minimum=20).at("0s", queue=60)) == {Bound.MINIMUM: 12}
+    assert without(target(cpu(utilization(80)), minimum=2).at("0s", cpu=0)) == {Bound.MINIMUM: 1}
+
+
+def test_a_maximum_that_a_policy_would_not_reach() -> None:
+    """A doubling at most is permitted: with a maximum of 16 it would have gone to 16."""
+    timeline = Timeline(spec(QUEUE, maximum=10), replicas=8).at("0s", queue=500)
+    assert without(timeline) == {Bound.MAXIMUM: 16}
+
+
+def test_the_bound_of_a_schedule() -> None:
+    """It stands for the target's own."""
+    window = OpenWindow(NIGHT, BASE + 60, "06:00 UTC")
+    timeline = target(extensions=Extensions(schedules=(NIGHT,))).opened(window)
+    assert without(timeline.by_hand(3).at("0s", queue=60)) == {Bound.MAXIMUM: 12}
+    assert without(timeline.at("15s", queue=5)) == {Bound.MINIMUM: 1}
+
+
+def test_a_minimum_that_is_not_known() -> None:
+    """The count that it would have had to give."""
+    timeline = target().asked_bounds(least=float("nan")).at("0s", queue=20)
+    assert without(timeline) == {Bound.ASKED_MINIMUM: 4}
+
+
+def test_metrics_that_fail_and_their_fallback() -> None:
+    """The others ask for less, which is not taken."""
+    timeline = target(QUEUE, MAILS).at("0s", queue=20, mails=None)
+    assert without(timeline) == {Without.FAILURES: 4}
+    both = target(QUEUE, MAILS, extensions=Extensions(fallback=Fallback(12, 1)))
+    assert without(both.at("0s", queue=20, mails=None)) == {Without.FALLBACK: 8}
+
+
+def test_people_and_other_autoscalers() -> None:
+    """A pause, a rival, a hold after reversals."""
+    paused = target(extensions=Extensions(pause=Pause(PauseMode.SCALE_DOWN)))
+    assert without(paused.at("0s", queue=20)) == {Without.PAUSE: 4}
+    assert without(target().annotated(paused="true").at("0s", queue=20)) == {Without.PAUSE: 4}
+    rival = target().controlled_by('HorizontalPodAutoscaler "web"')
+    assert without(rival.at("0s", queue=60)) == {Without.CONTROLLER: 12}
+    fought = target().at("0s", queue=60)
+    for second in (15, 30, 45):
+        fought.by_hand(8, "kubectl").at(f"{second}s", queue=60)
+    assert without(fought) == {Without.REVERSALS: 12}
+
+
+def test_idling() -> None:
+    """Without it the minimum counts."""
+    idle = target(extensions=Extensions(idle=Idle(after=0.0))).at("0s", queue=0)
+    assert without(idle) == {Without.IDLE: 1}
+
+
+def test_the_breaker_holds_whatever_else_is_different() -> None:
+    """A lower value still goes down nowhere, and neither does another minimum."""
+    entry = of_last(target(minimum=6).at("0s", queue=20))
+    inputs = entry.inputs
+    held, _ = held_back(entry.decision, inputs.history, inputs.history, "", BASE + 600)
+    entry = replace(entry, decision=held)
+    assert dict(_without(entry)) == {Without.BREAKER: 6}
+    assert [desired for _, _, desired in values(entry)] == [8, 9, 8]
+
+
+def test_an_entry_that_is_decided_otherwise_now_has_none() -> None:
+    """It may be that of another version: nothing that is said of it would be sure."""
+    entry = of_last(target().at("0s", queue=60))
+    assert list(alternatives_of(replace(entry, decision=replace(entry.decision, desired=11)))) == []
+    assert list(alternatives_of(entry)) != []
