@@ -103,11 +103,15 @@ const unpin = () => {
 
 // -- the keyboard ----------------------------------------------------------------------------
 
-const changes = () =>
-  [...document.querySelectorAll('#changes tbody th a')]
-    .map((link) => Date.parse(new URL(link.href).searchParams.get("at")) / 1000)
+// Of many changes the table has the last ones only; the chart knows those that it shows.
+const changes = () => {
+  const listed = [...document.querySelectorAll("#changes tbody th a")]
+    .map((link) => instant(new URL(link.href).searchParams.get("at")));
+  const charted = data === null ? [] : [...data.marks.map((one) => one.time), ...data.shades.map((one) => one.begin)];
+  return [...new Set([...listed, ...charted])]
     .filter((time) => time >= view.from && time <= view.to)
     .sort((one, other) => one - other);
+};
 
 const next = (times, from, step) =>
   step > 0 ? times.find((one) => one > from + 0.001) : times.findLast((one) => one < from - 0.001);
