@@ -27,6 +27,7 @@ _NO_CLOCK = re.compile(r"(?:2[4-9]|[3-9][0-9]|[0-9]{3}):|:[6-9][0-9]")
 _YEAR = re.compile(r"\b[0-9]{4}\b")
 _IN_UTC = re.compile(r"\b(\d{4}-\d\d-\d\dT)?(\d\d:\d\d:\d\d(?:\.\d+)?)Z")
 _LONGEST = 60
+_DAY = 86400
 
 
 def instant(text: str, now: float) -> float:
@@ -52,21 +53,23 @@ def zone(at: float) -> str:
     return f"{shown.tzname()} (UTC{shown.isoformat()[-6:]})"
 
 
-def localized(text: str, near: float) -> str:
+def localized(text: str, near: float, today: float | None = None) -> str:
     """Return a sentence with the instants in it, which are in UTC, in the local zone.
 
-    Those without a date are of the day of ``near``, in Unix seconds.
+    Those without a date are those that are nearest to ``near``.  Dates are written where they are
+    not that of ``today``, by default of ``near``.  Both are Unix seconds.
     """
-    day = rfc3339(near)[:10]
+    here = _local(near if today is None else today).date()
 
     def written(found: re.Match[str]) -> str:
         date, clock = found.groups()
-        at = instant_of(f"{date or day + 'T'}{clock}Z")
+        at = instant_of(f"{date or rfc3339(near)[:11]}{clock}Z")
         if at is None:
             return found[0]
+        if date is None:
+            at -= _DAY * round((at - near) / _DAY)
         shown = _local(at)
-        same = shown.date() == _local(near).date()
-        return shown.strftime("%H:%M:%S" if same else "%Y-%m-%d %H:%M:%S")
+        return shown.strftime("%H:%M:%S" if shown.date() == here else "%Y-%m-%d %H:%M:%S")
 
     return _IN_UTC.sub(written, text)
 

@@ -132,6 +132,12 @@ def test_instants_in_sentences_are_shown_in_the_local_zone(zone: Zone) -> None:
     near = datetime.fromisoformat("2026-11-22T02:00:00Z").timestamp()
     sentence = "until 2026-11-22T03:12:00Z, since 2026-11-20T03:12:00.250Z, x=99:99:99Z"
     assert (
-        times.localized(sentence, near) == "until 04:12:00, from 2026-11-20 04:12:00, x=99:99:99Z"
+        times.localized(sentence, near) == "until 04:12:00, since 2026-11-20 04:12:00, x=99:99:99Z"
+    )
+    assert times.localized("until 23:30:00Z", near + 86400 - 7200, near) == (
+        "until 2026-11-23 00:30:00"
+    )
+    assert times.localized("until 00:30:00Z", near + 86400 - 7200 - 60, near) == (
+        "until 2026-11-23 01:30:00"
     )
     assert times.zone(near) == "CET (UTC+01:00)"
