@@ -1,6 +1,5 @@
-"""`autoscaler explain`, `history`, `status` on a real record: of a directory, and of a daemon."""
+"""Where `explain`, `history` and `status` read, what is wrong there, and which options fit."""
 
-import json
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -72,73 +71,6 @@ def invoked(*arguments: str) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
-def test_an_instant_is_explained_with_what_held_then(run: Run) -> None:
-    """The decision, until when it held, what differed, and what would have made a difference."""
-    code, said = run("explain", "shop/web", "--at", "2026-01-01T00:00:40Z")
-    assert code == 0
-    assert f"{TARGET} at 00:00:30: scaled 7 -> 12 replicas" in said
-    assert "query: sum(m0)" not in said  # the recorded target has no query
-    assert "  held        decided at 00:00:30, and it held until 00:00:45\n" in said
-    assert "jobs_waiting is 8.572, before 5, and asks for 12, before 7\n" in said
-    assert "at 61 instead of 60 jobs_waiting would have asked for 13" in said
-    assert "times are of UTC (UTC+00:00)\n" in said
-
-
-def test_a_value_that_is_later_than_the_decision_is_told(run: Run) -> None:
-    """At 60 s only the value was another one than at 45 s."""
-    code, said = run("explain", TARGET, "--at", "2026-01-01T00:01:05Z")
-    assert code == 0
-    assert f"{TARGET} at 00:00:45: stays at 12 replicas" in said
-    assert (
-        "  values      since 00:01:00: jobs_waiting is 1.75/5 per replica, which asks for" in said
-    )
-    assert "  otherwise   without the earlier recommendations it would have " in said
-
-
-def test_the_last_change_of_the_count_and_who_made_it(run: Run) -> None:
-    """It was changed by hand, and by nobody after that."""
-    code, said = run("explain", TARGET, "--last-change")
-    assert code == 0
-    assert f"{TARGET} at 00:01:30: " in said
-    assert '  others      "kubectl-edit" set the replicas to 9, seen at 00:01:30\n' in said
-    assert "and it still holds\n" in said
-
-
-def test_each_change_since_an_instant_is_explained(run: Run) -> None:
-    """As JSON, in order, the one that held at that instant first."""
-    code, said = run("explain", TARGET, "--since", "2026-01-01T00:00:40Z", "-o", "json")
-    assert code == 0
-    found = json.loads(said)
-    assert [one["time"][11:19] for one in found] == ["00:00:30", "00:00:45", "00:01:15", "00:01:30"]
-    assert found[2]["state"] == "failing"
-    assert found[1]["decision"]["desiredReplicas"] == 12
-
-
-def test_the_history_is_a_line_for_each_change(run: Run) -> None:
-    """The first one first, in columns with tabs where it is no terminal."""
-    code, said = run("history", "--since", "2026-01-01")
-    lines = [line.split("\t") for line in said.splitlines() if "\t" in line]
-    assert code == 0
-    assert [line[0][11:19] for line in lines] == [
-        *("00:00:00", "00:00:30", "00:00:45", "00:01:15", "00:01:30"),
-    ]
-    assert lines[1][1:4] == [TARGET, "7 -> 12", "ok"]
-    assert lines[1][4].startswith("scaled 7 -> 12 replicas: jobs_waiting above target")
-    assert run("history", "shop/web", "--since", "2026-01-01")[1].count("\t") == said.count("\t")
-
-
-def test_the_history_says_what_it_leaves_out(run: Run) -> None:
-    """And that there is nothing, where there is nothing."""
-    code, said = run("history", "--since", "2026-01-01", "--limit", "2", "-o", "json")
-    assert code == 0
-    assert "only the last 2 changes are shown; --limit shows more\n" in said
-    shown = json.loads(said[said.index("[") : said.rindex("]") + 1])
-    assert [one["state"] for one in shown][:1] == ["failing"]
-    code, said = run("history", "--since", "1h")
-    assert code == 0
-    assert "nothing has changed since " in said
-
-
 def test_what_nobody_knows_is_said(run: Run) -> None:
     """A target, and an instant before all others."""
     code, said = run("explain", "shop/wbe")
@@ -151,14 +83,6 @@ def test_what_nobody_knows_is_said(run: Run) -> None:
     code, said = run("explain", TARGET, "--at", "soonish")
     assert code == 2
     assert said.startswith("'soonish' is no time; write it as in: ")
-
-
-def test_a_decision_is_computed_again_to_the_same_result(state: Path) -> None:
-    """Each of them; and another result is told, with the exit code 1."""
-    arguments = ("explain", TARGET, "--since", "2026-01-01", "--recompute")
-    code, said = invoked(*arguments, "--state-directory", str(state))
-    assert code == 0
-    assert said.count("  recomputed  decided again from what was read then: the same result\n") == 5
 
 
 def test_a_daemon_cannot_be_asked_to_compute_again() -> None:
