@@ -325,7 +325,12 @@ def status(
 def explain(
     target: Annotated[
         str,
-        typer.Argument(metavar="TARGET", help="NAMESPACE/NAME or NAMESPACE/KIND/NAME."),
+        typer.Argument(
+            metavar="TARGET",
+            help="NAMESPACE/NAME or NAMESPACE/KIND/NAME.",
+            autocompletion=complete,
+            show_default=False,
+        ),
     ],
     at: Annotated[
         str | None,
@@ -356,8 +361,9 @@ def explain(
     """Explain the decision that held for a target at an instant, by default now.
 
     Each step of it, what differs from the decision before, until when it held, what would have
-    had to be different, and who else wrote. It reads the state directory, or asks the daemon at
-    --url. Times are of the local zone.
+    had to be different, and who else wrote. It reads the state directory of --config or
+    /var/lib/autoscaler; where nothing is recorded there, or with --url, it asks the daemon. Times
+    are of the local zone (TZ), such as 10m, '10m ago', 03:12, 'monday 9:00' or 2026-01-31T03:12Z.
 
     Exit codes: 0 explained, 1 nothing is recorded, or it cannot be read, or --recompute came to
     another result, 2 bad arguments or configuration.
@@ -396,7 +402,8 @@ def history(
 ) -> None:
     """Print a line for each decision in which something changed, the last one last.
 
-    In a pipe the columns are separated by tabs: time, target, counts, state, sentence.
+    It reads what `explain` reads, and takes times as that does. In a pipe the columns are
+    separated by tabs: time, target, counts, state, sentence.
 
     Exit codes: 0 shown, 1 it cannot be read, 2 bad arguments or configuration.
     """
