@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
-from autoscaler.adapters.record import RecordWriter, Row
+from autoscaler.adapters.record import DirectoryRecord, RecordWriter, Row
 from autoscaler.adapters.record.dictionary import DICTIONARY
 from autoscaler.adapters.record.file import open_file
 from autoscaler.adapters.state_directory import RECORD
@@ -35,6 +35,7 @@ from autoscaler.core.writes import WriteOutcome, Written, intend, settle_write
 from autoscaler.daemon.recording import Recorder
 from autoscaler.record.changes import change_key, numbers_of
 from autoscaler.record.packing import Packer, by_minute, pack_minutes, unpack
+from autoscaler.rendering.chart import chart_of
 from autoscaler.sync.ports import SyncResult
 from benchmarks.core import BEHAVIOR, NOW, QUEUE, SYNC_PERIOD
 
@@ -231,6 +232,26 @@ def print_file(targets: int, hours: float, directory: Path) -> None:
     print_tables(directory)
 
 
+def print_chart(directory: Path) -> None:
+    """Record two weeks of a busy target, and print what its charts take."""
+    writer = Collected(directory)
+    recorder = Recorder(writer)
+    recorder.configure([TARGET], RULES.flags)
+    for one in lived(BUSY, 0, round(14 * DAY / SYNC_PERIOD)):
+        recorder.report(SyncResult(TARGET, one.decision, one.write, inputs=one.inputs))
+    file, rows = open_file(directory, NOW, print), writer.rows
+    for first in range(0, len(rows), BATCH):
+        file.write(rows[first : first + BATCH], rows[-1].time)
+    end = rows[-1].time
+    for name, seconds in (("15 min", 900.0), ("a day", DAY), ("14 days", 14 * DAY)):
+        begun = time.perf_counter()
+        chart = chart_of(DirectoryRecord(directory), TARGET.key, end - seconds, end)
+        took = time.perf_counter() - begun
+        assert chart is not None  # noqa: S101 - it was recorded
+        print(f"chart of {name}, nothing thinned out: {took:.2f} s, {len(chart.times)} times")
+    file.close()
+
+
 def print_tables(directory: Path) -> None:
     """Print what the rows of each table hold, without what the file has besides."""
     with closing(sqlite3.connect(directory / RECORD)) as connection:
@@ -296,6 +317,8 @@ def main() -> None:
     print_memory(lives, options.targets)
     with tempfile.TemporaryDirectory(prefix="benchmark-", dir=options.directory) as folder:
         print_file(options.targets, options.hours, Path(folder))
+    with tempfile.TemporaryDirectory(prefix="benchmark-", dir=options.directory) as folder:
+        print_chart(Path(folder))
 
 
 if __name__ == "__main__":

@@ -78,13 +78,16 @@ def _target(access: ClusterAccess, name: str, of: Mapping[str, object]) -> dict[
 
 
 class DemoDaemon:
-    """The running daemon: its configuration, the address of its pages, and its log."""
+    """The running daemon: its configuration, the address of its pages, and its log.
+
+    ``target`` is the key of the queue's workers.
+    """
 
     def __init__(self, process: Child, file: Path, url: str, target: str) -> None:
         self.process = process
         self.file = file
         self.url = url
-        self._target = target
+        self.target = target
         self._read = 0
 
     def news(self) -> list[LogLine]:
@@ -96,7 +99,7 @@ class DemoDaemon:
                 if not line.endswith(b"\n"):
                     break  # still being written
                 self._read += len(line)
-                entry = _sync(line, self._target)
+                entry = _sync(line, self.target)
                 if entry is not None:
                     found.append(entry)
             return found

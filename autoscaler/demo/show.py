@@ -218,6 +218,8 @@ def _stay(stage: _Stage, stop: threading.Event, say: Callable[[str], None]) -> N
         f"It goes on, with a burst of messages now and then: Ctrl-C ends it. See {at.url}",
         "or, in another terminal:",
         f"  {command} status --url {at.url}",
+        f"  {command} history --since 10m --url {at.url}",
+        f"  {command} explain {at.target} --last-change --url {at.url}",
         f"  {command} plan -c {at.file} --explain",
     ):
         say(line)
@@ -233,6 +235,7 @@ def _say_what_is_next(say: Callable[[str], None]) -> None:
         "  autoscaler plan -c autoscaler.yaml --explain   what it would do now, and why",
         "  autoscaler run -c autoscaler.yaml              the daemon that you saw at work",
         "  autoscaler status -c autoscaler.yaml           how each target stands",
+        "  autoscaler explain NAMESPACE/NAME --at 03:12   why it did that",
         "Begin with a copy of config/queue.yaml; docs/configuration.md has every key.",
     ):
         say(line)

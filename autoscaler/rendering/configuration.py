@@ -5,6 +5,7 @@ target.  A configuration with it has the same target.
 """
 
 from autoscaler.config.durations import format_seconds as duration
+from autoscaler.config.queries import range_of
 from autoscaler.core.extensions import Extensions, Fallback, Pause, PauseMode, Schedule
 from autoscaler.core.quantity import format_milli
 from autoscaler.core.selectors import LabelSelector
@@ -20,11 +21,12 @@ from autoscaler.core.spec import (
     ScaleTargetRef,
     ScalingRules,
 )
-from autoscaler.core.target import Query, SeriesLabels, Target
+from autoscaler.core.target import Query, Target
 from autoscaler.rendering.record import Json
 
 __all__ = ["as_written", "duration"]
 
+_USUAL = Query(promql="")
 _KEYS = {
     "Resource": "resource",
     "ContainerResource": "containerResource",
@@ -115,9 +117,11 @@ def _target(target: MetricTarget) -> Json:
 
 
 def _query(query: Query) -> Json:
-    shown = _bound_query(query) | {"window": duration(query.window)}
-    labels, usual = query.labels, SeriesLabels()
-    if labels != usual:
+    shown, labels = _bound_query(query), query.labels
+    # A window that is written stands for a range too.
+    if query.window != _USUAL.window or query.range_seconds != range_of(query.promql):
+        shown["window"] = duration(query.window)
+    if labels != _USUAL.labels:
         shown["labels"] = {
             "namespace": labels.namespace,
             "pod": labels.pod,
@@ -127,8 +131,11 @@ def _query(query: Query) -> Json:
 
 
 def _bound_query(query: Query) -> Json:
-    shown: Json = {"query": query.promql, "server": query.server or "default"}
-    shown["maxAge"] = duration(query.max_age)
+    shown: Json = {"query": query.promql}
+    if query.server:
+        shown["server"] = query.server
+    if query.max_age != _USUAL.max_age:
+        shown["maxAge"] = duration(query.max_age)
     if query.empty_is_zero:
         shown["empty"] = "zero"
     if query.nan_is_zero:

@@ -1,13 +1,24 @@
 """The explanation of any instant that is in the record: what held then, and why."""
 
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from autoscaler.core.text import rfc3339_milli
-from autoscaler.record.rows import Change, Mark, RecordError, RecordReader
+from autoscaler.core.entry import Entry
+from autoscaler.core.spec import MetricSpec
+from autoscaler.core.text import rfc3339, rfc3339_milli
+from autoscaler.record.rows import Change, Mark, RecordError, RecordReader, Sample
+from autoscaler.rendering import wording
+from autoscaler.rendering.alternatives import alternatives
+from autoscaler.rendering.differences import differences
 from autoscaler.rendering.explanation import explain
 from autoscaler.rendering.record import Json, as_json, metric_record, whole
 from autoscaler.sync.ports import SyncResult
+
+_AFTER = 1e-3
+"""Ends of a time are not part of it; instants are kept to the millisecond."""
+_NEAR_SECONDS, _NEAR = 3600.0, 200
+"""Others who wrote within this time before a decision are named, of so many changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +67,62 @@ def explanation_at(record: RecordReader, target: str, at: float) -> Explanation 
     return replace(
         shown,
         lines=tuple(explain(result).splitlines()),
+        values=tuple(_values(record, change, entry, at)),
+        differences=_differences(record, change, entry),
+        alternatives=alternatives(entry),
+        others=tuple(_others(record, change)),
         decision=whole(result),
     )
+
+
+def _differences(record: RecordReader, change: Change, entry: Entry) -> tuple[str, ...]:
+    earlier = record.changes([change.target], 0.0, change.time + _AFTER, limit=1, before=change.id)
+    if not earlier:
+        return ("it is the first one that is recorded",)
+    if Mark.REMOVED in earlier[0].marks:
+        return ("the target was not configured before",)
+    try:
+        return differences(record.entry(earlier[0]), entry)
+    except RecordError as error:
+        return (f"the decision before cannot be read: {error}",)
+
+
+def _values(record: RecordReader, change: Change, entry: Entry, at: float) -> Iterator[str]:
+    """Yield the numbers of the last sync at an instant, if it came after the change."""
+    for lapse in record.lapses(change.target, change.time, at + _AFTER):
+        if lapse.begin <= at <= lapse.end or lapse.end > at:
+            begin = rfc3339(lapse.begin)
+            yield f"nothing was recorded from {begin} on; this is the last decision before that"
+            return
+    last: Sample | None = None
+    for sample in record.samples(change.target, at, at + _AFTER):
+        if sample.time <= at:
+            last = sample
+    if last is None or last.time <= change.time:
+        return
+    metrics = entry.rules.target.spec.metrics
+    numbers = zip(metrics, last.numbers[2::2], last.numbers[3::2], strict=False)
+    shown = [_number(metric, value, proposal) for metric, value, proposal in numbers]
+    yield f"since {rfc3339(last.time)}: {'; '.join(shown)}" if shown else ""
+
+
+def _number(metric: MetricSpec, value: int | None, proposal: int | None) -> str:
+    name = wording.metric_name(metric)
+    if value is None:
+        return f"{name} has no value"
+    percent = metric.target.average_utilization is not None
+    text = f"{value}%" if percent else wording.quantity(metric, value)
+    asks = "" if proposal is None else f", which asks for {proposal}"
+    return f"{name} is {text}/{wording.target(metric)}{asks}"
+
+
+def _others(record: RecordReader, change: Change) -> Iterator[str]:
+    """Yield who else set the count, shortly before the decision or with it."""
+    begin = change.time - _NEAR_SECONDS
+    for one in reversed(record.changes([change.target], begin, change.time + _AFTER, limit=_NEAR)):
+        if Mark.FOREIGN in one.marks:
+            who = f'"{one.by}"' if one.by else "somebody else"
+            yield f"{who} set the replicas to {one.current}, seen at {rfc3339(one.time)}"
 
 
 # -- as JSON ------------------------------------------------------------------------------------

@@ -62,6 +62,13 @@ def test_with_keep_it_stays_to_be_looked_at(tmp_path: Path) -> None:
         (status,) = (text for command, text in shown.items() if " status " in command)
         states = {line.split("\t")[6] for line in status.splitlines()[1:] if "\t" in line}
         assert {"limited", "paused", "failing", "idle"} <= states, status
+        (history,) = (text for command, text in shown.items() if " history " in command)
+        assert {"order-worker", "web", "checkout"} <= set(
+            re.findall(r"Deployment/([\w-]+)", history)
+        )
+        (explained,) = (text for command, text in shown.items() if " explain " in command)
+        assert "Deployment/order-worker at " in explained
+        assert "-> 1 replica" in explained
         (plan,) = (text for command, text in shown.items() if " plan " in command)
         assert "by schedule day-shift" in plan
         demo.signal(signal.SIGINT)

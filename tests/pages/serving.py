@@ -17,7 +17,6 @@ from tests.pages.fleets import Fleet
 from tests.pages.playing import played
 from tests.pages.recording import recorded
 
-
 _MESSAGES = {
     Component.CONFIGURATION: "/etc/autoscaler/autoscaler.yaml is in force",
     Component.PROMETHEUS: "answers",

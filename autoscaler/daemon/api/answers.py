@@ -22,11 +22,9 @@ Line = list[float | None]
 
 
 class Answer(BaseModel):
-    """Has keys in camelCase, and no others than those that are described."""
+    """Has keys in camelCase; later versions may add some."""
 
-    model_config = ConfigDict(
-        alias_generator=to_camel, extra="forbid", use_attribute_docstrings=True
-    )
+    model_config = ConfigDict(alias_generator=to_camel, use_attribute_docstrings=True)
 
 
 class BadParameter(Answer):
@@ -240,7 +238,7 @@ class Decision(Answer):
     desired_replicas: int | None
     metrics: list[DecisionMetric]
     cause: str | None = None
-    """Why it fails."""
+    """The reason for the state, such as ScaleDownStabilized."""
     write: str | None = None
     """What became of the write; absent where none was due."""
     controlled_by: str | None = None

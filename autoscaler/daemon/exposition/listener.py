@@ -23,7 +23,7 @@ from autoscaler.daemon.exposition.access import CERTIFICATE
 
 MOST_CONNECTIONS = 32
 MOST_OF_ONE_CLIENT = 8
-"""So many connections may come from one address."""
+"""So many connections from one address are answered at once."""
 MOST_HEAD_BYTES = 16 << 10
 """How long the request line and the headers may be together."""
 
@@ -66,12 +66,13 @@ class ListenError(Exception):
 class Listener:
     """Serves an application on a thread with an event loop, one request on each connection.
 
-    As many connections are open at once as the ``limits`` say, and `MOST_OF_ONE_CLIENT` of one
-    address.  One more takes the place of one that has not sent its head, or was sent its answer;
-    without such a one it is closed without an answer.  With ``tls`` the handshake is a part of the
-    head.  ``setting`` is the key that holds the address.  ``on_fault`` is called with what is
-    raised outside of the application.  An empty host means all addresses, port 0 any free port.
-    Raises ListenError where the address cannot be listened on.
+    As many connections are open at once as the ``limits`` say.  One more takes the place of one
+    that has not sent its head, or was sent its answer; without such a one it is closed without an
+    answer.  `MOST_OF_ONE_CLIENT` of one address are answered at once; one more waits for its turn.
+    With ``tls`` the handshake is a part of the head.  ``setting`` is the key that holds the
+    address.  ``on_fault`` is called with what is raised outside of the application.  An empty host
+    means all addresses, port 0 any free port.  Raises ListenError where the address cannot be
+    listened on.
     """
 
     def __init__(
@@ -204,6 +205,8 @@ class _Connection(H11Protocol):
         self._head = bytearray()
         self.asked = False
         """Whether its whole head was read; until then it may give way to another."""
+        self.has_begun = False
+        """Whether anything of it is read; until then it waits for others of its address."""
         self.was_cut = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -213,12 +216,37 @@ class _Connection(H11Protocol):
         self.address = self.client[0] if self.client else ""
         self.begun = self.loop.time()
         self._timer = self.loop.call_later(self._head_seconds, self.shutdown)
-        others = cast("set[_Connection]", self.connections) - {self}
-        if not self._is_admitted([one for one in others if not one.was_cut]):
+        self._admit([one for one in self._others() if not one.was_cut])
+
+    def _others(self) -> "set[_Connection]":
+        return cast("set[_Connection]", self.connections) - {self}
+
+    def _admit(self, others: list["_Connection"]) -> None:
+        """Begin, or wait for another of this address to end; one that is idle is cut for it."""
+        own = [one for one in others if one.address == self.address and one.has_begun]
+        if len(own) >= MOST_OF_ONE_CLIENT and _make_room(own):
+            self._begin()
+        elif len(others) >= self._limits.most_connections and not _make_room(others):
             self.shutdown()
-        elif self._tls is not None:
-            transport.pause_reading()
+        elif len(own) < MOST_OF_ONE_CLIENT:
+            self._begin()
+        else:
+            self._socket.pause_reading()
+
+    def _begin(self) -> None:
+        self.has_begun = True
+        if self._tls is None:
+            self._socket.resume_reading()
+        else:
+            self._socket.pause_reading()
             self._handshake = self.loop.create_task(self._encrypt(self._tls))
+
+    def _let_another_begin(self) -> None:
+        """Let the connection begin that waits longest for one of its address to end."""
+        waiting = [one for one in self._others() if one.address == self.address]
+        waiting = [one for one in waiting if not one.has_begun and not one.was_cut]
+        if self.has_begun and waiting:
+            min(waiting, key=lambda one: one.begun)._begin()  # noqa: SLF001 - its own class
 
     @property
     def gives_way(self) -> bool:
@@ -264,15 +292,7 @@ class _Connection(H11Protocol):
     def _abandon(self) -> None:
         """End without a handshake: asyncio does not always tell of the end of such a one."""
         self.shutdown()
-        if self in self.connections:
-            self.connection_lost(None)
-
-    def _is_admitted(self, others: list["_Connection"]) -> bool:
-        """Return whether there is room; one that has not sent its head is cut to make it."""
-        own = [one for one in others if one.address == self.address]
-        if len(own) >= MOST_OF_ONE_CLIENT:
-            return _make_room(own)
-        return len(others) < self._limits.most_connections or _make_room(others)
+        self.connection_lost(None)
 
     def data_received(self, data: bytes) -> None:
         """Hand on the head once it is whole, and nothing that follows it."""
@@ -305,7 +325,9 @@ class _Connection(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """End."""
         self._timer.cancel()
-        super().connection_lost(exc)
+        if self in self.connections:
+            super().connection_lost(exc)
+            self._let_another_begin()
 
     def shutdown(self) -> None:
         """Cut the connection, whatever is being answered on it."""

@@ -13,7 +13,7 @@ from autoscaler.daemon.pages.answering import Answering
 from autoscaler.daemon.pages.fleet import fleet_page
 from autoscaler.daemon.pages.health import health_page
 from autoscaler.daemon.pages.static_files import StaticFiles
-from autoscaler.daemon.pages.target import target_page
+from autoscaler.daemon.pages.target import target_page, unknown_page
 
 
 class _Rest(Convertor[str]):
@@ -39,6 +39,7 @@ def routes(views: Callable[[], Views | None]) -> list[BaseRoute]:
     return [
         Route("/", answering.page(fleet_page)),
         Route("/targets/{namespace}/{kind}/{name:rest}", answering.page(target_page)),
+        Route("/targets{key:rest}", answering.page(unknown_page)),
         Route("/health", answering.page(health_page)),
         Mount("/static", StaticFiles()),
     ]

@@ -1,5 +1,6 @@
 """A count over the last hour as a small picture, drawn from the changes that are recorded."""
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -33,13 +34,15 @@ def sparklines(
     try:
         changes = record.changes(targets, begin, now, limit=_MOST_CHANGES)
         since = changes[-1].time if len(changes) == _MOST_CHANGES else begin
-        drawn = {}
+        drawn, own_changes = {}, defaultdict[str, list[Change]](list)
+        for one in reversed(changes):
+            own_changes[one.target].append(one)
         for target in targets:
-            own = [one for one in reversed(changes) if one.target == target]
+            own = own_changes[target]
             before = record.change_at(target, begin) if since == begin else None
             steps = _steps(record, target, [before, *own] if before else own, begin, now)
-            if (one := _drawn(steps, begin, now)) is not None:
-                drawn[target] = one
+            if (made := _drawn(steps, begin, now)) is not None:
+                drawn[target] = made
     except RecordError:
         return {}
     return drawn

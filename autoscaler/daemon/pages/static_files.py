@@ -31,8 +31,7 @@ class StaticFiles:
         if (found := _contents().get(name)) is not None:
             _, content_type, body = found
             kept = _FOREVER if version == _version() else "no-cache"
-            headers = {"Cache-Control": kept, "X-Content-Type-Options": "nosniff"}
-            response = Response(body, media_type=content_type, headers=headers)
+            response = Response(body, media_type=content_type, headers={"Cache-Control": kept})
         await response(scope, receive, send)
 
 

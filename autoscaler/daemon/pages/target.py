@@ -51,6 +51,8 @@ class Explained:
     at: float | None
     explanation: Explanation | None = None
     lines: Sequence[str] = ()
+    near: float = 0.0
+    """When the lines were decided."""
     sentence: str = ""
 
 
@@ -98,6 +100,13 @@ def target_page(views: Views, request: Request, now: float) -> Html:
     return Html(text)
 
 
+def unknown_page(views: Views, request: Request, now: float) -> Html:
+    """Make the page in place of one below `/targets` that names no target."""
+    key = request.path_params["key"].strip("/")
+    sentence = "The page of a target is /targets/NAMESPACE/KIND/NAME."
+    return not_found(views, now, sentence, similar(views, key))
+
+
 def _panel(views: Views, key: str, view: View, now: float) -> Html:
     last = None
     if views.record is None:
@@ -132,7 +141,8 @@ def _explained(
     if record is None:
         sentence = "" if view.at is None else "Only the present can be explained."
         lines = explain(last).split("\n") if last is not None else ()
-        return Explained(None, None, lines, f"{NO_RECORD} {sentence}".strip())
+        near = now if last is None else last.decision.time
+        return Explained(None, None, lines, near, f"{NO_RECORD} {sentence}".strip())
     try:
         found = explanation_at(record, key, now if view.at is None else view.at)
     except RecordError as error:

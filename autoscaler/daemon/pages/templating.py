@@ -14,7 +14,7 @@ from autoscaler.daemon.pages import static_files
 
 _LONGEST_SHOWN = 160
 """So much of a name is shown; the rest is in its title."""
-_INSTANT = re.compile(r"\b(\d{4}-\d\d-\d\dT)?\d\d:\d\d:\d\dZ")
+_INSTANT = re.compile(r"\b(\d{4}-\d\d-\d\dT)?\d\d:\d\d:\d\d(?:\.\d+)?Z")
 
 
 def render(template: str, **values: object) -> str:
@@ -33,7 +33,7 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     made.filters |= {"time": _time, "age": duration, "outside": _outside, "name": _name}
-    made.filters |= {"sentence": _sentence, "line": _line, "shown": _shown}
+    made.filters |= {"sentence": _sentence, "line": _line, "shown": _shown, "instant": rfc3339}
     made.globals |= {"static": static_files.url, "version": __version__, "href": target_path}
     return made
 
@@ -57,25 +57,27 @@ def _outside(text: str) -> Markup:
 
 
 def _sentence(text: str, near: float) -> Markup:
-    """Write a sentence that may be from outside, with its times as times.
+    """Write a sentence that may be from outside, with its instants as times.
 
-    A time of day in it is of the same day in UTC as the instant ``near``, as of
-    `wording.time_of_day`.
+    Those without a date are of the day of ``near`` in UTC, as of `wording.time_of_day`.
     """
+    return Markup("<bdi>{}</bdi>").format(_with_times(printable(text, LONGEST_SENTENCE), near))
+
+
+def _line(text: str, near: float) -> Markup:
+    """Write a line of an explanation likewise, with the blanks that align it."""
+    shown = text if text.isprintable() else printable(text, LONGEST_SENTENCE)
+    return Markup("<bdi>{}</bdi>").format(_with_times(shown, near))
+
+
+def _with_times(text: str, near: float) -> Markup:
     day, parts, end = rfc3339(near)[:11], [], 0
-    whole = printable(text, LONGEST_SENTENCE)
-    for found in _INSTANT.finditer(whole):
+    for found in _INSTANT.finditer(text):
         instant = found[0] if found[1] else day + found[0]
-        parts.append(escape(whole[end : found.start()]))
+        parts.append(escape(text[end : found.start()]))
         parts.append(Markup('<time datetime="{}">{}</time>').format(instant, found[0]))
         end = found.end()
-    return Markup("<bdi>{}{}</bdi>").format(Markup("").join(parts), whole[end:])
-
-
-def _line(text: str) -> Markup:
-    """Write a line of an explanation as a terminal has it, with the blanks that align it."""
-    shown = text if text.isprintable() else printable(text, LONGEST_SENTENCE)
-    return Markup("<bdi>{}</bdi>\n").format(shown)
+    return Markup("").join([*parts, escape(text[end:])])
 
 
 def _shown(text: str) -> str:

@@ -1,5 +1,6 @@
 """The bands of a chart: where stabilization and the scaling policies would leave the count."""
 
+import math
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -151,13 +152,14 @@ def stabilization(asked: Sequence[Asked], times: Sequence[float], rules: RulesOv
     band: list[tuple[int | None, int | None]] = []
     index, now = 0, None
     for time in times:
+        own = rules.at(time)
+        since = -math.inf if own is None else time - max(windows_of(own))
         while index < len(asked) and asked[index].time <= time:
             now = asked[index]
-            if now.low is not None and now.high is not None:
+            if now.low is not None and now.high is not None and now.last > since:
                 lows.add(now.low, now.last)
                 highs.add(now.high, now.last)
             index += 1
-        own = rules.at(time)
         if own is None or now is None or now.low is None or now.high is None:
             band.append((None, None))
             continue

@@ -4,7 +4,9 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import pairwise
+from operator import or_
 
 from autoscaler.core.decision import ForeignChange
 from autoscaler.core.entry import Entry
@@ -27,6 +29,7 @@ _SHADES = (
     (Mark.STANDBY, ShadeKind.STANDBY),
     (Mark.REMOVED, ShadeKind.REMOVED),
 )
+_SHADED = reduce(or_, (mark for mark, _ in _SHADES))
 
 
 def changes_of(record: RecordReader, target: str, begin: float, end: float) -> Iterator[Change]:
@@ -86,9 +89,10 @@ def happenings_of(changes: Iterable[Change], end: float, least: float) -> Happen
         if foreign is not None:
             marks[MarkKind.FOREIGN].add(_foreign(foreign, _count_after(change)))
         foreign = change if Mark.FOREIGN in change.marks else None
-        for mark, kind in _SHADES:
-            if mark in change.marks:
-                shades[kind].add(change.time, until, change.message)
+        if change.marks & _SHADED:
+            for mark, kind in _SHADES:
+                if mark in change.marks:
+                    shades[kind].add(change.time, until, change.message)
         if Mark.WRITTEN in change.marks and (ours := _ours(change)) is not None:
             marks[MarkKind.OURS].add(ours)
             found.writes.append(Write(change.time, ours.after - ours.before))

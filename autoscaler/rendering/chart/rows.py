@@ -36,8 +36,12 @@ def rows_of(
             break
         while gaps and gaps[0].begin < sample.time:
             _append(rows, Row(gaps.pop(0).begin), begin)
-        for row in _of_sample(sample, rows[-1].numbers if rows else ()):
-            _append(rows, row, begin)
+        if sample.seconds:
+            for row in _of_minute(sample, rows[-1].numbers if rows else ()):
+                _append(rows, row, begin)
+        else:
+            numbers = sample.numbers
+            _append(rows, Row(sample.time, numbers, numbers, numbers), begin)
     for gap in gaps:
         _append(rows, Row(gap.begin), begin)
     if rows and rows[-1].numbers and rows[-1].time < end:
@@ -47,7 +51,11 @@ def rows_of(
 
 def _append(rows: list[Row], row: Row, begin: float) -> None:
     """Append a row at its time, or right after the row before; the last one at the begin holds."""
-    time = max(row.time, begin)
+    time = row.time
+    if time > begin and (not rows or time > rows[-1].time):
+        rows.append(row)
+        return
+    time = max(time, begin)
     if rows and time <= rows[-1].time:
         if time == begin:
             rows.pop()
@@ -56,19 +64,17 @@ def _append(rows: list[Row], row: Row, begin: float) -> None:
     rows.append(row._replace(time=time))
 
 
-def _of_sample(sample: Sample, before: Numbers) -> Iterator[Row]:
-    """Yield the row of a sample, for a minute first those with the extremes of its counts."""
-    low, high = sample.low or sample.numbers, sample.high or sample.numbers
-    row = Row(sample.time, sample.numbers, low, high)
-    extremes: list[Row] = []
-    if sample.seconds:
-        for those in (high, low):
-            counts = tuple(_beyond(sample.numbers, before, those, index) for index in _COUNTS)
-            if counts != sample.numbers[:2]:
-                extremes.append(row._replace(numbers=(*counts, *sample.numbers[2:])))
-    step = sample.seconds / (len(extremes) + 1)
-    for index, one in enumerate((*extremes, row)):
-        yield one._replace(time=sample.time + index * step)
+def _of_minute(minute: Sample, before: Numbers) -> Iterator[Row]:
+    """Yield the row of a minute, before it those with the extremes of its counts."""
+    time, last, seconds, low, high = minute
+    extremes: list[Numbers] = []
+    for those in (high, low):
+        counts = tuple(_beyond(last, before, those, index) for index in _COUNTS)
+        if counts != last[:2]:
+            extremes.append((*counts, *last[2:]))
+    step = seconds / (len(extremes) + 1)
+    for index, numbers in enumerate((*extremes, last)):
+        yield Row(time + index * step, numbers, low, high)
 
 
 def _beyond(last: Numbers, before: Numbers, those: Numbers, index: int) -> int | None:
@@ -112,8 +118,8 @@ def shown(rows: Sequence[Row], begin: float, end: float, most: int) -> list[int]
         return [*range(len(rows))]
     times = [row.time for row in rows]
     kept: list[int] = []
-    for divisor in (1, 2, 4, _MOST_OF_BUCKET):
-        kept = _of_buckets(rows, times, begin, end, max(1, most // divisor))
+    for part in (1, 0.8, 0.5, 0.25, 1 / _MOST_OF_BUCKET):
+        kept = _of_buckets(rows, times, begin, end, max(1, int(most * part)))
         if len(kept) <= most:
             break
     return kept

@@ -14,9 +14,10 @@ from autoscaler.daemon.exposition.views import Views
 from autoscaler.daemon.health import Health
 from autoscaler.record.rows import RecordReader
 from autoscaler.sync.breakers import BreakerStatus
-from tests.daemon.exposition.test_listener import get, listening
+from tests.daemon.exposition.test_listener import HOST, get, listening
 
 Json = dict[str, Any]
+_DEFAULTS = Config.model_construct()  # type: ignore[call-arg] # the rest has defaults
 
 
 def views_of(
@@ -31,7 +32,7 @@ def views_of(
     return Views(
         states=metrics.states,
         health=health or Health(),
-        config=Config.model_construct,
+        config=lambda: _DEFAULTS,
         record=record,
         breakers=lambda: breakers,
         leads=lambda: leads,
@@ -55,13 +56,13 @@ class Client:
     def get(self, path: str, status: int = 200, method: str = "GET", **headers: str) -> bytes:
         """Return the body of a path below /api/v1, whose status has to be this."""
         path = f"/api/v1{path}"
-        self.response, body = get(self._listener, path, method, **headers)
+        self.response, body = get(self._listener, path, method, HOST, **headers)
         assert self.response.status == status, (self.response.status, body)
         return body
 
     def json(self, path: str, **headers: str) -> Json:
         """Return what a path answers."""
-        body = self.get(path, **headers)
+        body = self.get(path, 200, "GET", **headers)
         assert self.response.headers["Content-Type"] == "application/json"
         found: Json = json.loads(body)
         return found

@@ -1,6 +1,8 @@
 """The OpenAPI document: it is valid, complete, and what the endpoints answer is as it says."""
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from tests.daemon.api.serving import Client, Json, asking, views_of
 from tests.daemon.exposition.results import extended, metrics_of, result_of, target_of
 from tests.pages.fleets import NOW
 
+DOCS = Path("docs/api.md")
 TARGET = "/targets/{namespace}/{kind}/{name}"
 ORDERS = "/targets/shop/Deployment/order-worker"
 PAST = "from=2026-03-12T01:00:00Z&to=2026-03-12T03:00:00Z"
@@ -37,10 +40,14 @@ def test_it_is_valid(document: Json) -> None:
 
 
 def schema_of(document: Json, path: str, status: str) -> Json:
-    """Return the schema of what an endpoint answers."""
+    """Return the schema of what an endpoint answers, which has no keys that it does not name."""
     (content,) = document["paths"][path]["get"]["responses"][status]["content"].values()
+    schemas = {
+        name: {"additionalProperties": False} | one if "properties" in one else one
+        for name, one in document["components"]["schemas"].items()
+    }
     found: Json = content["schema"]
-    return found | {"components": document["components"]}
+    return found | {"components": {"schemas": schemas}}
 
 
 def check(document: Json, path: str, answer: Any, status: str = "200") -> None:
@@ -125,6 +132,17 @@ def test_the_health_has_the_breakers_and_the_record(client: Client) -> None:
     assert found["record"]["on"] is True
     assert found["record"]["to"] <= "2026-03-12T03:30:00Z"
     assert NOW == 1_773_286_200
+
+
+def test_the_page_of_docs_has_every_endpoint_with_its_parameters(document: Json) -> None:
+    """And no other."""
+    rows = re.findall(r"^\| `(/[^`]*)` \| (.*) \|$", DOCS.read_text(), re.MULTILINE)
+    written = {path: re.findall(r"`(\w+)`", text.partition(";")[2]) for path, text in rows}
+    written["/decisions"] = written["/changes"]
+    assert written == {
+        path: [one["name"] for one in item["get"].get("parameters", []) if one["in"] == "query"]
+        for path, item in document["paths"].items()
+    }
 
 
 def test_a_document_is_the_same_each_time(client: Client) -> None:

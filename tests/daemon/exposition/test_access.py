@@ -99,8 +99,8 @@ class World:
 
 
 async def _page(request: Request) -> PlainTextResponse:
-    kept = {"Cache-Control": "public, immutable"} if request.url.path.startswith("/sta") else {}
-    return PlainTextResponse("shown", headers=kept)
+    kept = {"api": "no-cache", "static": "public, immutable"}.get(request.url.path.split("/")[1])
+    return PlainTextResponse("shown", headers={} if kept is None else {"Cache-Control": kept})
 
 
 def basic(user: str, password: str) -> str:
@@ -301,8 +301,9 @@ def test_every_answer_has_the_headers(auth: WebAuth, path: str) -> None:
 def test_pages_behind_a_sign_in_are_not_cached_and_our_own_files_are(auth: WebAuth) -> None:
     """Whatever the page says itself."""
     asked = {"authorization": f"Bearer {TOKEN}"}
-    assert World().ask(PAGE).headers["cache-control"] == ["no-store"]
-    for path, kept in ((PAGE, "no-store"), (STATIC, "public, immutable")):
+    for path, kept in ((PAGE, "no-store"), (API, "no-cache"), (STATIC, "public, immutable")):
+        assert World().ask(path).headers["cache-control"] == [kept]
+    for path, kept in ((PAGE, "no-store"), (API, "no-store"), (STATIC, "public, immutable")):
         assert World(auth=auth).ask(path, **asked).headers["cache-control"] == [kept]
     refused = World(auth=auth).ask(STATIC)
     assert (refused.status, refused.headers["cache-control"]) == (401, ["no-store"])

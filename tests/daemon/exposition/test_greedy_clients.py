@@ -99,6 +99,30 @@ def test_a_head_is_bounded_as_a_whole() -> None:
             assert sent(listener, head).startswith(b"HTTP/1.1 431 ")
 
 
+def test_one_client_is_answered_so_often_at_once_and_then_one_after_the_other() -> None:
+    """A browser that asks for more than its share loses nothing; others are answered meanwhile."""
+    release, asked = threading.Event(), threading.Semaphore(0)
+
+    def slow(path: str, _accept: str) -> Page:
+        if path == "/slow":
+            asked.release()
+            release.wait(20)
+        return Page(200, "text/plain", [b"done"])
+
+    with listening(slow) as listener, ExitStack() as held:
+        clients = []
+        for number in range(MOST_OF_ONE_CLIENT + 2):
+            clients += connections(held, listener, HOST, 1)
+            clients[-1].sendall(b"GET /slow HTTP/1.0\r\n\r\n")
+            assert number >= MOST_OF_ONE_CLIENT or asked.acquire(timeout=20)
+        (other,) = connections(held, listener, "127.0.0.2", 1)
+        other.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        assert other.recv(100).startswith(b"HTTP/1.1 200 ")
+        assert not asked.acquire(timeout=0.2)
+        release.set()
+        assert all(client.recv(100).startswith(b"HTTP/1.1 200 ") for client in clients)
+
+
 @pytest.mark.parametrize("addresses", [1, 6])
 def test_idle_clients_give_way_to_probes(addresses: int) -> None:
     """However many connections others open and say nothing on, every probe is answered."""

@@ -6,7 +6,7 @@ import socket
 import ssl
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from http.client import HTTPSConnection
 from pathlib import Path
@@ -145,7 +145,7 @@ def test_certificates_of_clients(pair: KeyPair, tmp_path: Path) -> None:
         for wrong in (unknown, expired):
             with pytest.raises(OSError, match=r"(?i)alert|eof|reset|aborted|closed"):
                 served.get(GUARDED, served.client(wrong))
-        assert served.refused == [HOST, HOST]
+        wait_until("both are told", lambda: served.refused == [HOST, HOST])
         assert served.get(GUARDED, served.client(known))[0] == 503
 
 
@@ -237,6 +237,18 @@ def test_connections_without_a_handshake_give_way(pair: KeyPair) -> None:
             assert served.get()[0] == 200
         for one in held:
             one.close()
+
+
+def test_connections_that_were_answered_give_way(pair: KeyPair) -> None:
+    """Also while their clients do not say goodbye, as TLS has it."""
+    with serving(tls_of(pair)) as served, ExitStack() as stack:
+        for _ in range(MOST_OF_ONE_CLIENT):
+            raw = stack.enter_context(socket.create_connection((HOST, served.listener.port)))
+            client = served.client().wrap_socket(raw, server_hostname=HOST)
+            stack.enter_context(client).sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert client.recv(65_536)
+        assert served.listener.connections == MOST_OF_ONE_CLIENT
+        assert served.get()[0] == 200
 
 
 def test_a_browser_gets_all_parts_of_a_page(pair: KeyPair) -> None:

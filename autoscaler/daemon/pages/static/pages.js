@@ -65,7 +65,9 @@ const replace = (old, fresh) => {
   const focused = old.contains(document.activeElement) ? document.activeElement : null;
   const said = old.querySelector("[data-announce]")?.dataset.announce;
   const news = fresh.querySelector("[data-announce]")?.dataset.announce;
+  const scrolled = [...old.querySelectorAll("pre")].map((one) => one.scrollTop);
   old.replaceWith(document.adoptNode(fresh));
+  [...fresh.querySelectorAll("pre")].forEach((one, index) => { one.scrollTop = scrolled[index] ?? 0; });
   if (focused !== null) focusAgain(fresh, focused);
   if (news !== undefined && news !== said) announcer.textContent = news;
 };

@@ -65,8 +65,12 @@ const explain = async (at) => {
   panel.classList.remove("waiting");
 };
 
+// While an instant is looked at, the panel does not change by itself.
+const follow = () => panel.toggleAttribute("data-live", pointed === null && view.pinned === null);
+
 const point = (at, delay = HOVER_MILLISECONDS) => {
   pointed = at;
+  follow();
   clearTimeout(waiting);
   waiting = setTimeout(() => explain(at), delay);
 };
@@ -75,6 +79,7 @@ const leave = () => {
   clearTimeout(waiting);
   asking.abort();
   pointed = null;
+  follow();
   panel.classList.remove("waiting");
   if (view.pinned !== null) explain(view.pinned);
   else put(present);
@@ -83,7 +88,6 @@ const leave = () => {
 // What is chosen stays in the address, and the page no longer changes by itself.
 const pin = (at) => {
   view.pinned = at;
-  panel.removeAttribute("data-live");
   history.replaceState(null, "", address(at));
   for (const chart of charts) chart.redraw(false);
   point(at, 0);

@@ -8,7 +8,7 @@ export const date = (instant) =>
 export const timeOfDay = (instant) =>
   `${two(instant.getHours())}:${two(instant.getMinutes())}:${two(instant.getSeconds())}`;
 
-// The date is left out today.
+// The date is left out on the day of `now`.
 export const shown = (instant, now = new Date()) =>
   date(instant) === date(now) ? timeOfDay(instant) : `${date(instant)} ${timeOfDay(instant)}`;
 
@@ -23,7 +23,9 @@ export const localize = (root) => {
   for (const one of root.querySelectorAll("time[datetime]")) {
     const instant = new Date(one.dateTime);
     if (Number.isNaN(instant.getTime())) continue;
-    one.textContent = shown(instant);
+    // In an explanation the date is left out on the day of the decision, as the command does.
+    const near = one.closest("[data-near]")?.dataset.near;
+    one.textContent = shown(instant, near === undefined ? new Date() : new Date(near));
     one.title = `${date(instant)} ${timeOfDay(instant)} ${zone()}`;
   }
 };
