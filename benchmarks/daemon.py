@@ -60,7 +60,7 @@ prometheus: {{url: "{prometheus}"}}
 kubernetes: {{kubeconfig: "{kubeconfig}"{writes}}}
 syncPeriod: {period:g}s
 stateDirectory: "{state}"
-listen: 127.0.0.1:0
+{record}listen: 127.0.0.1:0
 queries: {queries}
 targets:
 """
@@ -76,12 +76,13 @@ class Settings:
     """What a configuration file says beyond its targets.
 
     `max_writes_per_second` of None leaves the daemon's default.  With `extended` each target has
-    `idle`, `fallback` and `schedules`.
+    `idle`, `fallback` and `schedules`; without `record` no decision is recorded.
     """
 
     period: float
     max_writes_per_second: int | None = None
     extended: bool = False
+    record: bool = True
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,7 @@ def _write(
         prometheus=bed.prometheus.url,
         kubeconfig=bed.kubeconfig,
         state=bed.folder / "state",
+        record="" if settings.record else "record: null\n",
         writes="" if writes is None else f", maxWritesPerSecond: {writes}",
         period=settings.period,
         queries=json.dumps(queries),

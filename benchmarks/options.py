@@ -52,6 +52,7 @@ def parse(arguments: Sequence[str], description: str) -> Options:
     add("--repeats", type=int, metavar="R", help="steps, of which the median is shown (3)")
     add("--max-writes-per-second", type=int, default=2000, metavar="W", help="beside the default")
     add("--extended", action="store_true", help="targets with idle, fallback and schedules")
+    add("--no-record", action="store_true", help="without the record of decisions")
     add("--quick", action="store_true", help="smaller defaults: does it work?")
     add("--json", type=Path, metavar="FILE", help="write the raw figures there")
     given = parser.parse_args(arguments)
@@ -65,6 +66,7 @@ def parse(arguments: Sequence[str], description: str) -> Options:
             syncs=given.syncs or usual.plan.syncs,
             repeats=given.repeats or usual.plan.repeats,
             extended=given.extended,
+            record=not given.no_record,
         ),
         max_writes_per_second=given.max_writes_per_second,
         side_by_side=given.side_by_side,

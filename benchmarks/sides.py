@@ -21,13 +21,15 @@ LOW, HIGH = 2, 4
 class Plan:
     """How long to measure: `syncs` periods at rest, and `repeats` steps up and down.
 
-    With `extended` each target has `idle`, `fallback` and `schedules`.
+    With `extended` each target has `idle`, `fallback` and `schedules`; without `record` no
+    decision is recorded.
     """
 
     period: float
     syncs: int
     repeats: int
     extended: bool = False
+    record: bool = True
 
 
 def autoscaler_steps(
@@ -39,7 +41,7 @@ def autoscaler_steps(
     a first sync of unchanged targets so costs a line for each.
     """
     figures = Figures(name, targets)
-    settings = Settings(plan.period, max_writes_per_second, plan.extended)
+    settings = Settings(plan.period, max_writes_per_second, plan.extended, plan.record)
     config = daemon.write_config(bed, settings, range(targets))
     with Daemon(bed, config, targets, "debug") as process:
         figures.start = process.wait_first_sync(_start_timeout(targets)) - process.started
@@ -58,7 +60,7 @@ def autoscaler_at_rest(
     `idle` was measured before it, and is measured again after it, because an idle etcd's use of
     CPU drifts by more than a small number of targets costs.
     """
-    settings = Settings(plan.period, extended=plan.extended)
+    settings = Settings(plan.period, extended=plan.extended, record=plan.record)
     config = daemon.write_config(bed, settings, range(targets), pods=pods)
     with Daemon(bed, config, targets, "info") as process:
         # Two syncs: the second comes at most one and a half periods after the first.
@@ -73,7 +75,7 @@ def autoscaler_at_rest(
 
 def autoscaler_start(bed: Bed, plan: Plan, targets: int, *, pods: bool) -> float:
     """Measure the daemon's start alone."""
-    settings = Settings(plan.period, extended=plan.extended)
+    settings = Settings(plan.period, extended=plan.extended, record=plan.record)
     config = daemon.write_config(bed, settings, range(targets), pods=pods)
     with Daemon(bed, config, targets, "debug") as process:
         return process.wait_first_sync(_start_timeout(targets)) - process.started

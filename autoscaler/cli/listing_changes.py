@@ -52,7 +52,8 @@ def print_history(names: Sequence[str], span: Span, place: Place, *, as_json: bo
     if not shown:
         print(f"nothing has changed since {times.local(begin)}", file=sys.stderr)
     if len(found) > span.limit:
-        print(f"only the last {span.limit} changes are shown; --limit shows more", file=sys.stderr)
+        more = f"there are more than the {span.limit} of --limit; the last ones are shown"
+        print(more, file=sys.stderr)
     return 0
 
 

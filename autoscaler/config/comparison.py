@@ -230,7 +230,14 @@ def _shown(value: object, place: Location) -> str | None:
         return "true" if value else "false"
     if isinstance(value, float) and place[-1] != "tolerance":
         return format_seconds(value)
-    if isinstance(value, int) and place[-2:] in _QUANTITIES:
+    if isinstance(value, int):
+        return _shown_number(value, place)
+    return str(value) or '""'
+
+
+def _shown_number(value: int, place: Location) -> str:
+    if place[-2:] in _QUANTITIES:
         return quantity.format_milli(value)
-    unit = "%" if place == ("scaleDownBreaker", "share") else ""
-    return f"{value}{unit}" or '""'
+    if place == ("record", "maxSize"):
+        return quantity.format_milli(value * 1000, binary=True)
+    return f"{value}%" if place == ("scaleDownBreaker", "share") else str(value)

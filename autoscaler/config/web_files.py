@@ -16,7 +16,8 @@ from autoscaler.file_contents import MOST_OF_A_SECRET, MOST_OF_CREDENTIALS, read
 MOST_COST = 14
 """The largest cost of a bcrypt hash; the check of a password takes about a second then."""
 
-_HASH = re.compile(r"\$2[abxy]\$([0-9]{2})\$[./A-Za-z0-9]{53}")
+_HASH = re.compile(r"\$2[abxy]\$([0-9]{2})\$[./A-Za-z0-9]{21}[.Oeu][./A-Za-z0-9]{31}")
+"""Of the last character of the salt only two bits count, and bcrypt insists on the others."""
 _LEAST_COST = 4
 _USERS = "one line `NAME: HASH` for each user, with a hash as `htpasswd -nB NAME` prints"
 _SHOWN = 3

@@ -1,7 +1,7 @@
 """Results as rows of the record: the numbers of each sync, and in full what has changed."""
 
 import tempfile
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,12 +26,16 @@ class Recorder:
         self._writer = writer
         self._epoch = writer.epoch
         self._rules: dict[str, Rules] = {}
-        self._keys: dict[str, Hashable] = {}
+        self._keys: dict[str, int] = {}
+        """By target the hash of its last change's key: thousands of these are too much to keep."""
 
     def configure(self, targets: Sequence[Target], flags: Flags) -> None:
         """Go on with these targets and no others; call it while no sync runs."""
+        before = self._rules
         self._rules = {target.key: Rules(target, flags) for target in targets}
-        self._keys = {key: one for key, one in self._keys.items() if key in self._rules}
+        self._keys = {
+            key: one for key, one in self._keys.items() if self._rules.get(key) == before[key]
+        }
         self._writer.retain(self._rules.keys())
 
     def report(self, result: SyncResult) -> None:
@@ -44,7 +48,7 @@ class Recorder:
         if epoch != self._epoch:
             self._epoch = epoch
             self._keys = {}
-        key = change_key(rules, decision, write)
+        key = hash(change_key(rules, decision, write)[1:])
         change = None
         if self._keys.get(target.key) != key:
             self._keys[target.key] = key

@@ -9,11 +9,12 @@ from autoscaler.core.writes import NotWritten, WriteFailed, WriteOutcome
 from autoscaler.record.rows import Mark, Numbers
 
 
-def change_key(rules: Rules, decision: Decision, write: WriteOutcome | None) -> Hashable:
+def change_key(rules: Rules, decision: Decision, write: WriteOutcome | None) -> tuple[object, ...]:
     """Return what a decision has in common with those after it in which nothing has changed.
 
     These are the counts, the outcome, the reasons, limits, conditions, bounds, the pause, whether
-    a metric failed, has a fallback, refills or is active: not its value, nor its proposal.
+    a metric failed, has a fallback, refills or is active: not its value, nor its proposal.  The
+    rules, whose hash takes long, come first; all of it can be hashed.
     """
     limit, held, idle, pause = decision.limit, decision.stabilization, decision.idle, decision.pause
     return (
@@ -27,8 +28,8 @@ def change_key(rules: Rules, decision: Decision, write: WriteOutcome | None) -> 
         decision.reason,
         type(write),
         decision.foreign,
-        [(one.status, one.reason) for one in decision.conditions],
-        [_of_metric(one) for one in decision.metrics],
+        tuple([(one.status, one.reason) for one in decision.conditions]),
+        tuple([_of_metric(one) for one in decision.metrics]),
         None if held is None else (held.reason, held.before == held.after),
         None if limit is None else (limit.reason, limit.policy),
         None if pause is None else (pause, decision.paused_from is None),

@@ -205,6 +205,10 @@ LATE = [
     ("listen: '[::1]:80'\n", ["listen: 127.0.0.1:9191 -> [::1]:80"]),
     ("stateDirectory: /x\n", ["stateDirectory: /var/lib/autoscaler -> /x"]),
     (
+        "record: {maxSize: 2Gi, maxAge: 7d}\n",
+        ["record.maxSize: 1Gi -> 2Gi", "record.maxAge: 14d -> 7d"],
+    ),
+    (
         "leaderElection: {enabled: true, namespace: a, retryPeriod: 1s}\n",
         [
             "leaderElection.enabled: false -> true",

@@ -11,10 +11,13 @@ from autoscaler.config import LeaderElection, load
 from autoscaler.config.document import read
 from autoscaler.config.json_schema import json_schema
 from autoscaler.config.queries import DEFAULTS
-from autoscaler.config.settings import PrometheusServers
+from autoscaler.config.settings import PrometheusServers, Record
+from autoscaler.config.web_settings import WebSettings
 from autoscaler.core.spec import ExternalMetric, Flags
 from autoscaler.core.target import Query
+from tests.adapters.prometheus.certificates import HASHES, NEW
 from tests.config.documents import EXTERNAL, PROMETHEUS, loaded, refused, target
+from tests.daemon.exposition.certificates import made
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted(path for path in (ROOT / "config").glob("*.yaml") if path.name != "alerts.yaml")
@@ -77,7 +80,9 @@ def test_reference_says_the_defaults() -> None:
     assert config.prometheus == PrometheusServers(url=config.prometheus.url)
     assert config.leader_election == LeaderElection()
     assert str(config.listen) == "127.0.0.1:9191"
+    assert config.web == WebSettings()
     assert config.state_directory == Path("/var/lib/autoscaler")
+    assert config.record == Record()
     assert (config.events, config.per_target_metrics) == (True, True)
     (found,) = config.targets
     by_type = {
@@ -102,7 +107,17 @@ COMMENTED = re.compile(r"^( *)#(\w+:)", re.MULTILINE)
 
 
 def _write_what_is_named(folder: Path) -> None:
-    for name in ("token", "password", "ca.pem", "client.pem", "client-key.pem", "kubeconfig"):
+    made(folder, "web")
+    (folder / "users.yaml").write_text(f"alice: {HASHES[NEW]}")
+    for name in (
+        "web-token",
+        "token",
+        "password",
+        "ca.pem",
+        "client.pem",
+        "client-key.pem",
+        "kubeconfig",
+    ):
         (folder / name).write_text("x")
     (folder / "targets.d").mkdir()
 

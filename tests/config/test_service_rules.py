@@ -42,6 +42,11 @@ ROWS = [
     (top("listen: '[1:2]:9191'\n"), "listen", 'such as 127.0.0.1:9191, "[::1]:9191"'),
     (top("listen: a..b:9191\n"), "listen", "such as 127.0.0.1:9191"),
     (top("stateDirectory: ''\n"), "stateDirectory", "must not be empty"),
+    (top("record: {maxSize: 1M}\n"), "record.maxSize", "must be 16Mi or more"),
+    (top("record: {maxSize: 1GB}\n"), "record.maxSize", "did you mean 1G or 1Gi?"),
+    (top("record: {maxAge: 14}\n"), "record.maxAge", "a plain number has no unit"),
+    (top("record: {maxAge: 30m}\n"), "record.maxAge", "must be from 1h to 3650d"),
+    (top("record: false\n"), "record", "must be"),
     (top("stateDirectory: false\n"), "stateDirectory", "must be a text"),
     (top("stateDirectory: autoscaler.yaml\n"), "stateDirectory", "must name a folder, and"),
     (top('stateDirectory: "a\\0b"\n'), "stateDirectory", "must be the name of a folder"),
@@ -105,6 +110,8 @@ def test_defaults(tmp_path: Path) -> None:
     """Unless told otherwise, histories are kept, loopback is listened on, and nobody is elected."""
     config = loaded(tmp_path, top(""))
     assert config.state_directory == Path("/var/lib/autoscaler")
+    assert config.record is not None
+    assert (config.record.max_size, config.record.max_age) == (2**30, 14 * 86400)
     assert config.listen == Address("127.0.0.1", 9191)
     assert config.events is True
     assert config.per_target_metrics is True
@@ -123,12 +130,15 @@ def test_values(tmp_path: Path) -> None:
     config = loaded(
         tmp_path,
         top(
-            "stateDirectory: state\nevents: false\nperTargetMetrics: false\n"
+            "stateDirectory: state\nrecord: {maxSize: 0.5Gi, maxAge: 3d}\n"
+            "events: false\nperTargetMetrics: false\n"
             "leaderElection: {enabled: true, namespace: ops, name: one, identity: me, "
             "leaseDuration: 1500ms, renewDeadline: 1s, retryPeriod: 200ms}\n"
         ),
     )
     assert config.state_directory == tmp_path / "state"
+    assert config.record is not None
+    assert (config.record.max_size, config.record.max_age) == (2**29, 3 * 86400)
     assert (config.events, config.per_target_metrics) == (False, False)
     assert config.leader_election == LeaderElection(
         enabled=True,
@@ -157,9 +167,9 @@ def test_addresses(tmp_path: Path, text: str, address: Address) -> None:
 
 
 def test_nothing_is_kept_and_nowhere_listened(tmp_path: Path) -> None:
-    """Null turns these two off; it is not their default."""
-    config = loaded(tmp_path, top("listen: null\nstateDirectory:\n"))
-    assert (config.listen, config.state_directory) == (None, None)
+    """Null turns these off; it is not their default."""
+    config = loaded(tmp_path, top("listen: null\nrecord:\nstateDirectory:\n"))
+    assert (config.listen, config.record, config.state_directory) == (None, None, None)
 
 
 def test_a_pod_knows_its_namespace(tmp_path: Path) -> None:

@@ -152,6 +152,7 @@ USERS = [
     (f'"al:ice": {HASHES[NEW]}', 'the name "al:ice" is empty or has a ":"'),
     (f"alice: {HASHES[NEW].replace('$04$', '$31$')}", "the hash of alice has the cost 31"),
     (f"alice: {HASHES[NEW].replace('$2b$', '$6$')}", "alice has no bcrypt hash"),
+    (f"alice: {HASHES[NEW][:28]}x{HASHES[NEW][29:]}", "alice has no bcrypt hash"),
     (f"bob: {HASHES[NEW]}\nalice: x\ncarol:", "alice has no bcrypt hash; carol has no bcrypt hash"),
     ('"\\e[2J\\u202e": x', r"\x1b[2J\u202e has no bcrypt hash"),
 ]

@@ -12,6 +12,7 @@ from tests.adapters.prometheus.server import required_program
 
 _FLAGS = (
     "--no-sandbox",  # which the user root, as in CI, cannot have
+    "--disable-dev-shm-usage",  # which a container has little of
     "--disable-gpu",
     "--disable-quic",
     "--disable-background-networking",

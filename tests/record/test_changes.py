@@ -51,6 +51,7 @@ class Kept(Timeline):
         if self.rules is None:
             self.rules = Rules(Target("shop", self.spec, ()), self.flags)
         key = change_key(self.rules, decision, write)
+        assert hash(key) is not None
         assert (self.keys[-1:] != (key,)) == change
         self.keys = (*self.keys, key)
         return self

@@ -45,6 +45,21 @@ _MINUTE = 60.0
 REMOVED = "it is no longer configured"
 
 
+class _Chunk(Packer):
+    """The samples of one target that are not in `samples` yet, up to the Unix time ``until``.
+
+    That is a full minute, and not the same for all targets.
+    """
+
+    __slots__ = ("period", "until")
+
+    def __init__(self, target: int, begin: float, period: float) -> None:
+        super().__init__(begin, period)
+        self.period = period
+        minutes = (int(begin // _MINUTE) + target) % _CHUNK_MINUTES
+        self.until = (begin // _MINUTE + _CHUNK_MINUTES - minutes) * _MINUTE
+
+
 class RecordFile:
     """A file that is locked for this process.  It belongs to the thread that opened it.
 
@@ -57,8 +72,7 @@ class RecordFile:
         self._identity = identity(path)
         self._held = held.pop_all()
         self._ids: dict[str, int] = dict(connection.execute("SELECT key, id FROM targets"))
-        self._open: dict[int, Packer] = {}
-        self._periods: dict[int, float] = {}
+        self._open: dict[int, _Chunk] = {}
         self._run: int | None = None
 
     def write(self, rows: Sequence[Row], now: float) -> None:
@@ -94,8 +108,8 @@ class RecordFile:
         """Write the samples that are in no chunk yet.  Raises as `write`."""
         connection = self.connection
         connection.execute("BEGIN IMMEDIATE")
-        for target, packer in self._open.items():
-            self._close_chunk(target, packer)
+        for target, chunk in self._open.items():
+            self._close_chunk(target, chunk)
         self._open.clear()
         connection.execute("DELETE FROM open")
         connection.execute("DELETE FROM recent")
@@ -125,19 +139,18 @@ class RecordFile:
     def _append(self, rows: Sequence[Row]) -> None:
         """Append samples to the chunks of their targets, and what that adds to `recent`."""
         parts: dict[int, bytes | bytearray] = {}
-        begun: dict[int, Packer] = {}
+        begun: dict[int, _Chunk] = {}
         ids, chunks = self._ids, self._open
         for key, time, period, numbers, _ in rows:
             target = ids.get(key) or self._new_target(key)
-            packer = chunks.get(target)
-            if packer is None or not _continues(packer, target, time):
-                if packer is not None:
-                    self._close_chunk(target, packer)
-                packer = chunks[target] = begun[target] = Packer(time, period)
-                self._periods[target] = period
+            chunk = chunks.get(target)
+            if chunk is None or not chunk.end <= time < chunk.until:
+                if chunk is not None:
+                    self._close_chunk(target, chunk)
+                chunk = chunks[target] = begun[target] = _Chunk(target, time, period)
                 parts.pop(target, None)
             try:
-                added = packer.add(time, numbers)
+                added = chunk.add(time, numbers)
             except ValueError:  # too many numbers, or too large ones: it has its changes
                 continue
             if added:
@@ -151,16 +164,16 @@ class RecordFile:
             self.connection.executemany(
                 "INSERT OR REPLACE INTO open VALUES (?, ?, ?, ?)",
                 [
-                    (target, packer.begin, self._periods[target], batch.lastrowid)
-                    for target, packer in begun.items()
+                    (target, chunk.begin, chunk.period, batch.lastrowid)
+                    for target, chunk in begun.items()
                 ],
             )
             execute("DELETE FROM recent WHERE id < (SELECT min(first) FROM open)")
 
-    def _close_chunk(self, target: int, packer: Packer) -> None:
+    def _close_chunk(self, target: int, chunk: _Chunk) -> None:
         self.connection.execute(
             "INSERT INTO samples (target, begin, end, period, body) VALUES (?, ?, ?, ?, ?)",
-            (target, packer.begin, packer.end, self._periods[target], packer.body()),
+            (target, chunk.begin, chunk.end, chunk.period, chunk.body()),
         )
 
     def _new_target(self, key: str) -> int:
@@ -217,9 +230,9 @@ class RecordFile:
         ).fetchone()
         if last is None or last[-1] & Mark.REMOVED:
             return
-        packer = self._open.pop(target, None)
-        if packer is not None:
-            self._close_chunk(target, packer)
+        chunk = self._open.pop(target, None)
+        if chunk is not None:
+            self._close_chunk(target, chunk)
             self.connection.execute("DELETE FROM open WHERE target = ?", (target,))
         self.connection.execute(
             "INSERT INTO changes (target, time, state, current, desired, min_replicas,"
@@ -277,13 +290,6 @@ def _open(path: Path) -> sqlite3.Connection:
 def _storable(text: str) -> str:
     """Replace lone surrogates, which SQLite cannot keep."""
     return text.encode("utf-8", "replace").decode()
-
-
-def _continues(packer: Packer, target: int, time: float) -> bool:
-    """Return whether a chunk goes on: it ends at full minutes, and not for all targets at once."""
-    begin, minute = int(packer.begin // _MINUTE), int(time // _MINUTE)
-    same = (begin + target) // _CHUNK_MINUTES == (minute + target) // _CHUNK_MINUTES
-    return same and time >= packer.end
 
 
 def _finish_open(connection: sqlite3.Connection) -> None:

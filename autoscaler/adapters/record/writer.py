@@ -134,8 +134,9 @@ class RecordWriter:
 
     def _run(self) -> None:
         """Run the thread that writes."""
-        while not self._stop.wait(self._times.batch):
+        while not self._stop.is_set():
             self._try(self._turn)
+            self._stop.wait(self._times.batch)
         self._try(self._end)
 
     def _try(self, work: Callable[[], None]) -> None:

@@ -10,6 +10,8 @@ from autoscaler.daemon.exposition.views import Views
 
 PREFIX = "/api/v1"
 TARGETS = f"{PREFIX}/targets"
+ONLY_HEAD = "autoscaler.only_head"
+"""In the scope of a request whose body is not wanted."""
 
 ShownViews = Callable[[], Views | None]
 
@@ -31,7 +33,7 @@ class _Api:
         if self._made is None:
             self._made = await run_in_threadpool(_make, self._views)
         if scope["method"] == "HEAD":
-            scope = {**scope, "method": "GET"}
+            scope = {**scope, "method": "GET", ONLY_HEAD: True}
         await self._made(scope, receive, send)
 
 

@@ -16,6 +16,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from autoscaler import clock
+from autoscaler.daemon.api import ONLY_HEAD
 from autoscaler.daemon.api.problems import STARTING, ProblemError
 from autoscaler.daemon.exposition.application import MOST_LARGE_PAGES
 from autoscaler.daemon.exposition.compression import compressed
@@ -66,7 +67,9 @@ class Answering:
         views = self.views()
         if not self._streams.acquire(blocking=False):
             raise ProblemError(503, "too many clients are being sent this page")
-        body, headers = self._in_parts(parts(views, clock.wall())), _headers(tag)
+        body, headers = self._in_parts(partial(parts, views, clock.wall())), _headers(tag)
+        if request.scope.get(ONLY_HEAD):
+            body = iter(())
         if gzip_accepted(request.headers.get("accept-encoding", "")):
             body, headers["Content-Encoding"] = compressed(body), "gzip"
         return _Stream(body, headers, self._streams.release)
@@ -98,9 +101,11 @@ class Answering:
         made = make(self.views(), clock.wall())
         return _sent(request, made if isinstance(made, bytes) else encoded(made), tag)
 
-    def _in_parts(self, parts: Iterator[bytes]) -> Iterator[bytes]:
+    def _in_parts(self, make: Callable[[], Iterator[bytes]]) -> Iterator[bytes]:
+        parts: Iterator[bytes] | None = None
         while True:
             with self._one_part_at_a_time:  # so that several lists do not take all of the processor
+                parts = make() if parts is None else parts
                 part = next(parts, None)
             if part is None:
                 return

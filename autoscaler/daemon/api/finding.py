@@ -1,17 +1,13 @@
-"""Which target a request means, and which may have been meant."""
+"""Which target a request means, and the record where it asks for the past."""
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 
 from autoscaler.core.text import printable
-from autoscaler.daemon.api.problems import NO_RECORD, ProblemError
+from autoscaler.daemon.api.problems import ProblemError
+from autoscaler.daemon.exposition.suggestions import similar
 from autoscaler.daemon.exposition.target_states import Known
-from autoscaler.daemon.exposition.views import Views
+from autoscaler.daemon.exposition.views import RECORD_IS_OFF, Views
 from autoscaler.record.rows import RecordReader
-
-MOST_SUGGESTED = 5
-_MOST_COMPARED = 500
-_LONGEST_COMPARED = 300
 
 
 def configured(views: Views, key: str) -> Known:
@@ -29,7 +25,7 @@ def record_of(views: Views, keys: Iterable[str] = ()) -> RecordReader:
     """Return the record; raises ProblemError without one, and for targets that it cannot know."""
     record = views.record
     if record is None:
-        raise ProblemError(503, NO_RECORD)
+        raise ProblemError(503, RECORD_IS_OFF)
     unknown = [key for key in keys if views.states.known_of(key) is None]
     if unknown:
         recorded = frozenset(record.targets())
@@ -43,19 +39,3 @@ def record_of(views: Views, keys: Iterable[str] = ()) -> RecordReader:
 def _unknown(sentence: str, suggestions: Sequence[str]) -> ProblemError:
     advice = f"; did you mean {' or '.join(map(printable, suggestions))}?" if suggestions else ""
     return ProblemError(404, sentence + advice, suggestions=suggestions)
-
-
-def similar(views: Views, key: str) -> tuple[str, ...]:
-    """Return the keys of targets that may have been meant, the likeliest first."""
-    keys = [one.target.key for one in views.states.known()]
-    name, namespace = _name(key), key.partition("/")[0] + "/"
-    found = [one for one in keys if _name(one) == name]
-    if not found:
-        near = [one for one in keys if one.startswith(namespace)] or keys
-        shown = key[:_LONGEST_COMPARED]
-        found = get_close_matches(shown, near[:_MOST_COMPARED], MOST_SUGGESTED, 0.5)
-    return tuple(found[:MOST_SUGGESTED])
-
-
-def _name(key: str) -> str:
-    return key.rpartition("/")[2].lower()

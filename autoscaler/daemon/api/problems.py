@@ -16,7 +16,6 @@ from autoscaler.record.rows import RecordError
 
 MEDIA_TYPE = "application/problem+json"
 STARTING = "the daemon starts, and has not read its targets yet"
-NO_RECORD = "the record is off: `record` is null"
 
 _TITLES = {
     400: "Bad Request",
@@ -115,7 +114,7 @@ async def _unreadable(_: Request, error: Exception) -> Response:
 async def _http(_: Request, error: Any) -> Response:
     if error.status_code == 405:
         return _response(405, "only GET and HEAD are answered", {"Allow": "GET, HEAD"})
-    return _response(404, "there is no such page; openapi.json lists those that there are")
+    return _response(404, "there is no such page; /api/v1/openapi.json lists those that there are")
 
 
 async def _fault(_: Request, __: Exception) -> Response:

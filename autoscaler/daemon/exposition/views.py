@@ -9,6 +9,8 @@ from autoscaler.daemon.health import Health
 from autoscaler.record.rows import RecordReader
 from autoscaler.sync.breakers import BreakerStatus
 
+RECORD_IS_OFF = "the record is off: `record` is null"
+
 
 @dataclass(frozen=True, slots=True)
 class Views:

@@ -9,8 +9,7 @@ from starlette.requests import Request
 
 from autoscaler import __version__
 from autoscaler.config import Config
-from autoscaler.daemon.api import problems
-from autoscaler.daemon.exposition.views import Views
+from autoscaler.daemon.exposition.views import RECORD_IS_OFF, Views
 from autoscaler.daemon.health import REQUIRED, Component, ComponentState, component_of
 from autoscaler.daemon.pages.answering import Html, frame
 from autoscaler.daemon.pages.templating import render
@@ -18,7 +17,7 @@ from autoscaler.record.rows import RecordError
 from autoscaler.rendering import breaker_words, wording
 from autoscaler.sync.breakers import BreakerStatus
 
-NO_RECORD = f"No decisions are recorded: {problems.NO_RECORD}."
+NO_RECORD = f"No decisions are recorded: {RECORD_IS_OFF}."
 
 
 @dataclass(frozen=True, slots=True)

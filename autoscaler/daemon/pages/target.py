@@ -7,7 +7,7 @@ from starlette.requests import Request
 
 from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.text import printable
-from autoscaler.daemon.api.finding import similar
+from autoscaler.daemon.exposition.suggestions import similar
 from autoscaler.daemon.exposition.target_states import Known
 from autoscaler.daemon.exposition.views import Views
 from autoscaler.daemon.pages.answering import Html, frame, not_found

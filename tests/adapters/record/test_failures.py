@@ -1,6 +1,8 @@
 """A file that cannot be used costs history, never a decision, and keeps nobody waiting."""
 
 import sqlite3
+import subprocess
+import sys
 import time as clock
 from contextlib import closing
 from pathlib import Path
@@ -20,6 +22,7 @@ from tests.adapters.record.recording import (
     running,
     values,
 )
+from tests.adapters.store.test_full_disk import MOUNTED
 from tests.core.builders import BASE
 
 DATABASE = "record.db"
@@ -157,3 +160,15 @@ def test_a_file_that_was_replaced_is_not_written_any_more(tmp_path: Path) -> Non
         writer.put(decided(seconds=30))
     assert QUICK.pause < 1
     assert values(DirectoryRecord(tmp_path), 0, 60) == [(30, 10_000)]
+
+
+@pytest.mark.parametrize("real", [False, True], ids=["files may not grow", "full file system"])
+def test_a_full_disk(tmp_path: Path, real: bool) -> None:  # noqa: FBT001 - a parameter
+    """Rows are dropped until there is room, and all that was there can be read."""
+    own = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", MOUNTED, str(tmp_path)]
+    if real and subprocess.run([*own, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no file system can be mounted here, not even in a namespace of one's own")
+    filling = [sys.executable, "-m", "tests.adapters.record.filling", str(tmp_path)]
+    command = [*own, *filling] if real else filling
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+    assert done.returncode == 0, done.stderr

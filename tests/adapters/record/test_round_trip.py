@@ -162,6 +162,7 @@ def test_nothing_of_it_is_open_to_others(tmp_path: Path) -> None:
 def test_a_kill_leaves_what_was_written(tmp_path: Path) -> None:
     """Killed while it records, again and again: what was read before is there after."""
     record = DirectoryRecord(tmp_path)
+    before: list[tuple[float, int | None]] = []
     for begin in (0, 10_000, 20_000):
         with subprocess.Popen(
             [sys.executable, "-m", "tests.adapters.record.victim", str(tmp_path), str(begin)]

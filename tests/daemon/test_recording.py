@@ -1,0 +1,210 @@
+"""What the daemon records: each change in full, the numbers of each sync, and where."""
+
+import tempfile
+from collections.abc import Collection
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import pytest
+import structlog
+from structlog.testing import capture_logs
+
+from autoscaler.adapters.record import DirectoryRecord, RecordWriter, Row
+from autoscaler.config import Config, load
+from autoscaler.core.spec import Flags
+from autoscaler.daemon.announcements import Announcements
+from autoscaler.daemon.exposition import Metrics
+from autoscaler.daemon.health import Component, Health
+from autoscaler.daemon.recording import Recorder, Recording, open_recording
+from autoscaler.daemon.service import build
+from autoscaler.daemon.service_manager import Notifier, Signals
+from autoscaler.record.rows import Mark
+from tests.adapters.cluster.scripted import Answer, ScriptedServer
+from tests.controlplane.waiting import wait_until
+from tests.core.builders import average, external, spec
+from tests.core.timeline import Timeline
+from tests.daemon.exposition.results import series_of
+from tests.endtoend.daemon import write_config
+from tests.record.memory import synced
+
+WEB = "shop/Deployment/web"
+
+
+class FakeWriter:
+    """Keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.epoch = 0
+        self.rows: list[Row] = []
+        self.retained: list[set[str]] = []
+
+    def put(self, row: Row) -> None:
+        """As `RecordWriter.put`."""
+        self.rows.append(row)
+
+    def retain(self, targets: Collection[str]) -> None:
+        """As `RecordWriter.retain`."""
+        self.retained.append(set(targets))
+
+
+def recorder(writer: FakeWriter) -> Recorder:
+    """Return a recorder."""
+    return Recorder(cast("RecordWriter", writer))
+
+
+def test_a_change_is_recorded_in_full_and_what_is_between_by_its_numbers() -> None:
+    """A row for each sync; the decision with it where something but a value differs."""
+    writer, timeline = FakeWriter(), Timeline(spec(external(average("10"))), replicas=3)
+    one = recorder(writer)
+    result = synced(timeline.at("0s", queue=30))
+    one.configure([result.target], timeline.flags)
+    one.report(result)
+    for second, queue in ((15, 31), (30, 60), (45, 60)):
+        one.report(synced(timeline.at(f"{second}s", queue=queue)))
+    assert [row.change is not None for row in writer.rows] == [True, False, True, True]
+    assert [row.numbers for row in writer.rows] == [
+        (3, 3, 10_000, 3),
+        *((3, 3, 10_334, 3), (3, 6, 20_000, 6), (6, 6, 10_000, 6)),
+    ]
+    scaled = writer.rows[2].change
+    assert scaled is not None
+    assert scaled.message.startswith("scaled 3 -> 6 replicas: ")
+    assert scaled.marks == Mark.WRITTEN
+    assert writer.retained == [{WEB}]
+
+
+def test_after_a_loss_and_with_other_flags_everything_is_recorded_anew() -> None:
+    """Where rows were lost nobody knows what holds, and other flags are other rules."""
+    writer, timeline = FakeWriter(), Timeline(spec(external(average("10"))), replicas=3)
+    one = recorder(writer)
+    result = synced(timeline.at("0s", queue=30))
+    one.configure([result.target], timeline.flags)
+    for _ in range(2):
+        one.report(result)
+    writer.epoch += 1
+    for _ in range(2):
+        one.report(result)
+    one.configure([result.target], replace(Flags(), tolerance=0.2))
+    for _ in range(2):
+        one.report(result)
+    assert [row.change is not None for row in writer.rows] == [True, False] * 3
+    one.configure([], Flags())
+    one.report(result)
+    assert len(writer.rows) == 6
+
+
+def config_of(folder: Path, text: str) -> Config:
+    """Return a configuration without targets."""
+    file = folder / "autoscaler.yaml"
+    file.write_text(f"prometheus: {{url: http://p:9090}}\ntargets: []\n{text}\n")
+    return load(file)
+
+
+class Opened:
+    """A recording as the daemon opens it, and what was said of it."""
+
+    def __init__(self, config: Config, stack: ExitStack) -> None:
+        self.health = Health()
+        self.metrics = Metrics(self.health)
+        log = structlog.get_logger()
+        announcements = Announcements(log, self.health, self.metrics.instruments, Notifier({}))
+        self.recording = open_recording(config, announcements, self.metrics, stack)
+
+    def told(self) -> tuple[bool, str] | None:
+        """Return what the health says of the record."""
+        found = [one for one in self.health.components() if one.name is Component.RECORD]
+        return (found[0].ok, found[0].message) if found else None
+
+
+def test_it_is_in_the_state_directory(tmp_path: Path) -> None:
+    """The health and the log say where, and metrics how large it is."""
+    with capture_logs() as lines, ExitStack() as stack:
+        opened = Opened(config_of(tmp_path, f"stateDirectory: {tmp_path}/state"), stack)
+        sentence = f"decisions are recorded in {tmp_path}/state/record.db"
+        wait_until("it is said", lambda: opened.told() == (True, sentence))
+        wait_until(
+            "it is measured",
+            lambda: series_of(opened.metrics, "autoscaler_record_bytes")[()] > 10_000,
+        )
+        assert opened.recording.reader is not None
+        assert opened.recording.reader.targets() == []
+    assert [line["message"] for line in lines if line["event"] == "record"] == [sentence]
+
+
+def test_without_a_state_directory_it_lives_as_long_as_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a temporary folder, which is gone afterwards; the sentence says so."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with ExitStack() as stack:
+        opened = Opened(config_of(tmp_path, "stateDirectory: null"), stack)
+        wait_until("it is said", opened.told)
+        told = opened.told()
+        assert told is not None
+        assert told[1].startswith(f"decisions are recorded in {tmp_path}/autoscaler-")
+        assert told[1].endswith(
+            "/record.db only as long as this process runs: stateDirectory is null"
+        )
+    assert [file.name for file in tmp_path.iterdir()] == ["autoscaler.yaml"]
+
+
+def test_where_nothing_can_be_written_it_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a container with a read-only file system."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    with ExitStack() as stack:
+        opened = Opened(config_of(tmp_path, "stateDirectory: null"), stack)
+        assert opened.recording == Recording()
+        why = (
+            "stateDirectory is null, and no temporary folder can be made: No such file or directory"
+        )
+        assert opened.told() == (False, f"nothing is recorded: {why}")
+
+
+def test_null_records_nothing(tmp_path: Path) -> None:
+    """No file, no thread, and nothing to be said."""
+    with ExitStack() as stack:
+        text = f"stateDirectory: {tmp_path}/state\nrecord: null"
+        opened = Opened(config_of(tmp_path, text), stack)
+        assert opened.recording == Recording()
+    assert opened.told() is None
+    assert not (tmp_path / "state").exists()
+
+
+def test_the_daemon_records_what_it_decides(tmp_path: Path) -> None:
+    """A target whose scale cannot be read is in the record a moment after its sync."""
+    signals, record = Signals(), DirectoryRecord(tmp_path / "state")
+    with ScriptedServer(Answer(404)) as server, ExitStack() as stack:
+        document = {
+            "prometheus": {"url": server.url},
+            "kubernetes": {"kubeconfig": str(server.write_kubeconfig(tmp_path / "kubeconfig"))},
+            "stateDirectory": str(tmp_path / "state"),
+            "listen": None,
+            "syncPeriod": "1s",
+            "targets": [
+                {
+                    "namespace": "shop",
+                    "scaleTargetRef": {
+                        "apiVersion": "apps/v1",
+                        "kind": "Deployment",
+                        "name": "web",
+                    },
+                    "maxReplicas": 3,
+                }
+            ],
+        }
+        loop = build(load(write_config(tmp_path / "autoscaler.yaml", document)), signals, stack)
+        synced = loop.telemetry.health.sync_completed
+
+        def stop(name: str) -> None:
+            synced(name)
+            signals.stop.set()
+
+        loop.telemetry.health.sync_completed = stop  # type: ignore[method-assign]
+        loop.run()
+    (change,) = record.changes([WEB], 0, 2e12, limit=2)
+    assert (change.state, change.current) == ("failing", None)
+    assert record.entry(change).rules.target.key == WEB
