@@ -101,8 +101,10 @@ def _print(found: Sequence[Explanation], asked: Asked, source: Source) -> int:
 
 
 def _text(one: Explanation, again: tuple[bool, str] | None, now: float) -> str:
-    lines = [*_lines(one), *([] if again is None else labelled("recomputed", [again[1]]))]
-    return "\n".join(times.localized(line, one.time, now) for line in lines)
+    """Return its text; the first line has the date if it is not today's, the others any other."""
+    first, *rest = [*_lines(one), *([] if again is None else labelled("recomputed", [again[1]]))]
+    others = (times.localized(line, one.time) for line in rest)
+    return "\n".join((times.localized(first, one.time, now), *others))
 
 
 def _lines(one: Explanation) -> Iterator[str]:

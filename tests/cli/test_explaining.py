@@ -95,7 +95,9 @@ def test_a_decision_of_another_day_has_its_date(
     """What is looked at the day after."""
     monkeypatch.setattr(clock, "wall", lambda: NOW + 86400)
     asked = ("explain", "shop/web", "--at", "yesterday 01:03", "--state-directory", str(kept))
-    assert ran(*asked)[1].startswith(f"{WEB} at 2026-01-01 01:02:15: ")
+    out = ran(*asked)[1]
+    assert out.startswith(f"{WEB} at 2026-01-01 01:02:15: ")
+    assert out.count("2026-01-01") == 1  # the other times are of the same day
 
 
 def test_a_daemon_gives_the_same_explanation(kept: Path) -> None:
