@@ -23,6 +23,7 @@ _FLAGS = (
 )
 DESKTOP = {"width": 1280, "height": 900}
 PHONE = {"width": 390, "height": 844}
+_LONGEST_MILLISECONDS = 10_000
 ZONE = "Europe/Berlin"
 
 
@@ -47,6 +48,7 @@ class Tab:
         self.requested: list[str] = []
         self.received = 0
         """The bytes of all answers as they came over the wire, heads included."""
+        page.set_default_timeout(_LONGEST_MILLISECONDS)
         page.on("console", self._said)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.on("request", lambda request: self.requested.append(request.url))
