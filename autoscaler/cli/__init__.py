@@ -137,7 +137,7 @@ def _duration(text: str) -> float:
 
 
 class _SignIn(NamedTuple):
-    """The options of `explain`, `history` and `status` with which a daemon is asked."""
+    """The options with which a daemon is asked."""
 
     ca_file: Path | None
     cert_file: Path | None
@@ -262,6 +262,12 @@ def plan(
             help="The daemon whose histories to go on with, such as http://127.0.0.1:9191.",
         ),
     ] = None,
+    ca_file: CaFile = None,
+    cert_file: CertFile = None,
+    key_file: KeyFile = None,
+    token_file: TokenFile = None,
+    user: User = None,
+    password_file: PasswordFile = None,
 ) -> None:
     """Sync once against the live cluster and Prometheus, write nothing, print what would be.
 
@@ -277,8 +283,9 @@ def plan(
     """
     from autoscaler.cli.planning import PlanOptions, print_plan
 
-    as_json = output is OutputFormat.JSON
-    sys.exit(print_plan(config, PlanOptions(targets or [], explain, as_json, url)))
+    sign_in = _SignIn(ca_file, cert_file, key_file, token_file, user, password_file)
+    daemon, as_json = _place(None, None, url, sign_in).daemon, output is OutputFormat.JSON
+    sys.exit(print_plan(config, PlanOptions(targets or [], explain, as_json, daemon)))
 
 
 @app.command(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import ConnectError
+from autoscaler.adapters.daemon import Daemon
 from autoscaler.cli.plan_text import paragraphs
 from autoscaler.cli.query_sources import query_sources
 from autoscaler.cli.target_names import UnknownTargetError, chosen
@@ -37,13 +38,13 @@ _PLAN_SECONDS = 30.0
 class PlanOptions:
     """The options of `plan`.  No ``names`` means all targets.
 
-    ``url`` is that of the daemon whose histories are used; None means to look for one.
+    ``daemon`` is the one whose histories are used; None means to look for one.
     """
 
     names: Sequence[str] = ()
     explain: bool = False
     as_json: bool = False
-    url: str | None = None
+    daemon: Daemon | None = None
 
 
 class Collector:
@@ -71,7 +72,7 @@ def print_plan(file: Path, options: PlanOptions) -> int:
     try:
         config = load(file, namespace_or_anywhere)  # a plan needs no Lease
         targets = _named(config, options.names)
-        known = remembered(config, options.url) if targets else Remembered()
+        known = remembered(config, options.daemon) if targets else Remembered()
         if options.as_json and targets:
             _note(known.told(targets))
         results = _plan(config, targets, known)
