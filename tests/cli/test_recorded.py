@@ -13,12 +13,15 @@ from autoscaler.adapters.record import DirectoryRecord
 from autoscaler.cli import app
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
+from autoscaler.daemon import api
 from autoscaler.daemon.recording import Recorder
+from tests.adapters.prometheus.certificates import NEW
 from tests.adapters.record.recording import running
 from tests.core.builders import average, external, spec
 from tests.core.timeline import Timeline
 from tests.daemon.api.serving import serving, views_of
 from tests.daemon.exposition.results import metrics_of, result_of, target_of
+from tests.daemon.test_web import AUTH, TLS, listening
 from tests.record.memory import synced
 
 TARGET = "shop/Deployment/web"
@@ -171,3 +174,28 @@ def test_a_secret_stays_in_its_file(tmp_path: Path) -> None:
     assert code == 1
     assert str(token) in said
     assert "hunter2" not in said
+
+
+def test_a_daemon_is_asked_over_tls_by_who_signs_in(state: Path, tmp_path: Path) -> None:
+    """With a token or a password from a file; without, and with another CA, a sentence says why."""
+    views = views_of(metrics_of(result_of(target_of("web"))), record=DirectoryRecord(state))
+    text = f"listen: 127.0.0.1:0\nweb: {{{TLS}, {AUTH}}}"
+    (tmp_path / "password").write_text(NEW)
+    (tmp_path / "wrong").write_text("wrong")
+    with listening(tmp_path, text, api.routes(lambda: views)) as daemon:
+        (url,) = daemon.urls()
+        trusting = ("--url", url, "--ca-file", str(tmp_path / "server.crt"))
+        token = ("--token-file", str(tmp_path / "token"))
+        password = ("--user", "alice", "--password-file", str(tmp_path / "password"))
+        for command in (("explain", TARGET, "--last-change"), ("history",), ("status",)):
+            for signing in (token, password):
+                code, said = invoked(*command, *trusting, *signing)
+                assert code == 0, said
+            code, said = invoked(*command, *trusting)
+            assert code == 1
+            assert f"the daemon at {url} wants you to sign in: give --token-file" in said
+            code, said = invoked(*command, *trusting, "--token-file", str(tmp_path / "wrong"))
+            assert (code, "refuses what you signed in with" in said) == (1, True)
+            code, said = invoked(*command, "--url", url, *token)
+            assert code == 1
+            assert f"TLS with the daemon at {url} failed: " in said
