@@ -96,7 +96,7 @@ def read_page(daemon: Daemon, path: str, take: Callable[[Iterable[bytes]], T], l
             redirect=False,
             preload_content=False,
         ) as response:
-            _check(response, subject)
+            _check(response, subject, signed_in="Authorization" in headers)
             chunks = chunks_of(response, until, limits.most_bytes, decode=True)
             return take(lines_of(chunks, limits.most_bytes_of_a_line))
 
@@ -143,7 +143,7 @@ def _trust(daemon: Daemon) -> ssl.SSLContext | None:
     return context
 
 
-def _check(response: urllib3.BaseHTTPResponse, subject: str) -> None:
+def _check(response: urllib3.BaseHTTPResponse, subject: str, *, signed_in: bool) -> None:
     status = response.status
     kind = response.headers.get("Content-Type", "")
     if status == 404 and not kind.startswith(_PROBLEM):
@@ -152,7 +152,9 @@ def _check(response: urllib3.BaseHTTPResponse, subject: str) -> None:
         )
     if status == 401:
         raise PageError(
-            f"{subject} wants you to sign in: give --token-file, or --user and --password-file"
+            f"{subject} refuses what you signed in with"
+            if signed_in
+            else f"{subject} wants you to sign in: give --token-file, or --user and --password-file"
         )
     if status != 200:
         said = _said(response, kind)

@@ -137,7 +137,7 @@ def _duration(text: str) -> float:
 
 
 class _SignIn(NamedTuple):
-    """The options of `explain`, `history` and `status` with which a daemon is asked."""
+    """The options with which a daemon is asked."""
 
     ca_file: Path | None
     cert_file: Path | None
@@ -262,6 +262,12 @@ def plan(
             help="The daemon whose histories to go on with, such as http://127.0.0.1:9191.",
         ),
     ] = None,
+    ca_file: CaFile = None,
+    cert_file: CertFile = None,
+    key_file: KeyFile = None,
+    token_file: TokenFile = None,
+    user: User = None,
+    password_file: PasswordFile = None,
 ) -> None:
     """Sync once against the live cluster and Prometheus, write nothing, print what would be.
 
@@ -277,8 +283,9 @@ def plan(
     """
     from autoscaler.cli.planning import PlanOptions, print_plan
 
-    as_json = output is OutputFormat.JSON
-    sys.exit(print_plan(config, PlanOptions(targets or [], explain, as_json, url)))
+    sign_in = _SignIn(ca_file, cert_file, key_file, token_file, user, password_file)
+    daemon, as_json = _place(None, None, url, sign_in).daemon, output is OutputFormat.JSON
+    sys.exit(print_plan(config, PlanOptions(targets or [], explain, as_json, daemon)))
 
 
 @app.command(
@@ -325,7 +332,12 @@ def status(
 def explain(
     target: Annotated[
         str,
-        typer.Argument(metavar="TARGET", help="NAMESPACE/NAME or NAMESPACE/KIND/NAME."),
+        typer.Argument(
+            metavar="TARGET",
+            help="NAMESPACE/NAME or NAMESPACE/KIND/NAME.",
+            autocompletion=complete,
+            show_default=False,
+        ),
     ],
     at: Annotated[
         str | None,
@@ -356,8 +368,9 @@ def explain(
     """Explain the decision that held for a target at an instant, by default now.
 
     Each step of it, what differs from the decision before, until when it held, what would have
-    had to be different, and who else wrote. It reads the state directory, or asks the daemon at
-    --url. Times are of the local zone.
+    had to be different, and who else wrote. It reads the state directory of --config or
+    /var/lib/autoscaler; where nothing is recorded there, or with --url, it asks the daemon. Times
+    are of the local zone (TZ), such as 10m, '10m ago', 03:12, 'monday 9:00' or 2026-01-31T03:12Z.
 
     Exit codes: 0 explained, 1 nothing is recorded, or it cannot be read, or --recompute came to
     another result, 2 bad arguments or configuration.
@@ -396,7 +409,8 @@ def history(
 ) -> None:
     """Print a line for each decision in which something changed, the last one last.
 
-    In a pipe the columns are separated by tabs: time, target, counts, state, sentence.
+    It reads what `explain` reads, and takes times as that does. In a pipe the columns are
+    separated by tabs: time, target, counts, state, sentence.
 
     Exit codes: 0 shown, 1 it cannot be read, 2 bad arguments or configuration.
     """

@@ -9,6 +9,7 @@ from autoscaler import clock
 from autoscaler.cli import times
 from autoscaler.cli.recorded import DirectorySource, Place, Source, SourceError, source_of
 from autoscaler.cli.target_names import UnknownTargetError, chosen
+from autoscaler.cli.wrapping import EXPLAINED_FROM, print_text
 from autoscaler.config import ConfigError
 from autoscaler.core.entry import is_same, recompute
 from autoscaler.core.text import rfc3339_milli
@@ -92,11 +93,18 @@ def _print(found: Sequence[Explanation], asked: Asked, source: Source) -> int:
         ]
         print(json.dumps(shown, indent=2))
     else:
-        print(f"from {source.name}; times are of {times.zone(clock.wall())}", file=sys.stderr)
-        for one, same in zip(found, again, strict=True):
-            lines = [*_lines(one), *([] if same is None else labelled("recomputed", [same[1]]))]
-            print("\n".join(times.localized(line, one.time) for line in lines))
+        now = clock.wall()
+        print(f"from {source.name}; times are of {times.zone(now)}", file=sys.stderr)
+        texts = [_text(one, same, now) for one, same in zip(found, again, strict=True)]
+        print_text("\n\n".join(texts), EXPLAINED_FROM)
     return 1 if any(same is not None and not same[0] for same in again) else 0
+
+
+def _text(one: Explanation, again: tuple[bool, str] | None, now: float) -> str:
+    """Return its text; the first line has the date if it is not today's, the others any other."""
+    first, *rest = [*_lines(one), *([] if again is None else labelled("recomputed", [again[1]]))]
+    others = (times.localized(line, one.time) for line in rest)
+    return "\n".join((times.localized(first, one.time, now), *others))
 
 
 def _lines(one: Explanation) -> Iterator[str]:

@@ -32,7 +32,7 @@ def print_history(names: Sequence[str], span: Span, place: Place, *, as_json: bo
     """Print the changes of the named targets, or of all, the first one first."""
     now = clock.wall()
     try:
-        begin, end = times.instant(span.since, now), times.instant(span.until, now)
+        begin, end = _between(span, now)
         source = source_of(place)
         keys = sorted(chosen(names, source.targets())) if names else None
         found = source.changes(keys, begin, end + _AFTER, span.limit + 1)
@@ -48,16 +48,25 @@ def print_history(names: Sequence[str], span: Span, place: Place, *, as_json: bo
     else:
         where = f"from {source.name}; times are of {times.zone(now)}"
         print(where, file=sys.stderr)
-        _print_lines(shown, now)
+        _print_lines(shown)
     if not shown:
         print(f"nothing has changed since {times.local(begin)}", file=sys.stderr)
     if len(found) > span.limit:
-        print(f"only the last {span.limit} changes are shown; --limit shows more", file=sys.stderr)
+        more = f"there are more than the {span.limit} of --limit; the last ones are shown"
+        print(more, file=sys.stderr)
     return 0
 
 
-def _print_lines(shown: Sequence[Change], now: float) -> None:
-    rows = [_cells(one, now) for one in shown]
+def _between(span: Span, now: float) -> tuple[float, float]:
+    """Return the instants of a span; raises ValueError."""
+    begin, end = times.instant(span.since, now), times.instant(span.until, now)
+    if begin > end:
+        raise ValueError(f"--since, {times.local(begin)}, is after --until, {times.local(end)}")
+    return begin, end
+
+
+def _print_lines(shown: Sequence[Change]) -> None:
+    rows = [_cells(one) for one in shown]
     if not sys.stdout.isatty():
         for row in rows:
             print("\t".join(row))
@@ -68,10 +77,10 @@ def _print_lines(shown: Sequence[Change], now: float) -> None:
         print(_GAP.join([*cells, row[-1]]))
 
 
-def _cells(one: Change, now: float) -> tuple[str, ...]:
+def _cells(one: Change) -> tuple[str, ...]:
     """Return time, target, counts, state and sentence."""
     at = times.local(one.time)
-    message = times.localized(printable(one.message, LONGEST_SENTENCE), now)
+    message = times.localized(printable(one.message, LONGEST_SENTENCE), one.time)
     return at, printable(one.target), _counts(one), printable(one.state), message
 
 

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import ConnectError
+from autoscaler.adapters.daemon import Daemon
 from autoscaler.cli.plan_text import paragraphs
 from autoscaler.cli.query_sources import query_sources
 from autoscaler.cli.target_names import UnknownTargetError, chosen
-from autoscaler.cli.wrapping import print_text
+from autoscaler.cli.wrapping import EXPLAINED_FROM, print_text
 from autoscaler.config import Config, ConfigError, load
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.core.breaker import Trip, goes_down, held_back
@@ -31,21 +32,19 @@ from autoscaler.sync.syncer import Syncer
 from autoscaler.transport.observer import Observer
 
 _PLAN_SECONDS = 30.0
-_EXPLAINED_FROM = 14
-"""The column at which the text of an explanation begins, after the name of the stage."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
     """The options of `plan`.  No ``names`` means all targets.
 
-    ``url`` is that of the daemon whose histories are used; None means to look for one.
+    ``daemon`` is the one whose histories are used; None means to look for one.
     """
 
     names: Sequence[str] = ()
     explain: bool = False
     as_json: bool = False
-    url: str | None = None
+    daemon: Daemon | None = None
 
 
 class Collector:
@@ -73,7 +72,7 @@ def print_plan(file: Path, options: PlanOptions) -> int:
     try:
         config = load(file, namespace_or_anywhere)  # a plan needs no Lease
         targets = _named(config, options.names)
-        known = remembered(config, options.url) if targets else Remembered()
+        known = remembered(config, options.daemon) if targets else Remembered()
         if options.as_json and targets:
             _note(known.told(targets))
         results = _plan(config, targets, known)
@@ -92,7 +91,7 @@ def print_plan(file: Path, options: PlanOptions) -> int:
     elif options.explain:
         sources = query_sources(config)
         told = [explain_result(one, sources[one.target.key], str(file)) for one in results]
-        print_text("\n\n".join((known.told(targets), *told)), _EXPLAINED_FROM)
+        print_text("\n\n".join((known.told(targets), *told)), EXPLAINED_FROM)
     else:
         print_text(f"{known.told(targets)}\n\n{paragraphs(results)}")
     return 1 if any(one.decision.outcome is Outcome.BLOCKED for one in results) else 0

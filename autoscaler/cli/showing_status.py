@@ -104,7 +104,9 @@ def what_is_not_ok(report: Report) -> Iterator[str]:
 def _found(place: Place) -> tuple[str, Json, Report]:
     """Return what is read, in words, and what it says."""
     if place.directory is not None:
-        return _recorded(place.directory)
+        found = _recorded(place.directory)
+        print(f"from {found[0]}, as it was at {_until(found)}", file=sys.stderr)
+        return found
     try:
         daemon = place.daemon or Daemon(_of_listener(place.config))
         document = _document(daemon)

@@ -5,7 +5,8 @@ A name is NAMESPACE/NAME or NAMESPACE/KIND/NAME; the latter is the target's key.
 
 import difflib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import typer
@@ -75,26 +76,34 @@ def _last(short: str) -> str:
     return short.rpartition("/")[2].lower()
 
 
+def _offered(options: Mapping[str, object]) -> Sequence[str]:
+    file = options.get("config")
+    if isinstance(file, Path):
+        from autoscaler.config import ConfigError, load
+        from autoscaler.config.loading import ANYWHERE
+
+        with suppress(ConfigError, OSError):
+            return [one.key for one in load(file, lambda: ANYWHERE).targets]
+    elif "state_directory" in options:
+        from autoscaler.adapters.record import DirectoryRecord
+        from autoscaler.config.settings import STATE_DIRECTORY
+        from autoscaler.record.rows import RecordError
+
+        directory = options["state_directory"] or STATE_DIRECTORY
+        with suppress(RecordError, OSError):
+            return DirectoryRecord(Path(str(directory))).targets()
+    return []
+
+
 def complete(context: typer.Context, incomplete: str) -> list[str]:
-    """Return the names of the targets of the file after ``-c`` that begin with ``incomplete``.
+    """Return the names of the targets that begin with ``incomplete``.
 
-    A name is NAMESPACE/KIND/NAME if the short form is ambiguous, or does not match.  Returns none
-    if the file cannot be read.
+    They are those of the file after ``-c``, else those that are recorded, for a command that reads
+    the record.  A name is NAMESPACE/KIND/NAME if the short form is ambiguous, or does not match.
+    Returns none if the file or the record cannot be read.
     """
-    from autoscaler.config import ConfigError, load
-    from autoscaler.config.loading import ANYWHERE
-
-    file = context.params.get("config")
     given: Sequence[str] = context.params.get("targets") or ()
-    if not isinstance(file, Path):
-        return []
-    try:
-        config = load(file, lambda: ANYWHERE)
-    except (ConfigError, OSError):
-        return []
-    shorts = {
-        one.key: f"{one.namespace}/{one.spec.scale_target_ref.name}" for one in config.targets
-    }
+    shorts = {key: _short(key) for key in _offered(context.params)}
     counts = Counter(shorts.values())
     names = [short if counts[short] == 1 else key for key, short in shorts.items()]
     matching = [name for name in names if name.startswith(incomplete)]

@@ -7,6 +7,9 @@ import textwrap
 _NARROWEST = 40
 _INDENT = "  "
 
+EXPLAINED_FROM = 14
+"""The column at which the text of an explanation begins, after the name of the stage."""
+
 
 def wrapped(text: str, width: int, first: str = "", others: str = _INDENT) -> list[str]:
     """Wrap a text between words; lines begin with ``first`` and ``others``.  No word is broken."""

@@ -89,20 +89,20 @@ def tripped(config: Config, now: float) -> Mapping[str, Trip]:
     }
 
 
-def remembered(config: Config, url: str | None) -> Remembered:
+def remembered(config: Config, asked: Daemon | None) -> Remembered:
     """Return the histories of the configuration's targets.
 
-    They are those of the daemon at ``url``; raises PageError if it does not answer.  Without it,
-    they are those of the configuration's daemon, or else of its state directory.
+    They are those of the daemon that is ``asked``; raises PageError if it does not answer.  Without
+    one, they are those of the configuration's daemon, or else of its state directory.
     """
-    if url is not None:
-        return _of_daemon(url, config.targets, _NAMED)
+    if asked is not None:
+        return _of_daemon(asked, config.targets, _NAMED)
     no_daemon = ""
     passed_over: list[str] = []
     """Why what answers is not used."""
     if config.web_url is not None:
         try:
-            found = _of_daemon(config.web_url, config.targets, _BESIDE)
+            found = _of_daemon(Daemon(config.web_url), config.targets, _BESIDE)
             if found.histories:
                 return found
             passed_over.extend(found.reasons)
@@ -113,19 +113,18 @@ def remembered(config: Config, url: str | None) -> Remembered:
     return _of_state(config, no_daemon, tuple(passed_over))
 
 
-def _of_daemon(url: str, targets: Sequence[Target], limits: Limits) -> Remembered:
+def _of_daemon(daemon: Daemon, targets: Sequence[Target], limits: Limits) -> Remembered:
     keys = {target.key for target in targets}
     asked = clock.wall()
     try:
-        daemon = Daemon(url)
         shown = read_page(daemon, HISTORIES, lambda lines: history_lines.read(lines, keys), limits)
     except FormatError as error:
-        raise PageError(f"the daemon at {url} is not understood: {error}") from None
+        raise PageError(f"{daemon} is not understood: {error}") from None
     histories = shown.by_our_clock(asked, clock.wall())
     if not histories:
-        return Remembered(reasons=(f"the daemon at {url} knows none of the targets",))
+        return Remembered(reasons=(f"{daemon} knows none of the targets",))
     after = "" if shown.leads else ", and does not lead now"
-    return Remembered(histories, f"the daemon at {url} remembers", after)
+    return Remembered(histories, f"{daemon} remembers", after)
 
 
 def _of_state(config: Config, no_daemon: str, passed_over: tuple[str, ...]) -> Remembered:

@@ -7,8 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from autoscaler.daemon.recording import Recorder
+from tests.adapters.record.recording import running
 from tests.cli.test_commands import queue_config
+from tests.core.builders import average, external, spec
+from tests.core.timeline import Timeline
 from tests.endtoend.daemon import write_config
+from tests.record.memory import synced
 
 AS_INSTALLED = """
 import sys
@@ -64,3 +69,17 @@ def test_without_a_file_that_can_be_read_nothing_is_offered(tmp_path: Path) -> N
     bad.write_text("targets: [")
     for line in ("plan ", f"plan -c {bad} ", f"plan -c {tmp_path}/none.yaml "):
         assert offered(line) == []
+
+
+def test_what_is_recorded_is_offered_to_commands_that_read_the_record(tmp_path: Path) -> None:
+    """Without a file of targets; where nothing is recorded nothing is."""
+    timeline = Timeline(spec(external(average("10"))))
+    first = synced(timeline.at("0s", queue=30))
+    with running(tmp_path) as writer:
+        recorder = Recorder(writer)
+        recorder.configure([first.target], timeline.flags)
+        recorder.report(first)
+    assert offered(f"explain --state-directory {tmp_path} sh") == ["shop/web"]
+    assert offered(f"history --state-directory {tmp_path} shop/D") == ["shop/Deployment/web"]
+    (tmp_path / "record.db").unlink()
+    assert offered(f"explain --state-directory {tmp_path} ") == []

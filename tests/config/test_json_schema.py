@@ -34,6 +34,8 @@ BEYOND_A_SCHEMA = {
     "must be a number such as 0.1": ".nan",
     "must be from 1s to 1h": "syncPeriod",  # a number inside a text
     "must be from 1m to 12h": "hold: 30s",
+    "must be from 1h to 3650d": "maxAge",
+    "must be 16Mi or more": "maxSize",
     "must be less than minReplicas": "",
     "must be more than idle.replicas": "",
     "must be at most the target's": "",

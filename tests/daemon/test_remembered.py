@@ -118,14 +118,14 @@ def test_a_daemon_on_all_addresses_is_asked_on_loopback(config: Config, host: st
 def test_a_daemon_that_follows_says_so(config: Config) -> None:
     """Its histories are as good as they are."""
     with daemon({KEYS[0]: nth(2)}, leads=False) as address:
-        found = remembered(config, f"http://{address}")
+        found = remembered(config, Daemon(f"http://{address}"))
     assert told(found, config, KEYS[:1]).endswith("remembers of the target, and does not lead now")
 
 
 def test_histories_move_to_our_clock(config: Config) -> None:
     """The daemon's is an hour behind."""
     with daemon({KEYS[0]: nth(2)}, ahead=-3600.0) as address:
-        moved = remembered(config, f"http://{address}").histories[KEYS[0]]
+        moved = remembered(config, Daemon(f"http://{address}")).histories[KEYS[0]]
     assert moved.last_scale_time == pytest.approx(shifted(nth(2), 3600.0).last_scale_time, abs=5)
 
 
@@ -179,7 +179,7 @@ def test_what_answers_but_is_no_daemon_is_told(
     save(tmp_path, {KEYS[0]: nth(2)})
     with answering(step) as url:
         with pytest.raises(PageError, match=f"the daemon at {url} .*{said}"):
-            remembered(config, url)
+            remembered(config, Daemon(url))
         host, _, port = url.removeprefix("http://").partition(":")
         beside = changed(config, listen=Address(host, int(port)), state_directory=tmp_path)
         line = told(remembered(beside, None), config)
@@ -193,7 +193,7 @@ def test_a_daemon_that_starts_says_so(config: Config) -> None:
         daemon({}, ready=False) as address,
         pytest.raises(PageError, match="answered HTTP 503: the daemon starts"),
     ):
-        remembered(config, f"http://{address}")
+        remembered(config, Daemon(f"http://{address}"))
 
 
 def test_a_daemon_of_other_targets_is_not_ours(config: Config) -> None:
@@ -262,7 +262,7 @@ def test_a_page_that_fails_half_way_is_told_to_both(config: Config) -> None:
     with Listener("127.0.0.1", 0, app, seen.append) as listener:
         url = f"http://127.0.0.1:{listener.port}"
         with pytest.raises(PageError, match="broke off in the middle of its answer"):
-            remembered(config, url)
+            remembered(config, Daemon(url))
     assert [type(error) for error in seen] == [OverflowError]
 
 

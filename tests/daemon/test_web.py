@@ -1,7 +1,7 @@
 """The daemon's addresses: metrics and pages at one or at two, who is let in, and what is told."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import structlog
 import urllib3
+from starlette.routing import BaseRoute
 from structlog.testing import capture_logs
 
 from autoscaler.config import load
@@ -52,8 +53,8 @@ class Daemon:
 
 
 @contextmanager
-def listening(folder: Path, text: str) -> Iterator[Daemon]:
-    """Open the addresses of a configuration."""
+def listening(folder: Path, text: str, routes: Sequence[BaseRoute] = ()) -> Iterator[Daemon]:
+    """Open the addresses of a configuration; ``routes`` are those of pages and API."""
     made(folder, "server")
     (folder / "token").write_text(SECRET)
     (folder / "users").write_text(f"alice: {HASHES[NEW]}\n")
@@ -64,7 +65,7 @@ def listening(folder: Path, text: str) -> Iterator[Daemon]:
     with capture_logs() as lines, ExitStack() as stack:
         log = structlog.get_logger()
         announcements = Announcements(log, health, metrics.instruments, Notifier({}))
-        open_listeners(load(file), Site(metrics, health), [], announcements, stack)
+        open_listeners(load(file), Site(metrics, health), routes, announcements, stack)
         yield Daemon(lines, metrics, folder)
     wait_until("the threads have ended", lambda: not threads())
 

@@ -8,6 +8,7 @@ import pytest
 
 from autoscaler.adapters.cluster.watch_requests import WatchTimings
 from tests.adapters.cluster import test_certificates, test_exec_plugins, test_lost_certificates
+from tests.adapters.record import test_failures as test_record_failures
 from tests.adapters.store import test_earlier_state, test_failures
 from tests.adapters.watches import test_first_refusals, test_trust
 from tests.daemon import test_clock_steps, test_schedule
@@ -76,6 +77,16 @@ PROOFS: dict[str, dict[str, Row | Proof]] = {
         "state of a newer version": Proof(
             test_earlier_state.test_a_database_of_a_newer_version_is_left_as_it_is,
             seen=[test_earlier_state.NEWER],
+        ),
+        "record cannot be written": Proof(
+            test_record_failures.test_a_full_disk,
+            test_record_failures.test_a_disk_that_does_not_answer_keeps_nobody_waiting,
+            seen=[test_record_failures.TOO_SLOW],
+        ),
+        "record damaged, or of a newer version": Proof(
+            test_record_failures.test_a_damaged_file_is_set_aside,
+            test_record_failures.test_a_file_of_a_newer_version_is_left_alone,
+            seen=[test_record_failures.SET_ASIDE, test_record_failures.NEWER],
         ),
         "the leader hangs, is cut off or dies": Proof(
             test_processes.test_who_is_stopped_writes_nothing_after_another_took_over,

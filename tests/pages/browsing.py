@@ -12,6 +12,7 @@ from tests.adapters.prometheus.server import required_program
 
 _FLAGS = (
     "--no-sandbox",  # which the user root, as in CI, cannot have
+    "--disable-dev-shm-usage",  # which a container has little of
     "--disable-gpu",
     "--disable-quic",
     "--disable-background-networking",
@@ -22,6 +23,7 @@ _FLAGS = (
 )
 DESKTOP = {"width": 1280, "height": 900}
 PHONE = {"width": 390, "height": 844}
+_LONGEST_MILLISECONDS = 10_000
 ZONE = "Europe/Berlin"
 
 
@@ -46,6 +48,7 @@ class Tab:
         self.requested: list[str] = []
         self.received = 0
         """The bytes of all answers as they came over the wire, heads included."""
+        page.set_default_timeout(_LONGEST_MILLISECONDS)
         page.on("console", self._said)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.on("request", lambda request: self.requested.append(request.url))

@@ -1,12 +1,12 @@
 """The page explains an instant in the words of `autoscaler explain --at`."""
 
-import os
-import subprocess
-import sys
+import time
+from collections.abc import Callable, Iterator
 
 import pytest
 from playwright.sync_api import Page
 
+from autoscaler.cli import app
 from autoscaler.core.text import rfc3339
 from tests.pages.browsing import ZONE
 from tests.pages.conftest import Open
@@ -14,13 +14,24 @@ from tests.pages.fleets import AT_THREE, NOW
 from tests.pages.serving import Served
 
 
-def printed(*options: str) -> str:
-    """Return what the command prints of the queue's workers, in the browser's zone."""
-    argv = [sys.executable, "-m", "autoscaler", "explain", "shop/order-worker", *options]
-    environment = {**os.environ, "TZ": ZONE, "NO_PROXY": "127.0.0.1"}
-    done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+@pytest.fixture
+def printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Callable[..., str]]:
+    """Return what prints an instant of the queue's workers, in the browser's zone."""
+
+    def explained(*options: str) -> str:
+        with pytest.raises(SystemExit) as ended:
+            app(["explain", "shop/order-worker", *options])
+        out, err = capsys.readouterr()
+        assert not ended.value.code, err
+        return out
+
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", ZONE)
+        time.tzset()
+        yield explained
+    time.tzset()
 
 
 def words(text: str) -> str:
@@ -37,7 +48,7 @@ def texts(page: Page, selector: str) -> list[str]:
     "at", [AT_THREE + 15, AT_THREE + 100, NOW - 2900, NOW - 9000, NOW - 1600], ids=rfc3339
 )
 def test_an_instant_is_explained_as_by_the_command(
-    story: Served, open_tab: Open, at: float
+    story: Served, open_tab: Open, printed: Callable[..., str], at: float
 ) -> None:
     """Line for line, from the file and from the daemon: so do its differences and all else."""
     page = open_tab(story).open(f"/targets/shop/Deployment/order-worker?at={rfc3339(at)}")

@@ -13,13 +13,19 @@ from tests.pages.serving import Served
 
 PATH = "/targets/shop/Deployment/order-worker"
 
+_HAS_INK = """() => {
+  const canvas = document.querySelector("#chart canvas");
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  return new Set(new Uint32Array(data.buffer)).size > 3;
+}"""
+"""Whether something is drawn on the chart."""
+
 
 def opened(open_tab: Open, served: Served, query: str = "?last=6h", **options: object) -> Tab:
     """Open the page of the queue's workers and wait for its chart."""
     tab = open_tab(served, **options)
     page = tab.open(PATH + query)
     page.locator("#chart canvas").wait_for()
-    page.wait_for_load_state("networkidle")
     return tab
 
 
@@ -42,19 +48,8 @@ def test_it_shows_chart_changes_and_configuration(story: Served, open_tab: Open)
     expect(page.locator("#changes")).to_contain_text("Set by kubectl-scale")
     expect(page.locator("#configuration")).to_contain_text("rabbitmq_queue_messages_ready")
     expect(page.locator("#chart-problem")).to_be_hidden()
-    assert has_ink(page)
+    page.wait_for_function(_HAS_INK)
     tab.assert_clean()
-
-
-def has_ink(page: Page) -> bool:
-    """Return whether something is drawn on the chart."""
-    return bool(
-        page.evaluate(
-            """() => { const c = document.querySelector("#chart canvas");
-            const drawn = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
-            return new Set(new Uint32Array(drawn.buffer)).size > 3; }"""
-        )
-    )
 
 
 def test_the_arrow_keys_go_from_change_to_change(story: Served, open_tab: Open) -> None:
@@ -116,8 +111,7 @@ def test_the_links_of_a_view_keep_it(story: Served, open_tab: Open) -> None:
     expect(page.locator("#explained")).to_contain_text("At ")
     expect(page.locator("#changes tr.chosen")).to_have_count(1)
     page.locator("#earlier").click()
-    page.wait_for_load_state("networkidle")
-    assert page.locator("#viewed").inner_text() != viewed
+    expect(page.locator("#viewed")).not_to_have_text(viewed)
     page.locator("#last-1h").click()
     page.wait_for_url("**last=1h")
     tab.assert_clean()

@@ -8,9 +8,10 @@ from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.quantity import format_milli
 from autoscaler.core.spec import Flags, PolicyType, ScalingPolicy, ScalingRules, SelectPolicy
 from autoscaler.core.target import Query, Target
-from autoscaler.core.text import duration, printable
+from autoscaler.core.text import printable
 from autoscaler.daemon.exposition.target_states import Known
 from autoscaler.rendering import extension_words, wording
+from autoscaler.rendering.configuration import duration
 from autoscaler.schedules import next_window
 
 _LONGEST_QUERY = 20_000

@@ -103,11 +103,15 @@ const unpin = () => {
 
 // -- the keyboard ----------------------------------------------------------------------------
 
-const changes = () =>
-  [...document.querySelectorAll('#changes tbody th a')]
-    .map((link) => Date.parse(new URL(link.href).searchParams.get("at")) / 1000)
+// Of many changes the table has the last ones only; the chart knows those that it shows.
+const changes = () => {
+  const listed = [...document.querySelectorAll("#changes tbody th a")]
+    .map((link) => instant(new URL(link.href).searchParams.get("at")));
+  const charted = data === null ? [] : [...data.marks.map((one) => one.time), ...data.shades.map((one) => one.begin)];
+  return [...new Set([...listed, ...charted])]
     .filter((time) => time >= view.from && time <= view.to)
     .sort((one, other) => one - other);
+};
 
 const next = (times, from, step) =>
   step > 0 ? times.find((one) => one > from + 0.001) : times.findLast((one) => one < from - 0.001);
@@ -162,12 +166,24 @@ const draw = () => {
   document.getElementById("legend").replaceChildren(...legendOf(data));
 };
 
+const parts = ["cursor", "legend", "chart-help", "metrics"].map((id) => document.getElementById(id));
+
+// Shows the chart if there is one, and what is wrong with it.
+const show = (sentence = "") => {
+  problem.textContent = sentence;
+  problem.hidden = sentence === "";
+  for (const one of parts) one.hidden = data === null;
+};
+
 const load = async () => {
   const points = Math.min(MOST_POINTS, Math.max(200, Math.round(box.clientWidth || 800)));
   const query = new URLSearchParams({ from: exact(view.from), to: exact(view.to), points });
-  problem.hidden = true;
   try {
     const answer = await fetch(`${box.dataset.chart}?${query}`, { headers: { Accept: "application/json" } });
+    if (answer.status === 404) {
+      data = null;
+      return show("Nothing is recorded in this time, so there is no chart.");
+    }
     const read = await answer.json();
     if (!answer.ok) throw new Error(read.detail ?? `the daemon answers ${answer.status}`);
     data = {
@@ -176,10 +192,10 @@ const load = async () => {
       shades: read.shades.map((one) => ({ ...one, begin: instant(one.begin), end: instant(one.end) })),
       marks: read.marks.map((one) => ({ ...one, time: instant(one.time) })),
     };
+    show();
     draw();
   } catch (error) {
-    problem.textContent = `The chart could not be drawn: ${error.message}`;
-    problem.hidden = false;
+    show(`The chart could not be drawn: ${error.message}`);
   }
 };
 
