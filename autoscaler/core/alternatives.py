@@ -235,12 +235,14 @@ def _changes(reading: Reading, target: MetricTarget) -> tuple[Callable[[int], Re
 
 
 def _of_total(reading: Values, total: int, step: int, steps: int) -> Values:
-    return replace(reading, values=(min(total + steps * step, INT64_MAX),))
+    return replace(reading, values=(min(total + steps * step, max(total, INT64_MAX)),))
 
 
 def _of_samples(reading: PodSamples, steps: int) -> PodSamples:
     samples = {
-        pod: replace(one, milli=min(one.milli * (PARTS + steps) // PARTS, INT64_MAX))
+        pod: replace(
+            one, milli=min(one.milli * (PARTS + steps) // PARTS, max(one.milli, INT64_MAX))
+        )
         for pod, one in reading.samples.items()
     }
     return replace(reading, samples=samples)

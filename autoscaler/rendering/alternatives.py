@@ -28,9 +28,10 @@ def alternatives(entry: Entry) -> tuple[str, ...]:
     for one in alternatives_of(entry):
         if isinstance(one, OtherValue):
             values.append(one)
+        elif isinstance(one, LeftOut):
+            found.append(_without(one, decision))
         else:
-            left_out = isinstance(one, LeftOut)
-            found.append(_without(one, decision) if left_out else _bound(one, decision))
+            found.append(_bound(one, decision))
     values.sort(key=lambda one: one.desired == decision.desired)
     found += [_value(one, entry) for one in values[:_MOST_VALUES]]
     return tuple(printable(one, LONGEST_SENTENCE) for one in found)
@@ -117,7 +118,7 @@ def _value(one: OtherValue, entry: Entry) -> str:
     decision = entry.decision
     name = wording.metric_name(decision.metrics[one.index].metric)
     asks = f"{name} would have asked for {one.result.proposal}"
-    return f"{_other(one, entry)} {asks}, and the target {_goes(one.desired, decision)}"
+    return f"{_other(one, entry)}, {asks}, and the target {_goes(one.desired, decision)}"
 
 
 def _other(one: OtherValue, entry: Entry) -> str:
@@ -130,7 +131,7 @@ def _other(one: OtherValue, entry: Entry) -> str:
     change = f"{abs(one.parts or 0) * 100 / PARTS:.10g}"
     before, after = wording.usage(was), wording.usage(result)
     shown = f" ({after} instead of {before})" if after != before else ""
-    return f"at {change}% {word} of it in each pod{shown}"
+    return f"with {change}% {word} load on each pod{shown}"
 
 
 def _exact(milli: int) -> str:

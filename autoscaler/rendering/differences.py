@@ -12,13 +12,17 @@ from autoscaler.core.decision import (
     MetricFailure,
     MetricResult,
     Outcome,
+    Stabilization,
     Zone,
 )
 from autoscaler.core.entry import Entry
+from autoscaler.core.normalize import READY
 from autoscaler.core.observation import LONGEST_SENTENCE, Unavailable
+from autoscaler.core.spec import Flags
 from autoscaler.core.text import printable
+from autoscaler.core.writes import Superseded, WriteFailed
 from autoscaler.rendering import extension_words, wording
-from autoscaler.rendering.configuration import as_written
+from autoscaler.rendering.configuration import as_written, duration
 from autoscaler.rendering.record import WRITTEN, write_word
 from autoscaler.rendering.restrictions import hold, restriction
 from autoscaler.rendering.wording import time_of_day
@@ -37,9 +41,11 @@ _OUTCOMES = {
 def differences(before: Entry, after: Entry) -> tuple[str, ...]:
     """Return a sentence for each thing that differs."""
     found: list[str] = []
-    for compare in (_count, _zone, _pause, _bounds, _metrics, _stages, _idle, _conditions):
+    for compare in (
+        *(_count, _zone, _pause, _bounds, _metrics),
+        *(_stabilization, _limits, _held, _idle, _conditions, _rules),
+    ):
         found += compare(before, after)
-    found += _rules(before, after)
     return tuple(printable(one, LONGEST_SENTENCE) for one in dict.fromkeys(found))
 
 
@@ -49,16 +55,24 @@ def _count(before: Entry, after: Entry) -> Iterator[str]:
         if old.current is None or new.current is None:
             yield "the scale is read again" if old.current is None else _unread(new)
         else:
-            yield f"the target has {wording.counted(new.current, 'replica')}, before {old.current}"
+            yield f"it has {wording.counted(new.current, 'replica')}, before {old.current}"
     if new.foreign is not None:
         yield wording.foreign(new.foreign)
     elif old.foreign is not None:
         yield "nobody else has set the replicas since"
-    if new.current is not None and new.desired != new.current:
-        yield f"it is to have {new.desired}: {wording.reason(new) or 'as the metrics ask'}"
-    elif old.current is not None and old.desired != old.current:
-        yield f"it is to stay at {new.desired}"
-    if write_word(before.write) != write_word(after.write):
+    yield from _move(before, after)
+
+
+def _move(before: Entry, after: Entry) -> Iterator[str]:
+    """Say what is to be written, and what became of it, where that was not so before."""
+    old, new = before.decision, after.decision
+    moved, moves = old.desired != old.current, new.desired != new.current
+    is_same = (old.current, old.desired, old.reason) == (new.current, new.desired, new.reason)
+    if moves and new.current is not None and not is_same:
+        yield f"it is to go to {new.desired}: {wording.reason(new) or 'as the metrics ask'}"
+    elif moved and not moves and old.current is not None:
+        yield f"it is to stay there; before, it was to go from {old.current} to {old.desired}"
+    if type(before.write) is not type(after.write) and (moves or not moved):
         yield _write(after)
 
 
@@ -72,7 +86,12 @@ def _write(after: Entry) -> str:
     word = write_word(after.write)
     if word is None:
         return "there was nothing to write"
-    return "the count was written" if word == WRITTEN else f"the write: {word}"
+    write = after.write
+    if isinstance(write, WriteFailed):
+        return f"the count was not written: {write.message}"
+    if isinstance(write, Superseded):
+        return f"the count was not written: somebody else set {write.scale.spec_replicas} meanwhile"
+    return "the count was written" if word == WRITTEN else f"the count was not written: {word}"
 
 
 def _zone(before: Entry, after: Entry) -> Iterator[str]:
@@ -92,9 +111,9 @@ def _zone(before: Entry, after: Entry) -> Iterator[str]:
     if old.outcome is not new.outcome:
         yield _OUTCOMES[new.outcome]
     if old.reason != new.reason and new.desired == new.current and new.reason:
-        yield f"the reason is {wording.reason(new)}"
+        yield f"the reason is now: {wording.reason(new)}"
     elif old.reason and not new.reason:
-        yield f"this is no reason any more: {wording.reason(old)}"
+        yield f"the reason is no longer: {wording.reason(old)}"
 
 
 def _pause(before: Entry, after: Entry) -> Iterator[str]:
@@ -179,37 +198,47 @@ def _value(old: MetricResult, new: MetricResult, name: str) -> Iterator[str]:
 # -- stages --------------------------------------------------------------------------------------
 
 
-def _stages(before: Entry, after: Entry) -> Iterator[str]:
-    old, new = before.decision, after.decision
-    was, held = old.stabilization, new.stabilization
-    holds = held is not None and held.before != held.after
-    held_before = was is not None and was.before != was.after
-    if held is not None and holds and (not held_before or was is None or was.reason != held.reason):
-        yield hold(held, new.time)
-    elif held_before and not holds:
+def _stabilization(before: Entry, after: Entry) -> Iterator[str]:
+    old, new = before.decision.stabilization, after.decision.stabilization
+    if _of_stage(old) == _of_stage(new):
+        return
+    if new is None:
+        yield "no earlier recommendation was looked at"
+    elif _holds(new):
+        yield hold(new, after.decision.time)
+    elif old is not None and _holds(old):
         yield "stabilization holds it no longer"
-    elif (was is None) != (held is None) or (was and held and was.reason != held.reason):
-        yield "stabilization had nothing to do" if held is None else f"stabilized: {held.reason}"
-    yield from _limits(before, after)
+    else:
+        yield "no earlier recommendation holds it"
+
+
+def _of_stage(stage: Stabilization | None) -> tuple[str, bool] | None:
+    return None if stage is None else (stage.reason, stage.before == stage.after)
+
+
+def _holds(stage: Stabilization) -> bool:
+    """Return whether it holds the count; where a target wakes up, it is only raised."""
+    return stage.before != stage.after and stage.reason != READY
+
+
+def _held(before: Entry, after: Entry) -> Iterator[str]:
+    """Say what else keeps it from a change: the breaker, others, too little room."""
+    old, new = before.decision, after.decision
     if old.breaker is None and new.breaker is not None:
-        until = time_of_day(new.breaker.until, new.time)
-        wanted = new.breaker.replicas
+        until, wanted = time_of_day(new.breaker.until, new.time), new.breaker.replicas
         yield f"the scale-down breaker holds it until {until}; it would go to {wanted}"
     elif old.breaker is not None and new.breaker is None:
         yield "the scale-down breaker holds it no longer"
-    if old.held_until != new.held_until:
-        yield (
-            "it is written to again"
-            if new.held_until is None
-            else f"others reverse our writes: none until {time_of_day(new.held_until, new.time)}"
-        )
-    lasting = new.lasting_saturation
-    if (old.lasting_saturation is None) != (lasting is None):
-        yield (
-            "no replicas are missing any more"
-            if lasting is None
-            else extension_words.saturation(lasting, new.time)
-        )
+    if new.held_until is not None and old.held_until != new.held_until:
+        until = time_of_day(new.held_until, new.time)
+        yield f"others undo our changes: nothing is written until {until}"
+    elif old.held_until is not None and new.held_until is None:
+        yield "it is written to again"
+    was, lasting = old.lasting_saturation, new.lasting_saturation
+    if was is None and lasting is not None:
+        yield extension_words.saturation(lasting, new.time)
+    elif was is not None and lasting is None:
+        yield "no replicas are missing any more"
 
 
 def _limits(before: Entry, after: Entry) -> Iterator[str]:
@@ -277,10 +306,26 @@ def _rules(before: Entry, after: Entry) -> Iterator[str]:
         yield f"the configuration: {path} is {_shown(now)}, before {_shown(was)}"
     if len(paths) > _MOST_KEYS:
         yield f"the configuration: {len(paths) - _MOST_KEYS} more keys are different"
-    if before.rules.flags != after.rules.flags:
-        yield "the configuration: settings for all targets are different"
-    if not paths and before.rules.flags == after.rules.flags:
+    settings = list(_flags(before.rules.flags, after.rules.flags))
+    yield from settings
+    if not paths and not settings:
         yield "the configuration: the target is asked for otherwise"
+
+
+def _flags(old: Flags, new: Flags) -> Iterator[str]:
+    """Name the settings of all targets that are different, as they are written in YAML."""
+    for key, was, now in (
+        ("tolerance", f"{old.tolerance:g}", f"{new.tolerance:g}"),
+        ("downscaleStabilization", *_both(old, new, "downscale_stabilization")),
+        ("cpuInitializationPeriod", *_both(old, new, "cpu_initialization_period")),
+        ("initialReadinessDelay", *_both(old, new, "initial_readiness_delay")),
+    ):
+        if was != now:
+            yield f"the configuration: {key} is {now}, before {was}"
+
+
+def _both(old: Flags, new: Flags, name: str) -> tuple[str, str]:
+    return duration(getattr(old, name)), duration(getattr(new, name))
 
 
 def _paths(old: object, new: object, path: str) -> Iterator[tuple[str, object, object]]:

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
 
 from autoscaler.core import alternatives
 from autoscaler.core.alternatives import (
@@ -19,15 +18,10 @@ from autoscaler.core.alternatives import (
 )
 from autoscaler.core.breaker import held_back
 from autoscaler.core.decide import decide
-from autoscaler.core.decision import Decision
-from autoscaler.core.entry import Entry, Inputs, Rules
+from autoscaler.core.entry import Entry
 from autoscaler.core.extensions import Extensions, Fallback, Idle, Pause, PauseMode, Schedule
-from autoscaler.core.history import ExtensionHistory, History
 from autoscaler.core.numbers import INT64_MAX
-from autoscaler.core.observation import Observation, OpenWindow, PodSamples, Reading, Values
-from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec
-from autoscaler.core.target import Target
-from tests.core import strategies
+from autoscaler.core.observation import OpenWindow, PodSamples, Reading, Values
 from tests.core.builders import (
     BASE,
     average,
@@ -39,46 +33,12 @@ from tests.core.builders import (
     spec,
     utilization,
 )
+from tests.core.entries import decided, entries, of_last
 from tests.core.timeline import Timeline
 
 QUEUE, MAILS = external(average("5")), external(average("5"), "mails")
 NIGHT = Schedule("night", "0 22 * * *", "0 6 * * *", "UTC", 2, 4)
 modest = settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow])
-
-
-def decided(entry: Entry) -> Decision:
-    """Decide on the inputs of an entry, and no more."""
-    target, inputs = entry.rules.target, entry.inputs
-    return decide(
-        target.spec,
-        entry.rules.flags,
-        inputs.observation,
-        inputs.history,
-        inputs.now,
-        inputs.stamp,
-        target.extensions,
-    )[0]
-
-
-def entry_of(
-    of: HorizontalPodAutoscalerSpec,
-    observation: Observation,
-    history: History,
-    extensions: Extensions,
-    flags: Flags | None = None,
-) -> Entry:
-    """Return the entry of a decision at `BASE`."""
-    given_rules = Rules(Target("shop", of, (), extensions=extensions), flags or Flags())
-    unmade = Entry(given_rules, Inputs(observation, history, BASE, BASE), None)  # type: ignore[arg-type]
-    return replace(unmade, decision=decided(unmade))
-
-
-def of_last(timeline: Timeline) -> Entry:
-    """Return the entry of the last sync of a timeline."""
-    assert timeline.inputs is not None
-    assert timeline.decision is not None
-    target = Target("shop", timeline.spec, (), extensions=timeline.extensions)
-    return Entry(Rules(target, timeline.flags), timeline.inputs, timeline.decision)
 
 
 def with_reading(entry: Entry, index: int, reading: Reading) -> Entry:
@@ -87,25 +47,6 @@ def with_reading(entry: Entry, index: int, reading: Reading) -> Entry:
     readings[index] = reading
     seen = replace(entry.inputs.observation, readings=tuple(readings))
     return replace(entry, inputs=replace(entry.inputs, observation=seen))
-
-
-@st.composite
-def entries(draw: st.DrawFn) -> Entry:
-    """Draw a decision of a target that may have everything."""
-    of = draw(strategies.specs())
-    extensions = draw(st.just(Extensions()) | strategies.extensions)
-    seen = draw(strategies.usual_observations(of, strategies.no_gaps | strategies.some_gaps))
-    if extensions.schedules:
-        seen = replace(seen, windows=draw(strategies.open_windows(extensions)))
-    if draw(st.booleans()):
-        low, high = draw(strategies.bound_readings), draw(strategies.bound_readings)
-        seen = replace(seen, min_replicas_reading=low, max_replicas_reading=high)
-    if draw(st.sampled_from((False, False, True))):
-        seen = replace(seen, ranges=(60.0,) * len(of.metrics))
-    history = draw(st.just(History()) | st.just(History(())) | strategies.histories)
-    active = ExtensionHistory(last_active=draw(st.none() | strategies.past))
-    history = replace(history, extended=active)
-    return entry_of(of, seen, history, extensions, draw(strategies.flags))
 
 
 def nearer(entry: Entry, found: OtherValue) -> Reading:
@@ -126,14 +67,16 @@ def nearer(entry: Entry, found: OtherValue) -> Reading:
 def loaded(was: PodSamples, parts: int) -> PodSamples:
     """Return samples that are so many parts of 10,000 larger, rounded down."""
     samples = {
-        pod: replace(one, milli=min(one.milli + one.milli * parts // PARTS, INT64_MAX))
+        pod: replace(
+            one, milli=min(one.milli + one.milli * parts // PARTS, max(one.milli, INT64_MAX))
+        )
         for pod, one in was.samples.items()
     }
     return replace(was, samples=samples)
 
 
 @modest
-@given(entries())
+@given(entries)
 def test_at_the_named_value_it_is_as_said_and_one_unit_nearer_it_is_not(entry: Entry) -> None:
     """Whatever else the target has."""
     before, seen = entry.decision, set[tuple[int, bool]]()
@@ -167,7 +110,7 @@ def test_at_the_named_value_it_is_as_said_and_one_unit_nearer_it_is_not(entry: E
 
 
 @modest
-@given(entries())
+@given(entries)
 def test_with_the_named_bound_it_is_as_said_and_with_one_replica_less_of_it_it_is_not(
     entry: Entry,
 ) -> None:
@@ -178,21 +121,24 @@ def test_with_the_named_bound_it_is_as_said_and_with_one_replica_less_of_it_it_i
         if not isinstance(one, OtherBound):
             continue
         up = one.which is Bound.MAXIMUM
-        field = "max_replicas" if up else "min_replicas"
         assert one.desired > entry.decision.desired if up else one.desired < entry.decision.desired
-        assert bounded(entry, field, one.replicas) == one.desired
-        assert bounded(entry, field, one.replicas + (-1 if up else 1)) != one.desired
+        assert bounded(entry, one.which, one.replicas) == one.desired
+        assert bounded(entry, one.which, one.replicas + (-1 if up else 1)) != one.desired
 
 
-def bounded(entry: Entry, field: str, replicas: int) -> int:
+def bounded(entry: Entry, which: Bound, replicas: int) -> int:
     """Return the count with another bound."""
     target = entry.rules.target
-    other = replace(target, spec=replace(target.spec, **{field: replicas}))
-    return decided(replace(entry, rules=replace(entry.rules, target=other))).desired
+    if which is Bound.MAXIMUM:
+        other = replace(target.spec, max_replicas=replicas)
+    else:
+        other = replace(target.spec, min_replicas=replicas)
+    rules_then = replace(entry.rules, target=replace(target, spec=other))
+    return decided(replace(entry, rules=rules_then)).desired
 
 
 @modest
-@given(entries())
+@given(entries)
 def test_what_makes_no_difference_is_not_named(entry: Entry) -> None:
     """And a target that is as its metrics ask has nothing to leave out."""
     found = [one for one in alternatives_of(entry) if not isinstance(one, OtherValue)]
@@ -339,6 +285,14 @@ def test_the_bound_of_a_schedule() -> None:
     timeline = target(extensions=Extensions(schedules=(NIGHT,))).opened(window)
     assert without(timeline.by_hand(3).at("0s", queue=60)) == {Bound.MAXIMUM: 12}
     assert without(timeline.at("15s", queue=5)) == {Bound.MINIMUM: 1}
+
+
+def test_a_minimum_that_would_switch_it_off_is_not_named() -> None:
+    """With one of 1 a target at zero stays there; with none it goes to 1."""
+    window = OpenWindow(NIGHT, BASE + 60, "06:00 UTC")
+    timeline = target(minimum=0, extensions=Extensions(schedules=(NIGHT,))).opened(window)
+    found = list(alternatives_of(of_last(timeline.by_hand(0).at("0s", queue=5))))
+    assert found[0] == OtherBound(Bound.MINIMUM, replicas=0, desired=1)
 
 
 def test_a_minimum_that_is_not_known() -> None:

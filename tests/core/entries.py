@@ -1,0 +1,72 @@
+"""Entries of the record: those of any decision, and of a timeline's last sync."""
+
+from dataclasses import replace
+
+from hypothesis import strategies as st
+
+from autoscaler.core.decide import decide
+from autoscaler.core.decision import Decision
+from autoscaler.core.entry import Entry, Inputs, Rules
+from autoscaler.core.extensions import Extensions
+from autoscaler.core.history import ExtensionHistory, History
+from autoscaler.core.target import Query, Target
+from autoscaler.core.writes import WriteOutcome
+from tests.core import strategies
+from tests.core.builders import BASE
+from tests.core.timeline import Timeline
+
+
+def decided(entry: Entry) -> Decision:
+    """Decide on the inputs of an entry, and no more."""
+    target, inputs = entry.rules.target, entry.inputs
+    return decide(
+        target.spec,
+        entry.rules.flags,
+        inputs.observation,
+        inputs.history,
+        inputs.now,
+        inputs.stamp,
+        target.extensions,
+    )[0]
+
+
+def of_last(timeline: Timeline, write: WriteOutcome | None = None) -> Entry:
+    """Return the entry of the last sync of a timeline."""
+    assert timeline.inputs is not None
+    assert timeline.decision is not None
+    queries = tuple(Query(f"sum(m{index})") for index in range(len(timeline.spec.metrics)))
+    target = Target("shop", timeline.spec, queries, extensions=timeline.extensions)
+    return Entry(Rules(target, timeline.flags), timeline.inputs, timeline.decision, write)
+
+
+@st.composite
+def any_rules(draw: st.DrawFn) -> Rules:
+    """Draw a target that may have everything."""
+    extensions = draw(st.just(Extensions()) | strategies.extensions)
+    target = Target("shop", draw(strategies.specs()), (), extensions=extensions)
+    return Rules(target, draw(strategies.flags))
+
+
+@st.composite
+def entries_of(draw: st.DrawFn, rules: Rules) -> Entry:
+    """Draw a decision at `BASE`."""
+    of, extensions = rules.target.spec, rules.target.extensions
+    seen = draw(strategies.usual_observations(of, strategies.no_gaps | strategies.some_gaps))
+    if extensions.schedules:
+        seen = replace(seen, windows=draw(strategies.open_windows(extensions)))
+    if draw(st.booleans()):
+        low, high = draw(strategies.bound_readings), draw(strategies.bound_readings)
+        seen = replace(seen, min_replicas_reading=low, max_replicas_reading=high)
+    if draw(st.sampled_from((False, False, True))):
+        seen = replace(seen, ranges=(60.0,) * len(of.metrics))
+    history = draw(st.just(History()) | st.just(History(())) | strategies.histories)
+    active = ExtensionHistory(last_active=draw(st.none() | strategies.past))
+    inputs = Inputs(seen, replace(history, extended=active), BASE, BASE)
+    undecided = Entry(rules, inputs, None)  # type: ignore[arg-type] # it is decided now
+    return replace(undecided, decision=decided(undecided))
+
+
+entries = any_rules().flatmap(entries_of)
+"""Any decision of any target."""
+pairs = any_rules().flatmap(lambda rules: st.tuples(entries_of(rules), entries_of(rules)))
+"""Any two decisions of one target."""

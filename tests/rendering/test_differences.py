@@ -1,0 +1,319 @@
+"""What differs from the decision before: each change has its sentence."""
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from autoscaler.core.decision import (
+    Bound,
+    Bounds,
+    BreakerHold,
+    Decision,
+    FallbackUse,
+    ForeignChange,
+    IdleStatus,
+    Limit,
+    MetricFailure,
+    Outcome,
+    Refill,
+    Saturation,
+    Stabilization,
+    Zone,
+)
+from autoscaler.core.entry import Entry, Rules
+from autoscaler.core.extensions import Extensions, Fallback, Idle, Pause, PauseMode
+from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.core.spec import Flags, PolicyType, ScalingPolicy
+from autoscaler.core.target import Query
+from autoscaler.core.writes import (
+    NotWritten,
+    NotWrittenReason,
+    Superseded,
+    WriteFailed,
+    WriteOutcome,
+    Written,
+)
+from autoscaler.record.changes import change_key
+from autoscaler.rendering.differences import differences
+from tests.core.builders import BASE, average, external, spec
+from tests.core.entries import of_last, pairs
+from tests.core.timeline import Timeline
+
+QUEUE, MAILS = external(average("10")), external(average("10"), "mails")
+SCALE = Scale(3, 3, "app=web")
+WRITES: tuple[WriteOutcome | None, ...] = (
+    None,
+    Written(SCALE),
+    Superseded(SCALE),
+    WriteFailed("refused"),
+    NotWritten(NotWrittenReason.NOT_LEADING),
+)
+modest = settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+
+
+def key_of(entry: Entry) -> object:
+    """Return what makes an entry a change."""
+    return change_key(entry.rules, entry.decision, entry.write)
+
+
+@modest
+@given(pairs, st.sampled_from(WRITES), st.sampled_from(WRITES))
+def test_whatever_is_a_change_has_a_sentence(
+    pair: tuple[Entry, Entry], write: WriteOutcome | None, other_write: WriteOutcome | None
+) -> None:
+    """Each field of a decision alone, taken from another one; in both directions."""
+    one, other = replace(pair[0], write=write), pair[1]
+    changed = [replace(one, write=other_write), replace(other, write=write)]
+    for each in fields(Decision):
+        mixed = {each.name: getattr(other.decision, each.name)}
+        changed.append(replace(one, decision=replace(one.decision, **mixed)))
+    assert differences(one, one) == ()
+    for two in changed:
+        if key_of(one) != key_of(two):
+            assert differences(one, two)
+            assert differences(two, one)
+
+
+def _decided() -> Entry:
+    timeline = Timeline(spec(QUEUE, MAILS), replicas=3)
+    return of_last(timeline.at("0s", queue=30, mails=30).at("15s", queue=20, mails=20))
+
+
+HELD = _decided()
+FIRST, SECOND = HELD.decision.metrics
+FAILED = MetricFailure("FailedGetExternalMetric", "no answer")
+DOWN = Pause(PauseMode.SCALE_DOWN)
+ASLEEP = IdleStatus(Idle(), active=False, last_active=BASE, until=BASE, asleep=True)
+POLICY = ScalingPolicy(PolicyType.PODS, 4, 60)
+FOUR_A_MINUTE = Limit(9, 7, "ScaleUpLimit", 7, POLICY, BASE + 60)
+OPEN = Bounds(Bound(2, "schedule day until 18:00 UTC"), Bound(9))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "there", "back"),
+    [
+        pytest.param(
+            {},
+            {"scale": replace(SCALE, spec_replicas=5), "desired": 5},
+            "it has 5 replicas, before 3",
+            "it has 3 replicas, before 5",
+            id="count",
+        ),
+        pytest.param(
+            {},
+            {"desired": 5, "reason": f"{FIRST.name} above target"},
+            "it is to go to 5: queue above target",
+            "it is to stay there; before, it was to go from 3 to 5",
+            id="desired",
+        ),
+        pytest.param(
+            {},
+            {"scale": Unavailable("forbidden")},
+            "the scale is not read: forbidden",
+            "the scale is read again",
+            id="scale",
+        ),
+        pytest.param(
+            {},
+            {"foreign": ForeignChange(2, 3, "kubectl-edit")},
+            '"kubectl-edit" set the replicas from 2 to 3',
+            "nobody else has set the replicas since",
+            id="others",
+        ),
+        pytest.param(
+            {},
+            {"zone": Zone.PAUSED},
+            "it is paused, before: the metrics decide",
+            "the metrics decide, before: it is paused",
+            id="zone",
+        ),
+        pytest.param(
+            {},
+            {"outcome": Outcome.BLOCKED},
+            "nothing could be decided",
+            "everything is known again",
+            id="outcome",
+        ),
+        pytest.param(
+            {},
+            {"reason": "another"},
+            "the reason is now: another",
+            "the reason is now: All metrics below target",
+            id="reason",
+        ),
+        pytest.param(
+            {},
+            {"pause": replace(DOWN, by="kubectl", until=BASE + 60)},
+            "scale-down is paused by kubectl until 00:01:00Z",
+            "it is paused no longer",
+            id="pause",
+        ),
+        pytest.param(
+            {"pause": DOWN},
+            {"pause": DOWN, "paused_from": 2},
+            "2 replicas without it",
+            "the pause prevents nothing now",
+            id="prevented",
+        ),
+        pytest.param(
+            {},
+            {"min_replicas": 2, "bounds": OPEN},
+            "minReplicas is 2 by schedule day until 18:00 UTC, before 1",
+            "minReplicas is 1, before 2 by schedule day until 18:00 UTC",
+            id="bounds",
+        ),
+        pytest.param(
+            {"bounds": OPEN},
+            {"bounds": replace(OPEN, missing="minReplicasQuery has no value: refused")},
+            "a bound is missing: minReplicasQuery has no value: refused",
+            "no bound is missing any more",
+            id="missing bound",
+        ),
+        pytest.param(
+            {},
+            {"metrics": (replace(FIRST, outcome=FAILED), SECOND)},
+            "queue fails: no answer",
+            "queue is read again: 6.667/10 per replica, and asks for 2",
+            id="failure",
+        ),
+        pytest.param(
+            {"metrics": (replace(FIRST, outcome=FAILED), SECOND)},
+            {
+                "metrics": (
+                    replace(FIRST, outcome=FAILED, fallback=FallbackUse(Fallback(6), 3, 6)),
+                    SECOND,
+                )
+            },
+            "queue failed in 3 syncs in a row, and the fallback asks for 6",
+            "the fallback stands for queue no longer",
+            id="fallback",
+        ),
+        pytest.param(
+            {},
+            {"metrics": (replace(FIRST, refill=Refill(BASE, BASE + 60)), SECOND)},
+            "queue: the reading returned 15 s ago and may be too low; "
+            "nothing goes down before 2026-01-01T00:01:00Z",
+            "queue counts in full again after its gap",
+            id="refill",
+        ),
+        pytest.param(
+            {},
+            {"stabilization": Stabilization(3, 3, "ReadyForNewScale")},
+            "stabilization holds it no longer",
+            "held at 3 until 00:05:00Z by the count of 3 at the first sync, 00:00:00Z",
+            id="held",
+        ),
+        pytest.param(
+            {},
+            {"limit": FOUR_A_MINUTE},
+            "limited from 9 to 7: the scaleUp policy of 4 pods per 60 s permits 7 now, "
+            "more from 00:01:00Z on",
+            "neither a bound nor a policy limits it any more",
+            id="limit",
+        ),
+        pytest.param(
+            {},
+            {"breaker": BreakerHold("", BASE + 600, 2)},
+            "the scale-down breaker holds it until 00:10:00Z; it would go to 2",
+            "the scale-down breaker holds it no longer",
+            id="breaker",
+        ),
+        pytest.param(
+            {},
+            {"held_until": BASE + 600},
+            "others undo our changes: nothing is written until 00:10:00Z",
+            "it is written to again",
+            id="contested",
+        ),
+        pytest.param(
+            {},
+            {"saturation": Saturation(3, BASE - 3600, "TooManyReplicas")},
+            "3 replicas missing since 2025-12-31T23:00:00Z: TooManyReplicas",
+            "no replicas are missing any more",
+            id="saturation",
+        ),
+        pytest.param(
+            {"idle": ASLEEP},
+            {"idle": replace(ASLEEP, asleep=False)},
+            "it is awake",
+            "idle, no metric has been active since 00:00:00Z",
+            id="idle",
+        ),
+        pytest.param(
+            {},
+            {"conditions": HELD.decision.conditions[1:]},
+            "there is no condition AbleToScale any more",
+            "condition AbleToScale: True (ScaleDownStabilized)",
+            id="conditions",
+        ),
+    ],
+)
+def test_each_thing_has_its_sentence_when_it_begins_and_when_it_ends(
+    one: Mapping[str, Any], other: Mapping[str, Any], there: str, back: str
+) -> None:
+    """As an operator reads it."""
+    before = replace(HELD, decision=replace(HELD.decision, **one))
+    after = replace(HELD, decision=replace(HELD.decision, **other))
+    assert key_of(before) != key_of(after)
+    assert there in differences(before, after)
+    assert back in differences(after, before)
+
+
+@pytest.mark.parametrize(
+    ("write", "sentence"),
+    [
+        (WRITES[1], "the count was written"),
+        (WRITES[2], "the count was not written: somebody else set 3 meanwhile"),
+        (WRITES[3], "the count was not written: refused"),
+        (WRITES[4], "the count was not written: not leading"),
+    ],
+)
+def test_what_became_of_the_write(write: WriteOutcome, sentence: str) -> None:
+    """Where it is another thing than before."""
+    assert differences(HELD, replace(HELD, write=write)) == (sentence,)
+
+
+def test_a_sync_after_a_scale_up_says_so_in_few_words() -> None:
+    """The count first, then the values; conditions last."""
+    timeline = Timeline(spec(QUEUE), replicas=3).at("0s", queue=30).at("15s", queue=60)
+    before = of_last(timeline, Written(SCALE))
+    assert differences(before, of_last(timeline.at("30s", queue=62))) == (
+        "it has 6 replicas, before 3",
+        "it is to stay there; before, it was to go from 3 to 6",
+        "the reason is no longer: queue above target",
+        "queue is 10.33, before 20, and asks for 6 as before",
+        "condition AbleToScale: True (ReadyForNewScale), before True (SucceededRescale)",
+    )
+
+
+def test_the_keys_of_the_configuration_that_are_different_are_named() -> None:
+    """With both values, as they are written in YAML."""
+    target = HELD.rules.target
+    other = replace(
+        target,
+        spec=replace(target.spec, max_replicas=20),
+        queries=(target.queries[0], Query("sum(other)")),
+        extensions=Extensions(ignore_surge=True),
+    )
+    assert differences(HELD, replace(HELD, rules=Rules(other, Flags()))) == (
+        "the configuration: maxReplicas is 20, before 100",
+        "the configuration: metrics[1].external.metric.query.query is sum(other), before sum(m1)",
+        "the configuration: ignoreSurge is True, before absent",
+    )
+    changed = replace(HELD.rules, flags=Flags(tolerance=0.2, downscale_stabilization=60.0))
+    assert differences(HELD, replace(HELD, rules=changed)) == (
+        "the configuration: tolerance is 0.2, before 0.1",
+        "the configuration: downscaleStabilization is 1m, before 5m",
+    )
+
+
+def test_what_comes_from_outside_is_made_printable() -> None:
+    """A name of a field manager may hold anything."""
+    foreign = ForeignChange(2, 3, "\x1b[31mred\u202e")
+    after = replace(HELD, decision=replace(HELD.decision, foreign=foreign))
+    (sentence,) = differences(HELD, after)
+    assert sentence.isprintable()
