@@ -5,8 +5,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from autoscaler.core.entry import Entry
+from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.spec import MetricSpec
-from autoscaler.core.text import rfc3339, rfc3339_milli
+from autoscaler.core.text import printable, rfc3339, rfc3339_milli
 from autoscaler.record.rows import Change, Mark, RecordError, RecordReader, Sample
 from autoscaler.rendering import wording
 from autoscaler.rendering.alternatives import alternatives
@@ -18,7 +19,9 @@ from autoscaler.sync.ports import SyncResult
 _AFTER = 1e-3
 """Ends of a time are not part of it; instants are kept to the millisecond."""
 _NEAR_SECONDS, _NEAR = 3600.0, 200
-"""Others who wrote within this time before a decision are named, of so many changes."""
+"""Others who wrote within this time before a decision are told, of so many changes."""
+_MOST_OTHERS = 10
+"""So many of their changes are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,45 +58,70 @@ def explanation_at(record: RecordReader, target: str, at: float) -> Explanation 
     if change is None:
         return None
     after = record.change_after(change)
-    until = None if after is None else after.time
-    shown = Explanation(target, at, change.time, until, change.state, change.message, ())
+    until, message = None if after is None else after.time, _plain(change.message)
+    others = tuple(map(_plain, _others(record, change, after)))
+    shown = Explanation(target, at, change.time, until, change.state, message, (), others=others)
     if Mark.REMOVED in change.marks:
-        return replace(shown, lines=(f"{target} is no longer configured",))
+        gone = f"{target} is no longer configured, since {rfc3339(change.time)}"
+        return replace(shown, lines=(_plain(gone),))
     try:
         entry = record.entry(change)
     except RecordError as error:
-        return replace(shown, lines=(change.message, f"there is no more of it: {error}"))
+        lines = (message, _plain(f"there is no more of it: {error}"))
+        return replace(shown, lines=lines, values=_away(record, change, after, at))
     result = SyncResult(entry.rules.target, entry.decision, entry.write)
     return replace(
         shown,
         lines=tuple(explain(result).splitlines()),
-        values=tuple(_values(record, change, entry, at)),
-        differences=_differences(record, change, entry),
+        values=_away(record, change, after, at) or tuple(_values(record, change, entry, at)),
+        differences=tuple(map(_plain, _differences(record, change, entry))),
         alternatives=alternatives(entry),
-        others=tuple(_others(record, change)),
         decision=whole(result),
     )
 
 
-def _differences(record: RecordReader, change: Change, entry: Entry) -> tuple[str, ...]:
-    earlier = record.changes([change.target], 0.0, change.time + _AFTER, limit=1, before=change.id)
-    if not earlier:
-        return ("it is the first one that is recorded",)
-    if Mark.REMOVED in earlier[0].marks:
-        return ("the target was not configured before",)
+def _plain(text: str) -> str:
+    return printable(text, LONGEST_SENTENCE)
+
+
+def _differences(record: RecordReader, change: Change, entry: Entry) -> Iterator[str]:
+    """Yield what differs from the change before, and whether there is a time between them."""
+    found = record.changes([change.target], 0.0, change.time + _AFTER, limit=1, before=change.id)
+    if not found:
+        yield "it is the first one that is recorded"
+        return
+    before = found[0]
+    if Mark.REMOVED in before.marks:
+        yield f"the target was not configured from {rfc3339(before.time)} on"
+        return
     try:
-        return differences(record.entry(earlier[0]), entry)
+        different = differences(record.entry(before), entry)
     except RecordError as error:
-        return (f"the decision before cannot be read: {error}",)
+        yield f"the decision before cannot be read: {error}"
+        return
+    away = record.lapses(change.target, before.time, change.time)
+    for one in away:
+        yield f"nothing was recorded from {rfc3339(one.begin)} to {rfc3339(one.end)}"
+    yield from different
+    if not different and not away:
+        yield "nothing differs; a new process has begun to record"
+
+
+def _away(record: RecordReader, change: Change, after: Change | None, at: float) -> tuple[str, ...]:
+    """Say that nothing was recorded at an instant, so that an earlier decision is shown."""
+    for one in record.lapses(change.target, change.time, at + _AFTER):
+        if one.begin <= at < one.end:
+            to = "on" if after is None else f"to {rfc3339(after.time)}"
+            when = f"from {rfc3339(one.begin)} {to}"
+            return (f"nothing was recorded {when}; this is the last decision before that",)
+    return ()
+
+
+# -- values --------------------------------------------------------------------------------------
 
 
 def _values(record: RecordReader, change: Change, entry: Entry, at: float) -> Iterator[str]:
     """Yield the numbers of the last sync at an instant, if it came after the change."""
-    for lapse in record.lapses(change.target, change.time, at + _AFTER):
-        if lapse.begin <= at <= lapse.end or lapse.end > at:
-            begin = rfc3339(lapse.begin)
-            yield f"nothing was recorded from {begin} on; this is the last decision before that"
-            return
     last: Sample | None = None
     for sample in record.samples(change.target, at, at + _AFTER):
         if sample.time <= at:
@@ -101,28 +129,63 @@ def _values(record: RecordReader, change: Change, entry: Entry, at: float) -> It
     if last is None or last.time <= change.time:
         return
     metrics = entry.rules.target.spec.metrics
-    numbers = zip(metrics, last.numbers[2::2], last.numbers[3::2], strict=False)
-    shown = [_number(metric, value, proposal) for metric, value, proposal in numbers]
-    yield f"since {rfc3339(last.time)}: {'; '.join(shown)}" if shown else ""
+    shown = [_number(metric, last, 2 + 2 * index) for index, metric in enumerate(metrics)]
+    told = [one for one in shown if one]
+    if told:
+        stays = "" if change.desired is None else f"; the count stays at {change.desired}"
+        yield _plain(f"since {rfc3339(last.time)}: {'; '.join(told)}{stays}")
 
 
-def _number(metric: MetricSpec, value: int | None, proposal: int | None) -> str:
-    name = wording.metric_name(metric)
+def _number(metric: MetricSpec, sample: Sample, index: int) -> str:
+    """Write a metric's value and what it asks for, of a minute also the least and the most."""
+    if index + 1 >= len(sample.numbers):
+        return ""
+    name, value, proposal = wording.metric_name(metric), *sample.numbers[index : index + 2]
     if value is None:
         return f"{name} has no value"
-    percent = metric.target.average_utilization is not None
-    text = f"{value}%" if percent else wording.quantity(metric, value)
     asks = "" if proposal is None else f", which asks for {proposal}"
-    return f"{name} is {text}/{wording.target(metric)}{asks}"
+    measured = f"{_shown(metric, value)}/{wording.target(metric)}"
+    return f"{name} is {measured}{_range(metric, sample, index)}{asks}"
 
 
-def _others(record: RecordReader, change: Change) -> Iterator[str]:
-    """Yield who else set the count, shortly before the decision or with it."""
+def _range(metric: MetricSpec, sample: Sample, index: int) -> str:
+    low = sample.low[index] if index < len(sample.low) else None
+    high = sample.high[index] if index < len(sample.high) else None
+    if low is None or high is None or low == high:
+        return ""
+    return f" ({_shown(metric, low)} to {_shown(metric, high)} in that minute)"
+
+
+def _shown(metric: MetricSpec, value: int) -> str:
+    percent = metric.target.average_utilization is not None
+    return f"{value}%" if percent else wording.quantity(metric, value)
+
+
+# -- others --------------------------------------------------------------------------------------
+
+
+def _others(record: RecordReader, change: Change, after: Change | None) -> Iterator[str]:
+    """Yield who else set the count shortly before a decision, with it, or at its end."""
     begin = change.time - _NEAR_SECONDS
-    for one in reversed(record.changes([change.target], begin, change.time + _AFTER, limit=_NEAR)):
-        if Mark.FOREIGN in one.marks:
-            who = f'"{one.by}"' if one.by else "somebody else"
-            yield f"{who} set the replicas to {one.current}, seen at {rfc3339(one.time)}"
+    near = record.changes([change.target], begin, change.time + _AFTER, limit=_NEAR)
+    last = () if after is None else (after,)
+    theirs = [one for one in (*reversed(near), *last) if Mark.FOREIGN in one.marks]
+    if len(theirs) > _MOST_OTHERS:
+        yield f"others set the replicas {len(theirs)} times around then, the last times so:"
+    for one in theirs[-_MOST_OTHERS:]:
+        yield f"{_who(record, one)}, seen at {rfc3339(one.time)}"
+
+
+def _who(record: RecordReader, change: Change) -> str:
+    """Say who set the count, from which one to which."""
+    try:
+        foreign = record.entry(change).decision.foreign
+    except RecordError:
+        foreign = None
+    if foreign is not None:
+        return wording.foreign(foreign)
+    who = f'"{change.by}"' if change.by else "somebody else"
+    return f"{who} set the replicas to {change.current}"
 
 
 # -- as JSON ------------------------------------------------------------------------------------
