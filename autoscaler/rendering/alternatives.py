@@ -34,7 +34,7 @@ def alternatives(entry: Entry) -> tuple[str, ...]:
             found.append(_bound(one, decision))
     values.sort(key=lambda one: one.desired == decision.desired)
     found += [_value(one, entry) for one in values[:_MOST_VALUES]]
-    return tuple(printable(one, LONGEST_SENTENCE) for one in found)
+    return tuple(printable(one, LONGEST_SENTENCE) for one in dict.fromkeys(found))
 
 
 def _goes(desired: int, decision: Decision) -> str:

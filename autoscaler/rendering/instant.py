@@ -109,12 +109,12 @@ def _differences(record: RecordReader, change: Change, entry: Entry) -> Iterator
 
 def _away(record: RecordReader, change: Change, after: Change | None, at: float) -> tuple[str, ...]:
     """Say that nothing was recorded at an instant, so that an earlier decision is shown."""
-    for one in record.lapses(change.target, change.time, at + _AFTER):
-        if one.begin <= at < one.end:
-            to = "on" if after is None else f"to {rfc3339(after.time)}"
-            when = f"from {rfc3339(one.begin)} {to}"
-            return (f"nothing was recorded {when}; this is the last decision before that",)
-    return ()
+    lapses = record.lapses(change.target, change.time, at + _AFTER)
+    if not lapses:
+        return ()
+    to = "on" if after is None else f"to {rfc3339(after.time)}"
+    when = f"from {rfc3339(lapses[0].begin)} {to}"
+    return (f"nothing was recorded {when}; this is the last decision before that",)
 
 
 # -- values --------------------------------------------------------------------------------------

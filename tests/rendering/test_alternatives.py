@@ -3,8 +3,10 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import HealthCheck, given, settings
 
 from autoscaler.core.breaker import held_back
+from autoscaler.core.entry import Entry
 from autoscaler.core.extensions import Extensions, Fallback, Idle, Pause
 from autoscaler.core.spec import HorizontalPodAutoscalerSpec
 from autoscaler.rendering.alternatives import alternatives
@@ -20,7 +22,7 @@ from tests.core.builders import (
     spec,
     utilization,
 )
-from tests.core.entries import of_last
+from tests.core.entries import entries, of_last
 from tests.core.timeline import Timeline
 
 JOBS, MAILS = external(average("5"), "jobs"), external(average("5"), "mails")
@@ -155,3 +157,12 @@ def test_values_at_which_the_target_moves_come_first_and_are_not_too_many() -> N
     found = alternatives(of_last(target(of).at("0s", **readings)))  # type: ignore[arg-type]
     assert len(found) == 8
     assert all("would have gone to 9" in one for one in found)
+
+
+@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+@given(entries)
+def test_every_decision_has_its_sentences(entry: Entry) -> None:
+    """None is said twice, and each is printable."""
+    found = alternatives(entry)
+    assert len(set(found)) == len(found)
+    assert all(one.isprintable() and "None" not in one for one in found)

@@ -117,15 +117,16 @@ def test_while_nothing_was_recorded_the_last_decision_before_is_shown() -> None:
     assert still.values == (
         "nothing was recorded from 2026-01-01T00:02:10Z on; this is the last decision before that",
     )
-    record.keep_synced(timeline.at("300s", jobs_waiting=45))
-    assert told(record, 200).values == (
-        (
-            "nothing was recorded from 2026-01-01T00:02:10Z to 2026-01-01T00:05:00Z; "
-            "this is the last decision before that"
-        ),
-    )
+    record.keep_synced(timeline.at("310s", jobs_waiting=45))
+    for second in (130, 200, 305):  # it was synced some seconds after the daemon had begun
+        assert told(record, second).values == (
+            (
+                "nothing was recorded from 2026-01-01T00:02:10Z to 2026-01-01T00:05:10Z; "
+                "this is the last decision before that"
+            ),
+        )
     assert told(record, 125).values == ()
-    back = told(record, 300)
+    back = told(record, 310)
     assert back.values == ()
     assert back.differences[0] == (
         "nothing was recorded from 2026-01-01T00:02:10Z to 2026-01-01T00:05:00Z"
