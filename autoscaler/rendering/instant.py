@@ -109,7 +109,8 @@ def _differences(record: RecordReader, change: Change, entry: Entry) -> Iterator
 
 def _away(record: RecordReader, change: Change, after: Change | None, at: float) -> tuple[str, ...]:
     """Say that nothing was recorded at an instant, so that an earlier decision is shown."""
-    lapses = record.lapses(change.target, change.time, at + _AFTER)
+    found = record.lapses(change.target, change.time, at + _AFTER)
+    lapses = [one for one in found if one.begin >= change.time]
     if not lapses:
         return ()
     to = "on" if after is None else f"to {rfc3339(after.time)}"

@@ -133,6 +133,13 @@ def test_while_nothing_was_recorded_the_last_decision_before_is_shown() -> None:
     )
 
 
+def test_a_decision_just_before_the_record_began_anew_is_not_of_before() -> None:
+    """Targets are synced at once, and recorded one after the other."""
+    record, _ = recorded()
+    record.keep_lapse(KEY, BASE + 100, BASE + 120.01)
+    assert told(record, 121).values == ()
+
+
 def test_what_differs_where_there_is_nothing_to_compare_with() -> None:
     """The first one, one after the target was away, one of a new process."""
     record, timeline = recorded()
