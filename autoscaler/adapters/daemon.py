@@ -5,8 +5,10 @@ import ssl
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 import urllib3
 
@@ -112,6 +114,9 @@ def read_page(daemon: Daemon, path: str, take: Callable[[Iterable[bytes]], T], l
 
 def _headers(daemon: Daemon) -> dict[str, str]:
     headers = {"Accept-Encoding": _ENCODING, "User-Agent": f"autoscaler/{__version__}"}
+    secret = daemon.token_file or daemon.password_file
+    if secret is not None and not (daemon.url.startswith("https:") or _is_local(daemon.url)):
+        raise PageError(f"what is in {secret} is sent over https only, and not to {daemon.url}")
     try:
         if daemon.token_file is not None:
             token = SecretFile("token", daemon.token_file).read()
@@ -123,6 +128,16 @@ def _headers(daemon: Daemon) -> dict[str, str]:
     except (SecretError, UnicodeError) as error:
         raise PageError(str(error)) from None
     return headers
+
+
+def _is_local(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _trust(daemon: Daemon) -> ssl.SSLContext | None:
@@ -148,7 +163,8 @@ def _check(response: urllib3.BaseHTTPResponse, subject: str, *, signed_in: bool)
     kind = response.headers.get("Content-Type", "")
     if status == 404 and not kind.startswith(_PROBLEM):
         raise PageError(
-            f"{subject} is of an older version, or another program: it has no such page"
+            f"{subject} has no such page: it is of an older version, another program, or serves "
+            "its pages elsewhere (`web.listen`)"
         )
     if status == 401:
         raise PageError(
@@ -161,6 +177,8 @@ def _check(response: urllib3.BaseHTTPResponse, subject: str, *, signed_in: bool)
         told = f"{subject} answered HTTP {status}"
         if status == 404:
             raise NotThereError(printable(said))
+        if kind.startswith(_PROBLEM) and said:
+            raise PageError(f"{subject}: {printable(said)}")
         raise PageError(f"{told}: {printable(said)}" if said else told)
     try:
         check_encoding(response, _ENCODING)

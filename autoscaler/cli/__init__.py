@@ -352,7 +352,11 @@ def explain(
         str | None, typer.Option(metavar="TIME", help="Each change since then, such as 1h.")
     ] = None,
     recompute: Annotated[
-        bool, typer.Option("--recompute", help="Decide again from what was read then, and compare.")
+        bool,
+        typer.Option(
+            "--recompute",
+            help="Decide again from what was read then, and compare; of a state directory only.",
+        ),
     ] = False,
     output: Output = OutputFormat.TEXT,
     config: DaemonConfig = None,
@@ -378,7 +382,7 @@ def explain(
     from autoscaler.cli.explaining import Asked, print_explanation
 
     if sum((at is not None, last_change, since is not None)) > 1:
-        raise typer.BadParameter("give one of --at, --last-change and --since")
+        raise typer.BadParameter("give only one of --at, --last-change and --since")
     asked = Asked(at, last_change, since, recompute, output is OutputFormat.JSON)
     sign_in = _SignIn(ca_file, cert_file, key_file, token_file, user, password_file)
     sys.exit(print_explanation(target, asked, _place(config, state_directory, url, sign_in)))

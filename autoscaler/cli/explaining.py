@@ -39,7 +39,7 @@ def print_explanation(name: str, asked: Asked, place: Place) -> int:
     """Print what held for the named target; return the exit code."""
     now = clock.wall()
     try:
-        at = now if asked.at is None else times.instant(asked.at, now)
+        at = now if asked.at is None else times.last_of(times.instant(asked.at, now))
         since = None if asked.since is None else times.instant(asked.since, now)
         source = source_of(place)
         keys = chosen([name], source.targets())
@@ -51,7 +51,7 @@ def print_explanation(name: str, asked: Asked, place: Place) -> int:
         print(error, file=sys.stderr)
         return 1
     if asked.recompute and not isinstance(source, DirectorySource):
-        print("--recompute reads a state directory: give --state-directory", file=sys.stderr)
+        print("--recompute reads a state directory: give --state-directory or -c", file=sys.stderr)
         return 2
     if not found:
         print(f"nothing is recorded of {name} {_when(asked, at)}", file=sys.stderr)
@@ -94,7 +94,7 @@ def _print(found: Sequence[Explanation], asked: Asked, source: Source) -> int:
         print(json.dumps(shown, indent=2))
     else:
         now = clock.wall()
-        print(f"from {source.name}; times are of {times.zone(now)}", file=sys.stderr)
+        print(f"from {source.name}; times are in {times.zone(now)}", file=sys.stderr)
         texts = [_text(one, same, now) for one, same in zip(found, again, strict=True)]
         print_text("\n\n".join(texts), EXPLAINED_FROM)
     return 1 if any(same is not None and not same[0] for same in again) else 0
@@ -110,8 +110,7 @@ def _text(one: Explanation, again: tuple[bool, str] | None, now: float) -> str:
 def _lines(one: Explanation) -> Iterator[str]:
     """Yield the lines of an explanation."""
     yield from one.lines
-    held = "still holds" if one.until is None else f"held until {rfc3339_milli(one.until)}"
-    yield from labelled("held", [f"decided at {rfc3339_milli(one.time)}, and it {held}"])
+    yield from labelled("held", [f"decided at {rfc3339_milli(one.time)}, and {one.held}"])
     for label, texts in (
         ("values", one.values),
         ("changed", one.differences),

@@ -46,11 +46,11 @@ def print_history(names: Sequence[str], span: Span, place: Place, *, as_json: bo
     if as_json:
         print(json.dumps([change_json(one) for one in shown], indent=2))
     else:
-        where = f"from {source.name}; times are of {times.zone(now)}"
+        where = f"from {source.name}; times are in {times.zone(now)}"
         print(where, file=sys.stderr)
         _print_lines(shown)
     if not shown:
-        print(f"nothing has changed since {times.local(begin)}", file=sys.stderr)
+        print(f"no change is recorded since {times.local(begin)}", file=sys.stderr)
     if len(found) > span.limit:
         more = f"there are more than the {span.limit} of --limit; the last ones are shown"
         print(more, file=sys.stderr)
@@ -59,7 +59,8 @@ def print_history(names: Sequence[str], span: Span, place: Place, *, as_json: bo
 
 def _between(span: Span, now: float) -> tuple[float, float]:
     """Return the instants of a span; raises ValueError."""
-    begin, end = times.instant(span.since, now), times.instant(span.until, now)
+    begin = times.instant(span.since, now)
+    end = times.last_of(times.instant(span.until, now))
     if begin > end:
         raise ValueError(f"--since, {times.local(begin)}, is after --until, {times.local(end)}")
     return begin, end

@@ -84,7 +84,9 @@ def source_of(place: Place) -> Source:
         return DirectorySource(place.directory)
     if place.config is None:
         usual = DirectorySource(Path(STATE_DIRECTORY))
-        return usual if usual.holds_something() else DaemonSource(Daemon(LISTEN.url))
+        if usual.holds_something():
+            return usual
+        return DaemonSource(Daemon(LISTEN.url), f"nothing is recorded in {STATE_DIRECTORY}, and ")
     try:
         directory = load(place.config, namespace_or_anywhere).state_directory
     except ConfigError:
@@ -159,6 +161,7 @@ class _Explanation(_Model):
     at: AwareDatetime
     time: AwareDatetime
     until: AwareDatetime | None
+    recorded_until: AwareDatetime | None = None
     state: str
     message: str
     lines: tuple[str, ...]
@@ -222,9 +225,11 @@ _M = TypeVar("_M", bound=_Model)
 class DaemonSource:
     """Asks a running daemon."""
 
-    def __init__(self, daemon: Daemon) -> None:
+    def __init__(self, daemon: Daemon, why: str = "") -> None:
+        """``why`` it is asked stands before the sentence that nobody listens."""
         self.name = str(daemon)
         self._daemon = daemon
+        self._why = why
 
     def targets(self) -> Sequence[str]:
         """As `Source.targets`."""
@@ -278,6 +283,7 @@ class DaemonSource:
             found.alternatives,
             found.others,
             found.decision or {},
+            None if found.recorded_until is None else found.recorded_until.timestamp(),
         )
 
     def _read(self, kind: type[_M], path: str) -> _M | None:
@@ -288,8 +294,9 @@ class DaemonSource:
         except NotThereError:
             return None
         except PageError as error:
-            advice = _ADVICE if isinstance(error, NobodyListensError) else ""
-            raise SourceError(f"{error}{advice}") from None
+            if isinstance(error, NobodyListensError):
+                raise SourceError(f"{self._why}{error}{_ADVICE}") from None
+            raise SourceError(str(error)) from None
         except (ValueError, RecursionError, TooMuch):
             raise SourceError(
                 f"what answers at {self._daemon.url} is no autoscaler, or one of a version that "

@@ -42,6 +42,11 @@ def instant(text: str, now: float) -> float:
     return found
 
 
+def last_of(at: float) -> float:
+    """Return the last instant of a second that is named without its parts."""
+    return at + 0.999 if at == int(at) else at
+
+
 def local(at: float) -> str:
     """Write an instant in the local zone: `2026-01-31 03:12:00+01:00`."""
     return _local(at).isoformat(" ", "seconds")
@@ -50,7 +55,8 @@ def local(at: float) -> str:
 def zone(at: float) -> str:
     """Return the name of the local zone at an instant, such as `CET (UTC+01:00)`."""
     shown = _local(at)
-    return f"{shown.tzname()} (UTC{shown.isoformat()[-6:]})"
+    offset = shown.isoformat()[-6:]
+    return "UTC" if offset == "+00:00" else f"{shown.tzname()} (UTC{offset})"
 
 
 def localized(text: str, near: float, today: float | None = None) -> str:

@@ -47,6 +47,17 @@ class Explanation:
     alternatives: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
     decision: Json = field(default_factory=dict)
+    recorded_until: float | None = None
+    """Set if nothing was recorded at ``at``: the last instant before it that was."""
+
+    @property
+    def held(self) -> str:
+        """Until when it held, in words."""
+        if self.recorded_until is not None:
+            return f"it held when it was last recorded, at {rfc3339(self.recorded_until)}"
+        if self.until is None:
+            return "it still holds"
+        return f"it held until {rfc3339_milli(self.until)}"
 
 
 def explanation_at(record: RecordReader, target: str, at: float) -> Explanation | None:
@@ -60,7 +71,19 @@ def explanation_at(record: RecordReader, target: str, at: float) -> Explanation 
     after = record.change_after(change)
     until, message = None if after is None else after.time, _plain(change.message)
     others = tuple(map(_plain, _others(record, change, after)))
-    shown = Explanation(target, at, change.time, until, change.state, message, (), others=others)
+    away = _away(record, change, at)
+    shown = Explanation(
+        target,
+        at,
+        change.time,
+        until,
+        change.state,
+        message,
+        (),
+        _not_recorded(away, after),
+        others=others,
+        recorded_until=away,
+    )
     if Mark.REMOVED in change.marks:
         gone = f"{target} is no longer configured, since {rfc3339(change.time)}"
         return replace(shown, lines=(_plain(gone),))
@@ -68,12 +91,12 @@ def explanation_at(record: RecordReader, target: str, at: float) -> Explanation 
         entry = record.entry(change)
     except RecordError as error:
         lines = (message, _plain(f"there is no more of it: {error}"))
-        return replace(shown, lines=lines, values=_away(record, change, after, at))
+        return replace(shown, lines=lines)
     result = SyncResult(entry.rules.target, entry.decision, entry.write)
     return replace(
         shown,
         lines=tuple(explain(result).splitlines()),
-        values=_away(record, change, after, at) or tuple(_values(record, change, entry, at)),
+        values=shown.values or tuple(_values(record, change, entry, at)),
         differences=tuple(map(_plain, _differences(record, change, entry))),
         alternatives=alternatives(entry),
         decision=whole(result),
@@ -107,14 +130,18 @@ def _differences(record: RecordReader, change: Change, entry: Entry) -> Iterator
         yield "nothing differs; a new process has begun to record"
 
 
-def _away(record: RecordReader, change: Change, after: Change | None, at: float) -> tuple[str, ...]:
-    """Say that nothing was recorded at an instant, so that an earlier decision is shown."""
+def _away(record: RecordReader, change: Change, at: float) -> float | None:
+    """Return since when nothing is recorded, if that is so at an instant."""
     found = record.lapses(change.target, change.time, at + _AFTER)
-    lapses = [one for one in found if one.begin >= change.time]
-    if not lapses:
+    return next((one.begin for one in found if one.begin >= change.time), None)
+
+
+def _not_recorded(since: float | None, after: Change | None) -> tuple[str, ...]:
+    """Say that nothing was recorded at an instant, so that an earlier decision is shown."""
+    if since is None:
         return ()
     to = "on" if after is None else f"to {rfc3339(after.time)}"
-    when = f"from {rfc3339(lapses[0].begin)} {to}"
+    when = f"from {rfc3339(since)} {to}"
     return (f"nothing was recorded {when}; this is the last decision before that",)
 
 
@@ -199,6 +226,7 @@ def explanation_json(one: Explanation) -> Json:
         "at": rfc3339_milli(one.at),
         "time": rfc3339_milli(one.time),
         "until": None if one.until is None else rfc3339_milli(one.until),
+        "recordedUntil": None if one.recorded_until is None else rfc3339_milli(one.recorded_until),
         "state": one.state,
         "message": one.message,
         "lines": one.lines,

@@ -77,7 +77,7 @@ def daemon_of(directory: Path) -> Iterator[str]:
 def test_the_decision_that_held_is_explained_as_plan_does(kept: Path) -> None:
     """With local times, when it was decided and until when it held."""
     code, out, err = ran("explain", "shop/web", "--at", "01:03", "--state-directory", str(kept))
-    assert (code, err) == (0, f"from the record in {kept}; times are of CET (UTC+01:00)\n")
+    assert (code, err) == (0, f"from the record in {kept}; times are in CET (UTC+01:00)\n")
     lines = out.splitlines()
     assert lines[:5] == [
         f"{WEB} at 01:02:15: stays at 5 replicas",
@@ -97,7 +97,7 @@ def test_a_decision_of_another_day_has_its_date(
     asked = ("explain", "shop/web", "--at", "yesterday 01:03", "--state-directory", str(kept))
     out = ran(*asked)[1]
     assert out.startswith(f"{WEB} at 2026-01-01 01:02:15: ")
-    assert out.count("2026-01-01") == 1  # the other times are of the same day
+    assert out.count("2026-01-01") == 1  # the other times are in the same day
 
 
 def test_a_daemon_gives_the_same_explanation(kept: Path) -> None:
@@ -127,7 +127,7 @@ def test_json_is_that_of_the_api(kept: Path) -> None:
     asked = ["explain", "shop/web", "--at", "2026-01-01T00:03:00Z", "-o", "json"]
     code, out, err = ran(*asked, "--state-directory", str(kept))
     assert (code, err) == (0, "")
-    found = explanation_at(DirectoryRecord(kept), WEB, BASE + 180)
+    found = explanation_at(DirectoryRecord(kept), WEB, BASE + 180.999)
     assert found is not None
     assert json.loads(out) == json.loads(json.dumps([explanation_json(found)]))
 
@@ -160,7 +160,7 @@ def test_a_decision_is_made_again(kept: Path, monkeypatch: pytest.MonkeyPatch) -
     with daemon_of(kept) as url:
         code, out, err = ran("explain", "shop/web", "--recompute", "--url", url)
     assert (code, out) == (2, "")
-    assert err == "--recompute reads a state directory: give --state-directory\n"
+    assert err == "--recompute reads a state directory: give --state-directory or -c\n"
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,11 @@ def test_a_decision_is_made_again(kept: Path, monkeypatch: pytest.MonkeyPatch) -
         (["shop/web", "--at", "5/6"], 2, "'5/6' is no time; write it as in: "),
         (["shop/web", "--at", "tomorrow"], 2, "which has not come yet"),
         (["shop/web", "--at", "yesterday 18:00"], 1, "nothing is recorded of shop/web at 2025-12-"),
-        (["shop/web", "--at", "1h", "--last-change"], 2, "give one of --at, --last-change and"),
+        (
+            ["shop/web", "--at", "1h", "--last-change"],
+            2,
+            "give only one of --at, --last-change and",
+        ),
         (["shop/web", "--token-file", "x"], 2, "certificates, tokens and passwords are for --url"),
         (["shop/web", "--url", "http://h"], 2, "give --url or --state-directory"),
     ],
@@ -235,7 +239,7 @@ def test_history_is_of_a_span_and_at_most_so_many(kept: Path) -> None:
     assert [line[11:19] for line in out.splitlines()] == ["01:02:00", "01:02:15"]
     code, out, err = ran("history", "--since", "10m", *place)
     assert (code, out) == (0, "")
-    assert err.endswith("nothing has changed since 2026-01-01 01:50:00+01:00\n")
+    assert err.endswith("no change is recorded since 2026-01-01 01:50:00+01:00\n")
     code, out, err = ran("history", "--since", "now", "--until", "1h", *place)
     assert (code, out) == (2, "")
     assert "is after --until" in err

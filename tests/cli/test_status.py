@@ -341,7 +341,7 @@ def http(status: str, body: bytes = b"", *headers: str) -> bytes:
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
-        (http("404 Not Found"), "is of an older version, or another program"),
+        (http("404 Not Found"), "it is of an older version, another program"),
         (http("302 Found", b"", "Location: http://127.0.0.1:1/"), "answered HTTP 302"),
         (
             http("503 Service Unavailable", b"too many\x1b", "Content-Type: text/plain"),

@@ -162,7 +162,7 @@ def test_state_that_cannot_be_read_is_told_in_the_line(config: Config, tmp_path:
 
 ODD = [
     pytest.param(
-        faults.answer("gone", "404 Not Found"), "older version, or another program", id="404"
+        faults.answer("gone", "404 Not Found"), "older version, another program", id="404"
     ),
     pytest.param(faults.answer("no", "500 Oh no"), "answered HTTP 500", id="500"),
     pytest.param(faults.answer("<html>"), "is not understood: it sent what is no line", id="HTML"),

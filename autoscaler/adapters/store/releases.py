@@ -58,8 +58,10 @@ def take(directory: Path) -> Release | None:
         content = read_bytes(path, _MOST_BYTES)
     except FileNotFoundError:
         return None
-    finally:
+    except BaseException:
         path.unlink(missing_ok=True)
+        raise
+    path.unlink(missing_ok=True)
     # Content that is nested too deeply raises RecursionError, and any other that is no JSON
     # ValueError: nobody needs to know which.
     with suppress(ValueError, RecursionError):

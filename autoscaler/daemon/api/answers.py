@@ -300,7 +300,9 @@ class Explanation(Answer):
     time: Instant
     """When it was decided."""
     until: Instant | None
-    """When the next change came; null if it still holds."""
+    """When the next change came; null if it still holds, or nothing was recorded since."""
+    recorded_until: Instant | None
+    """Set if nothing was recorded at `at`: the last instant before it that was."""
     state: State
     message: str
     lines: list[str]
