@@ -12,7 +12,7 @@ from autoscaler.cli.target_names import UnknownTargetError, chosen
 from autoscaler.config import ConfigError
 from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.text import printable
-from autoscaler.record.rows import Change
+from autoscaler.record.rows import Change, Lapse
 from autoscaler.rendering.instant import change_json
 
 _AFTER = 1e-3
@@ -36,6 +36,7 @@ def print_history(names: Sequence[str], span: Span, place: Place, *, as_json: bo
         source = source_of(place)
         keys = sorted(chosen(names, source.targets())) if names else None
         found = source.changes(keys, begin, end + _AFTER, span.limit + 1)
+        lapses = source.lapses(found)
     except (ConfigError, UnknownTargetError, ValueError) as error:
         print(error, file=sys.stderr)
         return 2
@@ -48,7 +49,7 @@ def print_history(names: Sequence[str], span: Span, place: Place, *, as_json: bo
     else:
         where = f"from {source.name}; times are in {times.zone(now)}"
         print(where, file=sys.stderr)
-        _print_lines(shown)
+        _print_lines(shown, lapses)
     if not shown:
         print(f"no change is recorded since {times.local(begin)}", file=sys.stderr)
     if len(found) > span.limit:
@@ -66,8 +67,10 @@ def _between(span: Span, now: float) -> tuple[float, float]:
     return begin, end
 
 
-def _print_lines(shown: Sequence[Change]) -> None:
-    rows = [_cells(one) for one in shown]
+def _print_lines(shown: Sequence[Change], lapses: Sequence[Lapse]) -> None:
+    timed = [(one.time, _cells(one)) for one in shown]
+    timed += [(one.begin, _unrecorded(one)) for one in lapses]
+    rows = [row for _, row in sorted(timed, key=lambda one: one[0])]
     if not sys.stdout.isatty():
         for row in rows:
             print("\t".join(row))
@@ -83,6 +86,11 @@ def _cells(one: Change) -> tuple[str, ...]:
     at = times.local(one.time)
     message = times.localized(printable(one.message, LONGEST_SENTENCE), one.time)
     return at, printable(one.target), _counts(one), printable(one.state), message
+
+
+def _unrecorded(one: Lapse) -> tuple[str, ...]:
+    until = times.local(one.end)
+    return times.local(one.begin), "-", "-", "-", f"nothing was recorded until {until}"
 
 
 def _counts(one: Change) -> str:

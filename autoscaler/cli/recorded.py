@@ -24,7 +24,7 @@ from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.config.settings import LISTEN, STATE_DIRECTORY
 from autoscaler.core.text import rfc3339_milli
 from autoscaler.record.finding import last_count_change
-from autoscaler.record.rows import Change, Mark, RecordError, RecordReader
+from autoscaler.record.rows import Change, Lapse, Mark, RecordError, RecordReader
 from autoscaler.rendering.instant import Explanation, explanation_at
 from autoscaler.transport.bodies import TooMuch, parse
 
@@ -69,6 +69,10 @@ class Source(Protocol):
         self, targets: Collection[str] | None, begin: float, end: float, limit: int
     ) -> Sequence[Change]:
         """Return the last changes of a time, the last one first."""
+        ...
+
+    def lapses(self, changes: Sequence[Change]) -> Sequence[Lapse]:
+        """Return when nothing was recorded, between the changes that were returned last."""
         ...
 
 
@@ -138,6 +142,13 @@ class DirectorySource:
         """As `Source.changes`."""
         return _raising(lambda: self.record.changes(targets, begin, end, limit=limit))
 
+    def lapses(self, changes: Sequence[Change]) -> Sequence[Lapse]:
+        """As `Source.lapses`."""
+        if not changes:
+            return ()
+        begin, end = changes[-1].time, changes[0].time
+        return _raising(lambda: self.record.lapses(None, begin, end))
+
 
 _T = TypeVar("_T")
 
@@ -206,8 +217,14 @@ class _Change(_Model):
         )
 
 
+class _Lapse(_Model):
+    begin: AwareDatetime
+    end: AwareDatetime
+
+
 class _Changes(_Model):
     changes: tuple[_Change, ...]
+    lapses: tuple[_Lapse, ...] = ()
     continue_: str | None = Field(default=None, alias="continue")
 
 
@@ -230,6 +247,7 @@ class DaemonSource:
         self.name = str(daemon)
         self._daemon = daemon
         self._why = why
+        self._lapses: list[Lapse] = []
 
     def targets(self) -> Sequence[str]:
         """As `Source.targets`."""
@@ -253,6 +271,7 @@ class DaemonSource:
         asked = [("target", one) for one in targets or ()]
         asked += [("from", rfc3339_milli(begin)), ("to", rfc3339_milli(end))]
         found: list[Change] = []
+        self._lapses = []
         more: list[tuple[str, str]] = []
         while len(found) < limit:
             page = [("limit", str(min(limit - len(found), _PAGE)))]
@@ -260,10 +279,17 @@ class DaemonSource:
             if shown is None:
                 break
             found += [one.change() for one in shown.changes]
+            self._lapses += [
+                Lapse(one.begin.timestamp(), one.end.timestamp()) for one in shown.lapses
+            ]
             if shown.continue_ is None:
                 break
             more = [("continue", shown.continue_)]
         return found
+
+    def lapses(self, changes: Sequence[Change]) -> Sequence[Lapse]:  # noqa: ARG002
+        """As `Source.lapses`."""
+        return self._lapses
 
     def _explained(self, target: str, asked: Mapping[str, str]) -> Explanation | None:
         path = f"/targets/{quote(target)}/explanation?{urlencode(asked)}"

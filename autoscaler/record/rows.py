@@ -150,6 +150,6 @@ class RecordReader(Protocol):
         """Yield the samples of a time in order, and before them the one that held at its begin."""
         ...
 
-    def lapses(self, target: str, begin: float, end: float) -> Sequence[Lapse]:
-        """Return when nothing was recorded of a target, within a time."""
+    def lapses(self, target: str | None, begin: float, end: float) -> Sequence[Lapse]:
+        """Return when nothing was recorded of a target, or of none, within a time."""
         ...

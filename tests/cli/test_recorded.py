@@ -218,6 +218,27 @@ def test_a_time_that_the_history_prints_is_the_one_to_ask_for(tmp_path: Path) ->
     assert "scaled 7 -> 12 replicas" in said
 
 
+def test_the_history_says_when_nothing_was_recorded(tmp_path: Path) -> None:
+    """Between the changes of two runs of the daemon, from the directory and over the API."""
+    for begin in (0, 600):
+        with running(tmp_path) as writer:
+            recorder = Recorder(writer)
+            recorder.configure([Target("shop", JOBS, ())], Flags())
+            timeline = Timeline(JOBS, replicas=7)
+            recorder.report(synced(timeline.at(f"{begin}s", jobs_waiting=35.0)))
+    views = views_of(metrics_of(result_of(target_of("web"))), record=DirectoryRecord(tmp_path))
+    with serving(views) as listener:
+        for place in (
+            ("--state-directory", str(tmp_path)),
+            ("--url", f"http://127.0.0.1:{listener.port}"),
+        ):
+            code, said = invoked("history", "--since", "2026-01-01", *place)
+            lines = [line.split("\t") for line in said.splitlines() if "\t" in line]
+            assert code == 0
+            assert [line[0][11:19] for line in lines] == ["00:00:00", "00:00:00", "00:10:00"]
+            assert lines[1][4] == "nothing was recorded until 2026-01-01 00:10:00+00:00"
+
+
 def test_what_was_not_recorded_any_more_is_not_said_to_hold(state: Path) -> None:
     """The last decision held when it was recorded; months later nobody knows."""
     code, said = invoked("explain", TARGET, "--state-directory", str(state))

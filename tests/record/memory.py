@@ -153,9 +153,11 @@ class MemoryRecord(RecordReader):
             first += 1
         return iter(own[max(first, 0) : bisect_left(own, end, key=_TIME)])
 
-    def lapses(self, target: str, begin: float, end: float) -> Sequence[Lapse]:
+    def lapses(self, target: str | None, begin: float, end: float) -> Sequence[Lapse]:
         """As `RecordReader.lapses`."""
-        own: Iterable[Lapse] = self._lapses.get(target, ())
+        own: Iterable[Lapse] = self._lapses.get(target or "", ())
+        if target is None:
+            own = sorted({one for lapses in self._lapses.values() for one in lapses})
         return [one for one in own if one.begin < end and begin < one.end]
 
     def _lapsed(self, target: str, after: float, until: float = math.inf) -> bool:

@@ -159,13 +159,13 @@ class DirectoryRecord(RecordReader):
         if held is not None and not any(held.time <= one.begin for one in lapses):
             yield held
 
-    def lapses(self, target: str, begin: float, end: float) -> Sequence[Lapse]:
+    def lapses(self, target: str | None, begin: float, end: float) -> Sequence[Lapse]:
         """As `RecordReader.lapses`."""
         with self._opened() as connection:
             return self._lapses(connection, target, begin, end)
 
     def _lapses(
-        self, connection: sqlite3.Connection, target: str, begin: float, end: float
+        self, connection: sqlite3.Connection, target: str | None, begin: float, end: float
     ) -> list[Lapse]:
         runs = connection.execute("SELECT begin, end FROM runs ORDER BY id").fetchall()
         found = [Lapse(one[1], other[0]) for one, other in pairwise(runs)]

@@ -143,10 +143,11 @@ def encoded(value: object) -> bytes:
     return json.dumps(value, allow_nan=False).encode() + b"\n"
 
 
-def listed(name: str, entries: Iterable[str], token: str | None) -> bytes:
-    """Write a page of entries, which are JSON, one on each line."""
+def listed(name: str, entries: Iterable[str], token: str | None, **more: object) -> bytes:
+    """Write a page of entries, which are JSON, one on each line; ``more`` stands after them."""
     lines = ",\n".join(entries)
-    return f'{{"{name}": [\n{lines}\n], "continue": {json.dumps(token)}}}\n'.encode()
+    rest = json.dumps(more | {"continue": token})[1:]
+    return f'{{"{name}": [\n{lines}\n], {rest}\n'.encode()
 
 
 def tag_of(content: bytes) -> str:

@@ -209,10 +209,19 @@ class Change(Answer):
     """The field manager of others who changed the count."""
 
 
+class Lapse(Answer):
+    """Nothing was recorded from `begin` to `end`: the daemon did not run, or lost it."""
+
+    begin: Instant
+    end: Instant
+
+
 class ChangeList(Answer):
     """Changes, the last first."""
 
     changes: list[Change]
+    lapses: list[Lapse]
+    """When nothing was recorded, between the changes of this page."""
     continue_: str | None = Field(alias="continue", description="Asks for the next page.")
 
 

@@ -26,7 +26,15 @@ def changes(views: Views, asked: HistoryParameters, now: float) -> bytes:
     found = _found(record, "changes", asked, now)
     shown = found[: asked.limit]
     token = _token("changes", shown) if len(found) > len(shown) else None
-    return listed("changes", (json.dumps(change_json(one)) for one in shown), token)
+    lapses = record.lapses(None, shown[-1].time, shown[0].time) if shown else ()
+    return listed(
+        "changes",
+        (json.dumps(change_json(one)) for one in shown),
+        token,
+        lapses=[
+            {"begin": rfc3339_milli(one.begin), "end": rfc3339_milli(one.end)} for one in lapses
+        ],
+    )
 
 
 def decisions(views: Views, asked: HistoryParameters, now: float) -> bytes:
