@@ -27,14 +27,11 @@ def changes(views: Views, asked: HistoryParameters, now: float) -> bytes:
     shown = found[: asked.limit]
     token = _token("changes", shown) if len(found) > len(shown) else None
     lapses = record.lapses(None, shown[-1].time, shown[0].time) if shown else ()
-    return listed(
-        "changes",
-        (json.dumps(change_json(one)) for one in shown),
-        token,
-        lapses=[
-            {"begin": rfc3339_milli(one.begin), "end": rfc3339_milli(one.end)} for one in lapses
-        ],
-    )
+    unrecorded = [
+        {"begin": rfc3339_milli(one.begin), "end": rfc3339_milli(one.end)} for one in lapses
+    ]
+    entries = (json.dumps(change_json(one)) for one in shown)
+    return listed("changes", entries, token, lapses=unrecorded)
 
 
 def decisions(views: Views, asked: HistoryParameters, now: float) -> bytes:
