@@ -90,16 +90,16 @@ StateDirectory = Annotated[
     ),
 ]
 CaFile = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="With --url: the CA of its certificate, PEM.")
+    Path | None, typer.Option(metavar="FILE", help="Of the daemon: the CA of its certificate, PEM.")
 ]
 CertFile = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="With --url: the client certificate, PEM.")
+    Path | None, typer.Option(metavar="FILE", help="Of the daemon: the client certificate, PEM.")
 ]
 KeyFile = Annotated[Path | None, typer.Option(metavar="FILE", help="Its key, PEM.")]
 TokenFile = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="With --url: the file with the bearer token.")
+    Path | None, typer.Option(metavar="FILE", help="Of the daemon: the file with the bearer token.")
 ]
-User = Annotated[str | None, typer.Option(metavar="NAME", help="With --url: the user's name.")]
+User = Annotated[str | None, typer.Option(metavar="NAME", help="Of the daemon: the user's name.")]
 PasswordFile = Annotated[
     Path | None, typer.Option(metavar="FILE", help="The file with the user's password.")
 ]
@@ -154,8 +154,11 @@ def _place(
     from autoscaler.adapters.daemon import Daemon
     from autoscaler.cli.recorded import Place
 
-    if url is None and any(one is not None for one in sign_in):
-        raise typer.BadParameter("certificates, tokens and passwords are for --url")
+    signs_in = any(one is not None for one in sign_in)
+    if signs_in and directory is not None:
+        raise typer.BadParameter("certificates, tokens and passwords are for a daemon")
+    if signs_in and url is None and config is None:
+        raise typer.BadParameter("certificates, tokens and passwords are for --url or -c")
     if url is not None and directory is not None:
         raise typer.BadParameter("give --url or --state-directory")
     if (sign_in.user is None) != (sign_in.password_file is None):
@@ -164,7 +167,7 @@ def _place(
         raise typer.BadParameter("give --token-file or --user")
     if sign_in.key_file is not None and sign_in.cert_file is None:
         raise typer.BadParameter("--key-file goes with --cert-file")
-    return Place(config, directory, None if url is None else Daemon(url, *sign_in))
+    return Place(config, directory, url, Daemon("", *sign_in))
 
 
 def _exit_at_once(_number: int, _frame: object) -> None:
@@ -284,7 +287,8 @@ def plan(
     from autoscaler.cli.planning import PlanOptions, print_plan
 
     sign_in = _SignIn(ca_file, cert_file, key_file, token_file, user, password_file)
-    daemon, as_json = _place(None, None, url, sign_in).daemon, output is OutputFormat.JSON
+    place, as_json = _place(None, None, url, sign_in), output is OutputFormat.JSON
+    daemon = None if url is None else place.at(url)
     sys.exit(print_plan(config, PlanOptions(targets or [], explain, as_json, daemon)))
 
 

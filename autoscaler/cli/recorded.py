@@ -1,7 +1,7 @@
 """Where decisions are read from: the record in a state directory, or a running daemon."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 from urllib.parse import quote, urlencode
@@ -34,17 +34,28 @@ _PAGE = 1000
 _ADVICE = "; start it with `autoscaler run`, or say where to read with --url or --state-directory"
 
 
+_NO_SIGN_IN = Daemon("")
+
+
 class SourceError(Exception):
     """Nothing can be read; the text is a sentence for the operator."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What the command line says of where to read: each part may be missing."""
+    """What the command line says of where to read: each part may be missing.
+
+    ``sign_in`` has no address, and says how to sign in at any.
+    """
 
     config: Path | None = None
     directory: Path | None = None
-    daemon: Daemon | None = None
+    url: str | None = None
+    sign_in: Daemon = _NO_SIGN_IN
+
+    def at(self, url: str) -> Daemon:
+        """Return the daemon at an address."""
+        return replace(self.sign_in, url=url)
 
 
 class Source(Protocol):
@@ -82,15 +93,15 @@ def source_of(place: Place) -> Source:
     Of a configuration its state directory is read, or else its daemon is asked.  Raises SourceError
     or ConfigError.
     """
-    if place.daemon is not None:
-        return DaemonSource(place.daemon)
+    if place.url is not None:
+        return DaemonSource(place.at(place.url))
     if place.directory is not None:
         return DirectorySource(place.directory)
     if place.config is None:
         usual = DirectorySource(Path(STATE_DIRECTORY))
         if usual.holds_something():
             return usual
-        return DaemonSource(Daemon(LISTEN.url), f"nothing is recorded in {STATE_DIRECTORY}, and ")
+        return DaemonSource(place.at(LISTEN.url), f"nothing is recorded in {STATE_DIRECTORY}, and ")
     try:
         directory = load(place.config, namespace_or_anywhere).state_directory
     except ConfigError:
@@ -103,7 +114,7 @@ def source_of(place: Place) -> Source:
             f"nothing is recorded in the state directory of {place.config}, and its daemon listens "
             "at no fixed address; name one with --url"
         )
-    return DaemonSource(Daemon(listen.url_of(scheme)))
+    return DaemonSource(place.at(listen.url_of(scheme)))
 
 
 # -- a directory ---------------------------------------------------------------------------------

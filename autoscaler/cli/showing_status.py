@@ -108,11 +108,11 @@ def _found(place: Place) -> tuple[str, Json, Report]:
         print(f"from {found[0]}, as it was at {_until(found)}", file=sys.stderr)
         return found
     try:
-        daemon = place.daemon or Daemon(_of_listener(place.config))
+        daemon = place.at(place.url or _of_listener(place.config))
         document = _document(daemon)
         return str(daemon), document, _report(document, daemon.url)
     except NobodyListensError as error:
-        directory = None if place.daemon is not None else _state_directory(place.config)
+        directory = None if place.url is not None else _state_directory(place.config)
         if directory is None:
             raise
         try:

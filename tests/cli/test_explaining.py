@@ -175,7 +175,7 @@ def test_a_decision_is_made_again(kept: Path, monkeypatch: pytest.MonkeyPatch) -
             2,
             "give only one of --at, --last-change and",
         ),
-        (["shop/web", "--token-file", "x"], 2, "certificates, tokens and passwords are for --url"),
+        (["shop/web", "--token-file", "x"], 2, "certificates, tokens and passwords are for"),
         (["shop/web", "--url", "http://h"], 2, "give --url or --state-directory"),
     ],
 )

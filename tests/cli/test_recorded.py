@@ -152,7 +152,7 @@ def test_a_damaged_record_is_an_error(state: Path, tmp_path: Path) -> None:
     ("options", "advice"),
     [
         (("--at", "1h", "--last-change"), "give only one of --at, --last-change and --since"),
-        (("--token-file", "t"), "certificates, tokens and passwords are for --url"),
+        (("--token-file", "t"), "certificates, tokens and passwords are for --url or -c"),
         (("--url", "http://a", "--user", "me"), "--user and --password-file go together"),
         (("--url", "http://a", "--key-file", "k"), "--key-file goes with --cert-file"),
         (("--url", "ftp://a"), "it must be an address such as http://127.0.0.1:9191"),
@@ -198,6 +198,14 @@ def test_a_daemon_is_asked_over_tls_by_who_signs_in(state: Path, tmp_path: Path)
             code, said = invoked(*command, "--url", url, *token)
             assert code == 1
             assert f"TLS with the daemon at {url} failed: " in said
+        file = tmp_path / "asked.yaml"
+        file.write_text(
+            f"prometheus: {{url: http://p}}\nlisten: {url.removeprefix('https://')}\n"
+            f"stateDirectory: null\nweb: {{{TLS}}}\ntargets: []\n"
+        )
+        for command in (("history",), ("status",)):
+            code, said = invoked(*command, "-c", str(file), *trusting[2:], *token)
+            assert code == 0, said
 
 
 def test_a_time_that_the_history_prints_is_the_one_to_ask_for(tmp_path: Path) -> None:
