@@ -85,9 +85,10 @@ def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
 
 def test_two_writers_do_not_share_a_directory(tmp_path: Path) -> None:
     """The second one says who has it."""
-    with running(tmp_path) as writer:
+    first, heard = Sayings(), Sayings()
+    with running(tmp_path, first) as writer:
         writer.put(decided())
-        heard = Sayings()
+        first.wait(ok=True)
         with running(tmp_path, heard):
             assert "another process keeps its record in" in heard.wait(ok=False)
 
