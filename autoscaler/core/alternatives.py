@@ -17,7 +17,7 @@ from autoscaler.core.extensions import Extensions
 from autoscaler.core.history import History, Recommendation
 from autoscaler.core.limits import SCALE_DOWN_LIMIT, SCALE_UP_LIMIT, TOO_FEW, TOO_MANY
 from autoscaler.core.numbers import INT32_MAX, INT64_MAX
-from autoscaler.core.observation import Observation, PodSamples, Reading, Scale, Values
+from autoscaler.core.observation import Observation, PodSamples, Reading, Sample, Scale, Values
 from autoscaler.core.spec import (
     Behavior,
     Flags,
@@ -37,6 +37,11 @@ _UNIT = 1000
 """Values that are whole, as their target is, are changed by whole units."""
 _MOST_STEPS, _MOST_PARTS = 1 << 40, 1 << 24
 """A larger change of a value, and of the load of pods, is not looked for."""
+_MOST_COMPUTED, _OF_METRIC = 250_000, 50
+"""After so many samples no further value is looked for; a metric counts as 50 besides its own.
+
+So a target of many pods and metrics takes half a second, and not many.
+"""
 
 
 class Without(StrEnum):
@@ -128,6 +133,7 @@ class _Again:
         self.entry = entry
         self.observation, self.history = entry.inputs.observation, entry.inputs.history
         self.spec, self.extensions = entry.rules.target.spec, entry.rules.target.extensions
+        self.computed = 0
         self.base = self.decide(_Others())
 
     def decide(self, others: _Others, *, breaker: bool = True) -> Decision:
@@ -150,6 +156,7 @@ class _Again:
     def with_reading(self, index: int, reading: Reading) -> Decision:
         """Decide with another reading of one metric."""
         readings = list(self.observation.readings)
+        self.computed += sum(map(_size, readings))
         readings[index] = reading
         return self.decide(_Others(replace(self.observation, readings=tuple(readings))))
 
@@ -158,10 +165,13 @@ class _Again:
 
 
 def _other_values(again: _Again) -> Iterator[OtherValue]:
-    """Yield the nearest values at which a metric, and at which the target, has more, and less."""
-    for index, result in enumerate(again.base.metrics):
-        if not isinstance(result.outcome, Calculation):
-            continue
+    """Yield the nearest values at which a metric, and at which the target, has more, and less.
+
+    The metrics that ask for the most come first.
+    """
+    asked = [(_proposal(again.base, index), index) for index in range(len(again.base.metrics))]
+    known = [(proposal, index) for proposal, index in asked if proposal is not None]
+    for _, index in sorted(known, key=lambda one: -one[0]):
         for up in (True, False):
             found = _nearest(again, index, _proposal, up=up)
             if found is None:
@@ -190,7 +200,7 @@ def _nearest(again: _Again, index: int, count_of: _CountOf, *, up: bool) -> Othe
     """Look for the nearest value at which a count is larger, or smaller."""
     reading, before = again.observation.readings[index], count_of(again.base, index)
     change, most_up, most_down = _changes(reading, again.spec.metrics[index].target)
-    if before is None:
+    if before is None or again.computed > _MOST_COMPUTED:
         return None
     sign = 1 if up else -1
 
@@ -204,6 +214,10 @@ def _nearest(again: _Again, index: int, count_of: _CountOf, *, up: bool) -> Othe
     decision = again.with_reading(index, change(sign * steps))
     parts = sign * steps if isinstance(reading, PodSamples) else None
     return OtherValue(index, decision.metrics[index], decision.desired, parts)
+
+
+def _size(reading: Reading) -> int:
+    return _OF_METRIC + (len(reading.samples) if isinstance(reading, PodSamples) else 0)
 
 
 def _first(holds: Callable[[int], bool], most: int) -> int | None:
@@ -240,8 +254,10 @@ def _of_total(reading: Values, total: int, step: int, steps: int) -> Values:
 
 def _of_samples(reading: PodSamples, steps: int) -> PodSamples:
     samples = {
-        pod: replace(
-            one, milli=min(one.milli * (PARTS + steps) // PARTS, max(one.milli, INT64_MAX))
+        pod: Sample(
+            min(one.milli * (PARTS + steps) // PARTS, max(one.milli, INT64_MAX)),
+            one.timestamp,
+            one.window,
         )
         for pod, one in reading.samples.items()
     }

@@ -6,6 +6,7 @@ All that `record.changes.change_key` calls a change has a sentence.
 from collections.abc import Iterator, Mapping, Sequence
 
 from autoscaler.core.decision import (
+    Activity,
     Calculation,
     Decision,
     IdleStatus,
@@ -31,9 +32,19 @@ from autoscaler.sync.ports import SyncResult
 _MOST_KEYS = 10
 _LONGEST_VALUE = 100
 
+_UNASKED, _ASKED = "the metrics were not asked", "the metrics were asked"
+_NO_WINDOW, _NOT_HELD = (
+    "no earlier recommendation was looked at",
+    "no earlier recommendation holds it",
+)
+_NO_LIMITS, _WITHIN = "bounds and policies had nothing to do", "within bounds and policies"
+_NO_IDLING = "whether it is idle was not looked at"
+_FOLLOWS = frozenset({_UNASKED, _ASKED, _NO_WINDOW, _NOT_HELD, _NO_LIMITS, _WITHIN, _NO_IDLING})
+"""What follows from other differences, and is told only where there are none."""
+
 _OUTCOMES = {
     Outcome.OK: "everything is known again",
-    Outcome.PARTIAL: "only a part of it is known",
+    Outcome.PARTIAL: "only a part of what it needs is known",
     Outcome.BLOCKED: "nothing could be decided",
 }
 
@@ -46,7 +57,8 @@ def differences(before: Entry, after: Entry) -> tuple[str, ...]:
         *(_stabilization, _limits, _held, _idle, _conditions, _rules),
     ):
         found += compare(before, after)
-    return tuple(printable(one, LONGEST_SENTENCE) for one in dict.fromkeys(found))
+    told = [one for one in found if one not in _FOLLOWS] or found
+    return tuple(printable(one, LONGEST_SENTENCE) for one in dict.fromkeys(told))
 
 
 def _count(before: Entry, after: Entry) -> Iterator[str]:
@@ -85,7 +97,7 @@ def _unread(decision: Decision) -> str:
 def _write(after: Entry) -> str:
     word = write_word(after.write)
     if word is None:
-        return "there was nothing to write"
+        return "there is nothing to write now"
     write = after.write
     if isinstance(write, WriteFailed):
         return f"the count was not written: {write.message}"
@@ -124,8 +136,12 @@ def _pause(before: Entry, after: Entry) -> Iterator[str]:
             "it is paused no longer" if new.pause is None else extension_words.pause(new.pause, now)
         )
     if new.pause is not None and (old.paused_from is None) != (new.paused_from is None):
-        prevented = extension_words.prevented(new)
-        yield prevented.removeprefix("; ") or "the pause prevents nothing now"
+        wanted = new.paused_from
+        yield (
+            "the pause prevents nothing now"
+            if wanted is None
+            else f"without the pause it would have {wording.counted(wanted, 'replica')}"
+        )
 
 
 def _bounds(before: Entry, after: Entry) -> Iterator[str]:
@@ -149,7 +165,7 @@ def _metrics(before: Entry, after: Entry) -> Iterator[str]:
     old, new = before.decision.metrics, after.decision.metrics
     if not new or not old:
         if len(new) != len(old):
-            yield "the metrics were not asked" if not new else "the metrics were asked"
+            yield _ASKED if new else _UNASKED
         return
     for one, other in zip(old, new, strict=False):
         if one.metric == other.metric:
@@ -179,8 +195,17 @@ def _metric(old: MetricResult, new: MetricResult, decision: Decision) -> Iterato
     elif old.refill is not None and new.refill is None:
         yield f"{name} counts in full again after its gap"
     if old.activity is not new.activity:
-        word = "of no concern" if new.activity is None else new.activity.value
-        yield f"whether {name} is active: {word}"
+        yield _activity(new.activity, name)
+
+
+def _activity(activity: Activity | None, name: str) -> str:
+    if activity is None:
+        return f"whether {name} is active does not matter now"
+    return {
+        Activity.ACTIVE: f"{name} is active",
+        Activity.INACTIVE: f"{name} is not active",
+        Activity.UNKNOWN: f"it is not known whether {name} is active",
+    }[activity]
 
 
 def _value(old: MetricResult, new: MetricResult, name: str) -> Iterator[str]:
@@ -203,13 +228,13 @@ def _stabilization(before: Entry, after: Entry) -> Iterator[str]:
     if _of_stage(old) == _of_stage(new):
         return
     if new is None:
-        yield "no earlier recommendation was looked at"
+        yield _NO_WINDOW
     elif _holds(new):
         yield hold(new, after.decision.time)
     elif old is not None and _holds(old):
         yield "stabilization holds it no longer"
     else:
-        yield "no earlier recommendation holds it"
+        yield _NOT_HELD
 
 
 def _of_stage(stage: Stabilization | None) -> tuple[str, bool] | None:
@@ -233,7 +258,7 @@ def _held(before: Entry, after: Entry) -> Iterator[str]:
         until = time_of_day(new.held_until, new.time)
         yield f"others undo our changes: nothing is written until {until}"
     elif old.held_until is not None and new.held_until is None:
-        yield "it is written to again"
+        yield "the hold after the changes of others has ended"
     was, lasting = old.lasting_saturation, new.lasting_saturation
     if was is None and lasting is not None:
         yield extension_words.saturation(lasting, new.time)
@@ -253,9 +278,7 @@ def _limits(before: Entry, after: Entry) -> Iterator[str]:
     elif limited_before:
         yield "neither a bound nor a policy limits it any more"
     elif (old is None) != (new is None):
-        yield (
-            "bounds and policies had nothing to do" if new is None else "within bounds and policies"
-        )
+        yield _NO_LIMITS if new is None else _WITHIN
     elif old is not None and new is not None:
         yield f"limits: {new.reason}"
 
@@ -265,7 +288,7 @@ def _idle(before: Entry, after: Entry) -> Iterator[str]:
     if _of_idle(old) == _of_idle(new):
         return
     if new is None:
-        yield "whether it is idle was not looked at"
+        yield _NO_IDLING
     elif new.asleep and (old is None or not old.asleep):
         yield extension_words.asleep(after.decision)
     elif old is not None and old.asleep and not new.asleep:

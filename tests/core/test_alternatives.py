@@ -229,6 +229,17 @@ def test_a_search_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(calls) < 128
 
 
+def test_of_many_pods_and_metrics_those_that_ask_for_the_most_come_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No further search begins after so many samples."""
+    entry = of_last(target(QUEUE, MAILS).at("0s", queue=20, mails=40))
+    every = [one.index for one in alternatives_of(entry) if isinstance(one, OtherValue)]
+    assert every == [1, 1, 0, 0, 0]
+    monkeypatch.setattr(alternatives, "_MOST_COMPUTED", 500)
+    assert [one.index for one in alternatives_of(entry) if isinstance(one, OtherValue)] == [1]
+
+
 def test_a_recommendation_and_all_of_them() -> None:
     """One that holds the count alone is named; of several with the same count all are left out."""
     slow = Timeline(spec(QUEUE), replicas=8).at("0s", queue=40)

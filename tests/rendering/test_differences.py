@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from autoscaler.core.decision import (
+    Activity,
     Bound,
     Bounds,
     BreakerHold,
@@ -155,7 +156,7 @@ OPEN = Bounds(Bound(2, "schedule day until 18:00 UTC"), Bound(9))
         pytest.param(
             {"pause": DOWN},
             {"pause": DOWN, "paused_from": 2},
-            "2 replicas without it",
+            "without the pause it would have 2 replicas",
             "the pause prevents nothing now",
             id="prevented",
         ),
@@ -226,7 +227,7 @@ OPEN = Bounds(Bound(2, "schedule day until 18:00 UTC"), Bound(9))
             {},
             {"held_until": BASE + 600},
             "others undo our changes: nothing is written until 00:10:00Z",
-            "it is written to again",
+            "the hold after the changes of others has ended",
             id="contested",
         ),
         pytest.param(
@@ -288,6 +289,37 @@ def test_a_sync_after_a_scale_up_says_so_in_few_words() -> None:
         "queue is 10.33, before 20, and asks for 6 as before",
         "condition AbleToScale: True (ReadyForNewScale), before True (SucceededRescale)",
     )
+
+
+def test_what_follows_from_another_difference_is_left_out() -> None:
+    """Where the scale is not read, no metric was asked and no window looked at."""
+    unread = replace(HELD.decision, metrics=(), stabilization=None, limit=None)
+    alone = differences(HELD, replace(HELD, decision=unread))
+    assert alone == (
+        "the metrics were not asked",
+        "no earlier recommendation was looked at",
+        "bounds and policies had nothing to do",
+    )
+    unread = replace(unread, scale=Unavailable("forbidden"))
+    assert differences(HELD, replace(HELD, decision=unread)) == (
+        "the scale is not read: forbidden",
+    )
+
+
+@pytest.mark.parametrize(
+    ("activity", "sentence"),
+    [
+        (Activity.ACTIVE, "queue is active"),
+        (Activity.INACTIVE, "queue is not active"),
+        (Activity.UNKNOWN, "it is not known whether queue is active"),
+    ],
+)
+def test_whether_a_metric_is_active(activity: Activity, sentence: str) -> None:
+    """And when that matters no more."""
+    other = replace(HELD.decision, metrics=(replace(FIRST, activity=activity), SECOND))
+    after = replace(HELD, decision=other)
+    assert differences(HELD, after) == (sentence,)
+    assert differences(after, HELD) == ("whether queue is active does not matter now",)
 
 
 def test_the_keys_of_the_configuration_that_are_different_are_named() -> None:

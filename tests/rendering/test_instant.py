@@ -2,11 +2,20 @@
 
 import json
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from autoscaler.core.text import rfc3339_milli
-from autoscaler.record.rows import Change, Mark, Sample
+from autoscaler.record.rows import Change, Mark, RecordError, Sample
 from autoscaler.rendering.explanation import explain
-from autoscaler.rendering.instant import Explanation, explanation_at, explanation_json
+from autoscaler.rendering.instant import (
+    Explanation,
+    change_json,
+    explanation_at,
+    explanation_json,
+    recorded_targets,
+)
 from tests.core.builders import BASE, average, cpu, external, spec, utilization
 from tests.core.timeline import Timeline
 from tests.record.memory import MemoryRecord, synced
@@ -219,3 +228,59 @@ def test_as_json_it_has_all_of_it() -> None:
     assert shown["decision"]["desiredReplicas"] == 8
     for name in ("values", "differences", "alternatives", "others"):
         assert shown[name] == list(getattr(found, name))
+
+
+# -- all targets ---------------------------------------------------------------------------------
+
+
+def listed(record: MemoryRecord) -> Any:
+    """Return all targets as they are sent."""
+    return json.loads(json.dumps(recorded_targets(record)))
+
+
+def test_all_targets_are_as_of_their_last_change() -> None:
+    """Sorted by their keys; one that is no longer configured is left out."""
+    record, _ = recorded()
+    other = Timeline(JOBS, replicas=2).at("200s", jobs_waiting=None)
+    record.keep_synced(other, "mail")
+    record.keep_change(replace(removed(100, 6), target="shop/Deployment/gone"))
+    found = listed(record)
+    assert found["time"] == "2026-01-01T00:03:20Z"
+    mail, shop = found["targets"]
+    assert (mail["target"], mail["since"]) == ("mail/Deployment/web", "2026-01-01T00:03:20Z")
+    assert (mail["namespace"], mail["kind"], mail["name"]) == ("mail", "Deployment", "web")
+    assert mail["state"] == "failing"
+    assert (shop["state"], shop["since"]) == ("held", "2026-01-01T00:02:00Z")
+    assert (shop["currentReplicas"], shop["desiredReplicas"]) == (9, 12)
+    assert (shop["minReplicas"], shop["maxReplicas"], shop["lastSync"]) == (1, 100, None)
+    (metric,) = shop["metrics"]
+    assert metric["proposedReplicas"] == 9
+
+
+def test_a_target_whose_decision_is_lost_still_has_its_count() -> None:
+    """And no metrics; of a scale that was not read there is no count."""
+    record = MemoryRecord()
+    lost = replace(removed(0, 1), marks=Mark.FAILED, current=4, desired=4, state="failed")
+    (found,) = listed(record.keep_change(lost))["targets"]
+    assert (found["currentReplicas"], found["metrics"]) == (4, [])
+    (found,) = listed(MemoryRecord().keep_change(replace(lost, current=None)))["targets"]
+    assert found["currentReplicas"] is None
+
+
+def test_of_an_empty_record_no_target_is_told() -> None:
+    """It is an error, and not a fleet without targets."""
+    with pytest.raises(RecordError, match="nothing is recorded yet"):
+        recorded_targets(MemoryRecord())
+
+
+def test_a_change_as_json_has_its_marks_in_words_and_who_made_it() -> None:
+    """Null where nobody else did."""
+    record, _ = recorded()
+    by_hand = record.change_at(KEY, BASE + 120)
+    first = record.change_at(KEY, BASE)
+    assert by_hand is not None
+    assert first is not None
+    shown = json.loads(json.dumps(change_json(by_hand)))
+    assert (shown["marks"], shown["by"]) == (["written", "foreign", "held"], "kubectl-edit")
+    assert shown["time"] == "2026-01-01T00:02:00Z"
+    assert change_json(first)["by"] is None
