@@ -8,7 +8,16 @@ import sys
 from pathlib import Path
 
 from autoscaler.adapters.record import DirectoryRecord
-from tests.adapters.record.recording import WEB, Sayings, Time, decided, plain, running, values
+from tests.adapters.record.recording import (
+    WEB,
+    Sayings,
+    Time,
+    decided,
+    plain,
+    running,
+    values,
+    wait_recorded,
+)
 from tests.adapters.store.filling import full
 from tests.core.builders import BASE
 
@@ -19,6 +28,7 @@ def main(directory: Path) -> None:
     with running(directory, heard, time=time) as writer:
         writer.put(decided())
         heard.wait(ok=True)
+        wait_recorded(directory)
         with full(directory) as words:
             time.now = BASE + 15 * 2000
             for number in range(1, 2000):

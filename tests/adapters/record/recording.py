@@ -11,6 +11,7 @@ from autoscaler.core.entry import Rules
 from autoscaler.record.changes import marks_of, numbers_of
 from autoscaler.rendering.verdict import state_of, verdict
 from autoscaler.sync.ports import SyncResult
+from tests.controlplane.waiting import wait_until
 from tests.core.builders import BASE, average, external, spec
 from tests.core.timeline import Timeline
 from tests.record.memory import synced
@@ -72,6 +73,15 @@ def running(
         writer.close()
     if on_state is None:
         assert all(ok for ok, _ in heard.all), heard.all
+
+
+def wait_recorded(directory: Path, seconds: float = 0.0) -> None:
+    """Wait until a decision of so many seconds after BASE can be read."""
+
+    def is_recorded() -> bool:
+        return bool(DirectoryRecord(directory).changes(None, BASE + seconds, 2e12, limit=1))
+
+    wait_until("it is recorded", is_recorded)
 
 
 def change_of(result: SyncResult, timeline: Timeline) -> NewChange:
