@@ -345,8 +345,7 @@ def _of_others(again: _Again) -> Iterator[tuple[Without, _Others]]:
     """Yield people, other autoscalers and idling."""
     base, seen, extensions = again.base, again.observation, again.extensions
     if base.zone is Zone.CONTROLLED:
-        alone, history = replace(seen, controller=None), replace(again.history, controller="")
-        yield Without.CONTROLLER, _Others(alone, history=history)
+        yield Without.CONTROLLER, _Others(replace(seen, controller=None))
     if base.pause is not None and isinstance(seen.scale, Scale):
         bare = replace(seen, scale=replace(seen.scale, annotations=()))
         yield Without.PAUSE, _Others(bare, extensions=replace(extensions, pause=None))

@@ -28,6 +28,7 @@ from tests.core.builders import (
     behavior,
     cpu,
     external,
+    per_pod,
     pods_policy,
     rules,
     spec,
@@ -206,6 +207,12 @@ def test_the_load_of_pods_is_changed_in_all_of_them() -> None:
     assert values(entry) == [(1125, 9, 9), (-1126, 7, 7)]
 
 
+def test_a_load_of_nothing_is_the_least() -> None:
+    """One pod is too many only where there is nothing to do."""
+    timeline = target(per_pod("20")).by_hand(1).at("0s", rps=20)
+    assert values(of_last(timeline))[-1] == (-PARTS, 0, 1)
+
+
 def test_where_another_metric_decides_two_values_are_named() -> None:
     """The one at which the metric asks for another count, and the one at which the target moves."""
     entry = of_last(target(QUEUE, MAILS).at("0s", queue=40, mails=20))
@@ -254,6 +261,17 @@ def test_a_first_sync_is_held_by_its_own_count() -> None:
     assert without(timeline) == {Without.RECOMMENDATION: 2}
 
 
+def test_a_hole_in_the_recommendations_is_held_by_the_count_after_it() -> None:
+    """Which is left out with it."""
+    entry = of_last(Timeline(spec(QUEUE), replicas=8).at("0s", queue=40).at("10m", queue=10))
+    assert entry.decision.desired == 2
+    inputs = replace(entry.inputs, history=replace(entry.inputs.history, unobserved=True))
+    entry = replace(entry, inputs=inputs)
+    entry = replace(entry, decision=decided(entry))
+    assert entry.decision.desired == 8
+    assert dict(_without(entry)) == {Without.RECOMMENDATION: 2}
+
+
 def test_a_new_target_is_not_taken_for_idle() -> None:
     """Without its first count it would have gone down to 1, and not to sleep."""
     idle = Extensions(idle=Idle(after=0.0, initially=600.0))
@@ -273,6 +291,25 @@ def test_policies_with_and_without_a_behavior() -> None:
     timeline = Timeline(spec(QUEUE, behavior=limited), replicas=8).at("0s", queue=100)
     assert without(timeline) == {Without.POLICIES: 20}
     assert without(Timeline(spec(QUEUE), replicas=8).at("0s", queue=100)) == {Without.POLICIES: 20}
+
+
+def test_what_other_instances_may_have_written_is_a_limit_of_the_step() -> None:
+    """It counts as all that the policies permit."""
+    limited = behavior(up=rules(pods_policy(1, 60), window=0))
+    entry = of_last(Timeline(spec(QUEUE, behavior=limited), replicas=8).at("0s", queue=100))
+    inputs = replace(entry.inputs, history=replace(entry.inputs.history, unseen=BASE - 0.5))
+    entry = replace(entry, inputs=inputs)
+    entry = replace(entry, decision=decided(entry))
+    assert entry.decision.desired == 8
+    assert dict(_without(entry)) == {Without.POLICIES: 20}
+
+
+def test_of_a_limit_to_what_a_recommendation_asks_for_only_that_is_named() -> None:
+    """Without a behavior an earlier recommendation lifts a count, which a step then limits."""
+    timeline = Timeline(spec(QUEUE), replicas=8).at("0s", queue=500).at("15s", queue=50)
+    assert timeline.decision is not None
+    assert timeline.decision.desired == 32
+    assert without(timeline) == {Without.RECOMMENDATION: 10}
 
 
 def test_bounds() -> None:
@@ -318,6 +355,13 @@ def test_metrics_that_fail_and_their_fallback() -> None:
     assert without(timeline) == {Without.FAILURES: 4}
     both = target(QUEUE, MAILS, extensions=Extensions(fallback=Fallback(12, 1)))
     assert without(both.at("0s", queue=20, mails=None)) == {Without.FALLBACK: 8}
+
+
+def test_a_metric_that_fails_beside_one_with_an_activation() -> None:
+    """The other one keeps its own activation: 100 messages, of which it has 20."""
+    idle = Extensions(idle=Idle(after=0.0), activations=(0, 100_000))
+    timeline = target(QUEUE, MAILS, extensions=idle).at("0s", queue=None, mails=20)
+    assert without(timeline) == {Without.FAILURES: 0}
 
 
 def test_people_and_other_autoscalers() -> None:

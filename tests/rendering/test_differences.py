@@ -27,6 +27,7 @@ from autoscaler.core.decision import (
 )
 from autoscaler.core.entry import Entry, Rules
 from autoscaler.core.extensions import Extensions, Fallback, Idle, Pause, PauseMode
+from autoscaler.core.normalize import READY
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.spec import Flags, PolicyType, ScalingPolicy
 from autoscaler.core.target import Query
@@ -289,6 +290,14 @@ def test_a_sync_after_a_scale_up_says_so_in_few_words() -> None:
         "queue is 10.33, before 20, and asks for 6 as before",
         "condition AbleToScale: True (ReadyForNewScale), before True (SucceededRescale)",
     )
+
+
+def test_a_count_that_only_waking_up_raised_is_told_from_one_that_was_not() -> None:
+    """Nothing holds it in either case."""
+    woken = replace(HELD.decision, stabilization=Stabilization(1, 3, READY))
+    plain = replace(HELD.decision, stabilization=Stabilization(3, 3, READY))
+    one, other = replace(HELD, decision=woken), replace(HELD, decision=plain)
+    assert differences(one, other) == ("no earlier recommendation holds it",)
 
 
 def test_what_follows_from_another_difference_is_left_out() -> None:

@@ -98,6 +98,13 @@ def test_the_values_are_those_of_the_last_sync_if_that_is_a_later_one() -> None:
     )
 
 
+def test_a_sync_just_after_the_instant_is_not_told() -> None:
+    """Not even one of the same millisecond."""
+    record, _ = recorded()
+    record.keep_sample(KEY, Sample(BASE + 140.0004, (9, 12, 6000, 9)))
+    assert told(record, 140).values == ()
+
+
 def test_a_minute_tells_its_least_and_its_most() -> None:
     """After a day the syncs of one are recorded together; a utilization is in percent."""
     record, timeline = MemoryRecord(), Timeline(spec(cpu(utilization(80))), replicas=8)
