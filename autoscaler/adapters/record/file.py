@@ -37,7 +37,8 @@ from autoscaler.record.rows import Mark
 _BUSY_SECONDS = 10.0
 """How long a statement waits for another program that has locked the file."""
 
-_WAL_BYTES = 4 * 2**20
+WAL_BYTES = 4 * 2**20
+"""The usual size of the write-ahead log; a reader that hangs lets it grow."""
 _CACHE_KIB = 1024
 _CHUNK_MINUTES = 15
 _MINUTE = 60.0
@@ -290,7 +291,7 @@ def _open(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA journal_mode = WAL")
         # The last seconds may be lost with the power; the file is whole all the same.
         connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES:d}")
+        connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES:d}")
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB:d}")
         check_tables(connection, MIGRATIONS)
         migrate(connection, MIGRATIONS)
