@@ -126,6 +126,12 @@ def is_damage(error: sqlite3.Error) -> bool:
     }
 
 
+def is_malformed(error: sqlite3.Error) -> bool:
+    """Return whether SQLite met what is no database: opened anew the file is no better."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    return code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+
+
 def identity(path: Path) -> tuple[int, int]:
     """Return what tells a file from another one that took its name."""
     status = path.stat()

@@ -37,7 +37,8 @@ from autoscaler.record.rows import Mark
 _BUSY_SECONDS = 10.0
 """How long a statement waits for another program that has locked the file."""
 
-_WAL_BYTES = 4 * 2**20
+WAL_BYTES = 4 * 2**20
+"""The usual size of the write-ahead log; a reader that hangs lets it grow."""
 _CACHE_KIB = 1024
 _CHUNK_MINUTES = 15
 _MINUTE = 60.0
@@ -70,10 +71,12 @@ class RecordFile:
         self.path = path
         self.connection = connection
         self._identity = identity(path)
-        self._held = held.pop_all()
         self._ids: dict[str, int] = dict(connection.execute("SELECT key, id FROM targets"))
         self._open: dict[int, _Chunk] = {}
         self._run: int | None = None
+        # Last: what raises above leaves the lock to the caller.
+        self._held = held.pop_all()
+        self._held.callback(connection.close)
 
     def write(self, rows: Sequence[Row], now: float) -> None:
         """Write rows in one transaction; all until ``now`` (Unix seconds) is recorded then.
@@ -241,12 +244,15 @@ class RecordFile:
         )
 
 
-def open_file(directory: Path, now: float, on_set_aside: Callable[[str], None]) -> RecordFile:
+def open_file(
+    directory: Path, now: float, on_set_aside: Callable[[str], None], damage: str = ""
+) -> RecordFile:
     """Open the file of a directory, or create it.
 
-    One that cannot be read is renamed after the Unix time ``now``, and a new one begun;
-    ``on_set_aside`` is called with a sentence ("could not be read ...").  One of a newer version is
-    left as it is.  Raises UnusableError, OSError or sqlite3.Error.
+    One that cannot be read, or whose ``damage`` was met while it was written, is renamed after the
+    Unix time ``now``, and a new one begun; ``on_set_aside`` is called with a sentence ("could not
+    be read ...").  One of a newer version is left as it is.  Raises UnusableError, OSError or
+    sqlite3.Error.
     """
     require_sqlite()
     path = directory / RECORD
@@ -255,15 +261,24 @@ def open_file(directory: Path, now: float, on_set_aside: Callable[[str], None]) 
         if path.exists():
             refuse_newer(path, len(MIGRATIONS))
         try:
-            connection = _open(path)
+            if not damage:
+                return _opened(path, held)
         except (*UNREADABLE, sqlite3.Error) as error:
             if isinstance(error, sqlite3.Error) and not is_damage(error):
                 raise
-            aside = set_aside(path, now)
-            on_set_aside(f"could not be read ({error}) and is now {aside.name}")
-            connection = _open(path)
-        held.callback(connection.close)
+            damage = str(error)
+        aside = set_aside(path, now)
+        on_set_aside(f"could not be read ({damage}) and is now {aside.name}")
+        return _opened(path, held)
+
+
+def _opened(path: Path, held: ExitStack) -> RecordFile:
+    connection = _open(path)
+    try:
         return RecordFile(path, connection, held)
+    except BaseException:
+        connection.close()
+        raise
 
 
 def _open(path: Path) -> sqlite3.Connection:
@@ -276,7 +291,7 @@ def _open(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA journal_mode = WAL")
         # The last seconds may be lost with the power; the file is whole all the same.
         connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES:d}")
+        connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES:d}")
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB:d}")
         check_tables(connection, MIGRATIONS)
         migrate(connection, MIGRATIONS)

@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from autoscaler.adapters.record.file import WAL_BYTES
 from autoscaler.record.packing import by_minute, pack_minutes, unpack
 from autoscaler.record.rows import Mark, Sample
 
@@ -46,12 +47,14 @@ class Pruner:
         self._max_size = max_size
         self._max_age = max_age
         self._forget = forget
+        self._now = 0.0
 
     def steps(self, now: float) -> Iterator[None]:
         """Prune as of a Unix time, in steps; between two of them other things may be written.
 
         Raises sqlite3.Error or OSError.
         """
+        self._now = now
         yield from self._to_minutes(now - FULL_SECONDS)
         yield from self._drop(now - self._max_age)
         yield from self._shrink(now)
@@ -59,18 +62,20 @@ class Pruner:
 
     def size(self) -> int:
         """Return the bytes of the file and its write-ahead log."""
-        wal = self._path.with_name(f"{self._path.name}-wal")
-        return self._path.stat().st_size + (wal.stat().st_size if wal.exists() else 0)
+        return self._path.stat().st_size + self._log_size()
 
     # -- by age ------------------------------------------------------------------------------
 
     def _drop(self, before: float) -> Iterator[None]:
-        """Delete what ended before an instant; of each target the change that held then stays."""
+        """Delete what ended before an instant; of each target the change that held then stays.
+
+        What was recorded while the clock was ahead keeps nothing behind it from its end.
+        """
         for table in ("samples", "minutes"):
             yield from self._delete(
-                f"DELETE FROM {table} WHERE id IN (SELECT id FROM"  # noqa: S608 - a constant
-                f" (SELECT id, end FROM {table} ORDER BY id LIMIT {_ROWS:d}) WHERE end < ?)",
-                (before,),
+                f"DELETE FROM {table} WHERE id IN (SELECT id FROM (SELECT id, end FROM {table}"  # noqa: S608 - a constant
+                f" WHERE begin <= ? ORDER BY id LIMIT {_ROWS:d}) WHERE end < ?)",
+                (self._now, before),
             )
         yield from self._drop_changes(before)
         self._connection.execute("DELETE FROM runs WHERE end < ?", (before,))
@@ -123,6 +128,7 @@ class Pruner:
 
     def _shrink(self, now: float) -> Iterator[None]:
         """Delete the oldest until the size is kept, a 64th of the time at once."""
+        yield from self._drop_later(now)
         oldest = self.oldest()
         if oldest is None or self._used() <= self._max_size:
             return
@@ -131,11 +137,42 @@ class Pruner:
             if self._used() <= self._max_size:
                 return
 
+    def _drop_later(self, now: float) -> Iterator[None]:
+        """Delete what was recorded while the clock was ahead, no more than the size asks for."""
+        connection = self._connection
+        for table in ("samples", "minutes"):
+            delete = (
+                f"DELETE FROM {table} WHERE id IN (SELECT id FROM {table}"  # noqa: S608 - a constant
+                f" WHERE begin > ? ORDER BY id LIMIT {_ROWS:d})"
+            )
+            while self._used() > self._max_size and connection.execute(delete, (now,)).rowcount:
+                yield
+        while self._used() > self._max_size:
+            rows = connection.execute(
+                "SELECT time, id, target, rules, marks & ? FROM changes WHERE time > ?"
+                " ORDER BY time, id LIMIT ?",
+                (int(Mark.REMOVED), now, _ROWS),
+            ).fetchall()
+            if not rows:
+                return
+            self._delete_changes(rows)
+            yield
+
     def _used(self) -> int:
-        """Return the bytes that are needed; the rest of the file is given back by `_vacuum`."""
-        (free,) = self._connection.execute("PRAGMA freelist_count").fetchone()
-        (page,) = self._connection.execute("PRAGMA page_size").fetchone()
-        return self.size() - int(free * page)
+        """Return the bytes that are needed; the rest of the file is given back by `_vacuum`.
+
+        Of a write-ahead log that a reader keeps from its end twice the usual size counts at
+        most: nothing that is deleted would make it smaller.
+        """
+        (used,) = self._connection.execute(
+            "SELECT (page_count - freelist_count) * page_size"
+            " FROM pragma_page_count, pragma_freelist_count, pragma_page_size"
+        ).fetchone()
+        return int(used) + min(self._log_size(), 2 * WAL_BYTES)
+
+    def _log_size(self) -> int:
+        wal = self._path.with_name(f"{self._path.name}-wal")
+        return wal.stat().st_size if wal.exists() else 0
 
     def oldest(self) -> float | None:
         """Return the first instant that something is kept of; None if nothing is."""
@@ -154,15 +191,20 @@ class Pruner:
             (pages,) = self._connection.execute("PRAGMA page_count").fetchone()
             enough = _PAGES + pages // 8 if self.size() <= self._max_size else 0
             if free <= enough:
-                return
+                break
             self._connection.execute(f"PRAGMA incremental_vacuum({_PAGES:d})").fetchall()
             yield
+        if self.size() > self._max_size:
+            # The file itself is only then cut off.  This waits for no reader.
+            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     # -- steps of a minute -------------------------------------------------------------------
 
     def _to_minutes(self, before: float) -> Iterator[None]:
         """Turn samples into steps of a minute, of each target those of some hours at once."""
-        first = self._connection.execute("SELECT begin FROM samples ORDER BY id LIMIT 1").fetchone()
+        first = self._connection.execute(
+            "SELECT begin FROM samples WHERE begin <= ? ORDER BY id LIMIT 1", (self._now,)
+        ).fetchone()
         if first is None:
             return
         end = (first[0] // _SPAN_SECONDS + 1) * _SPAN_SECONDS

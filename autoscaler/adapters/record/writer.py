@@ -12,6 +12,7 @@ from autoscaler import clock
 from autoscaler.adapters.record.file import RecordFile, open_file
 from autoscaler.adapters.record.pruning import Pruner
 from autoscaler.adapters.record.row import Row
+from autoscaler.adapters.sqlite_files import is_malformed
 from autoscaler.adapters.state_directory import RECORD, UnusableError, reason
 
 _MEANWHILE = "nothing is recorded until it can be; scaling goes on as before"
@@ -90,6 +91,8 @@ class RecordWriter:
         self._dropped = 0
         self._reported: tuple[bool, str] | None = None
         self._aside = ""
+        self._damage = ""
+        """What SQLite said of a page of the file that it could not read."""
         self._file: RecordFile | None = None
         self._pruning: Iterator[None] | None = None
         self._pruner: Pruner | None = None
@@ -144,6 +147,8 @@ class RecordWriter:
         try:
             work()
         except (UnusableError, OSError, sqlite3.Error) as error:
+            if isinstance(error, sqlite3.Error) and is_malformed(error):
+                self._damage = str(error)
             self._fail(reason(self._path, error))
         except Exception as error:  # noqa: BLE001 - history is lost, and nothing else
             self._fail(f"a fault of the autoscaler, {type(error).__name__}: {error}")
@@ -161,7 +166,8 @@ class RecordWriter:
 
     def _open(self) -> RecordFile:
         self._retry_at = clock.monotonic() + self._times.pause
-        self._file = open_file(self._directory, self._wall(), self._set_aside)
+        self._file = open_file(self._directory, self._wall(), self._set_aside, self._damage)
+        self._damage = ""
         self._accepts = not self._stop.is_set()
         return self._file
 

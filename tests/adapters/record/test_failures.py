@@ -67,6 +67,30 @@ def test_a_damaged_file_is_set_aside(tmp_path: Path, damage: str) -> None:
     assert values(DirectoryRecord(tmp_path), 0, 10) == [(0, 10_000)]
 
 
+@pytest.mark.parametrize("name", ["targets", "changes_in_time", "recent"])
+def test_a_file_whose_damage_is_met_later_is_set_aside_then(tmp_path: Path, name: str) -> None:
+    """What opening does not read fails a write, once: the next try begins another file."""
+    fill(tmp_path)
+    file = tmp_path / DATABASE
+    with closing(sqlite3.connect(file)) as connection:
+        root = "SELECT rootpage FROM sqlite_schema WHERE name = ?"
+        (page,) = connection.execute(root, (name,)).fetchone()
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+    content = file.read_bytes()
+    file.write_bytes(content[: (page - 1) * size] + b"\xff" * size + content[page * size :])
+    heard = Sayings()
+    with running(tmp_path, heard) as writer:
+        deadline = clock.monotonic() + LONG
+        while not any(re.search(SET_ASIDE, sentence) for ok, sentence in heard.all if ok):
+            assert clock.monotonic() < deadline, heard.all
+            writer.put(decided())
+            clock.sleep(0.01)
+        writer.put(decided(seconds=30))
+    (last,) = DirectoryRecord(tmp_path).changes(None, 0, 2e12, limit=1)
+    assert last.time == BASE + 30
+    assert sum(not ok for ok, _ in heard.all) <= 1
+
+
 def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
     """Nothing is recorded then, and both sides say why."""
     fill(tmp_path)

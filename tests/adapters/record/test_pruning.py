@@ -1,12 +1,15 @@
 """What is old goes first, by age and by size; samples of yesterday become steps of a minute."""
 
 import random
+import sqlite3
 import time as clock
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 from autoscaler.adapters.record import DirectoryRecord, Limits
+from autoscaler.adapters.record.file import RecordFile, open_file
+from autoscaler.adapters.record.pruning import Pruner
 from autoscaler.record.rows import RecordError, Sample
 from tests.adapters.record.recording import (
     LONG,
@@ -100,6 +103,64 @@ def test_the_size_is_kept(tmp_path: Path) -> None:
     assert span is not None
     assert BASE + HOUR < span[0] < span[1]
     assert len(record.changes(None, 0, 2e12, limit=9)) == 9
+
+
+def filled(directory: Path, begin: float, syncs: int) -> RecordFile:
+    """Return a file with samples of so many syncs, each of which ends a chunk, from a time on."""
+    file, chance = open_file(directory, begin, print), random.Random(1)  # noqa: S311 - no secret
+    for sync in range(syncs):
+        numbers = tuple(chance.randrange(10**15) for _ in range(200))
+        row = plain(900.0 * sync, 0)._replace(numbers=numbers)
+        file.write([row._replace(time=begin + 900.0 * sync)] * 2, begin + 900.0 * sync)
+    return file
+
+
+def count_of(file: RecordFile, table: str) -> int:
+    """Count the rows of a table."""
+    (count,) = file.connection.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608 - no input
+    return int(count)
+
+
+def pruned(file: RecordFile, now: float, max_size: int, max_age: float = 14 * DAY) -> None:
+    """Prune once, to the end."""
+    for _ in Pruner(file.path, file.connection, max_size, max_age, file.forget).steps(now):
+        pass
+
+
+def test_what_a_clock_that_was_ahead_left_keeps_nothing_from_its_end(tmp_path: Path) -> None:
+    """Neither the steps of a minute nor age nor size wait until that time has come."""
+    filled(tmp_path, BASE + 365 * DAY, 500).close()
+    file = filled(tmp_path, BASE, 500)
+    now = BASE + 500 * 900.0
+    pruned(file, now, 2**30)
+    assert count_of(file, "minutes") > 0
+    pruned(file, now, 2**30, 2 * DAY)
+    (oldest,) = file.connection.execute("SELECT min(begin) FROM samples").fetchone()
+    assert now - 2.1 * DAY < oldest < now
+    assert count_of(file, "samples") > 500
+    pruned(file, now, 100_000)
+    assert count_of(file, "samples") < 10
+    file.close()
+
+
+def test_a_reader_that_hangs_costs_no_history(tmp_path: Path) -> None:
+    """The write-ahead log grows while it does; deleting would only let it grow more."""
+    file = filled(tmp_path, BASE, 1)
+    uri = f"{file.path.as_uri()}?mode=ro"
+    with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM targets").fetchall()
+        chance = random.Random(1)  # noqa: S311 - no secret
+        for sync in range(1, 2000):
+            numbers = tuple(chance.randrange(10**15) for _ in range(200))
+            row = plain(900.0 * sync, 0)._replace(numbers=numbers)
+            file.write([row], row.time)
+        most = 20_000_000
+        assert size_of(tmp_path) > most
+        before = count_of(file, "samples")
+        pruned(file, BASE + 3600.0, most)
+        assert count_of(file, "samples") == before
+    file.close()
 
 
 def size_of(directory: Path) -> int:
