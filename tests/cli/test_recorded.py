@@ -16,8 +16,8 @@ from autoscaler.core.target import Target
 from autoscaler.daemon import api
 from autoscaler.daemon.recording import Recorder
 from tests.adapters.prometheus.certificates import NEW
-from tests.adapters.record.recording import running
-from tests.core.builders import average, external, spec
+from tests.adapters.record.recording import Time, running
+from tests.core.builders import BASE, average, external, spec
 from tests.core.timeline import Timeline
 from tests.daemon.api.serving import serving, views_of
 from tests.daemon.exposition.results import metrics_of, result_of, target_of
@@ -228,8 +228,10 @@ def test_a_time_that_the_history_prints_is_the_one_to_ask_for(tmp_path: Path) ->
 
 def test_the_history_says_when_nothing_was_recorded(tmp_path: Path) -> None:
     """Between the changes of two runs of the daemon, from the directory and over the API."""
+    clock = Time()
     for begin in (0, 600):
-        with running(tmp_path) as writer:
+        clock.now = BASE + begin
+        with running(tmp_path, time=clock) as writer:
             recorder = Recorder(writer)
             recorder.configure([Target("shop", JOBS, ())], Flags())
             timeline = Timeline(JOBS, replicas=7)

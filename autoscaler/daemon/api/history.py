@@ -26,7 +26,8 @@ def changes(views: Views, asked: HistoryParameters, now: float) -> bytes:
     found = _found(record, "changes", asked, now)
     shown = found[: asked.limit]
     token = _token("changes", shown) if len(found) > len(shown) else None
-    lapses = record.lapses(None, shown[-1].time, shown[0].time) if shown else ()
+    # Also those between the last one and the first of the next page.
+    lapses = record.lapses(None, found[-1].time, found[0].time) if found else ()
     unrecorded = [
         {"begin": rfc3339_milli(one.begin), "end": rfc3339_milli(one.end)} for one in lapses
     ]

@@ -61,6 +61,17 @@ def test_pages_stay_right_while_changes_come(path: str) -> None:
         assert ids(client, f"{path}?{END}&limit=6") == ([6, 5, 4, 3, 2, 1], None)
 
 
+def test_a_time_without_a_record_between_two_pages_is_told_on_one_of_them() -> None:
+    """As on a page that has both of its sides."""
+    record = kept(change(1), change(9))
+    record.keep_lapse(WEB, change(3).time, change(7).time)
+    with asking(of(record)) as client:
+        (lapse,) = client.json(f"/changes?{END}&limit=2")["lapses"]
+        first = client.json(f"/changes?{END}&limit=1")
+        second = client.json(f"/changes?{END}&limit=1&continue={first['continue']}")
+    assert first["lapses"] + second["lapses"] == [lapse]
+
+
 def test_changes_are_of_some_targets_and_of_a_time() -> None:
     """From the first instant on, up to the last one."""
     targets = [WEB, QUEUE, "shop/Deployment/removed"]
