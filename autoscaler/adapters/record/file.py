@@ -267,6 +267,9 @@ def open_file(
             if isinstance(error, sqlite3.Error) and not is_damage(error):
                 raise
             damage = str(error)
+        # One is kept to look into: they may be large, and a bad disk makes many.
+        for older in directory.glob(f"{RECORD}.unreadable-*"):
+            older.unlink(missing_ok=True)
         aside = set_aside(path, now)
         on_set_aside(f"could not be read ({damage}) and is now {aside.name}")
         return _opened(path, held)

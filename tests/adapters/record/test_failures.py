@@ -58,11 +58,15 @@ def test_a_damaged_file_is_set_aside(tmp_path: Path, damage: str) -> None:
             connection.execute("DROP TABLE changes")
     with pytest.raises(RecordError, match=r"record.db cannot be read: "):
         DirectoryRecord(tmp_path).changes(None, 0, 2e12, limit=1)
+    (tmp_path / f"{DATABASE}.unreadable-of-last-year").touch()
     heard = Sayings()
     with running(tmp_path, heard) as writer:
         writer.put(decided())
         sentence = heard.wait(ok=True)
     assert re.search(SET_ASIDE, sentence)
+    (aside,) = tmp_path.glob(f"{DATABASE}.unreadable-*Z")
+    assert aside.name in sentence
+    assert not (tmp_path / f"{DATABASE}.unreadable-of-last-year").exists()
     assert "record.db.unreadable-" in sentence
     assert values(DirectoryRecord(tmp_path), 0, 10) == [(0, 10_000)]
 
