@@ -315,6 +315,8 @@ def _conditions(before: Entry, after: Entry) -> Iterator[str]:
             yield f"condition {type_}: {is_now}, before {before_that}"
     for type_ in old.keys() - new.keys():
         yield f"there is no condition {type_} any more"
+    if [*old] != [*new] and old.keys() == new.keys():
+        yield "the conditions stand in another order"
 
 
 # -- the configuration ---------------------------------------------------------------------------
