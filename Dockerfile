@@ -11,8 +11,8 @@ ARG BASE=docker.io/library/python:3.13-slim-bookworm
 # The wheel, built with the locked build tools.
 FROM ${BASE} AS wheel
 WORKDIR /src
-COPY requirements-dev.lock ./
-RUN python -m pip install --no-cache-dir --require-hashes -r requirements-dev.lock
+COPY requirements-build.lock ./
+RUN python -m pip install --no-cache-dir --require-hashes -r requirements-build.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY autoscaler autoscaler
 RUN python -m pip wheel --no-build-isolation --no-deps --wheel-dir /wheel .

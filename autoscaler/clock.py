@@ -2,6 +2,7 @@
 
 import threading
 import time
+from typing import Protocol
 
 _SMALLEST_STEP_SECONDS = 1.0
 
@@ -19,6 +20,21 @@ def monotonic() -> float:
 def steady() -> float:
     """Return seconds of a clock that cannot be set and goes on while the machine sleeps."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+class Clock(Protocol):
+    """What decisions are made by; this module is one, and a replay has its own.
+
+    Deadlines are no part of it: servers take real time, whatever instant is decided about.
+    """
+
+    def wall(self) -> float:
+        """Return the Unix time in seconds."""
+        ...
+
+    def steady(self) -> float:
+        """Return seconds of a clock that cannot be set."""
+        ...
 
 
 class Steps:

@@ -9,7 +9,9 @@ import math
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, time, timedelta
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -27,11 +29,18 @@ _MOST_CRONS = 4096
 _A_YEAR_BEGINS = datetime(2025, 1, 1, tzinfo=UTC).timestamp()
 _MOST_OPENINGS = 800
 """Of two windows of every day in a year."""
+_MOST_COMPARED = 120
+"""Instants of two expressions: four a day for two weeks and more."""
+
+_A_DAY = 86400.0
+_LONGEST_YEAR = 367 * _A_DAY
 
 _LONGEST_BACK = range(-367 * 24 * 60, 1)
 """The minutes in which every expression had an instant, since each has one every year."""
 
 _COMMON_YEAR, _LEAP_YEAR = 2025, 2024
+_LONGEST = 1000
+"""Characters of a cron expression; the sixty minutes of an hour one by one have 169."""
 _NICKNAMES = {
     "@hourly": "0 * * * *",
     "@daily": "0 0 * * *",
@@ -43,6 +52,8 @@ _NICKNAMES = {
 }
 """What cron also takes, and the five fields that it stands for."""
 
+_LONGEST_ZONE = 100
+"""Characters; no zone has more, and a longer name is looked for as that many folders."""
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _WEEKDAYS = re.compile(r"(?:\*|(\w+)(?:-(\w+))?)(?:/([1-7]))?")
 _VALUES = {
@@ -60,42 +71,36 @@ def open_windows(schedules: Sequence[Schedule], now: float) -> tuple[OpenWindow,
     Takes a microsecond for each schedule but at the changes of its window.  Any thread may call.
     Raises ValueError for what `Cron` and `time_zone` do not take.
     """
-    return tuple(_open(schedules, now)) if schedules else ()
-
-
-def _open(schedules: Sequence[Schedule], now: float) -> Iterator[OpenWindow]:
-    for schedule in schedules:
-        state = _window(schedule.start, schedule.end, schedule.timezone).state(now)
-        if state.closing is not None:
-            yield OpenWindow(schedule, state.until, state.closing.text(now))
+    if not schedules:
+        return ()
+    each = ((one, _window(one.start, one.end, one.timezone).state(now)) for one in schedules)
+    return tuple(OpenWindow(one, at.until, at.text(now)) for one, at in each if at.time)
 
 
 class NextWindow(NamedTuple):
-    """The window of a schedule that is open, or the next one, in Unix seconds.
-
-    ``opens`` is None for one that is open.
-    """
+    """The window of a schedule that is open, or the next one, in Unix seconds."""
 
     opens: float | None
+    """None for one that is open."""
     closes: float
 
 
 def next_window(schedule: Schedule, now: float) -> NextWindow:
     """Return a schedule's open or next window.  Raises ValueError as `open_windows`."""
-    for one in open_windows((schedule,), now):
-        return NextWindow(None, one.until)
+    for window in open_windows((schedule,), now):
+        return NextWindow(None, window.until)
     times = (schedule.start, schedule.end, schedule.timezone)
     return NextWindow(*next(_window(*times).openings(now)))
 
 
 @functools.lru_cache(_MOST_WINDOWS)
-def may_be_open_together(one: tuple[str, str, str], other: tuple[str, str, str]) -> bool:
+def may_be_open_together(window: tuple[str, str, str], other: tuple[str, str, str]) -> bool:
     """Return whether two windows, by start, end and time zone, are open at once in some year.
 
     Takes up to a tenth of a second; of windows that open very often, the first times are compared.
     Raises ValueError as `open_windows`.
     """
-    first, second = (_window(*times).openings(_A_YEAR_BEGINS) for times in (one, other))
+    first, second = (_window(*times).openings(_A_YEAR_BEGINS) for times in (window, other))
     a, b = next(first), next(second)
     for _ in range(_MOST_OPENINGS):
         if max(a[0], b[0]) < min(a[1], b[1]):
@@ -107,12 +112,58 @@ def may_be_open_together(one: tuple[str, str, str], other: tuple[str, str, str])
     return False
 
 
+@functools.lru_cache(_MOST_CRONS)
+def seconds_open(start: str, end: str, timezone: str) -> float | None:
+    """Return for how many seconds a window is open when it first opens in a year; 0.0 for never.
+
+    None where its starts are too many to tell.  Takes up to half a second.  Raises ValueError as
+    `open_windows`.
+    """
+    openings = _window(start, end, timezone).openings(_A_YEAR_BEGINS)
+    opened = _A_YEAR_BEGINS
+    for opened, closes in islice(openings, _MOST_OPENINGS):
+        if closes > opened:
+            return closes - opened
+        if opened > _A_YEAR_BEGINS + _LONGEST_YEAR:
+            break
+    return 0.0 if opened > _A_YEAR_BEGINS + _LONGEST_YEAR - _A_DAY else None
+
+
+@functools.lru_cache(_MOST_CRONS)
+def alternate(start: str, end: str) -> bool:
+    """Return whether each start is followed by an end before the next start, and each end by one.
+
+    False also where they are too many to tell.  Takes up to a twentieth of a second.  Raises
+    ValueError as `Cron`.
+    """
+    zone = ZoneInfo("UTC")  # of wall times: changes of the clock make no difference
+    starts, ends = Cron(start, zone), Cron(end, zone)
+    of_start, of_end = start.split(), end.split()
+    if of_start[2:] == of_end[2:] and all(map(str.isdecimal, (*of_start[:2], *of_end[:2]))):
+        return [*map(int, of_start[:2])] != [*map(int, of_end[:2])]
+    weekly = {*of_start[2:4], *of_end[2:4]} == {"*"}
+    last = _A_YEAR_BEGINS + (15 * _A_DAY if weekly else _LONGEST_YEAR)
+    opens, closes = starts.next_after(_A_YEAR_BEGINS), ends.next_after(_A_YEAR_BEGINS)
+    was_start: bool | None = None
+    for _ in range(_MOST_COMPARED):
+        if opens == closes or (opens < closes) is was_start:
+            return False
+        if min(opens, closes) > last:
+            return True
+        was_start = opens < closes
+        if was_start:
+            opens = starts.next_after(opens)
+        else:
+            closes = ends.next_after(closes)
+    return False
+
+
 def time_zone(name: str) -> ZoneInfo:
     """Return a time zone by its IANA name.  Raises ValueError if there is none."""
-    try:
-        return ZoneInfo(name)
-    except (ValueError, LookupError, OSError):
-        raise ValueError("is no time zone; right is a name such as Europe/Berlin or UTC") from None
+    if len(name) <= _LONGEST_ZONE:
+        with suppress(ValueError, LookupError, OSError):
+            return ZoneInfo(name)
+    raise ValueError("is no time zone; right is a name such as Europe/Berlin or UTC")
 
 
 class Cron:
@@ -123,12 +174,17 @@ class Cron:
     """
 
     def __init__(self, expression: str, zone: ZoneInfo) -> None:
+        if len(expression) > _LONGEST:
+            raise ValueError(
+                f"must have at most {_LONGEST} characters, and has {len(expression):,}"
+            )
         fields = expression.split()
         if len(fields) != len(_VALUES):
             meant = _NICKNAMES.get(expression.strip().lower())
+            advice = f"{len(fields)}; write {meant}" if meant else f"{len(fields)}"
+            listed = ", ".join(_VALUES)
             raise ValueError(
-                f"must be the five fields {', '.join(_VALUES)}, such as 0 8 * * 1-5, and has "
-                f"{len(fields)}{f'; write {meant}' if meant else ''}"
+                f"must be the five fields {listed}, such as 0 8 * * 1-5, and has {advice}"
             )
         checked = [_checked(*field) for field in zip(_VALUES, fields, strict=True)]
         self._zone = zone
@@ -160,8 +216,8 @@ class Cron:
 
     def _next_wall(self, wall: datetime) -> datetime:
         after = (wall + timedelta(microseconds=1)).replace(tzinfo=UTC)
-        found = (trigger.get_next_fire_time(None, after) for trigger in self._triggers)
-        first: datetime = min(one for one in found if one is not None)
+        times = (trigger.get_next_fire_time(None, after) for trigger in self._triggers)
+        first: datetime = min(instant for instant in times if instant is not None)
         return first.replace(tzinfo=None)
 
     def _instant(self, wall: datetime) -> float:
@@ -185,16 +241,13 @@ def _trigger(**fields: str) -> "CronTrigger":
 def _triggers(fields: Sequence[str], year: str = "*") -> list["CronTrigger"]:
     minute, hour, day, month, weekday = fields
     days = [(day, "*"), ("*", weekday)] if "*" not in {day, weekday} else [(day, weekday)]
-    return [
-        _trigger(year=year, month=month, day=one, day_of_week=other, hour=hour, minute=minute)
-        for one, other in days
-    ]
+    times = {"year": year, "month": month, "hour": hour, "minute": minute}
+    return [_trigger(**times, day=of_month, day_of_week=of_week) for of_month, of_week in days]
 
 
 def _comes_in(year: int, fields: Sequence[str]) -> bool:
-    """Return whether an expression has an instant in a year."""
     begin = datetime(year, 1, 1, tzinfo=UTC)
-    return any(one.get_next_fire_time(None, begin) for one in _triggers(fields, str(year)))
+    return any(trigger.get_next_fire_time(None, begin) for trigger in _triggers(fields, str(year)))
 
 
 def _checked(kind: str, text: str) -> str:
@@ -228,26 +281,20 @@ def _weekday(text: str) -> int:
     return _DAYS.index(text) if text in _DAYS else range(8).index(int(text))
 
 
-class _Closing(NamedTuple):
-    """How the end of a window is told."""
-
-    day_begins: float
-    """The first instant of its day."""
-    time: str
-    date_and_time: str
-
-    def text(self, now: float) -> str:
-        """Return the time, with its date on an earlier day."""
-        return self.time if now >= self.day_begins else self.date_and_time
-
-
-class _State(NamedTuple):
-    """Whether a window is open from one instant until another."""
+class _WindowState(NamedTuple):
+    """Whether a window is open from one instant until another, and how its end is told."""
 
     since: float
     until: float
-    closing: _Closing | None
-    """None if it is closed."""
+    day_begins: float = 0.0
+    """The first instant of the day of the end."""
+    date: str = ""
+    time: str = ""
+    """Empty while it is closed."""
+
+    def text(self, now: float) -> str:
+        """Return the time of the end, with its date on an earlier day."""
+        return self.time if now >= self.day_begins else f"{self.date} {self.time}"
 
 
 class _Window:
@@ -259,9 +306,9 @@ class _Window:
         self._zone = time_zone(timezone)
         self._start = start
         self._end = end
-        self._last = _State(math.inf, math.inf, None)
+        self._last = _WindowState(math.inf, math.inf)
 
-    def state(self, now: float) -> _State:
+    def state(self, now: float) -> _WindowState:
         """Return the state at an instant.  Threads may both compute it, and then agree."""
         last = self._last
         if not last.since <= now < last.until:
@@ -277,20 +324,17 @@ class _Window:
             closes = end.next_after(opened - 1)
             yield opened, closes
 
-    def _compute(self, now: float) -> _State:
+    def _compute(self, now: float) -> _WindowState:
         start, end = _cron(self._start, self._zone), _cron(self._end, self._zone)
         opened = start.last_until(now)
         # An end at the same instant counts.
         closes = opened if opened == -math.inf else end.next_after(opened - 1)
         if closes <= now:
-            return _State(closes, start.next_after(now), None)
-        return _State(opened, closes, self._closing(closes))
-
-    def _closing(self, instant: float) -> _Closing:
-        end = datetime.fromtimestamp(instant, self._zone)
-        midnight = datetime.combine(end.date(), time.min, self._zone)
-        text = f"{end:%H:%M} {self._zone.key}"
-        return _Closing(midnight.timestamp(), text, f"{end:%Y-%m-%d} {text}")
+            return _WindowState(closes, start.next_after(now))
+        last = datetime.fromtimestamp(closes, self._zone)
+        midnight = datetime.combine(last.date(), time.min, self._zone).timestamp()
+        told = f"{last:%Y-%m-%d}", f"{last:%H:%M} {self._zone.key}"
+        return _WindowState(opened, closes, midnight, *told)
 
 
 _cron = functools.lru_cache(_MOST_CRONS)(Cron)

@@ -8,7 +8,6 @@ import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import urllib3
@@ -16,10 +15,10 @@ import urllib3
 from benchmarks import fleet
 from benchmarks.bulk import Bulk
 from benchmarks.series import SeriesPage
-from tests.adapters.prometheus.certificates import self_signed
-from tests.adapters.prometheus.server import PrometheusServer
-from tests.controlplane.server import ControlPlane
-from tests.endtoend.rights import target_rules
+from tests.worlds.certificates import self_signed
+from tests.worlds.controlplane.server import ControlPlane
+from tests.worlds.prometheus.server import PrometheusServer
+from tests.worlds.service_account import target_rules
 
 USER = "autoscaler"
 
@@ -78,12 +77,7 @@ class Bed:
             self._open = opening.pop_all()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._open.close()
 
     def _allow(self) -> None:

@@ -16,8 +16,8 @@ from benchmarks.bed import Bed
 from benchmarks.daemon import Daemon, Settings
 from benchmarks.hpa import TUNED, Adapter, HpaController
 from benchmarks.landings import Change, Landings
-from tests.controlplane.api import Json
-from tests.controlplane.waiting import wait_until
+from tests.worlds.controlplane.api import Json
+from tests.worlds.waiting import wait_until
 
 FIRST_REPLICAS = 1
 """What every Deployment has, and every queue asks for, before the first demand."""
@@ -123,7 +123,7 @@ def at_work(
     config = _config(bed, period, ours)
     with (
         Landings(bed.bulk, fleet.DEPLOYMENTS) as landings,
-        HpaController(bed, flags) as controller,
+        HpaController(bed.plane, bed.folder, flags) as controller,
         Daemon(bed, config, len(ours), "debug") as process,
     ):
 

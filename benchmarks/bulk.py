@@ -5,13 +5,12 @@ from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 import urllib3
 
-from tests.controlplane.api import MERGE_PATCH, Json
-from tests.controlplane.server import ControlPlane
+from tests.worlds.controlplane.api import MERGE_PATCH, Json
+from tests.worlds.controlplane.server import ControlPlane
 
 _THREADS = 16
 _IN_HAND = 4 * _THREADS
@@ -33,7 +32,7 @@ class Request:
 class Bulk:
     """Sends requests as the administrator of a control plane, sixteen at a time.
 
-    It costs a third of the CPU of `tests.controlplane.api`, which a fleet of 20,000 needs.
+    It costs a third of the CPU of `tests.worlds.controlplane.api`, which a fleet of 20,000 needs.
     """
 
     def __init__(self, plane: ControlPlane) -> None:
@@ -51,12 +50,7 @@ class Bulk:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._threads.shutdown(cancel_futures=True)
         self._pool.close()
 

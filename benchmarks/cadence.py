@@ -18,13 +18,15 @@ import structlog
 from autoscaler import clock
 from autoscaler.core.observation import Pod, Scale, Unavailable
 from autoscaler.core.spec import Flags, ScaleTargetRef
+from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Target
-from autoscaler.daemon.schedule import Schedule, Tick, TickObserver
-from autoscaler.sync.ports import Ports, SyncResult
+from autoscaler.daemon.schedule import SyncSchedule, Tick
+from autoscaler.sync.ports import DEFAULT_CLUSTER, Ports
 from autoscaler.sync.slots import Slot, slots_of
 from autoscaler.sync.syncer import Syncer
+from autoscaler.telemetry.metrics import TickObserver
 from benchmarks.tables import markdown
-from tests.sync.world import Memory, answer, external
+from tests.worlds.memory import Memory, answer, external
 
 PERIODS = (1.0, 5.0, 15.0)
 
@@ -45,15 +47,15 @@ class Times(Memory):
         self.decided: dict[Target, list[float]] = defaultdict(list)
 
     def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:
-        """Fit `CacheReader`, as watches do."""
+        """Fit `Cluster`, as watches do."""
         return self.scales[f"{namespace}/{ref.name}"]
 
     def cached_pods(self, namespace: str, selector: str) -> tuple[Pod, ...] | Unavailable | None:  # noqa: ARG002
-        """Fit `CacheReader`; no decision here looks at pods."""
+        """Fit `Cluster`; no decision here looks at pods."""
         return ()
 
     def cached_controller(self, namespace: str, ref: ScaleTargetRef) -> str | None:  # noqa: ARG002
-        """Fit `CacheReader`."""
+        """Fit `Cluster`."""
         return None
 
     def report(self, result: SyncResult) -> None:
@@ -71,7 +73,7 @@ def measure(targets: int, seconds: float) -> dict[float, list[float]]:
         for number in range(targets)
     ]
     world, stop = Times(fleet), threading.Event()
-    ports = Ports({"": world}, world, world, world, world, world)
+    ports = Ports({"": world}, {DEFAULT_CLUSTER: world}, world)
     threading.Timer(seconds, stop.set).start()
     with Syncer(Flags(), ports, stop) as syncer:
 
@@ -82,7 +84,7 @@ def measure(targets: int, seconds: float) -> dict[float, list[float]]:
             return Tick(call, slot.period, slot.offset)
 
         ticks = [tick(slot) for slot in slots_of(fleet)]
-        with Schedule(stop, structlog.get_logger(), TickObserver()) as schedule:
+        with SyncSchedule(stop, structlog.get_logger(), TickObserver()) as schedule:
             schedule.swap(ticks)
             stop.wait()
     deviations: dict[float, list[float]] = defaultdict(list)

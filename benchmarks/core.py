@@ -47,6 +47,9 @@ from autoscaler.core.writes import settle
 
 NOW = 1_767_225_600.0
 SYNC_PERIOD = 15.0
+KEYS = ("0123456789abcdef",)
+"""A sync knows the keys of a target's metrics beforehand."""
+
 SYNCS = 40
 """Syncs before the measurement: twice the stabilization window of five minutes."""
 
@@ -119,7 +122,7 @@ def _observation(
     scale: Scale, pods: tuple[Pod, ...], reading: Reading, extensions: Extensions
 ) -> Observation:
     if extensions is NO_EXTENSIONS:
-        return Observation(scale, pods, (reading,))
+        return Observation(scale, pods, (reading,), metric_keys=KEYS)
     return Observation(
         scale,
         pods,
@@ -127,6 +130,7 @@ def _observation(
         windows=(OpenWindow(SCHEDULE, NOW + 3600.0, "18:00 UTC"),),
         min_replicas_reading=Values((1500,)),
         max_replicas_reading=Values((90_000,)),
+        metric_keys=KEYS,
     )
 
 

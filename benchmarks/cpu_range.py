@@ -31,7 +31,7 @@ from benchmarks.cadvisor import (
 )
 from benchmarks.command import Report, exit_code
 from benchmarks.tables import markdown
-from tests.adapters.prometheus.server import PrometheusServer
+from tests.worlds.prometheus.server import PrometheusServer
 
 USAGE = "container_cpu_usage_seconds_total"
 KNOWN = "known"

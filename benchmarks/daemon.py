@@ -9,14 +9,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from benchmarks import fleet
 from benchmarks.bed import Bed
-from tests.controlplane.api import Json
-from tests.controlplane.process import ServerFailedError, ServerProcess
-from tests.controlplane.waiting import wait_until
+from tests.worlds.controlplane.api import Json
+from tests.worlds.process import ServerFailedError, ServerProcess
+from tests.worlds.waiting import wait_until
 
 _EXTERNAL = """\
 - namespace: {namespace}
@@ -169,12 +168,7 @@ class Daemon:
         self._process.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._process.stop()
 
     @property

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from benchmarks.bulk import Bulk, Request
-from tests.controlplane import podstatus, workloads
-from tests.controlplane.api import Json
-from tests.controlplane.kubelet import NODE
+from tests.worlds.controlplane import kubelet, workloads
+from tests.worlds.controlplane.api import Json
+from tests.worlds.controlplane.kubelet import NODE
 
 NAMESPACE = "bench"
 METRIC = "queue_messages_ready"
@@ -126,7 +126,7 @@ def _pods(number: int, count: int) -> Iterator[Json]:
 
 
 def _running(pod: Json) -> Json:
-    patch = podstatus.running({**pod, "metadata": {**pod["metadata"], "uid": ""}}, ready=True)
+    patch = kubelet.running({**pod, "metadata": {**pod["metadata"], "uid": ""}})
     status: Json = patch["status"]
     # Long ago, so that the first minutes of a pod's life are over.
     started = "2024-01-01T00:00:00Z"

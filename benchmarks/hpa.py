@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import urllib3
@@ -11,11 +10,12 @@ import yaml
 
 from benchmarks import fleet
 from benchmarks.bed import Bed
-from tests.controlplane import binaries
-from tests.controlplane.api import Api, ApiError
-from tests.controlplane.flags import Files
-from tests.controlplane.gomodule import GoModule
-from tests.controlplane.process import ServerFailedError, ServerProcess, free_port
+from tests.worlds.controlplane import binaries
+from tests.worlds.controlplane.api import Api, ApiError
+from tests.worlds.controlplane.flags import Files
+from tests.worlds.controlplane.server import ControlPlane
+from tests.worlds.gomodule import GoModule
+from tests.worlds.process import ServerFailedError, ServerProcess, free_port
 
 ADAPTER = "prometheus-adapter"
 ADAPTER_MODULE = GoModule(
@@ -83,27 +83,21 @@ class Adapter:
             opening.pop_all()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._process.stop()
 
 
 class HpaController:
     """kube-controller-manager with the HPA controller alone; no flags are its defaults."""
 
-    def __init__(self, bed: Bed, flags: Sequence[str]) -> None:
-        program = binaries.locate([binaries.CONTROLLER_MANAGER], bed.report)
-        self._bed = bed
+    def __init__(self, plane: ControlPlane, folder: Path, flags: Sequence[str]) -> None:
+        program = binaries.locate([binaries.CONTROLLER_MANAGER])
         self._port = free_port()
-        files = Files(bed.plane.data_dir)
+        files = Files(plane.data_dir)
         self._process = ServerProcess(
             [
                 str(program[binaries.CONTROLLER_MANAGER]),
-                f"--kubeconfig={bed.plane.kubeconfig}",
+                f"--kubeconfig={plane.kubeconfig}",
                 "--leader-elect=false",
                 "--controllers=horizontal-pod-autoscaler-controller",
                 "--bind-address=127.0.0.1",
@@ -114,11 +108,11 @@ class HpaController:
                 "--authorization-always-allow-paths=/healthz,/metrics",
                 *flags,
             ],
-            bed.folder / "kube-controller-manager.log",
+            folder / "hpa-controller.log",
         )
         self._pool = urllib3.connection_from_url(
             f"https://127.0.0.1:{self._port}",
-            ca_certs=str(bed.plane.ca_file),
+            ca_certs=str(plane.ca_file),
             retries=False,
             timeout=10,
         )
@@ -152,12 +146,7 @@ class HpaController:
         except urllib3.exceptions.HTTPError:
             return False
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._process.stop()
         self._pool.close()
 

@@ -6,13 +6,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 import urllib3
 
 from benchmarks.bulk import Bulk
-from tests.controlplane.waiting import wait_until
+from tests.worlds.waiting import wait_until
 
 
 @dataclass(frozen=True)
@@ -38,12 +37,7 @@ class Landings:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         # Both are raised where the server has ended the watch already.
         with suppress(ValueError, RuntimeError):
             self._response.shutdown()

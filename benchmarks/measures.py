@@ -7,7 +7,7 @@ from benchmarks import counters, fleet, processes
 from benchmarks.bed import Bed
 from benchmarks.figures import Step, Window, difference
 from benchmarks.landings import Landings
-from tests.controlplane.waiting import wait_until
+from tests.worlds.waiting import wait_until
 
 Pids = Mapping[str, int]
 Check = Callable[[], object]

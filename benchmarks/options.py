@@ -10,14 +10,15 @@ from benchmarks.sides import Plan
 
 @dataclass(frozen=True)
 class Options:
-    """What to measure; `pods_per_target` of 0 and an empty `growth` leave that part out.
+    """What to measure.
 
-    `raw` is the file for the raw figures.
+    `pods_per_target` of 0, `max_writes_per_second` of None and an empty `growth` leave that part
+    out; `raw` is the file for the raw figures.
     """
 
     targets: int
     plan: Plan
-    max_writes_per_second: int = 2000
+    max_writes_per_second: int | None = 2000
     side_by_side: bool = False
     pods_per_target: int = 0
     growth: Sequence[int] = ()

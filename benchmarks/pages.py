@@ -17,9 +17,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from autoscaler import clock
-from tests.pages.browsing import chromium, tab
-from tests.pages.fleets import NOW, Fleet, many
-from tests.pages.serving import serving
+from tests.worlds.browsing import chromium, tab
+from tests.worlds.pages.fleets import NOW, Fleet, many
+from tests.worlds.pages.serving import serving
 
 _TIMES = 7
 

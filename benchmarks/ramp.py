@@ -24,7 +24,7 @@ from benchmarks.command import Report, exit_code
 from benchmarks.landings import Change
 from benchmarks.scale import machine
 from benchmarks.tables import markdown
-from tests.controlplane.api import Json
+from tests.worlds.controlplane.api import Json
 
 HIGH = 100
 

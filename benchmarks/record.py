@@ -13,30 +13,26 @@ import statistics
 import tempfile
 import time
 import tracemalloc
-import zlib
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
-from autoscaler.adapters.record import DirectoryRecord, RecordWriter, Row
-from autoscaler.adapters.record.dictionary import DICTIONARY
+from autoscaler.adapters.record import DirectoryRecord, RecordWriter, SyncRow
 from autoscaler.adapters.record.file import open_file
 from autoscaler.adapters.state_directory import RECORD
 from autoscaler.core.decide import decide
-from autoscaler.core.decision import Decision
-from autoscaler.core.entry import Inputs, Rules, body_to_json, rules_to_json
 from autoscaler.core.history import History
 from autoscaler.core.observation import Observation, Scale, Values
 from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec, ScaleTargetRef
+from autoscaler.core.sync_result import Inputs, Rules, SyncResult
 from autoscaler.core.target import Query, Target
-from autoscaler.core.writes import WriteOutcome, Written, intend, settle_write
+from autoscaler.core.writes import Written, intend, settle_write
 from autoscaler.daemon.recording import Recorder
-from autoscaler.record.changes import change_key, numbers_of
+from autoscaler.record.changes import Seen, change_key, deflated, numbers_of, seen_after, texts_of
 from autoscaler.record.packing import Packer, by_minute, pack_minutes, unpack
 from autoscaler.rendering.chart import chart_of
-from autoscaler.sync.ports import SyncResult
 from benchmarks.core import BEHAVIOR, NOW, QUEUE, SYNC_PERIOD
 
 LIVES = 6
@@ -56,18 +52,10 @@ TARGET = Target(
     (Query('sum(queue_messages{queue="orders"})'),),
 )
 RULES = Rules(TARGET, Flags())
+_NONE: Seen | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Sync:
-    """One decision with what it was made from."""
-
-    inputs: Inputs
-    decision: Decision
-    write: WriteOutcome | None
-
-
-def lived(load: str, seed: int, syncs: int) -> Iterator[Sync]:
+def lived(load: str, seed: int, syncs: int) -> Iterator[SyncResult]:
     """Yield the syncs of a target with a load of one kind, which swings over a day."""
     chance = Random(seed)  # noqa: S311 - no secret
     base, replicas, history = chance.randint(100, 1000) * 1000, 10, History()
@@ -78,9 +66,9 @@ def lived(load: str, seed: int, syncs: int) -> Iterator[Sync]:
             queue = round(base * swing * chance.uniform(0.95, 1.05) / 1000) * 1000
         seen = Observation(Scale(replicas, replicas, "app=app", "1"), None, (Values((queue,)),))
         stamp = NOW + sync * SYNC_PERIOD
-        inputs = Inputs(seen, history, stamp + 0.001, stamp)
+        given = Inputs(seen, history, stamp + 0.001, stamp)
         decision, after = decide(
-            TARGET.spec, RULES.flags, seen, history, inputs.now, stamp, TARGET.extensions
+            TARGET.spec, RULES.flags, seen, history, given.now, stamp, TARGET.extensions
         )
         write = None
         if decision.rescale:
@@ -89,7 +77,7 @@ def lived(load: str, seed: int, syncs: int) -> Iterator[Sync]:
             pending, earlier = intend(decision, after), after.pending
             decision, after = settle_write(TARGET.spec, decision, write, pending, history, earlier)
         history = after
-        yield Sync(inputs, decision, write)
+        yield SyncResult(TARGET, decision, write, given=given)
 
 
 @dataclass(slots=True)
@@ -99,16 +87,16 @@ class Kept:
     syncs: int
     samples: int
     minutes: int
-    changes: list[Sync] = field(default_factory=list)
+    changes: list[SyncResult] = field(default_factory=list)
 
 
-def kept_of(syncs: Sequence[Sync]) -> Kept:
+def kept_of(syncs: Sequence[SyncResult]) -> Kept:
     """Return what the record keeps of the syncs of one target."""
-    packer, key = Packer(NOW, SYNC_PERIOD), None
+    packer, key = Packer(NOW, SYNC_PERIOD), _NONE
     kept = Kept(len(syncs), 0, 0)
     for one in syncs:
         packer.add(one.decision.stamp, numbers_of(one.decision))
-        now = change_key(RULES, one.decision, one.write)
+        now = seen_after(key, change_key(one), one.decision)
         if now != key:
             key = now
             kept.changes.append(one)
@@ -118,16 +106,9 @@ def kept_of(syncs: Sequence[Sync]) -> Kept:
     return kept
 
 
-def deflated(sync: Sync, dictionary: str) -> bytes:
-    """Return a decision in full, deflated with a dictionary."""
-    words = dictionary.encode()
-    deflate = zlib.compressobj(zdict=words) if words else zlib.compressobj()
-    return deflate.compress(json_of(sync).encode()) + deflate.flush()
-
-
-def json_of(sync: Sync) -> str:
+def json_of(sync: SyncResult) -> str:
     """Return a decision in full."""
-    return body_to_json(sync.inputs, sync.decision, sync.write)
+    return texts_of(sync)[1]
 
 
 # -- what is printed -----------------------------------------------------------------------------
@@ -143,11 +124,11 @@ def microseconds(work: Callable[[], object], calls: int, repeats: int = 7) -> fl
     return statistics.median(each)
 
 
-def print_sizes(lives: dict[str, list[list[Sync]]], targets: int) -> list[Sync]:
+def print_sizes(lives: dict[str, list[list[SyncResult]]], targets: int) -> list[SyncResult]:
     """Print bytes by kind of load and a day of all targets; return some changes."""
     print(f"{'load':<16}{'bytes a sync':>14}{'in minutes':>12}{'changes an hour':>18}")
     samples = minutes = changes = 0.0
-    found: list[Sync] = []
+    found: list[SyncResult] = []
     for load, those in lives.items():
         kept = [kept_of(life) for life in those]
         syncs = sum(one.syncs for one in kept)
@@ -169,16 +150,19 @@ def print_sizes(lives: dict[str, list[list[Sync]]], targets: int) -> list[Sync]:
     return found
 
 
-def print_entries(changes: Sequence[Sync]) -> float:
+def print_entries(changes: Sequence[SyncResult]) -> float:
     """Print the size of decisions in full; return the mean one, deflated."""
-    rules = rules_to_json(RULES)
-    dictionaries = {"none": "", "the rules": rules, "the record's": DICTIONARY.decode() + rules}
     plain = statistics.mean(len(json_of(one)) for one in changes)
     print(f"a decision in full: {plain:.0f} bytes of JSON, deflated with a dictionary:")
+    rules, first = (text.encode() for text in texts_of(changes[0]))
     size, some = plain, changes[:500]
-    for name, dictionary in dictionaries.items():
-        size = statistics.mean(len(deflated(one, dictionary)) for one in changes)
-        cost = microseconds(lambda using=dictionary: [deflated(o, using) for o in some], len(some))  # type: ignore[misc]
+    for name, words in {"none": b"", "the rules": rules, "the record's": rules + first}.items():
+        sizes = [len(deflated(json_of(one).encode(), words)) for one in changes]
+        size = statistics.mean(sizes)
+        cost = microseconds(
+            lambda words=words: [deflated(json_of(one).encode(), words) for one in some],  # type: ignore[misc]
+            len(some),
+        )
         print(f"- {name}: {size:.0f} bytes, {cost:.0f} µs with the JSON")
     return size
 
@@ -188,9 +172,9 @@ class Collected(RecordWriter):
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory, lambda *_: None)
-        self.rows: list[Row] = []
+        self.rows: list[SyncRow] = []
 
-    def put(self, row: Row) -> None:
+    def put(self, row: SyncRow) -> None:
         """Collect a row."""
         self.rows.append(row)
 
@@ -211,7 +195,7 @@ def print_file(targets: int, hours: float, directory: Path) -> None:
         together = [next(life) for life in lives]
         decided = time.process_time()
         for target, one in zip(own, together, strict=True):
-            recorder.report(SyncResult(target, one.decision, one.write, inputs=one.inputs))
+            recorder.report(replace(one, target=target))
         recorded = time.process_time()
         if len(rows) >= BATCH:
             file.write(rows, rows[-1].time)
@@ -238,7 +222,7 @@ def print_chart(directory: Path) -> None:
     recorder = Recorder(writer)
     recorder.configure([TARGET], RULES.flags)
     for one in lived(BUSY, 0, round(14 * DAY / SYNC_PERIOD)):
-        recorder.report(SyncResult(TARGET, one.decision, one.write, inputs=one.inputs))
+        recorder.report(one)
     file, rows = open_file(directory, NOW, print), writer.rows
     for first in range(0, len(rows), BATCH):
         file.write(rows[first : first + BATCH], rows[-1].time)
@@ -262,7 +246,7 @@ def print_tables(directory: Path) -> None:
             print(f"- {table}: {count} rows, {body} bytes of bodies, {words} of messages")
 
 
-def print_processor(lives: dict[str, list[list[Sync]]]) -> None:
+def print_processor(lives: dict[str, list[list[SyncResult]]]) -> None:
     """Print what a sync costs that changes nothing or only numbers."""
     for load, those in lives.items():
         cost = microseconds(
@@ -272,13 +256,13 @@ def print_processor(lives: dict[str, list[list[Sync]]]) -> None:
         print(f"{load}: {cost:.2f} µs a sync to see whether it is a change, and to pack it")
 
 
-def record_all(life: Sequence[Sync]) -> Packer:
+def record_all(life: Sequence[SyncResult]) -> Packer:
     """Pack the samples of a target, and find which decisions are changes."""
-    packer, key = Packer(NOW, SYNC_PERIOD), None
-    changes: list[Sync] = []
+    packer, key = Packer(NOW, SYNC_PERIOD), _NONE
+    changes: list[SyncResult] = []
     for one in life:
         decision = one.decision
-        now: Hashable = change_key(RULES, decision, one.write)
+        now = seen_after(key, change_key(one), decision)
         if now != key:
             key = now
             changes.append(one)
@@ -286,7 +270,7 @@ def record_all(life: Sequence[Sync]) -> Packer:
     return packer
 
 
-def print_memory(lives: dict[str, list[list[Sync]]], targets: int) -> None:
+def print_memory(lives: dict[str, list[list[SyncResult]]], targets: int) -> None:
     """Print what the packers of a quarter of an hour hold, and the keys to compare with."""
     samples = 60
     tracemalloc.start()
@@ -295,7 +279,7 @@ def print_memory(lives: dict[str, list[list[Sync]]], targets: int) -> None:
         for number in range(round(targets * share)):
             life = lives[load][number % len(lives[load])][:samples]
             last = life[-1]
-            held.append((record_all(life), change_key(RULES, last.decision, last.write)))
+            held.append((record_all(life), change_key(last)))
     memory = tracemalloc.get_traced_memory()[0] / 1e6
     tracemalloc.stop()
     print(

@@ -26,7 +26,7 @@ from benchmarks.figures import Figures
 from benchmarks.hpa import TUNED, Adapter
 from benchmarks.options import Options, parse
 from benchmarks.sides import HIGH, LOW
-from tests.controlplane.binaries import kubernetes_version
+from tests.worlds.controlplane.binaries import kubernetes_version
 
 CPU_CORES = 0.07
 """What each pod uses: 70 % of the request of its container."""
@@ -68,7 +68,7 @@ def compare(bed: Bed, options: Options, report: Report) -> list[Figures]:
     found = [sides.autoscaler_steps(bed, plan, targets, None, "autoscaler, defaults")]
     found[0].steady = sides.autoscaler_at_rest(bed, plan, targets, idle)
     writes = options.max_writes_per_second
-    if daemon.limits_writes(bed):
+    if writes is not None and daemon.limits_writes(bed):
         report(f"the daemon with maxWritesPerSecond: {writes}")
         title = f"autoscaler, {writes:,} writes/s"
         found.append(sides.autoscaler_steps(bed, plan, targets, writes, title))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from tests.adapters.prometheus.exporter import Exporter
+from tests.worlds.prometheus.exporter import Exporter
 
 _VALUE = "@"
 

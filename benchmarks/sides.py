@@ -10,8 +10,8 @@ from benchmarks.bed import Bed
 from benchmarks.daemon import Daemon, Settings
 from benchmarks.figures import Figures, Steady, Step
 from benchmarks.hpa import Adapter, HpaController
-from tests.controlplane.process import ServerFailedError
-from tests.controlplane.waiting import wait_until
+from tests.worlds.process import ServerFailedError
+from tests.worlds.waiting import wait_until
 
 LOW, HIGH = 2, 4
 """The replicas before a step and after: a change that no default policy divides in two."""
@@ -62,7 +62,14 @@ def autoscaler_at_rest(
     """
     settings = Settings(plan.period, extended=plan.extended, record=plan.record)
     config = daemon.write_config(bed, settings, range(targets), pods=pods)
+    before = counters.prometheus_queries(bed.prometheus_metrics())
+
+    def asks() -> bool:
+        process.check()
+        return counters.prometheus_queries(bed.prometheus_metrics()) > before
+
     with Daemon(bed, config, targets, "info") as process:
+        wait_until("the daemon asks Prometheus", asks, timeout=_start_timeout(targets))
         # Two syncs: the second comes at most one and a half periods after the first.
         warm_up = 1.6 * plan.period + 3 + targets / 500
         measures.let_pass(warm_up, process.check)
@@ -91,7 +98,7 @@ def hpa(
     idle = {process: spent for process, spent in idle.items() if process not in adapter.pids}
     began = time.time()
     period = f"--horizontal-pod-autoscaler-sync-period={plan.period:g}s"
-    with HpaController(bed, [period, *flags]) as controller:
+    with HpaController(bed.plane, bed.folder, [period, *flags]) as controller:
         own = {**adapter.pids, **controller.pids}
 
         def reconciled() -> bool:

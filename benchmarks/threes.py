@@ -27,7 +27,7 @@ from benchmarks.beside import FIRST_REPLICAS, Scaled, Watched
 from benchmarks.command import Report, exit_code
 from benchmarks.scale import machine
 from benchmarks.tables import markdown
-from tests.controlplane.api import Json
+from tests.worlds.controlplane.api import Json
 
 LARGEST_LOAD = 60
 """In replicas; below `maxReplicas`, so that it is the load that stops a ramp."""

@@ -3,11 +3,14 @@
 set -eu
 
 lock() {
-    "$UV" pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
-        --no-emit-index-url --no-annotate --no-header --quiet "$@"
+    "$UV" pip compile "$@" --universal --python-version 3.11 --generate-hashes \
+        --no-emit-index-url --no-annotate --no-header --quiet
 }
 UV=$1
 # The development's first, which has the extras: all are locked to what is tested together.
-lock --upgrade --group dev --all-extras -o requirements-dev.lock
-lock --upgrade -c requirements-dev.lock -o requirements.lock
-lock --upgrade -c requirements-dev.lock --all-extras -o requirements-cloud.lock
+lock pyproject.toml --upgrade --group dev --all-extras -o requirements-dev.lock
+lock pyproject.toml --upgrade -c requirements-dev.lock -o requirements.lock
+lock pyproject.toml --upgrade -c requirements-dev.lock --all-extras -o requirements-cloud.lock
+# What makes the wheel, which an installation from a checkout needs.
+sed -n 's/^requires = \["\(.*\)"\]$/\1/p' pyproject.toml |
+    lock - --upgrade -c requirements-dev.lock -o requirements-build.lock

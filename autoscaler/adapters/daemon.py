@@ -14,7 +14,7 @@ import urllib3
 
 from autoscaler import __version__, clock
 from autoscaler.core.text import printable
-from autoscaler.transport.bodies import (
+from autoscaler.transport.answers import (
     LineTooLong,
     TooLarge,
     UnexpectedEncoding,
@@ -22,9 +22,9 @@ from autoscaler.transport.bodies import (
     chunks_of,
     lines_of,
 )
-from autoscaler.transport.deadline import POOLS, Deadline, Expired
+from autoscaler.transport.credentials import SecretError, SecretFile
+from autoscaler.transport.deadline import POOLS, Deadline
 from autoscaler.transport.network_errors import Kind, network_error
-from autoscaler.transport.secret_files import SecretError, SecretFile
 
 T = TypeVar("T")
 
@@ -57,7 +57,7 @@ class Daemon:
     cert_file: Path | None = None
     key_file: Path | None = None
     token_file: Path | None = None
-    username: str | None = None
+    user: str | None = None
     password_file: Path | None = None
 
     def __str__(self) -> str:
@@ -65,7 +65,7 @@ class Daemon:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class PageLimits:
     """How long a page may take, in seconds, and how large it may be, in bytes.
 
     ``silence_seconds`` is the longest wait for its next bytes.
@@ -78,7 +78,9 @@ class Limits:
     most_bytes_of_a_line: int = 32 << 20
 
 
-def read_page(daemon: Daemon, path: str, take: Callable[[Iterable[bytes]], T], limits: Limits) -> T:
+def read_page(
+    daemon: Daemon, path: str, take: Callable[[Iterable[bytes]], T], limits: PageLimits
+) -> T:
     """Return what ``take`` returns for the lines of a page, which it gets while they arrive.
 
     Raises PageError, and what ``take`` raises.
@@ -87,27 +89,26 @@ def read_page(daemon: Daemon, path: str, take: Callable[[Iterable[bytes]], T], l
     pool = urllib3.PoolManager(retries=False, ssl_context=_trust(daemon))
     pool.pool_classes_by_scheme = POOLS
     until = clock.monotonic() + limits.seconds
-    url, subject = daemon.url, str(daemon)
 
     def work() -> T:
         with pool.request(
             "GET",
-            url + path,
+            daemon.url + path,
             headers=headers,
             timeout=urllib3.Timeout(connect=limits.connect_seconds, read=limits.silence_seconds),
             redirect=False,
             preload_content=False,
         ) as response:
-            _check(response, subject, signed_in="Authorization" in headers)
+            _check(response, str(daemon), signed_in="Authorization" in headers)
             chunks = chunks_of(response, until, limits.most_bytes, decode=True)
             return take(lines_of(chunks, limits.most_bytes_of_a_line))
 
     try:
         return Deadline(1, name="page").run(limits.seconds, work)
     except (LineTooLong, TooLarge):
-        raise PageError(f"{subject} sent more than any daemon does") from None
-    except (Expired, urllib3.exceptions.HTTPError, OSError, ValueError) as error:
-        raise _failure(error, url) from None
+        raise PageError(f"{daemon} sent more than any daemon does") from None
+    except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+        raise _failure(error, daemon) from None
     finally:
         pool.clear()
 
@@ -119,11 +120,10 @@ def _headers(daemon: Daemon) -> dict[str, str]:
         raise PageError(f"what is in {secret} is sent over https only, and not to {daemon.url}")
     try:
         if daemon.token_file is not None:
-            token = SecretFile("token", daemon.token_file).read()
-            headers["Authorization"] = f"Bearer {token}"
-        elif daemon.username is not None and daemon.password_file is not None:
+            headers["Authorization"] = f"Bearer {SecretFile('token', daemon.token_file).read()}"
+        elif daemon.user is not None and daemon.password_file is not None:
             password = SecretFile("password", daemon.password_file, ascii_only=False).read()
-            basic = urllib3.make_headers(basic_auth=f"{daemon.username}:{password}")
+            basic = urllib3.make_headers(basic_auth=f"{daemon.user}:{password}")
             headers["Authorization"] = basic["authorization"]
     except (SecretError, UnicodeError) as error:
         raise PageError(str(error)) from None
@@ -159,27 +159,27 @@ def _trust(daemon: Daemon) -> ssl.SSLContext | None:
 
 
 def _check(response: urllib3.BaseHTTPResponse, subject: str, *, signed_in: bool) -> None:
+    """Raise PageError unless the answer is a page in an encoding that was asked for."""
     status = response.status
     kind = response.headers.get("Content-Type", "")
-    if status == 404 and not kind.startswith(_PROBLEM):
+    is_problem = kind.startswith(_PROBLEM)
+    if status == 404 and not is_problem:
         raise PageError(
             f"{subject} has no such page: it is of an older version, another program, or serves "
             "its pages elsewhere (`web.listen`)"
         )
+    if status == 401 and signed_in:
+        raise PageError(f"{subject} refuses what you signed in with")
     if status == 401:
         raise PageError(
-            f"{subject} refuses what you signed in with"
-            if signed_in
-            else f"{subject} wants you to sign in: give --token-file, or --user and --password-file"
+            f"{subject} wants you to sign in: give --token-file, or --user and --password-file"
         )
     if status != 200:
-        said = _said(response, kind)
-        told = f"{subject} answered HTTP {status}"
+        said = printable(_said(response, kind))
         if status == 404:
-            raise NotThereError(printable(said))
-        if kind.startswith(_PROBLEM) and said:
-            raise PageError(f"{subject}: {printable(said)}")
-        raise PageError(f"{told}: {printable(said)}" if said else told)
+            raise NotThereError(said)
+        told = subject if is_problem and said else f"{subject} answered HTTP {status}"
+        raise PageError(f"{told}: {said}" if said else told)
     try:
         check_encoding(response, _ENCODING)
     except UnexpectedEncoding as error:
@@ -200,20 +200,17 @@ def _said(response: urllib3.BaseHTTPResponse, kind: str) -> str:
     return ""
 
 
-def _failure(error: Exception, url: str) -> PageError:
-    subject = f"the daemon at {url}"
-    found = network_error(
-        urllib3.exceptions.TimeoutError() if isinstance(error, Expired) else error
-    )
+def _failure(error: Exception, daemon: Daemon) -> PageError:
+    found = network_error(error)
     match found.kind:
         case Kind.REFUSED:
-            return NobodyListensError(f"no daemon listens at {url}")
+            return NobodyListensError(f"no daemon listens at {daemon.url}")
         case Kind.UNTRUSTED | Kind.TLS | Kind.TLS_CLOSED:
-            return PageError(f"TLS with {subject} failed: {found.reason}")
+            return PageError(f"TLS with {daemon} failed: {found.reason}")
         case Kind.NAME | Kind.RESET | Kind.SYSTEM:
-            return PageError(f"{subject} cannot be reached: {found.reason.lower()}")
+            return PageError(f"{daemon} cannot be reached: {found.reason.lower()}")
         case Kind.TIMEOUT | Kind.CONNECT_TIMEOUT:
-            return PageError(f"{subject} did not answer in time")
+            return PageError(f"{daemon} did not answer in time")
         case Kind.BROKEN_OFF:
-            return PageError(f"{subject} broke off in the middle of its answer")
-    return PageError(f"{subject} sent what is not HTTP, or broke off ({type(error).__name__})")
+            return PageError(f"{daemon} broke off in the middle of its answer")
+    return PageError(f"{daemon} sent what is not HTTP, or broke off ({type(error).__name__})")

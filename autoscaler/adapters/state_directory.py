@@ -2,29 +2,45 @@
 
 import fcntl
 import os
+import socket
 import sqlite3
 import stat
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+from autoscaler.core.text import printable
+from autoscaler.file_contents import NoFileError, refuse_other_than_file
+
 DATABASE = "autoscaler.db"
 LOCK = "autoscaler.lock"
+DAEMON_LOCK = "daemon.lock"
+"""Held for the life of a daemon: the locks of state and record are given up after an error."""
 RECORD = "record.db"
 RECORD_LOCK = "record.lock"
 RELEASE = "autoscaler.release"
 """A request of `autoscaler release`, until the daemon takes it."""
-_OURS = (DATABASE, LOCK, RELEASE, RECORD, RECORD_LOCK)
+_OURS = (DATABASE, LOCK, DAEMON_LOCK, RELEASE, RECORD, RECORD_LOCK)
 _COMPANIONS = ("", "-wal", "-shm")
 """SQLite's files beside a database are part of it."""
 
-_PRIVATE = 0o600
+_LONGEST_HOLDER = 300
+
+PRIVATE = 0o600
 """The mode of our files; SQLite gives those beside a database the mode of that."""
 _PRIVATE_DIRECTORY = 0o700
 
 
 class UnusableError(Exception):
     """Nothing can be kept in a directory for now; the message is for the operator."""
+
+
+class HeldError(UnusableError):
+    """Another process has locked a directory: ``holder`` says which, as far as it is known."""
+
+    def __init__(self, message: str, holder: str) -> None:
+        super().__init__(message)
+        self.holder = holder
 
 
 def reason(path: Path, error: UnusableError | OSError | sqlite3.Error) -> str:
@@ -40,33 +56,45 @@ def reason(path: Path, error: UnusableError | OSError | sqlite3.Error) -> str:
 def lock(directory: Path, name: str = LOCK) -> int:
     """Create the directory if it is missing, lock it for this process, and close it to other users.
 
-    ``name`` is the file of the lock: the state and the record each have their own.  Returns a file
-    descriptor; closing it, or the end of the process, unlocks the directory.  Raises UnusableError.
+    ``name`` is the file of the lock: the daemon, the state and the record each have their own; it
+    says who has it.  Returns a file descriptor; closing it, or the end of the process, unlocks the
+    directory.  Raises HeldError where another process has the lock, else UnusableError.
     """
     try:
         directory.mkdir(_PRIVATE_DIRECTORY, parents=True, exist_ok=True)
-        descriptor = os.open(directory / name, os.O_RDWR | os.O_CREAT, _PRIVATE)
+        # Not through a link: the file is emptied.
+        flags = os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_NOFOLLOW
+        descriptor = os.open(directory / name, flags, PRIVATE)
     except OSError as error:
         raise UnusableError(f"{directory} cannot be used: {error.strerror}") from error
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(descriptor)
-        if isinstance(error, BlockingIOError):
+    with ExitStack() as opened:
+        opened.callback(os.close, descriptor)
+        try:
+            refuse_other_than_file(directory / name, os.fstat(descriptor).st_mode)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except NoFileError as error:
+            raise UnusableError(reason(directory / name, error)) from error
+        except BlockingIOError as error:
             kept = "record" if name == RECORD_LOCK else "state"
-            raise UnusableError(f"another process keeps its {kept} in {directory}") from error
-        raise UnusableError(f"{directory} cannot be locked: {error.strerror}") from error
-    _make_private(directory)
+            message = f"another process keeps its {kept} in {directory}"
+            raise HeldError(message, _holder(descriptor)) from error
+        except OSError as error:
+            raise UnusableError(f"{directory} cannot be locked: {error.strerror}") from error
+        with suppress(OSError):  # on a full disk it is locked all the same
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()} {socket.gethostname()}".encode(), 0)
+        _make_private(directory)
+        opened.pop_all()
     return descriptor
 
 
-def create(path: Path) -> None:
-    """Create an empty database with mode 0600 if there is none; SQLite would use the umask.
-
-    Errors are ignored: opening the database reports them.
-    """
+def _holder(descriptor: int) -> str:
     with suppress(OSError):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, _PRIVATE))
+        text = os.pread(descriptor, _LONGEST_HOLDER, 0).decode("ascii", "replace")
+        number, _, host = text.partition(" ")
+        if number.isdecimal():
+            return f"process {number}{' on ' if host else ''}{printable(host)}"
+    return "another process"
 
 
 def _make_private(directory: Path) -> None:
@@ -77,19 +105,14 @@ def _make_private(directory: Path) -> None:
     with suppress(OSError):
         files = list(directory.iterdir())
         ours = [file for file in files if file.name.startswith(_OURS)]
-        for file in ours:
-            _take_rights(file, stat.S_IFREG)
-        if len(ours) == len(files):
-            _take_rights(directory, stat.S_IFDIR)
-
-
-def _take_rights(path: Path, kind: int) -> None:
-    with suppress(OSError):
-        status = path.lstat()
-        mode = stat.S_IMODE(status.st_mode)
-        ours = status.st_uid == os.geteuid() and stat.S_IFMT(status.st_mode) == kind
-        if ours and mode & (stat.S_IRWXG | stat.S_IRWXO):
-            path.chmod(mode & stat.S_IRWXU)
+        for path in (*ours, *([directory] if len(ours) == len(files) else [])):
+            with suppress(OSError):
+                status = path.lstat()
+                mode, kind = stat.S_IMODE(status.st_mode), stat.S_IFMT(status.st_mode)
+                right_kind = kind == (stat.S_IFDIR if path is directory else stat.S_IFREG)
+                others = mode & (stat.S_IRWXG | stat.S_IRWXO)
+                if others and right_kind and status.st_uid == os.geteuid():
+                    path.chmod(mode & stat.S_IRWXU)
 
 
 def set_aside(path: Path, now: float) -> Path:

@@ -3,20 +3,23 @@
 A command imports its work when it runs, so that `--help` answers at once.
 """
 
+import functools
+import inspect
 import sys
-from enum import StrEnum
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import typer
+from typer.core import TyperCommand
 
 from autoscaler import __version__
 from autoscaler.cli.target_names import complete
-from autoscaler.daemon.log_options import LogFormat, LogLevel
+from autoscaler.daemon import LogFormat, LogLevel
 
 if TYPE_CHECKING:
-    from autoscaler.cli.recorded import Place
+    from autoscaler.cli.sources import SourceOptions
 
 app = typer.Typer(
     name="autoscaler",
@@ -29,80 +32,52 @@ app = typer.Typer(
 )
 
 
-class OutputFormat(StrEnum):
-    """What `plan` and `status` print."""
+_CONFIG = "AUTOSCALER_CONFIG"
+"""The environment variable with the configuration file, where the command line names none."""
 
-    TEXT = "text"
-    JSON = "json"
-
-
-class Direction(StrEnum):
-    """What `pause --only` prevents."""
-
-    SCALE_DOWN = "scale-down"
-    SCALE_UP = "scale-up"
+_GROUP = "To reach the daemon"
+_ONE_TARGET = "NAMESPACE/NAME or NAMESPACE/KIND/NAME"
+_TARGETS_FILE = "The YAML file of targets."
 
 
-ConfigFile = Annotated[
-    Path, typer.Option("--config", "-c", metavar="FILE", help="The YAML file of targets.")
-]
-TargetNames = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="TARGET",
-        help="NAMESPACE/NAME or NAMESPACE/KIND/NAME, default all.",
-        autocompletion=complete,
-        show_default=False,
-    ),
-]
-Workloads = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="TARGET",
-        help="NAMESPACE/NAME or NAMESPACE/KIND/NAME.",
-        autocompletion=complete,
-        show_default=False,
-    ),
-]
+def _config(help_text: str) -> Any:
+    return typer.Option("--config", "-c", metavar="FILE", envvar=_CONFIG, help=help_text)
+
+
+def _names(help_text: str) -> Any:
+    return typer.Argument(
+        metavar="TARGET", help=help_text, autocompletion=complete, show_default=False
+    )
+
+
+ConfigFile = Annotated[Path, _config(_TARGETS_FILE)]
+TargetNames = Annotated[list[str] | None, _names(f"{_ONE_TARGET}, default all.")]
+Workloads = Annotated[list[str], _names(f"{_ONE_TARGET}.")]
 ConfigOfTargets = Annotated[
-    Path | None,
-    typer.Option(
-        "--config",
-        "-c",
-        metavar="FILE",
-        help="The YAML file of targets. Without it NAMESPACE/NAME is a Deployment.",
-    ),
-]
-DaemonConfig = Annotated[
-    Path | None,
-    typer.Option("--config", "-c", metavar="FILE", help="The YAML file of the daemon."),
+    Path | None, _config(f"{_TARGETS_FILE} Without it NAMESPACE/NAME is a Deployment.")
 ]
 Context = Annotated[str | None, typer.Option(help="The context of the kubeconfig.")]
 Output = Annotated[
-    OutputFormat, typer.Option("--output", "-o", help="text, or json with everything.")
+    Literal["text", "json"],
+    typer.Option("--output", "-o", help="text, or json with everything."),
 ]
 
 
-StateDirectory = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="DIR", help="The state directory to read; default that of --config.", exists=True
-    ),
-]
-CaFile = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Of the daemon: the CA of its certificate, PEM.")
-]
-CertFile = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Of the daemon: the client certificate, PEM.")
-]
-KeyFile = Annotated[Path | None, typer.Option(metavar="FILE", help="Its key, PEM.")]
-TokenFile = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Of the daemon: the file with the bearer token.")
-]
-User = Annotated[str | None, typer.Option(metavar="NAME", help="Of the daemon: the user's name.")]
-PasswordFile = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="The file with the user's password.")
-]
+class GroupedCommand(TyperCommand):
+    """A command whose options stand below their `rich_help_panel`, without rich."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments and options, a section for each group."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None:
+                usual = "Arguments" if param.param_type_name == "argument" else "Options"
+                group = getattr(param, "rich_help_panel", None) or usual
+                sections.setdefault(group, []).append(record)
+        for name, records in sections.items():
+            with formatter.section(name):
+                formatter.write_dl(records)
 
 
 def _print_version(requested: bool) -> None:  # noqa: FBT001 - the signature of a typer callback
@@ -118,14 +93,55 @@ def _daemon_url(url: str | None) -> str | None:
     return url and url.rstrip("/")
 
 
-DaemonUrl = Annotated[
-    str | None,
-    typer.Option(metavar="URL", callback=_daemon_url, help="The running daemon to ask."),
-]
+def _option(help_text: str, metavar: str = "FILE", **more: Any) -> Any:
+    return typer.Option(metavar=metavar, rich_help_panel=_GROUP, help=help_text, **more)
+
+
+_DIRECTORY = "The state directory to read; default that of --config."
+_URL = "The running daemon to ask, such as http://127.0.0.1:9191."
+_TO_REACH_A_DAEMON: Mapping[str, Any] = {
+    "url": Annotated[str | None, _option(_URL, "URL", callback=_daemon_url)],
+    "ca_file": Annotated[Path | None, _option("The CA of its certificate, PEM.")],
+    "cert_file": Annotated[Path | None, _option("Your client certificate, PEM.")],
+    "key_file": Annotated[Path | None, _option("The key of that, PEM.")],
+    "token_file": Annotated[Path | None, _option("The file with your bearer token.")],
+    "user": Annotated[str | None, _option("Your user name.", "NAME")],
+    "password_file": Annotated[Path | None, _option("The file with your password.")],
+}
+_TO_READ_DECISIONS: Mapping[str, Any] = {
+    "config": Annotated[Path | None, _config("The YAML file of the daemon.")],
+    "state_directory": Annotated[
+        Path | None, typer.Option(metavar="DIR", help=_DIRECTORY, exists=True)
+    ],
+    **_TO_REACH_A_DAEMON,
+}
+
+
+def _with_place(options: Mapping[str, Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command these options, which it gets as one argument: the `place` to read."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def run(**given: Any) -> None:
+            place = _place(**{name: given.pop(name) for name in options})
+            command(**given, place=place)
+
+        own = inspect.signature(command)
+        kept = [one for one in own.parameters.values() if one.name != "place"]
+        parameters = kept + [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+            for name, kind in options.items()
+        ]
+        # What typer reads.
+        run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return run
+
+    return decorate
 
 
 def _duration(text: str) -> float:
-    from autoscaler.config import durations
+    from autoscaler.settings import durations
 
     try:
         seconds = durations.parse(text)
@@ -136,38 +152,28 @@ def _duration(text: str) -> float:
     return seconds
 
 
-class _SignIn(NamedTuple):
-    """The options with which a daemon is asked."""
-
-    ca_file: Path | None
-    cert_file: Path | None
-    key_file: Path | None
-    token_file: Path | None
-    user: str | None
-    password_file: Path | None
-
-
 def _place(
-    config: Path | None, directory: Path | None, url: str | None, sign_in: _SignIn
-) -> "Place":
+    url: str | None,
+    config: Path | None = None,
+    state_directory: Path | None = None,
+    **sign_in: Any,
+) -> "SourceOptions":
     """Return where to read; raises BadParameter for options that do not go together."""
     from autoscaler.adapters.daemon import Daemon
-    from autoscaler.cli.recorded import Place
+    from autoscaler.cli.sources import SourceOptions
 
-    signs_in = any(one is not None for one in sign_in)
-    if signs_in and directory is not None:
-        raise typer.BadParameter("certificates, tokens and passwords are for a daemon")
-    if signs_in and url is None and config is None:
-        raise typer.BadParameter("certificates, tokens and passwords are for --url or -c")
-    if url is not None and directory is not None:
-        raise typer.BadParameter("give --url or --state-directory")
-    if (sign_in.user is None) != (sign_in.password_file is None):
-        raise typer.BadParameter("--user and --password-file go together")
-    if sign_in.user is not None and sign_in.token_file is not None:
-        raise typer.BadParameter("give --token-file or --user")
-    if sign_in.key_file is not None and sign_in.cert_file is None:
-        raise typer.BadParameter("--key-file goes with --cert-file")
-    return Place(config, directory, url, Daemon("", *sign_in))
+    given = {name for name, one in sign_in.items() if one is not None}
+    for is_wrong, why in (
+        (given and state_directory, "certificates, tokens and passwords are for a daemon"),
+        (given and not (url or config), "certificates, tokens and passwords are for --url or -c"),
+        (url and state_directory, "give --url or --state-directory"),
+        (len(given & {"user", "password_file"}) == 1, "--user and --password-file go together"),
+        (given >= {"user", "token_file"}, "give --token-file or --user"),
+        (given & {"key_file", "cert_file"} == {"key_file"}, "--key-file goes with --cert-file"),
+    ):
+        if is_wrong:
+            raise typer.BadParameter(why)
+    return SourceOptions(config, state_directory, url, Daemon("", **sign_in))
 
 
 def _exit_at_once(_number: int, _frame: object) -> None:
@@ -211,9 +217,24 @@ def run(
         signal.signal(number, _exit_at_once)
     # The files are read after this, so that a SIGHUP until then needs no reload.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    from autoscaler.cli.running import run_daemon
+    from autoscaler.adapters.cluster import ConnectError
+    from autoscaler.cli.output import CommandError, exit_code
+    from autoscaler.config import load
+    from autoscaler.daemon import logs
+    from autoscaler.daemon.service import serve
+    from autoscaler.web.listener import ListenError
 
-    sys.exit(run_daemon(config, log_level, log_format))
+    @exit_code
+    def serve_until_a_signal() -> int:
+        loaded = load(config)
+        logs.configure(log_level, log_format)
+        try:
+            serve(loaded)
+        except (ConnectError, ListenError) as error:
+            raise CommandError(f"autoscaler cannot start: {error}") from None
+        return 0
+
+    sys.exit(serve_until_a_signal())
 
 
 @app.command(
@@ -223,7 +244,9 @@ def run(
 def validate(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE", help="YAML files to check; - is standard input."),
+        typer.Argument(
+            metavar="FILE", envvar=_CONFIG, help="YAML files to check; - is standard input."
+        ),
     ],
     prometheus: Annotated[
         bool,
@@ -231,46 +254,40 @@ def validate(
             "--prometheus", help="Ask Prometheus every query once, and show what comes back."
         ),
     ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 2 where there is any warning.")
+    ] = False,
 ) -> None:
     """Check configuration files, with those that they include, and print every mistake at once.
 
-    What is valid but unwise, such as a secret that every user may read, is a warning. For a
-    HorizontalPodAutoscaler or a ScaledObject of KEDA the target that it would be is printed.
+    What is valid but unwise, such as a secret that every user may read, is a warning. For
+    HorizontalPodAutoscalers and ScaledObjects of KEDA the one configuration is printed that those
+    of all files would be.
 
     Exit codes: 0 all are valid, 1 Prometheus could not be asked, 2 some are not valid, or
-    Prometheus refuses a query.
+    Prometheus refuses a query, or with --strict there is a warning.
     """
     from autoscaler.cli.validating import validate_files
 
-    sys.exit(validate_files(files, ask_prometheus=prometheus))
+    sys.exit(validate_files(files, ask_prometheus=prometheus, strict=strict))
 
 
 @app.command(
+    cls=GroupedCommand,
     short_help="Sync once, write nothing, print what would be done.",
     epilog="Examples: autoscaler plan -c autoscaler.yaml, "
     "autoscaler plan -c autoscaler.yaml --explain shop/order-worker",
 )
+@_with_place(_TO_REACH_A_DAEMON)
 def plan(
     config: ConfigFile,
     targets: TargetNames = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Tell each target's whole decision.")
     ] = False,
-    output: Output = OutputFormat.TEXT,
-    url: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            callback=_daemon_url,
-            help="The daemon whose histories to go on with, such as http://127.0.0.1:9191.",
-        ),
-    ] = None,
-    ca_file: CaFile = None,
-    cert_file: CertFile = None,
-    key_file: KeyFile = None,
-    token_file: TokenFile = None,
-    user: User = None,
-    password_file: PasswordFile = None,
+    output: Output = "text",
+    *,
+    place: "SourceOptions",
 ) -> None:
     """Sync once against the live cluster and Prometheus, write nothing, print what would be.
 
@@ -284,30 +301,24 @@ def plan(
     Exit codes: 0 every target was decided, 1 some could not be, or the daemon at --url could
     not be read, 2 bad configuration.
     """
-    from autoscaler.cli.planning import PlanOptions, print_plan
+    from autoscaler.cli.planning import print_plan
 
-    sign_in = _SignIn(ca_file, cert_file, key_file, token_file, user, password_file)
-    place, as_json = _place(None, None, url, sign_in), output is OutputFormat.JSON
-    daemon = None if url is None else place.at(url)
-    sys.exit(print_plan(config, PlanOptions(targets or [], explain, as_json, daemon)))
+    daemon = None if place.url is None else place.at(place.url)
+    as_json = output == "json"
+    sys.exit(print_plan(config, targets or [], daemon, explain=explain, as_json=as_json))
 
 
 @app.command(
+    cls=GroupedCommand,
     short_help="Show how each target of a running daemon stands.",
     epilog="Examples: autoscaler status, autoscaler status -c autoscaler.yaml shop/order-worker",
 )
+@_with_place(_TO_READ_DECISIONS)
 def status(
     targets: TargetNames = None,
-    output: Output = OutputFormat.TEXT,
-    config: DaemonConfig = None,
-    state_directory: StateDirectory = None,
-    url: DaemonUrl = None,
-    ca_file: CaFile = None,
-    cert_file: CertFile = None,
-    key_file: KeyFile = None,
-    token_file: TokenFile = None,
-    user: User = None,
-    password_file: PasswordFile = None,
+    output: Output = "text",
+    *,
+    place: "SourceOptions",
 ) -> None:
     """Show how each target of a running daemon stands, since when and why.
 
@@ -322,27 +333,19 @@ def status(
     """
     from autoscaler.cli.showing_status import print_status
 
-    sign_in = _SignIn(ca_file, cert_file, key_file, token_file, user, password_file)
-    place = _place(config, state_directory, url, sign_in)
-    sys.exit(print_status(targets or [], place, as_json=output is OutputFormat.JSON))
+    sys.exit(print_status(targets or [], place, as_json=output == "json"))
 
 
 @app.command(
+    cls=GroupedCommand,
     short_help="Explain what held for a target at any instant, and why.",
     epilog="Examples: autoscaler explain shop/order-worker --at 03:12, "
     "autoscaler explain shop/order-worker --last-change, "
     "autoscaler explain shop/order-worker --since 1h --url http://127.0.0.1:9191",
 )
+@_with_place(_TO_READ_DECISIONS)
 def explain(
-    target: Annotated[
-        str,
-        typer.Argument(
-            metavar="TARGET",
-            help="NAMESPACE/NAME or NAMESPACE/KIND/NAME.",
-            autocompletion=complete,
-            show_default=False,
-        ),
-    ],
+    target: Annotated[str, _names(f"{_ONE_TARGET}.")],
     at: Annotated[
         str | None,
         typer.Option(
@@ -362,16 +365,9 @@ def explain(
             help="Decide again from what was read then, and compare; of a state directory only.",
         ),
     ] = False,
-    output: Output = OutputFormat.TEXT,
-    config: DaemonConfig = None,
-    state_directory: StateDirectory = None,
-    url: DaemonUrl = None,
-    ca_file: CaFile = None,
-    cert_file: CertFile = None,
-    key_file: KeyFile = None,
-    token_file: TokenFile = None,
-    user: User = None,
-    password_file: PasswordFile = None,
+    output: Output = "text",
+    *,
+    place: "SourceOptions",
 ) -> None:
     """Explain the decision that held for a target at an instant, by default now.
 
@@ -383,20 +379,29 @@ def explain(
     Exit codes: 0 explained, 1 nothing is recorded, or it cannot be read, or --recompute came to
     another result, 2 bad arguments or configuration.
     """
-    from autoscaler.cli.explaining import Asked, print_explanation
+    from autoscaler.cli.recorded import print_explanation
 
     if sum((at is not None, last_change, since is not None)) > 1:
         raise typer.BadParameter("give only one of --at, --last-change and --since")
-    asked = Asked(at, last_change, since, recompute, output is OutputFormat.JSON)
-    sign_in = _SignIn(ca_file, cert_file, key_file, token_file, user, password_file)
-    sys.exit(print_explanation(target, asked, _place(config, state_directory, url, sign_in)))
+    code = print_explanation(
+        target,
+        place,
+        at=at,
+        last_change=last_change,
+        since=since,
+        again=recompute,
+        as_json=output == "json",
+    )
+    sys.exit(code)
 
 
 @app.command(
+    cls=GroupedCommand,
     short_help="Print a line for each change, of some targets or of all.",
     epilog="Examples: autoscaler history, "
     "autoscaler history shop/order-worker --since yesterday --until 03:12",
 )
+@_with_place(_TO_READ_DECISIONS)
 def history(
     targets: TargetNames = None,
     since: Annotated[
@@ -404,16 +409,9 @@ def history(
     ] = "24h",
     until: Annotated[str, typer.Option(metavar="TIME", help="Until when.")] = "now",
     limit: Annotated[int, typer.Option(min=1, max=1_000_000, help="At most so many.")] = 1000,
-    output: Output = OutputFormat.TEXT,
-    config: DaemonConfig = None,
-    state_directory: StateDirectory = None,
-    url: DaemonUrl = None,
-    ca_file: CaFile = None,
-    cert_file: CertFile = None,
-    key_file: KeyFile = None,
-    token_file: TokenFile = None,
-    user: User = None,
-    password_file: PasswordFile = None,
+    output: Output = "text",
+    *,
+    place: "SourceOptions",
 ) -> None:
     """Print a line for each decision in which something changed, the last one last.
 
@@ -422,12 +420,11 @@ def history(
 
     Exit codes: 0 shown, 1 it cannot be read, 2 bad arguments or configuration.
     """
-    from autoscaler.cli.listing_changes import Span, print_history
+    from autoscaler.cli.recorded import print_history
 
-    sign_in = _SignIn(ca_file, cert_file, key_file, token_file, user, password_file)
-    place = _place(config, state_directory, url, sign_in)
-    span = Span(since, until, limit)
-    sys.exit(print_history(targets or [], span, place, as_json=output is OutputFormat.JSON))
+    as_json = output == "json"
+    span = {"since": since, "until": until}
+    sys.exit(print_history(targets or [], place, **span, limit=limit, as_json=as_json))
 
 
 @app.command(
@@ -444,12 +441,8 @@ def release(
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option(
-            "--config",
-            "-c",
-            metavar="FILE",
-            help="The YAML file of the daemon, for its `stateDirectory`; default "
-            "/var/lib/autoscaler.",
+        _config(
+            "The YAML file of the daemon, for its `stateDirectory`; default /var/lib/autoscaler."
         ),
     ] = None,
 ) -> None:
@@ -478,7 +471,9 @@ def pause(
         int | None,
         typer.Option(min=0, max=2**31 - 1, help="Go to so many replicas, and stay there."),
     ] = None,
-    only: Annotated[Direction | None, typer.Option(help="Pause only one direction.")] = None,
+    only: Annotated[
+        Literal["scale-down", "scale-up"] | None, typer.Option(help="Pause only one direction.")
+    ] = None,
     seconds: Annotated[
         float | None,
         typer.Option(
@@ -495,14 +490,11 @@ def pause(
 
     Exit codes: 0 all are paused, 1 some could not be, 2 bad arguments or configuration.
     """
-    from autoscaler.cli.pausing import Place
     from autoscaler.cli.pausing import pause as pause_all
 
     if replicas is not None and only is not None:
         raise typer.BadParameter("it cannot go with --replicas", param_hint="'--only'")
-    place = Place(config, context)
-    direction = None if only is None else only.value
-    sys.exit(pause_all(targets, place, only=direction, replicas=replicas, seconds=seconds))
+    sys.exit(pause_all(targets, config, context, only=only, replicas=replicas, seconds=seconds))
 
 
 @app.command(
@@ -523,10 +515,9 @@ def resume(
     Exit codes: 0 all are resumed, 1 some could not be, or the configuration of -c pauses them,
     2 bad arguments or configuration.
     """
-    from autoscaler.cli.pausing import Place
     from autoscaler.cli.pausing import resume as resume_all
 
-    sys.exit(resume_all(targets, Place(config, context), override=override))
+    sys.exit(resume_all(targets, config, context, override=override))
 
 
 @app.command(
@@ -541,7 +532,7 @@ def schema(
     """Print the JSON Schema of the configuration file, for editors."""
     import json
 
-    from autoscaler.config.json_schema import json_schema
+    from autoscaler.config.checks import json_schema
 
     typer.echo(json.dumps(json_schema(included=included), indent=2, ensure_ascii=False))
 

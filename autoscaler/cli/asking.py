@@ -5,28 +5,30 @@ import threading
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import closing, contextmanager
+from contextlib import closing
 from itertools import groupby
 
 from autoscaler import clock
 from autoscaler.adapters.prometheus import PrometheusReader
-from autoscaler.cli.coverage import Coverage, coverage
-from autoscaler.config import Config, PrometheusSettings
+from autoscaler.config import Config
 from autoscaler.config.queries import (
     SERIES_OF,
     AskedQuery,
     BoundUse,
+    HoldUse,
     MetricUse,
     QueryPlace,
     queries_of,
 )
+from autoscaler.core.holds import HOLD_QUERY, why_held
 from autoscaler.core.numbers import saturate64
 from autoscaler.core.observation import Gap
 from autoscaler.core.quantity import format_milli
-from autoscaler.core.readings import labels_text, read_bound
+from autoscaler.core.readings import labels_text, read_bound, read_hold
 from autoscaler.core.series import QueryFailure, QueryResult
-from autoscaler.daemon.wiring import prometheus_reader
 from autoscaler.rendering import wording
+from autoscaler.rendering.no_series import Ask, Coverage, coverage, why_no_series
+from autoscaler.transport.retries import FOR_A_COMMAND
 
 _AT_ONCE = 4
 _MOST_USES = 3
@@ -37,20 +39,21 @@ _NOTE_AFTER, _NOTE_EVERY = 2.0, 10.0
 """Seconds."""
 
 
-def ask_every_query(config: Config, content: bytes | None) -> int:
+def ask_every_query(config: Config, content: bytes | None, *, strict: bool = False) -> int:
     """Ask the Prometheus servers of a valid configuration, and return the exit code.
 
-    It is 2 if a query is refused, 1 if one has no answer, else 0.  ``content`` is that of the
-    main file if it is standard input.
+    It is 2 if a query is refused, or if it is ``strict`` and there is a warning, 1 if one has no
+    answer, else 0.  ``content`` is that of the main file if it is standard input.
     """
     asked = queries_of(config, content)
     report = _Report(clock.wall())
     for server, queries in groupby(asked, lambda one: one.key.server):
         of_server = list(queries)
         promql = [one.key.promql for one in of_server]
-        for query, answer in zip(of_server, _answers(config, server, promql), strict=True):
-            report.tell(query, answer)
-    return report.end()
+        answers = _answers(config, server, promql)
+        for query, (answer, ask) in zip(of_server, answers, strict=True):
+            report.tell(query, answer, ask)
+    return report.end(strict=strict)
 
 
 class _Report:
@@ -62,12 +65,12 @@ class _Report:
         self._refused = False
         self._warnings = 0
 
-    def tell(self, query: AskedQuery, answer: QueryResult | QueryFailure | None) -> None:
+    def tell(self, query: AskedQuery, answer: QueryResult | QueryFailure | None, ask: Ask) -> None:
         """Print the answer to one query; None means that it was not asked."""
         if answer is None:
             self._unanswered[""] += 1
         elif isinstance(answer, QueryResult):
-            self._answer(query, answer)
+            self._answer(query, answer, ask)
         elif answer.refused:
             self._refused = True
             _complain(f"{_shown(query)}: {answer.message}")
@@ -76,30 +79,39 @@ class _Report:
             if self._unanswered[answer.message] == 1:
                 _complain(f"{_shown(query)}: no answer: {answer.message}")
 
-    def end(self) -> int:
+    def end(self, *, strict: bool) -> int:
         """Print the counts, and return the exit code."""
         if self._warnings > _MOST_WARNINGS:
             _complain(f"these are {_MOST_WARNINGS} warnings, and more are not looked for")
         unanswered = self._unanswered.total()
         if unanswered > 1:
             _complain(f"{unanswered} queries have no answer")
-        return 2 if self._refused else 1 if unanswered else 0
+        wrong = self._refused or (strict and self._warnings > 0)
+        return 2 if wrong else 1 if unanswered else 0
 
-    def _answer(self, query: AskedQuery, answer: QueryResult) -> None:
+    def _answer(self, query: AskedQuery, answer: QueryResult, ask: Ask) -> None:
+        called = f"Prometheus {query.key.server}".rstrip()
         for warning in answer.warnings:
-            self._warn(query.place, f"{_called(query)} warned: {warning}")
+            self._warn(query.place, f"{called} warned: {warning}")
+        why = ""
         if answer.series:
             self._found(query, answer)
         elif query.uses and all(use.query.empty_is_zero for use in query.uses):
             print(f"{_shown(query)}: no series, which is 0 to the metrics that use it")
-        elif query.uses or not query.bounds:
-            self._warn(query.place, _empty(query))
+        elif query.uses or query.bounds or not query.holds:
+            why = why_no_series(ask, query.key.promql)
+            if query.uses or not (query.bounds or query.holds):
+                self._warn(query.place, _empty(query, why))
         for bound in query.bounds:
-            self._bound(bound, answer)
+            self._bound(bound, answer, why)
+        for hold in query.holds[:_MOST_USES]:
+            self._hold(hold, answer)
+        if len(query.holds) > _MOST_USES:
+            print(f"  and {len(query.holds) - _MOST_USES} more targets that it may hold")
 
     def _found(self, query: AskedQuery, answer: QueryResult) -> None:
-        """Print what came back, and what each metric finds in it."""
-        unused = "" if query.uses or query.bounds else "; no metric uses it"
+        used = query.uses or query.bounds or query.holds
+        unused = "" if used else "; no metric uses it"
         print(f"{_shown(query)}: {_summary(answer)}{unused}")
         for number, use in enumerate(query.uses):
             if number >= _MOST_USES and self._warnings > _MOST_WARNINGS:
@@ -112,14 +124,23 @@ class _Report:
         if len(query.uses) > _MOST_USES:
             print(f"  and {len(query.uses) - _MOST_USES} more metrics")
 
-    def _bound(self, use: BoundUse, answer: QueryResult) -> None:
-        """Print what a bound would be, or why its query gives none."""
+    def _bound(self, use: BoundUse, answer: QueryResult, why: str) -> None:
         found = read_bound(use.query, answer, self._now)
         of = f"{wording.target_key(use.target)} {use.bound}"
         if isinstance(found, Gap):
-            self._warn(use.place, f"{of}: {found.detail}")
+            self._warn(use.place, f"{of}: {found.detail}" + (f": {why}" if why else ""))
         else:
             print(f"  {of}: finds {format_milli(found.values[0])}")
+
+    def _hold(self, use: HoldUse, answer: QueryResult) -> None:
+        found = read_hold(use.hold, answer, self._now)
+        of = f"{wording.target_key(use.target)} {HOLD_QUERY}"
+        if found.gap is not None:
+            self._warn(use.place, f"{of}: {why_held(found)}")
+        elif found.holds:
+            print(f"  {of}: {why_held(found)}")
+        else:
+            print(f"  {of}: holds nothing now")
 
     def _warn(self, place: QueryPlace, sentence: str) -> None:
         self._warnings += 1
@@ -128,7 +149,6 @@ class _Report:
 
 
 def _complain(line: str) -> None:
-    """Print to standard error, after everything on standard output."""
     sys.stdout.flush()
     print(line, file=sys.stderr, flush=True)
 
@@ -139,20 +159,17 @@ def _shown(query: AskedQuery) -> str:
     return f"{place.file}:{place.line}: {place.path}{at}"
 
 
-def _called(query: AskedQuery) -> str:
-    return f"Prometheus {query.key.server}".rstrip()
-
-
 def _of(use: MetricUse) -> str:
     return f"{wording.target_key(use.target)} {use.metric.type} {wording.metric_name(use.metric)}"
 
 
-def _empty(query: AskedQuery) -> str:
-    """Return the warning for a query without series: its users, and what a built-in one needs."""
+def _empty(query: AskedQuery, why: str) -> str:
+    """Return the warning for a query without series: why, its users, what a built-in one needs."""
     users = ", ".join(_of(use) for use in query.uses[:_MOST_USES])
     more = len(query.uses) - _MOST_USES
     used = f"it is used by {users}" + (f" and {more} more metrics" if more > 0 else "")
-    parts = ["the query returned no series", used if users else "no metric uses it"]
+    empty = "the query returned no series" + (f": {why}" if why else "")
+    parts = [empty, used if users else "no metric uses it"]
     series = SERIES_OF.get(query.key.promql)
     if series is not None:
         needs = f"cAdvisor's {series} with the labels namespace, pod and container"
@@ -183,51 +200,43 @@ def _finds(found: Coverage, answer: QueryResult) -> str:
 
 def _answers(
     config: Config, server: str, queries: Sequence[str]
-) -> Iterator[QueryResult | QueryFailure | None]:
+) -> Iterator[tuple[QueryResult | QueryFailure | None, Ask]]:
     """Ask a server a few queries at a time, and yield the answers in the order of the queries.
 
-    If the first few have no answer, the others are not asked: they yield None.
+    With each comes what asks the server more, until the next one is taken.  If the first few have
+    no answer, the others are not asked: they yield None.
     """
     left, waiting = deque(queries), deque[Future[QueryResult | QueryFailure]]()
-    settings = config.servers[server]
+    settings, stop = config.servers[server], threading.Event()
     note = _Note(f"Prometheus {server}".rstrip(), settings.url, len(queries))
     done, answered = 0, False
-    with _asking(settings, server) as (reader, pool):
-        while left or waiting:
-            while left and len(waiting) + (0 if answered else done) < _AT_ONCE:
-                deadline = clock.monotonic() + settings.timeout
-                waiting.append(pool.submit(reader.query, left.popleft(), deadline))
-            if not waiting:
-                break
-            answer = note.wait(waiting.popleft(), done)
-            done, answered = done + 1, answered or _is_answer(answer)
-            yield answer
-    yield from [None] * len(left)
+    reader = PrometheusReader(settings, stop, name=server, absent_seconds=FOR_A_COMMAND)
 
+    def ask(promql: str) -> QueryResult | QueryFailure:
+        return reader.query(promql, None, clock.monotonic() + settings.timeout)
 
-def _is_answer(answer: QueryResult | QueryFailure) -> bool:
-    """Return whether the server answered; a refusal is an answer."""
-    return isinstance(answer, QueryResult) or answer.refused
-
-
-@contextmanager
-def _asking(
-    settings: PrometheusSettings, server: str
-) -> Iterator[tuple[PrometheusReader, ThreadPoolExecutor]]:
-    stop = threading.Event()
-    with (
-        closing(prometheus_reader(settings, stop, name=server)) as reader,
-        ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="query") as pool,
-    ):
+    with closing(reader), ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="query") as pool:
         try:
-            yield reader, pool
+            while left or waiting:
+                while left and len(waiting) + (0 if answered else done) < _AT_ONCE:
+                    deadline = clock.monotonic() + settings.timeout
+                    waiting.append(pool.submit(reader.query, left.popleft(), None, deadline))
+                if not waiting:
+                    break
+                answer = note.wait(waiting.popleft(), done)
+                done += 1
+                answered = answered or isinstance(answer, QueryResult) or answer.refused
+                yield answer, ask
         finally:
             stop.set()  # at Ctrl-C nothing is waited for
+    yield from [(None, _nothing)] * len(left)
+
+
+def _nothing(_: str) -> QueryFailure:
+    return QueryFailure("the server does not answer")
 
 
 class _Note:
-    """Prints that answers are awaited, if that takes long."""
-
     def __init__(self, called: str, url: str, queries: int) -> None:
         self._server = f"{called} at {url}"
         self._queries = queries

@@ -7,18 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import ConnectError, find_api_server
-from autoscaler.adapters.cluster.annotations import Annotations
-from autoscaler.adapters.cluster.discovery import ScalableKinds
+from autoscaler.adapters.cluster import ConnectError, Scales, find_api_server
 from autoscaler.adapters.cluster.failures import in_namespace
+from autoscaler.cli.output import CommandError, exit_code
 from autoscaler.cli.target_names import UnknownTargetError, chosen
-from autoscaler.config import ConfigError, KubernetesSettings, load
+from autoscaler.config import KubernetesSettings, load
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.core.pauses import PAUSED, PAUSED_REPLICAS, PAUSED_UNTIL
 from autoscaler.core.spec import ScaleTargetRef
-from autoscaler.core.target import Target
 from autoscaler.core.text import rfc3339
 from autoscaler.rendering import wording
+from autoscaler.transport.retries import FOR_A_COMMAND, FailureKind
 
 _SECONDS = 30.0
 """For all workloads together."""
@@ -33,10 +32,7 @@ _WHAT = {
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A workload on the command line; ``paused`` is whether the configuration pauses it.
-
-    ``known`` is whether it is a target of a configuration.
-    """
+    """A workload that is named; a configuration may know it as a target, and pause it."""
 
     key: str
     namespace: str
@@ -45,17 +41,10 @@ class Workload:
     known: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where workloads are looked up: in the targets of ``config``, else in the cluster itself."""
-
-    config: Path | None = None
-    context: str | None = None
-
-
 def pause(
     names: Sequence[str],
-    place: Place,
+    config: Path | None = None,
+    context: str | None = None,
     *,
     only: str | None = None,
     replicas: int | None = None,
@@ -63,7 +52,8 @@ def pause(
 ) -> int:
     """Pause the workloads that are named, print what was done, and return the exit code.
 
-    ``only`` is the direction, scale-down or scale-up; both if None.
+    They are targets of ``config``, else those of the cluster itself.  ``only`` is the direction,
+    scale-down or scale-up; both if None.
     """
     until = None if seconds is None else rfc3339(clock.wall() + seconds)
     values = {
@@ -81,10 +71,16 @@ def pause(
             return f"{what} {end}"
         return f"annotated: {what} {end}, if a daemon scales it"
 
-    return _annotate("pause", names, place, values, told)
+    return _annotate("pause", names, config, context, values, told)
 
 
-def resume(names: Sequence[str], place: Place, *, override: bool = False) -> int:
+def resume(
+    names: Sequence[str],
+    config: Path | None = None,
+    context: str | None = None,
+    *,
+    override: bool = False,
+) -> int:
     """End the pause of the workloads that are named, and return the exit code.
 
     ``override`` ends one of the configuration too.  Without it that one stays, which is a failure.
@@ -103,69 +99,68 @@ def resume(names: Sequence[str], place: Place, *, override: bool = False) -> int
             "`autoscaler resume --override` resumes it all the same"
         )
 
-    code = _annotate("resume", names, place, values, told)
+    code = _annotate("resume", names, config, context, values, told)
     return code or (1 if still_paused else 0)
 
 
+@exit_code
 def _annotate(
     command: str,
     names: Sequence[str],
-    place: Place,
+    config: Path | None,
+    context: str | None,
     values: Mapping[str, str | None],
     told: Callable[[Workload], str],
 ) -> int:
-    """Annotate each workload and print a line; return the exit code."""
-    refused = 0
+    code = 0
     try:
-        workloads, settings = _find(names, place)
-        context = place.context or settings.context
-        with closing(find_api_server(settings.kubeconfig, context).connect()) as api:
-            annotations = Annotations(api, ScalableKinds(api))
+        workloads, settings = _find(names, config)
+        server = find_api_server(settings.kubeconfig, context or settings.context)
+        with closing(server.connect(absent_seconds=FOR_A_COMMAND)) as api:
+            scales = Scales(api)
             deadline = clock.monotonic() + _SECONDS
-            for one in workloads:
-                refusal = _refusal(annotations, one, values, deadline)
+            for workload in workloads:
+                refusal = _refusal(scales, workload, values, deadline)
                 if refusal:
-                    refused += 1
-                    print(f"{one.key}: {refusal}", file=sys.stderr, flush=True)
+                    code = 1
+                    print(f"{workload.key}: {refusal}", file=sys.stderr, flush=True)
                 else:
-                    print(f"{one.key}: {told(one)}", flush=True)
-    except (ConfigError, UnknownTargetError) as error:
-        print(error, file=sys.stderr)
-        return 2
+                    print(f"{workload.key}: {told(workload)}", flush=True)
     except ConnectError as error:
-        print(f"autoscaler cannot {command}: {error}", file=sys.stderr)
-        return 1
-    return 1 if refused else 0
+        raise CommandError(f"autoscaler cannot {command}: {error}") from None
+    return code
 
 
 def _refusal(
-    annotations: Annotations, one: Workload, values: Mapping[str, str | None], deadline: float
+    scales: Scales, workload: Workload, values: Mapping[str, str | None], deadline: float
 ) -> str:
-    """Annotate one workload; return why that was refused, or "".
-
-    Raises ConnectError if it would be the same for any other.
-    """
-    failure = annotations.write(one.namespace, one.ref, values, deadline)
+    """Return why one was refused, or ""; raises ConnectError where any other would be too."""
+    failure = scales.annotate(workload.namespace, workload.ref, values, deadline)
     if failure is None:
         return ""
-    if not failure.status or failure.rejected:
+    if not failure.status or failure.kind is FailureKind.REJECTED:
         raise ConnectError(failure.message)
-    return in_namespace(failure, one.namespace)
+    return in_namespace(failure, workload.namespace)
 
 
-def _find(names: Sequence[str], place: Place) -> tuple[list[Workload], KubernetesSettings]:
+def _find(names: Sequence[str], file: Path | None) -> tuple[list[Workload], KubernetesSettings]:
     """Return the workloads that are named.  Raises ConfigError and UnknownTargetError."""
-    if place.config is None:
+    if file is None:
         return [_named(name) for name in dict.fromkeys(names)], KubernetesSettings()
-    config = load(place.config, namespace_or_anywhere)  # no Lease is needed
+    config = load(file, namespace_or_anywhere)  # no Lease is needed
     keys = chosen(names, [target.key for target in config.targets])
-    return [_of(target) for target in config.targets if target.key in keys], config.kubernetes
-
-
-def _of(target: Target) -> Workload:
-    paused = target.extensions.pause is not None
-    ref = target.spec.scale_target_ref
-    return Workload(wording.target_key(target), target.namespace, ref, paused, known=True)
+    workloads = [
+        Workload(
+            wording.target_key(target),
+            target.namespace,
+            target.spec.scale_target_ref,
+            paused=target.extensions.pause is not None,
+            known=True,
+        )
+        for target in config.targets
+        if target.key in keys
+    ]
+    return workloads, config.kubernetes
 
 
 def _named(name: str) -> Workload:

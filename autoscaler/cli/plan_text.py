@@ -1,14 +1,14 @@
 """The text of `plan`: a paragraph for each target, and each common failure once."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from autoscaler.core.decision import Activity, Calculation, MetricResult, Outcome
 from autoscaler.core.observation import LONGEST_SENTENCE, Gap, GapKind, Unavailable
+from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.text import printable
-from autoscaler.rendering import extension_words, wording
-from autoscaler.rendering.verdict import verdict
-from autoscaler.sync.ports import SyncResult
+from autoscaler.rendering import reasons, wording
+from autoscaler.rendering.reasons import verdict
 
 _INDENT = "  "
 _ACTIVITIES = {
@@ -21,23 +21,31 @@ Failures = Mapping[str, str]
 """The names of failures that several targets have, by their texts."""
 
 
-def paragraphs(results: Sequence[SyncResult]) -> str:
-    """Write each target's decision; those that one common failure has blocked are one paragraph."""
+def paragraphs(
+    results: Sequence[SyncResult],
+    beside: Mapping[str, str] | None = None,
+    findings: Mapping[str, Sequence[str]] | None = None,
+) -> str:
+    """Write each target's decision; those that one common failure has blocked are one paragraph.
+
+    By the keys of targets, ``beside`` has what another autoscaler has decided, in words, and
+    ``findings`` what there is where a query found no series.
+    """
     failures = _common(results)
     blocked: dict[str, list[SyncResult]] = defaultdict(list)
-    others: list[SyncResult] = []
+    others: list[str] = []
     for result in results:
-        cause = _only_cause(result)
+        cause, key = _only_cause(result), result.target.key
         if cause in failures:
             blocked[cause].append(result)
         else:
-            others.append(result)
+            lines = (*_lines(result, failures), *(findings or {}).get(key, ()))
+            others.append(_paragraph(result, (beside or {}).get(key), lines))
     parts = [
         "\n".join((f"{name}: {cause}", *_blocked(blocked[cause])))
         for cause, name in failures.items()
     ]
-    parts += ["\n".join(_paragraph(one, failures)) for one in others]
-    return "\n\n".join(parts)
+    return "\n\n".join(parts + others)
 
 
 def _common(results: Sequence[SyncResult]) -> Failures:
@@ -45,19 +53,15 @@ def _common(results: Sequence[SyncResult]) -> Failures:
 
     Others, as of a query without series, may only sound the same.
     """
-    counts: dict[str, int] = defaultdict(int)
-    for result in results:
-        for cause in _of_servers(result):
-            counts[cause] += 1
+    counts = Counter(cause for result in results for cause in _of_servers(result))
     common = [cause for cause, count in counts.items() if count > 1]
     return {cause: f"failure {number}" for number, cause in enumerate(common, 1)}
 
 
 def _of_servers(result: SyncResult) -> set[str]:
-    scale = result.decision.scale
-    found = (
-        {printable(scale.message, LONGEST_SENTENCE)} if isinstance(scale, Unavailable) else set()
-    )
+    scale, found = result.decision.scale, set[str]()
+    if isinstance(scale, Unavailable):
+        found.add(printable(scale.message, LONGEST_SENTENCE))
     for metric in result.decision.metrics:
         if isinstance(metric.reading, Gap) and metric.reading.kind is GapKind.ERROR:
             found.add(_cause(metric))
@@ -89,12 +93,12 @@ def _blocked(results: Sequence[SyncResult]) -> Iterator[str]:
         yield f"{_INDENT}{wording.target_key(result.target)}{stays}"
 
 
-def _paragraph(result: SyncResult, failures: Failures) -> Iterator[str]:
+def _paragraph(result: SyncResult, beside: str | None, lines: Sequence[str]) -> str:
     decision = result.decision
     move = "" if decision.current is None else f"  {decision.current} -> {decision.desired}"
-    yield f"{wording.target_key(result.target)}{move}"
-    for line in _lines(result, failures):
-        yield _INDENT + printable(line, LONGEST_SENTENCE)
+    told = [beside, *lines] if beside else lines
+    shown = [_INDENT + printable(line, LONGEST_SENTENCE) for line in told]
+    return "\n".join((f"{wording.target_key(result.target)}{move}", *shown))
 
 
 def _lines(result: SyncResult, failures: Failures) -> Iterator[str]:
@@ -112,7 +116,7 @@ def _is_told(metric: MetricResult, sentence: str) -> bool:
         return False
     if f"{wording.metric_name(metric.metric)}: {cause}" in sentence:
         return True
-    return metric.fallback is not None and extension_words.fallback(metric) in sentence
+    return metric.fallback is not None and reasons.fallback(metric) in sentence
 
 
 def _short(text: str, failures: Failures) -> str:
@@ -125,10 +129,10 @@ def _metric(metric: MetricResult) -> str:
     name = wording.metric_name(metric.metric)
     outcome = metric.outcome
     if not isinstance(outcome, Calculation):
-        instead = "" if metric.fallback is None else f"; {extension_words.fallback(metric)}"
+        instead = "" if metric.fallback is None else f"; {reasons.fallback(metric)}"
         return f"{name}: could not be used: {_cause(metric)}{instead}"
-    usage, of_request = wording.usage_and_target(metric), wording.of_request(metric)
-    made_of = "" if of_request is None else f" ({of_request} a pod on average)"
+    usage, of_request = wording.usage_and_target(metric), wording.usage_and_request(metric)
+    made_of = "" if of_request is None else f" ({' of '.join(of_request)} a pod on average)"
     active = "" if metric.activity is None else f", {_ACTIVITIES[metric.activity]}"
     asks = f"asks for {wording.counted(outcome.proposal, 'replica')}"
     return f"{name}: {usage}{made_of} {asks}{active}"

@@ -11,44 +11,37 @@ from pathlib import Path
 from autoscaler import clock
 from autoscaler.adapters.cluster import ConnectError
 from autoscaler.adapters.daemon import Daemon
+from autoscaler.cli.output import EXPLAINED_FROM, CommandError, exit_code, print_text
 from autoscaler.cli.plan_text import paragraphs
-from autoscaler.cli.query_sources import query_sources
-from autoscaler.cli.target_names import UnknownTargetError, chosen
-from autoscaler.cli.wrapping import EXPLAINED_FROM, print_text
-from autoscaler.config import Config, ConfigError, load
+from autoscaler.cli.target_names import chosen
+from autoscaler.config import Config, load
 from autoscaler.config.loading import namespace_or_anywhere
-from autoscaler.core.breaker import Trip, goes_down, held_back
+from autoscaler.config.queries import DEFAULTS, MetricUse, queries_of
 from autoscaler.core.decision import Outcome
 from autoscaler.core.history import History
 from autoscaler.core.observation import Scale, Unchecked
 from autoscaler.core.series import QueryFailure, QueryResult
-from autoscaler.core.target import Target
+from autoscaler.core.step import step_of
+from autoscaler.core.sync_result import SyncResult
+from autoscaler.core.target import QueryKey, Target
+from autoscaler.core.text import printable
 from autoscaler.daemon.remembered import PageError, Remembered, remembered, tripped
 from autoscaler.daemon.wiring import ports_to_plan
+from autoscaler.documents import path_of
+from autoscaler.rendering.explanation import Beside
 from autoscaler.rendering.explanation import explain as explain_result
-from autoscaler.rendering.record import whole
-from autoscaler.sync.ports import MetricsReader, SyncResult, SyncSummary
+from autoscaler.rendering.no_series import Findings, missing_in
+from autoscaler.rendering.record import QuerySource, whole
+from autoscaler.sync.ports import MetricsReader, Reporter
 from autoscaler.sync.syncer import Syncer
-from autoscaler.transport.observer import Observer
+from autoscaler.transport import Observer
 
 _PLAN_SECONDS = 30.0
+_FINDINGS_SECONDS = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class PlanOptions:
-    """The options of `plan`.  No ``names`` means all targets.
-
-    ``daemon`` is the one whose histories are used; None means to look for one.
-    """
-
-    names: Sequence[str] = ()
-    explain: bool = False
-    as_json: bool = False
-    daemon: Daemon | None = None
-
-
-class Collector:
-    """A `Reporter` that keeps every result."""
+class Collector(Reporter):
+    """Keeps every result."""
 
     def __init__(self) -> None:
         self.results: list[SyncResult] = []
@@ -57,116 +50,155 @@ class Collector:
         """Keep one result."""
         self.results.append(result)
 
-    def fault(self, error: BaseException) -> None:
-        """Do nothing: the result of the target says it."""
 
-    def clock_set(self, seconds: float) -> None:
-        """Do nothing: a plan takes a moment."""
+@exit_code
+def print_plan(
+    file: Path,
+    names: Sequence[str] = (),
+    daemon: Daemon | None = None,
+    *,
+    explain: bool = False,
+    as_json: bool = False,
+) -> int:
+    """Plan the named targets, or all, and return the exit code.
 
-    def synced(self, summary: SyncSummary) -> None:
-        """Do nothing: a plan prints the results."""
-
-
-def print_plan(file: Path, options: PlanOptions) -> int:
-    """Plan the named targets, or all, and return the exit code."""
+    ``daemon`` is the one whose histories are used; None means to look for one.
+    """
+    config = load(file, namespace_or_anywhere)  # a plan needs no Lease
+    keys = chosen(names, [target.key for target in config.targets])
+    targets = tuple(target for target in config.targets if target.key in keys)
     try:
-        config = load(file, namespace_or_anywhere)  # a plan needs no Lease
-        targets = _named(config, options.names)
-        known = remembered(config, options.daemon) if targets else Remembered()
-        if options.as_json and targets:
+        known = remembered(config, daemon) if targets else Remembered()
+        if as_json and targets:
             _note(known.told(targets))
-        results = _plan(config, targets, known)
-    except (ConfigError, UnknownTargetError) as error:
-        print(error, file=sys.stderr)
-        return 2
+        results, beside, findings = _plan(config, targets, known)
     except (ConnectError, PageError) as error:
-        print(f"autoscaler cannot plan: {error}", file=sys.stderr)
-        return 1
-    if options.as_json:
+        raise CommandError(f"autoscaler cannot plan: {error}") from None
+    if as_json:
         sources = query_sources(config)
-        records = [whole(result, sources[result.target.key]) for result in results]
-        print(json.dumps(records, indent=2))
+        decisions = [
+            whole(one, sources[one.target.key], findings.get(one.target.key, ())).document()
+            for one in results
+        ]
+        print(json.dumps(decisions, indent=2))
     elif not results:
         print(f"{file} names no targets")
-    elif options.explain:
+    elif explain:
         sources = query_sources(config)
-        told = [explain_result(one, sources[one.target.key], str(file)) for one in results]
-        print_text("\n\n".join((known.told(targets), *told)), EXPLAINED_FROM)
+        told = [known.told(targets)]
+        for one in results:
+            key = one.target.key
+            rescaled = known.histories.get(key, History()).last_scale_time
+            of_target = Beside(config.flags, rescaled, beside.get(key, ""))
+            lines = (
+                explain_result(one, sources[key], str(file), of_target),
+                *findings.get(key, ()),
+            )
+            told.append("\n  ".join(lines))
+        print_text("\n\n".join(told), EXPLAINED_FROM)
     else:
-        print_text(f"{known.told(targets)}\n\n{paragraphs(results)}")
+        print_text(f"{known.told(targets)}\n\n{paragraphs(results, beside, findings)}")
     return 1 if any(one.decision.outcome is Outcome.BLOCKED for one in results) else 0
 
 
-def _named(config: Config, names: Sequence[str]) -> tuple[Target, ...]:
-    keys = chosen(names, [target.key for target in config.targets])
-    return tuple(target for target in config.targets if target.key in keys)
+def query_sources(config: Config) -> Mapping[str, tuple[QuerySource, ...]]:
+    """Return by target the source of each metric's query; this reads the files again."""
+    found = {
+        (use.target.key, use.number): QuerySource(
+            printable(_source_name(use, one.place.path)), default=use.default
+        )
+        for one in queries_of(config)
+        for use in one.uses
+    }
+    return {
+        target.key: tuple(found[target.key, index] for index in range(len(target.queries)))
+        for target in config.targets
+    }
 
 
-def _plan(config: Config, targets: Sequence[Target], known: Remembered) -> list[SyncResult]:
+def _source_name(use: MetricUse, place: str) -> str:
+    """Return the name of a query; ``place`` is the first place of its PromQL, a named one first."""
+    if use.own:
+        return "its own query"
+    key, name = use.name
+    if key == "resourceQueries" and replace(use.query, server="") == DEFAULTS.get(name):
+        return f"the built-in query of {name}"
+    return place if place.startswith("prometheus.servers") else path_of((key, name))
+
+
+def _plan(
+    config: Config, targets: Sequence[Target], known: Remembered
+) -> tuple[list[SyncResult], Mapping[str, str], Mapping[str, Sequence[str]]]:
     """Sync all targets of the namespaces, since selectors may overlap; return the named ones.
 
-    Only what the named ones use is asked for.
+    Only what the named ones use is asked for.  With them come, by the keys of targets, what other
+    autoscalers have decided, in words, and what there is where a query found no series.
     """
     collector = Collector()
     namespaces = {target.namespace for target in targets}
     neighbours = [target for target in config.targets if target.namespace in namespaces]
-    with ports_to_plan(config, targets, collector, _Notes()) as (ports, others):
-        asking = replace(ports, metrics=_only_of(targets, neighbours, ports.metrics))
+    with ports_to_plan(config, targets, collector, _Notes()) as (ports, others, lacking):
+        asked = {query.key for target in targets for query in target.all_queries}
+        servers = {query.server for target in neighbours for query in target.all_queries}
+        only = {name: _Only(name, asked, ports.metrics.get(name)) for name in servers}
+        asking = replace(ports, metrics=only)
         stop = threading.Event()
         with Syncer(config.flags, asking, stop, known=known.histories) as syncer:
             syncer.sync(neighbours, clock.wall(), _PLAN_SECONDS)
         by_key = {result.target.key: result for result in collector.results}
         results = [by_key[target.key] for target in targets]
+        beside: dict[str, str] = {}
         for index, result in enumerate(results):
             if isinstance(result.decision.scale, Scale):
-                seen = others.controller(
-                    result.target.namespace, result.target.spec.scale_target_ref
-                )
+                of = result.target.namespace, result.target.spec.scale_target_ref
+                seen, beside[result.target.key] = others.controller(*of), others.status(*of)
                 history = known.histories.get(result.target.key, History())
                 results[index] = replace(result, controller=controller_of(seen, history))
-        trips = tripped(config, clock.wall())
-        return [unless_held(one, trips) for one in results]
+        for sentence in lacking():
+            _note(sentence)
+        findings = _findings(results, ports.metrics)
+        holds = {name: trip.until for name, trip in tripped(config, clock.wall()).items()}
+        results = [unless_held(one, holds) for one in results]
+        return results, beside, findings
 
 
-def unless_held(result: SyncResult, trips: Mapping[str, Trip]) -> SyncResult:
-    """Return a result as the scale-down breakers leave it that hold, by server (semantics 8.7)."""
-    held = [
-        (trips[name].until, name)
-        for name in {query.server for query in result.target.all_queries}
-        if name in trips
-    ]
-    if not held or not goes_down(result.decision):
+def _findings(
+    results: Sequence[SyncResult], metrics: Mapping[str, MetricsReader]
+) -> Mapping[str, Sequence[str]]:
+    """Return by target what there is where its queries found no series, for seconds at most."""
+    until = clock.monotonic() + _FINDINGS_SECONDS
+    findings = Findings(lambda server, promql: metrics[server].query(promql, None, until))
+    found: dict[str, list[str]] = {}
+    for result in results:
+        inputs = result.given
+        for one in () if inputs is None else missing_in(result.target, inputs.observation):
+            if sentence := findings.of(one):
+                found.setdefault(result.target.key, []).append(sentence)
+    return found
+
+
+def unless_held(result: SyncResult, holds: Mapping[str, float]) -> SyncResult:
+    """Return a result as the scale-down breakers leave it that hold (`Step.held_back`)."""
+    if not holds or result.given is None:
         return result
-    until, server = max(held)
-    decision, _ = held_back(result.decision, History(), History(), server, until)
-    return replace(result, decision=decision, write=None)
+    step = step_of(result.rules, result.inputs)
+    held = step.held_back(holds)
+    return result if held is step else replace(result, decision=held.decision, write=None)
 
 
 @dataclass(frozen=True, slots=True)
 class _Only:
     """Asks a server some queries, and no others."""
 
-    asked: Collection[str]
+    server: str
+    asked: Collection[QueryKey]
     reader: MetricsReader | None
 
-    def query(self, promql: str, deadline: float) -> QueryResult | QueryFailure:
+    def query(self, promql: str, at: float | None, deadline: float) -> QueryResult | QueryFailure:
         """Fit `MetricsReader`."""
-        if self.reader is None or promql not in self.asked:
+        if self.reader is None or QueryKey(self.server, promql) not in self.asked:
             return QueryFailure("it is not asked, since no target of the plan uses it")
-        return self.reader.query(promql, deadline)
-
-
-def _only_of(
-    targets: Sequence[Target], neighbours: Sequence[Target], metrics: Mapping[str, MetricsReader]
-) -> Mapping[str, MetricsReader]:
-    """Return readers for the queries of all these targets that ask only those of ``targets``."""
-    asked: dict[str, set[str]] = {
-        query.server: set() for target in neighbours for query in target.all_queries
-    }
-    for target in targets:
-        for query in target.all_queries:
-            asked[query.server].add(query.promql)
-    return {name: _Only(promql, metrics.get(name)) for name, promql in asked.items()}
+        return self.reader.query(promql, at, deadline)
 
 
 class _Notes(Observer):
@@ -199,7 +231,6 @@ def controller_of(seen: str | Unchecked | None, history: History) -> str:
 
 
 def _once() -> Callable[[str], None]:
-    """Return a function that prints a note about its first call only."""
     told = threading.Lock()
 
     def tell(failure: str) -> None:

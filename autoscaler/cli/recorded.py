@@ -1,341 +1,183 @@
-"""Where decisions are read from: the record in a state directory, or a running daemon."""
+"""`autoscaler explain` and `autoscaler history`: what was decided at any time, and why."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Protocol, TypeVar
-from urllib.parse import quote, urlencode
+import json
+import sys
+from collections.abc import Sequence
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from autoscaler import clock
+from autoscaler.cli import times
+from autoscaler.cli.output import EXPLAINED_FROM, exit_code, print_text
+from autoscaler.cli.sources import DecisionSource, DirectorySource, SourceOptions, source_of
+from autoscaler.cli.target_names import chosen
+from autoscaler.codec import is_same
+from autoscaler.core.observation import LONGEST_SENTENCE
+from autoscaler.core.step import recompute
+from autoscaler.core.text import printable, rfc3339_milli
+from autoscaler.record.rows import RecordError
+from autoscaler.rendering.answers import Change, Explanation, Lapse
+from autoscaler.rendering.explanation import labelled
 
-from autoscaler.adapters.daemon import (
-    Daemon,
-    Limits,
-    NobodyListensError,
-    NotThereError,
-    PageError,
-    read_page,
-)
-from autoscaler.adapters.record import DirectoryRecord
-from autoscaler.cli.listen_address import api_address_of
-from autoscaler.config import ConfigError, load
-from autoscaler.config.loading import namespace_or_anywhere
-from autoscaler.config.settings import LISTEN, STATE_DIRECTORY
-from autoscaler.core.text import rfc3339_milli
-from autoscaler.record.finding import last_count_change
-from autoscaler.record.rows import Change, Lapse, Mark, RecordError, RecordReader
-from autoscaler.rendering.instant import Explanation, explanation_at
-from autoscaler.transport.bodies import TooMuch, parse
-
-_LIMITS = Limits(connect_seconds=5.0, silence_seconds=10.0, most_bytes=64 << 20)
-_MOST_MEMORY = 512 << 20
-_PAGE = 1000
-_ADVICE = "; start it with `autoscaler run`, or say where to read with --url or --state-directory"
+_MOST_EXPLAINED = 1000
+_AFTER = 1e-3
+_GAP = "  "
 
 
-_NO_SIGN_IN = Daemon("")
+@exit_code
+def print_explanation(
+    name: str,
+    place: SourceOptions,
+    *,
+    at: str | None = None,
+    last_change: bool = False,
+    since: str | None = None,
+    again: bool = False,
+    as_json: bool = False,
+) -> int:
+    """Print what held for the named target; return the exit code.
 
-
-class SourceError(Exception):
-    """Nothing can be read; the text is a sentence for the operator."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """What the command line says of where to read: each part may be missing.
-
-    ``sign_in`` has no address, and says how to sign in at any.
+    That is at an instant, at the last change of the count, or all since an instant, as people write
+    times; each is decided ``again``, and compared.
     """
-
-    config: Path | None = None
-    directory: Path | None = None
-    url: str | None = None
-    sign_in: Daemon = _NO_SIGN_IN
-
-    def at(self, url: str) -> Daemon:
-        """Return the daemon at an address."""
-        return replace(self.sign_in, url=url)
-
-
-class Source(Protocol):
-    """Answers what was decided.  Methods raise SourceError."""
-
-    name: str
-    """What is read, in words."""
-
-    def targets(self) -> Sequence[str]:
-        """Return the keys of all targets."""
-        ...
-
-    def explanation(self, target: str, at: float) -> Explanation | None:
-        """Explain what held at an instant; None where nothing is recorded."""
-        ...
-
-    def last_change(self, target: str, until: float) -> float | None:
-        """Return when the count last changed; None if it never did."""
-        ...
-
-    def changes(
-        self, targets: Collection[str] | None, begin: float, end: float, limit: int
-    ) -> Sequence[Change]:
-        """Return the last changes of a time, the last one first."""
-        ...
-
-    def lapses(self, changes: Sequence[Change]) -> Sequence[Lapse]:
-        """Return when nothing was recorded, between the changes that were returned last."""
-        ...
+    now = clock.wall()
+    until = now if at is None else times.last_of(times.instant(at, now))
+    begin = None if since is None else times.instant(since, now)
+    source = source_of(place)
+    explanations: list[Explanation] = []
+    for key in sorted(chosen([name], source.targets())):
+        last = source.last_change(key, until) if last_change else until
+        instants = [] if last is None else [last]
+        if begin is not None:
+            instants = _changes_since(source, key, begin, until)
+        found = [source.explanation(key, instant) for instant in instants]
+        explanations += [one for one in found if one is not None]
+    if again and not isinstance(source, DirectorySource):
+        print("--recompute reads a state directory: give --state-directory or -c", file=sys.stderr)
+        return 2
+    if not explanations:
+        when = f"since {since}" if since else f"at {times.local(until)} or before"
+        when = "that changed its count" if last_change else when
+        print(f"nothing is recorded of {name} {when}", file=sys.stderr)
+        return 1
+    results = [
+        _recomputed(one, source) if again and isinstance(source, DirectorySource) else None
+        for one in explanations
+    ]
+    told = list(zip(explanations, results, strict=True))
+    if as_json:
+        documents = [
+            one.model_copy(update={"recomputed": same and same[0]}).document() for one, same in told
+        ]
+        print(json.dumps(documents, indent=2))
+    else:
+        now = clock.wall()
+        _tell_where(source, now)
+        print_text("\n\n".join(_text(one, same, now) for one, same in told), EXPLAINED_FROM)
+    return 1 if any(same is not None and not same[0] for same in results) else 0
 
 
-def source_of(place: Place) -> Source:
-    """Return what to read: what is named, else the directory, else the address that is usual.
+def _changes_since(source: DecisionSource, key: str, begin: float, end: float) -> list[float]:
+    """Return the instants of the changes in order, first that of what held at the begin."""
+    changes = source.changes([key], begin, end + _AFTER, _MOST_EXPLAINED).changes
+    instants = [one.time for one in reversed(changes)]
+    return instants if instants and instants[0] <= begin else [begin, *instants]
 
-    Of a configuration its state directory is read, or else its daemon is asked.  Raises SourceError
-    or ConfigError.
-    """
-    if place.url is not None:
-        return DaemonSource(place.at(place.url))
-    if place.directory is not None:
-        return DirectorySource(place.directory)
-    if place.config is None:
-        usual = DirectorySource(Path(STATE_DIRECTORY))
-        if usual.holds_something():
-            return usual
-        return DaemonSource(place.at(LISTEN.url), f"nothing is recorded in {STATE_DIRECTORY}, and ")
+
+def _tell_where(source: DecisionSource, now: float) -> None:
+    print(f"from {source.name}; times are in {times.zone(now)}", file=sys.stderr)
+
+
+def _text(explanation: Explanation, again: tuple[bool, str] | None, now: float) -> str:
+    """Return its text; the first line has the date if it is not today's, the others any other."""
+    held = f"decided at {rfc3339_milli(explanation.time)}, and {explanation.held}"
+    lines = [*explanation.lines]
+    for label, texts in (
+        ("held", [held]),
+        ("values", explanation.values),
+        ("changed", explanation.differences),
+        ("otherwise", explanation.alternatives),
+        ("others", explanation.others),
+        ("recomputed", [] if again is None else [again[1]]),
+    ):
+        lines += labelled(label, texts)
+    first, *rest = lines
+    others = (times.localized(line, explanation.time) for line in rest)
+    return "\n".join((times.localized(first, explanation.time, now), *others))
+
+
+def _recomputed(explanation: Explanation, source: DirectorySource) -> tuple[bool, str]:
+    change = source.record.change_at(explanation.target, explanation.time)
     try:
-        directory = load(place.config, namespace_or_anywhere).state_directory
-    except ConfigError:
-        directory = None  # its `listen` may be readable all the same
-    if directory is not None and (kept := DirectorySource(directory)).holds_something():
-        return kept
-    listen, scheme, _ = api_address_of(place.config)
-    if listen is None or listen.port == 0:
-        raise SourceError(
-            f"nothing is recorded in the state directory of {place.config}, and its daemon listens "
-            "at no fixed address; name one with --url"
-        )
-    return DaemonSource(place.at(listen.url_of(scheme)))
-
-
-# -- a directory ---------------------------------------------------------------------------------
-
-
-class DirectorySource:
-    """Reads the record in a state directory, whether its daemon runs or not."""
-
-    def __init__(self, directory: Path) -> None:
-        self.name = f"the record in {directory}"
-        self.record: RecordReader = DirectoryRecord(directory)
-
-    def holds_something(self) -> bool:
-        """Return whether there is a record that can be read."""
-        try:
-            return self.record.span() is not None
-        except RecordError:
-            return False
-
-    def targets(self) -> Sequence[str]:
-        """As `Source.targets`."""
-        return _raising(self.record.targets)
-
-    def explanation(self, target: str, at: float) -> Explanation | None:
-        """As `Source.explanation`."""
-        return _raising(lambda: explanation_at(self.record, target, at))
-
-    def last_change(self, target: str, until: float) -> float | None:
-        """As `Source.last_change`."""
-        found = _raising(lambda: last_count_change(self.record, target, until))
-        return None if found is None else found.time
-
-    def changes(
-        self, targets: Collection[str] | None, begin: float, end: float, limit: int
-    ) -> Sequence[Change]:
-        """As `Source.changes`."""
-        return _raising(lambda: self.record.changes(targets, begin, end, limit=limit))
-
-    def lapses(self, changes: Sequence[Change]) -> Sequence[Lapse]:
-        """As `Source.lapses`."""
-        if not changes:
-            return ()
-        begin, end = changes[-1].time, changes[0].time
-        return _raising(lambda: self.record.lapses(None, begin, end))
-
-
-_T = TypeVar("_T")
-
-
-def _raising(read: Callable[[], _T]) -> _T:
-    try:
-        return read()
+        if change is None:
+            return False, "the decision is not recorded any more"
+        entry = source.record.entry(change)
     except RecordError as error:
-        raise SourceError(str(error)) from None
+        return False, str(error)
+    decision = recompute(entry)
+    if is_same(decision, entry.decision):
+        return True, "decided again from what was read then: the same result"
+    return False, (
+        "decided again from what was read then: another result, "
+        f"{decision.desired} replicas instead of {entry.decision.desired}; was it decided by "
+        "another version?"
+    )
 
 
-# -- a daemon ------------------------------------------------------------------------------------
+# -- history -------------------------------------------------------------------------------------
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(alias_generator=to_camel, extra="ignore", frozen=True)
-
-
-class _Explanation(_Model):
-    target: str
-    at: AwareDatetime
-    time: AwareDatetime
-    until: AwareDatetime | None
-    recorded_until: AwareDatetime | None = None
-    state: str
-    message: str
-    lines: tuple[str, ...]
-    values: tuple[str, ...]
-    differences: tuple[str, ...]
-    alternatives: tuple[str, ...]
-    others: tuple[str, ...]
-    decision: dict[str, object] | None
-
-
-class _Change(_Model):
-    id: int
-    target: str
-    time: AwareDatetime
-    state: str
-    message: str
-    current_replicas: int | None
-    desired_replicas: int | None
-    min_replicas: int
-    max_replicas: int
-    marks: tuple[str, ...]
-    by: str | None
-
-    def change(self) -> Change:
-        """Return it as the record has it."""
-        marks = Mark(0)
-        for one in Mark:
-            if one.word in self.marks:
-                marks |= one
-        return Change(
-            self.id,
-            self.target,
-            self.time.timestamp(),
-            self.state,
-            self.current_replicas,
-            self.desired_replicas,
-            self.min_replicas,
-            self.max_replicas,
-            marks,
-            self.message,
-            self.by or "",
+@exit_code
+def print_history(
+    names: Sequence[str],
+    place: SourceOptions,
+    *,
+    since: str,
+    until: str,
+    limit: int,
+    as_json: bool,
+) -> int:
+    """Print at most so many changes of the named targets, or of all, the first one first."""
+    now = clock.wall()
+    begin, end = times.instant(since, now), times.last_of(times.instant(until, now))
+    if begin > end:
+        raise times.UnknownTimeError(
+            f"--since, {times.local(begin)}, is after --until, {times.local(end)}"
         )
+    source = source_of(place)
+    keys = sorted(chosen(names, source.targets())) if names else None
+    listed = source.changes(keys, begin, end + _AFTER, limit + 1)
+    shown = list(reversed(listed.changes[:limit]))
+    if as_json:
+        print(json.dumps([one.document() for one in shown], indent=2))
+    else:
+        _tell_where(source, now)
+        _print_lines(shown, listed.lapses)
+    if not shown:
+        print(f"no change is recorded since {times.local(begin)}", file=sys.stderr)
+    if len(listed.changes) > limit:
+        more = f"there are more than the {limit} of --limit; the last ones are shown"
+        print(more, file=sys.stderr)
+    return 0
 
 
-class _Lapse(_Model):
-    begin: AwareDatetime
-    end: AwareDatetime
+def _print_lines(shown: Sequence[Change], lapses: Sequence[Lapse]) -> None:
+    timed = [(one.time, _cells(one)) for one in shown]
+    for lapse in lapses:
+        sentence = f"nothing was recorded until {times.local(lapse.end)}"
+        timed.append((lapse.begin, (times.local(lapse.begin), "-", "-", "-", sentence)))
+    rows = [row for _, row in sorted(timed, key=lambda one: one[0])]
+    if not sys.stdout.isatty():
+        for row in rows:
+            print("\t".join(row))
+        return
+    widths = [max((len(row[column]) for row in rows), default=0) for column in range(4)]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        print(_GAP.join([*cells, row[-1]]))
 
 
-class _Changes(_Model):
-    changes: tuple[_Change, ...]
-    lapses: tuple[_Lapse, ...] = ()
-    continue_: str | None = Field(default=None, alias="continue")
-
-
-class _Target(_Model):
-    target: str
-
-
-class _Targets(_Model):
-    targets: tuple[_Target, ...]
-
-
-_M = TypeVar("_M", bound=_Model)
-
-
-class DaemonSource:
-    """Asks a running daemon."""
-
-    def __init__(self, daemon: Daemon, why: str = "") -> None:
-        """``why`` it is asked stands before the sentence that nobody listens."""
-        self.name = str(daemon)
-        self._daemon = daemon
-        self._why = why
-        self._lapses: list[Lapse] = []
-
-    def targets(self) -> Sequence[str]:
-        """As `Source.targets`."""
-        found = self._read(_Targets, "/targets")
-        return () if found is None else [one.target for one in found.targets]
-
-    def explanation(self, target: str, at: float) -> Explanation | None:
-        """As `Source.explanation`."""
-        return self._explained(target, {"at": rfc3339_milli(at)})
-
-    def last_change(self, target: str, until: float) -> float | None:
-        """As `Source.last_change`."""
-        asked = {"at": rfc3339_milli(until), "lastChange": "true"}
-        found = self._explained(target, asked)
-        return None if found is None else found.time
-
-    def changes(
-        self, targets: Collection[str] | None, begin: float, end: float, limit: int
-    ) -> Sequence[Change]:
-        """As `Source.changes`."""
-        asked = [("target", one) for one in targets or ()]
-        asked += [("from", rfc3339_milli(begin)), ("to", rfc3339_milli(end))]
-        found: list[Change] = []
-        self._lapses = []
-        more: list[tuple[str, str]] = []
-        while len(found) < limit:
-            page = [("limit", str(min(limit - len(found), _PAGE)))]
-            shown = self._read(_Changes, f"/changes?{urlencode([*asked, *page, *more])}")
-            if shown is None:
-                break
-            found += [one.change() for one in shown.changes]
-            self._lapses += [
-                Lapse(one.begin.timestamp(), one.end.timestamp()) for one in shown.lapses
-            ]
-            if shown.continue_ is None:
-                break
-            more = [("continue", shown.continue_)]
-        return found
-
-    def lapses(self, changes: Sequence[Change]) -> Sequence[Lapse]:  # noqa: ARG002
-        """As `Source.lapses`."""
-        return self._lapses
-
-    def _explained(self, target: str, asked: Mapping[str, str]) -> Explanation | None:
-        path = f"/targets/{quote(target)}/explanation?{urlencode(asked)}"
-        found = self._read(_Explanation, path)
-        if found is None:
-            return None
-        return Explanation(
-            found.target,
-            found.at.timestamp(),
-            found.time.timestamp(),
-            None if found.until is None else found.until.timestamp(),
-            found.state,
-            found.message,
-            found.lines,
-            found.values,
-            found.differences,
-            found.alternatives,
-            found.others,
-            found.decision or {},
-            None if found.recorded_until is None else found.recorded_until.timestamp(),
-        )
-
-    def _read(self, kind: type[_M], path: str) -> _M | None:
-        """Return an answer, None if there is nothing of what is asked for."""
-        try:
-            body = read_page(self._daemon, f"/api/v1{path}", b"\n".join, _LIMITS)
-            return kind.model_validate(parse(body, _MOST_MEMORY))
-        except NotThereError:
-            return None
-        except PageError as error:
-            if isinstance(error, NobodyListensError):
-                raise SourceError(f"{self._why}{error}{_ADVICE}") from None
-            raise SourceError(str(error)) from None
-        except (ValueError, RecursionError, TooMuch):
-            raise SourceError(
-                f"what answers at {self._daemon.url} is no autoscaler, or one of a version that "
-                "this program does not understand"
-            ) from None
+def _cells(one: Change) -> tuple[str, ...]:
+    current, desired = one.current_replicas, one.desired_replicas
+    counts = str(current) if desired in {None, current} else f"{current} -> {desired}"
+    message = times.localized(printable(one.message, LONGEST_SENTENCE), one.time)
+    counts = "?" if current is None else counts
+    return times.local(one.time), printable(one.target), counts, printable(one.state), message

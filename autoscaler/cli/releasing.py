@@ -8,7 +8,8 @@ from pathlib import Path
 
 from autoscaler import clock
 from autoscaler.adapters.store import Release, Unreadable, read_saved, releases
-from autoscaler.config import ConfigError, load
+from autoscaler.cli.output import CommandError, exit_code
+from autoscaler.config import load
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.config.settings import STATE_DIRECTORY
 from autoscaler.core.breaker import Trip
@@ -20,28 +21,21 @@ _TAKEN_WITHIN_SECONDS = 10.0
 _POLL_SECONDS = 0.1
 
 
-class _NotReleasedError(Exception):
-    """Nothing could be released; the text is a sentence."""
-
-
+@exit_code
 def release(server: str | None, config: Path | None) -> int:
     """Ask the running daemon to let the targets of a server go, or of all; return the exit code."""
-    try:
-        directory, servers = _place(config)
-        if server is not None and servers and server not in servers:
-            print(_unknown(server, servers), file=sys.stderr)
-            return 2
-        chosen = _chosen(_trips(directory), server)
-        if not chosen:
-            print("nothing is held: no scale-down breaker has tripped")
-            return 0
-        _ask(directory, server)
-    except ConfigError as error:
-        print(error, file=sys.stderr)
+    directory, servers = _place(config)
+    if server is not None and servers and server not in servers:
+        similar = difflib.get_close_matches(server, servers, 1)
+        hint = f"did you mean {similar[0]}?" if similar else f"there are: {', '.join(servers)}"
+        unknown = f"no Prometheus server is called {server}; {hint}"
+        print(printable(unknown, LONGEST_SENTENCE), file=sys.stderr)
         return 2
-    except _NotReleasedError as error:
-        print(error, file=sys.stderr)
-        return 1
+    chosen = _chosen(_trips(directory), server)
+    if not chosen:
+        print("nothing is held: no scale-down breaker has tripped")
+        return 0
+    _ask(directory, server)
     for name, trip in chosen.items():
         print(
             f"released: {trip.down} of the {trip.of} targets that read from "
@@ -57,29 +51,22 @@ def _place(config: Path | None) -> tuple[Path, Sequence[str]]:
     loaded = load(config, namespace_or_anywhere)
     directory = loaded.state_directory
     if directory is None:
-        raise _NotReleasedError(
+        raise CommandError(
             f"the daemon of {config} cannot be asked, since `stateDirectory` is null: wait until "
             "the hold ends, or take `scaleDownBreaker` out of the configuration"
         )
     return directory, [wording.server_label(name) for name in loaded.servers]
 
 
-def _unknown(server: str, servers: Sequence[str]) -> str:
-    similar = difflib.get_close_matches(server, servers, 1)
-    hint = f"did you mean {similar[0]}?" if similar else f"there are: {', '.join(servers)}"
-    return printable(f"no Prometheus server is called {server}; {hint}", LONGEST_SENTENCE)
-
-
 def _trips(directory: Path) -> Mapping[str, Trip]:
-    """Return what is held now, by server."""
     saved = read_saved(directory)
     if saved is None:
-        raise _NotReleasedError(
+        raise CommandError(
             f"there is no state of a daemon in {directory}; run it where the daemon runs, with its "
             "configuration as -c FILE"
         )
     if isinstance(saved, Unreadable):
-        raise _NotReleasedError(saved.message)
+        raise CommandError(saved.message)
     now = clock.wall()
     return {
         server: state.trip
@@ -97,26 +84,25 @@ def _chosen(trips: Mapping[str, Trip], server: str | None) -> Mapping[str, Trip]
             f"{printable(wording.server_label(name))} (until {rfc3339(trip.until)})"
             for name, trip in trips.items()
         )
-        raise _NotReleasedError(
+        raise CommandError(
             f"nothing of the server {printable(server)} is held; held are targets of: {held}"
         )
     return chosen
 
 
 def _ask(directory: Path, server: str | None) -> None:
-    """Leave the request, and wait until the daemon has taken it."""
     name = "" if server == wording.server_label("") else server
     try:
         releases.ask(directory, Release(name))
     except OSError as error:
-        raise _NotReleasedError(
+        raise CommandError(
             f"{directory} cannot be written to: {error.strerror}; run it as the daemon's user"
         ) from None
     until = clock.monotonic() + _TAKEN_WITHIN_SECONDS
     while releases.is_waiting(directory):
         if clock.monotonic() >= until:
             releases.withdraw(directory)
-            raise _NotReleasedError(
+            raise CommandError(
                 f"nothing was released: no daemon that keeps its state in {directory} has answered "
                 f"for {_TAKEN_WITHIN_SECONDS:g} s; does it run?"
             )

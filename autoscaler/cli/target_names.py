@@ -4,6 +4,7 @@ A name is NAMESPACE/NAME or NAMESPACE/KIND/NAME; the latter is the target's key.
 """
 
 import difflib
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -11,7 +12,12 @@ from pathlib import Path
 
 import typer
 
+from autoscaler.core.observation import LONGEST_SENTENCE
+from autoscaler.core.text import printable
+
 _MOST_LISTED, _MOST_SUGGESTED = 10, 3
+_OFFERED = re.compile(r"[\w.:/-]+", re.ASCII)
+"""Other names mean something to a shell or a terminal; no server accepts them."""
 
 
 class UnknownTargetError(Exception):
@@ -19,10 +25,7 @@ class UnknownTargetError(Exception):
 
 
 def chosen(names: Sequence[str], keys: Sequence[str]) -> frozenset[str]:
-    """Return those of ``keys`` that the names mean; all if there is no name.
-
-    Raises UnknownTargetError.
-    """
+    """Return the keys that the names mean, all without a name; raises UnknownTargetError."""
     if not names:
         return frozenset(keys)
     by_name: dict[str, set[str]] = {}
@@ -31,7 +34,10 @@ def chosen(names: Sequence[str], keys: Sequence[str]) -> frozenset[str]:
         by_name.setdefault(_short(key), set()).add(key)
     unknown = [name for name in dict.fromkeys(names) if name not in by_name]
     if unknown:
-        raise UnknownTargetError("\n".join(_sentences(unknown, keys)))
+        sentences = (
+            printable(sentence, LONGEST_SENTENCE) for sentence in _sentences(unknown, keys)
+        )
+        raise UnknownTargetError("\n".join(sentences))
     return frozenset(key for name in names for key in by_name[name])
 
 
@@ -58,10 +64,7 @@ def _sentences(unknown: Iterable[str], keys: Sequence[str]) -> Iterable[str]:
 
 
 def _suggested(name: str, shorts: Sequence[str]) -> list[str]:
-    """Return those that differ in case only, else in the namespace only, else the closest match.
-
-    ``name`` is in lower case.
-    """
+    """Return those of another case, else of another namespace, else the closest one."""
     alike = [short for short in shorts if short.lower() == name]
     same = [short for short in shorts if _last(short) == _last(name)]
     if alike or same:
@@ -83,7 +86,7 @@ def _offered(options: Mapping[str, object]) -> Sequence[str]:
         from autoscaler.config.loading import ANYWHERE
 
         with suppress(ConfigError, OSError):
-            return [one.key for one in load(file, lambda: ANYWHERE).targets]
+            return [target.key for target in load(file, lambda: ANYWHERE).targets]
     elif "state_directory" in options:
         from autoscaler.adapters.record import DirectoryRecord
         from autoscaler.config.settings import STATE_DIRECTORY
@@ -103,7 +106,8 @@ def complete(context: typer.Context, incomplete: str) -> list[str]:
     Returns none if the file or the record cannot be read.
     """
     given: Sequence[str] = context.params.get("targets") or ()
-    shorts = {key: _short(key) for key in _offered(context.params)}
+    offered = [key for key in _offered(context.params) if _OFFERED.fullmatch(key)]
+    shorts = {key: _short(key) for key in offered}
     counts = Counter(shorts.values())
     names = [short if counts[short] == 1 else key for key, short in shorts.items()]
     matching = [name for name in names if name.startswith(incomplete)]

@@ -7,11 +7,12 @@ import re
 from contextlib import suppress
 from datetime import UTC, datetime, time, timedelta
 
-from autoscaler.config import durations
 from autoscaler.core.text import instant_of, printable, rfc3339
+from autoscaler.settings import durations
 
 _EXAMPLES = "10m ago, 03:12, yesterday 18:00, monday 9:00, 2026-01-31T03:12:00Z"
 _TIME_OF_DAY = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?(?: ?(Z|UTC))?", re.IGNORECASE)
+_AGO = re.compile(r"\sago$", re.IGNORECASE)
 _WORD = re.compile(r"[a-z]{2}", re.IGNORECASE)
 """What has no word in it is a number, or a date as below."""
 
@@ -30,15 +31,20 @@ _LONGEST = 60
 _DAY = 86400
 
 
+class UnknownTimeError(ValueError):
+    """A text means no instant that has passed; the message is a sentence."""
+
+
 def instant(text: str, now: float) -> float:
-    """Return the Unix time that a text means at ``now``; raises ValueError with a sentence."""
+    """Return the Unix time that a text means at ``now``; raises UnknownTimeError."""
     text = text.strip()
     found = _instant(text, now) if 0 < len(text) <= _LONGEST else None
     if found is None:
-        raise ValueError(f"{printable(text, _LONGEST)!r} is no time; write it as in: {_EXAMPLES}")
+        shown = printable(text, _LONGEST)
+        raise UnknownTimeError(f"{shown!r} is no time; write it as in: {_EXAMPLES}")
     if found > now + 1:
-        shown = local(found)
-        raise ValueError(f"{printable(text, _LONGEST)!r} is {shown}, which has not come yet")
+        shown = f"{printable(text, _LONGEST)!r} is {local(found)}"
+        raise UnknownTimeError(f"{shown}, which has not come yet")
     return found
 
 
@@ -87,7 +93,7 @@ def _local(at: float) -> datetime:
 def _instant(text: str, now: float) -> float | None:
     if text.lower() == "now":
         return now
-    ago = re.sub(r"\s+ago$", "", text, flags=re.IGNORECASE)
+    ago = text[:-3].rstrip() if _AGO.search(text) else text
     with suppress(ValueError):
         return now - durations.parse(durations.tidied(ago) or ago)
     try:
@@ -97,7 +103,6 @@ def _instant(text: str, now: float) -> float | None:
 
 
 def _spoken(text: str, now: float) -> float | None:
-    """Return an instant that is not in ISO 8601; None where it is none."""
     if found := _TIME_OF_DAY.fullmatch(text):
         hour, minute, second = (int(part or 0) for part in found.groups()[:3])
         return _last_time_of_day(time(hour, minute, second), now, in_utc=found[4] is not None)

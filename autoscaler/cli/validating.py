@@ -7,10 +7,10 @@ from pathlib import Path
 from autoscaler.adapters.cluster import ConnectError, find_api_server
 from autoscaler.cli.asking import ask_every_query
 from autoscaler.config import Config, ConfigError, KubernetesSettings, Problem, load
-from autoscaler.config.cautions import cautions_on
+from autoscaler.config.cautions import cautions_on, warnings_of, warnings_of_access
 from autoscaler.config.loading import ANYWHERE, namespace_or_anywhere, pod_namespace
-from autoscaler.config.security import warnings_of, warnings_of_access
 from autoscaler.config.sources import MOST_OF_A_FILE
+from autoscaler.importers.manifests import Conversion
 from autoscaler.rendering import wording
 
 _STANDARD_INPUT = Path("-")
@@ -18,33 +18,43 @@ _SHOWN = Path("standard input")
 """The name in messages.  Included files are relative to the working directory."""
 
 
-def validate_files(files: Sequence[Path], *, ask_prometheus: bool = False) -> int:
+def validate_files(
+    files: Sequence[Path], *, ask_prometheus: bool = False, strict: bool = False
+) -> int:
     """Check every file, print all mistakes and warnings, and return the exit code.
 
-    ``ask_prometheus`` also asks the queries of each valid file.
+    ``ask_prometheus`` also asks the queries of each valid file; ``strict`` makes warnings mistakes.
+    The manifests of all files are converted to one configuration.
     """
-    codes = {_validate(file, ask_prometheus=ask_prometheus) for file in files}
+    conversion = Conversion()
+    codes = {
+        _validate(file, conversion, ask_prometheus=ask_prometheus, strict=strict) for file in files
+    }
+    ready = conversion.ready
+    if ready:
+        print(ready, flush=True)
     return max(codes, default=0)
 
 
-def _validate(file: Path, *, ask_prometheus: bool) -> int:
+def _validate(file: Path, conversion: Conversion, *, ask_prometheus: bool, strict: bool) -> int:
     try:
         content = _standard_input() if file == _STANDARD_INPUT else None
-        config = load(file if content is None else _SHOWN, namespace_or_anywhere, content)
+        path = file if content is None else _SHOWN
+        config = load(path, namespace_or_anywhere, content, conversion)
     except ConfigError as error:
         _print_refusal(error)
         return 2
     print(f"{config.path}: valid, {_counted(config)}", flush=True)
-    for doubt in cautions_on(config, content):
-        place = f"{doubt.file}:{doubt.line}: warning: {doubt.path}"
-        print(f"{place}: {doubt.message}", file=sys.stderr)
-    for warning in (
-        *_election_warnings(config),
-        *warnings_of(config),
-        *_access_warnings(config.kubernetes),
-    ):
-        print(f"{config.path}: warning: {warning}", file=sys.stderr)
-    return ask_every_query(config, content) if ask_prometheus else 0
+    warnings = [
+        f"{one.file}:{one.line}: warning: {one.path}: {one.message}"
+        for one in cautions_on(config, content)
+    ]
+    doubts = _election_warnings(config) + warnings_of(config) + _access_warnings(config.kubernetes)
+    warnings += [f"{config.path}: warning: {one}" for one in doubts]
+    for warning in warnings:
+        print(warning, file=sys.stderr)
+    code = ask_every_query(config, content, strict=strict) if ask_prometheus else 0
+    return 2 if strict and warnings else code
 
 
 def _standard_input() -> bytes:
@@ -57,7 +67,6 @@ def _standard_input() -> bytes:
 
 
 def _print_refusal(error: ConfigError) -> None:
-    """Print the mistakes, and for some what to paste instead."""
     for problem in error.problems:
         print(problem.text, file=sys.stderr, flush=True)
         if problem.ready:

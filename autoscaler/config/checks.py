@@ -1,18 +1,21 @@
-"""Checks documents against the rules between fields: within each file, and over all files."""
+"""What is made of the table of rules: findings in each file and over all, and the JSON Schemas."""
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 
-from pydantic import BaseModel
+from pydantic import BaseModel, JsonValue
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core.core_schema import ModelSchema
 
-from autoscaler.config.document import Location, child, entries, path_of
-from autoscaler.config.model_base import InnerModel, inner_models
+from autoscaler.config.error_messages import Names
 from autoscaler.config.problems import Finding, below
 from autoscaler.config.queries import DEFAULTS
 from autoscaler.config.rules import Context, Rule, group_of, rules_of
 from autoscaler.config.settings import DEFAULT_SERVER, IncludedFile, MainFile
 from autoscaler.config.sources import Source
 from autoscaler.config.spec_model import TargetModel
+from autoscaler.documents import Location, child, entries, path_of
+from autoscaler.settings.models import InnerModel, inner_models
 
 
 def check_files(
@@ -22,7 +25,7 @@ def check_files(
 
     Unless the files are ``complete``, queries are not looked up: a missing file may hold them.
     """
-    context = _context(sources, pod_namespace, complete=complete)
+    context = _context(sources, pod_namespace) if complete else Context(pod_namespace)
     for number, source in enumerate(sources):
         model = IncludedFile if number else MainFile
         for finding in check_value(source.value, model, context):
@@ -31,21 +34,18 @@ def check_files(
     yield from _repeated_targets(sources)
 
 
-def _context(sources: Sequence[Source], pod_namespace: str | None, *, complete: bool) -> Context:
-    if not complete:
-        return Context(pod_namespace)
-    queries = {
-        name: child(source.value, "queries", name)
+def _context(sources: Sequence[Source], pod_namespace: str | None) -> Context:
+    queries = Names(
+        (name, child(source.value, "queries", name))
         for source in sources
         for name in _names(source, "queries")
-    }
+    )
     main = sources[0]
     everywhere = _names(main, "resourceQueries") | DEFAULTS.keys()
     own = ("prometheus", "servers")
-    resources = {DEFAULT_SERVER: everywhere} | {
-        server: everywhere | _names(main, *own, server, "resourceQueries")
-        for server in _names(main, *own)
-    }
+    resources = Names({DEFAULT_SERVER: everywhere})
+    for server in _names(main, *own):
+        resources[server] = everywhere | _names(main, *own, server, "resourceQueries")
     return Context(pod_namespace, queries, resources)
 
 
@@ -65,8 +65,9 @@ def check_value(
             reported.add(rule.at)
             sentence = rule.sentence.format(*(shown if isinstance(shown, tuple) else (shown,)))
             place = (rule.at,) if rule.at else ()
-            found = Finding(place, sentence, show_value=rule.shown, missing=rule.fixed_by)
-            yield below(location, found)
+            missing = tuple(tuple(path.split(".")) for path in rule.fixed_by)
+            finding = Finding(place, sentence, show_value=rule.shown, missing=missing)
+            yield below(location, finding)
     for key, within_of, many in inner:
         within = value.get(key)
         if within is None or key in reported:
@@ -93,14 +94,17 @@ def _each(
 @functools.cache
 def _rules_and_inner_models(
     model: type[BaseModel],
-) -> tuple[tuple[Rule, ...], tuple[InnerModel, ...]]:
-    """Return the rules of a model, and the keys that lead to others that have some."""
+) -> tuple[Sequence[Rule], tuple[InnerModel, ...]]:
     inner = tuple(one for one in inner_models(model) if any(_rules_and_inner_models(one.model)))
     return rules_of(model), inner
 
 
+def _names(source: Source, *keys: str) -> frozenset[str]:
+    mapping = child(source.value, *keys)
+    return frozenset(map(str, mapping)) if isinstance(mapping, Mapping) else frozenset()
+
+
 def _repeated_queries(sources: Sequence[Source]) -> Iterator[tuple[Source, Finding]]:
-    """Find the names in `queries` that an earlier file has as well."""
     first_of: dict[str, Source] = {}
     for source in sources:
         for name in sorted(_names(source, "queries")):
@@ -111,14 +115,7 @@ def _repeated_queries(sources: Sequence[Source]) -> Iterator[tuple[Source, Findi
                 yield source, Finding(("queries", name), f"{message}rename one", show_value=False)
 
 
-def _names(source: Source, *keys: str) -> frozenset[str]:
-    """Return the keys of a mapping in a file."""
-    mapping = child(source.value, *keys)
-    return frozenset(map(str, mapping)) if isinstance(mapping, Mapping) else frozenset()
-
-
 def _repeated_targets(sources: Sequence[Source]) -> Iterator[tuple[Source, Finding]]:
-    """Find the targets whose workload an earlier one has."""
     seen: dict[tuple[str, ...], tuple[Source, Location]] = {}
     for source in sources:
         for index, target in entries(source.value, "targets"):
@@ -145,3 +142,48 @@ def _workload(target: object) -> tuple[str, ...] | None:
     parts = (child(target, "namespace"), ref.get("kind"), ref.get("name"))
     names = [part for part in parts if isinstance(part, str)]
     return (group_of(ref) or "", *names) if len(names) == len(parts) else None
+
+
+def json_schema(*, included: bool = False) -> dict[str, JsonValue]:
+    """Return the schema (draft 2020-12) of the main file, or of one that it includes."""
+    model = IncludedFile if included else MainFile
+    tidied = _tidied(model.model_json_schema(schema_generator=_WithRules))
+    if not isinstance(tidied, dict):
+        raise TypeError("a JSON Schema is an object")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "autoscaler targets" if included else "autoscaler configuration",
+        **tidied,
+        # Keys of the user's own, such as for anchors.
+        "patternProperties": {"^x-": {}},
+    }
+
+
+class _WithRules(GenerateJsonSchema):
+    """Adds the rules between fields to the models."""
+
+    def model_schema(self, schema: ModelSchema) -> JsonSchemaValue:
+        """Return the schema of a model."""
+        result = super().model_schema(schema)
+        fragments = [rule.schema for rule in rules_of(schema["cls"]) if rule.schema]
+        return result | {"allOf": fragments} if fragments else result
+
+
+def _tidied(schema: JsonValue) -> JsonValue:
+    """Drop pydantic's titles and empty defaults, and close the mappings of free names."""
+    if isinstance(schema, list):
+        return [_tidied(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    result: dict[str, JsonValue] = {}
+    for key, value in schema.items():
+        empty = key == "default" and value in (None, "")
+        if empty or (key == "title" and isinstance(value, str)):
+            continue
+        if key == "patternProperties" and isinstance(value, dict) and len(value) == 1:
+            (pattern, values), *_ = value.items()
+            result["propertyNames"] = {"pattern": pattern}
+            result["additionalProperties"] = _tidied(values)
+        else:
+            result[key] = _tidied(value)
+    return result

@@ -5,16 +5,16 @@ import functools
 import re
 from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from autoscaler.config import durations
-from autoscaler.config.document import Location, child
-from autoscaler.config.model_base import aliases, field_at, inner_models, model_at, required
 from autoscaler.config.problems import Finding
 from autoscaler.config.settings import MainFile
+from autoscaler.documents import Location, child, one_line
+from autoscaler.settings import durations
+from autoscaler.settings.models import aliases, field_at, inner_models, model_at, required
 
 _TYPES = {
     "bool_type": "must be true or false",
@@ -24,8 +24,13 @@ _TYPES = {
     "model_type": "must be a mapping",
     "model_attributes_type": "must be a mapping",
     "recursion_loop": "must not contain itself",
+    "string_type": "must be a text",
 }
-
+_BOUNDS = {
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+    "too_short": "needs at least {min_length} entry; leave the key out for the default",
+}
 
 _MOST_ERRORS = 10_000
 """Of one part: pydantic hands over all or none, and takes a second for 100,000."""
@@ -36,8 +41,16 @@ _MOST_SPELT = 4
 _MOST_LISTED = 8
 """Keys that are listed beside the one that was probably meant."""
 
+_LONGEST_COMPARED = 253
+"""Characters of a name that may have been meant for another; Kubernetes' have no more."""
+
 _MOST_COMPARED = 500
 """Names that a wrong one is compared with, which takes 20 microseconds each."""
+
+_MOST_USES = 200
+"""Wrong names for which one is looked for among the same `Names`: twice those reported."""
+
+_Value = TypeVar("_Value")
 
 
 def findings_of(error: ValidationError, root: type[BaseModel]) -> Iterator[Finding]:
@@ -52,15 +65,47 @@ def findings_of(error: ValidationError, root: type[BaseModel]) -> Iterator[Findi
             yield _finding(detail, root)
 
 
+class _Index:
+    """Names in order, which are compared with a wrong one."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = sorted(names)
+        short = (name for name in self.names if len(name) <= _LONGEST_COMPARED)
+        self._by_fold = {_folded(name): name for name in short}
+        self._ordered = sorted(self._by_fold)
+        self._uses = 0
+
+    def closest(self, word: str, cutoff: float = 0.6) -> str | None:
+        """Return what a word was probably meant for: of very many names one that begins like it."""
+        self._uses += 1
+        if len(word) > _LONGEST_COMPARED or self._uses > _MOST_USES:
+            return None
+        folded, near = _folded(word), self._ordered
+        if len(near) > _MOST_COMPARED:
+            first = max(0, bisect(near, folded) - _MOST_COMPARED // 2)
+            near = near[first : first + _MOST_COMPARED]
+        close = difflib.get_close_matches(folded, near, n=1, cutoff=cutoff)
+        return self._by_fold[close[0]] if close else None
+
+
+class Names(dict[str, _Value]):
+    """Values by names that many wrong ones may be compared with, which is prepared once."""
+
+    @functools.cached_property
+    def index(self) -> _Index:
+        """The names in order."""
+        return _Index(self)
+
+
 def suggestion(word: str, known: Iterable[str], limit: int = 20) -> str:
     """Say which known word is close to one that is not known, and which are known."""
-    names = sorted(known)
-    close = closest(word, names)
+    index = _index_of(known)
+    names, close = index.names, index.closest(word)
     meant = f"did you mean `{close}`? " if close is not None else ""
     if not names:
         return f"{meant}none is known here"
     more = f" and {len(names) - limit} more" if len(names) > limit else ""
-    return f"{meant}known are {', '.join(names[:limit])}{more}"
+    return f"{meant}known are {', '.join(one_line(name) for name in names[:limit])}{more}"
 
 
 def closest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
@@ -68,21 +113,15 @@ def closest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
 
     ``cutoff`` is how alike they have to be, from 0 to 1 (of `difflib`).
     """
-    folded = _folded(word)
-    by_fold = {_folded(name): name for name in known}
-    close = difflib.get_close_matches(folded, _nearest(folded, by_fold), n=1, cutoff=cutoff)
-    return by_fold[close[0]] if close else None
+    return _index_of(known).closest(word, cutoff)
+
+
+def _index_of(known: Iterable[str]) -> _Index:
+    return known.index if isinstance(known, Names) else _Index(known)
 
 
 def _folded(name: str) -> str:
     return name.replace("_", "").replace("-", "").lower()
-
-
-def _nearest(word: str, names: Iterable[str]) -> list[str]:
-    """Return the names to compare a word with: of very many those that begin like it."""
-    ordered = sorted(names)
-    first = max(0, bisect(ordered, word) - _MOST_COMPARED // 2)
-    return ordered if len(ordered) <= _MOST_COMPARED else ordered[first : first + _MOST_COMPARED]
 
 
 def _finding(detail: ErrorDetails, root: type[BaseModel]) -> Finding:
@@ -104,17 +143,18 @@ def _sentence(detail: ErrorDetails, root: type[BaseModel]) -> str:
         return f"{context['error']}{percent(detail['loc'], given)}"
     if kind == "literal_error":
         return _choice(given, re.findall(r"'(\w+)'", str(context["expected"])))
-    if kind == "string_type":
-        return _text(given)
     if kind in {"int_type", "int_from_float"}:
         return whole_number(str(detail["loc"][-1]), given)
+    if kind == "string_type" and isinstance(given, int | float):
+        read_as = "boolean" if isinstance(given, bool) else "number"
+        return f"must be a text, and YAML reads this as a {read_as}: put it in quotes"
     if kind in _TYPES:
         return f"{_TYPES[kind]}{_form(kind, given, detail['loc'], root)}"
-    return _bound(kind, context, detail["msg"])
+    # An error type that the tables lack still reaches the operator, in pydantic's words.
+    return _BOUNDS[kind].format(**context) if kind in _BOUNDS else detail["msg"]
 
 
 def _form(kind: str, given: object, location: Location, root: type[BaseModel]) -> str:
-    """Say more of the form of a list or a mapping."""
     if kind in {"tuple_type", "list_type"} and isinstance(given, dict) and given:
         return ', each entry of which begins with "- "'
     if kind in {"tuple_type", "list_type"} and isinstance(given, str):
@@ -132,36 +172,17 @@ def _form(kind: str, given: object, location: Location, root: type[BaseModel]) -
     return f" with {', '.join(listed)}{more}" if needed else ""
 
 
-def _bound(kind: str, context: dict[str, object], fallback: str) -> str:
-    sentences = {
-        "greater_than_equal": "must be at least {ge}",
-        "less_than_equal": "must be at most {le}",
-        "too_short": "needs at least {min_length} entry; leave the key out for the default",
-    }
-    # An error type that this table lacks still reaches the operator, in pydantic's words.
-    return sentences[kind].format(**context) if kind in sentences else fallback
-
-
-def _text(given: object) -> str:
-    if isinstance(given, bool):
-        return "must be a text, and YAML reads this as a boolean: put it in quotes"
-    if isinstance(given, int | float):
-        return "must be a text, and YAML reads this as a number: put it in quotes"
-    return "must be a text"
-
-
 def _choice(given: object, choices: Sequence[str]) -> str:
     listed = f"{', '.join(choices[:-1])} or {choices[-1]}"
-    close = difflib.get_close_matches(
-        str(given).lower(), [choice.lower() for choice in choices], n=1, cutoff=0.6
-    )
-    meant = [choice for choice in choices if close and choice.lower() == close[0]]
+    lower = {choice.lower(): choice for choice in choices}
+    close = difflib.get_close_matches(str(given).lower(), lower, n=1, cutoff=0.6)
+    meant = lower[close[0]] if close else ""
     if "External" in choices:
         if str(given).lower() == "cron":
             return f"must be {listed}; a cron trigger of KEDA is a window in `schedules`"
         if str(given).lower() == "prometheus":
-            meant = ["External"]
-    return f"must be {listed}" + (f"; did you mean {meant[0]}?" if meant else "")
+            meant = "External"
+    return f"must be {listed}" + (f"; did you mean {meant}?" if meant else "")
 
 
 def _unknown_key(location: Location, root: type[BaseModel]) -> Finding:
@@ -170,23 +191,25 @@ def _unknown_key(location: Location, root: type[BaseModel]) -> Finding:
     if model is None:
         return Finding(location, "is not known here", show_value=False)
     known = aliases(model)
-    hint = hint_on(key, of_target="scaleTargetRef" in known, at_top=not around)
+    hints = _HINTS if around else _HINTS_AT_TOP
+    hint = (_HINTS_OF_TARGET if "scaleTargetRef" in known else hints).get(key)
     if hint is not None:
-        return _unknown(location, hint.sentence, [hint.instead] if hint.instead else [])
+        return _unknown(location, hint.sentence, hint.instead)
     close = closest(key, known, cutoff=0.8)
     if close is None and "matchLabels" in known:
-        return _unknown(location, "a label and its value belong in `matchLabels`", [])
-    place = None if close else place_of_key(key, model, root)
+        return _unknown(location, "a label and its value belong in `matchLabels`")
+    place = None if close else _place_of_key(key, model, root)
     if place is not None:
-        return _unknown(location, f"it belongs {place.where}", place.begins_with)
+        where, begins_with = place
+        return _unknown(location, f"it belongs {where}", *begins_with)
     close = close or closest(key, known)
     if close is not None and len(known) > _MOST_LISTED:
-        return _unknown(location, f"did you mean `{close}`?", [close])
-    return _unknown(location, suggestion(key, known), [close] if close else [])
+        return _unknown(location, f"did you mean `{close}`?", close)
+    return _unknown(location, suggestion(key, known), close)
 
 
-def _unknown(location: Location, advice: str, meant: Sequence[str]) -> Finding:
-    places = tuple((*location[:-1], key) for key in meant)
+def _unknown(location: Location, advice: str, *meant: str | None) -> Finding:
+    places = tuple((*location[:-1], key) for key in meant if key)
     return Finding(location, f"is not known here: {advice}", show_value=False, meant=places)
 
 
@@ -218,30 +241,28 @@ def _target_type(source: str, target: object) -> str:
 
 
 _MOST_PLACES = 5
+_ANY = "NAME"
+"""Stands for any key of a mapping."""
 
 
-class KeyPlace(NamedTuple):
-    """Where a key belongs, in words; ``begins_with`` are the keys that lead there from here."""
+def _place_of_key(
+    key: str, model: type[BaseModel], root: type[BaseModel]
+) -> tuple[str, Sequence[str]] | None:
+    """Say where a key belongs that ``model`` does not know, and which keys lead there from here.
 
-    where: str
-    begins_with: tuple[str, ...] = ()
-
-
-def place_of_key(key: str, model: type[BaseModel], root: type[BaseModel]) -> KeyPlace | None:
-    """Say where a key belongs that ``model`` does not know; None where that is not clear.
-
-    What is below the place where it stands comes first, then ``root``, then the top of the file.
+    None where that is not clear.  What is below the place where it stands comes first, then
+    ``root``, then the top of the file.
     """
     below = _nearest_places(key, model)
     if below:
         first = (path.split(".")[0].removesuffix("[]") for path in below)
-        return KeyPlace(_in(below), tuple(dict.fromkeys(first)))
+        return _in(below), tuple(dict.fromkeys(first))
     if model is not root and key in aliases(root):
-        return KeyPlace("at the top" if root is MainFile else "in the target itself")
+        return ("at the top" if root is MainFile else "in the target itself"), ()
     elsewhere = _nearest_places(key, root)
     if elsewhere:
-        return KeyPlace(_in(elsewhere))
-    return KeyPlace("at the top of the main file") if key in aliases(MainFile) else None
+        return _in(elsewhere), ()
+    return ("at the top of the main file", ()) if key in aliases(MainFile) else None
 
 
 def _in(paths: list[str]) -> str:
@@ -254,14 +275,17 @@ def _nearest_places(key: str, root: type[BaseModel]) -> list[str]:
     """Return the places of the least depth that take a key, unless they are many."""
     # Far from a query its keys are words that are meant otherwise.
     places = [path for path, keys in _places(root) if key in keys and not path.endswith(".query")]
-    least = min((path.count(".") for path in places), default=0)
-    nearest = [path for path in places if path.count(".") == least]
+    least = min(map(_depth, places), default=0)
+    nearest = [path for path in places if _depth(path) == least]
     return nearest if len(nearest) <= _MOST_PLACES else []
+
+
+def _depth(path: str) -> int:
+    return path.replace(f".{_ANY}", "[]").count(".")
 
 
 @functools.cache
 def _places(root: type[BaseModel]) -> tuple[tuple[str, frozenset[str]], ...]:
-    """List the mappings below a model by path, each with its keys."""
     return tuple(_walk(root, "", ()))
 
 
@@ -270,7 +294,7 @@ def _walk(
 ) -> Iterator[tuple[str, frozenset[str]]]:
     for key, inner, many in inner_models(model):
         if inner not in around:
-            step = f"{key}[]" if many else key
+            step = f"{key}.{_ANY}" if many is dict else f"{key}[]" if many else key
             below = f"{path}.{step}" if path else step
             yield below, frozenset(aliases(inner))
             yield from _walk(inner, below, (*around, inner))
@@ -283,13 +307,17 @@ class Hint(NamedTuple):
     instead: str | None = None
 
 
-def _write(key: str, of: str) -> Hint:
-    return Hint(f"this is of {of}; here it is `{key}`", key)
+def _keda(sentence: str, instead: str | None = None) -> Hint:
+    return Hint(f"this is of a KEDA ScaledObject; {sentence}", instead)
 
 
-_KEDA = "a KEDA ScaledObject"
-_V1 = "autoscaling/v1"
-_V2BETA1 = "autoscaling/v2beta1"
+def _v2beta1(key: str, form: str) -> Hint:
+    return Hint(f"this is autoscaling/v2beta1; in v2 write {key}: {{{form}}}", key)
+
+
+def _in_file(key: str) -> Hint:
+    return Hint(f"write the name of a file that holds it: {key}")
+
 
 _HINTS_OF_TARGET = {
     "spec": Hint("write the fields of the HorizontalPodAutoscaler's `spec` here directly"),
@@ -309,85 +337,66 @@ _HINTS_OF_TARGET = {
     "min": Hint("here it is `minReplicas`", "minReplicas"),
     "max": Hint("here it is `maxReplicas`", "maxReplicas"),
     "targetCPUUtilizationPercentage": Hint(
-        f"this is {_V1}; in v2 write `metrics` with {{type: Resource, resource: {{name: cpu, "
+        "this is autoscaling/v1; in v2 write `metrics` with {type: Resource, resource: {name: cpu, "
         "target: {type: Utilization, averageUtilization: N}}}"
     ),
-    "minReplicaCount": Hint(
-        f"this is of {_KEDA}; here it is `minReplicas`, of at least 1, and `idle: {{}}` beside it "
-        "takes the target to 0",
+    "minReplicaCount": _keda(
+        "here it is `minReplicas`, of at least 1, and `idle: {}` beside it takes the target to 0",
         "minReplicas",
     ),
-    "maxReplicaCount": _write("maxReplicas", _KEDA),
-    "pollingInterval": Hint(
-        f"this is of {_KEDA}; here it is `syncPeriod`, with a unit such as 30s", "syncPeriod"
-    ),
-    "cooldownPeriod": Hint(
-        f"this is of {_KEDA}; here it is `idle.after`, with a unit such as 300s", "idle"
-    ),
-    "initialCooldownPeriod": Hint(
-        f"this is of {_KEDA}; here it is `idle.initially`, with a unit such as 300s", "idle"
-    ),
-    "idleReplicaCount": Hint(f"this is of {_KEDA}; here it is `idle.replicas`", "idle"),
-    "advanced": Hint(
-        f"this is of {_KEDA}; what its horizontalPodAutoscalerConfig.behavior holds is `behavior`"
-    ),
+    "maxReplicaCount": _keda("here it is `maxReplicas`", "maxReplicas"),
+    "pollingInterval": _keda("here it is `syncPeriod`, with a unit such as 30s", "syncPeriod"),
+    "cooldownPeriod": _keda("here it is `idle.after`, with a unit such as 300s", "idle"),
+    "initialCooldownPeriod": _keda("here it is `idle.initially`, with a unit such as 300s", "idle"),
+    "idleReplicaCount": _keda("here it is `idle.replicas`", "idle"),
+    "advanced": _keda("what its horizontalPodAutoscalerConfig.behavior holds is `behavior`"),
     "enabled": Hint("a target is on; `paused: true` stops it"),
-    "triggers": Hint(
-        f"this is of {_KEDA}; a prometheus trigger is PromQL in `queries` and a metric of type "
-        "External in `metrics`",
+    "triggers": _keda(
+        "a prometheus trigger is PromQL in `queries` and a metric of type External in `metrics`",
         "metrics",
     ),
 }
+_QUERIES = Hint(
+    "PromQL belongs in `queries`, each under the name that metrics use: queries: {NAME: PROMQL}",
+    "queries",
+)
+_HINTS_AT_TOP = {
+    "query": _QUERIES,
+    "promql": _QUERIES,
+    "expr": _QUERIES,
+    "interval": Hint("here it is `syncPeriod`, with a unit such as 15s", "syncPeriod"),
+    "triggers": _keda(
+        "a prometheus trigger is PromQL in `queries` and a metric of type External in a target's "
+        "`metrics`",
+        "targets",
+    ),
+}
 _HINTS = {
-    "activationThreshold": Hint(
-        f"this is of {_KEDA}; here it is `activation` of the metric, beside its `type`"
-    ),
-    "threshold": Hint(
-        f"this is of {_KEDA}; here it is `averageValue` of the metric's `target`, or `value`"
-    ),
-    "metricType": Hint(f"this is of {_KEDA}; here it is `type` of the metric's `target`"),
-    "cooldownPeriod": Hint(
-        f"this is of {_KEDA}; here it is `after` of `idle`, with a unit such as 300s"
-    ),
-    "initialCooldownPeriod": Hint(
-        f"this is of {_KEDA}; here it is `initially` of `idle`, with a unit such as 300s"
-    ),
-    "metadata": Hint(
-        f"this is of {_KEDA}; its query is PromQL in `queries`, and its threshold the `target` of "
-        "a metric of type External"
+    "activationThreshold": _keda("here it is `activation` of the metric, beside its `type`"),
+    "threshold": _keda("here it is `averageValue` of the metric's `target`, or `value`"),
+    "metricType": _keda("here it is `type` of the metric's `target`"),
+    "cooldownPeriod": _keda("here it is `after` of `idle`, with a unit such as 300s"),
+    "initialCooldownPeriod": _keda("here it is `initially` of `idle`, with a unit such as 300s"),
+    "metadata": _keda(
+        "its query is PromQL in `queries`, and its threshold the `target` of a metric of type "
+        "External"
     ),
     "enabled": Hint("leave it out: what is written is on, `{}` takes the defaults"),
-    "ignoreNullValues": Hint(f"this is of {_KEDA}; here it is `empty` of a query: fail or zero"),
-    "targetAverageUtilization": Hint(
-        f"this is {_V2BETA1}; in v2 write target: {{type: Utilization, averageUtilization: N}}",
-        "target",
-    ),
-    "targetAverageValue": Hint(
-        f"this is {_V2BETA1}; in v2 write target: {{type: AverageValue, averageValue: N}}", "target"
-    ),
-    "targetValue": Hint(
-        f"this is {_V2BETA1}; in v2 write target: {{type: Value, value: N}}", "target"
-    ),
-    "metricName": Hint(f"this is {_V2BETA1}; in v2 write metric: {{name: NAME}}", "metric"),
-    "metricSelector": Hint(
-        f"this is {_V2BETA1}; in v2 write metric: {{name: NAME, selector: SELECTOR}}", "metric"
-    ),
+    "ignoreNullValues": _keda("here it is `empty` of a query: fail or zero"),
+    "targetAverageUtilization": _v2beta1("target", "type: Utilization, averageUtilization: N"),
+    "targetAverageValue": _v2beta1("target", "type: AverageValue, averageValue: N"),
+    "targetValue": _v2beta1("target", "type: Value, value: N"),
+    "metricName": _v2beta1("metric", "name: NAME"),
+    "metricSelector": _v2beta1("metric", "name: NAME, selector: SELECTOR"),
     "password": Hint(
         "write the name of a file that holds it: basicAuth: {username: NAME, passwordFile: FILE}",
         "passwordFile",
     ),
-    "bearerToken": Hint("write the name of a file that holds it: bearerTokenFile"),
-    "token": Hint("write the name of a file that holds it: bearerTokenFile"),
-    "clientSecret": Hint("write the name of a file that holds it: clientSecretFile"),
-    "secretKey": Hint("write the name of a file that holds it: secretKeyFile"),
+    "bearerToken": _in_file("bearerTokenFile"),
+    "token": _in_file("bearerTokenFile"),
+    "clientSecret": _in_file("clientSecretFile"),
+    "secretKey": _in_file("secretKeyFile"),
 }
-
-
-def hint_on(key: str, *, of_target: bool, at_top: bool) -> Hint | None:
-    """Return what to say of a key that is not known where it stands, if there is more to say."""
-    if of_target:
-        return _HINTS_OF_TARGET.get(key)
-    return None if at_top else _HINTS.get(key)
 
 
 def whole_number(key: str, given: object) -> str:
@@ -404,9 +413,8 @@ def whole_number(key: str, given: object) -> str:
 
 def percent(location: Sequence[str | int], given: object) -> str:
     """Say what to write for a percentage where a quantity or a ratio belongs; else nothing."""
-    form = (
-        re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) *%", given) if isinstance(given, str) else None
-    )
+    text = given if isinstance(given, str) else ""
+    form = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) *%", text)
     if form is None or location[-1] not in {"value", "averageValue", "tolerance"}:
         return ""
     ratio = f"{float(form[1]) / 100:g}"

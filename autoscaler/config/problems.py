@@ -1,29 +1,149 @@
-"""Mistakes in a configuration: findings, problems with their lines, and the error that has all."""
+"""Mistakes in a configuration: where they stand, their lines and values, and the error of all."""
 
+import io
 import re
+from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 import yaml
+from yaml.events import (
+    CollectionEndEvent,
+    CollectionStartEvent,
+    DocumentStartEvent,
+    Event,
+    MappingStartEvent,
+    ScalarEvent,
+)
 
-from autoscaler.config.document import (
+from autoscaler.config.settings import Sources
+from autoscaler.documents import (
     Location,
-    Place,
+    Tally,
     TooMuchError,
     child,
     describe,
+    events_of,
     kind_of,
+    line_of,
     one_line,
     path_of,
-    place_of,
+    scalar,
 )
-from autoscaler.config.settings import Sources
+
+_MOST_PLAIN = 10_000
+"""The distinct texts that are kept as they are written."""
+
+_SHORT = 500
+"""So many entries are looked through each time; of more it is remembered where they begin."""
+
+
+class Place(NamedTuple):
+    """Where a value stands: its line (from 1), and a plain scalar's text as it is written.
+
+    The text is None where it is the same as that of the value.
+    """
+
+    line: int
+    plain: str | None = None
+
+
+class Places:
+    """Where every part of a text's first document stands; each takes 16 bytes.
+
+    Raises yaml.YAMLError as `read`, which is to be called before.
+    """
+
+    def __init__(self, text: str | bytes) -> None:
+        # One row for each entry of a list or a mapping, in their order, with all within it behind.
+        self._lines = array("I")
+        self._ends = array("I")
+        self._keys = array("q")
+        self._first = Place(1)
+        self._plain: dict[int, str] = {}
+        self._texts: dict[str, str] = {}
+        self._entries: dict[int, tuple[array[int], dict[int, int]]] = {}
+        self._tally = Tally()
+        self._events = events_of(text, self._tally)
+        if any(isinstance(event, DocumentStartEvent) for event in self._events):
+            first = next(self._events)
+            self._first = Place(line_of(first), self._written(first))
+            self._within(first)
+
+    def __getitem__(self, location: Location) -> Place:
+        """Return the place of a location, or of the nearest part around it that has one."""
+        place = self._first
+        begin, end = 0, len(self._ends)
+        for key in location:
+            row = self._row(key, begin, end)
+            if row is None:
+                return Place(place.line)
+            place = Place(self._lines[row], self._plain.get(row))
+            begin, end = row + 1, self._ends[row]
+        return place
+
+    def _within(self, event: Event) -> None:
+        """Add the entries of a collection, up to its end."""
+        if not isinstance(event, CollectionStartEvent):
+            return
+        in_mapping = isinstance(event, MappingStartEvent)
+        while not isinstance(first := next(self._events), CollectionEndEvent):
+            row, value = len(self._lines), first
+            self._tally.values += 1
+            self._lines.append(line_of(first))
+            self._ends.append(0)
+            self._keys.append(hash(first.value) if isinstance(first, ScalarEvent) else 0)
+            if in_mapping:
+                self._skip(first)
+                value = next(self._events)
+            written = self._written(value)
+            if written is not None:
+                self._plain[row] = written
+            self._within(value)
+            self._ends[row] = len(self._lines)
+
+    def _skip(self, event: Event) -> None:
+        depth = int(isinstance(event, CollectionStartEvent))
+        while depth:
+            inner = next(self._events)
+            depth += isinstance(inner, CollectionStartEvent)
+            depth -= isinstance(inner, CollectionEndEvent)
+
+    def _written(self, event: Event) -> str | None:
+        """Return a plain text that stands for a value that would be shown otherwise."""
+        if not isinstance(event, ScalarEvent) or not event.implicit[0]:
+            return None
+        text: str = event.value
+        if text in self._texts:
+            return self._texts[text]
+        value = scalar(text)
+        if isinstance(value, str) or str(value) == text or len(self._texts) >= _MOST_PLAIN:
+            return None
+        return self._texts.setdefault(text, text)
+
+    def _row(self, key: str | int, begin: int, end: int) -> int | None:
+        entries = self._entries.get(begin)
+        if entries is None:
+            rows = array("I")
+            at = begin
+            while at < end:
+                rows.append(at)
+                at = self._ends[at]
+            # Of a key that stands there twice the first counts.
+            entries = rows, {self._keys[row]: row for row in reversed(rows)}
+            if end - begin > _SHORT:
+                self._entries[begin] = entries
+        rows, by_key = entries
+        if isinstance(key, int):
+            return rows[key] if key < len(rows) else None
+        return by_key.get(hash(key))
+
 
 MOST_PROBLEMS = 100
 """As many are reported, those of each kind first: more are not fixed at once."""
-
 
 MOST_LOOKED_AT = 20_000
 """So many are looked for, so that those of one kind in every target do not hide the others."""
@@ -132,17 +252,12 @@ def chosen(problems: Sequence[Problem], file: str, *, more: bool) -> list[Proble
     return [*(problems[index] for index in told), Problem(file, None, "", None, message)]
 
 
-def of_server(location: Location) -> Location:
-    """Return the place below `prometheus` that is as one of a server below `prometheus.servers`."""
-    named = location[:2] == ("prometheus", "servers")
-    return ("prometheus", *location[3:]) if named else location
-
-
 _SHOWN_OF_PROMETHEUS: tuple[Location, ...] = (
-    ("prometheus", "timeout"),
-    ("prometheus", "tls", "insecureSkipVerify"),
-    ("prometheus", "tls", "serverName"),
+    ("timeout",),
+    ("tls", "insecureSkipVerify"),
+    ("tls", "serverName"),
 )
+"""Of a server the values that are no secret, and no address."""
 
 
 def one_per_place(findings: Iterable[Finding]) -> list[Finding]:
@@ -161,24 +276,20 @@ def located(
     findings: Iterable[Finding],
     document: object,
     file: str,
-    places: Mapping[Location, Place] | None = None,
+    places: Places | None = None,
 ) -> list[Problem]:
     """Look up the findings in a document; without ``places`` they have no line."""
-    problems = []
-    for finding in findings:
-        place = place_of(finding.location, places) if places is not None else None
-        problems.append(
-            Problem(
-                file=file,
-                line=place.line if place is not None else None,
-                path=path_of(_as_written(finding.location, document)),
-                value=_shown(finding, document, place),
-                message=finding.message,
-                details=finding.details,
-                ready=finding.ready,
-            )
+
+    def problem(finding: Finding) -> Problem:
+        place = None if places is None else places[finding.location]
+        path, value = (
+            path_of(_as_written(finding.location, document)),
+            _shown(finding, document, place),
         )
-    return problems
+        line = None if place is None else place.line
+        return Problem(file, line, path, value, finding.message, finding.details, finding.ready)
+
+    return [problem(finding) for finding in findings]
 
 
 def _as_written(location: Location, document: object) -> Location:
@@ -193,9 +304,10 @@ def _shown(finding: Finding, document: object, place: Place | None) -> str | Non
     if not finding.show_value or (location and child(document, *location[:-1]) is None):
         return None
     value = child(document, *location)
-    server = of_server(location)
-    if server[:1] in {(), ("prometheus",)} and server not in _SHOWN_OF_PROMETHEUS:
-        return None if isinstance(value, str) else kind_of(value)
+    if location[:1] in {(), ("prometheus",)}:
+        of_server = location[3:] if location[1:2] == ("servers",) else location[1:]
+        if of_server not in _SHOWN_OF_PROMETHEUS:
+            return None if isinstance(value, str) else kind_of(value)
     if place is not None and place.plain and not isinstance(value, str):
         return one_line(place.plain)
     return describe(value)
@@ -215,7 +327,7 @@ _LONGEST_LINE = 2000
 _LABELS = re.compile(r"""\{[^{}'"]*(?:=|!=|=~|!~) *["'].*""")
 
 
-def syntax_problem(error: yaml.YAMLError, file: str, text: str) -> Problem:
+def syntax_problem(error: yaml.YAMLError, file: str, text: bytes) -> Problem:
     """Say where a text stops being YAML, and why; of the text nothing is quoted."""
     if isinstance(error, TooMuchError):
         return Problem(file, error.line, "", None, error.message)
@@ -223,18 +335,18 @@ def syntax_problem(error: yaml.YAMLError, file: str, text: str) -> Problem:
         message = "not YAML: the file holds a character that YAML does not allow"
         return Problem(file, None, "", None, message)
     mark = error.problem_mark or error.context_mark
-    where = "" if mark is None else f" at column {mark.column + 1}"
     reason = _SYNTAX.get(error.problem or "", error.problem or "it cannot be read")
-    hint = "" if mark is None else _hint(text, mark.line, error.context_mark)
-    line = None if mark is None else mark.line + 1
-    return Problem(file, line, "", None, f"not YAML{where}: {reason}{hint}")
+    if mark is None:
+        return Problem(file, None, "", None, f"not YAML: {reason}")
+    hint = _hint(text, mark.line, error.context_mark)
+    message = f"not YAML at column {mark.column + 1}: {reason}{hint}"
+    return Problem(file, mark.line + 1, "", None, message)
 
 
-def _hint(text: str, line: int, begin: yaml.Mark | None) -> str:
-    """Say what the lines look like that YAML stumbles over."""
-    lines = text.splitlines()
+def _hint(text: bytes, line: int, begin: yaml.Mark | None) -> str:
     first = line if begin is None else max(begin.line, line - 1)
-    near = "\n".join(one[:_LONGEST_LINE] for one in lines[first : line + 1])
+    lines = islice(io.TextIOWrapper(io.BytesIO(text), "utf-8", "replace"), first, line + 1)
+    near = "\n".join(one[:_LONGEST_LINE] for one in lines)
     if "{{" in near:
         return "; {{ is of a template, which has to be rendered first (such as by `helm template`)"
     if _LABELS.search(near):

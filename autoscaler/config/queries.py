@@ -1,19 +1,18 @@
 """The queries of metrics: the built-in ones, which one gives a metric, and where it stands."""
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from autoscaler.config import durations
 from autoscaler.config import spec_model as model
-from autoscaler.config.document import Location, child, entries, path_of, place_of
+from autoscaler.config.promql import range_of
 from autoscaler.config.settings import DEFAULT_SERVER, Config
 from autoscaler.config.sources import Source, sources_of
-from autoscaler.config.spec_model import SOURCES
-from autoscaler.core.spec import ContainerResourceMetric, MetricSpec, ResourceMetric
-from autoscaler.core.target import Query, QueryKey, SeriesLabels, Target
+from autoscaler.core.holds import HOLD_QUERY
+from autoscaler.core.spec import SOURCES, ContainerResourceMetric, MetricSpec, ResourceMetric
+from autoscaler.core.target import HoldQuery, Query, QueryKey, SeriesLabels, Target
+from autoscaler.documents import Location, child, entries, path_of
 
 DEFAULTS: dict[str, Query] = {
     "cpu": Query(
@@ -44,58 +43,6 @@ SERIES_OF = {
 """What each of them is computed from."""
 
 
-_DURATION = r"(?:\d+(?:ms|[smhdwy]))+|\d+(?:\.\d+)?"
-
-_TOKEN = re.compile(
-    r"""(?P<skip>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`[^`]*`|\#[^\n]*|\s+)"""
-    rf"|\[\s*(?P<range>{_DURATION})\s*(?::[^\]]*)?\]"
-    rf"|offset\s+(?P<offset>{_DURATION})\b"
-    r"|(?P<open>[({])|(?P<close>[)}])|(?P<other>\w+|.)",
-    re.DOTALL,
-)
-
-
-_OF_THE_LAST_SAMPLES = frozenset({"last_over_time", "irate", "idelta"})
-"""Functions that look at the end of their range only: what was lost before makes no difference."""
-
-
-def range_of(promql: str) -> float:
-    """Return the seconds before its evaluation that an expression may take samples from.
-
-    0 for an instant selector: the lookback of Prometheus is not counted, since a series ends with
-    the first scrape that fails.  A range after a closing parenthesis is a subquery's, and begins
-    where the ranges inside begin.
-    """
-    longest = [0.0]
-    callers = [""]
-    before = 0.0
-    """How far that looks back which the next range or offset belongs to."""
-    word = ""
-    for token in _TOKEN.finditer(promql):
-        kind = token.lastgroup
-        if kind == "skip":
-            continue
-        if kind == "open":
-            longest.append(0.0)
-            callers.append(word)
-            before, word = 0.0, ""
-            continue
-        word = token[0] if kind == "other" else ""
-        if kind == "close" and len(longest) > 1:
-            before = longest.pop()
-            callers.pop()
-        elif kind == "range" and callers[-1] in _OF_THE_LAST_SAMPLES:
-            pass
-        elif kind in {"range", "offset"}:
-            text = token[kind]
-            # Prometheus also takes plain numbers, of seconds.
-            before += durations.parse(text) if text[-1].isalpha() else float(text)
-        else:
-            before = 0.0
-        longest[-1] = max(longest[-1], before)
-    return max(longest)
-
-
 _USUAL = Query(promql="")
 
 
@@ -108,7 +55,7 @@ class Queries:
     """`resourceQueries` of the document, which replace built-in ones."""
     resources_of: Mapping[str, Mapping[str, model.QueryModel]]
     """Those of `prometheus.servers`, which replace both."""
-    _made: dict[tuple[str, str, str | None], Query] = field(default_factory=dict)
+    _made: dict[tuple[bool, str, str | None], Query] = field(default_factory=dict)
 
     def for_metric(self, metric: model.MetricSpec, server: str | None) -> Query:
         """Return the query of a metric; the rules made sure that there is one.
@@ -116,68 +63,56 @@ class Queries:
         ``server`` is that of the target, which its queries ask unless they name one.
         """
         source = metric.source
-        if isinstance(source, model.ResourceMetricSource | model.ContainerResourceMetricSource):
-            if source.query is not None:
-                return query_of(source.query, DEFAULTS.get(source.name, _USUAL), server)
-            kind, name, make = "resource", source.name, self._of_resource
-        else:
-            if source.metric.query is not None:
-                return query_of(source.metric.query, server=server)
-            kind, name, make = "named", source.metric.name, self._named
-        key = (kind, name, server)
+        of_resource = isinstance(source, model.ResourceMetricSource)
+        identifier = source if isinstance(source, model.ResourceMetricSource) else source.metric
+        usual = DEFAULTS.get(identifier.name, _USUAL) if of_resource else _USUAL
+        if identifier.query is not None:
+            return query_of(identifier.query, usual, server)
+        key = (of_resource, identifier.name, server)
         if key not in self._made:
-            self._made[key] = make(name, server)
+            own = self._of_resource(*key[1:]) if of_resource else self.named[identifier.name]
+            at_server = replace(usual, server=_core_name(server))
+            self._made[key] = at_server if own is None else query_of(own, usual, server)
         return self._made[key]
 
-    def _named(self, name: str, server: str | None) -> Query:
-        return query_of(self.named[name], server=server)
-
-    def _of_resource(self, name: str, server: str | None) -> Query:
-        usual = DEFAULTS.get(name, _USUAL)
-        own = self.resources_of.get(server or "", {}).get(name) or self.resources.get(name)
-        return (
-            replace(usual, server=_core_name(server))
-            if own is None
-            else query_of(own, usual, server)
-        )
+    def _of_resource(self, name: str, server: str | None) -> model.QueryModel | None:
+        return self.resources_of.get(server or "", {}).get(name) or self.resources.get(name)
 
 
 def bound_query_of(query: model.BoundQueryModel, server: str | None) -> Query:
-    """Convert a query that gives one value, or what all queries have in common.
+    """Convert a query that gives one value; it asks the ``server`` unless it names one."""
+    return replace(hold_query_of(query, server), empty_is_zero=query.empty == "zero")
 
-    It asks the ``server`` unless it names one.
-    """
+
+def hold_query_of(query: model.BoundQueryModel | model.HoldQueryModel, server: str | None) -> Query:
+    """Convert the same for a hold, to which an empty answer is one."""
+    promql = query.query or ""
     return Query(
-        promql=query.query,
+        promql=promql,
         max_age=query.max_age,
-        range_seconds=range_of(query.query),
+        range_seconds=range_of(promql),
         server=_core_name(server if query.server is None else query.server),
-        empty_is_zero=query.empty == "zero",
         nan_is_zero=query.nan == "zero",
         use_partial=query.partial == "use",
     )
 
 
-def query_of(query: model.QueryModel, usual: Query = _USUAL, server: str | None = None) -> Query:
-    """Convert a query; a ``window`` and a ``server`` that it leaves out are as given.
+def query_of(query: model.QueryModel, usual: Query, server: str | None) -> Query:
+    """Convert a query of metrics; what it leaves out is as in the ``usual`` one.
 
     A ``window`` stands for a range that the PromQL does not show, as that of a recording rule.
     """
-    labels = query.labels
-    said = usual.range_seconds if query.window is None else query.window
     converted = bound_query_of(query, server)
+    said = usual.range_seconds if query.window is None else query.window
     return replace(
         converted,
         window=usual.window if query.window is None else query.window,
-        labels=usual.labels
-        if labels is None
-        else SeriesLabels(labels.namespace, labels.pod, labels.container),
+        labels=usual.labels if query.labels is None else query.labels.as_core(SeriesLabels),
         range_seconds=max(said, converted.range_seconds),
     )
 
 
 def _core_name(server: str | None) -> str:
-    """Return what the core calls a server."""
     return "" if server is None or server == DEFAULT_SERVER else server
 
 
@@ -223,6 +158,15 @@ class BoundUse:
 
 
 @dataclass(frozen=True, slots=True)
+class HoldUse:
+    """A target whose `holdScaleDownQuery` is a query."""
+
+    place: QueryPlace
+    target: Target
+    hold: HoldQuery
+
+
+@dataclass(frozen=True, slots=True)
 class AskedQuery:
     """One PromQL at one server, the first place where it stands, and what uses it."""
 
@@ -230,6 +174,7 @@ class AskedQuery:
     place: QueryPlace
     uses: list[MetricUse] = field(default_factory=list)
     bounds: list[BoundUse] = field(default_factory=list)
+    holds: list[HoldUse] = field(default_factory=list)
 
 
 def queries_of(config: Config, content: bytes | None = None) -> list[AskedQuery]:
@@ -238,25 +183,37 @@ def queries_of(config: Config, content: bytes | None = None) -> list[AskedQuery]
     Its files are read again for their lines; ``content`` as for `load`.
     """
     sources = sources_of(config, content)
+    places = ((source, i) for source in sources for i, _ in entries(source.value, "targets"))
+    # The targets are in the order of the files.
+    placed = [(target, *at) for target, at in zip(config.targets, places, strict=False)]
     used: dict[QueryKey, AskedQuery] = {}
     by_name: dict[tuple[str, str], list[QueryKey]] = defaultdict(list)
-    for use, place in _uses(sources, config.targets):
-        used.setdefault(use.query.key, AskedQuery(use.query.key, place)).uses.append(use)
+
+    def asked(query: Query, place: QueryPlace) -> AskedQuery:
+        return used.setdefault(query.key, AskedQuery(query.key, place))
+
+    for use, place in (pair for one in placed for pair in _metrics(*one)):
+        asked(use.query, place).uses.append(use)
         if not use.own:
             by_name[use.name].append(use.query.key)
-    for bound, place in _bounds(sources, config.targets):
-        used.setdefault(bound.query.key, AskedQuery(bound.query.key, place)).bounds.append(bound)
-    found: dict[QueryKey, AskedQuery] = {}
-    for name, server, promql, place in _named(sources):
+    for bound in (use for one in placed for use in _bounds(*one)):
+        asked(bound.query, bound.place).bounds.append(bound)
+    for target, source, index in placed:
+        if target.hold is not None:
+            location: Location = ("targets", index, HOLD_QUERY)
+            name, place = child(source.value, *location, "name"), _place(source, location)
+            asked(target.hold.query, place).holds.append(HoldUse(place, target, target.hold))
+            if name is not None:
+                by_name["queries", str(name)].append(target.hold.query.key)
+    named: dict[QueryKey, AskedQuery] = {}
+    for of, server, promql, place in _named(sources):
         # One without a server is asked at that of each target.
-        keys = [
-            key for key in by_name[name] if key.promql == promql and server in {None, key.server}
-        ]
+        keys = [key for key in by_name[of] if key.promql == promql and server in {None, key.server}]
         for key in keys or [QueryKey(server or "", promql)]:
             known = used.get(key, AskedQuery(key, place))
-            found.setdefault(key, replace(known, place=place))
+            named.setdefault(key, replace(known, place=place))
     order = list(config.servers)
-    return sorted({**used, **found}.values(), key=lambda one: order.index(one.key.server))
+    return sorted({**used, **named}.values(), key=lambda one: order.index(one.key.server))
 
 
 class _Named(NamedTuple):
@@ -284,61 +241,30 @@ def _named(sources: Sequence[Source]) -> Iterator[_Named]:
                 yield _Named((location[-1], str(name)), at, str(promql), place)
 
 
-def _uses(
-    sources: Sequence[Source], targets: Sequence[Target]
-) -> Iterator[tuple[MetricUse, QueryPlace]]:
+def _metrics(target: Target, source: Source, index: int) -> Iterator[tuple[MetricUse, QueryPlace]]:
     """Yield the use of each metric, and where its query stands if no name leads to it."""
-    for target, (source, index) in zip(targets, _places_of_targets(sources), strict=False):
-        location: Location = ("targets", index)
-        for number, (metric, query) in enumerate(
-            zip(target.spec.metrics, target.queries, strict=True)
-        ):
-            metric_location = (*location, "metrics", number)
-            default = child(source.value, *metric_location) is None
-            if default:
-                metric_location = location
-            own = _own_query(source, metric_location, metric)
-            place = _place(source, metric_location)
-            use = MetricUse(place, target, number, metric, query, default, own is not None)
-            yield use, own or _without_own(place, metric)
+    for number, (metric, query) in enumerate(zip(target.spec.metrics, target.queries, strict=True)):
+        location: Location = ("targets", index, "metrics", number)
+        default = child(source.value, *location) is None
+        place = at = _place(source, location[:2] if default else location)
+        of_resource = isinstance(metric, ResourceMetric | ContainerResourceMetric)
+        own = (SOURCES[metric.type], *(() if of_resource else ("metric",)), "query")
+        has_own = child(source.value, *location, *own) is not None
+        if has_own:
+            at = _place(source, (*location, *own))
+        elif isinstance(metric, ResourceMetric | ContainerResourceMetric):
+            at = place._replace(path=f"{place.path} (built-in query of {metric.name})")
+        yield MetricUse(place, target, number, metric, query, default, has_own), at
 
 
-def _bounds(
-    sources: Sequence[Source], targets: Sequence[Target]
-) -> Iterator[tuple[BoundUse, QueryPlace]]:
-    """Yield the bounds that queries give, and where these stand."""
-    for target, (source, index) in zip(targets, _places_of_targets(sources), strict=False):
-        for bound, query in (
-            ("minReplicas", target.min_replicas_query),
-            ("maxReplicas", target.max_replicas_query),
-        ):
-            if query is not None:
-                place = _place(source, ("targets", index, f"{bound}Query"))
-                yield BoundUse(place, target, bound, query), place
-
-
-def _places_of_targets(sources: Sequence[Source]) -> Iterator[tuple[Source, int]]:
-    """Yield where each target stands, in the order of the files, which is that of the targets."""
-    for source in sources:
-        for index, _ in entries(source.value, "targets"):
-            yield source, index
-
-
-def _own_query(source: Source, location: Location, metric: MetricSpec) -> QueryPlace | None:
-    """Return where a metric's own query stands; None where it has none."""
-    of_resource = isinstance(metric, ResourceMetric | ContainerResourceMetric)
-    own: Location = ("query",) if of_resource else ("metric", "query")
-    own = (*location, SOURCES[metric.type], *own)
-    return None if child(source.value, *own) is None else _place(source, own)
-
-
-def _without_own(place: QueryPlace, metric: MetricSpec) -> QueryPlace:
-    """Return the place of a metric that has no query of its own: a built-in one, or by name."""
-    if isinstance(metric, ResourceMetric | ContainerResourceMetric):
-        return place._replace(path=f"{place.path} (built-in query of {metric.name})")
-    return place
+def _bounds(target: Target, source: Source, index: int) -> Iterator[BoundUse]:
+    bounds = {"minReplicas": target.min_replicas_query, "maxReplicas": target.max_replicas_query}
+    for bound, query in bounds.items():
+        if query is not None:
+            place = _place(source, ("targets", index, f"{bound}Query"))
+            yield BoundUse(place, target, bound, query)
 
 
 def _place(source: Source, location: Location) -> QueryPlace:
-    line = place_of(location, source.places).line
+    line = source.places[location].line
     return QueryPlace(str(source.path), line, path_of(location))

@@ -15,33 +15,54 @@ from typing import NamedTuple, TypeAlias
 
 from pydantic import BaseModel, JsonValue
 
-from autoscaler.config import durations
-from autoscaler.config import extension_models as extension
 from autoscaler.config import spec_model as model
-from autoscaler.config.document import Location, child
 from autoscaler.config.error_messages import closest, suggestion
-from autoscaler.config.fields import Address, listen_address
-from autoscaler.config.model_base import Model
 from autoscaler.config.settings import (
     DEFAULT_SERVER,
     LISTEN,
-    AzureAdSettings,
     LeaderElection,
     MainFile,
     NamedServer,
-    PrometheusSettings,
-    SigV4Settings,
-    Tls,
+    WebAuth,
+    WebTls,
 )
-from autoscaler.config.spec_model import SOURCES
-from autoscaler.config.web_settings import WebAuth, WebTls
+from autoscaler.core.spec import SOURCES
+from autoscaler.documents import child
+from autoscaler.settings import durations
+from autoscaler.settings.fields import Address, listen_address
+from autoscaler.settings.models import Model
+from autoscaler.settings.prometheus import AzureAdSettings, PrometheusSettings, SigV4Settings, Tls
 
 Schema: TypeAlias = dict[str, JsonValue]
 Fields: TypeAlias = Mapping[str, object]
 """A mapping of the document as it is written; null in it counts as absent."""
 
-
 _PER_POD = ("Resource", "ContainerResource", "Pods")
+_LISTED, _UNLISTED = ("In", "NotIn"), ("Exists", "DoesNotExist")
+"""The operators that take values, and the others."""
+
+SIGN_IN = ("bearerTokenFile", "basicAuth", "oauth2", "sigv4", "googleIam", "azuread")
+"""The ways to sign in to a Prometheus, of which a connection has one."""
+
+_AUTHORIZATION = "^[Aa][Uu][Tt][Hh][Oo][Rr][Ii][Zz][Aa][Tt][Ii][Oo][Nn]$"
+_EXTRAS = (("sigv4", "botocore"), ("googleIam", "google.auth"), ("azuread", "azure.identity"))
+"""The ways that need an extra, each with a module of it."""
+
+_IDENTITIES = ("managedIdentity", "workloadIdentity", "oauth")
+_CERTIFICATES = ("VerifyClientCertIfGiven", "RequireAndVerifyClientCert")
+_JITTER = 1.2
+"""By so much a try to renew may come later than `retryPeriod` (client-go's JitterFactor)."""
+
+_STOPS = ": a leader stops before another may start"
+_ENDS = ": else one late try ends the leadership"
+_ZERO = (
+    "0 needs at least one metric of type Object or External: without pods there is nothing else "
+    "to measure; right is 1, or such a metric"
+)
+_NO_ZERO_OF_PODS = (
+    "`empty: zero` is for values, and this one gives samples of pods, of which none is made up: "
+    "leave it out"
+)
 
 
 class Context(NamedTuple):
@@ -62,10 +83,8 @@ class Context(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A row of the table."""
+    """A row of the table, for the mappings that are validated against one model."""
 
-    of: type[Model]
-    """What the mapping that is checked is validated against."""
     at: str
     """The key that the finding is at; empty for the mapping itself."""
     broken: Callable[[Fields, Context], object]
@@ -74,14 +93,13 @@ class Rule:
     """With two braces for each that is shown."""
     schema: Schema = field(default_factory=dict)
     """The same for the mapping as JSON Schema, as far as that can say it."""
-    fixed_by: tuple[Location, ...] = ()
-    """Places in the mapping any of which would have fixed the fault."""
+    fixed_by: Sequence[str] = ()
+    """Paths in the mapping any of which would have fixed the fault."""
     shown: bool = False
     """Whether the finding shows the value at the place."""
 
 
 def _with(key: str, value: Schema) -> Schema:
-    """Require a key whose value fits a schema."""
     return {"required": [key], "properties": {key: value}}
 
 
@@ -93,6 +111,28 @@ def _where(key: str, *values: JsonValue) -> Schema:
     return _with(key, {"enum": [*values]})
 
 
+def _if(condition: Schema, then: Schema) -> Schema:
+    return {"if": condition, "then": then}
+
+
+def _properties(**schemas: JsonValue) -> Schema:
+    return {"properties": schemas}
+
+
+def _not_both(key: str, other: str) -> Schema:
+    return {"not": {"allOf": [_has(key), _has(other)]}}
+
+
+def _null(key: str) -> Schema:
+    return {"properties": {key: {"type": "null"}}}
+
+
+_WITHOUT_PODS = _with(
+    "metrics",
+    {"type": "array", "contains": _properties(type={"enum": ["Object", "External"]})},
+)
+
+
 def _integer(fields: Fields, key: str, default: int | None = None) -> int | None:
     value = fields.get(key)
     if value is None:
@@ -100,7 +140,44 @@ def _integer(fields: Fields, key: str, default: int | None = None) -> int | None
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _time_rules(longer: str, shorter: str, factor: float, at: Mapping[str, str]) -> Iterator[Rule]:
+def _one_of(fields: Fields, key: str, *values: str) -> object:
+    return fields.get(key) if fields.get(key) in values else None
+
+
+def _several(fields: Fields, keys: Sequence[str]) -> str | None:
+    given = [key for key in keys if fields.get(key) is not None]
+    return f"{', '.join(given[:-1])} and {given[-1]}" if len(given) > 1 else None
+
+
+def _needs(key: str, other: str) -> Rule:
+    return Rule(
+        key,
+        lambda fields, _: fields.get(key) and not fields.get(other),
+        f"needs {other} beside it (the same file, if it holds both)",
+        _if(_has(key), _has(other)),
+    )
+
+
+def _any_of(keys: Sequence[str], sentence: str) -> Rule:
+    return Rule(
+        "",
+        lambda fields, _: all(fields.get(key) is None for key in keys),
+        sentence,
+        {"anyOf": [_has(key) for key in keys]},
+        fixed_by=keys,
+    )
+
+
+def _only_one_of(keys: Sequence[str], sentence: str) -> Rule:
+    return Rule(
+        "",
+        lambda fields, _: _several(fields, keys),
+        sentence,
+        {"allOf": [_not_both(*pair) for pair in combinations(keys, 2)]},
+    )
+
+
+def _time_rules(longer: str, shorter: str, factor: float, **at: str) -> Iterator[Rule]:
     """Yield the rules of two times, of which one is longer than ``factor`` times the other.
 
     ``at`` has a sentence for each; the finding is at the first of them that is written.
@@ -115,7 +192,7 @@ def _time_rules(longer: str, shorter: str, factor: float, at: Mapping[str, str])
         return both if written == key else None
 
     for key, sentence in at.items():
-        yield Rule(LeaderElection, key, functools.partial(late, key), sentence, shown=True)
+        yield Rule(key, functools.partial(late, key), sentence, shown=True)
 
 
 def _seconds(election: Fields, key: str) -> float | None:
@@ -130,13 +207,7 @@ def _seconds(election: Fields, key: str) -> float | None:
         return None
 
 
-def _without_pods(spec: Fields) -> bool:
-    """Return whether a spec has 0 for minReplicas and no metric that works without pods."""
-    return _integer(spec, "minReplicas") == 0 and _only_per_pod(spec)
-
-
 def _only_per_pod(spec: Fields) -> bool:
-    """Return whether no metric of a spec works without pods."""
     metrics = spec.get("metrics")
     return isinstance(metrics, list | tuple | NoneType) and all(
         # A type that is misspelt is reported as such; it may have been meant for another one.
@@ -146,13 +217,11 @@ def _only_per_pod(spec: Fields) -> bool:
 
 
 def _too_few(spec: Fields) -> int | None:
-    """Return minReplicas where maxReplicas is less."""
     low, high = _integer(spec, "minReplicas", 1), _integer(spec, "maxReplicas")
     return low if low is not None and high is not None and 1 <= high < low else None
 
 
 def _idle_replicas(target: Fields | None) -> int | None:
-    """Return `idle.replicas`; None without idle."""
     idle = child(target, "idle")
     return _integer(idle, "replicas", 0) if isinstance(idle, Mapping) else None
 
@@ -164,24 +233,20 @@ def _too_few_awake(idle: Fields, context: Context) -> int | None:
 
 
 def _wakes_no_window(schedule: Fields, context: Context) -> tuple[int] | None:
-    """Return idle.replicas where minReplicas of a window is not more."""
     count, low = _idle_replicas(context.target), _integer(schedule, "minReplicas")
     return (count,) if count is not None and low is not None and 0 <= low <= count else None
 
 
 def _window_without_pods(schedule: Fields, context: Context) -> bool:
     target = context.target or {}
-    return (
-        _integer(schedule, "minReplicas") == 0
-        and _idle_replicas(target) is None
-        and _only_per_pod(target)
-    )
+    zero = _integer(schedule, "minReplicas") == 0
+    return zero and _idle_replicas(target) is None and _only_per_pod(target)
 
 
-def _window_upside_down(schedule: Fields, key: str, context: Context) -> tuple[str, int] | None:
-    """Return the bound, and whose, that contradicts the one at ``key``, of which a window has it.
+def _window_upside_down(key: str, schedule: Fields, context: Context) -> tuple[str, int] | None:
+    """Return whose bound contradicts the one at ``key`` of a window, and that bound.
 
-    Where it has both, the fault is at maxReplicas.
+    Where a window has both, the fault is at maxReplicas.
     """
     other, default = ("minReplicas", 1) if key == "maxReplicas" else ("maxReplicas", None)
     own, bound = _integer(schedule, key), _integer(schedule, other)
@@ -196,16 +261,20 @@ def _window_upside_down(schedule: Fields, key: str, context: Context) -> tuple[s
     return (whose, bound) if wrong else None
 
 
+def _undecided_field(one: Fields) -> str:
+    field, type_ = one.get("field") or "something", one.get("type")
+    return f"{field} (type {type_})" if type_ else str(field)
+
+
 def _repeated_name(target: Fields) -> str | None:
     schedules = target.get("schedules")
     if not isinstance(schedules, list | tuple):
         return None
-    names = [name for one in schedules if isinstance(name := child(one, "name"), str)]
+    names = [name for schedule in schedules if isinstance(name := child(schedule, "name"), str)]
     return next((name for name in names if names.count(name) > 1), None)
 
 
 def _never_opens(schedule: Fields) -> bool:
-    """Return whether both cron expressions of a window are the same."""
     start, end = schedule.get("start"), schedule.get("end")
     return isinstance(start, str) and isinstance(end, str) and start.split() == end.split()
 
@@ -221,19 +290,6 @@ def _useless_activation(target: Fields) -> str | None:
         if child(metric, "activation") is not None and child(metric, "type") not in _PER_POD
     ]
     return ", ".join(with_one[:3])
-
-
-_WITHOUT_PODS: Schema = _with(
-    "metrics",
-    {
-        "type": "array",
-        "contains": {"properties": {"type": {"enum": ["Object", "External"]}}},
-    },
-)
-_ZERO = (
-    "0 needs at least one metric of type Object or External: without pods there is nothing else "
-    "to measure; right is 1, or such a metric"
-)
 
 
 _APPS = {"Deployment": "deploy", "StatefulSet": "sts", "ReplicaSet": "rs"}
@@ -267,24 +323,23 @@ def _kind(ref: Fields) -> str:
     return usual if group_of(ref) in {*_SLIPS, "apps", None} else kind
 
 
-def _kind_fault(ref: Fields) -> str | None:
-    kind = _kind(ref)
-    if kind and kind != ref["kind"]:
-        return f"must be {kind}, as in `kind` of its manifest"
-    if not _is_scaled(ref):
-        return (
-            "has no scale subresource, so that nothing can set its replicas; right is a "
-            "Deployment, a StatefulSet or another kind that has one"
-        )
-    return None
-
-
 def _is_scaled(ref: Fields) -> bool:
     return _WITHOUT_SCALE.get(_kind(ref), "none") != group_of(ref)
 
 
+def _kind_fault(ref: Fields) -> str | None:
+    kind = _kind(ref)
+    if kind and kind != ref["kind"]:
+        return f"must be {kind}, as in `kind` of its manifest"
+    if _is_scaled(ref):
+        return None
+    return (
+        "has no scale subresource, so that nothing can set its replicas; right is a Deployment, a "
+        "StatefulSet or another kind that has one"
+    )
+
+
 def _kind_in_group(ref: Fields) -> str:
-    """Return the kind where it needs a group; empty otherwise."""
     kind = _kind(ref)
     return kind if _is_scaled(ref) and kind != "ReplicationController" else ""
 
@@ -316,38 +371,27 @@ def _other_source(metric: Fields, key: str) -> object:
     return None if metric.get(key) is None or own in {None, key} else (kind, own)
 
 
-def _type_in(metric: Fields, kinds: tuple[str, ...]) -> object:
-    return metric.get("type") if metric.get("type") in kinds else None
-
-
 def _source_rules(kind: str, key: str) -> Iterator[Rule]:
-    """Yield the rules of a source of a metric."""
     yield Rule(
-        model.MetricSpec,
         key,
         lambda metric, _: metric.get("type") == kind and metric.get(key) is None,
         f"is missing: type {kind} needs its source here",
-        {"if": _where("type", kind), "then": _has(key)},
-        fixed_by=((key,),),
+        _if(_where("type", kind), _has(key)),
+        fixed_by=(key,),
     )
     yield Rule(
-        model.MetricSpec,
         key,
         lambda metric, _: _other_source(metric, key),
         "does not belong to type {}: keep only `{}`, or change the type",
-        {
-            "if": _where("type", *(other for other in SOURCES if other != kind)),
-            "then": {"properties": {key: {"type": "null"}}},
-        },
+        _if(_where("type", *(other for other in SOURCES if other != kind)), _null(key)),
     )
 
 
-def _target_rules(source: type[Model], *allowed: str, exclusive: bool = True) -> Iterator[Rule]:
-    """Yield the rules of a target's values; its type is not compared with them, as in the API."""
+def _target_rules(*allowed: str, exclusive: bool = True) -> Sequence[Rule]:
+    """Return the rules of a target's values; its type is not compared with them, as in the API."""
     either = " or ".join(allowed)
-    taken = " or ".join(
-        f"{{type: {name[0].upper()}{name[1:]}, {name}: NUMBER}}" for name in allowed
-    )
+    forms = (f"{{type: {name[0].upper()}{name[1:]}, {name}: NUMBER}}" for name in allowed)
+    taken = " or ".join(forms)
 
     def given(source: Fields) -> list[str] | None:
         target = source.get("target")
@@ -357,46 +401,29 @@ def _target_rules(source: type[Model], *allowed: str, exclusive: bool = True) ->
 
     def utilization(source: Fields) -> bool:
         kind, percent = (child(source, "target", key) for key in ("type", "averageUtilization"))
-        return "averageUtilization" not in allowed and (
-            kind == "Utilization" or percent is not None
-        )
+        other = "averageUtilization" not in allowed
+        return other and (kind == "Utilization" or percent is not None)
 
-    one_of = "oneOf" if exclusive else "anyOf"
-    yield Rule(
-        source,
-        "target",
-        lambda source, _: given(source) == [] and utilization(source) and taken,
-        "Utilization is for Resource and ContainerResource metrics only: write {}",
+    each = [_has(name) for name in allowed]
+    return (
+        Rule(
+            "target",
+            lambda source, _: given(source) == [] and utilization(source) and taken,
+            "Utilization is for Resource and ContainerResource metrics only: write {}",
+        ),
+        Rule(
+            "target",
+            lambda source, _: given(source) == [],
+            f"{either} is missing: what to hold the metric at",
+            _properties(target={"oneOf" if exclusive else "anyOf": [*each]}),
+            fixed_by=[f"target.{name}" for name in allowed],
+        ),
+        Rule(
+            "target",
+            lambda source, _: exclusive and len(given(source) or ()) > 1,
+            f"takes one of {either}, not both",
+        ),
     )
-    yield Rule(
-        source,
-        "target",
-        lambda source, _: given(source) == [],
-        f"{either} is missing: what to hold the metric at",
-        {"properties": {"target": {one_of: [_has(name) for name in allowed]}}},
-        fixed_by=tuple(("target", name) for name in allowed),
-    )
-    yield Rule(
-        source,
-        "target",
-        lambda source, _: exclusive and len(given(source) or ()) > 1,
-        f"takes one of {either}, not both",
-    )
-
-
-def _needs(of: type[Model], key: str, other: str) -> Rule:
-    return Rule(
-        of,
-        key,
-        lambda fields, _: fields.get(key) and not fields.get(other),
-        f"needs {other} beside it (the same file, if it holds both)",
-        {"if": _has(key), "then": _has(other)},
-    )
-
-
-def _operator(requirement: Fields, *words: str) -> object:
-    operator = requirement.get("operator")
-    return operator if operator in words else None
 
 
 def _unknown(source: Fields, names: Collection[str] | None) -> str | None:
@@ -423,8 +450,16 @@ def _resources(context: Context) -> AbstractSet[str] | None:
     return None if context.resources is None else context.resources.get(str(server))
 
 
+def _not_with_name(key: str, advice: str) -> Rule:
+    return Rule(
+        key,
+        lambda hold, _: hold.get(key) is not None and hold.get("name") is not None,
+        f"does not go with `name`: {advice}",
+        _not_both(key, "name"),
+    )
+
+
 def _is_zero(query: object) -> bool:
-    """Return whether a query says that an empty answer is a value of 0."""
     return child(query, "empty") == "zero"
 
 
@@ -435,69 +470,50 @@ def _zero_of_pods(source: Fields, context: Context) -> bool:
     return _is_zero(named if own is None else own)
 
 
-def _zero_resources(settings: Fields) -> str:
+def _zero_resources(settings: Fields, _: Context) -> str:
     """Return the resources whose queries say so."""
     queries = settings.get("resourceQueries")
     named = queries.items() if isinstance(queries, Mapping) else ()
     return ", ".join(str(name) for name, query in named if _is_zero(query))
 
 
-_NO_ZERO_OF_PODS = (
-    "`empty: zero` is for values, and this one gives samples of pods, of which none is made up: "
-    "leave it out"
-)
-_NO_RESOURCE = (
-    "is a resource without a query: {}; add it to `resourceQueries`, or give the metric its own "
-    "`query`"
-)
-_STOPS = ": a leader stops before another may start"
-_ENDS = ": else one late try ends the leadership"
-JITTER = 1.2
-"""By so much a try to renew may come later than `retryPeriod` (client-go's JitterFactor)."""
-
-SIGN_IN = ("bearerTokenFile", "basicAuth", "oauth2", "sigv4", "googleIam", "azuread")
-"""The ways to sign in to a Prometheus, of which a connection has one."""
-
-EXTRAS = (
-    ("sigv4", "aws", "botocore"),
-    ("googleIam", "google", "google.auth"),
-    ("azuread", "azure", "azure.identity"),
-)
-"""The ways that need an extra: its name, and a module of it."""
-
-_IDENTITIES = ("managedIdentity", "workloadIdentity", "oauth")
+def _names(fields: Fields, key: str) -> list[str]:
+    """Return the names of headers at a key, as they are written."""
+    headers = fields.get(key)
+    return [str(name) for name in headers] if isinstance(headers, Mapping) else []
 
 
-def _several(fields: Fields, keys: Sequence[str]) -> str | None:
-    """Return the keys that are set, where more than one is."""
-    given = [key for key in keys if fields.get(key) is not None]
-    return f"{', '.join(given[:-1])} and {given[-1]}" if len(given) > 1 else None
+def _sent_twice(prometheus: Fields) -> str | None:
+    known = {name.lower() for name in _names(prometheus, "headers")}
+    for name in _names(prometheus, "headersFiles"):
+        if name.lower() in known:
+            return name
+        known.add(name.lower())
+    return None
 
 
-def _needs_extra(key: str, extra: str, module: str) -> Rule:
+def _signs_in_twice(prometheus: Fields) -> tuple[str, str] | None:
+    """Return the Authorization of `headersFiles`, and the way to sign in beside it."""
+    way = next((key for key in SIGN_IN if prometheus.get(key) is not None), None)
+    names = _names(prometheus, "headersFiles")
+    own = next((name for name in names if name.lower() == "authorization"), None)
+    return None if way is None or own is None else (own, way)
+
+
+def _needs_extra(key: str, module: str) -> Rule:
     return Rule(
-        PrometheusSettings,
         key,
         lambda prometheus, _: prometheus.get(key) is not None and not _is_installed(module),
-        f"needs a library that is not installed: pip install '.[{extra}]' in the checkout of this "
-        "project",
+        "needs a library that is not installed: pip install --require-hashes -r "
+        "requirements-cloud.lock in the checkout of this project",
     )
 
 
 def _is_installed(module: str) -> bool:
-    """Return whether a module can be imported, without doing so."""
     try:
         return importlib.util.find_spec(module) is not None
     except ModuleNotFoundError:  # of the package that it is in
         return False
-
-
-_CERTIFICATES = ("VerifyClientCertIfGiven", "RequireAndVerifyClientCert")
-_WAYS_IN = ("bearerTokenFile", "basicAuthUsersFile")
-
-
-def _asks_for_certificates(tls: Fields) -> bool:
-    return tls.get("clientAuthType") in _CERTIFICATES
 
 
 def _web_fault(top: Fields) -> str | None:
@@ -532,308 +548,290 @@ def _address(value: object) -> Address | None:
         return None
 
 
-_TABLE: tuple[Rule, ...] = (
-    Rule(
-        MainFile,
-        "targets",
-        lambda top, _: top.get("targets") is None and not top.get("include"),
-        "is missing: the workloads to scale; or `include` the files that hold them",
-        {"anyOf": [_has("targets"), _has("include")]},
-        fixed_by=(("targets",), ("include",)),
-    ),
-    Rule(
-        PrometheusSettings,
-        "",
-        lambda prometheus, _: _several(prometheus, SIGN_IN),
-        "{} cannot be used together: a request carries one Authorization; keep one of them",
-        {"allOf": [{"not": {"allOf": [_has(a), _has(b)]}} for a, b in combinations(SIGN_IN, 2)]},
-    ),
-    *(_needs_extra(*row) for row in EXTRAS),
-    _needs(SigV4Settings, "accessKey", "secretKeyFile"),
-    _needs(SigV4Settings, "secretKeyFile", "accessKey"),
-    _needs(SigV4Settings, "externalId", "roleArn"),
-    Rule(
-        AzureAdSettings,
-        "",
-        lambda azure, _: not any(azure.get(key) is not None for key in _IDENTITIES),
-        "needs one of managedIdentity, workloadIdentity and oauth: who signs in",
-        {"anyOf": [_has(key) for key in _IDENTITIES]},
-        fixed_by=tuple((key,) for key in _IDENTITIES),
-    ),
-    Rule(
-        AzureAdSettings,
-        "",
-        lambda azure, _: _several(azure, _IDENTITIES),
-        "{} cannot be used together: keep one of them",
-        {
-            "allOf": [
-                {"not": {"allOf": [_has(a), _has(b)]}} for a, b in combinations(_IDENTITIES, 2)
-            ]
-        },
-    ),
-    _needs(Tls, "certFile", "keyFile"),
-    _needs(Tls, "keyFile", "certFile"),
-    Rule(
-        WebTls,
-        "clientAuthType",
-        lambda tls, _: _asks_for_certificates(tls) and tls.get("clientCAFile") is None,
-        "needs clientCAFile beside it: the authorities that vouch for clients",
-        {
-            "if": _where("clientAuthType", *_CERTIFICATES),
-            "then": _has("clientCAFile"),
-        },
-    ),
-    Rule(
-        WebTls,
-        "clientCAFile",
-        lambda tls, _: (
-            tls.get("clientCAFile") is not None
-            and tls.get("clientAuthType") in {None, "NoClientCert"}
-        ),
-        f"has no use without clientAuthType {' or '.join(_CERTIFICATES)}",
-        {"if": _has("clientCAFile"), "then": _where("clientAuthType", *_CERTIFICATES)},
-    ),
-    Rule(
-        WebAuth,
-        "",
-        lambda auth, _: not any(auth.get(key) is not None for key in _WAYS_IN),
-        "needs bearerTokenFile, basicAuthUsersFile or both: how clients sign in",
-        {"anyOf": [_has(key) for key in _WAYS_IN]},
-        fixed_by=tuple((key,) for key in _WAYS_IN),
-    ),
-    Rule(MainFile, "web", lambda top, _: _web_fault(top), "{}"),
-    *_time_rules(
-        *("leaseDuration", "renewDeadline", 1.0),
-        {
-            "leaseDuration": "must be longer than renewDeadline, which is {1}" + _STOPS,
-            "renewDeadline": "must be shorter than leaseDuration, which is {0}" + _STOPS,
-        },
-    ),
-    *_time_rules(
-        *("renewDeadline", "retryPeriod", JITTER),
-        {
-            "retryPeriod": "1.2 times this must be shorter than renewDeadline, which is {0}"
-            + _ENDS,
-            "renewDeadline": "must be longer than 1.2 times retryPeriod, which is {1}" + _ENDS,
-        },
-    ),
-    Rule(
-        LeaderElection,
-        "namespace",
-        lambda election, context: (
-            election.get("enabled") is True
-            and not (election.get("namespace") or context.pod_namespace)
-        ),
-        "is missing: the namespace of the Lease, which is known by itself only in a pod",
-    ),
-    Rule(
-        model.HorizontalPodAutoscalerSpec,
-        "maxReplicas",
-        lambda spec, _: _too_few(spec),
-        "must be at least minReplicas, which is {}",
-        shown=True,
-    ),
-    Rule(
-        model.HorizontalPodAutoscalerSpec,
-        "minReplicas",
-        lambda spec, _: _without_pods(spec),
-        _ZERO,
-        {"if": _where("minReplicas", 0), "then": _WITHOUT_PODS},
-        shown=True,
-    ),
-    Rule(
-        model.TargetModel,
-        "minReplicas",
-        lambda target, _: target.get("idle") is not None and _integer(target, "minReplicas") == 0,
-        "must be at least 1 beside `idle`, which goes to idle.replicas and back by itself",
-        {
-            "if": _has("idle"),
-            "then": {"properties": {"minReplicas": {"not": {"const": 0}}}},
-        },
-        shown=True,
-    ),
-    Rule(
-        model.TargetModel,
-        "idle",
-        lambda target, _: target.get("idle") is not None and _only_per_pod(target),
-        "needs at least one metric of type External or Object: only these can be active",
-        {"if": _has("idle"), "then": _WITHOUT_PODS},
-    ),
-    Rule(
-        model.TargetModel,
-        "idle",
-        lambda target, _: _useless_activation(target),
-        "is missing: the activation of {} says from which value on a target is not idle; write "
-        "idle: {{after: 5m}} here, or leave the activation out",
-        {
-            "if": {"not": _has("idle")},
-            "then": {
-                "properties": {
-                    "metrics": {"items": {"properties": {"activation": {"type": "null"}}}}
-                }
-            },
-        },
-        fixed_by=(("idle",),),
-    ),
-    Rule(
-        extension.IdleModel,
-        "replicas",
-        _too_few_awake,
-        "must be less than minReplicas, which is {}",
-        shown=True,
-    ),
-    Rule(
-        extension.FallbackModel,
-        "replicas",
-        lambda fallback, _: (
-            fallback.get("replicas") is None and fallback.get("behavior") != "currentReplicas"
-        ),
-        "is missing: the count that a metric proposes which fails; only behavior currentReplicas "
-        "needs none",
-        {"anyOf": [_has("replicas"), _where("behavior", "currentReplicas")]},
-        fixed_by=(("replicas",),),
-    ),
-    Rule(
-        model.TargetModel,
-        "schedules",
-        lambda target, _: _repeated_name(target),
-        "two of them are called `{}`: give each a name of its own",
-    ),
-    Rule(
-        extension.ScheduleModel,
-        "end",
-        lambda schedule, _: _never_opens(schedule),
-        "is the same as start, so that the window would never open",
-        shown=True,
-    ),
-    Rule(
-        extension.ScheduleModel,
-        "",
-        lambda schedule, _: (
-            schedule.get("minReplicas") is None and schedule.get("maxReplicas") is None
-        ),
-        "gives no bound: write minReplicas, maxReplicas or both",
-        {"anyOf": [_has("minReplicas"), _has("maxReplicas")]},
-        fixed_by=(("minReplicas",), ("maxReplicas",)),
-    ),
-    Rule(
-        extension.ScheduleModel,
-        "minReplicas",
-        _wakes_no_window,
-        "must be more than idle.replicas, which is {}",
-        shown=True,
-    ),
-    Rule(
-        extension.ScheduleModel,
-        "minReplicas",
-        _window_without_pods,
-        _ZERO,
-        shown=True,
-    ),
-    Rule(
-        extension.ScheduleModel,
-        "minReplicas",
-        lambda schedule, context: _window_upside_down(schedule, "minReplicas", context),
-        "must be at most {} maxReplicas, which is {}; or give the window a maxReplicas too",
-        shown=True,
-    ),
-    Rule(
-        extension.ScheduleModel,
-        "maxReplicas",
-        lambda schedule, context: _window_upside_down(schedule, "maxReplicas", context),
-        "must be at least {} minReplicas, which is {}; or give the window a lower minReplicas too",
-        shown=True,
-    ),
-    Rule(
-        model.MetricSpec,
-        "activation",
-        lambda metric, _: metric.get("activation") is not None and _type_in(metric, _PER_POD),
-        "belongs to metrics of type External and Object: those of type {} cannot wake a target",
-        {
-            "if": _where("type", *_PER_POD),
-            "then": {"properties": {"activation": {"type": "null"}}},
-        },
-    ),
-    Rule(model.ScaleTargetRef, "kind", lambda ref, _: _kind_fault(ref), "{}", shown=True),
-    Rule(
-        model.ScaleTargetRef,
-        "",
-        lambda ref, _: _missing_group(ref),
-        "apiVersion is missing: {}",
-        {
-            "if": _with("kind", {"not": {"const": "ReplicationController"}}),
-            "then": _with("apiVersion", {"type": "string", "pattern": "^[^/]+/"}),
-        },
-        fixed_by=(("apiVersion",),),
-    ),
-    Rule(model.ScaleTargetRef, "apiVersion", lambda ref, _: _group_fault(ref), "{}", shown=True),
-    *(rule for kind, key in SOURCES.items() for rule in _source_rules(kind, key)),
-    *_target_rules(model.ResourceMetricSource, "averageUtilization", "averageValue"),
-    *_target_rules(model.ContainerResourceMetricSource, "averageUtilization", "averageValue"),
-    *_target_rules(model.PodsMetricSource, "averageValue"),
-    *_target_rules(model.ObjectMetricSource, "value", "averageValue", exclusive=False),
-    *_target_rules(model.ExternalMetricSource, "value", "averageValue"),
-    Rule(
-        model.LabelSelectorRequirement,
-        "values",
-        lambda one, _: one.get("values") in (None, []) and _operator(one, "In", "NotIn"),
-        "{} needs at least one value",
-        {
-            "if": _where("operator", "In", "NotIn"),
-            "then": _with("values", {"type": "array", "minItems": 1}),
-        },
-        fixed_by=(("values",),),
-    ),
-    Rule(
-        model.LabelSelectorRequirement,
-        "values",
-        lambda one, _: (
-            isinstance(one.get("values"), list)
-            and one["values"]
-            and _operator(one, "Exists", "DoesNotExist")
-        ),
-        "{} takes no values; leave them out",
-        {
-            "if": _where("operator", "Exists", "DoesNotExist"),
-            "then": {"properties": {"values": {"maxItems": 0}}},
-        },
-        shown=True,
-    ),
-    Rule(
-        model.MetricIdentifier,
-        "name",
-        lambda metric, context: _unknown(metric, context.queries),
-        "is no key of `queries`: {}; or give the metric its own `query`",
-        shown=True,
-    ),
-    *(
+_ZERO_RESOURCES = Rule("resourceQueries", _zero_resources, f"{{}}: {_NO_ZERO_OF_PODS}")
+_SERVER = Rule("server", _unknown_server, "is no key of `prometheus.servers`: {}", shown=True)
+_TABLE: Mapping[type[Model], Sequence[Rule]] = {
+    MainFile: (
         Rule(
-            of,
+            "targets",
+            lambda top, _: top.get("targets") is None and not top.get("include"),
+            "is missing: the workloads to scale; or `include` the files that hold them",
+            {"anyOf": [_has("targets"), _has("include")]},
+            fixed_by=("targets", "include"),
+        ),
+        Rule("web", lambda top, _: _web_fault(top), "{}"),
+        _ZERO_RESOURCES,
+    ),
+    NamedServer: (_ZERO_RESOURCES,),
+    PrometheusSettings: (
+        _only_one_of(
+            SIGN_IN,
+            "{} cannot be used together: a request carries one Authorization; keep one of them",
+        ),
+        Rule(
+            "headersFiles",
+            lambda prometheus, _: _sent_twice(prometheus),
+            "sets {}, which another entry of headers or headersFiles sets too (upper and lower "
+            "case are the same): keep one of them",
+        ),
+        Rule(
+            "headersFiles",
+            lambda prometheus, _: _signs_in_twice(prometheus),
+            "sets {} beside {}, which does so too: a request carries one Authorization; keep one "
+            "of them",
+            _if(
+                {"anyOf": [_has(key) for key in SIGN_IN]},
+                _properties(headersFiles={"propertyNames": {"not": {"pattern": _AUTHORIZATION}}}),
+            ),
+        ),
+        *(_needs_extra(*row) for row in _EXTRAS),
+    ),
+    SigV4Settings: (
+        _needs("accessKey", "secretKeyFile"),
+        _needs("secretKeyFile", "accessKey"),
+        _needs("externalId", "roleArn"),
+    ),
+    AzureAdSettings: (
+        _any_of(
+            _IDENTITIES, "needs one of managedIdentity, workloadIdentity and oauth: who signs in"
+        ),
+        _only_one_of(_IDENTITIES, "{} cannot be used together: keep one of them"),
+    ),
+    Tls: (_needs("certFile", "keyFile"), _needs("keyFile", "certFile")),
+    WebTls: (
+        Rule(
+            "clientAuthType",
+            lambda tls, _: (
+                tls.get("clientAuthType") in _CERTIFICATES and tls.get("clientCAFile") is None
+            ),
+            "needs clientCAFile beside it: the authorities that vouch for clients",
+            _if(_where("clientAuthType", *_CERTIFICATES), _has("clientCAFile")),
+        ),
+        Rule(
+            "clientCAFile",
+            lambda tls, _: (
+                tls.get("clientCAFile") is not None
+                and tls.get("clientAuthType") in {None, "NoClientCert"}
+            ),
+            f"has no use without clientAuthType {' or '.join(_CERTIFICATES)}",
+            _if(_has("clientCAFile"), _where("clientAuthType", *_CERTIFICATES)),
+        ),
+    ),
+    WebAuth: (
+        _any_of(
+            ("bearerTokenFile", "basicAuthUsersFile"),
+            "needs bearerTokenFile, basicAuthUsersFile or both: how clients sign in",
+        ),
+    ),
+    LeaderElection: (
+        *_time_rules(
+            *("leaseDuration", "renewDeadline", 1.0),
+            leaseDuration="must be longer than renewDeadline, which is {1}" + _STOPS,
+            renewDeadline="must be shorter than leaseDuration, which is {0}" + _STOPS,
+        ),
+        *_time_rules(
+            *("renewDeadline", "retryPeriod", _JITTER),
+            retryPeriod="1.2 times this must be shorter than renewDeadline, which is {0}" + _ENDS,
+            renewDeadline="must be longer than 1.2 times retryPeriod, which is {1}" + _ENDS,
+        ),
+        Rule(
+            "namespace",
+            lambda election, context: (
+                election.get("enabled") is True
+                and not (election.get("namespace") or context.pod_namespace)
+            ),
+            "is missing: the namespace of the Lease, which is known by itself only in a pod",
+        ),
+    ),
+    model.HorizontalPodAutoscalerSpec: (
+        Rule(
+            "maxReplicas",
+            lambda spec, _: _too_few(spec),
+            "must be at least minReplicas, which is {}",
+            shown=True,
+        ),
+        Rule(
+            "minReplicas",
+            lambda spec, _: _integer(spec, "minReplicas") == 0 and _only_per_pod(spec),
+            _ZERO,
+            _if(_where("minReplicas", 0), _WITHOUT_PODS),
+            shown=True,
+        ),
+    ),
+    model.TargetModel: (
+        Rule(
+            "minReplicas",
+            lambda target, _: (
+                target.get("idle") is not None and _integer(target, "minReplicas") == 0
+            ),
+            "must be at least 1 beside `idle`, which goes to idle.replicas and back by itself",
+            _if(_has("idle"), _properties(minReplicas={"not": {"const": 0}})),
+            shown=True,
+        ),
+        Rule(
+            "idle",
+            lambda target, _: target.get("idle") is not None and _only_per_pod(target),
+            "needs at least one metric of type External or Object: only these can be active",
+            _if(_has("idle"), _WITHOUT_PODS),
+        ),
+        Rule(
+            "idle",
+            lambda target, _: _useless_activation(target),
+            "is missing: the activation of {} says from which value on a target is not idle; write "
+            "idle: {{after: 5m}} here, or leave the activation out",
+            _if({"not": _has("idle")}, _properties(metrics={"items": _null("activation")})),
+            fixed_by=("idle",),
+        ),
+        Rule(
+            "schedules",
+            lambda target, _: _repeated_name(target),
+            "two of them are called `{}`: give each a name of its own",
+        ),
+        _SERVER,
+    ),
+    model.IdleModel: (
+        Rule("replicas", _too_few_awake, "must be less than minReplicas, which is {}", shown=True),
+    ),
+    model.FallbackModel: (
+        Rule(
+            "replicas",
+            lambda fallback, _: (
+                fallback.get("replicas") is None and fallback.get("behavior") != "currentReplicas"
+            ),
+            "is missing: the count that a metric proposes which fails; only behavior "
+            "currentReplicas needs none",
+            {"anyOf": [_has("replicas"), _where("behavior", "currentReplicas")]},
+            fixed_by=("replicas",),
+        ),
+    ),
+    model.UndecidedModel: (
+        Rule(
+            "",
+            lambda one, _: (_undecided_field(one), str(one.get("why") or "something")),
+            "is left to decide: {}: {}; delete this entry once that is done, or not wanted",
+        ),
+    ),
+    model.ScheduleModel: (
+        Rule(
+            "end",
+            lambda schedule, _: _never_opens(schedule),
+            "is the same as start, so that the window would never open",
+            shown=True,
+        ),
+        _any_of(
+            ("minReplicas", "maxReplicas"),
+            "gives no bound: write minReplicas, maxReplicas or both",
+        ),
+        Rule(
+            "minReplicas",
+            _wakes_no_window,
+            "must be more than idle.replicas, which is {}",
+            shown=True,
+        ),
+        Rule("minReplicas", _window_without_pods, _ZERO, shown=True),
+        Rule(
+            "minReplicas",
+            functools.partial(_window_upside_down, "minReplicas"),
+            "must be at most {} maxReplicas, which is {}; or give the window a maxReplicas too",
+            shown=True,
+        ),
+        Rule(
+            "maxReplicas",
+            functools.partial(_window_upside_down, "maxReplicas"),
+            "must be at least {} minReplicas, which is {}; or give the window a lower minReplicas "
+            "too",
+            shown=True,
+        ),
+    ),
+    model.MetricSpec: (
+        Rule(
+            "activation",
+            lambda metric, _: (
+                metric.get("activation") is not None and _one_of(metric, "type", *_PER_POD)
+            ),
+            "belongs to metrics of type External and Object: those of type {} cannot wake a target",
+            _if(_where("type", *_PER_POD), _null("activation")),
+        ),
+        *(rule for kind, key in SOURCES.items() for rule in _source_rules(kind, key)),
+    ),
+    model.ScaleTargetRef: (
+        Rule("kind", lambda ref, _: _kind_fault(ref), "{}", shown=True),
+        Rule(
+            "",
+            lambda ref, _: _missing_group(ref),
+            "apiVersion is missing: {}",
+            _if(
+                _with("kind", {"not": {"const": "ReplicationController"}}),
+                _with("apiVersion", {"type": "string", "pattern": "^[^/]+/"}),
+            ),
+            fixed_by=("apiVersion",),
+        ),
+        Rule("apiVersion", lambda ref, _: _group_fault(ref), "{}", shown=True),
+    ),
+    model.ResourceMetricSource: (
+        *_target_rules("averageUtilization", "averageValue"),
+        Rule(
             "name",
             lambda one, context: _unknown(one, _resources(context)),
-            _NO_RESOURCE,
+            "is a resource without a query: {}; add it to `resourceQueries`, or give the metric "
+            "its own `query`",
             shown=True,
-        )
-        for of in (model.ResourceMetricSource, model.ContainerResourceMetricSource)
+        ),
+        Rule("query", lambda one, _: _is_zero(one.get("query")), _NO_ZERO_OF_PODS),
     ),
-    *(
-        Rule(of, "server", _unknown_server, "is no key of `prometheus.servers`: {}", shown=True)
-        for of in (model.BoundQueryModel, model.TargetModel)
+    model.PodsMetricSource: (
+        *_target_rules("averageValue"),
+        Rule("metric", _zero_of_pods, _NO_ZERO_OF_PODS),
     ),
-    Rule(model.PodsMetricSource, "metric", _zero_of_pods, _NO_ZERO_OF_PODS),
-    *(
-        Rule(of, "query", lambda one, _: _is_zero(one.get("query")), _NO_ZERO_OF_PODS)
-        for of in (model.ResourceMetricSource, model.ContainerResourceMetricSource)
-    ),
-    *(
+    model.ObjectMetricSource: _target_rules("value", "averageValue", exclusive=False),
+    model.ExternalMetricSource: _target_rules("value", "averageValue"),
+    model.LabelSelectorRequirement: (
         Rule(
-            of, "resourceQueries", lambda top, _: _zero_resources(top), f"{{}}: {_NO_ZERO_OF_PODS}"
-        )
-        for of in (MainFile, NamedServer)
+            "values",
+            lambda one, _: one.get("values") in (None, []) and _one_of(one, "operator", *_LISTED),
+            "{} needs at least one value",
+            _if(_where("operator", *_LISTED), _with("values", {"type": "array", "minItems": 1})),
+            fixed_by=("values",),
+        ),
+        Rule(
+            "values",
+            lambda one, _: (
+                isinstance(one.get("values"), list)
+                and one["values"]
+                and _one_of(one, "operator", *_UNLISTED)
+            ),
+            "{} takes no values; leave them out",
+            _if(_where("operator", *_UNLISTED), _properties(values={"maxItems": 0})),
+            shown=True,
+        ),
     ),
-)
+    model.MetricIdentifier: (
+        Rule(
+            "name",
+            lambda metric, context: _unknown(metric, context.queries),
+            "is no key of `queries`: {}; or give the metric its own `query`",
+            shown=True,
+        ),
+    ),
+    model.BoundQueryModel: (_SERVER,),
+    model.HoldQueryModel: (
+        _SERVER,
+        _any_of(("query", "name"), "needs `query`, which is PromQL, or `name`, a key of `queries`"),
+        Rule(
+            "name",
+            lambda hold, context: _unknown(hold, context.queries),
+            "is no key of `queries`: {}; or write the PromQL as `query`",
+            shown=True,
+        ),
+        _not_with_name("query", "keep one of them"),
+        *(
+            _not_with_name(key, "write it at that query")
+            for key in ("server", "maxAge", "nan", "partial")
+        ),
+    ),
+}
 
 
-def rules_of(model: type[BaseModel]) -> tuple[Rule, ...]:
-    """Return the rules of a model, in the order of the table."""
-    return tuple(rule for rule in _TABLE if issubclass(model, rule.of))
+def rules_of(model: type[BaseModel]) -> Sequence[Rule]:
+    """Return the rules of a model and of those that it is derived from, in their order."""
+    return tuple(rule for of, rules in _TABLE.items() if issubclass(model, of) for rule in rules)

@@ -1,5 +1,6 @@
 """The files of a configuration: which there are, reading them, and those that they name."""
 
+import codecs
 import fnmatch
 import functools
 import glob
@@ -9,41 +10,44 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, get_args
 
 import yaml
 from pydantic import BaseModel
 
-from autoscaler.config.document import (
-    SECOND,
-    Location,
-    Place,
-    Tally,
-    Value,
-    child,
-    entries,
-    path_of,
-    place_of,
-    read,
-)
-from autoscaler.config.fields import FilePath, absolute
-from autoscaler.config.manifests import (
+from autoscaler.config.foreign_files import (
     SOMETHING_ELSE,
     is_configuration,
     manifest_problems,
     what_it_is,
 )
-from autoscaler.config.model_base import InnerModel, inner_models
-from autoscaler.config.problems import MOST_LOOKED_AT, Problem, syntax_problem
+from autoscaler.config.problems import (
+    MOST_LOOKED_AT,
+    MOST_PROBLEMS,
+    Places,
+    Problem,
+    syntax_problem,
+)
 from autoscaler.config.settings import KEYS, Config, MainFile
+from autoscaler.documents import SECOND, Location, Tally, Value, child, entries, path_of, read
 from autoscaler.file_contents import NoFileError, TooLargeError, kind_of, read_bytes
+from autoscaler.importers.manifests import Conversion
+from autoscaler.importers.scaled_objects import Comparisons, Shared
+from autoscaler.settings.fields import FilePath, absolute
+from autoscaler.settings.models import InnerModel, inner_models
 
-MOST_OF_A_FILE = 32 * 2**20
-"""Bytes of one file of a configuration; 20,000 large targets have 20 million."""
+MOST_OF_A_FILE = 16 * 2**20
+"""Bytes of one file of a configuration; 10,000 large targets have 10 million."""
 
-MOST_OF_ALL = 2 * MOST_OF_A_FILE
+MOST_OF_ALL = 24 * 2**20
 """Bytes of all files of a configuration."""
+
+MOST_FILES = 10_000
+"""Files that a pattern may stand for, and entries that `include` may have."""
+
+_PIECE = 2**18
 
 
 @dataclass(frozen=True)
@@ -51,49 +55,45 @@ class Source:
     """One file and the document that it holds; messages call it by its path as it was given."""
 
     path: Path
-    text: str
+    text: bytes
     value: Value
 
     @cached_property
-    def places(self) -> dict[Location, Place]:
+    def places(self) -> Places:
         """Where every value stands; found out only where something is wrong."""
-        places: dict[Location, Place] = {}
-        read(self.text, lambda *_: None, places)
-        return places
+        return Places(self.text)
 
     def name_of(self, location: Location) -> str:
         """Name a place for a message about another file."""
-        return f"{self.path}:{place_of(location, self.places).line}"
+        return f"{self.path}:{self.places[location].line}"
+
+
+class _ManyError(Exception):
+    """A pattern stands for more files than are looked at."""
 
 
 class _EnoughError(Exception):
     """There are as many problems as are looked for."""
 
 
-class _Faults:
+class _Faults(list[tuple[Location, Problem]]):
     """Collects the faults that reading a text finds; raises _EnoughError for the last that fits."""
 
     def __init__(self, file: str, most: int) -> None:
+        super().__init__()
         self._file = file
         self._most = most
-        self._found: list[tuple[Location, Problem]] = []
 
-    def __call__(self, location: Location, line: int, message: str) -> None:
-        problem = Problem(self._file, line, path_of(location), None, message)
-        self._found.append((location, problem))
-        if len(self._found) >= self._most:
+    def report(self, location: Location, line: int, message: str) -> None:
+        self.append((location, Problem(self._file, line, path_of(location), None, message)))
+        if len(self) >= self._most:
             raise _EnoughError
-
-    @property
-    def all(self) -> list[Problem]:
-        """Return all, with their paths."""
-        return [problem for _, problem in self._found]
 
     def unquoted(self) -> list[Problem]:
         """Return those that quote none but the keys of a configuration, and what is below them."""
         return [
             one if not location or location[0] in KEYS else replace(one, path="")
-            for location, one in self._found
+            for location, one in self
             if not location or location[0] in KEYS or f'"{location[-1]}"' not in one.message
         ]
 
@@ -101,12 +101,15 @@ class _Faults:
 class Reading:
     """Reads files one after another; ``problems`` are those of their text, in order.
 
-    Nothing is quoted from a file that has none of the keys of a configuration.
-    ``digests`` tell the content of each, by absolute path; None where it could not be read.
+    Nothing is quoted from a file that has none of the keys of a configuration.  ``digests`` are
+    of each content, by absolute path; None where it could not be read.  ``conversion`` collects
+    what manifests become; ``comparisons`` are those that are left for all files together.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, conversion: Conversion | None = None) -> None:
         self.problems: list[Problem] = []
+        self._conversion = conversion
+        self.comparisons = Comparisons()
         self.digests: dict[Path, str | None] = {}
         self._tally = Tally()
         self._bytes = 0
@@ -128,60 +131,82 @@ class Reading:
         faults = _Faults(file, MOST_LOOKED_AT - len(self.problems))
         value: Value = None
         try:
-            value = read(text, faults, tally=self._tally)
+            value = read(text, faults.report, tally=self._tally)
         except yaml.YAMLError as error:
-            problem = syntax_problem(error, file, text)
-            self.problems += [*faults.unquoted(), problem]
+            self.problems += [*faults.unquoted(), syntax_problem(error, file, text)]
             return None
         except _EnoughError:
             nothing = Problem(file, None, "", None, f"{SOMETHING_ELSE}; {of_what}")
             self.problems += faults.unquoted() or [nothing]
             return None
         if is_configuration(value):
-            self._take(faults, file, text)
+            # Manifests behind it are reported as manifests.
+            second = [one for _, one in faults if one.message == SECOND]
+            manifests = self._manifests(file, text) if second else []
+            self.problems += [one for _, one in faults if not manifests or one not in second]
+            self.problems += manifests
             return Source(path, text, value)
-        manifests = manifest_problems(file, text)
+        manifests = self._manifests(file, text)
         if manifests:
             self.problems += manifests
             return None
-        found, sentence = faults.unquoted(), what_it_is(value, of_what)
-        if sentence and not (found and value is None):
-            found.append(Problem(file, None, "", None, sentence))
-        self.problems += found
+        problems, sentence = faults.unquoted(), what_it_is(value, of_what)
+        if sentence and not (problems and value is None):
+            problems.append(Problem(file, None, "", None, sentence))
+        self.problems += problems
         return None if sentence or value is None else Source(path, text, value)
 
-    def _take(self, faults: "_Faults", file: str, text: str) -> None:
-        """Add the faults of a configuration; manifests behind it are reported as manifests."""
-        second = [one for one in faults.all if one.message == SECOND]
-        manifests = manifest_problems(file, text) if second else []
-        self.problems += [one for one in faults.all if not manifests or one not in second]
-        self.problems += manifests
+    def _manifests(self, file: str, text: bytes) -> list[Problem]:
+        if self._conversion is not None:
+            return manifest_problems(file, text, self._conversion, with_ready=False)
+        # What would be ready with a problem that is not told is not written.
+        most = MOST_PROBLEMS if len(self.problems) < MOST_PROBLEMS else 0
+        own = Conversion(most, Shared(self.comparisons))
+        return manifest_problems(file, text, own, with_ready=most > 0)
 
-    def _text(self, path: Path, content: bytes | None) -> str | None:
-        file = str(path)
+    def _text(self, path: Path, content: bytes | None) -> bytes | None:
         try:
             data = read_bytes(path, MOST_OF_A_FILE) if content is None else content
             if len(data) > MOST_OF_A_FILE:
                 raise TooLargeError(path, MOST_OF_A_FILE)
         except OSError as error:
             self.digests[path.absolute()] = None
-            self.problems.append(Problem(file, None, "", None, _unreadable(error)))
+            self._refuse(path, _unreadable(error))
             return None
         if content is None:
             self.digests[path.absolute()] = digest(data)
         self._bytes += len(data)
         if self._bytes > MOST_OF_ALL:
             message = f"with this file a configuration has more than {MOST_OF_ALL // 2**20} MiB"
-            self.problems.append(Problem(file, None, "", None, f"{message}; leave out some"))
+            self._refuse(path, f"{message}; leave out some")
             return None
+        fault = _not_utf8(data)
+        if fault is not None:
+            line, byte = data.count(b"\n", 0, fault) + 1, f"the byte 0x{data[fault]:02x}"
+            self._refuse(path, "the file is not UTF-8; save it as UTF-8", line, byte)
+            return None
+        return data.removeprefix(codecs.BOM_UTF8)
+
+    def _refuse(
+        self, path: Path, message: str, line: int | None = None, value: str | None = None
+    ) -> None:
+        self.problems.append(Problem(str(path), line, "", value, message))
+
+
+def _not_utf8(data: bytes) -> int | None:
+    """Return the position of the first byte that is not UTF-8, if there is one.
+
+    Piece by piece: as a text the whole may take four times as much memory.
+    """
+    begin = 0
+    while begin < len(data):
+        piece = data[begin : begin + _PIECE]
         try:
-            return data.decode("utf-8-sig")
+            _, used = codecs.utf_8_decode(piece, "strict", begin + _PIECE >= len(data))
         except UnicodeDecodeError as error:
-            line = data[: error.start].count(b"\n") + 1
-            byte = f"the byte 0x{data[error.start]:02x}"
-            message = "the file is not UTF-8; save it as UTF-8"
-            self.problems.append(Problem(file, line, "", byte, message))
-            return None
+            return begin + error.start
+        begin += used
+    return None
 
 
 def _unreadable(error: OSError) -> str:
@@ -212,10 +237,13 @@ class Inclusion:
 
 
 def patterns_of(document: object, folder: Path) -> dict[int, Path]:
-    """Return each pattern of the document by its position; relative ones begin at ``folder``."""
+    """Return each pattern of the document by its position; relative ones begin at ``folder``.
+
+    Of more than `MOST_FILES` only the first.
+    """
     return {
         index: absolute(pattern, folder)
-        for index, pattern in entries(document, "include")
+        for index, pattern in islice(entries(document, "include"), MOST_FILES + 1)
         if isinstance(pattern, str) and pattern.strip()
     }
 
@@ -229,23 +257,26 @@ def included(patterns: Iterable[Path], main: Path) -> Inclusion:
     must lie in the pattern's folder, links followed: who may make a link there could have any
     file read.  A file that is named may be a link to anywhere.
     """
-    found = Inclusion({}, {})
+    inclusion = Inclusion({}, {})
     known = {_identity(main, stat_of(main))}
     for pattern in patterns:
         try:
             matches = _matches(pattern)
-            fault = _misuse(pattern, matches) or _strays(pattern, matches)
+            fault = _misuse(pattern, matches)
         except (OSError, ValueError) as error:
             matches, fault = {}, _fault(error)
+        except _ManyError:
+            matches = {}
+            fault = f"stands for more than {MOST_FILES:,} files; put several targets into one"
         if fault is not None:
-            found.faults[pattern] = fault
+            inclusion.faults[pattern] = fault
             continue
         for file, status in matches.items():
             identity = _identity(file, status)
             if identity not in known and (status is None or stat.S_ISREG(status.st_mode)):
                 known.add(identity)
-                found.files[file] = status
-    return found
+                inclusion.files[file] = status
+    return inclusion
 
 
 def folder_of(pattern: Path) -> Path | None:
@@ -274,19 +305,22 @@ def _is_folder(status: os.stat_result | None) -> bool:
 def _matches(pattern: Path) -> dict[Path, os.stat_result | None]:
     """Return everything that has a matching name, be it a file or not.
 
-    Raises OSError where a folder cannot be listed: that is not the same as one without matches.
+    Raises OSError where a folder cannot be listed: that is not the same as one without matches;
+    and _ManyError.
     """
-    found = [Path(pattern.anchor)]
+    matches = [Path(pattern.anchor)]
     literal = True
     for part in pattern.parts[1 if pattern.anchor else 0 :]:
         if not glob.has_magic(part):
-            found = [folder / part for folder in found]
+            matches = [folder / part for folder in matches]
             continue
         # The folder that the pattern begins with must be there; of its matches some are files.
-        folders = found if literal else [path for path in found if _is_folder(stat_of(path))]
-        found = [folder / name for folder in folders for name in _names(folder, part)]
+        folders = matches if literal else [path for path in matches if _is_folder(stat_of(path))]
+        matches = [folder / name for folder in folders for name in _names(folder, part)]
         literal = False
-    looks = ((path, stat_of(path)) for path in found)
+        if len(matches) > MOST_FILES:
+            raise _ManyError
+    looks = ((path, stat_of(path)) for path in matches)
     # A link to nothing stays: it is to be reported when it is read, not passed over.
     return {path: status for path, status in looks if status is not None or _is_there(path)}
 
@@ -307,29 +341,24 @@ def _is_there(file: Path) -> bool:
 def _misuse(pattern: Path, matches: dict[Path, os.stat_result | None]) -> str | None:
     if "**" in pattern.parts:
         return "** is not known here: * matches within one name; write a pattern for each folder"
-    if glob.has_magic(str(pattern)):
-        return None
+    folder = folder_of(pattern)
+    if folder is not None:
+        return _strays(folder, matches)
     if not matches:
         return f"must name a file or be a pattern such as *.yaml, and there is no file {pattern}"
     status = matches[pattern]
     if _is_folder(status):
         return f"must name files, and {pattern} is a folder; those in it are {pattern}/*.yaml"
     other = None if status is None else kind_of(status.st_mode)
-    if other is not None:
-        return f"must name a file, and {pattern} is {other}"
-    return None
+    return None if other is None else f"must name a file, and {pattern} is {other}"
 
 
-def _strays(pattern: Path, matches: dict[Path, os.stat_result | None]) -> str | None:
-    folder = folder_of(pattern)
-    if folder is None:
-        return None
+def _strays(folder: Path, matches: dict[Path, os.stat_result | None]) -> str | None:
     linked, real = {folder: False}, os.path.realpath(folder)
     for file, status in matches.items():
         readable = status is None or stat.S_ISREG(status.st_mode)
-        if not readable or not _is_linked(file, linked):
-            continue
-        if not Path(os.path.realpath(file)).is_relative_to(real):
+        led_out = readable and _is_linked(file, linked)
+        if led_out and not Path(os.path.realpath(file)).is_relative_to(real):
             return (
                 f"{file} leads out of {folder} by a link; right is a file there, or here the name "
                 "of the file that it leads to"
@@ -338,7 +367,6 @@ def _strays(pattern: Path, matches: dict[Path, os.stat_result | None]) -> str | 
 
 
 def _is_linked(path: Path, known: dict[Path, bool]) -> bool:
-    """Return whether a path has a link, below what is known."""
     if path not in known:
         known[path] = path.is_symlink() or _is_linked(path.parent, known)
     return known[path]
@@ -362,37 +390,39 @@ class NamedFile(NamedTuple):
 
 def unusable_files(document: object, folder: Path) -> Iterator[NamedFile]:
     """Find the files that a document names and that cannot be used, as they may be later."""
-    for keys, name in _names_of_files(document, MainFile):
-        if name.strip():
+    for keys, name in named_files(document, MainFile):
+        if isinstance(name, str) and name.strip():
             path = absolute(name, folder)
-            fault = _unusable(name, path)
-            if fault is not None:
+            if (fault := _unusable(name, path)) is not None:
                 yield NamedFile(keys, path, fault)
 
 
-def _names_of_files(
+def named_files(
     value: object, model: type[BaseModel], location: Location = ()
-) -> Iterator[tuple[Location, str]]:
-    """Yield what stands in a document where the type is FilePath."""
+) -> Iterator[tuple[Location, str | Path]]:
+    """Yield what stands in a document, or in a dump of a model, where the type is FilePath."""
     own, inner = _keys_to_files(model)
     for key in own:
         name = child(value, key)
-        if isinstance(name, str):
+        if isinstance(name, str | Path):
             yield (*location, key), name
+        elif isinstance(name, Mapping):
+            each = ((str(of), one) for of, one in name.items() if isinstance(one, str | Path))
+            yield from (((*location, key, of), one) for of, one in each)
     for key, within_of, many in inner:
         within = child(value, key)
         if many is None:
-            yield from _names_of_files(within, within_of, (*location, key))
+            yield from named_files(within, within_of, (*location, key))
         elif many is dict and isinstance(within, Mapping):
             for name, one in within.items():
-                yield from _names_of_files(one, within_of, (*location, key, str(name)))
+                yield from named_files(one, within_of, (*location, key, str(name)))
 
 
 @functools.cache
 def _keys_to_files(model: type[BaseModel]) -> tuple[tuple[str, ...], tuple[InnerModel, ...]]:
     """Return the keys of a model whose type is FilePath, and those that lead to models with some.
 
-    No list has any.
+    Also the keys of mappings to such values; no list has any.
     """
     own = [
         field.alias or name
@@ -415,14 +445,12 @@ def _unusable(name: str, path: Path) -> str | None:
         return f"must name a file, and there is no file {shown}"
     except (OSError, ValueError):
         return "must name a file that can be read"
-    if stat.S_ISDIR(mode):
-        return f"must name a file, and {shown} is a folder"
-    other = kind_of(mode)
+    other = "a folder" if stat.S_ISDIR(mode) else kind_of(mode)
     if other is not None:
         return f"must name a file, and {shown} is {other}"
-    if not allowed:
-        return f"must name a file that this user may read: permission denied for {shown}"
-    return None
+    if allowed:
+        return None
+    return f"must name a file that this user may read: permission denied for {shown}"
 
 
 def _reads_as_path(name: str, path: Path) -> bool:
@@ -440,6 +468,6 @@ def sources_of(config: Config, content: bytes | None) -> Sequence[Source]:
     """Read the files of a valid configuration again; ``content`` as for `load`."""
     reading = Reading()
     main = config.path.absolute()
-    others = [path for path in config.sources.digests if path != main]
-    read = [reading.source(config.path, "", content), *(reading.source(one, "") for one in others)]
+    read = [reading.source(config.path, "", content)]
+    read += [reading.source(path, "") for path in config.sources.digests if path != main]
     return [source for source in read if source is not None]

@@ -1,18 +1,30 @@
-"""A target as a user writes it: queries, and autoscaling/v2's spec field for field."""
+"""A target as a user writes it: autoscaling/v2's spec field for field, its queries, and more."""
 
 import functools
 import re
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 
-from autoscaler.config.document import one_line
-from autoscaler.config.extension_models import FallbackModel, IdleModel, Paused, ScheduleModel
-from autoscaler.config.fields import (
+from autoscaler.core import spec
+from autoscaler.core.extensions import Fallback, Idle, Schedule
+from autoscaler.core.selectors import Requirement
+from autoscaler.core.target import Query, SeriesLabels
+from autoscaler.documents import one_line
+from autoscaler.settings.fields import (
     ActivationQuantity,
     ApiVersion,
     ContainerResource,
     Count,
+    CronExpression,
     DnsLabel,
     Duration,
     LongerThanZero,
@@ -22,75 +34,71 @@ from autoscaler.config.fields import (
     SyncPeriod,
     TargetQuantity,
     Text,
+    TimeZone,
     ToleranceQuantity,
 )
-from autoscaler.config.model_base import Items, Model, OrDefault, SchemaAlternative, seconds
-from autoscaler.core.target import Query
+from autoscaler.settings.models import Items, Model, OrDefault, SchemaAlternative, seconds
 
 _USUAL = Query(promql="")
+_IDLE = Idle()
+_FALLBACK = Fallback(replicas=0)
 _MATCHER = re.compile(r"[^=!~\"']+(=|!=|=~|!~)[\"'`]")
 
 
 class SeriesLabelsModel(Model):
     """The names of the labels that say which object a series is about."""
 
-    namespace: OrDefault[Text] = Field(
-        default=_USUAL.labels.namespace, description="The label that holds the namespace."
-    )
-    pod: OrDefault[Text] = Field(
-        default=_USUAL.labels.pod, description="The label that holds the pod's name."
-    )
-    container: OrDefault[Text] = Field(
-        default=_USUAL.labels.container, description="The label that holds the container's name."
-    )
+    core: ClassVar = SeriesLabels
+
+    namespace: OrDefault[Text] = _USUAL.labels.namespace
+    """The label that holds the namespace."""
+    pod: OrDefault[Text] = _USUAL.labels.pod
+    """The label that holds the pod's name."""
+    container: OrDefault[Text] = _USUAL.labels.container
+    """The label that holds the container's name."""
 
 
 class BoundQueryModel(Model):
     """PromQL that returns one value: a bound of the replicas."""
 
-    query: PromQL = Field(
-        description="The PromQL; targets with equal PromQL of one server share a request."
-    )
-    server: Text | None = Field(
-        default=None,
-        description="A key of `prometheus.servers`, or default. Default: the target's server.",
-    )
-    max_age: OrDefault[LongerThanZero] = seconds(_USUAL.max_age, "Older samples do not count.")
-    empty: OrDefault[Literal["fail", "zero"]] = Field(
-        default="fail",
-        description="What an answer without series is: missing data (fail), or a value of 0.",
-    )
-    nan: OrDefault[Literal["fail", "zero"]] = Field(
-        default="fail", description="What NaN is, such as of 0/0: missing data (fail), or 0."
-    )
-    partial: OrDefault[Literal["hold", "use"]] = Field(
-        default="hold",
-        description="Whether a reading that may be incomplete may scale down: no (hold), or as "
-        "any (use).",
-    )
+    query: PromQL
+    """The PromQL; targets with equal PromQL of one server share a request."""
+    server: Text | None = None
+    """A key of `prometheus.servers`, or default. Default: the target's server."""
+    max_age: OrDefault[LongerThanZero] = seconds(_USUAL.max_age)
+    """Older samples do not count."""
+    empty: OrDefault[Literal["fail", "zero"]] = "fail"
+    """What an answer without series is: missing data (fail), or a value of 0."""
+    nan: OrDefault[Literal["fail", "zero"]] = "fail"
+    """What NaN is, such as of 0/0: missing data (fail), or 0."""
+    partial: OrDefault[Literal["hold", "use"]] = "hold"
+    """Whether a reading that may be incomplete may scale down: no (hold), or as any (use)."""
 
 
 class QueryModel(BoundQueryModel):
     """PromQL, and how its answer is read."""
 
-    window: Duration | None = Field(
-        default=None,
-        description="The time that a sample averages over, usually the range of rate(). "
-        "Default: 60s; the built-in's for an override in `resourceQueries`.",
-    )
-    labels: SeriesLabelsModel | None = Field(
-        default=None, description="The names of the labels, where they are not the usual ones."
-    )
+    window: Duration | None = None
+    """The time that a sample averages over, usually the range of rate(). Default: 60s; the
+    built-in's for an override in `resourceQueries`."""
+    labels: SeriesLabelsModel | None = None
+    """The names of the labels, where they are not the usual ones."""
 
 
-def _query_form(value: object) -> object:
-    if isinstance(value, str):
-        return {"query": value}
-    if isinstance(value, dict):
-        _refuse_unquoted_selector(value)
-    if isinstance(value, dict | BoundQueryModel):
-        return value
-    raise ValueError("must be PromQL, or a mapping with `query` and what else is needed")
+@dataclass(frozen=True)
+class _OrPromql:
+    """Takes PromQL alone for the mapping with `query`; ``keys`` are those of the mapping."""
+
+    keys: str
+
+    def __call__(self, value: object) -> object:
+        if isinstance(value, str):
+            return {"query": value}
+        if isinstance(value, dict):
+            _refuse_unquoted_selector(value)
+        if isinstance(value, dict | Model):
+            return value
+        raise ValueError(f"must be PromQL, or a mapping with {self.keys}")
 
 
 def _refuse_unquoted_selector(value: dict[object, object]) -> None:
@@ -104,28 +112,23 @@ def _refuse_unquoted_selector(value: dict[object, object]) -> None:
         )
 
 
-QuerySource = Annotated[
-    QueryModel,
-    BeforeValidator(_query_form),
-    SchemaAlternative({"type": "string", "pattern": r"\S"}),
-]
-"""Either form; PromQL alone becomes the mapping with `query`."""
-
-BoundQuerySource = Annotated[
-    BoundQueryModel,
-    BeforeValidator(_query_form),
-    SchemaAlternative({"type": "string", "pattern": r"\S"}),
-]
+_OR_PROMQL = SchemaAlternative({"type": "string", "pattern": r"\S"})
+_QUERY_FORM = BeforeValidator(_OrPromql("`query` and what else is needed"))
+QuerySource = Annotated[QueryModel, _QUERY_FORM, _OR_PROMQL]
+BoundQuerySource = Annotated[BoundQueryModel, _QUERY_FORM, _OR_PROMQL]
 
 
 class CrossVersionObjectReference(Model):
     """A Kubernetes object, by group, kind and name."""
 
-    api_version: OrDefault[ApiVersion] = Field(
-        default="", description="Group and version, such as apps/v1; v1 is the core group."
-    )
-    kind: Segment = Field(description="The object's kind, such as Deployment.")
-    name: Segment = Field(description="The object's name.")
+    core: ClassVar = spec.ScaleTargetRef
+
+    api_version: OrDefault[ApiVersion] = ""
+    """Group and version, such as apps/v1; v1 is the core group."""
+    kind: Segment
+    """The object's kind, such as Deployment."""
+    name: Segment
+    """The object's name."""
 
 
 class ScaleTargetRef(CrossVersionObjectReference):
@@ -135,140 +138,125 @@ class ScaleTargetRef(CrossVersionObjectReference):
 class LabelSelectorRequirement(Model):
     """One condition on one label of a series."""
 
-    key: Text = Field(description="The label's name.")
-    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"] = Field(
-        description="In and NotIn compare with `values`; Exists and DoesNotExist take none."
-    )
-    values: OrDefault[Items[str]] = Field(
-        default_factory=tuple, description="The values of In and NotIn."
-    )
+    core: ClassVar = Requirement
+
+    key: Text
+    """The label's name."""
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    """In and NotIn compare with `values`; Exists and DoesNotExist take none."""
+    values: OrDefault[Items[str]] = Field(default_factory=tuple)
+    """The values of In and NotIn."""
 
 
 class LabelSelector(Model):
     """Which of the query's series count; all conditions must hold."""
 
-    match_labels: OrDefault[dict[str, str]] = Field(
-        default_factory=dict, description="Labels and the values that they must have."
-    )
-    match_expressions: OrDefault[Items[LabelSelectorRequirement]] = Field(
-        default_factory=tuple, description="Further conditions: In, NotIn, Exists, DoesNotExist."
-    )
+    match_labels: OrDefault[dict[str, str]] = Field(default_factory=dict)
+    """Labels and the values that they must have."""
+    match_expressions: OrDefault[Items[LabelSelectorRequirement]] = Field(default_factory=tuple)
+    """Further conditions: In, NotIn, Exists, DoesNotExist."""
 
 
 class MetricIdentifier(Model):
     """Which query gives the metric, and which of its series count."""
 
-    name: Segment = Field(
-        description="A key of `queries`; free where the metric has its own `query`."
-    )
-    selector: LabelSelector | None = Field(
-        default=None, description="Which of the query's series count; absent means all."
-    )
-    query: QuerySource | None = Field(
-        default=None, description="The metric's own PromQL, instead of one of `queries`."
-    )
+    name: Segment
+    """A key of `queries`; free where the metric has its own `query`."""
+    selector: LabelSelector | None = None
+    """Which of the query's series count; absent means all."""
+    query: QuerySource | None = None
+    """The metric's own PromQL, instead of one of `queries`."""
 
 
 class MetricTarget(Model):
     """The value to hold the metric at."""
 
-    type: Literal["Utilization", "Value", "AverageValue"] = Field(
-        description="Utilization: percent of the request; AverageValue: per pod; Value: as it is."
-    )
-    value: TargetQuantity | None = Field(
-        default=None, description="The metric itself should be this, whatever the replicas."
-    )
-    average_value: TargetQuantity | None = Field(
-        default=None, description="The metric divided by the pods should be this."
-    )
-    average_utilization: PositiveCount | None = Field(
-        default=None, description="Usage in percent of what the pods request."
-    )
+    type: Literal["Utilization", "Value", "AverageValue"]
+    """Utilization: percent of the request; AverageValue: per pod; Value: as it is."""
+    value: TargetQuantity | None = None
+    """The metric itself should be this, whatever the replicas."""
+    average_value: TargetQuantity | None = None
+    """The metric divided by the pods should be this."""
+    average_utilization: PositiveCount | None = None
+    """Usage in percent of what the pods request."""
 
 
 class ResourceMetricSource(Model):
     """cpu, memory or another resource of whole pods."""
 
-    name: Text = Field(description="The resource: cpu, memory or a key of `resourceQueries`.")
-    target: MetricTarget = Field(description="averageUtilization or averageValue.")
-    query: QuerySource | None = Field(
-        default=None, description="The metric's own PromQL, by namespace, pod and container."
-    )
+    name: Text
+    """The resource: cpu, memory or a key of `resourceQueries`."""
+    target: MetricTarget
+    """averageUtilization or averageValue."""
+    query: QuerySource | None = None
+    """The metric's own PromQL, by namespace, pod and container."""
 
 
-class ContainerResourceMetricSource(Model):
+class ContainerResourceMetricSource(ResourceMetricSource):
     """A resource of one container in each pod."""
 
-    name: ContainerResource = Field(
-        description="The resource: cpu, memory or a key of `resourceQueries`."
-    )
-    container: DnsLabel = Field(description="The container's name.")
-    target: MetricTarget = Field(description="averageUtilization or averageValue.")
-    query: QuerySource | None = Field(
-        default=None, description="The metric's own PromQL, by namespace, pod and container."
-    )
+    name: ContainerResource
+    """The resource: cpu, memory or a key of `resourceQueries`."""
+    container: DnsLabel
+    """The container's name."""
 
 
 class PodsMetricSource(Model):
     """A metric of each pod, averaged over the pods."""
 
-    metric: MetricIdentifier = Field(description="Which query, and which of its series.")
-    target: MetricTarget = Field(description="averageValue: what each pod should have.")
+    metric: MetricIdentifier
+    """Which query, and which of its series."""
+    target: MetricTarget
+    """averageValue: what each pod should have."""
 
 
 class ObjectMetricSource(Model):
     """A metric of one Kubernetes object, such as an Ingress."""
 
-    described_object: CrossVersionObjectReference = Field(
-        description="The object that the metric is about."
-    )
-    metric: MetricIdentifier = Field(description="Which query, and which of its series.")
-    target: MetricTarget = Field(description="value or averageValue.")
+    described_object: CrossVersionObjectReference
+    """The object that the metric is about."""
+    metric: MetricIdentifier
+    """Which query, and which of its series."""
+    target: MetricTarget
+    """value or averageValue."""
 
 
 class ExternalMetricSource(Model):
     """A metric of something outside the cluster, such as a queue; its series are summed."""
 
-    metric: MetricIdentifier = Field(description="Which query, and which of its series.")
-    target: MetricTarget = Field(description="value, or averageValue per pod.")
+    metric: MetricIdentifier
+    """Which query, and which of its series."""
+    target: MetricTarget
+    """value, or averageValue per pod."""
 
 
 class MetricSpec(Model):
     """One metric: its type, and the one source that belongs to the type."""
 
-    type: Literal["ContainerResource", "External", "Object", "Pods", "Resource"] = Field(
-        description="Which source below describes the metric."
-    )
-    resource: ResourceMetricSource | None = Field(
-        default=None, description="type Resource: cpu or memory of whole pods."
-    )
-    container_resource: ContainerResourceMetricSource | None = Field(
-        default=None, description="type ContainerResource: cpu or memory of one container."
-    )
-    pods: PodsMetricSource | None = Field(
-        default=None, description="type Pods: a metric of each pod."
-    )
-    object: ObjectMetricSource | None = Field(
-        default=None, description="type Object: a metric of one Kubernetes object."
-    )
-    external: ExternalMetricSource | None = Field(
-        default=None, description="type External: a metric of something else, such as a queue."
-    )
-    activation: ActivationQuantity | None = Field(
-        default=None,
-        description="With `idle`, the metric is active above this; External and Object only. "
-        "Default: 0.",
-    )
+    type: Literal["ContainerResource", "External", "Object", "Pods", "Resource"]
+    """Which source below describes the metric."""
+    resource: ResourceMetricSource | None = None
+    """type Resource: cpu or memory of whole pods."""
+    container_resource: ContainerResourceMetricSource | None = None
+    """type ContainerResource: cpu or memory of one container."""
+    pods: PodsMetricSource | None = None
+    """type Pods: a metric of each pod."""
+    object: ObjectMetricSource | None = None
+    """type Object: a metric of one Kubernetes object."""
+    external: ExternalMetricSource | None = None
+    """type External: a metric of something else, such as a queue."""
+    activation: ActivationQuantity | None = None
+    """With `idle`, the metric is active above this; External and Object only. Default: 0."""
 
     @property
     def source(self) -> "MetricSource":
         """The source of the type; raises ValueError where the rules would have found it missing."""
-        found = (
+        source = (
             self.resource or self.container_resource or self.pods or self.object or self.external
         )
-        if found is None:
+        if source is None:
             raise ValueError(f"a metric of type {self.type} without a source")
-        return found
+        return source
 
 
 MetricSource = (
@@ -279,22 +267,18 @@ MetricSource = (
     | ExternalMetricSource
 )
 
-SOURCES = {
-    "Resource": "resource",
-    "ContainerResource": "containerResource",
-    "Pods": "pods",
-    "Object": "object",
-    "External": "external",
-}
-"""`metrics[].type` -> the key of its source."""
-
 
 class HPAScalingPolicy(Model):
     """One rate limit: at most so many pods, or percent of the pods, within a period."""
 
-    type: Literal["Pods", "Percent"] = Field(description="What `value` counts.")
-    value: PositiveCount = Field(description="Pods or percent; percent may exceed 100.")
-    period_seconds: int = Field(ge=1, le=1800, description="The period in seconds, 1 to 1800.")
+    core: ClassVar = spec.ScalingPolicy
+
+    type: Literal["Pods", "Percent"]
+    """What `value` counts."""
+    value: PositiveCount
+    """Pods or percent; percent may exceed 100."""
+    period_seconds: int = Field(ge=1, le=1800)
+    """The period in seconds, 1 to 1800."""
 
 
 @functools.cache
@@ -320,16 +304,12 @@ class HPAScalingRules(Model):
     """How fast, and how readily, one direction goes."""
 
     stabilization_window_seconds: WindowSeconds | None = Field(default=None, description=_WINDOW)
-    select_policy: OrDefault[Literal["Max", "Min", "Disabled"]] = Field(
-        default="Max",
-        description="Which policy counts: the one that allows most (Max) or least (Min); "
-        "Disabled forbids this direction.",
-    )
+    select_policy: OrDefault[Literal["Max", "Min", "Disabled"]] = "Max"
+    """Which policy counts: the one that allows most (Max) or least (Min); Disabled forbids this
+    direction."""
     policies: OrDefault[Policies] = Field(default_factory=_policies_down, description=_POLICIES)
-    tolerance: ToleranceQuantity | None = Field(
-        default=None,
-        description="How far from 1 the ratio may be without a change. Default: `tolerance`.",
-    )
+    tolerance: ToleranceQuantity | None = None
+    """How far from 1 the ratio may be without a change. Default: `tolerance`."""
 
 
 class HPAScaleUpRules(HPAScalingRules):
@@ -342,12 +322,10 @@ class HPAScaleUpRules(HPAScalingRules):
 class HorizontalPodAutoscalerBehavior(Model):
     """Both directions; what is left out is completed with the HPA's defaults."""
 
-    scale_up: OrDefault[HPAScaleUpRules] = Field(
-        default_factory=HPAScaleUpRules, description="Rules of scaling up."
-    )
-    scale_down: OrDefault[HPAScalingRules] = Field(
-        default_factory=HPAScalingRules, description="Rules of scaling down."
-    )
+    scale_up: OrDefault[HPAScaleUpRules] = Field(default_factory=HPAScaleUpRules)
+    """Rules of scaling up."""
+    scale_down: OrDefault[HPAScalingRules] = Field(default_factory=HPAScalingRules)
+    """Rules of scaling down."""
 
 
 @functools.cache
@@ -364,59 +342,170 @@ def _or_default_metrics(metrics: tuple[MetricSpec, ...]) -> tuple[MetricSpec, ..
 class HorizontalPodAutoscalerSpec(Model):
     """The spec of an autoscaler, as in autoscaling/v2, with the API's defaults (semantics 5.1)."""
 
-    scale_target_ref: ScaleTargetRef = Field(
-        description="The workload to scale: any kind with a scale subresource."
-    )
-    min_replicas: OrDefault[Count] = Field(
-        default=1, description="The fewest replicas; 0 needs an Object or External metric."
-    )
-    max_replicas: PositiveCount = Field(description="The most replicas.")
+    scale_target_ref: ScaleTargetRef
+    """The workload to scale: any kind with a scale subresource."""
+    min_replicas: OrDefault[Count] = 1
+    """The fewest replicas; 0 needs an Object or External metric."""
+    max_replicas: PositiveCount
+    """The most replicas."""
     metrics: OrDefault[Annotated[Items[MetricSpec], AfterValidator(_or_default_metrics)]] = Field(
-        default_factory=_default_metrics,
-        description="What to scale on; the largest proposal wins. Default: cpu at 80 percent of "
-        "its request.",
+        default_factory=_default_metrics
     )
-    behavior: HorizontalPodAutoscalerBehavior | None = Field(
-        default=None, description="Rate limits, stabilization and tolerance by direction."
-    )
+    """What to scale on; the largest proposal wins. Default: cpu at 80 percent of its request."""
+    behavior: HorizontalPodAutoscalerBehavior | None = None
+    """Rate limits, stabilization and tolerance by direction."""
+
+
+class HoldQueryModel(Model):
+    """PromQL, or the name of a query: while it returns a series, nothing goes down."""
+
+    query: PromQL | None = None
+    """The PromQL; one of `query` and `name` is required."""
+    name: Text | None = None
+    """A key of `queries`, whose PromQL, server and maxAge count."""
+    selector: LabelSelector | None = None
+    """Which series of the answer count. Default: all."""
+    server: Text | None = None
+    """A key of `prometheus.servers`, or default. Default: the target's server."""
+    max_age: OrDefault[LongerThanZero] = seconds(_USUAL.max_age)
+    """An older sample is no answer, so that nothing goes down."""
+    nan: OrDefault[Literal["fail", "zero"]] = "fail"
+    """What NaN is: no answer (fail), or 0, which holds nothing."""
+    partial: OrDefault[Literal["hold", "use"]] = "hold"
+    """Whether an answer that may be incomplete, without a series that holds, holds nothing (use),
+    or is no answer (hold)."""
+
+
+HoldQuerySource = Annotated[
+    HoldQueryModel, BeforeValidator(_OrPromql("`query` or `name`")), _OR_PROMQL
+]
+
+
+class IdleModel(Model):
+    """When a target goes to few or no replicas, and how few."""
+
+    core: ClassVar = Idle
+
+    replicas: OrDefault[Count] = _IDLE.replicas
+    """The count while idle, less than minReplicas."""
+    after: OrDefault[Duration] = seconds(_IDLE.after)
+    """The time without an active metric after which the target goes idle."""
+    initially: OrDefault[Duration] = seconds(_IDLE.initially)
+    """The time in which a new target does not go idle."""
+
+
+class FallbackModel(Model):
+    """What a metric proposes that failed in many syncs in a row."""
+
+    core: ClassVar = Fallback
+
+    replicas: Count | None = None
+    """The count; required unless behavior is currentReplicas."""
+    failure_threshold: OrDefault[PositiveCount] = _FALLBACK.failure_threshold
+    """The failed syncs in a row from which the fallback counts."""
+    behavior: OrDefault[
+        Literal["static", "currentReplicas", "currentReplicasIfHigher", "currentReplicasIfLower"]
+    ] = _FALLBACK.behavior.value
+    """static: replicas; currentReplicas: the current count; the others: the larger or the smaller
+    of both."""
+
+
+class PausedReplicas(Model):
+    """A count to go to, and to stay at."""
+
+    replicas: Count
+    """The count."""
+
+
+def _paused(value: object, handler: ValidatorFunctionWrapHandler) -> object:
+    """Choose the form by hand, so that a mistake is told of one form only."""
+    if isinstance(value, Mapping):
+        return PausedReplicas.model_validate(value)
+    if isinstance(value, bool) or value in ("scaleDown", "scaleUp"):
+        return handler(value)
+    forms = {form.lower(): form for form in ("true", "false", "scaleDown", "scaleUp")}
+    meant = forms.get(str(value).replace("-", "").lower())
+    advice = "" if meant is None else f"; did you mean {meant}?"
+    raise ValueError(f"must be true, false, scaleDown, scaleUp or {{replicas: N}}{advice}")
+
+
+Paused: TypeAlias = Annotated[
+    bool | Literal["scaleDown", "scaleUp"] | PausedReplicas, WrapValidator(_paused)
+]
+"""Everything, nothing or one direction; or everything at a count."""
+
+
+class UndecidedModel(Model):
+    """What a conversion could not decide about: no file with one is valid."""
+
+    field: Text
+    """The field of the manifest that was converted."""
+    type: Text | None = None
+    """The type of its trigger, if it is of one."""
+    why: Text
+    """What is to be done about it."""
+
+
+Undecided = Annotated[
+    OrDefault[Items[UndecidedModel]],
+    Field(
+        default_factory=tuple,
+        description="What a conversion left to decide; delete each entry once that is done.",
+        json_schema_extra={"maxItems": 0},
+    ),
+]
+"""The JSON Schema says that there may be nothing."""
+
+
+class ScheduleModel(Model):
+    """A window of time, and the bounds that replace the target's while it is open."""
+
+    core: ClassVar = Schedule
+
+    name: Text
+    """What the window is called in explanations, such as office."""
+    start: CronExpression
+    """When it opens: minute, hour, day, month, day of the week, as 0 8 * * 1-5."""
+    end: CronExpression
+    """When it closes: a cron expression as well."""
+    timezone: OrDefault[TimeZone] = "UTC"
+    """The IANA name of the zone of both, such as Europe/Berlin."""
+    min_replicas: Count | None = None
+    """The fewest replicas while it is open. Default: the target's."""
+    max_replicas: PositiveCount | None = None
+    """The most replicas while it is open. Default: the target's."""
+    gradual: OrDefault[bool] = False
+    """Whether a count outside of the bounds goes there by the policies of `behavior`, and not at
+    once."""
 
 
 class TargetModel(HorizontalPodAutoscalerSpec):
     """One workload and how it is scaled: a namespace, a HorizontalPodAutoscalerSpec, and more."""
 
-    namespace: DnsLabel = Field(description="The namespace of the workload.")
-    sync_period: SyncPeriod | None = Field(
-        default=None,
-        description="The time from one decision on this target to the next, 1s to 1h. "
-        "Default: the document's syncPeriod.",
-    )
-    server: Text | None = Field(
-        default=None,
-        description="A key of `prometheus.servers`, or default: what is asked by those of the "
-        "target's queries that name no server. Default: default.",
-    )
-    idle: IdleModel | None = Field(
-        default=None, description="To few or no replicas while no metric is active, and back."
-    )
-    fallback: FallbackModel | None = Field(
-        default=None, description="What a metric proposes that fails for some time."
-    )
-    paused: OrDefault[Paused] = Field(
-        default=False,
-        description="true, scaleDown, scaleUp or {replicas: N}: nothing is scaled, not down, not "
-        "up, or to this count.",
-    )
-    schedules: OrDefault[Items[ScheduleModel]] = Field(
-        default_factory=tuple, description="Bounds by time, in place of the target's own."
-    )
-    min_replicas_query: BoundQuerySource | None = Field(
-        default=None,
-        description="PromQL whose one value, rounded up, replaces minReplicas within the bounds.",
-    )
-    max_replicas_query: BoundQuerySource | None = Field(
-        default=None,
-        description="PromQL whose one value, rounded up, replaces maxReplicas within the bounds.",
-    )
-    ignore_surge: OrDefault[bool] = Field(
-        default=False, description="Whether pods above spec.replicas, as in a rollout, count not."
-    )
+    namespace: DnsLabel
+    """The namespace of the workload."""
+    undecided: Undecided
+    sync_period: SyncPeriod | None = None
+    """The time from one decision on this target to the next, 1s to 1h. Default: the document's
+    syncPeriod."""
+    server: Text | None = None
+    """A key of `prometheus.servers`, or default: what is asked by those of the target's queries
+    that name no server. Default: default."""
+    idle: IdleModel | None = None
+    """To few or no replicas while no metric is active, and back."""
+    fallback: FallbackModel | None = None
+    """What a metric proposes that fails for some time."""
+    paused: OrDefault[Paused] = False
+    """true, scaleDown, scaleUp or {replicas: N}: nothing is scaled, not down, not up, or to this
+    count."""
+    schedules: OrDefault[Items[ScheduleModel]] = Field(default_factory=tuple)
+    """Bounds by time, in place of the target's own."""
+    min_replicas_query: BoundQuerySource | None = None
+    """PromQL whose one value, rounded up, replaces minReplicas within the bounds."""
+    max_replicas_query: BoundQuerySource | None = None
+    """PromQL whose one value, rounded up, replaces maxReplicas within the bounds."""
+    hold_scale_down_query: HoldQuerySource | None = None
+    """PromQL, or a mapping with `query` or `name`: while it returns a series that is not 0, or any
+    where it is a comparison, or has no answer, nothing goes down."""
+    ignore_surge: OrDefault[bool] = False
+    """Whether pods above spec.replicas, as in a rollout, count not."""

@@ -3,14 +3,16 @@
 import re
 import ssl
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from itertools import islice
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from autoscaler.config.document import child, documents
+from autoscaler.config.settings import REQUIRED, WebAuth, WebSettings, WebTls
 from autoscaler.config.sources import NamedFile
-from autoscaler.config.web_settings import REQUIRED, WebAuth, WebSettings, WebTls
 from autoscaler.core.text import printable
+from autoscaler.documents import child, documents
 from autoscaler.file_contents import MOST_OF_A_SECRET, MOST_OF_CREDENTIALS, read_bytes
 
 MOST_COST = 14
@@ -47,24 +49,19 @@ def unusable_web_files(document: object, folder: Path) -> Iterator[NamedFile]:
         web = WebSettings.model_validate(child(document, "web"), context=folder)
     except ValidationError:
         return  # reported as such
-    for key, fault in _faults(web):
-        yield NamedFile(("web", key, fault.key), fault.path, str(fault))
-
-
-def _faults(web: WebSettings) -> Iterator[tuple[str, WebFileError]]:
+    auth = web.auth or WebAuth()
     checks: list[tuple[str, Callable[[], object]]] = []
     if web.tls is not None:
-        tls = web.tls
-        checks.append(("tls", lambda: tls_context(tls)))
-    if web.auth is not None and (token := web.auth.bearer_token_file) is not None:
-        checks.append(("auth", lambda: token_in(token)))
-    if web.auth is not None and (users := web.auth.basic_auth_users_file) is not None:
-        checks.append(("auth", lambda: users_in(users)))
+        checks.append(("tls", partial(tls_context, web.tls)))
+    if auth.bearer_token_file is not None:
+        checks.append(("auth", partial(token_in, auth.bearer_token_file)))
+    if auth.basic_auth_users_file is not None:
+        checks.append(("auth", partial(users_in, auth.basic_auth_users_file)))
     for key, check in checks:
         try:
             check()
-        except WebFileError as error:
-            yield key, error
+        except WebFileError as fault:
+            yield NamedFile(("web", key, fault.key), fault.path, str(fault))
         except OSError:
             continue  # that it cannot be read is reported as of any file
 
@@ -87,8 +84,8 @@ def token_in(path: Path) -> bytes:
 def users_in(path: Path) -> Mapping[str, bytes]:
     """Return users with the hashes of their passwords.  Raises as `token_in`."""
     text = read_bytes(path, MOST_OF_A_SECRET).decode("utf-8", "replace")
-    found = documents(text)
-    users = found[0].value if len(found) == 1 else None
+    read = list(islice(documents(text), 2))
+    users = read[0].value if len(read) == 1 else None
     if not isinstance(users, dict) or not users:
         message = f"{path} holds no users; right is {_USERS}"
         raise WebFileError("basicAuthUsersFile", path, message)
@@ -109,9 +106,8 @@ def _user_fault(name: str, hashed: object) -> str | None:
     if form is None:
         return f"{shown} has no bcrypt hash"
     if not _LEAST_COST <= int(form[1]) <= MOST_COST:
-        return f"the hash of {shown} has the cost {form[1]}, which is not {_LEAST_COST} to " + str(
-            MOST_COST
-        )
+        allowed = f"{_LEAST_COST} to {MOST_COST}"
+        return f"the hash of {shown} has the cost {form[1]}, which is not {allowed}"
     return None
 
 

@@ -1,6 +1,6 @@
 """What would have had to be different for another count: decided again with one thing changed.
 
-No rule is repeated here: each alternative is what `decide` returns for other inputs.
+No rule is repeated here: each alternative is what `step.step_of` returns for other inputs.
 """
 
 from collections.abc import Callable, Iterator
@@ -8,14 +8,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from itertools import compress
+from typing import Any
 
-from autoscaler.core.breaker import goes_down, held_back
-from autoscaler.core.decide import decide
 from autoscaler.core.decision import Calculation, Decision, MetricResult, Zone
-from autoscaler.core.entry import Entry
 from autoscaler.core.extensions import Extensions
 from autoscaler.core.history import History, Recommendation
-from autoscaler.core.limits import SCALE_DOWN_LIMIT, SCALE_UP_LIMIT, TOO_FEW, TOO_MANY
+from autoscaler.core.normalize import SCALE_DOWN_LIMIT, SCALE_UP_LIMIT, TOO_FEW, TOO_MANY
 from autoscaler.core.numbers import INT32_MAX, INT64_MAX
 from autoscaler.core.observation import Observation, PodSamples, Reading, Sample, Scale, Values
 from autoscaler.core.spec import (
@@ -29,10 +27,13 @@ from autoscaler.core.spec import (
     SelectPolicy,
     measures_pods,
 )
+from autoscaler.core.step import step_of
+from autoscaler.core.sync_result import Rules, SyncResult
 
 PARTS = 10_000
 """The load of pods is changed by such parts of itself."""
 _ANY_CHANGE = ScalingPolicy(PolicyType.PODS, INT32_MAX, 1)
+_NO_WINDOW = ScalingRules(0, SelectPolicy.MAX, (_ANY_CHANGE,))
 _UNIT = 1000
 """Values that are whole, as their target is, are changed by whole units."""
 _MOST_STEPS, _MOST_PARTS = 1 << 40, 1 << 24
@@ -61,10 +62,12 @@ class Without(StrEnum):
     CONTROLLER = "controller"
     REVERSALS = "reversals"
     BREAKER = "breaker"
+    HOLD = "hold"
+    """`holdScaleDownQuery`."""
 
 
-class Bound(StrEnum):
-    """A bound that is another one for an alternative."""
+class BoundKey(StrEnum):
+    """The key of a bound that is another one for an alternative."""
 
     MINIMUM = "minReplicas"
     MAXIMUM = "maxReplicas"
@@ -74,9 +77,9 @@ class Bound(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OtherValue:
-    """At another value the metric number ``index`` would have asked for another count.
+    """At another value of the metric number ``index`` the count would have been ``desired``.
 
-    ``result`` is that metric at the nearest such value, ``desired`` the count of the target then.
+    ``result`` is that metric at the nearest such value.
     ``parts`` is by how many parts of 10,000 each pod's load is another; None for a value.
     """
 
@@ -98,13 +101,13 @@ class LeftOut:
 class OtherBound:
     """With a bound of ``replicas`` the count would have been ``desired``."""
 
-    which: Bound
+    which: BoundKey
     replicas: int
     desired: int
 
 
-def alternatives_of(entry: Entry) -> Iterator[LeftOut | OtherBound | OtherValue]:
-    """Yield what would have changed the count, or what a metric asked for.
+def alternatives_of(entry: SyncResult) -> Iterator[LeftOut | OtherBound | OtherValue]:
+    """Yield what would have changed the count.
 
     There is nothing to say of a decision that is another one if it is decided again.
     """
@@ -115,75 +118,65 @@ def alternatives_of(entry: Entry) -> Iterator[LeftOut | OtherBound | OtherValue]
         yield from _other_values(again)
 
 
-@dataclass(frozen=True, slots=True)
-class _Others:
-    """Inputs in place of those of an entry; None for the entry's own."""
-
-    observation: Observation | None = None
-    spec: HorizontalPodAutoscalerSpec | None = None
-    flags: Flags | None = None
-    history: History | None = None
-    extensions: Extensions | None = None
-
-
 class _Again:
-    """Decides an entry again with other inputs."""
+    """Decides an entry again with other inputs; None stands for the entry's own."""
 
-    def __init__(self, entry: Entry) -> None:
+    def __init__(self, entry: SyncResult) -> None:
         self.entry = entry
         self.observation, self.history = entry.inputs.observation, entry.inputs.history
-        self.spec, self.extensions = entry.rules.target.spec, entry.rules.target.extensions
+        self.spec, self.extensions = entry.target.spec, entry.target.extensions
         self.computed = 0
-        self.base = self.decide(_Others())
+        self.base = self.decide()
 
-    def decide(self, others: _Others, *, breaker: bool = True) -> Decision:
+    def decide(
+        self,
+        observation: Observation | None = None,
+        spec: HorizontalPodAutoscalerSpec | None = None,
+        flags: Flags | None = None,
+        history: History | None = None,
+        extensions: Extensions | None = None,
+        *,
+        breaker: bool = True,
+    ) -> Decision:
         """Decide; the breaker holds what goes down if it held the entry."""
-        inputs, before = self.entry.inputs, others.history or self.history
-        decision, history = decide(
-            others.spec or self.spec,
-            others.flags or self.entry.rules.flags,
-            others.observation or self.observation,
-            before,
-            inputs.now,
-            inputs.stamp,
-            others.extensions or self.extensions,
+        target = self.entry.target
+        if spec is not None or extensions is not None:
+            extensions = extensions or self.extensions
+            target = replace(target, spec=spec or self.spec, extensions=extensions)
+        inputs = replace(
+            self.entry.inputs,
+            observation=observation or self.observation,
+            history=history or self.history,
         )
-        hold = self.entry.decision.breaker
-        if hold is not None and breaker and goes_down(decision):
-            decision, _ = held_back(decision, history, before, hold.server, hold.until)
-        return decision
+        rules = Rules(target, flags or self.entry.flags)
+        step, hold = step_of(rules, inputs), self.entry.decision.breaker
+        if hold is not None and breaker:
+            step = step.held_back({hold.server: hold.until})
+        return step.decision
 
     def with_reading(self, index: int, reading: Reading) -> Decision:
         """Decide with another reading of one metric."""
         readings = list(self.observation.readings)
         self.computed += sum(map(_size, readings))
         readings[index] = reading
-        return self.decide(_Others(replace(self.observation, readings=tuple(readings))))
+        return self.decide(replace(self.observation, readings=tuple(readings)))
 
 
 # -- values --------------------------------------------------------------------------------------
 
 
 def _other_values(again: _Again) -> Iterator[OtherValue]:
-    """Yield the nearest values at which a metric, and at which the target, has more, and less.
+    """Yield the nearest values of a metric at which the target's count is larger, and smaller.
 
     The metrics that ask for the most come first.
     """
     asked = [(_proposal(again.base, index), index) for index in range(len(again.base.metrics))]
-    known = [(proposal, index) for proposal, index in asked if proposal is not None]
-    for _, index in sorted(known, key=lambda one: -one[0]):
+    known = [(-proposal, index) for proposal, index in asked if proposal is not None]
+    for _, index in sorted(known):
         for up in (True, False):
-            found = _nearest(again, index, _proposal, up=up)
-            if found is None:
-                continue
-            yield found
-            if found.desired == again.base.desired:
-                further = _nearest(again, index, _desired, up=up)
-                if further is not None:
-                    yield further
-
-
-_CountOf = Callable[[Decision, int], int | None]
+            found = _nearest(again, index, up=up)
+            if found is not None:
+                yield found
 
 
 def _proposal(decision: Decision, index: int) -> int | None:
@@ -192,21 +185,17 @@ def _proposal(decision: Decision, index: int) -> int | None:
     return outcome.proposal if isinstance(outcome, Calculation) else None
 
 
-def _desired(decision: Decision, index: int) -> int | None:
-    return None if _proposal(decision, index) is None else decision.desired
-
-
-def _nearest(again: _Again, index: int, count_of: _CountOf, *, up: bool) -> OtherValue | None:
-    """Look for the nearest value at which a count is larger, or smaller."""
-    reading, before = again.observation.readings[index], count_of(again.base, index)
+def _nearest(again: _Again, index: int, *, up: bool) -> OtherValue | None:
+    """Look for the nearest value at which the count is larger, or smaller."""
+    reading, before = again.observation.readings[index], again.base.desired
     change, most_up, most_down = _changes(reading, again.spec.metrics[index].target)
-    if before is None or again.computed > _MOST_COMPUTED:
+    if again.computed > _MOST_COMPUTED:
         return None
     sign = 1 if up else -1
 
     def differs(steps: int) -> bool:
-        count = count_of(again.with_reading(index, change(sign * steps)), index)
-        return count is not None and (count - before) * sign > 0
+        decision = again.with_reading(index, change(sign * steps))
+        return _proposal(decision, index) is not None and (decision.desired - before) * sign > 0
 
     steps = _first(differs, most_up if up else most_down)
     if steps is None:
@@ -249,7 +238,8 @@ def _changes(reading: Reading, target: MetricTarget) -> tuple[Callable[[int], Re
 
 
 def _of_total(reading: Values, total: int, step: int, steps: int) -> Values:
-    return replace(reading, values=(min(total + steps * step, max(total, INT64_MAX)),))
+    values = (min(total + steps * step, max(total, INT64_MAX)),)
+    return replace(reading, values=values, total=None)
 
 
 def _of_samples(reading: PodSamples, steps: int) -> PodSamples:
@@ -274,104 +264,87 @@ def _other_bounds(again: _Again) -> Iterator[OtherBound]:
     wanted = current if limit is None else limit.before
     if base.zone is Zone.ABOVE_MAX or (base.zone is not Zone.BELOW_MIN and reason == TOO_MANY):
         wanted = current if base.zone is Zone.ABOVE_MAX else wanted
-        yield from _further(again, Bound.MAXIMUM, _with_maximum, wanted)
+        yield from _further(again, BoundKey.MAXIMUM, wanted)
     if base.zone is Zone.BELOW_MIN or (base.zone is not Zone.ABOVE_MAX and reason == TOO_FEW):
         wanted = current if base.zone is Zone.BELOW_MIN else wanted
         to_zero = not all(map(measures_pods, again.spec.metrics))
-        yield from _further(again, Bound.MINIMUM, _with_minimum, max(wanted, 0 if to_zero else 1))
+        yield from _further(again, BoundKey.MINIMUM, max(wanted, 0 if to_zero else 1))
     if base.bounds is not None and base.bounds.hold_down:
-        yield from _further(again, Bound.ASKED_MINIMUM, _with_asked_minimum, 0)
+        yield from _further(again, BoundKey.ASKED_MINIMUM, 0)
 
 
-_WithBound = Callable[[_Again, int], _Others]
-
-
-def _further(
-    again: _Again, which: Bound, with_bound: _WithBound, wanted: int
-) -> Iterator[OtherBound]:
+def _further(again: _Again, which: BoundKey, wanted: int) -> Iterator[OtherBound]:
     """Yield the bound that just permits the count that a bound of ``wanted`` would have led to."""
-    sign = 1 if which is Bound.MAXIMUM else -1
-    desired = again.decide(with_bound(again, wanted)).desired
-    if (desired - again.base.desired) * sign <= 0:
-        return
-    exact = again.decide(with_bound(again, desired)).desired == desired
-    yield OtherBound(which, desired if exact else wanted, desired)
+    sign = 1 if which is BoundKey.MAXIMUM else -1
+    desired = _with_bound(again, which, wanted).desired
+    if (desired - again.base.desired) * sign > 0:
+        exact = _with_bound(again, which, desired).desired == desired
+        yield OtherBound(which, desired if exact else wanted, desired)
 
 
-def _with_maximum(again: _Again, replicas: int) -> _Others:
+def _with_bound(again: _Again, which: BoundKey, replicas: int) -> Decision:
     seen = again.observation
-    windows = tuple(
-        replace(one, schedule=replace(one.schedule, max_replicas=None)) for one in seen.windows
-    )
-    return _Others(
-        replace(seen, windows=windows, max_replicas_reading=None),
-        replace(again.spec, max_replicas=replicas),
-    )
-
-
-def _with_minimum(again: _Again, replicas: int) -> _Others:
-    seen = again.observation
-    windows = tuple(
-        replace(one, schedule=replace(one.schedule, min_replicas=None)) for one in seen.windows
-    )
-    return _Others(
-        replace(seen, windows=windows, min_replicas_reading=None),
-        replace(again.spec, min_replicas=replicas),
-    )
-
-
-def _with_asked_minimum(again: _Again, replicas: int) -> _Others:
-    known = Values((replicas * _UNIT,))
-    return _Others(replace(again.observation, min_replicas_reading=known))
+    if which is BoundKey.ASKED_MINIMUM:
+        return again.decide(replace(seen, min_replicas_reading=Values((replicas * _UNIT,))))
+    bound = "max_replicas" if which is BoundKey.MAXIMUM else "min_replicas"
+    none: dict[str, Any] = {bound: None}
+    windows = tuple(replace(one, schedule=replace(one.schedule, **none)) for one in seen.windows)
+    unasked: dict[str, Any] = {f"{bound}_reading": None}
+    own: dict[str, Any] = {bound: replicas}
+    return again.decide(replace(seen, windows=windows, **unasked), replace(again.spec, **own))
 
 
 # -- what is left out ----------------------------------------------------------------------------
 
 
+_Alternatives = Iterator[tuple[Without, Decision]]
+
+
 def _left_out(again: _Again) -> Iterator[LeftOut]:
     """Yield each thing without which the count would have been another one."""
-    for what, others in (*_of_others(again), *_of_stages(again), *_of_metrics(again)):
-        desired = again.decide(others).desired
-        if desired != again.base.desired:
-            yield LeftOut(what, desired)
+    for what, decision in (*_of_others(again), *_of_stages(again), *_of_metrics(again)):
+        if decision.desired != again.base.desired:
+            yield LeftOut(what, decision.desired)
     held = again.base.stabilization
     if held is not None and held.before != held.after and held.refill is None:
         yield from _without_recommendations(again, held.held_by)
     if again.base.breaker is not None:
-        yield LeftOut(Without.BREAKER, again.decide(_Others(), breaker=False).desired)
+        yield LeftOut(Without.BREAKER, again.decide(breaker=False).desired)
 
 
-def _of_others(again: _Again) -> Iterator[tuple[Without, _Others]]:
+def _of_others(again: _Again) -> _Alternatives:
     """Yield people, other autoscalers and idling."""
     base, seen, extensions = again.base, again.observation, again.extensions
     if base.zone is Zone.CONTROLLED:
-        yield Without.CONTROLLER, _Others(replace(seen, controller=None))
+        yield Without.CONTROLLER, again.decide(replace(seen, controller=None))
     if base.pause is not None and isinstance(seen.scale, Scale):
         bare = replace(seen, scale=replace(seen.scale, annotations=()))
-        yield Without.PAUSE, _Others(bare, extensions=replace(extensions, pause=None))
+        yield Without.PAUSE, again.decide(bare, extensions=replace(extensions, pause=None))
+    if base.hold is not None or base.hold_refill is not None:
+        history = replace(again.history, extended=replace(again.history.extended, hold_gap=None))
+        yield Without.HOLD, again.decide(replace(seen, hold=None), history=history)
     if base.zone is Zone.IDLE:
-        yield Without.IDLE, _Others(extensions=replace(extensions, idle=None))
+        yield Without.IDLE, again.decide(extensions=replace(extensions, idle=None))
     if base.held_until is not None:
-        flags = replace(again.entry.rules.flags, hold_after_reversals=0)
-        yield Without.REVERSALS, _Others(flags=flags)
+        flags = replace(again.entry.flags, hold_after_reversals=0)
+        yield Without.REVERSALS, again.decide(flags=flags)
 
 
-def _of_stages(again: _Again) -> Iterator[tuple[Without, _Others]]:
+def _of_stages(again: _Again) -> _Alternatives:
     """Yield gaps in the readings, and policies."""
     held, limit, spec = again.base.stabilization, again.base.limit, again.spec
-    if held is not None and held.refill is not None:
-        yield Without.GAP, _Others(replace(again.observation, ranges=None))
+    if held is not None and held.refill is not None and not held.refill.after_hold:
+        yield Without.GAP, again.decide(replace(again.observation, ranges=None))
     if limit is None or limit.reason not in {SCALE_UP_LIMIT, SCALE_DOWN_LIMIT}:
         return
-    history = replace(again.history, unseen=None)
-    if spec.behavior is not None:
-        free = Behavior(_free(spec.behavior.scale_up), _free(spec.behavior.scale_down))
-        yield Without.POLICIES, _Others(spec=replace(spec, behavior=free), history=history)
-    elif held is not None and held.before == held.after:
+    own = spec.behavior
+    if own is None and held is not None and held.before == held.after:
         # With a behavior recommendations count otherwise, so that they may have no part in it.
-        rules = ScalingRules(0, SelectPolicy.MAX, (_ANY_CHANGE,))
-        free = Behavior(rules, rules)
-        yield Without.POLICIES, _Others(spec=replace(spec, behavior=free), history=history)
+        own = Behavior(_NO_WINDOW, _NO_WINDOW)
+    if own is not None:
+        free = Behavior(_free(own.scale_up), _free(own.scale_down))
+        history = replace(again.history, unseen=None)
+        yield Without.POLICIES, again.decide(spec=replace(spec, behavior=free), history=history)
 
 
 def _free(rules: ScalingRules) -> ScalingRules:
@@ -379,25 +352,27 @@ def _free(rules: ScalingRules) -> ScalingRules:
     return replace(rules, select_policy=SelectPolicy.MAX, policies=(_ANY_CHANGE,))
 
 
-def _of_metrics(again: _Again) -> Iterator[tuple[Without, _Others]]:
+def _of_metrics(again: _Again) -> _Alternatives:
     """Yield the metrics that failed, and the fallback for them."""
     results = again.base.metrics
     works = [isinstance(one.outcome, Calculation) or one.fallback is not None for one in results]
     if any(works) and not all(works):
-        yield Without.FAILURES, _only(again, works)
+        yield Without.FAILURES, _with_metrics(again, works)
     if any(one.fallback is not None for one in results):
-        yield Without.FALLBACK, _Others(extensions=replace(again.extensions, fallback=None))
+        extensions = replace(again.extensions, fallback=None)
+        yield Without.FALLBACK, again.decide(extensions=extensions)
 
 
-def _only(again: _Again, chosen: list[bool]) -> _Others:
-    """Return the inputs of some of the metrics."""
-    seen, spec, extensions = again.observation, again.spec, again.extensions
+def _with_metrics(again: _Again, chosen: list[bool]) -> Decision:
+    """Decide by some of the metrics."""
+    seen, extensions = again.observation, again.extensions
     ranges = None if seen.ranges is None else tuple(compress(seen.ranges, chosen))
     readings = tuple(compress(seen.readings, chosen))
+    keys = tuple(compress(seen.metric_keys, chosen))
     activations = tuple(compress(extensions.activations, chosen))
-    return _Others(
-        replace(seen, readings=readings, ranges=ranges),
-        replace(spec, metrics=tuple(compress(spec.metrics, chosen))),
+    return again.decide(
+        replace(seen, readings=readings, ranges=ranges, metric_keys=keys),
+        replace(again.spec, metrics=tuple(compress(again.spec.metrics, chosen))),
         extensions=replace(extensions, activations=activations),
     )
 
@@ -405,12 +380,17 @@ def _only(again: _Again, chosen: list[bool]) -> _Others:
 def _without_recommendations(again: _Again, holder: Recommendation | None) -> Iterator[LeftOut]:
     """Yield the recommendation that holds the count; or all of them, if others hold it too."""
     before, known = again.history, again.history.extended
-    if known.first_seen is None and before.recommendations is None:
-        known = replace(known, first_seen=again.entry.inputs.stamp)
+    if before.recommendations is None or before.unobserved:
+        # The time without a sync counts as active, whatever of the recommendations is left out.
+        stamp, first = again.entry.inputs.stamp, known.first_seen
+        if first is None and before.recommendations is None:
+            first = stamp
+        known = replace(known, first_seen=first, last_active=stamp)
+    known = replace(known, blocked_since=None)
     others = tuple(one for one in before.recommendations or () if one != holder)
     for what, left in ((Without.RECOMMENDATION, others), (Without.RECOMMENDATIONS, ())):
         history = replace(before, recommendations=left, unobserved=False, extended=known)
-        desired = again.decide(_Others(history=history)).desired
+        desired = again.decide(history=history).desired
         if desired != again.base.desired:
             yield LeftOut(what, desired)
             return

@@ -1,14 +1,17 @@
 """The bounds in force: the target's own, those of open schedules, those of queries (8.2)."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from operator import attrgetter
 
-from autoscaler.core.decision import Bound, Bounds
+from autoscaler.core.decision import Bound, Bounds, Reconciled, Zone
 from autoscaler.core.extensions import Schedule
-from autoscaler.core.history import ExtensionHistory, KnownBound
+from autoscaler.core.history import ExtensionHistory, History, KnownBound
 from autoscaler.core.numbers import INT32_MAX
 from autoscaler.core.observation import Gap, Observation, OpenWindow, Values
+from autoscaler.core.quantity import NANO
+from autoscaler.core.quick import changed, quick
+from autoscaler.core.reconcile import DecisionContext, limited
 from autoscaler.core.spec import HorizontalPodAutoscalerSpec
 
 KNOWN_SECONDS = 300.0
@@ -18,7 +21,10 @@ MIN_QUERY, MAX_QUERY = "minReplicasQuery", "maxReplicasQuery"
 
 
 def bounds_in_force(
-    spec: HorizontalPodAutoscalerSpec, observation: Observation, known: ExtensionHistory, now: float
+    spec: HorizontalPodAutoscalerSpec,
+    observation: Observation,
+    before: ExtensionHistory,
+    now: float,
 ) -> tuple[Bounds, ExtensionHistory]:
     """Return the bounds at ``now``, and the history with what the queries of bounds gave."""
     low, high = Bound(spec.min_replicas), Bound(spec.max_replicas)
@@ -26,36 +32,59 @@ def bounds_in_force(
         low = _scheduled(low, observation.windows, _MINIMUM)
         high = _at_least(_scheduled(high, observation.windows, _MAXIMUM), low)
     if not observation.asks_for_bounds:
-        return Bounds(low, high), known
-    least, of_min, missing = _asked(observation.min_replicas_reading, known.known_min, now)
-    most, of_max, missing_max = _asked(observation.max_replicas_reading, known.known_max, now)
-    if of_min is not known.known_min or of_max is not known.known_max:
-        known = replace(known, known_min=of_min, known_max=of_max)
+        return Bounds(low, high), before
+    after = before
+    of_min = _answer_of(observation.min_replicas_reading, before.known_min, now)
+    of_max = _answer_of(observation.max_replicas_reading, before.known_max, now)
+    if of_min.remembered is not before.known_min or of_max.remembered is not before.known_max:
+        after = changed(before, known_min=of_min.remembered, known_max=of_max.remembered)
     lower, upper = low, high
-    if least is not None and least > low.replicas:
-        lower = Bound(min(least, high.replicas), _origin(MIN_QUERY, missing))
-    if most is not None and most < high.replicas:
-        upper = Bound(max(most, low.replicas), _origin(MAX_QUERY, missing_max))
-    told = [
-        f"{name} has no value: {why}"
-        for name, why in ((MIN_QUERY, missing), (MAX_QUERY, missing_max))
-        if why
+    least = of_min.counts or of_min.at_least
+    if least is not None and least.replicas > low.replicas:
+        lower = Bound(min(least.replicas, high.replicas), _origin(MIN_QUERY, least, now))
+    most = of_max.counts
+    if most is not None and most.replicas < high.replicas:
+        upper = Bound(max(most.replicas, low.replicas), _origin(MAX_QUERY, most, now))
+    missing = [
+        f"{name} has {answer.missing}"
+        for name, answer in ((MIN_QUERY, of_min), (MAX_QUERY, of_max))
+        if answer.missing
     ]
-    hold_down = least is None and observation.min_replicas_reading is not None
-    bounds = Bounds(
-        lower,
-        _at_least(upper, lower),
-        "; ".join(told),
-        hold_down,
-        None if least is None else of_min,
-        None if most is None else of_max,
-    )
-    return bounds, known
+    hold_down = of_min.counts is None and observation.min_replicas_reading is not None
+    bounds = Bounds(lower, _at_least(upper, lower), "; ".join(missing), hold_down, least, most)
+    return bounds, after
+
+
+def within(spec: HorizontalPodAutoscalerSpec, bounds: Bounds) -> HorizontalPodAutoscalerSpec:
+    """Return the spec with the bounds in force in place of its own."""
+    low, high = bounds.minimum.replicas, bounds.maximum.replicas
+    if low == spec.min_replicas and high == spec.max_replicas:
+        return spec
+    return replace(spec, min_replicas=low, max_replicas=high)
+
+
+def keeps_awake(own: HorizontalPodAutoscalerSpec, bounds: Bounds, observation: Observation) -> bool:
+    """Return whether a schedule or query gives a minimum, so that idle does not apply (8.3)."""
+    raised = bounds.minimum.replicas > own.min_replicas
+    return raised or gives_least(observation.windows, own.min_replicas)
 
 
 def gives_least(windows: Iterable[OpenWindow], replicas: int) -> bool:
     """Return whether a schedule that is open gives a minimum of at least so many replicas."""
-    return any((one.schedule.min_replicas or 0) >= replicas for one in windows)
+    return any((window.schedule.min_replicas or 0) >= replicas for window in windows)
+
+
+def approached(
+    result: Reconciled, context: DecisionContext, bounds: Bounds, current: int, history: History
+) -> Reconciled:
+    """Name the origin of the bound that a count goes to; the policies limit a gradual one (8.2)."""
+    bound = bounds.maximum if result.zone is Zone.ABOVE_MAX else bounds.minimum
+    if bound.by:
+        result = replace(result, reason=f"{result.reason} ({bound.by})")
+    if bound.gradual:
+        step = limited(context, current, result.desired, history)
+        result = replace(result, desired=step.after, limit=step)
+    return result
 
 
 _MINIMUM, _MAXIMUM = attrgetter("min_replicas"), attrgetter("max_replicas")
@@ -84,23 +113,46 @@ def _at_least(high: Bound, low: Bound) -> Bound:
     return replace(low, by=f"the minimum by {low.by}" if low.by else "the minimum")
 
 
-def _asked(
-    reading: Values | Gap | None, known: KnownBound | None, now: float
-) -> tuple[int | None, KnownBound | None, str]:
-    """Return the count that a bound's query gives now, its last value, and why there is no new one.
+@quick
+@dataclass(frozen=True, slots=True)
+class _BoundAnswer:
+    """What the query of a bound gives.
 
-    The count is None, and the last sentence empty, for a bound without a query.
+    ``counts`` is the bound that it gives now, None where that is unknown; ``remembered`` what the
+    next sync knows of it.  ``missing`` says what is wrong with the answer, ``at_least`` what an
+    incomplete one gives where nothing else is known.
     """
-    if isinstance(reading, Values):
-        # Rounded up; a count is never below zero.
-        replicas = min(max(-(-reading.values[0] // 1000), 0), INT32_MAX)
-        return replicas, KnownBound(replicas, now), ""
+
+    counts: KnownBound | None = None
+    remembered: KnownBound | None = None
+    missing: str = ""
+    at_least: KnownBound | None = None
+
+
+def _answer_of(reading: Values | Gap | None, last: KnownBound | None, now: float) -> _BoundAnswer:
+    """Return what a reading gives, after what the last whole answer gave.
+
+    An incomplete answer may be too low, so it raises what the last whole one gave, and lowers
+    nothing; it is remembered as of that one.
+    """
     if reading is None:
-        return None, None, ""
-    if known is None or now - known.time > KNOWN_SECONDS:
-        return None, known, reading.detail
-    return known.replicas, known, reading.detail
+        return _BoundAnswer()
+    fresh = None if last is None or now - last.time > KNOWN_SECONDS else last
+    if isinstance(reading, Gap):
+        return _BoundAnswer(fresh, last, f"no value: {reading.detail}")
+    # Rounded up, but for what arithmetic with doubles adds; a count is never below zero.
+    nano = round(min(max(reading.units, 0.0), INT32_MAX) * NANO)
+    replicas = -(-nano // NANO)
+    bound = KnownBound(replicas, now)
+    if not reading.gaps:
+        return _BoundAnswer(bound, bound)
+    missing = f"only an incomplete answer: {reading.gaps[0].detail}"
+    if fresh is None:
+        return _BoundAnswer(None, last, missing, bound)
+    if replicas > fresh.replicas:
+        fresh = replace(fresh, replicas=replicas)
+    return _BoundAnswer(fresh, fresh, missing)
 
 
-def _origin(name: str, missing: str) -> str:
-    return f"{name}, as last read" if missing else name
+def _origin(name: str, bound: KnownBound, now: float) -> str:
+    return name if bound.time == now else f"{name}, as last read"

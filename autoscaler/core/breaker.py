@@ -3,17 +3,20 @@
 A label that is renamed makes hundreds of queues look empty in one moment.  No rule of a single
 target can tell that from the end of their work; their number can.
 
-Instants are seconds of one clock, which need not be the Unix time.
+Of each target it is known whether it would go down, as of its last sync: so their number is that
+of one period.  A decision only counts; nothing looks at all targets.  Instants are seconds of one
+clock, which need not be the Unix time, and syncs are numbered in the order in which they begin.
 """
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from autoscaler.core.decision import BreakerHold, Decision, Zone
-from autoscaler.core.history import History
+from autoscaler.core.history import Count, History, Instant
 from autoscaler.core.observation import ConditionStatus
-from autoscaler.core.status import SCALE_DOWN_BREAKER, SCALING_LIMITED, overridden
+from autoscaler.core.status import SCALE_DOWN_BREAKER, SCALING_LIMITED, StatusRecorder
+from autoscaler.core.target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +40,12 @@ class Trip:
     ``again`` counts the trips that came directly before this one.
     """
 
-    at: float
-    until: float
-    down: int
-    of: int
+    at: Instant
+    until: Instant
+    down: Count
+    of: Count
     query: str = ""
-    again: int = 0
+    again: Count = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,7 @@ class BreakerState:
     """How the breaker of one server stands; it does not trip before ``released_until``."""
 
     trip: Trip | None = None
-    released_until: float | None = None
+    released_until: Instant | None = None
 
 
 CLOSED = BreakerState()
@@ -71,9 +74,7 @@ def reviewed(
     that they are not too many is said once the count ``is_complete``, and the trip kept until then.
     """
     trip, free_until = state.trip, state.released_until
-    if trip is not None and now < trip.until:
-        return state
-    if free_until is not None and now < free_until:
+    if holds(state, now) or (free_until is not None and now < free_until):
         return state
     if down > breaker.most_down(of):
         again = 0 if trip is None else trip.again + 1
@@ -105,13 +106,7 @@ def most_shared(queries: Iterable[Iterable[str]]) -> str:
     return max(counts, key=lambda promql: counts[promql], default="")
 
 
-def moved(state: BreakerState, seconds: float) -> BreakerState:
-    """Move every instant by so many seconds."""
-    trip, until = state.trip, state.released_until
-    return BreakerState(
-        trip and replace(trip, at=trip.at + seconds, until=trip.until + seconds),
-        None if until is None else until + seconds,
-    )
+# -- one decision --------------------------------------------------------------------------------
 
 
 def goes_down(decision: Decision) -> bool:
@@ -126,9 +121,8 @@ def held_back(
 ) -> tuple[Decision, History]:
     """Return a scale-down and its history as the breaker of a server leaves them.
 
-    The count stays, and the history is as after a limit that permits no change: the recommendation
-    is in it, and nothing was written.  ``previous`` is the history from before the decision,
-    ``until`` in Unix seconds.
+    The count stays, and the history is as after a limit that permits no change.  ``previous`` is
+    that from before the decision, ``until`` in Unix seconds.
     """
     current = decision.current or 0
     whose = f"the Prometheus server {server}" if server else "Prometheus"
@@ -136,20 +130,140 @@ def held_back(
         f"too many of the targets that read from {whose} would go down at once; the scale-down "
         "breaker lets none of them"
     )
-    conditions = overridden(
-        decision.conditions,
-        previous.conditions,
-        SCALING_LIMITED,
-        ConditionStatus.TRUE,
-        SCALE_DOWN_BREAKER,
-        message,
-        decision.time,
-    )
-    held = replace(
-        decision,
-        desired=current,
-        rescale=False,
-        conditions=conditions,
-        breaker=BreakerHold(server, until, decision.desired),
-    )
+    status = StatusRecorder(decision.conditions, decision.time, previous.conditions)
+    status.override(SCALING_LIMITED, ConditionStatus.TRUE, SCALE_DOWN_BREAKER, message)
+    conditions, hold = status.conditions, BreakerHold(server, until, decision.desired)
+    held = replace(decision, desired=current, rescale=False, conditions=conditions, breaker=hold)
     return held, replace(history, conditions=conditions, desired_replicas=current)
+
+
+# -- how many would go down ----------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class SyncCount:
+    """What one sync has to know: that enough of a server's targets were decided since it began.
+
+    ``down`` are those of the decided ones that would go down, ``awaited`` the sync's own targets
+    that it has not decided.
+    """
+
+    undecided: int
+    awaited: set[str] = field(default_factory=set)
+    down: set[str] = field(default_factory=set)
+    given_up: bool = False
+
+
+@dataclass(slots=True)
+class ServerCount:
+    """The targets that read from a server, which of them would go down, and its breaker."""
+
+    name: str
+    breaker: Breaker
+    targets: dict[str, Target] = field(default_factory=dict)
+    state: BreakerState = CLOSED
+    reported: Trip | None = None
+    """The trip that was reported last, while it has not ended."""
+    decided: dict[str, int] = field(default_factory=dict)
+    """By target, how many syncs had begun when it was decided last."""
+    down: set[str] = field(default_factory=set)
+    """Those whose last sync decided on fewer replicas."""
+    outdated: set[str] = field(default_factory=set)
+    """Those of ``down`` that are awaited."""
+    over: int | None = None
+    """How many syncs had begun when the trip was first seen to be over."""
+    syncs: dict[int, SyncCount] = field(default_factory=dict)
+    """Those that run, by their numbers."""
+
+    def go_on_from(self, before: "ServerCount") -> None:
+        """Take over what is known of those targets that were there before."""
+        kept = self.targets.keys()
+        self.state, self.reported = before.state, before.reported
+        self.over = before.over if before.syncs else None
+        self.down, self.outdated = before.down & kept, before.outdated & kept
+        self.decided = {key: before.decided.get(key, 0) for key in kept}
+        for number, sync in before.syncs.items():
+            self.syncs[number] = replace(
+                sync,
+                undecided=sum(begun < number for begun in self.decided.values()),
+                awaited=sync.awaited & kept,
+                down=sync.down & kept,
+            )
+
+    def begin(self, number: int) -> None:
+        """Count for a sync that begins."""
+        self.syncs[number] = SyncCount(len(self.targets))
+
+    def expect(self, number: int, target: str) -> None:
+        """Await what a sync decides on a target."""
+        self.syncs[number].awaited.add(target)
+        if target in self.down:
+            self.outdated.add(target)
+
+    def note(self, begun: int, target: str, *, down: bool) -> None:
+        """Note whether a target would go down, after so many syncs had begun."""
+        before = self.decided.get(target, 0)
+        self.decided[target] = begun
+        self.outdated.discard(target)
+        (self.down.add if down else self.down.discard)(target)
+        for number, sync in self.syncs.items():
+            sync.undecided -= before < number
+            sync.awaited.discard(target)
+            (sync.down.add if down else sync.down.discard)(target)
+
+    def give_up(self, number: int) -> bool:
+        """Let a sync wait no longer; return whether it runs.
+
+        What it has not decided does not count as down.
+        """
+        sync = self.syncs.get(number)
+        if sync is None:
+            return False
+        sync.given_up = True
+        self.outdated -= sync.awaited
+        self.down -= sync.awaited
+        sync.awaited.clear()
+        return True
+
+    def end(self, number: int) -> None:
+        """Count no more for a sync that has ended."""
+        if self.give_up(number):
+            del self.syncs[number]
+
+    def review(self, begun: int, now: float) -> bool:
+        """Set the state to that of ``now``, and return whether the breaker has tripped.
+
+        So many syncs have ``begun``.  A trip that is over is kept until those that run by then have
+        decided their targets; those that begin later do not prolong it.
+        """
+        before, count = self.state, len(self.down) - len(self.outdated)
+        if before.trip is not None and self.over is None and not holds(before, now):
+            self.over = begun
+        last = begun if self.over is None else self.over
+        complete = not any(sync.awaited for number, sync in self.syncs.items() if number <= last)
+        of = len(self.targets)
+        self.state = reviewed(self.breaker, before, count, of, now, is_complete=complete)
+        if self.state.trip == before.trip:
+            return False
+        self.over = None
+        return self.state.trip is not None
+
+    def is_open(self, number: int, now: float) -> bool:
+        """Return whether the targets that a sync has not decided yet may still matter to it."""
+        sync = self.syncs.get(number)
+        return (
+            sync is not None
+            and not sync.given_up
+            and not holds(self.state, now)
+            and self.state.released_until is None
+            and sync.undecided > 0
+            and not is_decided(self.breaker, len(sync.down), sync.undecided, len(self.targets))
+        )
+
+    def query(self) -> str:
+        """Return the PromQL that the targets share most that would go down."""
+        return most_shared(
+            [query.promql for query in target.count_queries if query.server == self.name]
+            for key, target in self.targets.items()
+            if key in self.down
+        )

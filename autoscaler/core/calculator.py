@@ -1,43 +1,28 @@
 """The replica calculator: the proposal of each metric, and that of them all (semantics 2)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from autoscaler.core.decision import (
     Calculation,
     Combination,
+    Formula,
     MetricFailure,
     MetricResult,
     MetricValueStatus,
-    Rule,
 )
-from autoscaler.core.numbers import Tolerance, ceil32, ceil64, divide, ratio_of, saturate64
+from autoscaler.core.numbers import ceil32, ceil64, divide, ratio_of, saturate64
 from autoscaler.core.observation import (
     LONGEST_SENTENCE,
     ConditionStatus,
     Gap,
-    Pod,
     PodSamples,
     Reading,
-    Scale,
     Values,
 )
-from autoscaler.core.per_pod import propose_per_pod, without_surge
-from autoscaler.core.spec import ExternalMetric, Flags, MetricSpec, ObjectMetric, TargetType
+from autoscaler.core.per_pod import MetricContext, propose_per_pod
+from autoscaler.core.spec import ExternalMetric, MetricSpec, ObjectMetric, TargetType
 from autoscaler.core.status import failure_reason
 from autoscaler.core.text import printable
-
-
-@dataclass(frozen=True, slots=True)
-class MetricContext:
-    """What the proposals of a target's metrics have in common."""
-
-    scale: Scale
-    pods: Sequence[Pod]
-    tolerance: Tolerance
-    flags: Flags
-    now: float
-    ignore_surge: bool = False
 
 
 def propose(
@@ -57,6 +42,7 @@ def propose(
         return MetricFailure(
             failure_reason(metric),
             f"the reading is incomplete and must not scale down: {reading.gaps[0].detail}",
+            at_least=max(result.proposal, 0),
         )
     return result
 
@@ -72,13 +58,7 @@ def _compute(
         return _object(metric, reading.values, context)
     if not isinstance(reading, PodSamples):
         return "the reading has values where samples of pods are needed"
-    replicas, tolerance = context.scale.spec_replicas, context.tolerance
-    result = propose_per_pod(
-        metric, reading.samples, context.pods, replicas, tolerance, context.flags, context.now
-    )
-    if context.ignore_surge and isinstance(result, Calculation):
-        return without_surge(result, replicas, tolerance)
-    return result
+    return propose_per_pod(metric, reading.samples, context)
 
 
 def _external(
@@ -114,9 +94,9 @@ def _value(usage: int, target: int, context: MetricContext) -> Calculation | str
     ratio = ratio_of(usage, target)
     replicas = context.scale.spec_replicas
     if replicas == 0:
-        return Calculation(ceil32(ratio), Rule.FROM_ZERO, current, ratio)
+        return Calculation(ceil32(ratio), Formula.FROM_ZERO, current, ratio)
     if context.tolerance.covers(ratio):
-        return Calculation(replicas, Rule.WITHIN_TOLERANCE, current, ratio)
+        return Calculation(replicas, Formula.WITHIN_TOLERANCE, current, ratio)
     if not context.pods:
         return "no pods match the scale's selector"
     ready = sum(
@@ -124,9 +104,7 @@ def _value(usage: int, target: int, context: MetricContext) -> Calculation | str
     )
     if context.ignore_surge:
         ready = min(ready, replicas)
-    return Calculation(
-        ceil32(ratio * float(ready)), Rule.READY_PODS, current, ratio, multiplier=ready
-    )
+    return Calculation(ceil32(ratio * float(ready)), Formula.READY_PODS, current, ratio, ready)
 
 
 def _average(
@@ -143,12 +121,10 @@ def _average(
     # Without status replicas the total is reported (semantics 6.2).
     average = ceil64(ratio_of(usage, replicas)) if replicas else usage
     current = MetricValueStatus(average_value=average)
+    proposal, rule = ceil32(ratio_of(usage, target)), Formula.USAGE_OVER_TARGET
     if context.tolerance.covers(ratio):
-        return Calculation(
-            replicas, Rule.WITHIN_TOLERANCE, current, ratio, negative_sum=negative_sum
-        )
-    proposal = ceil32(ratio_of(usage, target))
-    return Calculation(proposal, Rule.USAGE_OVER_TARGET, current, ratio, negative_sum=negative_sum)
+        proposal, rule = replicas, Formula.WITHIN_TOLERANCE
+    return Calculation(proposal, rule, current, ratio, negative_sum=negative_sum)
 
 
 def combine(

@@ -1,41 +1,39 @@
-"""Changes of the replicas by others, and the hold after reversals (semantics 7.4, 7.5).
+"""Changes by others, the hold after reversals, and other autoscalers (semantics 7.4 to 7.6).
 
 Two controllers that disagree would move a workload back and forth for ever.
 """
 
 from dataclasses import replace
 
-from autoscaler.core.decision import ForeignChange
+from autoscaler.core.decision import ForeignChange, Outcome, Reconciled, Zone
 from autoscaler.core.history import Contention, History
-from autoscaler.core.observation import Scale
-from autoscaler.core.spec import HorizontalPodAutoscalerSpec
+from autoscaler.core.observation import Scale, Unchecked
+from autoscaler.core.reconcile import DecisionContext
+from autoscaler.core.status import ABLE_TO_SCALE, StatusRecorder
 from autoscaler.core.writes import applied
 
 FIELD_MANAGER = "autoscaler"
 """The manager of our writes in an object's managedFields."""
 
-HOLD_SECONDS = 600.0
+CONTROLLED_BY_OTHER = "ControlledByOther"
+REPLICAS_CONTESTED = "ReplicasContested"
 
+HOLD_SECONDS = 600.0
 MOST_LAG_SECONDS = 60.0
 """The most seconds that a watch cache may lag behind the cluster unnoticed."""
 
 
 def note_changes(
-    spec: HorizontalPodAutoscalerSpec,
-    history: History,
-    scale: Scale,
-    now: float,
-    *,
-    sole_writer: bool,
-    last_read: float | None = None,
+    context: DecisionContext, history: History, scale: Scale
 ) -> tuple[History, ForeignChange | None]:
     """Compare the scale with the last known count, by the table of semantics 7.4.
 
-    ``sole_writer`` and ``last_read`` are those of `Observation`.  A change under our field manager
-    is a write of another instance of ours if it is the object's only change since ``last_read``.
-    Of several changes only the sum is known, so that none counts as ours.  If we were the sole
-    writer, the change is one by an autoscaler with another Lease, or none.
+    A change under our field manager is a write of another instance of ours if it is the object's
+    only change since the last read; of several only the sum is known, and none counts as ours.
+    If we were the sole writer, it is one by an autoscaler with another Lease.
     """
+    now, observation = context.now, context.observation
+    sole_writer, last_read = observation.sole_writer, observation.last_read
     before, current = history.contention.known, scale.spec_replicas
     ours = scale.replicas_by == FIELD_MANAGER
     changes = _changes_between(history.contention.generation, scale.generation)
@@ -52,7 +50,7 @@ def note_changes(
             history, foreign = _changed_by_others(history, scale, before, now)
         elif changes == 1:
             earliest = 0.0 if last_read is None else last_read - MOST_LAG_SECONDS
-            history = applied(spec, history, before, current, now, earliest)
+            history = applied(context.spec, history, before, current, now, earliest)
         else:
             contention = replace(history.contention, our_step=0)
             history = replace(history, contention=contention, zeroed_by_us=current == 0)
@@ -66,9 +64,7 @@ def note_changes(
 
 def _changes_between(before: int, after: int) -> int | None:
     """Return how often an object's spec was changed between two generations; None if unknown."""
-    if not before or not after or after < before:
-        return None
-    return after - before
+    return after - before if 0 < before <= after else None
 
 
 def _changed_by_others(
@@ -76,16 +72,55 @@ def _changed_by_others(
 ) -> tuple[History, ForeignChange]:
     current, contention = scale.spec_replicas, history.contention
     reversal = contention.our_step * (current - before) < 0
-    recent = tuple(one for one in contention.reversals if one > now - HOLD_SECONDS)
+    recent = tuple(at for at in contention.reversals if at > now - HOLD_SECONDS)
     reversals = (*recent, now) if reversal else recent
     history = replace(history, contention=replace(contention, our_step=0, reversals=reversals))
     return history, ForeignChange(before, current, scale.replicas_by, reversal=reversal)
 
 
-def held_until(contention: Contention, most: int, now: float) -> float | None:
-    """Return until when ``most`` reversals hold the target; None if they do not, or it is 0."""
+def controlled_by(controller: str | Unchecked | None, history: History) -> tuple[History, str]:
+    """Return the history with the autoscaler that controls the target, and a sentence if one does.
+
+    If it cannot be checked, the last known one stands, also after a restart (semantics 7.6).
+    Recommendations are dropped: the count that the other one leaves becomes the first.
+    """
+    name, unchecked = controller or "", ""
+    if isinstance(name, Unchecked):
+        unchecked = name.message
+        name = history.controller if name.known is None else name.known
+    if name != history.controller:
+        history = replace(history, controller=name)
+    if not name:
+        return history, ""
+    history = replace(history, recommendations=None)
+    if unchecked:
+        return history, (
+            f"{name} controlled this target too when that was last known, and it cannot be "
+            f"checked now ({unchecked}); nothing is done until it is known to be gone"
+        )
+    return history, f"{name} controls this target too; nothing is done until that is gone"
+
+
+def left_alone(message: str, scale: Scale, status: StatusRecorder) -> Reconciled:
+    """Leave the target to another autoscaler, which the message is about."""
+    status.set_false(ABLE_TO_SCALE, CONTROLLED_BY_OTHER, message)
+    status.warn(CONTROLLED_BY_OTHER, message)
+    return Reconciled(Zone.CONTROLLED, Outcome.BLOCKED, scale.spec_replicas)
+
+
+def contested_until(context: DecisionContext, contention: Contention) -> float | None:
+    """Return until when reversals hold the target; None if they do not (semantics 7.5)."""
+    most, status = context.flags.hold_after_reversals, context.status
     last = contention.reversals[-most:]
     if most == 0 or len(last) < most or last[-1] - last[0] >= HOLD_SECONDS:
         return None
     until = last[-1] + HOLD_SECONDS
-    return until if now < until else None
+    if until <= context.now:
+        return None
+    message = (
+        f"others undid our changes {most} times within {HOLD_SECONDS:g} seconds; nothing is "
+        f"written until {HOLD_SECONDS:g} seconds after the last time"
+    )
+    status.set_false(ABLE_TO_SCALE, REPLICAS_CONTESTED, message)
+    status.warn(REPLICAS_CONTESTED, message)
+    return until

@@ -1,17 +1,19 @@
 """The record of one decision: what was read, the result of each stage, and the reasons."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from autoscaler.core.extensions import Fallback, Idle, Pause
-from autoscaler.core.grouping import PodGroups
 from autoscaler.core.history import Condition, KnownBound, Recommendation
 from autoscaler.core.numbers import Tolerance
-from autoscaler.core.observation import Reading, Scale, Unavailable
+from autoscaler.core.observation import HoldReading, Reading, Scale, Unavailable
+from autoscaler.core.quick import quick
 from autoscaler.core.spec import MetricSpec, ScalingPolicy
 
 
-class Rule(StrEnum):
+class Formula(StrEnum):
     """The formula that gave a proposal (semantics 2.2 to 2.5)."""
 
     WITHIN_TOLERANCE = "WithinTolerance"
@@ -30,6 +32,42 @@ class Rule(StrEnum):
     """No change: without the pods of a surge, the ratio does not confirm a scale-down (8.5)."""
 
 
+class UnreadyRule(StrEnum):
+    """Why a pod is unready (semantics 3); every rule but the first applies to cpu only."""
+
+    PENDING = "Pending"
+    """Its phase is Pending."""
+    NO_STATUS = "NoStatus"
+    """It has no Ready condition or no start time yet."""
+    NOT_READY = "NotReady"
+    """It is not Ready, and within the CPU initialization period."""
+    SAMPLE_WINDOW = "SampleWindow"
+    """It is Ready, but its sample covers a time before it was."""
+    NEVER_READY = "NeverReady"
+    """It has never been Ready."""
+
+
+class Unready(NamedTuple):
+    """An unready pod, the rule, and the instant from which the rule no longer applies, if known."""
+
+    pod: str
+    rule: UnreadyRule
+    until: float | None = None
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class PodGroups:
+    """The number of ready pods, and the names of the others; why each ``unready`` one is."""
+
+    ready: int
+    unready: tuple[str, ...]
+    missing: tuple[str, ...]
+    ignored: tuple[str, ...]
+    unready_by: tuple[Unready, ...] = field(default=(), compare=False)
+
+
+@quick
 @dataclass(frozen=True, slots=True)
 class MetricValueStatus:
     """`MetricValueStatus`: the measured value in milli-units, the utilization in percent.
@@ -43,18 +81,18 @@ class MetricValueStatus:
     average_request: int | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Calculation:
     """The proposal of one metric, and how it was computed.
 
-    ``ratio`` is usage over target; ``rebalanced_ratio`` is that with missing and unready pods
-    filled in.  ``multiplier`` is the number of pods or samples that the last of them was
-    multiplied by.  ``negative_sum`` is set if the values of an External metric add up to less
-    than zero, which counts as zero.
+    ``ratio`` is usage over target, ``rebalanced_ratio`` that with missing and unready pods filled
+    in, ``multiplier`` the number of pods or samples that the last of them was multiplied by.  With
+    a ``negative_sum`` the values of an External metric are less than zero, and count as zero.
     """
 
     proposal: int
-    rule: Rule
+    rule: Formula
     current: MetricValueStatus
     ratio: float
     multiplier: int | None = None
@@ -63,29 +101,40 @@ class Calculation:
     negative_sum: bool = False
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class MetricFailure:
-    """Why a metric has no proposal: the HPA's reason, and a sentence."""
+    """Why a metric has no proposal: the HPA's reason, and a sentence.
+
+    ``at_least`` is what an incomplete reading asks for all the same, which may be too low.
+    """
 
     reason: str
     message: str
+    at_least: int | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Refill:
     """A reading has returned after a gap, and may understate until its range is full again.
 
-    ``first`` is set if it is the first reading, so that a gap before it is only possible.
+    Before the ``first`` reading a gap is only possible; ``after_hold`` none failed, but
+    `holdScaleDownQuery` held (semantics 8.9).
     """
 
     returned: float
     until: float
     first: bool = False
+    after_hold: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class FallbackUse:
-    """The fallback's ``proposal`` for a metric that failed in ``syncs`` syncs in a row."""
+    """What is proposed for a metric that failed in ``syncs`` syncs in a row.
+
+    It is the fallback's count, or what an incomplete reading asks for, if that is more.
+    """
 
     fallback: Fallback
     syncs: int
@@ -101,13 +150,14 @@ class Activity(StrEnum):
     """It failed, or its reading may understate: it keeps a target awake, and wakes none."""
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class MetricResult:
     """One metric of the spec: its reading, and its proposal or failure.
 
-    ``name`` is its name in the HPA's reasons (semantics 1.7).  While ``refill`` is set the metric
-    cannot scale down.  ``fallback`` is set if the metric failed and the fallback proposes instead,
-    ``activity`` if the target has `idle` and the metric takes part in it.
+    ``name`` is that in the HPA's reasons (semantics 1.7).  During a ``refill`` the metric cannot
+    scale down.  A ``fallback`` proposes where it failed; it has an ``activity`` if it takes part in
+    `idle`.
     """
 
     metric: MetricSpec
@@ -153,13 +203,12 @@ class Outcome(StrEnum):
     """Nothing was decided: the replicas stay as they are."""
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A bound in force.
+    """A bound in force, and in words where it comes from; empty for the target's own.
 
-    ``by`` says in words where it comes from, if that is not the target's own, such as
-    ``schedule office-hours until 18:00 Europe/Berlin``.  A ``gradual`` bound is approached by the
-    policies.
+    The policies limit how a ``gradual`` one is approached.
     """
 
     replicas: int
@@ -167,14 +216,15 @@ class Bound:
     gradual: bool = False
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """The bounds in force (semantics 8.2).
 
-    ``missing`` says why the query of a bound has no value that counts, empty if none is missing.
-    ``hold_down`` is set if the minimum is unknown because of that, so that nothing goes down.
-    ``of_min_query`` and ``of_max_query`` are what the queries give, whatever the bounds of the
-    target and its schedules make of it, and when it was read; None where nothing counts.
+    ``missing`` says why the query of a bound has no value, or only one of an incomplete answer;
+    with ``hold_down`` the minimum is unknown because of that, so that nothing goes down.
+    ``of_min_query`` and ``of_max_query`` are what the queries give, whatever the other bounds make
+    of it, and when it was read; None where nothing counts.
     """
 
     minimum: Bound
@@ -185,13 +235,14 @@ class Bounds:
     of_max_query: KnownBound | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class IdleStatus:
     """How the target stands with its `idle` rule (semantics 8.3).
 
-    ``active`` is whether a metric is active or unknown, ``last_active`` when one last was.
-    ``until`` is when it may go idle if none is before.  ``asleep`` is whether the count is at most
-    `Idle.replicas`, ``kept_awake`` whether a minimum of a schedule or query prevents idling.
+    It is ``active`` if a metric is active or unknown, and may go idle at ``until`` if none is
+    before.  It is ``asleep`` at `Idle.replicas` or less, and ``kept_awake`` by a minimum of a
+    schedule or query.
     """
 
     idle: Idle
@@ -204,10 +255,7 @@ class IdleStatus:
 
 @dataclass(frozen=True, slots=True)
 class Saturation:
-    """More replicas are wanted than bounds or policies permit (semantics 8.6).
-
-    ``missing`` is by how many replicas, ``since`` when it began, ``reason`` that of the limit.
-    """
+    """So many more replicas are wanted than bounds or policies permit, and why (semantics 8.6)."""
 
     missing: int
     since: float
@@ -215,15 +263,14 @@ class Saturation:
 
 
 SATURATION_SECONDS = 900.0
-"""A saturation that has lasted for so long is reported (semantics 8.6)."""
+"""A saturation that has lasted for so long is reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class BreakerHold:
-    """The scale-down breaker of a Prometheus server prevents a scale-down (semantics 8.7).
+    """The breaker of a Prometheus server prevents a scale-down to ``replicas`` (semantics 8.7).
 
-    ``server`` is empty for the default one.  Nothing goes down until the Unix time ``until``;
-    ``replicas`` is the count that the target would go to.
+    ``server`` is empty for the default one.  Nothing goes down until the Unix time ``until``.
     """
 
     server: str
@@ -231,6 +278,19 @@ class BreakerHold:
     replicas: int
 
 
+@dataclass(frozen=True, slots=True)
+class QueryHold:
+    """`holdScaleDownQuery` lets nothing go down (semantics 8.9).
+
+    If the reading does not hold, that before it did: the metrics are not read at the same instant.
+    The target would go to ``replicas``; None if it would not go down.
+    """
+
+    reading: HoldReading
+    replicas: int | None = None
+
+
+@quick
 @dataclass(frozen=True, slots=True)
 class Combination:
     """The combined proposal: the largest one, the name of its metric, and how many failed."""
@@ -241,12 +301,13 @@ class Combination:
     failed: int
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Stabilization:
     """The result of stabilization (semantics 4.1, 4.2, 7.2).
 
-    If it differs from the proposal, the cause is the recommendation ``held_by`` or the reading
-    ``refill``, and ``until`` is the instant from which that no longer counts.
+    Where it changes the count, it is held by a recommendation or a ``refill``, which counts until
+    an instant.
     """
 
     before: int
@@ -257,14 +318,15 @@ class Stabilization:
     refill: Refill | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Limit:
     """The result of rate limits and bounds (semantics 4.1, 4.3).
 
-    If it differs from the stabilized count, ``allowed`` is the count at the limit, ``policy`` the
-    policy that sets it (None for a bound), and ``until`` the instant from which the policies
-    permit more.  ``unseen`` is set if the policy permits no change because other instances of
-    ours may have written until that instant (semantics 7.4).
+    Where it changes the count, ``allowed`` is the count at the limit, ``policy`` what sets it (None
+    for a bound), and ``until`` when the policies permit more.  ``start`` is the count at the start
+    of the policy's period, of which it permits its percentage.  Until ``unseen`` other instances of
+    ours may have written, so that the policy permits no change (semantics 7.4).
     """
 
     before: int
@@ -274,6 +336,28 @@ class Limit:
     policy: ScalingPolicy | None = None
     until: float | None = None
     unseen: float | None = None
+    # It follows from the rest of what is decided on, and older records have none.
+    start: int | None = field(default=None, compare=False)
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class Reconciled:
+    """What the rules of a zone make of one sync; `Decision` has fields of the same names.
+
+    ``recommendations`` are those of the history with the one of this sync; None if it has none.
+    """
+
+    zone: Zone
+    outcome: Outcome
+    desired: int
+    reason: str = ""
+    metrics: tuple[MetricResult, ...] = ()
+    combination: Combination | None = None
+    stabilization: Stabilization | None = None
+    limit: Limit | None = None
+    recommendations: tuple[Recommendation, ...] | None = None
+    wanted_by: MetricSpec | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,10 +372,9 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class ForeignChange:
-    """A change of the replicas by others since the last sync.
+    """A change of the replicas by others since the last sync; ``manager`` is empty if unknown.
 
-    ``manager`` is their field manager, empty if unknown.  ``reversal`` is set if the change is
-    against the direction of our last write (semantics 7.5).
+    A ``reversal`` is against the direction of our last write (semantics 7.5).
     """
 
     before: int
@@ -300,6 +383,7 @@ class ForeignChange:
     reversal: bool = False
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Event:
     """A Kubernetes Event about a decision."""
@@ -309,13 +393,13 @@ class Event:
     message: str
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Decision:
     """One decision, from which every log line, table, Event and page is rendered.
 
-    ``time`` is the instant of the decision, ``stamp`` the one that the history records for it.
-    ``desired`` is the count to write if ``rescale``, else the current one; it means nothing if
-    the scale could not be read.
+    It is taken at ``time``, and the history records it as of ``stamp``.  ``desired`` is the count
+    to write if ``rescale``, else the current one; without a scale it means nothing.
     """
 
     time: float
@@ -351,6 +435,12 @@ class Decision:
     """Present from the first sync of it on; `lasting_saturation` is what is reported."""
     breaker: BreakerHold | None = None
     """What keeps the target from going down, if it is the scale-down breaker (semantics 8.7)."""
+    wanted_by: MetricSpec | None = None
+    """The first metric that asks for replicas of a target that others switched off."""
+    hold: QueryHold | None = None
+    """Present while `holdScaleDownQuery` holds, whether or not it prevents anything."""
+    hold_refill: Refill | None = None
+    """Present while readings may understate after `holdScaleDownQuery` held."""
 
     @property
     def current(self) -> int | None:
@@ -363,8 +453,8 @@ class Decision:
         if self.zone in {Zone.ABOVE_MAX, Zone.BELOW_MIN} and isinstance(self.scale, Scale):
             return (Stage("bounds", self.scale.spec_replicas, self.desired, self.reason),)
         stages: list[Stage] = []
-        if self.combination is not None:
-            combined = self.combination
+        combined = self.combination
+        if combined is not None:
             stages.append(Stage("combine", combined.before, combined.after, self.reason))
         for name, stage in (("stabilize", self.stabilization), ("limit", self.limit)):
             if stage is not None:
@@ -373,22 +463,28 @@ class Decision:
 
     @property
     def refill(self) -> Refill | None:
-        """The refill that ends last; None if no metric has one."""
-        refills = [one.refill for one in self.metrics if one.refill is not None]
-        return max(refills, key=lambda one: one.until, default=None)
+        """The refill that ends last; None if there is none."""
+        return last_refill(self.metrics, self.hold_refill)
 
     @property
     def lasting_saturation(self) -> Saturation | None:
         """The saturation, if it has lasted for `SATURATION_SECONDS`."""
-        one = self.saturation
-        return None if one is None or self.stamp - one.since < SATURATION_SECONDS else one
+        saturation = self.saturation
+        if saturation is None or self.stamp - saturation.since < SATURATION_SECONDS:
+            return None
+        return saturation
 
     @property
     def releases_at(self) -> float | None:
         """The next instant at which stabilization or the limit may permit more, if known."""
-        instants = [
-            stage.until
-            for stage in (self.stabilization, self.limit)
-            if stage is not None and stage.until is not None
-        ]
-        return min(instants, default=None)
+        stages = (self.stabilization, self.limit)
+        instants = (None if stage is None else stage.until for stage in stages)
+        return min((at for at in instants if at is not None), default=None)
+
+
+def last_refill(metrics: Sequence[MetricResult], hold_refill: Refill | None) -> Refill | None:
+    """Return the refill of metrics, or after a hold, that ends last; None if there is none."""
+    refills = [result.refill for result in metrics if result.refill is not None]
+    if hold_refill is not None:
+        refills.append(hold_refill)
+    return max(refills, key=lambda refill: refill.until, default=None)

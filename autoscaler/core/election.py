@@ -18,40 +18,41 @@ _RELEASED_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class LeaseRecord:
-    """LeaseSpec of `coordination.k8s.io/v1`; times are Unix seconds."""
+    """LeaseSpec of `coordination.k8s.io/v1`; times are Unix seconds.
+
+    The holder is empty if there is none, the resourceVersion in a record that is not written yet.
+    """
 
     holder: str = ""
-    """Empty if the Lease has no holder."""
     duration: float = 0.0
     acquired: float | None = None
     renewed: float | None = None
     transitions: int = 0
     version: str = ""
-    """The resourceVersion of the Lease; empty in a record that is not written yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class ElectionTimes:
-    """client-go's durations in seconds; ``renew_deadline`` is shorter than ``lease_duration``."""
+    """client-go's durations in seconds.
+
+    The others wait for a ``lease_duration`` for a record to change; the holder writes for the
+    shorter ``renew_deadline`` after its last renewal; ``retry_period`` is between two attempts.
+    """
 
     lease_duration: float = 15.0
-    """How long the others wait for a record to change before they take the Lease."""
     renew_deadline: float = 10.0
-    """How long the holder may write after its last renewal."""
     retry_period: float = 2.0
-    """The time between two attempts."""
 
 
 class Election:
     """The election as one process sees it.
 
-    The holder counts its time from before it sent a renewal, the others count theirs from after
-    they observed it, and they wait longer.  So no two processes lead at once, however slow the
-    network is and however long a process is stopped, if no two have the same identity and each
-    write is guarded by the version that was observed.  This holds also if the record is changed by
-    hand, or deleted once while the processes run.  It does not hold if the holder is removed by
-    hand, or another process is started just after a deletion: then the holder may write until its
-    next renewal fails.
+    The holder counts its time from before it sent a renewal, the others theirs from after they
+    observed it, and they wait longer.  So no two lead at once, however slow the network and however
+    long a process is stopped, if no two have the same identity and each write is guarded by the
+    version that was observed; also if the record is changed by hand, or deleted once.  It does not
+    hold if the holder is removed by hand, or a process is started just after a deletion: then the
+    holder may write until its next renewal fails.
     """
 
     def __init__(self, identity: str, times: ElectionTimes) -> None:
@@ -121,3 +122,25 @@ class Election:
         if self._observed is None or self._observed.holder != self.identity:
             return None
         return LeaseRecord("", _RELEASED_SECONDS, wall, wall, self._observed.transitions)
+
+
+class WriteGate:
+    """Whether this process may write now: always, as without leader election."""
+
+    def leads_since(self) -> float | None:
+        """Return since when (`clock.steady`) this process leads; None where it does not."""
+        return NEVER
+
+    def leading(self) -> bool:
+        """Return whether this process leads."""
+        return self.leads_since() is not None
+
+    def may_write_until(self) -> float:
+        """Return the instant of `clock.monotonic` before which a write must have ended.
+
+        It has passed where this process does not lead.
+        """
+        return float("inf")
+
+
+ALWAYS_OPEN = WriteGate()

@@ -49,8 +49,8 @@ class PauseMode(StrEnum):
 class Pause:
     """Nothing is scaled, or not in one direction (semantics 8.1).
 
-    With ``replicas`` (`PauseMode.ALL` only) the target goes to that count and stays there.
-    ``by`` says in words who paused it; ``until`` is when the pause ends by itself, in Unix seconds.
+    With ``replicas`` (`PauseMode.ALL` only) the target goes to that count and stays there.  ``by``
+    says in words who paused it; the pause ends by itself at the Unix time ``until``.
     """
 
     mode: PauseMode = PauseMode.ALL
@@ -63,8 +63,8 @@ class Pause:
 class Schedule:
     """Bounds that replace the target's from each ``start`` to the next ``end`` (semantics 8.2).
 
-    ``start`` and ``end`` are cron expressions in the wall time of ``timezone`` (an IANA name).  A
-    bound that is None stays the target's.  A ``gradual`` bound is approached by the policies.
+    These are cron expressions in the wall time of ``timezone`` (an IANA name).  A bound that is
+    None stays the target's; the policies limit how a ``gradual`` one is approached.
     """
 
     name: str
@@ -80,12 +80,12 @@ class Schedule:
 class Extensions:
     """The extensions of one target.
 
-    ``activations`` are in the order of ``spec.metrics``, in milli-units: a metric is active above
-    its value; an empty tuple stands for zeros.
+    ``activations`` are in the order of ``spec.metrics``, in milli-units and parts of them: a metric
+    is active above its value; an empty tuple stands for zeros.
     """
 
     idle: Idle | None = None
-    activations: tuple[int, ...] = ()
+    activations: tuple[float, ...] = ()
     fallback: Fallback | None = None
     pause: Pause | None = None
     schedules: tuple[Schedule, ...] = ()

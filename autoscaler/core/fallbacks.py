@@ -3,45 +3,83 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from autoscaler.core.calculator import MetricContext
-from autoscaler.core.decision import FallbackUse, MetricFailure, MetricResult
+from autoscaler.core.decision import (
+    Calculation,
+    FallbackUse,
+    MetricFailure,
+    MetricResult,
+    Outcome,
+    Reconciled,
+)
 from autoscaler.core.extensions import Fallback, FallbackBehavior
-from autoscaler.core.gaps import metric_key
-from autoscaler.core.history import FailureStreak
+from autoscaler.core.history import FailureStreak, History
+from autoscaler.core.per_pod import MetricContext
+from autoscaler.core.reconcile import VALID_METRIC_FOUND, DecisionContext, reason_of
 from autoscaler.core.spec import measures_pods
-from autoscaler.core.status import FALLBACK, StatusRecorder
-
-Streaks = tuple[FailureStreak, ...]
+from autoscaler.core.status import FALLBACK, SCALING_ACTIVE, StatusRecorder, keys_in
 
 
 def with_fallback(
-    results: Sequence[MetricResult], fallback: Fallback, before: Streaks, context: MetricContext
-) -> tuple[tuple[MetricResult, ...], Streaks]:
-    """Return the results with the fallback's proposals, and the streaks with this sync in them."""
-    known = {streak.metric: streak.syncs for streak in before}
-    current = context.scale.spec_replicas
+    results: tuple[MetricResult, ...],
+    fallback: Fallback | None,
+    context: DecisionContext,
+    metric_context: MetricContext,
+    history: History,
+) -> tuple[tuple[MetricResult, ...], History]:
+    """Return the results with the fallback's proposals, and the history with this sync's failures.
+
+    The ``fallback`` is None if the target has none any more.
+    """
+    before = {streak.metric: streak.syncs for streak in history.extended.failures}
     streaks: list[FailureStreak] = []
     proposed: list[MetricResult] = []
-    for result in results:
+    keys = keys_in(context.observation, context.spec.metrics)
+    for key, result in zip(keys, results, strict=True):
         use = None
-        if isinstance(result.outcome, MetricFailure) and not _lacks_pods(result, context):
-            key = metric_key(result.metric)
-            streak = FailureStreak(key, known.get(key, 0) + 1)
+        if fallback is not None and _fails(result, metric_context):
+            streak = FailureStreak(key, before.get(key, 0) + 1)
             streaks.append(streak)
-            if streak.syncs >= fallback.failure_threshold:
-                use = FallbackUse(fallback, streak.syncs, _proposal(fallback, current))
+            use = _use(fallback, streak.syncs, result.outcome, metric_context.scale.spec_replicas)
         proposed.append(result if use is None else replace(result, fallback=use))
-    return tuple(proposed), tuple(streaks)
+    if streaks or before:
+        history = replace(history, extended=replace(history.extended, failures=tuple(streaks)))
+        _report(proposed, context.status)
+    return tuple(proposed), history
 
 
-def tell_fallback(results: Sequence[MetricResult], status: StatusRecorder) -> None:
+def _fails(result: MetricResult, metric_context: MetricContext) -> bool:
+    """Return whether a metric fails, and not only because the target has no pods to measure."""
+    lacks_pods = not metric_context.pods and measures_pods(result.metric)
+    return isinstance(result.outcome, MetricFailure) and not lacks_pods
+
+
+def _use(
+    fallback: Fallback, syncs: int, outcome: Calculation | MetricFailure, current: int
+) -> FallbackUse | None:
+    """Return what is proposed for a failure in so many syncs; None if these are too few yet."""
+    if syncs < fallback.failure_threshold:
+        return None
+    least = outcome.at_least if isinstance(outcome, MetricFailure) else None
+    own = fallback.replicas
+    proposal = {
+        FallbackBehavior.STATIC: own,
+        FallbackBehavior.CURRENT_REPLICAS: current,
+        FallbackBehavior.CURRENT_REPLICAS_IF_HIGHER: max(current, own),
+        FallbackBehavior.CURRENT_REPLICAS_IF_LOWER: min(current, own),
+    }[fallback.behavior]
+    return FallbackUse(fallback, syncs, max(proposal, least or 0))
+
+
+def _report(results: Sequence[MetricResult], status: StatusRecorder) -> None:
     """Set the condition of the fallback, with an event when it begins and when it ends."""
     lasted = status.is_true(FALLBACK)
-    in_use = [one for one in results if one.fallback is not None]
+    in_use = [result for result in results if result.fallback is not None]
     if in_use:
         first = in_use[0]
         message = f"{first.name} keeps failing, and the fallback proposes {first.proposal}"
         if isinstance(first.outcome, MetricFailure):
+            if first.proposal == first.outcome.at_least:
+                message = f"{first.name} keeps failing, and asks for {first.proposal} at least"
             message = f"{message}: {first.outcome.message}"
         status.set_true(FALLBACK, "FallbackActive", message)
         if not lasted:
@@ -52,16 +90,16 @@ def tell_fallback(results: Sequence[MetricResult], status: StatusRecorder) -> No
         status.note("FallbackEnded", message)
 
 
-def _lacks_pods(result: MetricResult, context: MetricContext) -> bool:
-    """Return whether a metric fails only because the target has no pods to measure."""
-    return not context.pods and measures_pods(result.metric)
-
-
-def _proposal(fallback: Fallback, current: int) -> int:
-    if fallback.behavior is FallbackBehavior.CURRENT_REPLICAS:
-        return current
-    if fallback.behavior is FallbackBehavior.CURRENT_REPLICAS_IF_HIGHER:
-        return max(current, fallback.replicas)
-    if fallback.behavior is FallbackBehavior.CURRENT_REPLICAS_IF_LOWER:
-        return min(current, fallback.replicas)
-    return fallback.replicas
+def decided_by_fallback(result: Reconciled, status: StatusRecorder) -> Reconciled:
+    """Say of a result that a fallback is part of it, and whether it gave the count."""
+    fallbacks = {metric.name for metric in result.metrics if metric.fallback is not None}
+    combination = result.combination
+    if not fallbacks or combination is None:
+        return result
+    reason, winner = result.reason, combination.winner
+    if winner in fallbacks:
+        message = f"the replica count was computed from the fallback for {winner}"
+        status.set_true(SCALING_ACTIVE, VALID_METRIC_FOUND, message)
+        is_up = combination.after > combination.before
+        reason = f"fallback for {winner}" if is_up else reason_of(combination)
+    return replace(result, outcome=Outcome.PARTIAL, reason=reason)

@@ -3,16 +3,29 @@
 A query looks back over a range, as ``rate(x[2m])`` does over two minutes.  If the range lacks the
 samples of D seconds, the result is too low by up to D seconds' worth until the gap has left the
 range.  A decision on it would scale down under full load.
+
+In a history a metric goes by a key, a digest of what is asked: names are for people, so that
+metrics of two Ingresses may have the same one, and a metric may be renamed.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from autoscaler.core.decision import Calculation, MetricResult, Refill
+from autoscaler.core.calculator import propose
+from autoscaler.core.decision import (
+    Calculation,
+    MetricFailure,
+    MetricResult,
+    Refill,
+    Stabilization,
+)
 from autoscaler.core.history import UNKNOWN, History, ReadingGap, unobserved_after
-from autoscaler.core.observation import Gap, GapKind, Observation, Pod, PodSamples, Reading
-from autoscaler.core.spec import ContainerResourceMetric, MetricSpec
-from autoscaler.core.status import winner_name
+from autoscaler.core.normalize import SCALE_DOWN_STABILIZED, Recommendations, down_window
+from autoscaler.core.observation import Gap, GapKind, Pod, PodSamples, Reading
+from autoscaler.core.per_pod import MetricContext
+from autoscaler.core.reconcile import DecisionContext, recorded, stabilized, with_current
+from autoscaler.core.spec import MetricSpec, measures_pods
+from autoscaler.core.status import ABLE_TO_SCALE, keys_in
 from autoscaler.core.target import Target
 
 _SETTLING_SECONDS, _SETTLING_PART = 5.0, 0.25
@@ -25,7 +38,50 @@ _MISSED_AFTER_PERIODS = 1.5
 """A target has missed a sync if its last one is longer ago than this."""
 
 GapKey = tuple[str, str]
-"""A metric and a pod; the pod is empty for the metric as a whole."""
+"""A metric's key and a pod; the pod is empty for the metric as a whole."""
+
+
+# -- keys ----------------------------------------------------------------------------------------
+
+
+def by_keys(history: History, metrics: Sequence[MetricSpec], keys: Sequence[str]) -> History:
+    """Return a history by the keys that the metrics have now.
+
+    A key that the history does not know may be that of a metric that had another one: it takes over
+    the gaps of metrics that are gone, so that no edit shortens what follows a gap.  Its failures in
+    a row are counted anew, so that no fallback comes early.
+    """
+    if history.metric_keys == keys:
+        return history
+    new = [key for key in dict.fromkeys(keys) if key not in history.metric_keys]
+    of_pods = {key for key, metric in zip(keys, metrics, strict=False) if measures_pods(metric)}
+    gaps: dict[GapKey, ReadingGap] = {}
+    for gap in history.gaps:
+        for key in (gap.metric,) if gap.metric in keys else new:
+            if not gap.pod or key in of_pods:
+                of_key = replace(gap, metric=key)
+                other = gaps.get(of_key.key)
+                gaps[of_key.key] = of_key if other is None else _longer(of_key, other)
+    extended = history.extended
+    if extended.failures:
+        failures = tuple(streak for streak in extended.failures if streak.metric in keys)
+        extended = replace(extended, failures=failures)
+    return replace(history, gaps=tuple(gaps.values()), extended=extended, metric_keys=tuple(keys))
+
+
+def _longer(gap: ReadingGap, other: ReadingGap) -> ReadingGap:
+    """Return a gap that is there as long as either of two."""
+    begun = [each.since for each in (gap, other) if each.since is not None]
+    return replace(
+        gap,
+        since=min(begun, default=None),
+        until=max(gap.until, other.until),
+        first=gap.first and other.first,
+        losses=tuple(sorted({*gap.losses, *other.losses})),
+    )
+
+
+# -- the gaps of one sync ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +111,7 @@ class GapTracker:
             return None
         refill = refill_seconds(range_seconds)
         until = min(gap.until, self.stamp + refill)  # the range may have been longer
-        losses = tuple(one for one in gap.losses if one[0] > self.stamp - refill)
+        losses = tuple(loss for loss in gap.losses if loss[0] > self.stamp - refill)
         if gap.since is not None:
             # The range may hold several short gaps, which matter together.  A gap since UNKNOWN
             # (0.0) exceeds the tolerance by itself.
@@ -68,9 +124,22 @@ class GapTracker:
         return gap if closed == gap else closed
 
 
+def tracker_of(context: DecisionContext) -> GapTracker:
+    """Return the tracker of this sync; the last good readings may have been at the last one."""
+    observation = context.observation
+    # A record of an earlier version has no last sync.
+    last = observation.last_read if observation.last_sync is None else observation.last_sync
+    return GapTracker(context.stamp, UNKNOWN if last is None else last, context.tolerance.down)
+
+
 def refill_seconds(range_seconds: float) -> float:
     """Return the seconds that a range takes to be full again after a reading has returned."""
     return range_seconds * (1 + _SETTLING_PART) + _SETTLING_SECONDS if range_seconds else 0.0
+
+
+def refill_until(until: float, range_seconds: float, *, first: bool = False) -> Refill:
+    """Return the refill of a range that is full at an instant."""
+    return Refill(until - refill_seconds(range_seconds), until, first)
 
 
 def after_absence(target: Target, history: History, absent: float, now: float) -> History:
@@ -82,49 +151,41 @@ def after_absence(target: Target, history: History, absent: float, now: float) -
     if history.recommendations is None or absent <= _MISSED_AFTER_PERIODS * period:
         return history
     since = max(UNKNOWN, now - absent + period)
+    history = by_keys(history, target.spec.metrics, target.metric_keys)
     gaps = {gap.key: gap for gap in history.gaps}
-    for metric in target.spec.metrics:
-        key = (metric_key(metric), "")
+    for metric in target.metric_keys:
+        key = (metric, "")
         gap = gaps.get(key, ReadingGap(*key))
         gaps[key] = gap if gap.since is not None else replace(gap, since=since)
     history = replace(history, gaps=tuple(gaps.values()))
     return unobserved_after(history, absent, period)
 
 
-def track_readings(
-    history: History,
-    metrics: Sequence[MetricSpec],
-    observation: Observation,
-    tracker: GapTracker,
-    window: float,
-) -> History:
+def track_readings(history: History, context: DecisionContext) -> History:
     """Return the history with the gaps of the metrics as of this sync.
 
     If there was no sync before, or none for a while, any reading may have just returned.  A gap
-    longer than the down ``window`` leaves a hole in the recommendations (semantics 4.5).
+    longer than the down window leaves a hole in the recommendations (semantics 4.5).
     """
-    ranges = observation.ranges
-    if ranges is None:
-        return history
-    unknown = history.recommendations is None or history.unobserved
-    failing = any(isinstance(reading, Gap) for reading in observation.readings)
-    if not (history.gaps or failing or unknown):
-        return history
+    observation, tracker = context.observation, tracker_of(context)
+    window = down_window(context.spec.behavior, context.flags)
+    any_may_have_returned = history.recommendations is None or history.unobserved
     before = {gap.key: gap for gap in history.gaps}
     after: dict[GapKey, ReadingGap | None] = {}
     exceeds_window = False
-    for metric, reading, seconds in zip(metrics, observation.readings, ranges, strict=True):
-        key = (metric_key(metric), "")
+    keys = keys_in(observation, context.spec.metrics)
+    ranges = observation.ranges or ()
+    for metric, reading, seconds in zip(keys, observation.readings, ranges, strict=True):
+        key = (metric, "")
         gap = before.get(key)
-        if gap is None and unknown:
+        if gap is None and any_may_have_returned:
             gap = ReadingGap(*key, since=UNKNOWN, first=True)
         if isinstance(reading, Gap):
             after[key] = tracker.opened(gap, key)
         elif gap is not None:
             exceeds_window |= gap.since is not None and tracker.stamp - gap.since > window
             after[key] = tracker.closed(gap, seconds)
-    names = {metric_key(metric) for metric in metrics}
-    of_pods = (gap for gap in history.gaps if gap.pod and gap.metric in names)
+    of_pods = (gap for gap in history.gaps if gap.pod and gap.metric in keys)
     kept = (*filter(None, after.values()), *of_pods)
     return replace(
         history,
@@ -133,37 +194,127 @@ def track_readings(
     )
 
 
+def after_gaps(
+    results: Sequence[MetricResult],
+    context: DecisionContext,
+    metric_context: MetricContext,
+    history: History,
+) -> tuple[tuple[MetricResult, ...], History]:
+    """Return the results of metrics as gaps leave them, and the history with the gaps of pods.
+
+    A pod that refills counts as missing if the metric would otherwise propose less than the
+    current count, and more without its sample.  Without any sample left, it is the metric that
+    refills.
+    """
+    tracker = tracker_of(context)
+    keys, ranges = keys_in(context.observation, context.spec.metrics), context.observation.ranges
+    after: list[MetricResult] = []
+    for result, key, range_seconds in zip(results, keys, ranges or (), strict=True):
+        history, refilling = _track_pods(
+            history, key, result, metric_context.pods, range_seconds, tracker
+        )
+        proposal, of_pods = result.proposal, None
+        changed = result
+        if refilling and proposal is not None and proposal < metric_context.scale.spec_replicas:
+            reading = _without_samples(result.reading, {gap.pod for gap in refilling})
+            outcome = propose(result.metric, reading, metric_context)
+            if isinstance(outcome, MetricFailure):
+                # Until the first of the pods is whole.
+                of_pods = refill_until(min(gap.until for gap in refilling), range_seconds)
+            elif outcome.proposal > proposal:
+                changed = replace(result, reading=reading, outcome=outcome)
+        refill = current_refill(history, key, range_seconds, context.now)
+        if of_pods is not None and (refill is None or refill.until < of_pods.until):
+            refill = of_pods
+        after.append(changed if refill is None else replace(changed, refill=refill))
+    return tuple(after), history
+
+
+def stabilized_in_refill(
+    context: DecisionContext,
+    current: int,
+    desired: int,
+    refill: Refill,
+    recommendations: Recommendations,
+) -> tuple[Stabilization, Recommendations]:
+    """Keep the current count while a reading refills (semantics 7.2).
+
+    The desired count is recorded only for scaling down; earlier recommendations count as always.
+    """
+    after = recorded(context, desired, recommendations, only_down=True)
+    result, _ = stabilized(context, current, current, recommendations)
+    if result.after != current:
+        return result, after
+    what = "a metric returned after a gap"
+    if refill.after_hold:
+        what = "holdScaleDownQuery held"
+    elif refill.first:
+        what = "a metric was read for the first time"
+    message = f"{what}; nothing goes down until its range is whole again"
+    context.status.set_true(ABLE_TO_SCALE, SCALE_DOWN_STABILIZED, message)
+    stays = Stabilization(
+        desired, current, SCALE_DOWN_STABILIZED, until=refill.until, refill=refill
+    )
+    return stays, after
+
+
+def record_blocked(
+    results: Sequence[MetricResult], context: DecisionContext, history: History
+) -> History:
+    """Record what the readings prove if incomplete ones block (semantics 7.2)."""
+    if history.extended.blocked_since is None and context.observation.ranges is not None:
+        since = tracker_of(context).last_reading
+        history = replace(history, extended=replace(history.extended, blocked_since=since))
+    failures = [each.outcome for each in results if isinstance(each.outcome, MetricFailure)]
+    proven = [failure.at_least for failure in failures if failure.at_least is not None]
+    if not proven:
+        return history
+    least = max(*proven, *(result.proposal or 0 for result in results))
+    recommendations = history.recommendations or ()
+    return replace(
+        history, recommendations=recorded(context, least, recommendations, only_down=True)
+    )
+
+
+def end_blocked(context: DecisionContext, since: float, current: int, history: History) -> History:
+    """Fill the hole that a block of more than the down window leaves (semantics 4.5, 7.2)."""
+    extended = replace(history.extended, blocked_since=None)
+    before = history.recommendations or ()
+    is_filled = any(entry.first and entry.time == context.stamp for entry in before)
+    window = down_window(context.spec.behavior, context.flags)
+    if context.stamp - since > window and not is_filled:
+        before = with_current(context, before, current)
+    return replace(history, extended=extended, recommendations=before)
+
+
 def current_refill(
-    history: History, metric: MetricSpec, range_seconds: float, now: float
+    history: History, metric: str, range_seconds: float, now: float
 ) -> Refill | None:
     """Return the refill of a metric that lasts at ``now``; None if its range is full."""
-    if not history.gaps:
-        return None
-    key = (metric_key(metric), "")
     for gap in history.gaps:
-        if gap.key == key and gap.since is None and gap.until > now:
-            return Refill(gap.until - refill_seconds(range_seconds), gap.until, gap.first)
+        if gap.key == (metric, "") and gap.since is None and gap.until > now:
+            return refill_until(gap.until, range_seconds, first=gap.first)
     return None
 
 
-def track_pods(
+def _track_pods(
     history: History,
+    metric: str,
     result: MetricResult,
     pods: Sequence[Pod],
     range_seconds: float,
     tracker: GapTracker,
-) -> tuple[History, frozenset[str]]:
-    """Return the history with the gaps of a metric's pods, and the pods that refill."""
+) -> tuple[History, Sequence[ReadingGap]]:
+    """Return the history with the gaps of a metric's pods, and those of the pods that refill."""
     outcome = result.outcome
     groups = outcome.groups if isinstance(outcome, Calculation) else None
     if groups is None or not (groups.missing or history.gaps):
-        return history, frozenset()
-    metric = metric_key(result.metric)
-    known = {gap.pod: gap for gap in history.gaps if gap.metric == metric and gap.pod}
+        return history, ()
+    before = {gap.pod: gap for gap in history.gaps if gap.metric == metric and gap.pod}
     missing = frozenset(groups.missing)
     tracked: list[ReadingGap] = []
     for pod in pods:
-        gap = known.get(pod.name)
+        gap = before.get(pod.name)
         if pod.name in missing:
             # A pod that has not run for a whole range is new: it never had a full one.
             new = pod.start_time is None or pod.start_time + range_seconds > tracker.stamp
@@ -177,24 +328,17 @@ def track_pods(
     kept = (*others, *tracked)
     if kept != history.gaps:
         history = replace(history, gaps=kept)
-    refilling = (gap for gap in tracked if gap.since is None and gap.until > tracker.stamp)
-    return history, frozenset(gap.pod for gap in refilling)
+    return history, [gap for gap in tracked if gap.since is None and gap.until > tracker.stamp]
 
 
-def without_samples(reading: Reading, pods: frozenset[str]) -> Reading:
-    """Return a reading without the samples of some pods, which then count as missing."""
+def _without_samples(reading: Reading, pods: set[str]) -> Reading:
+    """Return a reading without the samples of pods that refill, which then count as missing."""
     if not isinstance(reading, PodSamples):
         return reading
-    samples = {name: one for name, one in reading.samples.items() if name not in pods}
+    samples = {name: sample for name, sample in reading.samples.items() if name not in pods}
     removed = {
         name: Gap(GapKind.PARTIAL, f"pod {name} had no sample until lately: its range has a gap")
         for name in reading.samples
         if name in pods
     }
     return replace(reading, samples=samples, dropped={**reading.dropped, **removed})
-
-
-def metric_key(metric: MetricSpec) -> str:
-    """Return what names a metric of a target in its history."""
-    container = metric.container if isinstance(metric, ContainerResourceMetric) else ""
-    return f"{metric.type} {winner_name(metric)} {container}".rstrip()

@@ -1,8 +1,7 @@
 """The history of one target: the state that its decisions carry from sync to sync.
 
 A new field needs a default and a type, nothing else: moving instants (`shifted`), keeping it in a
-file and checking what is read back (`autoscaler.core.history_json`) follow from its type.  Classes
-within `History` are kept by the order of their fields: a new one is the last.
+file and checking what is read back (`autoscaler.codec`) follow from its type and its name.
 """
 
 from collections.abc import Callable
@@ -11,10 +10,13 @@ from enum import Enum
 from functools import cache
 from operator import add
 from types import NoneType, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from autoscaler.core.numbers import INT32_MAX, INT32_MIN
 from autoscaler.core.observation import ConditionStatus
+from autoscaler.core.quick import quick
+
+T = TypeVar("T")
 
 
 class UnixTime(Enum):
@@ -36,28 +38,32 @@ Instant = Annotated[float, UnixTime.PAST]
 AnyInstant = Annotated[float, UnixTime.ANY]
 Replicas = Annotated[int, Between(0, INT32_MAX)]
 SignedReplicas = Annotated[int, Between(INT32_MIN, INT32_MAX)]
-Generation = Annotated[int, Between(0, 2**63 - 1)]
+Count = Annotated[int, Between(0, 2**63 - 1)]
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Recommendation:
     """The desired count of one sync before stabilization and limits.
 
-    ``first`` marks the current count of a first sync, which is recorded as a recommendation so
-    that a restart never scales down (semantics 4.5).
+    The ``first`` is the current count of a first sync, so that a restart never scales down
+    (semantics 4.5).  One of a time in which the readings were not whole is ``only_down``: it counts
+    for scaling down and not for scaling up.
     """
 
     replicas: SignedReplicas
     time: Instant
     first: bool = field(default=False, compare=False)
+    only_down: bool = False
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class ScaleEvent:
-    """A rescale of ours: the number of replicas and the time (semantics 4.4).
+    """A rescale of ours: by how many replicas, and when (semantics 4.4).
 
-    ``outdated`` marks a slot that the next event may reuse.  A rescale by another instance of
-    ours happened between ``earliest`` and ``time``; if ``earliest`` is None, at ``time``.
+    The next event may reuse the slot of an ``outdated`` one.  A rescale by another instance of
+    ours happened between ``earliest`` and ``time``.
     """
 
     change: Replicas
@@ -74,6 +80,7 @@ class ScaleEvent:
         return (self.time if self.earliest is None else self.earliest) > instant
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Condition:
     """`HorizontalPodAutoscalerCondition`; ``last_transition`` is when the status last changed."""
@@ -89,8 +96,7 @@ class Condition:
 class PendingWrite:
     """A write of the scale whose outcome is unknown (semantics 7.7).
 
-    It is stored before the request is sent, so that it survives a crash.  The next read of the
-    scale shows whether it was applied (`autoscaler.core.writes`).
+    It is stored before it is sent; the next read of the scale shows whether it was applied.
     """
 
     before: Replicas
@@ -108,11 +114,10 @@ UNKNOWN = 0.0
 class ReadingGap:
     """A gap in the readings of a metric, from its begin to the end of the refill (semantics 7.2).
 
-    ``pod`` names the pod without a sample; it is empty if the whole metric failed.  ``since`` is
-    the last good reading before the gap, None once the gap has ended; until ``until`` the reading
-    may understate.  ``first`` is set if there was no sync before, so that a gap is only possible.
-    ``losses`` are recent gaps that were each too short to matter: their ends and their lengths in
-    seconds.
+    ``metric`` is the metric's key; ``pod`` is empty if the whole metric failed.  ``since`` is the
+    last good reading before the gap, None once it has ended; until ``until`` the reading may
+    understate.  Before the ``first`` sync a gap is only possible.  ``losses`` are recent gaps that
+    were each too short to matter: their ends and their lengths in seconds.
     """
 
     metric: str
@@ -128,29 +133,30 @@ class ReadingGap:
         return self.metric, self.pod
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Contention:
-    """The last known count, and who changed it since (semantics 7.4, 7.5).
+    """The count as last read or written, and who changed it since (semantics 7.4, 7.5).
 
-    ``known`` is the count as last read or written.  ``our_step`` is the change of our last write,
-    0 once others have changed the count.  ``reversals`` are the instants at which others reversed
-    a write of ours.  ``generation`` is that of the object as of ``known``, 0 if unknown.
+    ``our_step`` is the change of our last write, 0 once others have changed the count, and
+    ``reversals`` are when others reversed one.  The object's ``generation`` is 0 if unknown.
     """
 
     known: Replicas | None = None
     our_step: SignedReplicas = 0
     reversals: tuple[Instant, ...] = ()
-    generation: Generation = 0
+    generation: Count = 0
 
 
 @dataclass(frozen=True, slots=True)
 class FailureStreak:
-    """In how many syncs in a row a metric has failed (semantics 8.4)."""
+    """In how many syncs in a row a metric, which is given by its key, has failed (see 8.4)."""
 
     metric: str
     syncs: Annotated[int, Between(1, INT32_MAX)]
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class KnownBound:
     """The last count that the query of a bound gave, and when (semantics 8.2)."""
@@ -159,14 +165,17 @@ class KnownBound:
     time: Instant
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class ExtensionHistory:
     """What the rules beyond the HPA's spec carry from sync to sync (semantics 8).
 
     ``first_seen`` is the first sync of a target with `idle`, UNKNOWN if it had others before that;
-    ``last_active`` the last one in which a metric was active, or may have been.  ``failures`` are
-    of the metrics that failed in the last sync, if the target has a fallback.  Since
-    ``saturated_since`` more replicas are wanted than bounds or policies permit.
+    ``last_active`` the last one in which a metric was active, or may have been, None without
+    `idle`.  ``failures`` are of the metrics that failed in the last sync, if the target has a
+    fallback.  Since ``saturated_since`` more is wanted than bounds or policies permit.
+    ``hold_gap`` lasts while `holdScaleDownQuery` holds, and until ranges are whole after it.  Since
+    ``blocked_since`` failed metrics block every decision (semantics 7.2).
     """
 
     first_seen: Instant | None = None
@@ -175,8 +184,11 @@ class ExtensionHistory:
     known_min: KnownBound | None = None
     known_max: KnownBound | None = None
     saturated_since: Instant | None = None
+    hold_gap: ReadingGap | None = None
+    blocked_since: Instant | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class History:
     """The state of one target between two syncs.
@@ -196,7 +208,7 @@ class History:
     pending: PendingWrite | None = None
     contention: Contention = Contention()
     unobserved: bool = False
-    """Whether the recommendations have a hole, since syncs were left out (semantics 7.3)."""
+    """Whether the recommendations have a hole (semantics 4.5)."""
     gaps: tuple[ReadingGap, ...] = ()
     """The metrics and pods that have a gap, or had one recently."""
     unseen: Instant | None = None
@@ -204,6 +216,9 @@ class History:
     controller: str = ""
     """The other autoscaler that controlled the target when that was last known; empty for none."""
     extended: ExtensionHistory = ExtensionHistory()
+    metric_keys: tuple[str, ...] = ()
+    """The keys of the metrics at the last sync (`autoscaler.core.gaps`); empty if the rest
+    goes by their names."""
 
 
 GAP_PERIODS = 3
@@ -211,23 +226,20 @@ GAP_PERIODS = 3
 
 
 def unobserved_after(history: History, absent: float, period: float) -> History:
-    """Return the history after an absence: no sync for ``absent`` seconds, infinite if unknown.
+    """Return the history after no sync for ``absent`` seconds, infinite if unknown.
 
-    After a long one recommendations are missing that may have been larger than the current count.
-    ``period`` is the target's sync period in seconds.
+    After a long absence recommendations may be missing that were above the current count.
     """
     if history.recommendations is None or absent <= GAP_PERIODS * period:
         return history
     return replace(history, unobserved=True)
 
 
-def shifted(history: History, seconds: float) -> History:
-    """Move every instant of a history by ``seconds``, after the clock was set by as many.
-
-    Windows and periods keep their lengths.
-    """
-    move = _mover(History)
-    return move(history, seconds) if move else history
+def shifted(value: T, seconds: float) -> T:
+    """Move every instant of a history, or of other data, after the clock was set by ``seconds``."""
+    kind: Any = type(value)
+    move = _mover(kind)
+    return cast("T", move(value, seconds)) if move else value
 
 
 @cache

@@ -3,12 +3,30 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from autoscaler.core.decision import Activity, IdleStatus
+from autoscaler.core.bounds import gives_least
+from autoscaler.core.decision import (
+    Activity,
+    Combination,
+    IdleStatus,
+    Limit,
+    MetricResult,
+    Outcome,
+    Reconciled,
+    Stabilization,
+    Zone,
+)
 from autoscaler.core.extensions import Extensions, Idle
 from autoscaler.core.gaps import current_refill
-from autoscaler.core.history import UNKNOWN, ExtensionHistory, History
+from autoscaler.core.history import UNKNOWN, ExtensionHistory, History, Recommendation
+from autoscaler.core.normalize import READY, TOO_FEW, WITHIN_RANGE
 from autoscaler.core.observation import Observation, Values
+from autoscaler.core.quantity import in_units
+from autoscaler.core.quick import changed
+from autoscaler.core.reconcile import DecisionContext, limited, recorded
 from autoscaler.core.spec import MetricSpec, measures_pods
+from autoscaler.core.status import SCALING_ACTIVE, SCALING_LIMITED, WITHIN_RANGE_MESSAGE, keys_in
+
+NONE_ACTIVE = "no metric is active"
 
 Activities = tuple[Activity | None, ...]
 """One for each metric of the spec; None for a metric that takes no part."""
@@ -25,56 +43,138 @@ def activities_of(
     count = len(metrics)
     activations = extensions.activations or (0,) * count
     ranges = observation.ranges or (None,) * count
-    found: list[Activity | None] = []
-    for metric, reading, activation, seconds in zip(
-        metrics, observation.readings, activations, ranges, strict=True
+    keys = keys_in(observation, metrics)
+    judged: list[Activity | None] = []
+    for metric, key, reading, activation, seconds in zip(
+        metrics, keys, observation.readings, activations, ranges, strict=True
     ):
         if measures_pods(metric):
-            found.append(None)
+            judged.append(None)
         elif not isinstance(reading, Values):
-            found.append(Activity.UNKNOWN)
-        elif sum(reading.values) > activation:
-            found.append(Activity.ACTIVE)
+            judged.append(Activity.UNKNOWN)
+        elif reading.units > in_units(activation):
+            judged.append(Activity.ACTIVE)
         elif reading.gaps or (
-            seconds is not None and current_refill(history, metric, seconds, now) is not None
+            seconds is not None and current_refill(history, key, seconds, now) is not None
         ):
-            found.append(Activity.UNKNOWN)
+            judged.append(Activity.UNKNOWN)
         else:
-            found.append(Activity.INACTIVE)
-    return tuple(found)
+            judged.append(Activity.INACTIVE)
+    return tuple(judged)
+
+
+def with_activities(
+    results: Sequence[MetricResult], activities: Activities
+) -> tuple[MetricResult, ...]:
+    """Return the results with the activity of each metric."""
+    return tuple(
+        changed(result, activity=activity)
+        for result, activity in zip(results, activities, strict=True)
+    )
 
 
 def note_activity(
-    known: ExtensionHistory, stamp: float, *, active: bool, is_new: bool
+    before: ExtensionHistory, stamp: float, *, active: bool, is_new: bool
 ) -> ExtensionHistory:
-    """Return what is known of the target's activity after this sync.
+    """Return what is known of the target's activity after this sync, its first if it ``is_new``.
 
-    ``is_new`` says that it had no sync before.
+    It is ``active`` also if nothing is known of the time before this sync.
     """
-    first_seen, last_active = known.first_seen, known.last_active
+    first_seen, last_active = before.first_seen, before.last_active
     if first_seen is None:
         first_seen = stamp if is_new else UNKNOWN
     if last_active is None or active:
         last_active = stamp
-    if first_seen == known.first_seen and last_active == known.last_active:
-        return known
-    return replace(known, first_seen=first_seen, last_active=last_active)
+    if first_seen == before.first_seen and last_active == before.last_active:
+        return before
+    return changed(before, first_seen=first_seen, last_active=last_active)
+
+
+def note_activity_unread(
+    context: DecisionContext, extensions: Extensions, history: History
+) -> History:
+    """Note whether a target is active whose scale could not be read (semantics 8.3)."""
+    observation, spec = context.observation, context.spec
+    # A target that was never awake for us has its first sync still to come.
+    if history.extended.last_active is None:
+        return history
+    activities = activities_of(spec.metrics, extensions, observation, history, context.now)
+    is_asked_for = gives_least(observation.windows, spec.min_replicas)
+    if not (is_asked_for or observation.asks_for_bounds or is_active(activities)):
+        return history
+    return replace(history, extended=replace(history.extended, last_active=context.stamp))
 
 
 def idle_status(
     idle: Idle,
     activities: Activities,
-    known: ExtensionHistory,
+    extended: ExtensionHistory,
     current: int,
-    kept_awake: bool,  # noqa: FBT001 - a fact of the bounds
+    *,
+    kept_awake: bool,
 ) -> IdleStatus:
     """Return how the target stands with its rule, after `note_activity`."""
-    last_active = known.last_active or UNKNOWN
-    until = max(last_active + idle.after, (known.first_seen or UNKNOWN) + idle.initially)
-    asleep = current <= idle.replicas
-    return IdleStatus(idle, is_active(activities), last_active, until, asleep, kept_awake)
+    last_active = extended.last_active or UNKNOWN
+    until = max(last_active + idle.after, (extended.first_seen or UNKNOWN) + idle.initially)
+    sleeping = current <= idle.replicas
+    return IdleStatus(idle, is_active(activities), last_active, until, sleeping, kept_awake)
 
 
 def is_active(activities: Activities) -> bool:
     """Return whether a metric is active, or may be."""
     return Activity.ACTIVE in activities or Activity.UNKNOWN in activities
+
+
+def asleep(
+    context: DecisionContext,
+    status: IdleStatus,
+    results: tuple[MetricResult, ...],
+    current: int,
+    history: History,
+) -> tuple[Reconciled, History] | None:
+    """Go to sleep, or stay asleep; None if the metrics decide (semantics 8.3)."""
+    if any(result.activity is Activity.ACTIVE or result.fallback is not None for result in results):
+        return None
+    if not status.asleep and (status.active or context.now < status.until):
+        return None
+    context.status.set_false(SCALING_LIMITED, WITHIN_RANGE, WITHIN_RANGE_MESSAGE)
+    if status.active:
+        message = "no metric is known to be active, and some are unknown: the count stays"
+        context.status.set_true(SCALING_ACTIVE, "Idle", message)
+        return Reconciled(Zone.IDLE, Outcome.PARTIAL, current, metrics=results), history
+    context.status.set_true(SCALING_ACTIVE, "Idle", NONE_ACTIVE)
+    replicas = status.idle.replicas
+    if not status.asleep:
+        history = replace(
+            history,
+            recommendations=recorded(context, replicas, history.recommendations or ()),
+            extended=replace(history.extended, blocked_since=None),
+        )
+    return Reconciled(Zone.IDLE, Outcome.OK, replicas, NONE_ACTIVE, results), history
+
+
+def woken(
+    context: DecisionContext,
+    combination: Combination,
+    results: tuple[MetricResult, ...],
+    history: History,
+) -> Reconciled:
+    """Wake up: no stabilization, and at least the minimum (semantics 8.3)."""
+    current, desired, least = combination.before, combination.after, context.spec.min_replicas
+    wanted = max(desired, least)
+    step = limited(context, current, wanted, history)
+    if step.after < least:
+        step = Limit(wanted, least, TOO_FEW, least)
+        context.status.set_true(SCALING_LIMITED, TOO_FEW, f"{least} is the least when awake")
+    active = [result.name for result in results if result.activity is Activity.ACTIVE]
+    return Reconciled(
+        Zone.METRICS,
+        Outcome.PARTIAL if combination.failed else Outcome.OK,
+        step.after,
+        f"{next(iter(active), combination.winner)} is active",
+        results,
+        combination,
+        Stabilization(desired, wanted, READY),
+        step,
+        (Recommendation(desired, context.stamp),),
+    )

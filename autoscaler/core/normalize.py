@@ -1,109 +1,39 @@
-"""The normalizer: from the desired count to the count that may be written (semantics 4)."""
+"""Normalization: stabilization, then policies and bounds, and the scale events (semantics 4)."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from operator import attrgetter
 
-from autoscaler.core.decision import Limit, Refill, Stabilization
-from autoscaler.core.history import History, Recommendation
-from autoscaler.core.limits import Changes, limit, limit_legacy
-from autoscaler.core.spec import Behavior, Flags, HorizontalPodAutoscalerSpec
-from autoscaler.core.status import (
-    ABLE_TO_SCALE,
-    SCALING_LIMITED,
-    WITHIN_RANGE_MESSAGE,
-    StatusRecorder,
+from autoscaler.core.decision import Limit, Stabilization
+from autoscaler.core.history import Recommendation, ScaleEvent
+from autoscaler.core.numbers import INT32_MAX, ceil32, saturate32, trunc32
+from autoscaler.core.quick import quick
+from autoscaler.core.spec import (
+    Behavior,
+    Flags,
+    PolicyType,
+    ScalingPolicy,
+    ScalingRules,
+    SelectPolicy,
 )
 
 READY = "ReadyForNewScale"
-SCALE_DOWN_STABILIZED = "ScaleDownStabilized"
-SCALE_UP_STABILIZED = "ScaleUpStabilized"
+SCALE_DOWN_STABILIZED, SCALE_UP_STABILIZED = "ScaleDownStabilized", "ScaleUpStabilized"
+WITHIN_RANGE = "DesiredWithinRange"
+TOO_FEW, TOO_MANY = "TooFewReplicas", "TooManyReplicas"
+SCALE_UP_LIMIT, SCALE_DOWN_LIMIT = "ScaleUpLimit", "ScaleDownLimit"
 
 Recommendations = tuple[Recommendation, ...]
+Events = tuple[ScaleEvent, ...]
+_TIME = attrgetter("time")
 
 
-@dataclass(frozen=True, slots=True)
-class Normalizer:
-    """Applies stabilization, then limits, at ``now``, and sets the conditions of each.
-
-    Recommendations are recorded as of ``stamp``.
-    """
-
-    spec: HorizontalPodAutoscalerSpec
-    flags: Flags
-    now: float
-    stamp: float
-    status: StatusRecorder
-
-    def stabilize(
-        self, current: int, desired: int, recommendations: Recommendations
-    ) -> tuple[Stabilization, Recommendations]:
-        """Stabilize the desired count; it is recorded in the recommendations that are returned."""
-        result, kept = self._stabilized(current, desired, recommendations)
-        message = (
-            "the recommended size stands"
-            if result.reason == READY
-            else f"recent recommendations hold the size at {result.after} instead of {desired}"
-        )
-        self.status.set_true(ABLE_TO_SCALE, result.reason, message)
-        return result, kept
-
-    def record(self, desired: int, recommendations: Recommendations) -> Recommendations:
-        """Return the recommendations with one more, which is not stabilized."""
-        return self._stabilized(desired, desired, recommendations)[1]
-
-    def _stabilized(
-        self, current: int, desired: int, recommendations: Recommendations
-    ) -> tuple[Stabilization, Recommendations]:
-        behavior = self.spec.behavior
-        if behavior is None:
-            window = self.flags.downscale_stabilization
-            return stabilize_legacy(desired, recommendations, window, self.now, self.stamp)
-        return stabilize(
-            current, desired, recommendations, behavior, self.flags, self.now, self.stamp
-        )
-
-    def hold(
-        self, current: int, desired: int, refill: Refill, recommendations: Recommendations
-    ) -> Stabilization:
-        """Keep the current count while a reading refills (semantics 7.2).
-
-        The desired count is not recorded; earlier recommendations count as always.
-        """
-        result, _ = self.stabilize(current, current, recommendations)
-        if result.after != current:
-            return result
-        which = "was read for the first time" if refill.first else "returned after a gap"
-        message = f"a metric {which}; nothing goes down until its range is whole again"
-        self.status.set_true(ABLE_TO_SCALE, SCALE_DOWN_STABILIZED, message)
-        return Stabilization(
-            desired, current, SCALE_DOWN_STABILIZED, until=refill.until, refill=refill
-        )
-
-    def limit(self, current: int, stabilized: int, history: History) -> Limit:
-        """Apply rate limits and bounds."""
-        spec = self.spec
-        if spec.behavior is None:
-            result = limit_legacy(current, stabilized, spec.min_replicas, spec.max_replicas)
-        else:
-            result = limit(
-                current,
-                stabilized,
-                (spec.min_replicas, spec.max_replicas),
-                spec.behavior,
-                Changes(history.scale_ups, history.scale_downs, history.unseen),
-                self.now,
-            )
-        if result.after != stabilized:
-            message = f"{stabilized} replicas are wanted, and {result.after} are permitted now"
-            self.status.set_true(SCALING_LIMITED, result.reason, message)
-        else:
-            self.status.set_false(SCALING_LIMITED, result.reason, WITHIN_RANGE_MESSAGE)
-        return result
+# -- stabilization -------------------------------------------------------------------------------
 
 
 def down_window(behavior: Behavior | None, flags: Flags) -> float:
-    """Return the stabilization window of scale-down in seconds (semantics 4.1, 4.2)."""
+    """Return the stabilization window of scale-down in seconds."""
     if behavior is None:
         return flags.downscale_stabilization
     seconds = behavior.scale_down.stabilization_window_seconds
@@ -133,8 +63,7 @@ def stabilize_legacy(
     recorded = _record(recommendations, old_slot, desired, now if stamp is None else stamp)
     if largest == desired:
         return Stabilization(desired, desired, READY), recorded
-    counting = [entry for entry in recommendations if entry.time >= cutoff]
-    holder = _latest([entry for entry in counting if entry.replicas >= largest])
+    holder = _last(recommendations, lambda entry: entry.replicas >= largest)
     # At the end of the window the entry still counts: the next instant is the first without it.
     until = math.nextafter(holder.time + window, math.inf)
     return Stabilization(desired, largest, SCALE_DOWN_STABILIZED, holder, until), recorded
@@ -160,29 +89,31 @@ def stabilize(
     low = high = desired
     old_slot = None
     for slot, entry in enumerate(recommendations):
-        if entry.time > up_cutoff and entry.replicas < low:
-            low = entry.replicas
-        if entry.time > down_cutoff and entry.replicas > high:
-            high = entry.replicas
-        if entry.time < up_cutoff and entry.time < down_cutoff:
+        time, replicas = entry.time, entry.replicas
+        if time > up_cutoff and replicas < low and not entry.only_down:
+            low = replicas
+        if time > down_cutoff:
+            high = max(high, replicas)
+        elif time < up_cutoff and time < down_cutoff:
             old_slot = slot
-    stabilized = min(max(current, low), high)
+    after = min(max(current, low), high)
     recorded = _record(recommendations, old_slot, desired, now if stamp is None else stamp)
-    if stabilized == desired:
+    if after == desired:
         return Stabilization(desired, desired, READY), recorded
+    # The last entry on that side of the count: nothing goes beyond it for a window.
     if desired >= current:
-        holders = [e for e in recommendations if e.time > up_cutoff and e.replicas <= stabilized]
-        reason, window = SCALE_UP_STABILIZED, up_seconds
+        holder = _last(recommendations, lambda one: one.replicas <= after and not one.only_down)
+        reason, until = SCALE_UP_STABILIZED, holder.time + up_seconds
     else:
-        holders = [e for e in recommendations if e.time > down_cutoff and e.replicas >= stabilized]
-        reason, window = SCALE_DOWN_STABILIZED, down_seconds
-    holder = _latest(holders)
-    return Stabilization(desired, stabilized, reason, holder, holder.time + window), recorded
+        holder = _last(recommendations, lambda one: one.replicas >= after)
+        reason, until = SCALE_DOWN_STABILIZED, holder.time + down_seconds
+    return Stabilization(desired, after, reason, holder, until), recorded
 
 
-def _latest(entries: Sequence[Recommendation]) -> Recommendation:
-    """Return the entry that leaves the window last: the result stands until it does."""
-    return max(entries, key=lambda entry: entry.time)
+def _last(
+    recommendations: Recommendations, holds: Callable[[Recommendation], bool]
+) -> Recommendation:
+    return max(filter(holds, recommendations), key=_TIME)
 
 
 def _record(
@@ -192,3 +123,174 @@ def _record(
     if slot is None:
         return (*recommendations, entry)
     return (*recommendations[:slot], entry, *recommendations[slot + 1 :])
+
+
+# -- policies and bounds -------------------------------------------------------------------------
+
+
+def limit_legacy(current: int, stabilized: int, minimum: int, maximum: int) -> Limit:
+    """Permit at most a doubling (at least 4) within the bounds: the path without behavior."""
+    doubled = trunc32(max(2.0 * float(current), 4.0))
+    allowed, reason = (doubled, SCALE_UP_LIMIT) if maximum > doubled else (maximum, TOO_MANY)
+    if stabilized < minimum:
+        return Limit(stabilized, minimum, TOO_FEW, minimum)
+    if stabilized > allowed:
+        return Limit(stabilized, allowed, reason, allowed)
+    return Limit(stabilized, stabilized, WITHIN_RANGE)
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The scale events of both directions.
+
+    Until ``unseen`` other instances of ours may have written unseen; None if they cannot have.
+    """
+
+    ups: Events = ()
+    downs: Events = ()
+    unseen: float | None = None
+
+
+def limit(
+    current: int,
+    stabilized: int,
+    bounds: tuple[int, int],
+    behavior: Behavior,
+    changes: Changes,
+    now: float,
+) -> Limit:
+    """Apply the policies and the bound of the direction: the path with behavior.
+
+    ``bounds`` are minReplicas and maxReplicas.
+    """
+    if stabilized == current:
+        return Limit(stabilized, stabilized, WITHIN_RANGE)
+    rates = _Rates(current, behavior, changes, up=stabilized > current)
+    bound = bounds[rates.up]
+    allowed, policy = rates.limit_at(now)
+    if rates.beyond(stabilized, bound) and not rates.beyond(bound, allowed):
+        return Limit(stabilized, bound, TOO_MANY if rates.up else TOO_FEW, bound)
+    if not rates.beyond(stabilized, allowed):
+        return Limit(stabilized, stabilized, WITHIN_RANGE)
+    reason, until = rates.reason, rates.first_beyond(allowed, now)
+    if policy is None:
+        return Limit(stabilized, allowed, reason, allowed, policy, until)
+    unseen = changes.unseen if rates.unseen_within(policy, now) else None
+    start = rates.start_of(policy, now)
+    return Limit(stabilized, allowed, reason, allowed, policy, until, unseen, start)
+
+
+def permitted(
+    current: int, bounds: tuple[int, int], behavior: Behavior | None, changes: Changes, now: float
+) -> tuple[int, int]:
+    """Return the least and the largest count that policies and bounds permit to go to at once."""
+    minimum, maximum = bounds
+    if behavior is None:
+        most = limit_legacy(current, INT32_MAX, minimum, maximum).after
+        return min(current, minimum), max(current, most)
+    down, up = (_Rates(current, behavior, changes, up=up).limit_at(now)[0] for up in (False, True))
+    return min(current, max(minimum, down)), max(current, min(maximum, up))
+
+
+def release_after_write(limited: Limit, behavior: Behavior, changes: Changes, now: float) -> Limit:
+    """Return the limit with the instant from which more is permitted than has just been written.
+
+    ``changes`` include the scale event of that write.
+    """
+    if limited.reason not in {SCALE_UP_LIMIT, SCALE_DOWN_LIMIT}:
+        return limited
+    rates = _Rates(limited.after, behavior, changes, up=limited.reason == SCALE_UP_LIMIT)
+    return replace(limited, until=rates.first_beyond(limited.after, now))
+
+
+class _Rates:
+    """The policies of one direction: what they permit at any time."""
+
+    def __init__(self, current: int, behavior: Behavior, changes: Changes, *, up: bool) -> None:
+        self.up = up
+        self.reason = SCALE_UP_LIMIT if up else SCALE_DOWN_LIMIT
+        self._current = current
+        self._rules = behavior.scale_up if up else behavior.scale_down
+        self._changes = changes
+
+    def beyond(self, one: int, other: int) -> bool:
+        """Return whether one count is further in the direction than the other."""
+        return one > other if self.up else one < other
+
+    def limit_at(self, time: float) -> tuple[int, ScalingPolicy | None]:
+        """Return the limit at an instant, and the policy that sets it; None if it is disabled.
+
+        Upstream: `calculateScaleUpLimitWithScalingRules`, `calculateScaleDownLimitWithBehaviors`.
+        """
+        select = self._rules.select_policy
+        if select is SelectPolicy.DISABLED:
+            return self._current, None
+        limits = [(self._limit_of(policy, time), policy) for policy in self._rules.policies]
+        choose = max if self.up is (select is SelectPolicy.MAX) else min
+        replicas, policy = choose(limits, key=lambda allowance: allowance[0])
+        return self._current if self.beyond(self._current, replicas) else replicas, policy
+
+    def _limit_of(self, policy: ScalingPolicy, time: float) -> int:
+        if self.unseen_within(policy, time):
+            return self._current
+        change = policy.value if self.up else -policy.value
+        start = self.start_of(policy, time)
+        if policy.type is PolicyType.PODS:
+            return saturate32(start + change)
+        scaled = float(start) * (1 + float(change) / 100)
+        return ceil32(scaled) if self.up else trunc32(scaled)
+
+    def start_of(self, policy: ScalingPolicy, time: float) -> int:
+        """Return the count without our changes in a policy's period (`getReplicasChangePerPeriod`).
+
+        If the time of an event is uncertain, one of this direction counts as long as it may be
+        after the instant, one of the other only while it certainly is.
+        """
+        cutoff = time - policy.period_seconds
+        ups, downs = self._changes.ups, self._changes.downs
+        own, other = (ups, downs) if self.up else (downs, ups)
+        used = sum(event.change for event in own if event.may_be_after(cutoff))
+        used -= sum(event.change for event in other if event.is_after(cutoff))
+        return saturate32(self._current - used if self.up else self._current + used)
+
+    def unseen_within(self, policy: ScalingPolicy, now: float) -> bool:
+        """Return whether others of ours may have written unseen in the policy's period."""
+        unseen = self._changes.unseen
+        return unseen is not None and unseen > now - policy.period_seconds
+
+    def first_beyond(self, replicas: int, now: float) -> float | None:
+        """Return the first instant at which an event leaves a period and more is permitted."""
+        if self._rules.select_policy is SelectPolicy.DISABLED:
+            return None
+        times = {event.time for event in (*self._changes.ups, *self._changes.downs)}
+        if self._changes.unseen is not None:
+            times.add(self._changes.unseen)
+        instants = {
+            time + policy.period_seconds
+            for policy in self._rules.policies
+            for time in times
+            if time > now - policy.period_seconds
+        }
+        later = (at for at in sorted(instants) if self.beyond(self.limit_at(at)[0], replicas))
+        return next(later, None)
+
+
+def record_event(
+    events: Events, rules: ScalingRules, entry: ScaleEvent, now: float | None = None
+) -> Events:
+    """Store a scale event in the last outdated slot, else append it (`storeScaleEvent`).
+
+    Ages are taken at ``now``, by default at the time of the event.
+    """
+    at = entry.time if now is None else now
+    longest = max(policy.period_seconds for policy in rules.policies)
+    slot = len(events)
+    marked: list[ScaleEvent] = []
+    for index, event in enumerate(events):
+        outdated = event.outdated or event.time < at - longest
+        marked.append(replace(event, outdated=outdated))
+        if outdated:
+            slot = index
+    marked[slot : slot + 1] = [entry]
+    return tuple(marked)

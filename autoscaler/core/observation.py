@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from autoscaler.core.extensions import Schedule
+from autoscaler.core.quick import quick
 
 LONGEST_SENTENCE = 2000
 """The most characters of a sentence that quotes text from outside."""
@@ -38,6 +39,7 @@ class Gap:
     detail: str
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Sample:
     """The value of one pod in milli-units, its Unix time, and the seconds that it averages over."""
@@ -47,12 +49,13 @@ class Sample:
     window: float
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class PodSamples:
     """The reading of a per-pod metric: samples by pod name.
 
-    The pods in ``dropped`` have series but no usable sample, and count as missing.  If there are
-    ``gaps``, the reading may understate the load.
+    The pods in ``dropped`` have series but no usable sample, and count as missing.  With ``gaps``
+    the reading may understate the load.
     """
 
     samples: Mapping[str, Sample]
@@ -60,19 +63,26 @@ class PodSamples:
     gaps: tuple[Gap, ...] = ()
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Values:
     """The reading of an External metric (any number of values) or an Object metric (one).
 
-    The values are in milli-units.  If there are ``gaps``, their sum may understate the load.
-    ``empty`` is set if there was no series, which counts as 0; ``nans`` of the values were NaN, and
-    count as 0 (semantics 8.8).
+    The values are in milli-units; with ``gaps`` their sum may understate the load.  An ``empty``
+    answer, and ``nans`` of the values, count as 0 (semantics 8.8).  ``total`` is the sum in units
+    where thousandths do not hold it.
     """
 
     values: tuple[int, ...]
     gaps: tuple[Gap, ...] = ()
     empty: bool = field(default=False, compare=False)
     nans: int = field(default=0, compare=False)
+    total: float | None = field(default=None, compare=False)
+
+    @property
+    def units(self) -> float:
+        """The sum in units, as it was read."""
+        return sum(self.values) / 1000 if self.total is None else self.total
 
 
 Reading = PodSamples | Values | Gap
@@ -106,6 +116,11 @@ class PodRequests:
     pod_level: Mapping[str, int] = field(default_factory=dict)
     """`spec.resources.requests` of the pod in nano-units; empty if absent."""
 
+    @property
+    def counted(self) -> tuple[ContainerRequests, ...]:
+        """The containers and the sidecars."""
+        return (*self.containers, *(init for init in self.init_containers if init.restartable))
+
 
 @dataclass(frozen=True, slots=True)
 class Pod:
@@ -123,6 +138,7 @@ class Pod:
     requests: PodRequests
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Scale:
     """The scale subresource, and what the scaled object's metadata says about it."""
@@ -153,8 +169,7 @@ class Unavailable:
 class Unchecked:
     """Whether another autoscaler controls the target cannot be checked; the message says why.
 
-    ``known`` names the one that did at the last check, is empty if none did, and None if there
-    was no check since the process began.
+    ``known`` is the one at the last check, empty for none; None if there was no check yet.
     """
 
     message: str
@@ -162,17 +177,32 @@ class Unchecked:
 
 
 @dataclass(frozen=True, slots=True)
-class OpenWindow:
-    """A schedule that is open, and the instant at which it ends, in Unix seconds.
+class HoldReading:
+    """How many series say that nothing may go down, with the labels of the ``first`` (8.9).
 
-    ``until_text`` is that instant in words, in the schedule's own time zone.
+    If there are none, ``gap`` is why that is not known.
     """
+
+    series: int = 0
+    first: str = ""
+    gap: Gap | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing may go down."""
+        return self.series > 0 or self.gap is not None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenWindow:
+    """A schedule that is open, and when it ends: in Unix seconds, and in words of its time zone."""
 
     schedule: Schedule
     until: float
     until_text: str
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Observation:
     """Everything that one decision reads besides spec, flags, history and time."""
@@ -198,6 +228,13 @@ class Observation:
     """The one value of `Target.min_replicas_query`; None if the target has no such query."""
     max_replicas_reading: Values | Gap | None = None
     """The one value of `Target.max_replicas_query`; None if the target has no such query."""
+    last_sync: float | None = None
+    """When the target was decided about before this sync, in Unix seconds, also by a process whose
+    histories this one goes on with; None if that is not known."""
+    metric_keys: tuple[str, ...] = ()
+    """`Target.metric_keys`; empty if the history goes by the names of the metrics."""
+    hold: HoldReading | None = None
+    """What `Target.hold` says; None if the target has no such query."""
 
     @property
     def asks_for_bounds(self) -> bool:

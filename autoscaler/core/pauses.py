@@ -1,18 +1,16 @@
-"""The pause in force: the one of the workload's annotations, else the configured one (8.1)."""
+"""The pause in force: that of the configuration, or of annotations of the workload (8.1)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from autoscaler.core.decision import Bounds
+from autoscaler.core.decision import Outcome, Reconciled, Zone
 from autoscaler.core.extensions import Pause, PauseMode
 from autoscaler.core.numbers import INT32_MAX
 from autoscaler.core.observation import ConditionStatus
 from autoscaler.core.status import (
-    MIN_REPLICAS_UNKNOWN,
     SCALE_DOWN_PAUSED,
     SCALE_UP_PAUSED,
     SCALING_ACTIVE,
-    SCALING_LIMITED,
     SCALING_PAUSED,
     StatusRecorder,
 )
@@ -23,11 +21,7 @@ PAUSED = "autoscaler/paused"
 PAUSED_REPLICAS = "autoscaler/paused-replicas"
 PAUSED_UNTIL = "autoscaler/paused-until"
 
-_MODES = {
-    "true": PauseMode.ALL,
-    "scale-down": PauseMode.SCALE_DOWN,
-    "scale-up": PauseMode.SCALE_UP,
-}
+_MODES = {"true": PauseMode.ALL, "scale-down": PauseMode.SCALE_DOWN, "scale-up": PauseMode.SCALE_UP}
 _LONGEST_VALUE = 60
 
 
@@ -69,30 +63,25 @@ def pause_in_force(
     return pause, tuple(problems)
 
 
-def permitted(
-    current: int, desired: int, pause: Pause | None, bounds: Bounds | None, status: StatusRecorder
-) -> tuple[int, bool]:
-    """Return the count that a pause, and a minimum that is unknown (8.2), permit.
+def paused(result: Reconciled, pause: Pause, current: int, status: StatusRecorder) -> Reconciled:
+    """Put the count of a pause of everything in the place of a result."""
+    status.override(SCALING_ACTIVE, ConditionStatus.FALSE, SCALING_PAUSED, f"paused by {pause.by}")
+    return replace(
+        result,
+        zone=Zone.PAUSED,
+        outcome=Outcome.OK if result.outcome is Outcome.OK else Outcome.PARTIAL,
+        desired=current if pause.replicas is None else pause.replicas,
+        reason=f"paused by {pause.by}",
+    )
 
-    Also returns whether it was a pause that permitted no other.
-    """
-    mode = None if pause is None else pause.mode
-    if pause is not None and mode is PauseMode.ALL:
-        status.override(
-            SCALING_ACTIVE, ConditionStatus.FALSE, SCALING_PAUSED, f"paused by {pause.by}"
-        )
-        replicas = current if pause.replicas is None else pause.replicas
-        return replicas, replicas != desired
-    if pause is not None and desired < current and mode is PauseMode.SCALE_DOWN:
-        reason, message = SCALE_DOWN_PAUSED, f"scale-down is paused by {pause.by}"
-    elif pause is not None and desired > current and mode is PauseMode.SCALE_UP:
-        reason, message = SCALE_UP_PAUSED, f"scale-up is paused by {pause.by}"
-    elif bounds is not None and desired < current and bounds.hold_down:
-        reason, message = MIN_REPLICAS_UNKNOWN, bounds.missing
-    else:
-        return desired, False
-    status.override(SCALING_LIMITED, ConditionStatus.TRUE, reason, message)
-    return current, reason != MIN_REPLICAS_UNKNOWN
+
+def why_paused(pause: Pause, current: int, desired: int) -> tuple[str, str] | None:
+    """Return reason and message if a pause of one direction prevents a change; else None."""
+    if desired < current and pause.mode is PauseMode.SCALE_DOWN:
+        return SCALE_DOWN_PAUSED, f"scale-down is paused by {pause.by}"
+    if desired > current and pause.mode is PauseMode.SCALE_UP:
+        return SCALE_UP_PAUSED, f"scale-up is paused by {pause.by}"
+    return None
 
 
 def _at_replicas(pause: Pause, text: str) -> tuple[Pause, str]:

@@ -1,18 +1,26 @@
-"""The replica calculator for per-pod metrics: utilization and averages (semantics 2.2, 2.3)."""
+"""The replica calculator for per-pod metrics: groups, utilization and averages (semantics 2, 3)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from autoscaler.core.decision import Calculation, MetricValueStatus, Rule
-from autoscaler.core.grouping import PodGroups, group_pods
+from autoscaler.core.decision import (
+    Calculation,
+    Formula,
+    MetricValueStatus,
+    PodGroups,
+    Unready,
+    UnreadyRule,
+)
 from autoscaler.core.numbers import Tolerance, ceil32, ratio_of, saturate32, saturate64, trunc_div
-from autoscaler.core.observation import ContainerRequests, Pod, PodRequests, Sample
+from autoscaler.core.observation import ConditionStatus, Pod, PodRequests, Sample, Scale
 from autoscaler.core.quantity import milli_value
+from autoscaler.core.quick import quick
 from autoscaler.core.spec import ContainerResourceMetric, Flags, PodsMetric, ResourceMetric
 
 PerPodMetric = ResourceMetric | ContainerResourceMetric | PodsMetric
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class _Measure:
     """How samples become a ratio, and what usage is assumed of a missing pod."""
@@ -21,33 +29,43 @@ class _Measure:
     missing_usage: Callable[[str], int]
 
 
+@quick
+@dataclass(frozen=True, slots=True)
+class MetricContext:
+    """What the proposals of a target's metrics have in common."""
+
+    scale: Scale
+    pods: Sequence[Pod]
+    tolerance: Tolerance
+    flags: Flags
+    now: float
+    ignore_surge: bool = False
+
+
 def propose_per_pod(
-    metric: PerPodMetric,
-    samples: Mapping[str, Sample],
-    pods: Sequence[Pod],
-    replicas: int,
-    tolerance: Tolerance,
-    flags: Flags,
-    now: float,
+    metric: PerPodMetric, samples: Mapping[str, Sample], context: MetricContext
 ) -> Calculation | str:
     """Compute the proposal of a per-pod metric, or return a sentence that says why there is none.
 
-    ``replicas`` is the current count.  Samples of pods other than ``pods`` count in some of the
-    steps.
+    Samples of other pods than those of the context count in some of the steps.
     """
-    if not pods:
+    if not context.pods:
         return "no pods match the scale's selector"
     resource = "" if isinstance(metric, PodsMetric) else metric.name
-    groups = group_pods(pods, samples, resource, flags, now)
+    groups = group_pods(context.pods, samples, resource, context.flags, context.now)
     counted = {name: sample.milli for name, sample in samples.items()}
     for name in (*groups.ignored, *groups.unready):
         counted.pop(name, None)
     if not counted:
         return "no pod that counts has a sample"
-    measure = _measure(metric, pods)
+    measure = _measure(metric, context.pods)
     if isinstance(measure, str):
         return measure
-    return _propose(counted, groups, measure, replicas, tolerance)
+    replicas, tolerance = context.scale.spec_replicas, context.tolerance
+    result = _propose(counted, groups, measure, replicas, tolerance)
+    if context.ignore_surge and isinstance(result, Calculation):
+        return without_surge(result, replicas, tolerance)
+    return result
 
 
 def _propose(
@@ -64,16 +82,21 @@ def _propose(
     fill_unready = bool(groups.unready) and ratio > 1.0
     if not fill_unready and not groups.missing:
         if tolerance.covers(ratio):
-            return Calculation(replicas, Rule.WITHIN_TOLERANCE, current, ratio, groups=groups)
+            return Calculation(replicas, Formula.WITHIN_TOLERANCE, current, ratio, groups=groups)
         proposal = ceil32(ratio * float(groups.ready))
-        return Calculation(proposal, Rule.READY_PODS, current, ratio, groups.ready, groups)
-    filled = _filled(counted, groups, measure, ratio)
+        return Calculation(proposal, Formula.READY_PODS, current, ratio, groups.ready, groups)
+    # What is filled in damps the change: a high usage if the ratio is below 1, else none.
+    filled = dict(counted)
+    if ratio < 1.0:
+        filled.update((name, measure.missing_usage(name)) for name in groups.missing)
+    elif ratio > 1.0:
+        filled.update(dict.fromkeys((*groups.missing, *groups.unready), 0))
     remeasured = measure.ratio(filled)
     if isinstance(remeasured, str):
         return remeasured
     rebalanced = remeasured[0]
     confirmed = _rebalanced_proposal(ratio, rebalanced, len(filled), replicas, tolerance)
-    rule = Rule.REBALANCED_AWAY if confirmed is None else Rule.REBALANCED
+    rule = Formula.REBALANCED_AWAY if confirmed is None else Formula.REBALANCED
     proposal = replicas if confirmed is None else confirmed
     return Calculation(proposal, rule, current, ratio, len(filled), groups, rebalanced)
 
@@ -94,21 +117,7 @@ def without_surge(result: Calculation, replicas: int, tolerance: Tolerance) -> C
     shared = average * float(pods) / float(replicas)
     if shared < 1.0 and not tolerance.covers(shared):
         return result
-    return replace(result, proposal=replicas, rule=Rule.SURGE)
-
-
-def _filled(
-    counted: Mapping[str, int], groups: PodGroups, measure: _Measure, ratio: float
-) -> Mapping[str, int]:
-    """Fill in samples that damp the change: a high usage if the ratio is below 1, else none."""
-    filled = dict(counted)
-    if ratio < 1.0:
-        for name in groups.missing:
-            filled[name] = measure.missing_usage(name)
-    elif ratio > 1.0:
-        for name in (*groups.missing, *groups.unready):
-            filled[name] = 0
-    return filled
+    return replace(result, proposal=replicas, rule=Formula.SURGE)
 
 
 def _rebalanced_proposal(
@@ -124,13 +133,67 @@ def _rebalanced_proposal(
     return proposal
 
 
+# -- groups --------------------------------------------------------------------------------------
+
+
+def group_pods(
+    pods: Sequence[Pod], samples: Mapping[str, Sample], resource: str, flags: Flags, now: float
+) -> PodGroups:
+    """Group pods by the first rule that matches.  ``resource`` is empty for a Pods metric."""
+    ready = 0
+    unready: list[Unready] = []
+    missing: list[str] = []
+    ignored: list[str] = []
+    cpu = resource == "cpu"
+    for pod in pods:
+        if pod.deleted or pod.phase == "Failed":
+            ignored.append(pod.name)
+        elif pod.phase == "Pending":
+            unready.append(Unready(pod.name, UnreadyRule.PENDING))
+        elif (sample := samples.get(pod.name)) is None:
+            missing.append(pod.name)
+        elif cpu and (initializing := _initializing(pod, sample, flags, now)) is not None:
+            unready.append(initializing)
+        else:
+            ready += 1
+    names = tuple([each.pod for each in unready])
+    return PodGroups(ready, names, tuple(missing), tuple(ignored), tuple(unready))
+
+
+def _initializing(pod: Pod, sample: Sample, flags: Flags, now: float) -> Unready | None:
+    """Return why the cpu usage of a pod may be that of its start; None if it counts."""
+    if pod.ready is None or pod.start_time is None:
+        return Unready(pod.name, UnreadyRule.NO_STATUS)
+    # An absent lastTransitionTime is Go's zero time, which is before every other.
+    transition = float("-inf") if pod.ready_transition is None else pod.ready_transition
+    not_ready = pod.ready is ConditionStatus.FALSE
+    period_end = pod.start_time + flags.cpu_initialization_period
+    if period_end > now:
+        if not_ready:
+            return Unready(pod.name, UnreadyRule.NOT_READY, period_end)
+        window_end = transition + sample.window
+        if sample.timestamp < window_end:
+            return Unready(pod.name, UnreadyRule.SAMPLE_WINDOW, min(window_end, period_end))
+        return None
+    # A transition so soon after the start is the initial one: it has never been ready.
+    if not_ready and pod.start_time + flags.initial_readiness_delay > transition:
+        return Unready(pod.name, UnreadyRule.NEVER_READY)
+    return None
+
+
+# -- what samples mean ---------------------------------------------------------------------------
+
+
 def _measure(metric: PerPodMetric, pods: Sequence[Pod]) -> _Measure | str:
     target = metric.target
     if target.average_value is not None:
         return _average_measure(target.average_value)
     if isinstance(metric, PodsMetric) or target.average_utilization is None:
         return "the target has neither averageValue nor averageUtilization"
-    return _utilization_measure(metric, target.average_utilization, pods)
+    requests = _requests(metric, pods)
+    if isinstance(requests, str):
+        return requests
+    return _utilization_measure(metric.name, target.average_utilization, requests)
 
 
 def _average_measure(target: int) -> _Measure:
@@ -141,13 +204,7 @@ def _average_measure(target: int) -> _Measure:
     return _Measure(ratio, lambda _pod: target)
 
 
-def _utilization_measure(
-    metric: ResourceMetric | ContainerResourceMetric, target: int, pods: Sequence[Pod]
-) -> _Measure | str:
-    requests = _requests(metric, pods)
-    if isinstance(requests, str):
-        return requests
-
+def _utilization_measure(resource: str, target: int, requests: Mapping[str, int]) -> _Measure:
     def ratio(samples: Mapping[str, int]) -> tuple[float, MetricValueStatus] | str:
         usage = requested = count = 0
         for name, milli in samples.items():
@@ -158,7 +215,7 @@ def _utilization_measure(
                 count += 1
         usage, requested = saturate64(usage), saturate64(requested)
         if requested == 0:
-            return f"the pods with samples request no {metric.name} in sum"
+            return f"the pods with samples request no {resource} in sum"
         utilization = saturate32(trunc_div(saturate64(usage * 100), requested))
         current = MetricValueStatus(
             average_value=trunc_div(usage, count),
@@ -191,30 +248,25 @@ def _requests(
     return by_pod
 
 
-_POD_LEVEL = ("cpu", "memory")
-_POD_LEVEL_PREFIX = "hugepages-"
-
-
 def request_of(requests: PodRequests, resource: str, container: str | None) -> int | str:
     """Return a pod's request in milli-units, or a sentence that says why it has none.
 
     ``container`` names the container that counts; None means the whole pod (semantics 2.6).
     """
     if container is None and any(
-        name in _POD_LEVEL or name.startswith(_POD_LEVEL_PREFIX) for name in requests.pod_level
+        name in {"cpu", "memory"} or name.startswith("hugepages-") for name in requests.pod_level
     ):
         return _pod_level_request(requests, resource)
-    sidecars = (one for one in requests.init_containers if one.restartable)
-    counted = (*requests.containers, *sidecars)
+    counted = requests.counted
     if container is not None:
-        counted = tuple(one for one in counted if one.name == container)
+        counted = tuple(each for each in counted if each.name == container)
         if not counted:
             return f"there is no container {container}"
     total = 0
-    for one in counted:
-        nano = one.requests.get(resource)
+    for each in counted:
+        nano = each.requests.get(resource)
         if nano is None:
-            return f"container {one.name} has no request for {resource}"
+            return f"container {each.name} has no request for {resource}"
         total += milli_value(nano)
     return total
 
@@ -222,32 +274,19 @@ def request_of(requests: PodRequests, resource: str, container: str | None) -> i
 def _pod_level_request(requests: PodRequests, resource: str) -> int | str:
     """Return the pod-level request, else the aggregate, in which a container may have none.
 
-    Pod overhead is not part of it (semantics 6.3).
+    The aggregate is the scheduler's, without pod overhead (semantics 6.3): the larger of all
+    containers and sidecars, and of each init container with the sidecars before it.
     """
     if resource in requests.pod_level:
         return milli_value(requests.pod_level[resource])
     every = (*requests.containers, *requests.init_containers)
-    if not any(resource in one.requests for one in every):
+    if not any(resource in each.requests for each in every):
         return f"no container has a request for {resource}"
-    return milli_value(_aggregate(requests.containers, requests.init_containers, resource))
-
-
-def _aggregate(
-    containers: Sequence[ContainerRequests], init: Sequence[ContainerRequests], resource: str
-) -> int:
-    """Aggregate as the scheduler does, in nano-units.
-
-    It is the larger of all containers and sidecars, and each init container with the sidecars
-    before it.
-    """
-    sidecars = 0
-    largest_step = 0
-    for one in init:
-        request = one.requests.get(resource, 0)
-        if one.restartable:
+    sidecars = largest_step = 0
+    for init in requests.init_containers:
+        request = init.requests.get(resource, 0)
+        largest_step = max(largest_step, sidecars + request)
+        if init.restartable:
             sidecars += request
-            largest_step = max(largest_step, sidecars)
-        else:
-            largest_step = max(largest_step, sidecars + request)
-    running = sum(one.requests.get(resource, 0) for one in containers) + sidecars
-    return max(running, largest_step)
+    running = sum(each.requests.get(resource, 0) for each in requests.containers) + sidecars
+    return milli_value(max(running, largest_step))

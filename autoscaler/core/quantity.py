@@ -4,9 +4,10 @@ A quantity is held as an integer of nano-units, the finest step that Kubernetes 
 """
 
 import re
-from decimal import Context, Decimal
+from decimal import ROUND_UP, Context, Decimal
 
 from autoscaler.core.numbers import INT64_MAX, saturate64
+from autoscaler.core.text import printable
 
 NANO = 10**9
 _NANO_PER_MILLI = 10**6
@@ -14,10 +15,13 @@ _MAX_NANO = INT64_MAX * NANO
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _FORM = re.compile(
-    r"(?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))"
+    r"(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))"
     r"(?:(?P<suffix>[KMGTPE]i|[numkMGTPE])|[eE](?P<exponent>[+-]?[0-9]{1,4}))?"
 )
 _EXACT = Context(prec=400)
+_LONGEST = 400
+"""Characters; the largest number that is not saturated has 19 digits."""
+_LONGEST_SHOWN = 60
 
 
 def parse(text: str) -> int:
@@ -26,11 +30,12 @@ def parse(text: str) -> int:
     Finer digits are rounded away from zero.  Values beyond the range of int64 units saturate.
     Raises ValueError if the text is not a quantity.
     """
-    form = _FORM.fullmatch(text)
+    form = _FORM.fullmatch(text) if len(text) <= _LONGEST else None
     if form is None:
         raise ValueError(
-            f"{text!r} is not a Kubernetes quantity; right are a number with an optional suffix "
-            "(n u m k M G T P E, Ki Mi Gi Ti Pi Ei) or exponent, such as 500m, 1.5, 1Gi or 2e3"
+            f"{printable(text, _LONGEST_SHOWN)!r} is not a Kubernetes quantity; right are a number "
+            "with an optional suffix (n u m k M G T P E, Ki Mi Gi Ti Pi Ei) or exponent, such as "
+            "500m, 1.5, 1Gi or 2e3"
         )
     number, suffix = Decimal(form["number"]), form["suffix"] or ""
     if suffix in _BINARY:
@@ -38,26 +43,38 @@ def parse(text: str) -> int:
     else:
         exponent = int(form["exponent"]) if form["exponent"] else _DECIMAL[suffix]
         nano = number.scaleb(min(max(exponent, -300), 300) + 9, context=_EXACT)
-    return max(-_MAX_NANO, min(_MAX_NANO, _away_from_zero(nano)))
-
-
-def _away_from_zero(value: Decimal) -> int:
-    whole = int(value)
-    if value == whole:
-        return whole
-    return whole + (1 if value > 0 else -1)
+    away_from_zero = int(nano.to_integral_value(rounding=ROUND_UP))
+    return max(-_MAX_NANO, min(_MAX_NANO, away_from_zero))
 
 
 def milli_value(nano: int) -> int:
     """Convert nano-units to int64 milli-units, rounding away from zero (`MilliValue`)."""
-    if nano >= 0:
-        return saturate64(-(-nano // _NANO_PER_MILLI))
-    return saturate64(nano // _NANO_PER_MILLI)
+    return saturate64(-(-nano // _NANO_PER_MILLI) if nano >= 0 else nano // _NANO_PER_MILLI)
 
 
 def parse_milli(text: str) -> int:
     """Parse a quantity and return it in milli-units.  Raises ValueError as `parse` does."""
     return milli_value(parse(text))
+
+
+def parse_fine(text: str) -> float:
+    """Parse a quantity and return it in milli-units, to nano-units; whole ones as an int.
+
+    Raises ValueError as `parse` does.
+    """
+    nano = parse(text)
+    whole, rest = divmod(nano, _NANO_PER_MILLI)
+    return nano / _NANO_PER_MILLI if rest else whole
+
+
+def in_units(milli: float) -> float:
+    """Convert what `parse_fine` gives to units: the double nearest to what was written."""
+    return round(milli * _NANO_PER_MILLI) / NANO if milli else 0.0
+
+
+def format_fine(milli: float) -> str:
+    """Format what `parse_fine` gives as Kubernetes' canonical quantity."""
+    return _format_scaled(round(milli * _NANO_PER_MILLI), 1000, tuple(_DECIMAL))
 
 
 def tolerance_value(nano: int) -> float:
@@ -80,26 +97,22 @@ def format_milli(milli: int, *, binary: bool = False) -> str:
     suffix, any other value in the decimal form.
     """
     if binary and milli % 1000 == 0 and abs(milli) >= 1024 * 1000:
-        return _format_scaled(milli // 1000, 1024, ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"))
-    return _format_scaled(milli, 1000, ("m", "", "k", "M", "G", "T", "P", "E"))
+        return _format_scaled(milli // 1000, 1024, ("", *_BINARY))
+    return _format_scaled(milli, 1000, tuple(_DECIMAL)[2:])
 
 
 def canonical(text: str) -> str:
     """Return a quantity in the canonical form of its own notation, as the API server stores it."""
     nano = parse(text)
     if text.endswith("i") and nano % NANO == 0 and abs(nano) >= 1024 * NANO:
-        return _format_scaled(nano // NANO, 1024, ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"))
+        return _format_scaled(nano // NANO, 1024, ("", *_BINARY))
     form = _FORM.fullmatch(text)
-    if form is not None and form["exponent"]:
-        return _format_exponent(nano)
-    return _format_scaled(nano, 1000, ("n", "u", "m", "", "k", "M", "G", "T", "P", "E"))
-
-
-def _format_exponent(nano: int) -> str:
-    mantissa, exponent = nano, -9
-    while mantissa != 0 and mantissa % 1000 == 0:
-        mantissa, exponent = mantissa // 1000, exponent + 3
-    return "0" if mantissa == 0 else f"{mantissa}" + (f"e{exponent}" if exponent else "")
+    if form is None or not form["exponent"]:
+        return _format_scaled(nano, 1000, tuple(_DECIMAL))
+    exponent = -9
+    while nano and nano % 1000 == 0:
+        nano, exponent = nano // 1000, exponent + 3
+    return f"{nano}e{exponent}" if nano and exponent else f"{nano}"
 
 
 def _format_scaled(value: int, step: int, suffixes: tuple[str, ...]) -> str:

@@ -1,13 +1,15 @@
 """The reading of a metric: which series of the answer count, and their values (semantics 2.1)."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from heapq import nsmallest
 
 from autoscaler.core.observation import (
     LONGEST_SENTENCE,
     Gap,
     GapKind,
+    HoldReading,
     Pod,
     PodSamples,
     Reading,
@@ -23,11 +25,12 @@ from autoscaler.core.spec import (
     PodsMetric,
     ResourceMetric,
 )
-from autoscaler.core.target import Query
+from autoscaler.core.target import HoldQuery, Query
 from autoscaler.core.text import printable, rfc3339
 
 _MOST_GAPS = 10
 """The most series without a value that a reading names."""
+_NO_SERIES = "the query returned no series"
 _MOST_LABELS, _LONGEST_NAME, _LONGEST_LABELS = 20, 100, 600
 """The most labels of a series in a message, and the most characters of a name and of them all."""
 
@@ -59,6 +62,26 @@ def read_bound(query: Query, answer: QueryResult | QueryFailure, now: float) -> 
     if isinstance(answer, QueryFailure):
         return _gap(GapKind.ERROR, answer.message)
     return _completed(_one_value(query, answer, now), query, answer)
+
+
+def read_hold(hold: HoldQuery, answer: QueryResult | QueryFailure, now: float) -> HoldReading:
+    """Return what the query of a hold says; no series is an answer: nothing holds (8.9)."""
+    if isinstance(answer, QueryFailure):
+        return HoldReading(gap=_gap(GapKind.ERROR, answer.message))
+    query, says, first, gap = hold.query, 0, "", None
+    for series in answer.select(hold.selector):
+        stale = series.timestamp < now - query.max_age
+        if stale or (math.isnan(series.value) and not (hold.condition or query.nan_is_zero)):
+            gap = gap or _gap_of(series, query, now)
+        elif hold.condition or (series.value != 0 and not math.isnan(series.value)):
+            # The order of an answer may change from one to the next.
+            labels = labels_text(series)
+            says, first = says + 1, labels if not says else min(first, labels)
+    if says:
+        return HoldReading(says, first)
+    if gap is None and answer.warnings and not query.use_partial:
+        gap = _warnings_of(answer)[0]
+    return HoldReading(gap=gap)
 
 
 def _completed(reading: Values | Gap, query: Query, answer: QueryResult) -> Values | Gap:
@@ -107,11 +130,18 @@ def _milli_or_none(series: Series, query: Query, now: float) -> int | None:
     return milli_of(series.value) if fresh else None
 
 
-def _nans(series: Sequence[Series], query: Query, now: float) -> int:
-    """Return how many values are NaN and count as 0."""
-    if not query.nan_is_zero:
-        return 0
-    return sum(math.isnan(one.value) and one.timestamp >= now - query.max_age for one in series)
+def _values(
+    values: Sequence[int], series: Sequence[Series], gaps: tuple[Gap, ...], query: Query
+) -> Values:
+    """Return the values of series that count, with their sum in units where that is another one."""
+    nans = sum(math.isnan(each.value) for each in series) if query.nan_is_zero else 0
+    counted = [0.0 if nans and math.isnan(each.value) else each.value for each in series]
+    try:
+        total = math.fsum(counted)
+    except OverflowError:
+        total = sum(counted)
+    exact = total == sum(values) / 1000
+    return Values(tuple(values), gaps, nans=nans, total=None if exact else total)
 
 
 def _gap_of(series: Series, query: Query, now: float) -> Gap:
@@ -140,8 +170,9 @@ def _external(
     selected = answer.select(metric.metric.selector)
     if not selected:
         of = "none of the series matches the selector"
-        return _gap(GapKind.EMPTY, of if answer.series else "the query returned no series")
+        return _gap(GapKind.EMPTY, of if answer.series else _NO_SERIES)
     values: list[int] = []
+    counted: list[Series] = []
     missing: list[Series] = []
     for series in selected:
         milli = _milli_or_none(series, query, now)
@@ -149,16 +180,15 @@ def _external(
             missing.append(series)
         else:
             values.append(milli)
+            counted.append(series)
     gaps = [_gap_of(series, query, now) for series in missing[:_MOST_GAPS]]
     if not values:
         return gaps[-1]
-    nans = _nans(selected, query, now)
-    if query.use_partial:
-        return Values(tuple(values), nans=nans)
     if len(missing) > _MOST_GAPS:
         more = f"nor do {len(missing) - _MOST_GAPS} more series have a value that counts"
         gaps.append(_gap(gaps[-1].kind, more))
-    return Values(tuple(values), (*_warnings_of(answer), *gaps), nans=nans)
+    of_values = () if query.use_partial else (*_warnings_of(answer), *gaps)
+    return _values(values, counted, of_values, query)
 
 
 def _object(
@@ -172,10 +202,10 @@ def _object(
     # If no series has a namespace label, the query has aggregated it away and none is needed.
     default = "" if answer.has_label(query.labels.namespace) else namespace
     series = [
-        one
-        for one in answer.with_label(label, name)
-        if one.labels.get(query.labels.namespace, default) == namespace
-        and (metric.metric.selector is None or metric.metric.selector.matches(one.labels))
+        each
+        for each in answer.with_label(label, name)
+        if each.labels.get(query.labels.namespace, default) == namespace
+        and (metric.metric.selector is None or metric.metric.selector.matches(each.labels))
     ]
     if not series:
         return _gap(
@@ -188,45 +218,38 @@ def _object(
             f'{len(series)} series are labelled {label}="{name}", and exactly one is needed: '
             f"{labels_text(series[0])} and {labels_text(series[1])}",
         )
-    value = _value_of(series[0], query, now)
-    if isinstance(value, Gap):
-        return value
-    return Values((value,), _warnings(answer, query), nans=_nans(series, query, now))
+    return _single_value(series[0], query, answer, now)
 
 
 def _one_value(query: Query, answer: QueryResult, now: float) -> Values | Gap:
     series = answer.series
     if not series:
-        return _gap(GapKind.EMPTY, "the query returned no series")
+        return _gap(GapKind.EMPTY, _NO_SERIES)
     if len(series) > 1:
         return _gap(
             GapKind.AMBIGUOUS,
             f"the query returned {len(series)} series, and exactly one is needed: "
             f"{labels_text(series[0])} and {labels_text(series[1])}",
         )
-    value = _value_of(series[0], query, now)
+    return _single_value(series[0], query, answer, now)
+
+
+def _single_value(series: Series, query: Query, answer: QueryResult, now: float) -> Values | Gap:
+    value = _value_of(series, query, now)
     if isinstance(value, Gap):
         return value
-    return Values((value,), _warnings(answer, query), nans=_nans(series, query, now))
+    return _values([value], [series], _warnings(answer, query), query)
 
 
+@dataclass(frozen=True, slots=True)
 class _PodReader:
     """Reads a per-pod metric: at most one sample for each pod."""
 
-    def __init__(
-        self,
-        metric: PodsMetric | ResourceMetric | ContainerResourceMetric,
-        query: Query,
-        answer: QueryResult,
-        namespace: str,
-        now: float,
-    ) -> None:
-        self._metric = metric
-        self._query = query
-        self._answer = answer
-        self._namespace = namespace
-        self._now = now
-        self._selector = metric.metric.selector if isinstance(metric, PodsMetric) else None
+    metric: PodsMetric | ResourceMetric | ContainerResourceMetric
+    query: Query
+    answer: QueryResult
+    namespace: str
+    now: float
 
     def read(self, pods: Sequence[Pod]) -> PodSamples | Gap:
         samples: dict[str, Sample] = {}
@@ -246,81 +269,63 @@ class _PodReader:
             return self._no_series()
         if not samples:
             return next(iter(dropped.values()))
-        return PodSamples(samples, dropped, _warnings(self._answer, self._query))
+        return PodSamples(samples, dropped, _warnings(self.answer, self.query))
 
     def _series_of(self, pod: str) -> list[Series]:
-        labels = self._query.labels
+        labels = self.query.labels
+        selector = self.metric.metric.selector if isinstance(self.metric, PodsMetric) else None
         return [
             series
-            for series in self._answer.with_label(labels.pod, pod)
-            if series.labels.get(labels.namespace) == self._namespace
-            and (self._selector is None or self._selector.matches(series.labels))
+            for series in self.answer.with_label(labels.pod, pod)
+            if series.labels.get(labels.namespace) == self.namespace
+            and (selector is None or selector.matches(series.labels))
         ]
 
     def _sample(self, pod: Pod, series: list[Series]) -> Sample | Gap:
-        if isinstance(self._metric, PodsMetric):
-            return self._single(pod.name, series)
-        by_container = self._by_container(pod.name, series)
-        if isinstance(by_container, Gap):
-            return by_container
-        if isinstance(self._metric, ContainerResourceMetric):
-            one = by_container.get(self._metric.container)
-            if one is None:
-                return _gap(
-                    GapKind.EMPTY,
-                    f"pod {pod.name} has no series of container {self._metric.container}",
-                )
-            return self._single(pod.name, [one])
-        return self._sum(pod, by_container)
-
-    def _by_container(self, pod: str, series: list[Series]) -> Mapping[str, Series] | Gap:
-        label = self._query.labels.container
-        found = {one.labels.get(label, ""): one for one in series}
-        if len(found) < len(series) or ("" in found and len(found) > 1):
-            return self._ambiguous(pod, series, f"namespace, pod and {label}")
-        return found
-
-    def _sum(self, pod: Pod, by_container: Mapping[str, Series]) -> Sample | Gap:
-        """Return the sum over a pod's containers; a gap if a container has no series."""
+        metric, label = self.metric, self.query.labels.container
+        if isinstance(metric, PodsMetric):
+            by = "namespace and pod"
+            return self._summed(series) if len(series) == 1 else _ambiguous(pod.name, series, by)
+        by_container = {each.labels.get(label, ""): each for each in series}
+        if len(by_container) < len(series) or ("" in by_container and len(by_container) > 1):
+            return _ambiguous(pod.name, series, f"namespace, pod and {label}")
+        if isinstance(metric, ContainerResourceMetric):
+            lacking = f"pod {pod.name} has no series of container {metric.container}"
+            own = by_container.get(metric.container)
+            return _gap(GapKind.EMPTY, lacking) if own is None else self._summed([own])
         if "" not in by_container:
             # The requests of sidecars count, so their usage must too.
-            sidecars = (one for one in pod.requests.init_containers if one.restartable)
-            for container in (*pod.requests.containers, *sidecars):
+            for container in pod.requests.counted:
                 if container.name not in by_container:
-                    return _gap(
-                        GapKind.PARTIAL,
-                        f"container {container.name} of pod {pod.name} has no series",
-                    )
-        total, oldest = 0, self._now
-        for series in by_container.values():
-            value = _value_of(series, self._query, self._now)
+                    lacking = f"container {container.name} of pod {pod.name} has no series"
+                    return _gap(GapKind.PARTIAL, lacking)
+        return self._summed(by_container.values(), self.now)
+
+    def _summed(self, several: Iterable[Series], latest: float = math.inf) -> Sample | Gap:
+        """Return the sum of series, as of the oldest of them, at the latest of an instant."""
+        total, oldest = 0, latest
+        for series in several:
+            value = _value_of(series, self.query, self.now)
             if isinstance(value, Gap):
                 return value
             total += value
             oldest = min(oldest, series.timestamp)
-        return Sample(total, oldest, self._query.window)
-
-    def _single(self, pod: str, series: list[Series]) -> Sample | Gap:
-        if len(series) > 1:
-            return self._ambiguous(pod, series, "namespace and pod")
-        value = _value_of(series[0], self._query, self._now)
-        if isinstance(value, Gap):
-            return value
-        return Sample(value, series[0].timestamp, self._query.window)
-
-    def _ambiguous(self, pod: str, series: list[Series], by: str) -> Gap:
-        return _gap(
-            GapKind.AMBIGUOUS,
-            f"{len(series)} series are about pod {pod}, {labels_text(series[0])} and "
-            f"{labels_text(series[1])} among them; aggregate the query by {by}",
-        )
+        return Sample(total, oldest, self.query.window)
 
     def _no_series(self) -> Gap:
-        labels = self._query.labels
-        if not self._answer.series:
-            return _gap(GapKind.EMPTY, "the query returned no series")
+        labels = self.query.labels
+        if not self.answer.series:
+            return _gap(GapKind.EMPTY, _NO_SERIES)
         return _gap(
             GapKind.EMPTY,
             "none of the series is labelled "
-            f'{labels.namespace}="{self._namespace}" and {labels.pod}=<one of its pods>',
+            f'{labels.namespace}="{self.namespace}" and {labels.pod}=<one of its pods>',
         )
+
+
+def _ambiguous(pod: str, series: Sequence[Series], by: str) -> Gap:
+    return _gap(
+        GapKind.AMBIGUOUS,
+        f"{len(series)} series are about pod {pod}, {labels_text(series[0])} and "
+        f"{labels_text(series[1])} among them; aggregate the query by {by}",
+    )

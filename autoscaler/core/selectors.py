@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
 
+from autoscaler.core.quick import bounded_cache
 from autoscaler.core.text import printable
 
 _LONGEST_SHOWN = 500
@@ -74,24 +74,38 @@ def go_string(selector: LabelSelector | None) -> str:
     )
 
 
-_KEY = r"[A-Za-z0-9][A-Za-z0-9./_-]*"
-_VALUE = r"[A-Za-z0-9._-]*"
+# No repetition gives back what it took, so the time is in proportion to the text.
+_KEY = r"[A-Za-z0-9][A-Za-z0-9./_-]*+"
+_VALUE = r"[A-Za-z0-9._-]*+"
 _TERM = re.compile(
-    rf"\s*(?:"
-    rf"(?P<absent>!)\s*(?P<absent_key>{_KEY})"
-    rf"|(?P<set_key>{_KEY})\s+(?P<set_operator>in|notin)\s*"
-    rf"\((?P<set_values>\s*{_VALUE}\s*(?:,\s*{_VALUE}\s*)*)\)"
-    rf"|(?P<key>{_KEY})\s*(?:(?P<operator>==|=|!=)\s*(?P<value>{_VALUE}))?"
-    rf")\s*(?:,|$)"
+    rf"\s*+(?:"
+    rf"(?P<absent>!)\s*+(?P<absent_key>{_KEY})"
+    rf"|(?P<set_key>{_KEY})\s++(?P<set_operator>in|notin)\s*+"
+    rf"\((?P<set_values>\s*+{_VALUE}\s*+(?:,\s*+{_VALUE}\s*+)*+)\)"
+    rf"|(?P<key>{_KEY})\s*+(?:(?P<operator>==|=|!=)\s*+(?P<value>{_VALUE}))?+"
+    rf")\s*+(?:,|$)"
 )
+LONGEST = 64 << 10
+"""Characters of a selector; an API server does not check those of custom resources."""
+_CACHED_BYTES, _BYTES_OF_A_TERM = 16 << 20, 500
 
 
-@lru_cache(maxsize=65536)
+def _parsed_bytes(text: str) -> int:
+    return 2 * len(text) + _BYTES_OF_A_TERM * (text.count(",") + 1)
+
+
+@bounded_cache(_CACHED_BYTES, _parsed_bytes)
 def parse(text: str) -> LabelSelector:
     """Parse a selector in the string form of `scale.status.selector`.
 
-    An empty text is the empty selector.  Raises ValueError if the text is not a selector.
+    An empty text is the empty selector.  Raises ValueError if the text is not a selector, or is
+    longer than ``LONGEST``.
     """
+    if len(text) > LONGEST:
+        raise ValueError(
+            f"a label selector of {len(text):,} characters is not read; right is one of at most "
+            f"{LONGEST:,}, such as app=web,tier in (a, b),!canary"
+        )
     requirements: list[Requirement] = []
     labels: list[tuple[str, str]] = []
     position = 0
@@ -129,10 +143,9 @@ def _requirement(term: re.Match[str]) -> Requirement:
 
 
 def selector_problem(selector: str, ambiguous_with: Sequence[str]) -> tuple[str, str, str] | None:
-    """Return the event, reason and message for a selector that cannot be used (semantics 1.3.1).
+    """Return event, reason and message for a selector that cannot be used; else None (1.3.1).
 
-    Returns None if it can be used.  ``ambiguous_with`` names other targets whose selector matches
-    one of the same pods.
+    ``ambiguous_with`` names other targets whose selector matches one of the same pods.
     """
     if not selector.strip():
         return "SelectorRequired", "InvalidSelector", "the scale has no selector of its pods"

@@ -5,9 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from autoscaler.core.numbers import INT64_MAX, INT64_MIN, saturate64
+from autoscaler.core.quick import quick
 from autoscaler.core.selectors import LabelSelector
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Series:
     """One element of an instant vector: labels, value, and the sample's Unix time in seconds."""

@@ -5,6 +5,7 @@ Fields have the API's names in snake_case.  Quantities are int64 milli-units, to
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import get_args
 
 from autoscaler.core.numbers import Tolerance
 from autoscaler.core.selectors import LabelSelector
@@ -115,6 +116,9 @@ class ExternalMetric:
 
 MetricSpec = ResourceMetric | ContainerResourceMetric | PodsMetric | ObjectMetric | ExternalMetric
 
+SOURCES = {kind.type: kind.type[0].lower() + kind.type[1:] for kind in get_args(MetricSpec)}
+"""`metrics[].type` -> the key of its source, such as containerResource."""
+
 
 @dataclass(frozen=True, slots=True)
 class ScalingPolicy:
@@ -127,10 +131,7 @@ class ScalingPolicy:
 
 @dataclass(frozen=True, slots=True)
 class ScalingRules:
-    """`HPAScalingRules` of one direction.
-
-    If the tolerance is None the flag applies; so it does for the window of scale-down.
-    """
+    """`HPAScalingRules` of one direction; for a tolerance or a down window of None see `Flags`."""
 
     stabilization_window_seconds: int | None
     select_policy: SelectPolicy
@@ -161,8 +162,8 @@ class HorizontalPodAutoscalerSpec:
 class Flags:
     """The flags of kube-controller-manager that a decision depends on; durations in seconds.
 
-    ``hold_after_reversals`` is not one of them: after that many reversals of our writes nothing is
-    written for a while (semantics 7.5); 0 means never to hold.
+    And ours: after ``hold_after_reversals`` of our writes nothing is written for a while (semantics
+    7.5); 0 means never to hold.
     """
 
     tolerance: float = 0.1
@@ -176,10 +177,8 @@ def tolerance_of(spec: HorizontalPodAutoscalerSpec, flags: Flags) -> Tolerance:
     """Return the tolerance of each direction: that of its behavior, else the flag's."""
     if spec.behavior is None:
         return Tolerance(flags.tolerance, flags.tolerance)
-    down, up = spec.behavior.scale_down.tolerance, spec.behavior.scale_up.tolerance
-    return Tolerance(
-        flags.tolerance if down is None else down, flags.tolerance if up is None else up
-    )
+    own = (spec.behavior.scale_down.tolerance, spec.behavior.scale_up.tolerance)
+    return Tolerance(*(flags.tolerance if one is None else one for one in own))
 
 
 def measures_pods(metric: MetricSpec) -> bool:
@@ -191,6 +190,5 @@ def needs_pods(spec: HorizontalPodAutoscalerSpec) -> bool:
     """Return whether a decision may need the pods (semantics 1.3.1).
 
     Per-pod metrics do, and so do Value targets, which multiply by the number of ready pods.
-    AverageValue targets of Object and External metrics do not.
     """
     return any(measures_pods(metric) or metric.target.value is not None for metric in spec.metrics)

@@ -1,17 +1,18 @@
 """What an HPA reports of itself: conditions, events and metrics (semantics 1.6, 1.7, 2.8)."""
 
-from functools import lru_cache
+from collections.abc import Sequence
 
-from autoscaler.core.decision import Calculation, Decision, Event, MetricResult, MetricValueStatus
+from autoscaler.core.decision import Calculation, Decision, Event, MetricResult
 from autoscaler.core.history import Condition
-from autoscaler.core.limits import WITHIN_RANGE
-from autoscaler.core.observation import LONGEST_SENTENCE, ConditionStatus
+from autoscaler.core.normalize import WITHIN_RANGE
+from autoscaler.core.observation import LONGEST_SENTENCE, ConditionStatus, Observation
 from autoscaler.core.quantity import format_milli
+from autoscaler.core.quick import bounded_cache
 from autoscaler.core.selectors import LabelSelector, go_string
 from autoscaler.core.spec import (
+    SOURCES,
     ContainerResourceMetric,
     ExternalMetric,
-    MetricIdentifier,
     MetricSpec,
     ObjectMetric,
     ResourceMetric,
@@ -30,8 +31,13 @@ SCALING_PAUSED = "Paused"
 SCALE_DOWN_PAUSED, SCALE_UP_PAUSED = "ScaleDownPaused", "ScaleUpPaused"
 MIN_REPLICAS_UNKNOWN = "MinReplicasUnknown"
 SCALE_DOWN_BREAKER = "ScaleDownBreaker"
+SCALE_DOWN_HELD = "ScaleDownHeld"
+"""By `holdScaleDownQuery`."""
 OWN_LIMITS = frozenset(
-    {SCALE_DOWN_PAUSED, SCALE_UP_PAUSED, MIN_REPLICAS_UNKNOWN, SCALE_DOWN_BREAKER}
+    {
+        *(SCALE_DOWN_PAUSED, SCALE_UP_PAUSED, MIN_REPLICAS_UNKNOWN),
+        *(SCALE_DOWN_BREAKER, SCALE_DOWN_HELD),
+    }
 )
 """Reasons of ScalingLimited that the HPA does not have."""
 WITHIN_RANGE_MESSAGE = "the desired count is within the acceptable range"
@@ -39,79 +45,56 @@ WITHIN_RANGE_MESSAGE = "the desired count is within the acceptable range"
 Conditions = tuple[Condition, ...]
 
 
-def with_condition(
-    conditions: Conditions,
-    type_: str,
-    status: ConditionStatus,
-    reason: str,
-    message: str,
-    now: float,
-) -> Conditions:
-    """Set a condition in its place, or append it (`setConditionInList`)."""
-    for index, old in enumerate(conditions):
-        if old.type == type_:
-            since = old.last_transition if old.status is status else now
-            new = Condition(type_, status, reason, message, since)
-            return (*conditions[:index], new, *conditions[index + 1 :])
-    return (*conditions, Condition(type_, status, reason, message, now))
-
-
-def overridden(
-    conditions: Conditions,
-    before: Conditions,
-    type_: str,
-    status: ConditionStatus,
-    reason: str,
-    message: str,
-    now: float,
-) -> Conditions:
-    """Set a condition; it is as old as that of ``before`` if that had the same status."""
-    old = next((one for one in before if one.type == type_ and one.status is status), None)
-    since = now if old is None else old.last_transition
-    message = printable(message, LONGEST_SENTENCE)
-    return with_condition(conditions, type_, status, reason, message, since)
-
-
 class StatusRecorder:
-    """Records the conditions and events of one decision, which is taken at ``now``."""
+    """Records the conditions and events of one decision, which is taken at ``now``.
 
-    def __init__(self, conditions: Conditions, now: float) -> None:
-        self.conditions = conditions
+    ``before`` are the conditions from before the decision, by default the ``conditions``.
+    """
+
+    def __init__(
+        self, conditions: Conditions, now: float, before: Conditions | None = None
+    ) -> None:
         self.events: list[Event] = []
-        self._before = conditions
+        self._conditions = {condition.type: condition for condition in conditions}
+        self._before = self._conditions.copy()
+        if before is not None:
+            self._before = {condition.type: condition for condition in before}
+        self._set_types: set[str] = set()
         self._now = now
+
+    @property
+    def conditions(self) -> Conditions:
+        """The conditions as they are now; each keeps its place, and new ones come last."""
+        return tuple(self._conditions.values())
 
     def is_true(self, type_: str) -> bool:
         """Return whether a condition is True."""
-        return any(
-            one.type == type_ and one.status is ConditionStatus.TRUE for one in self.conditions
-        )
+        condition = self._conditions.get(type_)
+        return condition is not None and condition.status is ConditionStatus.TRUE
 
     def set_true(self, type_: str, reason: str, message: str) -> None:
         """Set a condition to True."""
-        self._set(type_, ConditionStatus.TRUE, reason, message)
+        self._set(type_, ConditionStatus.TRUE, reason, message, self._conditions.get(type_))
 
     def set_false(self, type_: str, reason: str, message: str) -> None:
         """Set a condition to False."""
-        self._set(type_, ConditionStatus.FALSE, reason, message)
+        self._set(type_, ConditionStatus.FALSE, reason, message, self._conditions.get(type_))
 
     def override(self, type_: str, status: ConditionStatus, reason: str, message: str) -> None:
         """Set a condition that this sync has set otherwise before: for a pause, and the like.
 
         It is as old as that of the last sync if it has the same status.
         """
-        self.conditions = overridden(
-            self.conditions, self._before, type_, status, reason, message, self._now
-        )
+        self._set(type_, status, reason, message, self._before.get(type_))
 
     def end_own_reasons(self) -> None:
         """Set those conditions back whose reason is not the HPA's and that this sync left alone."""
-        for one, before in zip(self.conditions, self._before, strict=False):
-            if one is not before:
+        for condition in self._before.values():
+            if condition.type in self._set_types:
                 continue
-            if one.reason in OWN_LIMITS:
+            if condition.reason in OWN_LIMITS:
                 self.set_false(SCALING_LIMITED, WITHIN_RANGE, WITHIN_RANGE_MESSAGE)
-            elif one.reason == SCALING_PAUSED:
+            elif condition.reason == SCALING_PAUSED:
                 self.set_true(SCALING_ACTIVE, "Resumed", "scaling is paused no longer")
 
     def warn(self, reason: str, message: str) -> None:
@@ -122,15 +105,32 @@ class StatusRecorder:
         """Add a Normal event."""
         self.events.append(Event("Normal", reason, printable(message, LONGEST_SENTENCE)))
 
-    def _set(self, type_: str, status: ConditionStatus, reason: str, message: str) -> None:
+    def _set(
+        self, type_: str, status: ConditionStatus, reason: str, message: str, old: Condition | None
+    ) -> None:
+        """Set a condition; it is as old as the ``old`` one if that has the same status."""
+        self._set_types.add(type_)
+        since = self._now
+        if old is not None and old.status is status:
+            if old.reason == reason and old.message == message:
+                self._conditions[type_] = old
+                return
+            since = old.last_transition
         message = printable(message, LONGEST_SENTENCE)
-        self.conditions = with_condition(self.conditions, type_, status, reason, message, self._now)
+        self._conditions[type_] = Condition(type_, status, reason, message, since)
 
 
 _LONGEST_NAME = 1000
+_CACHED_BYTES = 64 << 20
 
 
-@lru_cache(maxsize=65536)
+def _named_bytes(metric: MetricSpec) -> int:
+    if isinstance(metric, ResourceMetric | ContainerResourceMetric):
+        return _LONGEST_NAME
+    return _LONGEST_NAME + 4 * len(go_string(metric.metric.selector)) + len(metric.metric.name)
+
+
+@bounded_cache(_CACHED_BYTES, _named_bytes)
 def winner_name(metric: MetricSpec) -> str:
     """Return the name of a metric in the reason of a rescale (semantics 1.7)."""
     return printable(_winner_name(metric), _LONGEST_NAME)
@@ -154,6 +154,16 @@ def _winner_name(metric: MetricSpec) -> str:
     return f"pods metric {identifier.name}"
 
 
+def keys_in(observation: Observation, metrics: Sequence[MetricSpec]) -> Sequence[str]:
+    """Return the key of each metric in the history; its name where no key is observed."""
+    return observation.metric_keys or tuple(map(_name_of, metrics))
+
+
+def _name_of(metric: MetricSpec) -> str:
+    container = metric.container if isinstance(metric, ContainerResourceMetric) else ""
+    return f"{metric.type} {winner_name(metric)} {container}".rstrip()
+
+
 def failure_reason(metric: MetricSpec) -> str:
     """Return the reason of a failed metric's Warning event and of ScalingActive=False."""
     return f"FailedGet{metric.type}Metric"
@@ -171,49 +181,36 @@ def _metric_status(result: MetricResult) -> Json:
     if not isinstance(result.outcome, Calculation):
         return {"type": ""}
     metric, current = result.metric, result.outcome.current
+    binary = False
     if isinstance(metric, ResourceMetric | ContainerResourceMetric):
-        body: Json = {"name": metric.name}
-        if isinstance(metric, ContainerResourceMetric):
-            body["container"] = metric.container
-        body["current"] = _value_status(current, binary=metric.name == "memory")
+        body = _known(name=metric.name, container=metric.container)
+        binary = metric.name == "memory"
     else:
-        body = {"metric": _identifier(metric.metric), "current": _value_status(current)}
+        identifier = metric.metric
+        selector = None if identifier.selector is None else _selector(identifier.selector)
+        body = {"metric": _known(name=identifier.name, selector=selector)}
         if isinstance(metric, ObjectMetric):
-            described = metric.described_object
-            body["describedObject"] = {
-                "apiVersion": described.api_version,
-                "kind": described.kind,
-                "name": described.name,
-            }
-    return {"type": metric.type, metric.type[0].lower() + metric.type[1:]: body}
-
-
-def _value_status(current: MetricValueStatus, *, binary: bool = False) -> Json:
-    status: Json = {}
-    if current.value is not None:
-        status["value"] = format_milli(current.value, binary=binary)
-    if current.average_value is not None:
-        status["averageValue"] = format_milli(current.average_value, binary=binary)
-    if current.average_utilization is not None:
-        status["averageUtilization"] = current.average_utilization
-    return status
-
-
-def _identifier(identifier: MetricIdentifier) -> Json:
-    body: Json = {"name": identifier.name}
-    if identifier.selector is not None:
-        body["selector"] = _selector(identifier.selector)
-    return body
+            ref = metric.described_object
+            described = {"apiVersion": ref.api_version, "kind": ref.kind, "name": ref.name}
+            body["describedObject"] = described
+    value, average = (
+        None if milli is None else format_milli(milli, binary=binary)
+        for milli in (current.value, current.average_value)
+    )
+    body["current"] = _known(
+        value=value, averageValue=average, averageUtilization=current.average_utilization
+    )
+    return {"type": metric.type, SOURCES[metric.type]: body}
 
 
 def _selector(selector: LabelSelector) -> Json:
-    body: Json = {}
-    if selector.match_labels:
-        body["matchLabels"] = dict(selector.match_labels)
-    if selector.match_expressions:
-        body["matchExpressions"] = [
-            {"key": one.key, "operator": one.operator.value}
-            | ({"values": list(one.values)} if one.values else {})
-            for one in selector.match_expressions
-        ]
-    return body
+    expressions = [
+        _known(key=each.key, operator=each.operator.value, values=list(each.values) or None)
+        for each in selector.match_expressions
+    ]
+    labels = dict(selector.match_labels)
+    return _known(matchLabels=labels or None, matchExpressions=expressions or None)
+
+
+def _known(**fields: object) -> Json:
+    return {name: value for name, value in fields.items() if value is not None}

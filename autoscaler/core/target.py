@@ -1,10 +1,19 @@
 """A target: the spec of one workload's autoscaler and the queries that give its metrics."""
 
+import json
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import NamedTuple
 
 from autoscaler.core.extensions import NO_EXTENSIONS, Extensions
-from autoscaler.core.spec import HorizontalPodAutoscalerSpec
+from autoscaler.core.selectors import LabelSelector
+from autoscaler.core.spec import (
+    ContainerResourceMetric,
+    HorizontalPodAutoscalerSpec,
+    MetricSpec,
+    ObjectMetric,
+    ResourceMetric,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +63,44 @@ class Query:
         object.__setattr__(self, "key", QueryKey(self.server, self.promql))
 
 
+_KEY_BYTES = 8  # enough to tell the metrics of one target apart
+
+
+def metric_key(metric: MetricSpec, query: Query) -> str:
+    """Return a digest of what is asked for a metric, and of how the answer is read."""
+    described, selector, container = None, None, None
+    if isinstance(metric, ObjectMetric):
+        ref = metric.described_object
+        described = (ref.group, ref.kind, ref.name)
+    if isinstance(metric, ContainerResourceMetric):
+        container = metric.container
+    elif not isinstance(metric, ResourceMetric):
+        selector = metric.metric.selector
+    labels, selector = query.labels, selector or LabelSelector()
+    asked = (
+        (metric.type, described, container),
+        (query.server, query.promql, query.range_seconds, query.max_age),
+        (query.empty_is_zero, query.nan_is_zero, query.use_partial),
+        (labels.namespace, labels.pod, labels.container),
+        selector.match_labels,
+        [(each.key, each.operator, each.values) for each in selector.match_expressions],
+    )
+    return blake2b(json.dumps(asked).encode(), digest_size=_KEY_BYTES).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class HoldQuery:
+    """The query of `holdScaleDownQuery`, which holds by each series that says so (semantics 8.9).
+
+    Of its answer the series that match the ``selector`` count.  ``condition`` is set if the PromQL
+    is a comparison, which returns what it is true for: there the value says nothing.
+    """
+
+    query: Query
+    selector: LabelSelector | None = None
+    condition: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """One entry of `targets` in the configuration.
@@ -70,11 +117,17 @@ class Target:
     extensions: Extensions = NO_EXTENSIONS
     min_replicas_query: Query | None = None
     max_replicas_query: Query | None = None
+    hold: HoldQuery | None = None
+    """What keeps it from going down while it says so; None if nothing is asked."""
 
     key: str = field(init=False, compare=False)
     """The identity, `namespace/kind/name`; `kind.group` if the kind is not of its usual group."""
+    count_queries: tuple[Query, ...] = field(init=False, compare=False, repr=False)
+    """Those of the metrics and of the bounds, which the count comes from."""
     all_queries: tuple[Query, ...] = field(init=False, compare=False, repr=False)
-    """Those of the metrics and of the bounds."""
+    """Those of the metrics, of the bounds and of the hold."""
+    metric_keys: tuple[str, ...] = field(init=False, compare=False, repr=False)
+    """What names each metric in the history (`metric_key`)."""
 
     def __post_init__(self) -> None:
         ref = self.spec.scale_target_ref
@@ -82,5 +135,9 @@ class Target:
         kind = ref.kind if ref.group in usual else f"{ref.kind}.{ref.group}"
         object.__setattr__(self, "key", f"{self.namespace}/{kind}/{ref.name}")
         bounds = (self.min_replicas_query, self.max_replicas_query)
-        every = (*self.queries, *(one for one in bounds if one is not None))
+        count = (*self.queries, *(bound for bound in bounds if bound is not None))
+        every = count if self.hold is None else (*count, self.hold.query)
+        object.__setattr__(self, "count_queries", count)
         object.__setattr__(self, "all_queries", every)
+        of_metrics = zip(self.spec.metrics, self.queries, strict=False)
+        object.__setattr__(self, "metric_keys", tuple(metric_key(*metric) for metric in of_metrics))

@@ -40,6 +40,16 @@ def printable(text: str, limit: int = 200) -> str:
     return line[: limit - len(_CUT)] + _CUT
 
 
+def visible(line: str, limit: int) -> str:
+    """Return a line of at most ``limit`` characters as `printable` writes them.
+
+    Its blanks are kept: those before and between its words are its layout.
+    """
+    start = line[: limit + 1]
+    shown = start if start.isascii() and start.isprintable() else "".join(map(_escaped, start))
+    return shown if len(shown) <= limit else shown[: limit - len(_CUT)] + _CUT
+
+
 def _is_plain(text: str) -> bool:
     return text.isascii() and text.isprintable() and "  " not in text and text == text.strip()
 
@@ -73,6 +83,12 @@ def rfc3339_milli(time: float) -> str:
     seconds, milli = divmod(ceil(min(max(0.0, time), _LATEST) * 1000 - 1e-3), 1000)
     text = rfc3339(seconds)
     return f"{text[:-1]}.{milli:03d}Z" if milli else text
+
+
+def time_of_day(time: float, now: float) -> str:
+    """Format a Unix time near ``now`` as its time of day in UTC; with the date on another day."""
+    text = rfc3339(time)
+    return text[11:] if text[:10] == rfc3339(now)[:10] else text
 
 
 def instant_of(text: str) -> float | None:

@@ -1,8 +1,7 @@
 """Writes of the scale: recorded before they are sent, and settled by their outcome.
 
-A write is recorded in the history before it is sent.  After a time-out or a crash, the next read
-of the scale shows whether it was applied (semantics 7.7).  A write that was applied becomes
-conditions, events and scale events (semantics 1.5, 4.4).
+After a time-out or a crash, the next read of the scale shows whether a recorded write was applied
+(semantics 7.7).  One that was becomes conditions, events and scale events (semantics 1.5, 4.4).
 """
 
 from dataclasses import dataclass, replace
@@ -10,12 +9,14 @@ from enum import StrEnum
 
 from autoscaler.core.decision import Decision, Event
 from autoscaler.core.history import Contention, History, PendingWrite, ScaleEvent
-from autoscaler.core.instants import AFTER_DUE_SECONDS
-from autoscaler.core.limits import Changes, record_event, release_after_write
-from autoscaler.core.observation import LONGEST_SENTENCE, ConditionStatus, Scale
+from autoscaler.core.normalize import Changes, record_event, release_after_write
+from autoscaler.core.observation import LONGEST_SENTENCE, Scale
 from autoscaler.core.spec import HorizontalPodAutoscalerSpec
-from autoscaler.core.status import ABLE_TO_SCALE, with_condition
+from autoscaler.core.status import ABLE_TO_SCALE, StatusRecorder
 from autoscaler.core.text import printable
+
+AFTER_DUE_SECONDS = 0.001
+"""The least time from a sync's stamp to its decision: more than the error of a double."""
 
 
 class NotWrittenReason(StrEnum):
@@ -79,10 +80,9 @@ def intend(decision: Decision, history: History) -> History:
 def resolve(spec: HorizontalPodAutoscalerSpec, history: History, scale: Scale) -> History:
     """Settle a pending write, whose outcome was not known, by the scale as it is now.
 
-    As long as the object has the version that the write was to replace, the write may still
-    arrive.  With another version, the old count means that it was not applied and no longer can
-    be.  Any other count is taken as applied: if another client set it instead, a limit that counts
-    the write is at worst kept longer.
+    While the object has the version that the write was to replace, the write may still arrive.
+    With another version, the old count means that it never will.  Any other count is taken as
+    applied: if another client set it, a limit that counts the write is at worst kept longer.
     """
     pending = history.pending
     if pending is None or scale.resource_version == pending.resource_version:
@@ -104,10 +104,10 @@ def settle_write(
     previous: History,
     earlier: PendingWrite | None,
 ) -> tuple[Decision, History]:
-    """Return the decision and the history after the outcome of the write.
+    """Return the decision and the history, which has this write as pending, after its outcome.
 
-    ``history`` has this write as pending, ``previous`` is the history from before the decision,
-    and ``earlier`` is an earlier write that may still be applied.
+    ``previous`` is the history from before the decision, ``earlier`` a write that may still be
+    applied.
     """
     if isinstance(write, Written):
         return settle(spec, decision, history)
@@ -127,27 +127,17 @@ def settle(
 ) -> tuple[Decision, History]:
     """Record that the API server accepted the write; it counts from the decision's stamp."""
     current, desired, now = decision.current or 0, decision.desired, decision.time
-    conditions = with_condition(
-        decision.conditions,
-        ABLE_TO_SCALE,
-        ConditionStatus.TRUE,
-        "SucceededRescale",
-        f"the scale was updated from {current} to {desired} replicas",
-        now,
-    )
+    status = StatusRecorder(decision.conditions, now)
+    message = f"the scale was updated from {current} to {desired} replicas"
+    status.set_true(ABLE_TO_SCALE, "SucceededRescale", message)
     event = Event("Normal", "SuccessfulRescale", f"New size: {desired}; reason: {decision.reason}")
     history = applied(spec, history, current, desired, decision.stamp, now=now)
     limited = decision.limit
     if spec.behavior is not None and limited is not None:
         changes = Changes(history.scale_ups, history.scale_downs, history.unseen)
         limited = release_after_write(limited, spec.behavior, changes, now)
-    settled = replace(
-        decision,
-        limit=limited,
-        conditions=conditions,
-        events=(*decision.events, event),
-        written=True,
-    )
+    conditions, events = status.conditions, (*decision.events, event)
+    settled = replace(decision, limit=limited, conditions=conditions, events=events, written=True)
     return settled, replace(history, conditions=conditions)
 
 
@@ -158,32 +148,20 @@ def settle_failure(
     error: str,
     pending: PendingWrite | None = None,
 ) -> tuple[Decision, History]:
-    """Record that nothing was written, as far as is known.
+    """Record that nothing was written, as far as is known; this sync's recommendation remains.
 
-    No scale event is stored, and the desired count stays the ``previous`` one; this sync's
-    recommendation remains.  ``pending`` is a write, this one or an earlier one, that may have been
-    applied nevertheless; the next read of the scale shows whether it was.
+    ``pending`` is a write, this one or an earlier one, that may have been applied nevertheless.
     """
     error = printable(error, LONGEST_SENTENCE)
-    conditions = with_condition(
-        decision.conditions,
-        ABLE_TO_SCALE,
-        ConditionStatus.FALSE,
-        "FailedUpdateScale",
-        f"the scale could not be updated: {error}",
-        decision.time,
-    )
-    event = Event(
-        "Warning",
-        "FailedRescale",
-        f"New size: {decision.desired}; reason: {decision.reason}; error: {error}",
-    )
+    status = StatusRecorder(decision.conditions, decision.time)
+    message = f"the scale could not be updated: {error}"
+    status.set_false(ABLE_TO_SCALE, "FailedUpdateScale", message)
+    size = f"New size: {decision.desired}; reason: {decision.reason}"
+    event = Event("Warning", "FailedRescale", f"{size}; error: {error}")
+    conditions = status.conditions
     settled = replace(decision, conditions=conditions, events=(*decision.events, event))
     return settled, replace(
-        history,
-        conditions=conditions,
-        desired_replicas=previous.desired_replicas,
-        pending=pending,
+        history, conditions=conditions, desired_replicas=previous.desired_replicas, pending=pending
     )
 
 
@@ -208,7 +186,8 @@ def applied(
             ups = record_event(ups, spec.behavior.scale_up, event, now)
         else:
             downs = record_event(downs, spec.behavior.scale_down, event, now)
-    generation = history.contention.generation
+    # The API server counts each change of a spec.
+    generation = history.contention.generation and history.contention.generation + 1
     return replace(
         history,
         scale_ups=ups,
@@ -217,11 +196,5 @@ def applied(
         last_scale_time=time,
         zeroed_by_us=after == 0,
         pending=None,
-        contention=Contention(
-            after,
-            after - before,
-            history.contention.reversals,
-            # The API server counts each change of a spec.
-            generation + 1 if generation else 0,
-        ),
+        contention=Contention(after, after - before, history.contention.reversals, generation),
     )

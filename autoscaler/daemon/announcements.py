@@ -6,26 +6,29 @@ Each event has one method here.
 import logging
 import math
 import threading
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from http.client import responses
+from itertools import islice
+from pathlib import Path
 
 from structlog.typing import FilteringBoundLogger
 
 from autoscaler import __version__, clock
 from autoscaler.adapters.store import Resumption
 from autoscaler.config import Address, Config, ConfigError
-from autoscaler.config.security import warnings_of
+from autoscaler.config.cautions import warnings_of
 from autoscaler.core.text import duration, rfc3339
-from autoscaler.daemon.exposition.instruments import NO_ANSWER, Instruments
-from autoscaler.daemon.health import Component, Health, component_of
 from autoscaler.daemon.leadership import ElectionObserver, Role
 from autoscaler.daemon.schedule import HangingSyncError
 from autoscaler.daemon.service_manager import Notifier
 from autoscaler.daemon.token_bucket import TokenBucket
-from autoscaler.rendering import breaker_words, wording
+from autoscaler.rendering import reasons, wording
 from autoscaler.sync.ports import HOLDS, BreakerChange, BreakerNews
+from autoscaler.telemetry.health import REQUIRED, Component, Health, component_of
+from autoscaler.telemetry.metrics import NO_ANSWER, Instruments
 
-_LEAST_MOVE_SECONDS = 1.0
+_MOST_TARGETS_NAMED = 5
 _MOST_PROBLEMS = 20
 """So many mistakes of a refused configuration are logged; `autoscaler validate` shows more."""
 
@@ -60,8 +63,10 @@ class Announcements(ElectionObserver):
         """By server whose scale-down breaker has tripped, the sentence on it."""
         self._lock = threading.Lock()
         self._release_refused = ""
+        self._lacked: frozenset[str] = frozenset()
         self._sign_ins_told = TokenBucket(_MOST_SIGN_INS_TOLD, _SIGN_IN_TOLD_SECONDS)
         self._sign_ins_untold = 0
+        self._standing_by = False
 
     # -- life --------------------------------------------------------------------------------
 
@@ -81,25 +86,19 @@ class Announcements(ElectionObserver):
             targets=len(config.targets),
             sync_period_seconds=config.sync_period,
         )
-        self.configured(config)
+        self._configured(config)
 
-    def configured(self, config: Config) -> None:
-        """Report that a configuration has taken effect."""
+    def _configured(self, config: Config) -> None:
         self._targets = len(config.targets)
         self._refusal = ""
         message = f"{config.path} is in force, {wording.counted(self._targets, 'target')}"
         self._health.report(Component.CONFIGURATION, ok=True, message=message)
         self._notifier.ready(self._status())
 
-    def stopping(self) -> None:
-        """Report that the daemon is about to end."""
-        self._notifier.stopping()
-
     def stopped(self, signal: str | None) -> None:
         """Report that the daemon has ended."""
-        self._log.info(
-            "stopped", message=f"stopped by {signal}" if signal else "stopped", signal=signal
-        )
+        message = f"stopped by {signal}" if signal else "stopped"
+        self._log.info("stopped", message=message, signal=signal)
 
     # -- parts of the daemon -----------------------------------------------------------------
 
@@ -107,6 +106,18 @@ class Announcements(ElectionObserver):
         """Warn of each secret that a configuration leaves open."""
         for sentence in warnings_of(config):
             self.insecure(sentence)
+
+    def no_series(self, sentence: str, targets: Sequence[str]) -> None:
+        """Report what there is where a query of some targets found no series."""
+        first = list(targets[:_MOST_TARGETS_NAMED])
+        self._log.warning("no_series", message=sentence, targets=len(targets), first=first)
+
+    def rights_lacked(self, sentences: Sequence[str]) -> None:
+        """Warn of each right that is lacked, once until it was given."""
+        for sentence in sentences:
+            if sentence not in self._lacked:
+                self._log.warning("rights", message=sentence)
+        self._lacked = frozenset(sentences)
 
     def web_file_changed(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - the observer's shape
         """Report that a file of `web` cannot be used any more, or can again."""
@@ -147,20 +158,46 @@ class Announcements(ElectionObserver):
         self._log_state("record", ok, sentence)
         self._health.report(Component.RECORD, ok=ok, message=sentence)
 
+    def stands_by(self, directory: Path, holder: str) -> None:
+        """Report that another daemon is at work with the state directory; called again and again.
+
+        A process that waits in reserve is ready: what replaces the other one may end that.
+        """
+        sentence = (
+            f"{holder} is at work with the state directory {directory}: nothing is decided or "
+            "written here until that has ended; if both are to run, give each a stateDirectory of "
+            "its own, or leaderElection to both"
+        )
+        if not self._standing_by:
+            self._standing_by = True
+            self.state(ok=False, sentence=sentence)
+            for component in REQUIRED:
+                self._health.report(component, ok=True, message="waits for its turn: see state")
+            self._notifier.ready(sentence)
+        self._notifier.watchdog()
+
+    def takes_turn(self) -> None:
+        """Report that no other daemon is at work with the state directory any more."""
+        if self._standing_by:
+            self._standing_by = False
+            self._log.info("state", message="the state directory is free: this process takes over")
+            self._health.report_unheard()
+
     def resumed(self, resumption: Resumption) -> None:
         """Report the histories of an earlier run, if there are any."""
         if not resumption.histories:
             return
+        count, known = len(resumption.histories), math.isfinite(resumption.absent)
+        targets = wording.counted(count, "target")
+        ago = f", {duration(resumption.absent)} ago" if known else ""
         self._log.info(
             "resumed",
-            message=_resumed(resumption),
-            targets=len(resumption.histories),
-            absent_seconds=round(resumption.absent, 3)
-            if math.isfinite(resumption.absent)
-            else None,
+            message=f"goes on with what an earlier run remembered of {targets}{ago}",
+            targets=count,
+            absent_seconds=round(resumption.absent, 3) if known else None,
             moved_seconds=round(resumption.moved, 3),
         )
-        if abs(resumption.moved) >= _LEAST_MOVE_SECONDS:
+        if abs(resumption.moved) >= 1.0:
             self._log.warning(
                 "clock_set",
                 message="the clock cannot be trusted to tell how long the daemon was away; "
@@ -179,7 +216,7 @@ class Announcements(ElectionObserver):
 
     def breaker_changed(self, news: BreakerNews) -> None:
         """Report that a scale-down breaker has tripped or ended."""
-        sentence, trip = breaker_words.sentence(news), news.trip
+        sentence, trip = reasons.breaker(news), news.trip
         held = news.change in HOLDS
         self._log.log(
             logging.INFO if news.change in _BY_HAND else logging.ERROR,
@@ -223,17 +260,15 @@ class Announcements(ElectionObserver):
     def prometheus_request(self, server: str, status: str, seconds: float) -> None:
         """Count a request; a query that is refused for what it says was answered all the same."""
         self._instruments.asked_prometheus(server, status or NO_ANSWER, seconds)
-        answered = status in {"200", "400", "422"}
-        name = _prometheus(server)
-        problem = None if answered else _problem(status)
-        self._server(component_of(server), name, _OF_PROMETHEUS, problem)
+        problem = None if status in {"200", "400", "422"} else _problem(status)
+        self._server(component_of(server), _prometheus(server), problem)
 
     def prometheus_sign_in_failed(self, server: str, sentence: str) -> None:
         """Count a request that could not be sent, and report why."""
         self._instruments.asked_prometheus(server, NO_ANSWER, 0.0)
         name = _prometheus(server)
         problem = f"cannot sign in to {name}: {sentence}"
-        self._server(component_of(server), name, _OF_PROMETHEUS, problem, problem)
+        self._server(component_of(server), name, problem, problem)
 
     def prometheus_retry(self, server: str, failure: str) -> None:  # noqa: ARG002 - the target's line has it
         """Count another try of a query."""
@@ -248,19 +283,14 @@ class Announcements(ElectionObserver):
         self._instruments.kubernetes_requests.labels(verb, status or NO_ANSWER).observe(seconds)
         answered = bool(status) and status < "500" and status not in {"401", "429"}
         problem = None if answered else _problem(status)
-        self._server(Component.KUBERNETES, "the API server", _OF_KUBERNETES, problem)
+        self._server(Component.KUBERNETES, "the API server", problem)
 
     def kubernetes_retry(self, failure: str) -> None:  # noqa: ARG002 - as above
         """Count another try of a call."""
         self._instruments.kubernetes_retries.inc()
 
-    def _server(
-        self, server: str, name: str, meanwhile: str, problem: str | None, sentence: str = ""
-    ) -> None:
-        """Report that a server no longer answers, because of a problem, or does again.
-
-        The problem is said of the server, unless there is a whole sentence about it.
-        """
+    def _server(self, server: str, name: str, problem: str | None, sentence: str = "") -> None:
+        """Report that a server no longer answers, because of a problem, or does again."""
         seconds = self._health.request_ended(server, problem)
         if seconds is None:
             return
@@ -269,6 +299,7 @@ class Announcements(ElectionObserver):
             self._log.info("server_answers", server=str(server), message=message)
             return
         what = sentence or f"{name} {problem}"
+        meanwhile = _OF_KUBERNETES if server == Component.KUBERNETES else _OF_PROMETHEUS
         if seconds >= 1.0:
             what += f" (the last answer that could be used was {duration(seconds)} ago)"
         message = f"{what}; {meanwhile}; the lines of the targets say more"
@@ -282,8 +313,8 @@ class Announcements(ElectionObserver):
 
     def reload_refused(self, error: ConfigError) -> None:
         """Report that a new configuration has mistakes, and the one before stays."""
-        first, more = error.problems[0], len(error.problems) - 1
-        others = f" (and {more} more)" if more else ""
+        first, *more = error.problems
+        others = f" (and {len(more)} more)" if more else ""
         left = len(error.problems) - _MOST_PROBLEMS
         self._log.error(
             "reload_failed",
@@ -294,10 +325,7 @@ class Announcements(ElectionObserver):
         self._not_reloaded(f"refused: {first}{others}; the last good one is in force")
 
     def reload_impossible(self, error: Exception) -> None:
-        """Report once that a valid configuration cannot take effect, however often it is tried.
-
-        Anything but a sync that hangs is a defect.
-        """
+        """Report once that a valid one cannot take effect; all but a hanging sync is a defect."""
         sentence = f"not in force yet: {error}; it is tried again, and the last good one stays"
         if sentence not in self._refusal:
             self._log.error("reload_failed", message=f"the new configuration is {sentence}")
@@ -306,33 +334,30 @@ class Announcements(ElectionObserver):
         self._not_reloaded(sentence)
 
     def _not_reloaded(self, sentence: str) -> None:
-        """Report a failed reload to health, metrics and service manager."""
         self._instruments.reloaded(ok=False)
         self._health.report(Component.RELOAD, ok=False, message=sentence)
         self._refusal = f"; {sentence}"
         self._notifier.ready(self._status())
 
-    def reloaded(self, config: Config) -> None:
-        """Report that a reload succeeded."""
+    def reloaded(self, config: Config, refused: Mapping[str, ConfigError]) -> None:
+        """Report that a reload succeeded, but for documents that are ``refused``."""
         self._instruments.reloaded(ok=True)
-        self._health.report(Component.RELOAD, ok=True, message="the last reload succeeded")
-        self.configured(config)
+        message = "the last reload succeeded"
+        for document, error in islice(refused.items(), _MOST_PROBLEMS):
+            message = f"{document} is refused: {error.problems[0]}; all else is in force"
+            self._log.error("document_refused", document=document, message=message)
+        if (left := len(refused) - _MOST_PROBLEMS) > 0:
+            message = f"{left} more documents are refused"
+            self._log.error("more_documents_refused", message=message, documents=left)
+        self._health.report(Component.RELOAD, ok=not refused, message=message)
+        self._configured(config)
 
     def _log_state(self, event: str, ok: bool, sentence: str, **fields: str) -> None:  # noqa: FBT001 - as above
-        """Log that something is well, or a warning that it is not."""
         (self._log.info if ok else self._log.warning)(event, message=sentence, **fields)
 
     def _status(self) -> str:
         role = f", {self._role}" if self._role else ""
         return f"{wording.counted(self._targets, 'target')}{role}{self._refusal}"
-
-
-def _resumed(resumption: Resumption) -> str:
-    targets = wording.counted(len(resumption.histories), "target")
-    if not math.isfinite(resumption.absent):
-        return f"goes on with what an earlier run remembered of {targets}"
-    ago = duration(resumption.absent)
-    return f"goes on with what an earlier run remembered of {targets}, {ago} ago"
 
 
 def _prometheus(server: str) -> str:

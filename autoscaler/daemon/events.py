@@ -5,26 +5,28 @@ correlator, whose constants these are.
 """
 
 import math
+import os
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
+from typing import NamedTuple
 
 from autoscaler import clock
 from autoscaler.adapters.cluster.events import Events, Fate, Involved, Occurrences
 from autoscaler.core.decision import Decision, Event, Zone
+from autoscaler.core.election import ALWAYS_OPEN, WriteGate
 from autoscaler.core.extensions import Pause
 from autoscaler.core.observation import Scale
+from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.writes import NotWritten
 from autoscaler.daemon.token_bucket import TokenBucket
-from autoscaler.rendering import extension_words, wording
-from autoscaler.sync.ports import SyncResult, SyncSummary
-from autoscaler.transport.observer import UNOBSERVED, Observer
+from autoscaler.rendering import reasons, wording
+from autoscaler.sync.ports import HOLDS, BreakerNews, Reporter, SyncSummary
+from autoscaler.telemetry.metrics import EventCounts
+from autoscaler.transport import UNOBSERVED, Observer
 from autoscaler.transport.retries import GrowingPause
-from autoscaler.transport.write_gate import ALWAYS_OPEN, WriteGate
-
-CHANGED_BY_OTHER = "ReplicasChangedByOther"
-PAUSED, RESUMED = "Paused", "Resumed"
 
 _MOST_QUEUED = 16_384
 _MOST_UIDS = 65_536
@@ -62,20 +64,7 @@ class EventPace:
     """The time at the end for what is still to be written."""
 
 
-@dataclass(frozen=True, slots=True)
-class EventCounts:
-    """What became of the Events so far."""
-
-    written: int = 0
-    """Requests that the API server took."""
-    held_back: int = 0
-    """Events of a reason that an object had too many of; they were counted only."""
-    dropped: int = 0
-    """Events that were lost: too many at once, refused, or not written before the end."""
-
-
-@dataclass(frozen=True, slots=True)
-class _QueuedEvents:
+class _QueuedEvents(NamedTuple):
     """What happened to one object in a sync."""
 
     involved: Involved
@@ -83,8 +72,8 @@ class _QueuedEvents:
     events: tuple[Event, ...]
 
 
-class EventReporter:
-    """Fits `sync.ports.Reporter`: queues what happened, and writes it on a thread of its own.
+class EventReporter(Reporter):
+    """Queues what happened, and writes it on a thread of its own.
 
     Whatever the API server does, no sync waits for an Event.  Only the leader writes Events, so
     that each is written once.  The ``observer`` is called, on that thread, whenever it changes
@@ -136,23 +125,18 @@ class EventReporter:
         if self._end is not None or self._queue.qsize() >= _MOST_QUEUED:
             self._not_queued += 1
             return
-        events = tuple(
+        events = [
             Event(one.type, one.reason, wording.plain(one.message, decision))
             for one in (*ours, *wording.named_events(decision))
-        )
+        ]
         if decision.foreign is not None:
             kind = "Warning" if decision.foreign.reversal else "Normal"
-            foreign = Event(kind, CHANGED_BY_OTHER, wording.foreign(decision.foreign))
-            events = (foreign, *events)
-        ref = target.spec.scale_target_ref
-        involved = Involved(
-            ref.api_version,
-            ref.kind,
-            target.namespace,
-            ref.name,
-            self._uids.get(target.key, ""),
-        )
-        self._queue.put(_QueuedEvents(involved, decision.time, events))
+            events.insert(
+                0, Event(kind, "ReplicasChangedByOther", wording.foreign(decision.foreign))
+            )
+        ref, uid = target.spec.scale_target_ref, self._uids.get(target.key, "")
+        involved = Involved(ref.api_version, ref.kind, target.namespace, ref.name, uid)
+        self._queue.put(_QueuedEvents(involved, decision.time, tuple(events)))
 
     def tell(self, involved: Involved, event: Event, instant: float) -> None:
         """Queue an Event about an object that is no target; returns at once."""
@@ -171,17 +155,11 @@ class EventReporter:
             return ()
         if now is None:
             del self._paused[key]
-            return (Event("Normal", RESUMED, "no longer paused"),)
+            return (Event("Normal", "Resumed", "no longer paused"),)
         self._paused[key] = now
         if key not in self._uids:
             return ()
-        return (Event("Normal", PAUSED, extension_words.pause(now, decision.time)),)
-
-    def fault(self, error: BaseException) -> None:
-        """Do nothing: a defect is about no object."""
-
-    def clock_set(self, seconds: float) -> None:
-        """Do nothing: Events have the times of their decisions."""
+        return (Event("Normal", "Paused", reasons.pause(now, decision.time)),)
 
     def synced(self, summary: SyncSummary) -> None:  # noqa: ARG002 - a reporter's shape
         """Forget all objects once there are too many, since some targets are gone."""
@@ -194,12 +172,8 @@ class EventReporter:
     @property
     def counts(self) -> EventCounts:
         """What became of the Events so far."""
-        correlator = self._correlator
-        return EventCounts(
-            self._written,
-            correlator.held_back,
-            self._not_queued + self._refused + correlator.dropped,
-        )
+        dropped = self._not_queued + self._refused + self._correlator.dropped
+        return EventCounts(self._written, self._correlator.held_back, dropped)
 
     def close(self) -> None:
         """Write the Events that are left, for two seconds at most, and end."""
@@ -225,8 +199,8 @@ class EventReporter:
     def _wait_for_work(self) -> bool:
         """Take what was queued until an Event may be written; return False at the end."""
         while True:
-            now = clock.monotonic()
-            if self._end is not None and (now >= self._end or not self._more()):
+            now, more = clock.monotonic(), self._correlator.waiting or not self._queue.empty()
+            if self._end is not None and (now >= self._end or not more):
                 return False
             try:
                 queued = self._next_queued(now)
@@ -241,9 +215,6 @@ class EventReporter:
             return self._queue.get()
         until = self._next_request if self._end is None else min(self._next_request, self._end)
         return self._queue.get(timeout=until - now) if until > now else self._queue.get_nowait()
-
-    def _more(self) -> bool:
-        return bool(self._correlator.waiting) or not self._queue.empty()
 
     def _take(self, queued: _QueuedEvents) -> None:
         now = clock.monotonic()
@@ -276,11 +247,13 @@ class EventReporter:
         self._next_request = clock.monotonic() + pause
 
     def _refuse(self, namespace: str, why: str) -> None:
-        self._pauses[namespace] = clock.monotonic() + self._pace.forbidden_pause
+        pause = self._pace.forbidden_pause
+        self._pauses[namespace] = clock.monotonic() + pause
         if not self._forbidden:
             self._forbidden = True
-            pause = f"{self._pace.forbidden_pause:g} seconds"
-            sentence = f"Events cannot be written ({why}); it is tried again every {pause}"
+            sentence = (
+                f"Events cannot be written ({why}); it is tried again every {pause:g} seconds"
+            )
             self._observer.events_changed(ok=False, sentence=sentence)
 
     def _allowed(self, namespace: str) -> None:
@@ -294,52 +267,37 @@ _Kind = tuple[str, str, str]
 
 
 @dataclass(slots=True)
-class _Happening:
-    """An Event of an object, and when (monotonic) it happened last."""
-
-    occurrences: Occurrences
-    seen: float
-
-
-@dataclass(slots=True)
 class _Object:
     """One object: what happened to it, and how many requests each reason still has."""
 
-    happenings: dict[_Kind, _Happening] = field(default_factory=dict)
+    happenings: dict[_Kind, Occurrences] = field(default_factory=dict)
     _requests: dict[str, TokenBucket] = field(default_factory=dict)
 
     def may_ask(self, reason: str, now: float) -> bool:
         """Use up a request of a reason; return False if it has none."""
-        requests = self._requests.get(reason)
-        if requests is None:
-            requests = TokenBucket(_BURST, _REFILL_SECONDS, refilled=now)
-            self._requests[reason] = requests
-        return requests.take(now)
+        if reason not in self._requests:
+            self._requests[reason] = TokenBucket(_BURST, _REFILL_SECONDS, refilled=now)
+        return self._requests[reason].take(now)
 
-    def happens(self, involved: Involved, event: Event, instant: float, now: float) -> _Happening:
+    def happens(self, involved: Involved, event: Event, instant: float, now: float) -> Occurrences:
         """Count an Event that has happened again, or add a new one."""
         kind = (event.type, event.reason, event.message)
         happening = self.happenings.get(kind)
         if happening is None or now - happening.seen > _WINDOW_SECONDS:
-            self._forget_old(now)
+            for old in [k for k, v in self.happenings.items() if now - v.seen > _WINDOW_SECONDS]:
+                del self.happenings[old]
             message = event.message
             alike = sum(each[:2] == kind[:2] for each in self.happenings)
             if alike >= _MOST_ALIKE:
                 kind, message = (event.type, event.reason, ""), _COMBINED + event.message
             happening = self.happenings.get(kind)
             if happening is None:
-                new = Occurrences(involved, event.type, event.reason, message, instant, instant)
-                happening = self.happenings[kind] = _Happening(new, now)
-            happening.occurrences.message = message
-        happening.seen = now
-        happening.occurrences.last = instant
-        happening.occurrences.count += 1
+                happening = Occurrences(involved, event.type, event.reason, message, instant)
+                self.happenings[kind] = happening
+            happening.message = message
+        happening.seen, happening.last = now, instant
+        happening.count += 1
         return happening
-
-    def _forget_old(self, now: float) -> None:
-        for kind, happening in list(self.happenings.items()):
-            if now - happening.seen > _WINDOW_SECONDS:
-                del self.happenings[kind]
 
 
 class Correlator:
@@ -364,7 +322,7 @@ class Correlator:
                 self._objects.popitem(last=False)
         else:
             self._objects.move_to_end(involved)
-        occurrences = known.happens(involved, event, instant, now).occurrences
+        occurrences = known.happens(involved, event, instant, now)
         if id(occurrences) in self._waiting:
             return
         if len(self._waiting) >= _MOST_WAITING:
@@ -386,3 +344,18 @@ class Correlator:
     def put_back(self, occurrences: Occurrences) -> None:
         """Let one wait again, behind all others."""
         self._waiting[id(occurrences)] = occurrences
+
+
+def own_pod(environment: Mapping[str, str] = os.environ) -> Involved | None:
+    """Return the pod that the variables of the Deployment's manifest name; None without them."""
+    namespace, name = environment.get("POD_NAMESPACE"), environment.get("POD_NAME")
+    if not namespace or not name:
+        return None
+    return Involved("v1", "Pod", namespace, name, environment.get("POD_UID", ""))
+
+
+def tell_breaker(events: EventReporter, pod: Involved, news: BreakerNews) -> None:
+    """Tell as an Event on a pod that a scale-down breaker has tripped or ended."""
+    kind, reason = ("Warning", "Tripped") if news.change in HOLDS else ("Normal", "Ended")
+    event = Event(kind, f"ScaleDownBreaker{reason}", reasons.breaker(news))
+    events.tell(pod, event, clock.wall())

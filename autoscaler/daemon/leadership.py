@@ -1,10 +1,8 @@
 """Which of several daemons writes: the one that holds a Lease, as long as it can renew it.
 
-The official client has a leader election (`kubernetes.leaderelection`), but a writer cannot rely
-on it: it measures by the wall clock, which may be set; its requests have no time limit, so that a
-renewal that hangs leaves it leading; a refused or reset connection raises out of it; a wrong
-setting is `sys.exit`; it ends when the Lease is lost, never releases it, and leaves
-leaseTransitions alone.  Above all it cannot say until when a write may be sent.
+A writer cannot rely on `kubernetes.leaderelection`: it measures by the wall clock, its requests
+have no time limit, it ends when the Lease is lost, never releases it, and above all it cannot say
+until when a write may be sent.
 """
 
 import random
@@ -14,15 +12,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from enum import Enum
-from typing import Protocol
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Failure, Lease, Leases
 from autoscaler.config.settings import LeaderElection
-from autoscaler.core.election import Election, ElectionTimes, LeaseRecord
+from autoscaler.core.election import Election, ElectionTimes, WriteGate
 from autoscaler.core.text import printable
-from autoscaler.transport.observer import Observer
-from autoscaler.transport.write_gate import WriteGate
+from autoscaler.transport import Observer
 
 _JITTER = 0.2
 """How much later than a period followers try at most, as a part of it."""
@@ -47,18 +43,6 @@ class Role(Enum):
     """It was stopped."""
 
 
-class LeaseAccess(Protocol):
-    """One Lease, as `Leases` reads and writes it."""
-
-    def read(self, deadline: float) -> Lease | Failure | None:
-        """Read it; None where there is none."""
-        ...
-
-    def write(self, record: LeaseRecord, over: Lease | None, deadline: float) -> Lease | Failure:
-        """Write it, if it is still what was read."""
-        ...
-
-
 class ElectionObserver(Observer):
     """Observes the election too."""
 
@@ -76,7 +60,7 @@ class Leadership(WriteGate):
 
     def __init__(
         self,
-        leases: LeaseAccess,
+        leases: Leases,
         identity: str,
         times: ElectionTimes,
         *,
@@ -114,7 +98,7 @@ class Leadership(WriteGate):
         return now + (self._election.leads_until - self._steady())
 
     def start(self) -> None:
-        """Start the thread."""
+        """Begin to try."""
         self._thread.start()
 
     def close(self) -> None:
@@ -152,8 +136,7 @@ class Leadership(WriteGate):
     def _try(self) -> Failure | None:
         refusal: Failure | None = None
         for _ in range(2):
-            unseen = None if self._sure else self._read()
-            if unseen is not None:
+            if not self._sure and (unseen := self._read()):
                 return unseen
             asked = self._steady()
             bid = self._election.next_record(asked, self._wall())

@@ -10,8 +10,8 @@ import structlog
 from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
 
 from autoscaler.core.text import printable
-from autoscaler.daemon.log_options import LogFormat, LogLevel
-from autoscaler.transport.library_logs import silence
+from autoscaler.daemon import LogFormat, LogLevel
+from autoscaler.transport.credentials import silence
 
 # The values of variables may be secrets.
 _traceback_without_values = structlog.processors.ExceptionRenderer(
@@ -30,9 +30,9 @@ def _printable(value: object) -> object:
     if isinstance(value, str):
         return printable(value, _LONGEST_TEXT)
     if isinstance(value, list | tuple):
-        return [_printable(one) for one in value]
+        return [_printable(element) for element in value]
     if isinstance(value, dict):
-        return {key: _printable(one) for key, one in value.items()}
+        return {key: _printable(element) for key, element in value.items()}
     return value
 
 
@@ -120,15 +120,9 @@ def configure(level: LogLevel, format_: LogFormat, stream: TextIO = sys.stdout) 
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
     ]
-    final: list[Processor] = (
-        [_traceback_without_values, _all_printable, structlog.processors.JSONRenderer()]
-        if as_json
-        else [
-            _all_printable,
-            _for_terminals,
-            _console(colors=stream.isatty()),
-        ]
-    )
+    final: list[Processor] = [_all_printable, _for_terminals, _console(colors=stream.isatty())]
+    if as_json:
+        final = [_traceback_without_values, _all_printable, structlog.processors.JSONRenderer()]
     structlog.configure(
         processors=[*shared, *final],
         wrapper_class=structlog.make_filtering_bound_logger(number),

@@ -1,83 +1,63 @@
 """Results as rows of the record: the numbers of each sync, and in full what has changed."""
 
-import tempfile
 from collections.abc import Sequence
-from contextlib import ExitStack, closing
-from dataclasses import dataclass
-from pathlib import Path
+from contextlib import ExitStack, closing, suppress
+from typing import NamedTuple
 
-from autoscaler.adapters.record import DirectoryRecord, Limits, NewChange, RecordWriter, Row
+from autoscaler.adapters.record import DirectoryRecord, Limits, RecordWriter, SyncRow
+from autoscaler.adapters.temporary_folder import temporary_folder
 from autoscaler.config import Config
-from autoscaler.core.entry import Rules
 from autoscaler.core.spec import Flags
+from autoscaler.core.sync_result import Rules, SyncResult
 from autoscaler.core.target import Target
 from autoscaler.daemon.announcements import Announcements
-from autoscaler.daemon.exposition import Metrics
-from autoscaler.record.changes import change_key, marks_of, numbers_of
-from autoscaler.record.rows import RecordReader
-from autoscaler.rendering.verdict import state_of, verdict
-from autoscaler.sync.ports import SyncResult, SyncSummary
+from autoscaler.record.changes import Seen, change_key, numbers_of, seen_after
+from autoscaler.record.rows import RecordError, RecordReader
+from autoscaler.rendering.reasons import verdict
+from autoscaler.sync.ports import Reporter
+from autoscaler.telemetry.metrics import Metrics
 
 
-class Recorder:
+class Recorder(Reporter):
     """Hands each result to a writer."""
 
     def __init__(self, writer: RecordWriter) -> None:
         self._writer = writer
         self._epoch = writer.epoch
         self._rules: dict[str, Rules] = {}
-        self._keys: dict[str, int] = {}
-        """By target the hash of its last change's key: thousands of these are too much to keep."""
+        self._seen: dict[str, Seen] = {}
+        """By target, with the hash of the key: thousands of keys are too much to keep."""
 
     def configure(self, targets: Sequence[Target], flags: Flags) -> None:
-        """Go on with these targets and no others; call it while no sync runs."""
+        """Go on with these targets; no sync may run of one that is changed or removed."""
         before = self._rules
         self._rules = {target.key: Rules(target, flags) for target in targets}
-        self._keys = {
-            key: one for key, one in self._keys.items() if self._rules.get(key) == before[key]
-        }
+        seen = self._seen.copy()
+        self._seen = {key: one for key, one in seen.items() if self._rules.get(key) == before[key]}
         self._writer.retain(self._rules.keys())
 
     def report(self, result: SyncResult) -> None:
         """Hand in one target's result."""
-        target, decision, write = result.target, result.decision, result.write
+        target, decision = result.target, result.decision
         rules = self._rules.get(target.key)
-        if rules is None or result.inputs is None:
+        if rules is None or result.given is None:
             return
         epoch = self._writer.epoch
         if epoch != self._epoch:
             self._epoch = epoch
-            self._keys = {}
-        key = hash(change_key(rules, decision, write)[1:])
-        change = None
-        if self._keys.get(target.key) != key:
-            self._keys[target.key] = key
-            foreign = decision.foreign
-            change = NewChange(
-                state_of(result),
-                verdict(result),
-                marks_of(decision, write),
-                "" if foreign is None else foreign.manager,
-                rules,
-                result.inputs,
-                decision,
-                write,
+            self._seen = {}
+        key, before = hash(change_key(result)[1:]), self._seen.get(target.key)
+        seen = seen_after(before, key, decision)
+        row = SyncRow(target.key, decision.stamp, target.sync_period, numbers_of(decision))
+        if seen != before:
+            self._seen[target.key] = seen
+            row = row._replace(
+                change=result, state=result.classified().state, message=verdict(result)
             )
-        numbers = numbers_of(decision)
-        self._writer.put(Row(target.key, decision.stamp, target.sync_period, numbers, change))
-
-    def fault(self, error: BaseException) -> None:
-        """Leave it to others."""
-
-    def clock_set(self, seconds: float) -> None:
-        """Go on: what is recorded keeps its times."""
-
-    def synced(self, summary: SyncSummary) -> None:
-        """Leave it to others."""
+        self._writer.put(row)
 
 
-@dataclass(frozen=True, slots=True)
-class Recording:
+class Recording(NamedTuple):
     """What hands in the results, and what reads them; None where nothing is recorded."""
 
     recorder: Recorder | None = None
@@ -97,7 +77,7 @@ def open_recording(
     if directory is None:
         note = "only as long as this process runs: stateDirectory is null"
         try:
-            folder = tempfile.TemporaryDirectory(prefix="autoscaler-", ignore_cleanup_errors=True)
+            directory = stack.enter_context(temporary_folder("autoscaler-record-"))
         except OSError as error:
             announcements.record(
                 False,  # noqa: FBT003 - the shape of such callbacks
@@ -105,10 +85,20 @@ def open_recording(
                 f"made: {error.strerror}",
             )
             return Recording()
-        directory = Path(stack.enter_context(folder))
-    limits = Limits(settings.max_size, settings.max_age)
-    writer = RecordWriter(directory, announcements.record, limits, note=note)
-    metrics.ask_for_record(lambda: writer.status)
+    limits, reader = Limits(settings.max_size, settings.max_age), DirectoryRecord(directory)
+    resumed = False
+
+    def recorded(ok: bool, sentence: str) -> None:  # noqa: FBT001 - a callback's shape
+        """Report how the record stands, on its thread, and once how targets stood before."""
+        nonlocal resumed
+        announcements.record(ok, sentence)
+        if ok and not resumed:
+            resumed = True
+            with suppress(RecordError):
+                metrics.states.resume(reader.standings())
+
+    writer = RecordWriter(directory, recorded, limits, note=note)
+    metrics.record = lambda: writer.status
     stack.enter_context(closing(writer))
     writer.start()
-    return Recording(Recorder(writer), DirectoryRecord(directory))
+    return Recording(Recorder(writer), reader)

@@ -1,17 +1,19 @@
-"""Reloads the configuration when its files change: all of it between two syncs, or nothing."""
+"""Reloads the configuration when its source has another one, such as files that change."""
 
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple, Protocol
 
 from structlog.typing import FilteringBoundLogger
 
 from autoscaler.config import Config, ConfigError, load
-from autoscaler.config.comparison import Comparison, FieldChange, compare
 from autoscaler.config.settings import Sources
 from autoscaler.config.sources import MOST_OF_A_FILE, digest, included, stat_of
+from autoscaler.config.written import Comparison, FieldChange, compare
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.file_contents import read_bytes
 from autoscaler.rendering import wording
@@ -24,16 +26,36 @@ _MOST_LINES = 100
 _MOST_FIELDS = 10
 
 
-class Reload:
-    """Reads the configuration again on request, or when a file of it changed.
+class Loaded(NamedTuple):
+    """What a source has: a configuration, and by name what is wrong with documents left out."""
 
-    ``apply`` raises where it fails; the configuration before stays then, and `apply` is tried
-    again.  A file with mistakes is read again only when it changes.
+    config: Config
+    refused: Mapping[str, ConfigError] = MappingProxyType({})
+
+
+class ConfigSource(Protocol):
+    """Where a configuration and its targets come from.  All calls come from one thread."""
+
+    def changed(self) -> bool:
+        """Return whether there is something else to read; called once a second."""
+        ...
+
+    def read(self) -> Loaded:
+        """Read all of it.  Raises ConfigError where none of it may be in force."""
+        ...
+
+
+class Reload:
+    """Reads the configuration again on request, or when its source has another one.
+
+    ``config`` is the one in force.  ``apply`` raises where it fails; the configuration before stays
+    then, and `apply` is tried again.  One with mistakes is read again only when it changes.
     """
 
     def __init__(
         self,
         config: Config,
+        source: ConfigSource,
         apply: Callable[[Config], None],
         announcements: Announcements,
         log: FilteringBoundLogger,
@@ -44,23 +66,23 @@ class Reload:
         self._apply = apply
         self._announcements = announcements
         self._log = log
-        self._files = FileWatch(config.sources)
+        self._source = source
         self._again_at = math.inf
 
     def poll(self, now: float, *, asked: bool) -> bool:
-        """Reload if that is ``asked`` for, the files hold something else, or it is time to retry.
+        """Reload if that is ``asked`` for, the source has something else, or it is time to retry.
 
         Call it once a second; ``now`` is of `clock.monotonic`.  Returns whether another
         configuration was applied.
         """
         due = now >= self._again_at
-        return (self._files.changed() or asked or due) and self._reload(now)
+        return (self._source.changed() or asked or due) and self._reload(now)
 
     def _reload(self, now: float) -> bool:
         self._again_at = math.inf
         self._announcements.reloading()
         try:
-            config = self._read()
+            config, refused = self._source.read()
         except ConfigError as error:
             self._announcements.reload_refused(error)
             return False
@@ -78,27 +100,8 @@ class Reload:
         if self._waits_for_restart and not waiting:
             self._log.info("needs_no_restart", message="no change waits for a restart any more")
         self._waits_for_restart = bool(waiting)
-        self._announcements.reloaded(config)
+        self._announcements.reloaded(config, refused)
         return True
-
-    def _read(self) -> Config:
-        """Read the files, again if they were written meanwhile: all must be of one moment."""
-        read = self._try()
-        for _ in range(_MOST_READS - 1):
-            if not self._files.differ():
-                break
-            read = self._try()
-        if isinstance(read, ConfigError):
-            raise read
-        return read
-
-    def _try(self) -> Config | ConfigError:
-        try:
-            read: Config | ConfigError = load(self.config.path)
-        except ConfigError as error:
-            read = error
-        self._files.rearm(read.sources)
-        return read
 
 
 def _without_targets(config: Config) -> Config:
@@ -125,14 +128,10 @@ def _log_changes(log: FilteringBoundLogger, comparison: Comparison) -> None:
         log.warning(
             "needs_restart", message=f"{change}; this takes effect when the daemon starts again"
         )
-    lines = [
-        *(("target_added", key, "is a target now") for key in comparison.added),
-        *(
-            ("target_removed", key, "is no target any more; its replicas stay as they are")
-            for key in comparison.removed
-        ),
-        *(("target_changed", change.key, _some(change.fields)) for change in comparison.changed),
-    ]
+    stays = "is no target any more; its replicas stay as they are"
+    lines = [("target_added", key, "is a target now") for key in comparison.added]
+    lines += [("target_removed", key, stays) for key in comparison.removed]
+    lines += [("target_changed", one.key, _some(one.fields)) for one in comparison.changed]
     for event, key, what in lines[:_MOST_LINES]:
         log.info(event, target=key, message=what)
     if len(lines) > _MOST_LINES:
@@ -141,12 +140,8 @@ def _log_changes(log: FilteringBoundLogger, comparison: Comparison) -> None:
 
 
 def _summed_up(comparison: Comparison) -> str:
-    counts = (
-        (len(comparison.added), "added"),
-        (len(comparison.removed), "removed"),
-        (len(comparison.changed), "changed"),
-    )
-    parts = [f"{wording.counted(count, 'target')} {word}" for count, word in counts if count]
+    counts = {word: len(getattr(comparison, word)) for word in ("added", "removed", "changed")}
+    parts = [f"{wording.counted(n, 'target')} {word}" for word, n in counts.items() if n]
     parts += [str(change) for change in comparison.settings]
     if not parts:
         return "nothing has changed"
@@ -157,12 +152,45 @@ _Stamp = tuple[int, ...]
 """Changes when a file does: device, inode, times of change and write, size."""
 
 
+class FileSource:
+    """Fits `ConfigSource` with files, of which all are in force or none."""
+
+    def __init__(self, config: Config) -> None:
+        self._path = config.path
+        self._watch = FileWatch(config.sources)
+
+    def changed(self) -> bool:
+        """Return whether the files hold something else."""
+        return self._watch.changed()
+
+    def read(self) -> Loaded:
+        """Read the files, again if they were written meanwhile: all must be of one moment.
+
+        Raises ConfigError for a mistake in any of them.
+        """
+        read = self._try()
+        for _ in range(_MOST_READS - 1):
+            if not self._watch.differ():
+                break
+            read = self._try()
+        if isinstance(read, ConfigError):
+            raise read
+        return Loaded(read)
+
+    def _try(self) -> Config | ConfigError:
+        try:
+            read: Config | ConfigError = load(self._path)
+        except ConfigError as error:
+            read = error
+        self._watch.rearm(read.sources)
+        return read
+
+
 class FileWatch:
     """Notices that the files of the configuration differ from what was loaded.
 
-    It polls, since inotify says nothing of network file systems, needs a watch on every folder
-    along a path to see the links of a mounted ConfigMap change, and would still have to be
-    followed by this comparison of contents.  All calls come from one thread.
+    It polls: inotify says nothing of network file systems, and needs a watch on every folder along
+    a path to see the links of a mounted ConfigMap change.  All calls come from one thread.
     """
 
     def __init__(self, sources: Sources) -> None:
@@ -186,14 +214,11 @@ class FileWatch:
         if stamps != seen or stamps == self._compared:
             return False
         self._compared = stamps
-        return self._differ(stamps)
+        return self.differ(stamps)
 
-    def differ(self) -> bool:
-        """Return whether the files changed while they were read."""
-        return self._differ(self._stamps())
-
-    def _differ(self, stamps: Mapping[Path, _Stamp | None]) -> bool:
-        contents = {path: _content(path) for path in stamps}
+    def differ(self, stamps: Mapping[Path, _Stamp | None] | None = None) -> bool:
+        """Return whether the files changed while they were read; ``stamps`` are those of now."""
+        contents = {path: _content(path) for path in stamps or self._stamps()}
         return contents != self._sources.digests
 
     def _stamps(self) -> dict[Path, _Stamp | None]:
@@ -220,10 +245,6 @@ def _content(path: Path) -> str | None:
 def _stamp(status: os.stat_result | None) -> _Stamp | None:
     if status is None:
         return None
-    return (
-        status.st_dev,
-        status.st_ino,
-        status.st_ctime_ns,  # a file that may be read now has no other mtime
-        status.st_mtime_ns,
-        status.st_size,
-    )
+    # A file that may be read now has another time of change, and no other mtime.
+    changed, written = status.st_ctime_ns, status.st_mtime_ns
+    return (status.st_dev, status.st_ino, changed, written, status.st_size)

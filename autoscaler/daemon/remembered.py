@@ -5,22 +5,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from autoscaler import clock
-from autoscaler.adapters.daemon import Daemon, Limits, NobodyListensError, PageError, read_page
-from autoscaler.adapters.store import Unreadable, read_saved
+from autoscaler.adapters.daemon import Daemon, NobodyListensError, PageError, PageLimits, read_page
+from autoscaler.adapters.store import Resumption, Saved, Unreadable, read_saved
 from autoscaler.config import Config
 from autoscaler.core.breaker import Trip
+from autoscaler.core.gaps import after_absence
 from autoscaler.core.history import History
 from autoscaler.core.target import Target
 from autoscaler.core.text import rfc3339
-from autoscaler.daemon.exposition.site import HISTORIES
-from autoscaler.daemon.memory import known_of
 from autoscaler.rendering import history_lines
 from autoscaler.rendering.history_lines import FormatError
+from autoscaler.web.site import HISTORIES
 
 __all__ = ["PageError", "Remembered", "remembered", "tripped"]
 
-_NAMED = Limits(connect_seconds=5.0, silence_seconds=10.0, seconds=30.0)
-_BESIDE = Limits()
+_NAMED = PageLimits(connect_seconds=5.0, silence_seconds=10.0, seconds=30.0)
+_BESIDE = PageLimits()
 
 _NO_WAY_DOWN = (
     "goes down before its stabilization window has passed and the ranges of its queries are whole"
@@ -45,13 +45,12 @@ class Remembered:
 
     def told(self, targets: Sequence[Target]) -> str:
         """Return a line that says what a plan of these targets goes on with."""
-        known, every = sum(one.key in self.histories for one in targets), len(targets)
+        known, every = sum(target.key in self.histories for target in targets), len(targets)
         nothing = (f"{self.source} nothing of them",) if self.source and not known else ()
         reasons = "; ".join((*nothing, *self.reasons))
         why = f" ({reasons})" if reasons else ""
         if not known:
-            begins = f"decides as a daemon that has just started: no target {_NO_WAY_DOWN}"
-            return f"{begins}{why}"
+            return f"decides as a daemon that has just started: no target {_NO_WAY_DOWN}{why}"
         line = f"goes on with what {self.source} of {_share(known, every)}{self.after}{why}"
         if self.before:
             line = f"{self.before}; {line}"
@@ -75,10 +74,12 @@ def tripped(config: Config, now: float) -> Mapping[str, Trip]:
     if breaker is None or directory is None:
         return {}
     saved = read_saved(directory)
-    if saved is None or isinstance(saved, Unreadable):
+    if not isinstance(saved, Saved):
         return {}
     readers = Counter(
-        name for one in config.targets for name in {query.server for query in one.all_queries}
+        name
+        for target in config.targets
+        for name in {query.server for query in target.count_queries}
     )
     return {
         name: state.trip
@@ -113,7 +114,21 @@ def remembered(config: Config, asked: Daemon | None) -> Remembered:
     return _of_state(config, no_daemon, tuple(passed_over))
 
 
-def _of_daemon(daemon: Daemon, targets: Sequence[Target], limits: Limits) -> Remembered:
+def known_of(targets: Sequence[Target], resumption: Resumption) -> Mapping[str, History]:
+    """Return the histories that targets go on with after a time in which none was decided about."""
+    return {
+        target.key: after_absence(
+            target,
+            resumption.histories[target.key],
+            resumption.absent + resumption.undecided.get(target.key, 0.0),
+            resumption.now.wall,
+        )
+        for target in targets
+        if target.key in resumption.histories
+    }
+
+
+def _of_daemon(daemon: Daemon, targets: Sequence[Target], limits: PageLimits) -> Remembered:
     keys = {target.key for target in targets}
     asked = clock.wall()
     try:
@@ -128,18 +143,18 @@ def _of_daemon(daemon: Daemon, targets: Sequence[Target], limits: Limits) -> Rem
 
 
 def _of_state(config: Config, no_daemon: str, passed_over: tuple[str, ...]) -> Remembered:
-    """Return what is on the disk; ``no_daemon`` says that no daemon listens, if so."""
     reasons = (no_daemon, *passed_over) if no_daemon else passed_over
     directory = config.state_directory
     if directory is None:
         return Remembered(reasons=(*reasons, "stateDirectory is null"))
     found = read_saved(directory)
     if found is None:
-        return Remembered(reasons=(*reasons, f"there is no state in {directory}"))
-    if isinstance(found, Unreadable):
-        return Remembered(reasons=(*reasons, found.message))
-    histories = known_of(config.targets, found.resumption)
-    if not histories:
-        return Remembered(reasons=(*reasons, f"{found.path} knows none of the targets"))
-    after = f" when it was last saved, at {rfc3339(found.time)}"
-    return Remembered(histories, f"{found.path} held", after, no_daemon, passed_over)
+        reason = f"there is no state in {directory}"
+    elif isinstance(found, Unreadable):
+        reason = found.message
+    elif histories := known_of(config.targets, found.resumption):
+        after = f" when it was last saved, at {rfc3339(found.time)}"
+        return Remembered(histories, f"{found.path} held", after, no_daemon, passed_over)
+    else:
+        reason = f"{found.path} knows none of the targets"
+    return Remembered(reasons=(*reasons, reason))

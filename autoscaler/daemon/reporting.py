@@ -1,46 +1,41 @@
-"""Results as log lines: each change in full, lasting trouble summed up each minute."""
+"""Results as log lines: each change in full, lasting trouble summed up each minute.
+
+An outage lasts for hundreds of syncs of thousands of targets.  A line for each would be gigabytes
+a day, which hide its beginning and its end.
+"""
 
 import dataclasses
 import logging
-from collections.abc import Sequence
+import threading
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
 
 from structlog.typing import FilteringBoundLogger
 
 from autoscaler import clock
-from autoscaler.core.decision import MetricResult, Outcome
-from autoscaler.core.text import duration, rfc3339
+from autoscaler.core.classification import State
+from autoscaler.core.decision import MetricResult, Outcome, Zone
+from autoscaler.core.observation import Scale
+from autoscaler.core.status import SCALE_DOWN_HELD
+from autoscaler.core.sync_result import SyncResult
+from autoscaler.core.text import duration, rfc3339, time_of_day
 from autoscaler.core.writes import Superseded, Written
-from autoscaler.daemon.state_changes import TROUBLE, Change, StateChanges, Summary
+from autoscaler.daemon.token_bucket import TokenBucket
 from autoscaler.rendering import wording
-from autoscaler.rendering.record import WRITTEN, Record, as_fields, metric_details, record_of
-from autoscaler.rendering.verdict import State, cause_of, state_of
-from autoscaler.rendering.wording import time_of_day
-from autoscaler.sync.ports import Reporter, SyncResult, SyncSummary
+from autoscaler.rendering.answers import Decided, Metric
+from autoscaler.rendering.record import WRITTEN, decided, decision_metric
+from autoscaler.sync.ports import Reporter, SyncSummary
 
 _ROUNDING = 1e-3
 
-_FIELDS = frozenset(
-    {
-        "target",
-        "state",
-        "cause",
-        "outcome",
-        "current_replicas",
-        "desired_replicas",
-        "held_until",
-        "breaker",
-        "releases_at",
-        "write",
-        "min_replicas_by",
-        "max_replicas_by",
-        "missing_bound",
-        "pause",
-        "idle",
-    }
-)
-_METRIC_FIELDS = frozenset({"usage", "request", "total", "failed", "error"})
-_STAGE_FIELDS = frozenset({"before", "after", "reason"})
+_FIELDS = Decided.model_fields.keys() - {
+    *("time", "message", "metrics", "min_replicas", "max_replicas", "controlled_by")
+}
+_METRIC_FIELDS = {*Metric.model_fields, "usage", "request", "total", "failed", "error"}
 
 _ENDED: dict[State | None, str] = {
     State.FAILING: "recovered after",
@@ -50,17 +45,184 @@ _ENDED: dict[State | None, str] = {
     State.IDLE: "awake after",
 }
 """What the end of a state is, before how long it lasted."""
-_STOPPED = frozenset({State.PAUSED, State.DISABLED})
+_STOPPED = {State.PAUSED, State.DISABLED}
 """States in which a target that was idle does not wake up."""
+SUMMARY_SECONDS = 60.0
+"""How often lasting trouble is summed up."""
+LINES, REFILL_SECONDS = 3, 1800.0
+"""A target has so many lines about failures at once, and one more each so many seconds."""
+QUIET_LINES, QUIET_REFILL_SECONDS = 10, 600.0
+"""The same for limits, pauses and idling, which come and go with the load."""
+
+TROUBLE = {
+    State.FAILING: "failing",
+    State.CONTROLLED: "left alone",
+    State.CONTESTED: "not written to",
+}
+"""States that an operator should look at: warnings, and summed up, in words, while they last."""
+
+_QUIET = {State.OK, State.HELD}
+"""States of a count that stays as it is: that one of them begins is no line, but for a query that
+holds it, which somebody wrote for a reason."""
+
+_OFTEN = {State.HELD, State.LIMITED, State.PAUSED, State.IDLE}
+"""States that are as they should be, and may come and go all day."""
+
+_MOST_CAUSES = 10
+"""So many causes have a summary of their own each minute."""
+_MOST_NAMES = 5
 
 
-class LogReporter:
-    """Logs the result of each target's sync.
+class StateChange(NamedTuple):
+    """A change of a target's state, which was ``before`` for so many seconds, if that is known.
 
-    A change of scale, and the beginning and the end of a hold or a limit, are lines at info; the
-    beginning of a failure, and once a minute how many targets fail for the same cause, are
-    warnings, and the end of it is a line at info.  Every other sync is a line at debug.  A change
-    by others is info, and warning where it undoes our own.
+    ``before`` is None at its first sync.  ``logged`` says whether the change is worth a line,
+    ``silent_until`` that there are no more lines of its kind before that Unix time.
+    """
+
+    before: State | None
+    seconds: float | None
+    logged: bool = True
+    silent_until: float | None = None
+
+
+class Summary(NamedTuple):
+    """Targets in the same state for the same cause, which the first of them has had since then."""
+
+    state: State
+    cause: str
+    targets: int
+    names: tuple[str, ...]
+    since: float
+
+
+@dataclass(slots=True)
+class _LoggedState:
+    """The state of a target, since when, and whether there was a line about it."""
+
+    state: State | None = None
+    cause: str = ""
+    since: float | None = None
+    """Unix time; None where it was so at the first sync already."""
+    cause_since: float = 0.0
+    """The same for its cause, which may be another one than at first."""
+    logged: bool = False
+    failures: TokenBucket = field(default_factory=partial(TokenBucket, LINES, REFILL_SECONDS))
+    quiet: TokenBucket = field(
+        default_factory=partial(TokenBucket, QUIET_LINES, QUIET_REFILL_SECONDS)
+    )
+
+    def lines(self, state: State) -> TokenBucket | None:
+        """Return what bounds the lines about a state; None for those that cannot come often.
+
+        A target that comes and goes all day must not fill the log.
+        """
+        if state is State.FAILING:
+            return self.failures
+        return self.quiet if state in _OFTEN else None
+
+
+class StateChanges:
+    """The state of each target, and which changes of it are worth a log line.
+
+    Several threads may note targets at the same time, each target by one of them.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, _LoggedState] = {}
+        self._always_ok: set[str] = set()
+        """Targets that were never in another state."""
+        self._summed_up: float | None = None
+        self._lock = threading.Lock()
+
+    def note(self, target: str, state: State, cause: str, now: float) -> StateChange | None:
+        """Note the state of a target at a Unix time; return the change, if there is one.
+
+        The end of a state that was logged is logged.  A beginning, or another cause of the same
+        trouble, is logged while the target has lines left.
+        """
+        known = self._known.get(target)
+        if known is None:
+            if state is State.OK:
+                self._always_ok.add(target)
+                return None
+            known = self._known[target] = _LoggedState(
+                State.OK if target in self._always_ok else None
+            )
+        by_query, other = cause == SCALE_DOWN_HELD, state is not known.state
+        if not other and (cause == known.cause or not (state in TROUBLE or by_query)):
+            return None
+        lines = known.lines(state)
+        is_told = state not in _QUIET or by_query
+        begins = is_told and (lines is None or lines.take(now))
+        ends = known.logged and other
+        silent = lines.empty_until() if lines is not None and begins else None
+        seconds = None if known.since is None else now - known.since
+        change = StateChange(known.state, seconds, begins or ends, silent)
+        if other:
+            known.since = now
+        known.cause_since = now
+        known.state, known.cause = state, cause
+        known.logged = begins or (known.logged and not other)
+        return change
+
+    def retain(self, targets: AbstractSet[str]) -> None:
+        """Forget all targets but these."""
+        for gone in self._known.copy().keys() - targets:
+            del self._known[gone]
+        self._always_ok &= targets
+
+    def shift(self, seconds: float) -> None:
+        """Move with a clock that was set."""
+        for known in self._known.copy().values():
+            if known.since is not None:
+                known.since += seconds
+            known.cause_since += seconds
+            known.failures.refilled += seconds
+            known.quiet.refilled += seconds
+        if self._summed_up is not None:
+            self._summed_up += seconds
+
+    def due_summaries(self, now: float) -> list[Summary]:
+        """Sum up lasting trouble, once a minute; the most frequent cause first."""
+        with self._lock:
+            if self._summed_up is not None and now - self._summed_up < SUMMARY_SECONDS:
+                return []
+            self._summed_up = now
+        return list(self._summaries(now))
+
+    def _summaries(self, now: float) -> Iterator[Summary]:
+        alike: dict[tuple[State, str], list[tuple[float, str]]] = defaultdict(list)
+        lasting: set[tuple[State, str]] = set()
+        for target, known in self._known.copy().items():
+            state, since = known.state, known.since
+            if state in TROUBLE and since is not None:
+                kind = (state, known.cause)
+                alike[kind].append((known.cause_since, target))
+                # What began within the last minute has just been logged in full.
+                if not known.logged or now - since >= SUMMARY_SECONDS:
+                    lasting.add(kind)
+        ranked = sorted(lasting, key=lambda kind: (-len(alike[kind]), kind))
+        for kind in ranked[:_MOST_CAUSES]:
+            yield _summary(*kind, alike[kind])
+        others = ranked[_MOST_CAUSES:]
+        for state in sorted({state for state, _ in others}):
+            rest = [kind for kind in others if kind[0] is state]
+            targets = [one for kind in rest for one in alike[kind]]
+            yield _summary(state, wording.counted(len(rest), "other cause"), targets)
+
+
+def _summary(state: State, cause: str, targets: list[tuple[float, str]]) -> Summary:
+    targets.sort()
+    names = tuple(target for _, target in targets[:_MOST_NAMES])
+    return Summary(state, cause, len(targets), names, targets[0][0])
+
+
+class LogReporter(Reporter):
+    """Logs each target's sync: at info what changes, as a warning what fails, at debug the rest.
+
+    Once a minute it warns how many targets fail for the same cause.  A change by others is info,
+    and a warning where it undoes our own.
     """
 
     def __init__(self, log: FilteringBoundLogger) -> None:
@@ -68,12 +230,15 @@ class LogReporter:
         self._states = StateChanges()
         self._saturated: dict[str, float] = {}
         """The targets whose saturation was told, and since when it lasts."""
+        self._off_under_load: set[str] = set()
+        """The targets that others switched off, and of which was told that a metric wants them."""
 
     def retain(self, targets: AbstractSet[str]) -> None:
         """Forget all targets but these."""
         self._states.retain(targets)
         for gone in self._saturated.keys() - targets:
             del self._saturated[gone]
+        self._off_under_load &= targets
 
     def report(self, result: SyncResult) -> None:
         """Log one target's result."""
@@ -91,8 +256,8 @@ class LogReporter:
             )
         self._log_returned(result)
         self._log_saturated(result)
-        state = state_of(result)
-        cause = cause_of(result, state)
+        self._log_off_under_load(result)
+        _, state, cause = result.classified()
         change = self._states.note(target, state, cause, decision.time)
         level = _level(result, state, logged=change is not None and change.logged)
         if self._log.is_enabled_for(level):
@@ -102,14 +267,14 @@ class LogReporter:
         """Log once that a reading is back: at the sync that reads it first."""
         decision = result.decision
         for metric in decision.metrics:
-            back = metric.refill
+            back, name = metric.refill, wording.metric_name(metric.metric)
             if back is not None and not back.first and back.returned >= decision.stamp - _ROUNDING:
                 self._log.info(
                     "reading_returned",
                     target=result.target.key,
-                    metric=wording.metric_name(metric.metric),
-                    message=f"{wording.metric_name(metric.metric)} is read again after a gap; its "
-                    f"range may lack samples, so nothing goes down before {rfc3339(back.until)}",
+                    metric=name,
+                    message=f"{name} is read again after a gap; its range may lack samples, so "
+                    f"nothing goes down before {rfc3339(back.until)}",
                 )
 
     def _log_saturated(self, result: SyncResult) -> None:
@@ -118,13 +283,10 @@ class LogReporter:
         now, since = decision.saturation, self._saturated.get(target)
         if now is None and since is not None and decision.outcome is not Outcome.BLOCKED:
             del self._saturated[target]
-            lasted = duration(decision.stamp - since)
-            self._log.warning(
-                "saturation_over",
-                target=target,
-                message=f"no longer saturated, after {lasted}",
-                seconds=round(decision.stamp - since, 3),
-            )
+            seconds = decision.stamp - since
+            message = f"no longer saturated, after {duration(seconds)}"
+            seconds = round(seconds, 3)
+            self._log.warning("saturation_over", target=target, message=message, seconds=seconds)
         lasting = decision.lasting_saturation
         if lasting is not None and since is None:
             self._saturated[target] = lasting.since
@@ -139,18 +301,30 @@ class LogReporter:
                 since=rfc3339(lasting.since),
             )
 
+    def _log_off_under_load(self, result: SyncResult) -> None:
+        """Log once that a metric asks for replicas of a target that others switched off."""
+        decision, target = result.decision, result.target.key
+        if decision.zone not in {Zone.DISABLED, Zone.UNKNOWN}:
+            self._off_under_load.discard(target)
+        elif decision.wanted_by is not None and target not in self._off_under_load:
+            self._off_under_load.add(target)
+            manager = decision.scale.replicas_by if isinstance(decision.scale, Scale) else ""
+            self._log.warning(
+                "off_under_load",
+                target=target,
+                message=f"{wording.metric_name(decision.wanted_by)} asks for replicas, and "
+                f"{manager or 'somebody'} has set them to 0: nothing is scaled until they are set "
+                "to 1 or more",
+                manager=manager or None,
+            )
+
     def _sum_up(self, summary: Summary) -> None:
         """Log how many targets are still in one state for one cause."""
         begun = rfc3339(summary.since)
-        targets = wording.counted(summary.targets, "target")
-        what = {
-            State.FAILING: f"{targets} failing, the first since {begun}",
-            State.CONTROLLED: f"{targets} left alone, the first since {begun}",
-            State.CONTESTED: f"{targets} not written to, the first since {begun}",
-        }[summary.state]
+        targets = f"{wording.counted(summary.targets, 'target')} {TROUBLE[summary.state]}"
         self._log.warning(
             f"still_{summary.state}",
-            message=f"{what}: {summary.cause}",
+            message=f"{targets}, the first since {begun}: {summary.cause}",
             cause=summary.cause,
             targets=summary.targets,
             first=list(summary.names),
@@ -178,11 +352,11 @@ class LogReporter:
         targets = wording.counted(summary.targets, "target")
         message = f"{targets} synced in {summary.seconds:.3f} s"
         self._log.debug("synced", message=message, **dataclasses.asdict(summary))
-        for one in self._states.due_summaries(clock.wall()):
-            self._sum_up(one)
+        for due in self._states.due_summaries(clock.wall()):
+            self._sum_up(due)
 
 
-class Reporters:
+class Reporters(Reporter):
     """Several reporters as one; a defect of one is reported, and stops no other."""
 
     def __init__(self, reporters: Sequence[Reporter]) -> None:
@@ -222,40 +396,37 @@ def _level(result: SyncResult, state: State, *, logged: bool) -> int:
     return logging.DEBUG
 
 
-def _fields(result: SyncResult, state: State, change: Change | None) -> dict[str, object]:
-    decision, record = result.decision, record_of(result, state)
-    sentence = _sentence(record, change)
-    fields = as_fields(record, _FIELDS) | {
+def _fields(result: SyncResult, state: State, change: StateChange | None) -> dict[str, object]:
+    decision, record = result.decision, decided(result)
+    sentence = _sentence(record, state, change)
+    fields = record.log_fields(_FIELDS) | {
         "message": sentence,
         "reason": wording.reason(decision),
-        "metrics": [
-            as_fields(metric) | _metric_details(one, sentence)
-            for metric, one in zip(record.metrics, decision.metrics, strict=True)
-        ],
+        "metrics": [_metric(one, sentence) for one in decision.metrics],
     }
     if change is not None:
         fields["state_before"] = None if change.before is None else change.before.value
         fields["seconds_before"] = None if change.seconds is None else round(change.seconds, 3)
     for stage in decision.stages:
         if stage.name in {"stabilize", "limit"} and stage.before != stage.after:
-            fields[stage.name] = as_fields(stage, _STAGE_FIELDS)
+            counts = {"before": stage.before, "after": stage.after}
+            fields[stage.name] = {**counts, "reason": stage.reason}
     return fields
 
 
-def _sentence(record: Record, change: Change | None) -> str:
+def _sentence(record: Decided, state: State, change: StateChange | None) -> str:
     """Return the verdict, with what it is the end of, and until when there are no more lines."""
     if change is None:
         return record.message
-    silent = ""
-    if change.silent_until is not None:
-        until = time_of_day(change.silent_until, record.time)
-        silent = f" (the log tells no more such changes of it before {until})"
-    return _ended(record, change) + record.message + silent
+    sentence = _ended(record, state, change) + record.message
+    if change.silent_until is None:
+        return sentence
+    until = time_of_day(change.silent_until, record.time)
+    return f"{sentence} (the log tells no more such changes of it before {until})"
 
 
-def _ended(record: Record, change: Change) -> str:
+def _ended(record: Decided, state: State, change: StateChange) -> str:
     """Return what a change is the end of; empty where the new state says enough."""
-    state = record.state
     if change.before in {None, State.OK, state} or state in TROUBLE or change.seconds is None:
         return ""
     lasted = duration(change.seconds)
@@ -266,8 +437,8 @@ def _ended(record: Record, change: Change) -> str:
     return "" if scaled or state is not State.OK else f"no longer {change.before} after {lasted}: "
 
 
-def _metric_details(result: MetricResult, sentence: str) -> dict[str, object]:
-    details = as_fields(metric_details(result), _METRIC_FIELDS)
-    if details.get("error") and str(details["error"]) in sentence:
-        del details["error"]
-    return details
+def _metric(result: MetricResult, sentence: str) -> dict[str, object]:
+    fields = decision_metric(result).log_fields(_METRIC_FIELDS)
+    if fields.get("error") and str(fields["error"]) in sentence:
+        del fields["error"]
+    return fields

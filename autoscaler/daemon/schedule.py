@@ -1,24 +1,21 @@
-"""Runs the syncs periodically: none is lost, none overlaps itself, and a swap waits for them."""
+"""Runs the syncs periodically: none is lost, none overlaps itself, and a swap waits for its own."""
 
 import itertools
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Self
 
-from apscheduler.events import (
-    EVENT_JOB_ERROR,
-    EVENT_JOB_MAX_INSTANCES,
-    EVENT_JOB_SUBMITTED,
-    JobEvent,
-)
+from apscheduler import events
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.base import BaseTrigger
 from structlog.typing import FilteringBoundLogger
 
 from autoscaler import clock
+from autoscaler.telemetry.metrics import TickObserver
 
 _MOST_TICKS_AT_ONCE = 512
 """Threads are started when they are needed; above this number of slots a tick waits for one."""
@@ -33,25 +30,27 @@ _STOP_CHECK_SECONDS = 0.2
 class Tick:
     """A call that is due at once, and then every ``period`` seconds, with the time when it was due.
 
-    The later calls come ``offset`` seconds into each period, so that ticks of one period can
-    be spread over it; between the first two lie half a period to one and a half.
+    The later calls come ``offset`` seconds into each period; between the first two lie half a
+    period to one and a half.  ``targets`` are what it syncs, by key.
     """
 
     call: Callable[[float], None]
     period: float
     offset: float = 0.0
+    targets: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         """The key of this tick in a schedule."""
         return f"{self.period}+{self.offset}"
 
+    def is_part_of(self, other: "Tick | None") -> bool:
+        """Return whether another tick syncs all that this one does, unchanged."""
+        return other is not None and self.targets.items() <= other.targets.items()
+
 
 class Cadence(BaseTrigger):  # type: ignore[misc] # the library is untyped
-    """At the first time, then at ``offset`` seconds into each of the periods since ``origin``.
-
-    A tick at another time is followed by one on this grid, half to one and a half periods later.
-    """
+    """At the first time, then at ``offset`` seconds into each of the periods since ``origin``."""
 
     def __init__(self, first: datetime, origin: datetime, period: float, offset: float) -> None:
         self.due = first
@@ -77,24 +76,11 @@ class Cadence(BaseTrigger):  # type: ignore[misc] # the library is untyped
         return due + max(0, (now - due) // self._period) * self._period
 
 
-class TickObserver:
-    """Observes how late ticks begin, and which are left out.  Does nothing by itself."""
-
-    def began(self, period: float, lag: float) -> None:
-        """Observe that a tick began, ``lag`` seconds after it was due."""
-
-    def failed(self, period: float) -> None:
-        """Observe that a defect ended a tick."""
-
-    def left_out(self, period: float) -> None:
-        """Observe that a tick was left out, since the one before was still running."""
-
-
 class HangingSyncError(Exception):
     """A swap cannot take place, since a sync does not end."""
 
 
-class Schedule:
+class SyncSchedule:
     """Runs ticks, each at once and then periodically.
 
     A tick that is due while the one before still runs is left out, which is logged and counted.
@@ -112,14 +98,15 @@ class Schedule:
         self._log = log
         self._observer = observer
         self._late = itertools.count(1)
-        self._ticks: dict[str, Tick] = {}
+        self._ticks: Mapping[str, Tick] = {}
         self._cadences: dict[str, Cadence] = {}
         self._state = threading.Condition()
         self._running: dict[str, float] = {}
         """By name, when each tick began that runs now."""
         self._to_run_now: set[str] = set()
         """Ticks that have not begun since `run_now`."""
-        self._swapping = False
+        self._held_up: AbstractSet[str] = frozenset()
+        """Ticks that do not begin before the swap under way has ended."""
         self._origin = datetime.fromtimestamp(clock.wall(), UTC)
         self._steps = steps or clock.Steps(clock.wall(), clock.steady())
         self._moved = self._steps.total(clock.wall(), clock.steady())
@@ -127,7 +114,8 @@ class Schedule:
             timezone=UTC, executors={"default": ThreadPoolExecutor(_MOST_TICKS_AT_ONCE)}
         )
         self._scheduler.add_listener(
-            self._listen, EVENT_JOB_ERROR | EVENT_JOB_MAX_INSTANCES | EVENT_JOB_SUBMITTED
+            self._listen,
+            events.EVENT_JOB_ERROR | events.EVENT_JOB_MAX_INSTANCES | events.EVENT_JOB_SUBMITTED,
         )
 
     def __enter__(self) -> Self:
@@ -139,33 +127,42 @@ class Schedule:
         self._stop.set()
         self._scheduler.shutdown(wait=True)
 
-    def swap(self, ticks: Sequence[Tick], meanwhile: Callable[[], None] = lambda: None) -> None:
-        """Replace the ticks while none of them runs.
+    def swap(
+        self,
+        ticks: Sequence[Tick],
+        meanwhile: Callable[[], None] = lambda: None,
+        *,
+        at_once: bool = True,
+    ) -> None:
+        """Replace the ticks while none of them runs that syncs what is changed or removed.
 
-        ``meanwhile`` is called when no tick runs, and none begins until it has returned; if it
-        raises, the present ticks go on.  A tick of the same period and offset as before is due
-        when the old one was, any other at once.  Raises HangingSyncError, and the present ticks
-        go on, where one does not end in time or ``stop`` is set; at once where one has run for
-        too long already, so that another try delays nothing.
+        The others go on, unless all are to change ``at_once``.  ``meanwhile`` is called when none
+        of the former runs, and none begins until it has returned.  A tick of the same period and
+        offset as before is due when the old one was, any other at once.  The present ticks go on if
+        ``meanwhile`` raises, and with HangingSyncError where one does not end in time or ``stop``
+        is set; at once where one has run for too long already.
         """
-        self._scheduler.pause()
+        new = {tick.name: tick for tick in ticks}
         try:
             with self._state:
-                self._swapping = True
+                self._held_up = {
+                    name
+                    for name, tick in self._ticks.items()
+                    if at_once or not tick.is_part_of(new.get(name))
+                }
                 self._wait_for_syncs()
             meanwhile()
-            self._put(ticks)
+            self._put(new)
         finally:
             with self._state:
-                self._swapping = False
+                self._held_up = frozenset()
                 self._state.notify_all()
-            self._scheduler.resume()
 
     def _wait_for_syncs(self) -> None:
-        while self._running:
+        while begun := [self._running[name] for name in self._held_up & self._running.keys()]:
             if self._stop.is_set():
                 raise HangingSyncError("the daemon stops")
-            if clock.monotonic() > min(self._running.values()) + HANGS_AFTER_SECONDS:
+            if clock.monotonic() > min(begun) + HANGS_AFTER_SECONDS:
                 raise HangingSyncError("a sync in hand does not end")
             self._state.wait(_STOP_CHECK_SECONDS)
 
@@ -188,11 +185,7 @@ class Schedule:
             self._scheduler.modify_job(name, next_run_time=now)
 
     def _follow_clock(self) -> None:
-        """Move the due times with a clock that was set.
-
-        If it was set back, nothing waits for the old time.  If it was set ahead, all is due at
-        once, and the trigger returns to its grid.
-        """
+        """Move the due times with a clock that was set; if it was set ahead, all is due at once."""
         total = self._steps.total(clock.wall(), clock.steady())
         seconds, self._moved = total - self._moved, total
         self._origin += timedelta(seconds=seconds)
@@ -200,20 +193,20 @@ class Schedule:
             cadence.shift(seconds)
         bring_forward(self._scheduler, seconds)
 
-    def _put(self, ticks: Sequence[Tick]) -> None:
-        due = {job.id: job.next_run_time for job in self._scheduler.get_jobs()}
-        self._scheduler.remove_all_jobs()
-        self._ticks = {tick.name: tick for tick in ticks}
-        self._to_run_now &= self._ticks.keys()
+    def _put(self, ticks: Mapping[str, Tick]) -> None:
+        before, self._ticks = self._ticks, ticks
+        self._to_run_now &= ticks.keys()
         now = datetime.fromtimestamp(clock.wall(), UTC)
         self._cadences = {
-            name: Cadence(due.get(name, now), self._origin, tick.period, tick.offset)
-            for name, tick in self._ticks.items()
+            name: self._cadences.get(name) or Cadence(now, self._origin, tick.period, tick.offset)
+            for name, tick in ticks.items()
         }
-        for name, cadence in self._cadences.items():
+        for name in before.keys() - ticks.keys():
+            self._scheduler.remove_job(name)
+        for name in ticks.keys() - before.keys():
             self._scheduler.add_job(
                 self._run,
-                cadence,
+                self._cadences[name],
                 args=(name,),
                 id=name,
                 # A late tick still runs: by default one that is a second late is skipped.
@@ -224,7 +217,7 @@ class Schedule:
 
     def _run(self, name: str) -> None:
         with self._state:
-            self._state.wait_for(lambda: not self._swapping)
+            self._state.wait_for(lambda: name not in self._held_up)
             tick = self._ticks.get(name)
             if tick is None or self._stop.is_set():
                 return  # it was submitted before the swap
@@ -238,18 +231,18 @@ class Schedule:
                 del self._running[name]
                 self._state.notify_all()
 
-    def _listen(self, event: JobEvent) -> None:
+    def _listen(self, event: events.JobEvent) -> None:
         tick = self._ticks.get(event.job_id)
-        if event.code == EVENT_JOB_ERROR:
+        if event.code == events.EVENT_JOB_ERROR:
             self._log.error("sync_failed", exc_info=event.exception)
         if tick is None:
             return
-        if event.code == EVENT_JOB_ERROR:
+        if event.code == events.EVENT_JOB_ERROR:
             self._observer.failed(tick.period)
-        elif event.code == EVENT_JOB_SUBMITTED:
+        elif event.code == events.EVENT_JOB_SUBMITTED:
             due = event.scheduled_run_times[-1].timestamp()
             self._observer.began(tick.period, max(0.0, clock.wall() - due))
-        else:
+        elif event.job_id not in self._held_up:
             self._observer.left_out(tick.period)
             late = next(self._late)
             self._log.warning(

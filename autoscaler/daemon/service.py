@@ -1,39 +1,55 @@
-"""The composition of the daemon: opens its parts in order, and runs them until a signal."""
+"""The daemon: its parts are opened in order, and its main thread runs them until a signal.
 
+The main thread polls leadership, health and reloads.
+"""
+
+import gc
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
-from functools import partial
 
 import structlog
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Pods, Scales, WatchedCluster, find_api_server
 from autoscaler.config import Config
-from autoscaler.config.security import warnings_of_access
-from autoscaler.daemon import api, pages
+from autoscaler.config.cautions import warnings_of_access
+from autoscaler.config.written import only_targets_differ
+from autoscaler.core.election import ALWAYS_OPEN, WriteGate
 from autoscaler.daemon.announcements import Announcements
-from autoscaler.daemon.exposition import Metrics, Site
-from autoscaler.daemon.exposition.views import Views
-from autoscaler.daemon.health import Health
+from autoscaler.daemon.events import own_pod, tell_breaker
 from autoscaler.daemon.leadership import leader_election
-from autoscaler.daemon.main_loop import MainLoop, Telemetry
-from autoscaler.daemon.memory import Memory, open_memory
-from autoscaler.daemon.own_pod import own_pod, tell_breaker
-from autoscaler.daemon.recording import Recorder, open_recording
+from autoscaler.daemon.listeners import open_listeners
+from autoscaler.daemon.no_series import NoSeriesReporter
+from autoscaler.daemon.recording import open_recording
+from autoscaler.daemon.reload import FileSource, Reload
 from autoscaler.daemon.reporting import LogReporter, Reporters
-from autoscaler.daemon.schedule import Schedule
+from autoscaler.daemon.schedule import SyncSchedule, Tick
 from autoscaler.daemon.service_manager import Notifier, Signals
-from autoscaler.daemon.web import open_listeners
-from autoscaler.daemon.wiring import Connections, ReplaceableConnections
+from autoscaler.daemon.state_directory import await_turn, look_for_releases, open_memory
+from autoscaler.daemon.wiring import Connections, ReplaceableConnections, lacked_rights
 from autoscaler.rendering.history_lines import lines
-from autoscaler.sync.ports import BreakerNews, HistoryStore, Ports, Reporter
+from autoscaler.sync.ports import DEFAULT_CLUSTER, BreakerNews, Ports, Reporter
+from autoscaler.sync.slots import Slot, slots_of
 from autoscaler.sync.syncer import Syncer
-from autoscaler.transport.write_gate import ALWAYS_OPEN, WriteGate
+from autoscaler.telemetry.health import NOT_ASKED, Component, Health
+from autoscaler.telemetry.metrics import Metrics
+from autoscaler.web import api, pages
+from autoscaler.web.site import Site, Views
 
 SYNCED_WITHIN_SECONDS = 10.0
 """How long the first sync waits for the watches; what is not cached by then is read."""
 
+LONGEST_SYNC_SECONDS = 30.0
+"""A sync takes no longer, however long its period: what it read would be outdated."""
+
+_MOST_OF_PERIOD = 0.9
+"""The part of its period that a sync may take; the next one is left out while it runs."""
+
+_LIST_SHARE = 1 / 4
+"""The part of a sync's time that new lists have after the process stood still."""
+
+_POLL_SECONDS = 1.0
 _STOP_CHECK_SECONDS = 0.2
 
 
@@ -47,87 +63,269 @@ def serve(config: Config) -> None:
     signals = Signals()
     signals.listen()
     with ExitStack() as stack:
-        loop = build(config, signals, stack)
-        loop.run()
-    loop.telemetry.announcements.stopped(signals.received)
+        telemetry = Telemetry(config, stack)
+        if _has_turn(config, telemetry.announcements, signals.stop, stack):
+            MainLoop(config, signals, stack, telemetry).run()
+    telemetry.announcements.stopped(signals.received)
 
 
-def build(config: Config, signals: Signals, stack: ExitStack) -> MainLoop:
-    """Open all parts of the daemon; ``stack`` closes them, the last opened first."""
-    stop, telemetry = signals.stop, _open_telemetry(config, stack)
-    announcements, metrics = telemetry.announcements, telemetry.metrics
-    gate, api = _open_api(config, stop, announcements, stack)
-    scales = Scales(api, gate)
-    cluster = WatchedCluster(api, scales, Pods(api), config.targets, observer=announcements)
-    stack.enter_context(closing(cluster))
-    connections = ReplaceableConnections(
-        config,
-        lambda config, before: Connections(config, api, stop, gate, announcements, before),
-    )
-    stack.enter_context(closing(connections))
-    metrics.ask_for_events(connections.event_counts)
-    memory = open_memory(config, announcements, metrics, stack)
-    recording = open_recording(config, announcements, metrics, stack)
-    _start_watches(cluster, stop)
-    ports = partial(_ports, telemetry, cluster, gate, memory.history_store, recording.recorder)
-    syncer = _open_syncer(config, ports(connections.current), stop, memory, stack)
-    metrics.ask_for_breakers(syncer.breaker_statuses)
-    telemetry.site.ask_for_histories(lambda: _history_lines(syncer, gate))
-    schedule = Schedule(stop, telemetry.log, metrics.instruments, memory.steps)
-    loop = MainLoop(
-        config=config,
-        signals=signals,
-        telemetry=telemetry,
-        gate=gate,
-        cluster=cluster,
-        connections=connections,
-        ports=ports,
-        syncer=syncer,
-        recorder=recording.recorder,
-        schedule=stack.enter_context(schedule),
-    )
-    elects = config.leader_election.enabled
-    telemetry.site.show(
-        Views(
+def _has_turn(
+    config: Config, announcements: Announcements, stop: threading.Event, stack: ExitStack
+) -> bool:
+    """Wait until no other daemon is at work with the state directory; False if it is to stop."""
+    directory = config.state_directory
+    if directory is None or config.leader_election.enabled:
+        return True
+
+    def waits(holder: str) -> None:
+        announcements.stands_by(directory, holder)
+
+    turn = await_turn(directory, stop, waits, stack)
+    if turn:
+        announcements.takes_turn()
+    return turn
+
+
+class Telemetry:
+    """The log, the metrics, the health, and what reports to them; the HTTP listener answers."""
+
+    def __init__(self, config: Config, stack: ExitStack) -> None:
+        self.log, self.health = structlog.get_logger(), Health()
+        self.metrics = Metrics(self.health, per_target=config.per_target_metrics)
+        self.notifier = stack.enter_context(Notifier())
+        self.announcements = Announcements(
+            self.log, self.health, self.metrics.instruments, self.notifier
+        )
+        self.log_reporter = LogReporter(self.log)
+        site = self.site = Site(self.metrics, self.health)
+        self.announcements.security(config)
+        routes = [*api.routes(lambda: site.views), *pages.routes(lambda: site.views)]
+        open_listeners(config, self.site, routes, self.announcements, stack)
+
+
+class MainLoop:
+    """Opens all parts of the daemon and runs them; ``stack`` closes them, the last opened first.
+
+    ``config`` is the configuration at the start.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        signals: Signals,
+        stack: ExitStack,
+        telemetry: Telemetry | None = None,
+    ) -> None:
+        self.config = config
+        self.signals = signals
+        self.telemetry = telemetry = telemetry or Telemetry(config, stack)
+        announcements, metrics = telemetry.announcements, telemetry.metrics
+        self.gate, self._api = _open_api(config, signals.stop, announcements, stack)
+        scales, pods = Scales(self._api, self.gate, announcements), Pods(self._api)
+        self.cluster = WatchedCluster(
+            self._api, scales, pods, config.targets, observer=announcements
+        )
+        stack.enter_context(closing(self.cluster))
+        self.connections = ReplaceableConnections(
+            config,
+            lambda config, before: Connections(
+                config, self._api, signals.stop, self.gate, announcements, before
+            ),
+        )
+        stack.enter_context(closing(self.connections))
+        metrics.event_counts = self.connections.event_counts
+        self._memory = memory = open_memory(config, announcements, metrics, stack)
+        recording = open_recording(config, announcements, metrics, stack)
+        self._recorder = recording.recorder
+        _start_watches(self.cluster, signals.stop)
+        self._no_series = stack.enter_context(
+            NoSeriesReporter(metrics.states.find, announcements.no_series, announcements.fault)
+        )
+        self.syncer = Syncer(
+            config.flags,
+            self._ports(self.connections.current),
+            signals.stop,
+            config.kubernetes.max_writes_per_second,
+            known=memory.known,
+            steps=memory.steps,
+        )
+        stack.enter_context(self.syncer)
+        self.syncer.resume_absence(memory.decided)
+        self.syncer.resume_breakers(memory.breakers, clock.wall(), clock.steady())
+        metrics.breakers = self.syncer.breaker_statuses
+        schedule = SyncSchedule(signals.stop, telemetry.log, metrics.instruments, memory.steps)
+        self.schedule = stack.enter_context(schedule)
+        self._rights_asked = threading.Thread()
+        source = FileSource(config)
+        self.reload = Reload(config, source, self._reconfigure, announcements, telemetry.log)
+        telemetry.site.history_lines = self._history_lines
+        elects = config.leader_election.enabled
+        telemetry.site.views = Views(
             states=metrics.states,
             health=telemetry.health,
-            config=lambda: loop.reload.config,
+            config=lambda: self.reload.config,
             record=recording.reader,
-            breakers=syncer.breaker_statuses,
-            leads=lambda: gate.leading() if elects else None,
+            breakers=self.syncer.breaker_statuses,
+            leads=lambda: self.gate.leading() if elects else None,
         )
-    )
-    return loop
 
+    def run(self) -> None:
+        """Sync until a signal says stop."""
+        announcements, stop = self.telemetry.announcements, self.signals.stop
+        was_leader = self.gate.leading()
+        threading.Thread(target=self._attend, name="attend", daemon=True).start()
+        # The files may have changed since they were read: the daemon may have waited for its turn.
+        if not self._reloads():
+            self._begin(self.config)
+        _tune_garbage_collection()
+        announcements.serving(self.reload.config)
+        if self.config.state_directory is not None:
+            # A change of the directory waits for a restart.
+            refused = announcements.release_refused
+            look_for_releases(self.config.state_directory, stop, self.syncer.release, refused)
+        while not stop.wait(_POLL_SECONDS):
+            self.schedule.poll()
+            is_leader = self.gate.leading()
+            if is_leader and not was_leader:
+                self.schedule.run_now()
+            was_leader = is_leader
+            self._report_caches()
+            self._feed_watchdog()
+            if self._reloads():
+                _tune_garbage_collection()
+        self.telemetry.notifier.stopping()
 
-def _open_syncer(
-    config: Config, ports: Ports, stop: threading.Event, memory: Memory, stack: ExitStack
-) -> Syncer:
-    """Open the syncer, which goes on with what was remembered."""
-    syncer = Syncer(
-        config.flags,
-        ports,
-        stop,
-        config.kubernetes.max_writes_per_second,
-        known=memory.known,
-        steps=memory.steps,
-    )
-    stack.enter_context(syncer)
-    syncer.resume_breakers(memory.breakers, clock.wall(), clock.steady())
-    return syncer
+    def _attend(self) -> None:
+        """Note each second that the process runs, also while a reload holds the main thread up."""
+        while not self.signals.stop.wait(_POLL_SECONDS):
+            try:
+                self.cluster.attend()
+            except Exception as error:  # noqa: BLE001 - else each later sync lists all anew
+                self.telemetry.announcements.fault(error)
 
+    def _reloads(self) -> bool:
+        return self.reload.poll(clock.monotonic(), asked=self.signals.take_reload())
 
-def _open_telemetry(config: Config, stack: ExitStack) -> Telemetry:
-    """Open the log, metrics and health; the HTTP listener answers from here on."""
-    log, health = structlog.get_logger(), Health()
-    metrics = Metrics(health, per_target=config.per_target_metrics)
-    notifier = stack.enter_context(Notifier())
-    announcements = Announcements(log, health, metrics.instruments, notifier)
-    site = Site(metrics, health)
-    announcements.security(config)
-    routes = [*api.routes(site.views), *pages.routes(site.views)]
-    open_listeners(config, site, routes, announcements, stack)
-    return Telemetry(log, health, metrics, site, notifier, announcements, LogReporter(log))
+    def _begin(self, config: Config) -> None:
+        ticks = self._ticks(config)
+        self.schedule.swap(ticks, lambda: self._apply(config, ticks, self.connections.current))
+        self._ask_rights(config)
+
+    def _reconfigure(self, config: Config) -> None:
+        """Switch to another configuration; the current one stays in use if this raises.
+
+        Where only targets are others, the syncs of those that stay go on meanwhile.
+        """
+        at_once = not only_targets_differ(self.reload.config, config)
+        with self.connections.replaced(config) as connections:
+            ticks = self._ticks(config)
+            # The swap takes up to `HANGS_AFTER_SECONDS`, and the watchdog is not fed meanwhile.
+            self._feed_watchdog()
+            with self.telemetry.health.suspended():
+                self.schedule.swap(
+                    ticks, lambda: self._apply(config, ticks, connections), at_once=at_once
+                )
+        self.telemetry.announcements.security(config)
+        self._ask_rights(config)
+
+    def _ask_rights(self, config: Config) -> None:
+        """Ask on a thread which rights are lacked, unless the last questions are still asked."""
+        announcements = self.telemetry.announcements
+
+        def ask() -> None:
+            try:
+                announcements.rights_lacked(lacked_rights(self._api, config, config.targets))
+            except Exception as error:  # noqa: BLE001 - scaling goes on without it
+                announcements.fault(error)
+
+        if not self._rights_asked.is_alive():
+            self._rights_asked = threading.Thread(target=ask, name="rights", daemon=True)
+            self._rights_asked.start()
+
+    def _apply(self, config: Config, ticks: Sequence[Tick], connections: Connections) -> None:
+        """Switch to a configuration, its ``ticks`` and ``connections``.
+
+        No sync may run of a target that is changed or removed.
+        """
+        telemetry, targets = self.telemetry, config.targets
+        self.cluster.set_targets(targets)
+        telemetry.metrics.per_target = config.per_target_metrics
+        telemetry.metrics.set_targets(targets)
+        telemetry.log_reporter.retain({target.key for target in targets})
+        if self._recorder is not None:
+            self._recorder.configure(targets, config.flags)
+        writes = config.kubernetes.max_writes_per_second
+        ports = self._ports(connections)
+        self.syncer.change(config.flags, ports, targets, writes, config.breaker)
+        self.syncer.register_cached(targets)
+        telemetry.announcements.asks(
+            {query.server for target in targets for query in target.all_queries}
+        )
+        if not targets:
+            telemetry.health.report(Component.KUBERNETES, ok=True, message=NOT_ASKED)
+        telemetry.health.expect({tick.name: tick.period for tick in ticks})
+
+    def _ports(self, connections: Connections) -> Ports:
+        """Return the ports of syncs that use these connections."""
+        telemetry, events = self.telemetry, connections.events
+        reporters: list[Reporter | None] = [
+            telemetry.log_reporter,
+            telemetry.metrics,
+            self._no_series.use(connections.prometheus),
+            self._recorder,
+            events,
+        ]
+        pod = own_pod()
+
+        def breaker_changed(news: BreakerNews) -> None:
+            telemetry.announcements.breaker_changed(news)
+            if events is not None and pod is not None:
+                tell_breaker(events, pod, news)
+
+        return Ports(
+            metrics=connections.prometheus,
+            clusters={DEFAULT_CLUSTER: self.cluster},
+            reporter=Reporters([reporter for reporter in reporters if reporter is not None]),
+            history_store=self._memory.history_store,
+            leads_since=self.gate.leads_since,
+            breaker_changed=breaker_changed,
+        )
+
+    def _ticks(self, config: Config) -> list[Tick]:
+        return [self._tick(slot) for slot in slots_of(config.targets)]
+
+    def _tick(self, slot: Slot) -> Tick:
+        def call(due: float) -> None:
+            begun = clock.monotonic()
+            budget = min(_MOST_OF_PERIOD * slot.period, LONGEST_SYNC_SECONDS)
+            try:
+                self.cluster.wait_current(begun + _LIST_SHARE * budget)
+                left = budget - (clock.monotonic() - begun)
+                self.syncer.sync(slot.targets, clock.wall(), left, due=due)
+            finally:
+                # Also if the sync of one target raises: the others were synced.
+                self.telemetry.health.sync_completed(tick.name)
+
+        targets = {target.key: target for target in slot.targets}
+        tick = Tick(call, slot.period, slot.offset, targets)
+        return tick
+
+    def _report_caches(self) -> None:
+        """Report to the health whether the watches are synced."""
+        synced = self.cluster.wait_synced(clock.monotonic())
+        there = "every watch that is permitted has its objects"
+        message = there if synced else "watches are not there yet"
+        self.telemetry.health.report(Component.CACHES, ok=synced, message=message)
+
+    def _feed_watchdog(self) -> None:
+        """Tell the service manager that the daemon is alive, unless a sync hangs."""
+        if self.telemetry.health.stalled() is None:
+            self.telemetry.notifier.watchdog()
+
+    def _history_lines(self) -> Iterator[bytes]:
+        now = clock.wall()
+        histories = self.syncer.histories.snapshot(now, clock.steady())
+        return lines(now, histories, leads=self.gate.leading())
 
 
 def _open_api(
@@ -140,8 +338,8 @@ def _open_api(
     server = find_api_server(config.kubernetes.kubeconfig, config.kubernetes.context)
     gate = ALWAYS_OPEN
     if config.leader_election.enabled:
-        api = server.connect(stop=stop, observer=announcements)
-        election = leader_election(config.leader_election, api, announcements)
+        connection = server.connect(stop=stop, observer=announcements)
+        election = leader_election(config.leader_election, connection, announcements)
         gate = stack.enter_context(election)
     for sentence in warnings_of_access(
         server.origin, server.secrets, url=server.url, verified=server.verified
@@ -159,40 +357,12 @@ def _start_watches(cluster: WatchedCluster, stop: threading.Event) -> None:
             break
 
 
-def _ports(
-    telemetry: Telemetry,
-    cluster: WatchedCluster,
-    gate: WriteGate,
-    history_store: HistoryStore,
-    recorder: Recorder | None,
-    connections: Connections,
-) -> Ports:
-    reporters: list[Reporter] = [telemetry.log_reporter, telemetry.metrics.reporter]
-    if recorder is not None:
-        reporters.append(recorder)
-    if connections.events is not None:
-        reporters.append(connections.events)
-    pod, announcements = own_pod(), telemetry.announcements
+def _tune_garbage_collection() -> None:
+    """Free what a reload replaced, exempt the rest from garbage collection, and collect rarely.
 
-    def breaker_changed(news: BreakerNews) -> None:
-        announcements.breaker_changed(news)
-        if connections.events is not None and pod is not None:
-            tell_breaker(connections.events, pod, news)
-
-    return Ports(
-        metrics=connections.prometheus,
-        cache=cluster,
-        scales=cluster,
-        writer=cluster,
-        pods=cluster,
-        reporter=Reporters(reporters),
-        history_store=history_store,
-        leads_since=gate.leads_since,
-        breaker_changed=breaker_changed,
-    )
-
-
-def _history_lines(syncer: Syncer, gate: WriteGate) -> Iterator[bytes]:
-    now = clock.wall()
-    histories = syncer.histories.snapshot(now, clock.steady())
-    return lines(now, histories, leads=gate.leading())
+    With thousands of targets a full collection costs as much as a sync; syncs make few cycles.
+    """
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 50)

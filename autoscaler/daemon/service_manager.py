@@ -1,13 +1,11 @@
-"""The service manager: signals from it, and sd_notify(3) messages to it.
-
-The messages are datagrams to the socket `$NOTIFY_SOCKET`.
-"""
+"""The service manager: signals from it, and messages to it, as of sd_notify(3)."""
 
 import os
 import signal
 import socket
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from queue import SimpleQueue
 from types import FrameType
 from typing import Self
@@ -22,13 +20,14 @@ class Signals:
     """SIGTERM and SIGINT set ``stop``, SIGHUP requests a reload.
 
     Handlers may interrupt the main thread anywhere, also where it holds the lock of ``stop``:
-    they only set flags, and put an item into a queue, which is safe there.
+    they only set a flag, and put an item into a queue, which is safe there.
     """
 
     def __init__(self) -> None:
         self.stop = threading.Event()
+        self.received: str | None = None
+        """The name of the first signal that said stop."""
         self._stops: SimpleQueue[None] = SimpleQueue()
-        self._received: list[str] = []
         self._reload = False
 
     def listen(self) -> None:
@@ -38,18 +37,13 @@ class Signals:
             signal.signal(number, self._on_stop)
         signal.signal(signal.SIGHUP, self._on_reload)
 
-    @property
-    def received(self) -> str | None:
-        """The name of the signal that said stop."""
-        return self._received[0] if self._received else None
-
     def take_reload(self) -> bool:
         """Return whether a reload was requested since the last call, however often."""
         asked, self._reload = self._reload, False
         return asked
 
     def _on_stop(self, number: int, _frame: FrameType | None) -> None:
-        self._received.append(signal.Signals(number).name)
+        self.received = self.received or signal.Signals(number).name
         self._stops.put(None)
 
     def _wait_for_stop(self) -> None:
@@ -61,11 +55,7 @@ class Signals:
 
 
 class Notifier:
-    """Reports the state of the daemon to systemd.
-
-    Does nothing where the environment names no socket, and never raises: the scaling goes on
-    whether or not anything listens.
-    """
+    """Reports the state of the daemon to systemd, if it listens; never raises."""
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
         self.watchdog_seconds = _watchdog_seconds(environment)
@@ -116,11 +106,8 @@ class Notifier:
     def _send(self, *assignments: str) -> None:
         if self._socket is None:
             return
-        try:
+        with suppress(OSError):  # nothing listens
             self._socket.sendto("\n".join(assignments).encode(), self._address)
-        except OSError:
-            # Nothing listens.  If it is the watchdog, systemd acts by itself.
-            return
 
 
 def _status(text: str) -> str:
@@ -133,5 +120,4 @@ def _watchdog_seconds(environment: Mapping[str, str]) -> float | None:
     if environment.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
         return None
     text = environment.get("WATCHDOG_USEC", "")
-    # "٣".isdigit() is true as well, and int() reads it: no harm.
     return int(text) / 1e6 if text.isdecimal() and int(text) > 0 else None

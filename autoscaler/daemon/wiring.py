@@ -3,62 +3,75 @@
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from pathlib import Path
+from functools import partial
 
-from autoscaler.adapters.cluster import Api, Pods, Scales, find_api_server
-from autoscaler.adapters.cluster.annotations import AnnotatedScales, Annotations
+from autoscaler import clock
+from autoscaler.adapters.cluster import Api, UncachedCluster, find_api_server
 from autoscaler.adapters.cluster.autoscalers import ListedAutoscalers
-from autoscaler.adapters.cluster.discovery import ScalableKinds
 from autoscaler.adapters.cluster.events import Events
-from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
-from autoscaler.adapters.prometheus.options import (
-    AzureAd,
-    AzureIdentity,
-    ClientSecret,
-    Endpoint,
-    GoogleIam,
-    ManagedIdentity,
-    OAuth2,
-    SignInOptions,
-    SigV4,
-    WorkloadIdentity,
-)
-from autoscaler.config import Config, PrometheusSettings
-from autoscaler.config.settings import AzureAdSettings
+from autoscaler.adapters.cluster.rights import ElectionLease, missing_rights
+from autoscaler.adapters.prometheus import PrometheusReader
+from autoscaler.config import Config
+from autoscaler.config.loading import ANYWHERE
+from autoscaler.core.election import WriteGate
 from autoscaler.core.target import Target
-from autoscaler.daemon.events import EventCounts, EventReporter
-from autoscaler.sync.ports import NothingCached, NoWrites, Ports, Reporter
-from autoscaler.transport.observer import UNOBSERVED, Observer
-from autoscaler.transport.write_gate import WriteGate
+from autoscaler.daemon.events import EventReporter
+from autoscaler.settings.prometheus import PrometheusSettings
+from autoscaler.sync.ports import DEFAULT_CLUSTER, Ports, Reporter
+from autoscaler.telemetry.metrics import EventCounts
+from autoscaler.transport import Observer
+from autoscaler.transport.retries import FOR_A_COMMAND
+
+_RIGHTS_SECONDS = 5.0
+"""How long the rights may be asked for."""
 
 
 @contextmanager
 def ports_to_plan(
     config: Config, targets: Sequence[Target], reporter: Reporter, observer: Observer
-) -> Iterator[tuple[Ports, ListedAutoscalers]]:
+) -> Iterator[tuple[Ports, ListedAutoscalers, Callable[[], list[str]]]]:
     """Open the connections that the ``targets`` need: everything is read, nothing written.
 
-    Gives with them the other autoscalers in the namespaces of the targets.  Raises ConnectError
+    Gives with them the other autoscalers in the namespaces of the targets, and what asks which
+    rights a daemon would lack.  Raises ConnectError
     when there is no usable way to a cluster; no request is sent yet.
     """
     server = find_api_server(config.kubernetes.kubeconfig, config.kubernetes.context)
     asked = {query.server for target in targets for query in target.all_queries}
-    with (
-        closing(server.connect(observer=observer)) as api,
-        ExitStack() as stack,
-    ):
-        prometheus = {
-            name: stack.enter_context(
-                closing(prometheus_reader(settings, threading.Event(), observer, name))
-            )
-            for name, settings in config.servers.items()
-            if name in asked
-        }
+    with ExitStack() as stack:
+        api = server.connect(observer=observer, absent_seconds=FOR_A_COMMAND)
+        stack.enter_context(closing(api))
+        prometheus = {}
+        for name, settings in config.servers.items():
+            if name in asked:
+                prometheus[name] = PrometheusReader(
+                    settings,
+                    threading.Event(),
+                    name=name,
+                    observer=observer,
+                    absent_seconds=FOR_A_COMMAND,
+                )
+                stack.enter_context(closing(prometheus[name]))
         others = ListedAutoscalers(api, {target.namespace for target in targets}, observer)
-        annotations = Annotations(api, ScalableKinds(api))
-        scales = AnnotatedScales(Scales(api), annotations, observer)
-        reads = (scales, NoWrites(), Pods(api))
-        yield Ports(prometheus, NothingCached(), *reads, reporter), others
+        clusters = {DEFAULT_CLUSTER: UncachedCluster(api, observer)}
+        lacking = partial(lacked_rights, api, config, targets)
+        yield Ports(prometheus, clusters, reporter), others, lacking
+
+
+def lacked_rights(api: Api, config: Config, targets: Sequence[Target]) -> list[str]:
+    """Ask which rights a daemon lacks for the targets; return a sentence for each kind of right.
+
+    Takes seconds at most; says nothing where the API server does not tell.
+    """
+    election = config.leader_election
+    known = election.enabled and election.namespace != ANYWHERE
+    return missing_rights(
+        api,
+        targets,
+        ElectionLease(election.namespace, election.name) if known else None,
+        events=config.events,
+        deadline=clock.monotonic() + _RIGHTS_SECONDS,
+    )
 
 
 class Connections:
@@ -77,27 +90,26 @@ class Connections:
         observer: Observer,
         before: "Connections | None" = None,
     ) -> None:
-        self._settings = {name: _connection(one) for name, one in config.servers.items()}
+        self.settings = {
+            name: {field: getattr(settings, field) for field in PrometheusSettings.model_fields}
+            for name, settings in config.servers.items()
+        }
+        """By server what a connection to it depends on."""
         self.prometheus: dict[str, PrometheusReader] = {}
         """By the name of the server, which is empty for the default one."""
         self.events: EventReporter | None = None
         with ExitStack() as opened:
             for name, settings in config.servers.items():
-                reader = None if before is None else before.reader(name, self._settings[name])
-                if reader is None:
-                    reader = prometheus_reader(settings, stop, observer, name)
-                    opened.callback(reader.close)
+                if before is not None and before.settings.get(name) == self.settings[name]:
+                    self.prometheus[name] = before.prometheus[name]
+                    continue
+                reader = PrometheusReader(settings, stop, name=name, observer=observer)
+                opened.callback(reader.close)
                 self.prometheus[name] = reader
             if config.events:
-                self.events = None if before is None else before.events
-                self.events = self.events or EventReporter(
-                    Events(api), gate=gate, observer=observer
-                )
+                kept = None if before is None else before.events
+                self.events = kept or EventReporter(Events(api), gate=gate, observer=observer)
             opened.pop_all()
-
-    def reader(self, name: str, settings: object) -> PrometheusReader | None:
-        """Return the connection to a server that has these settings, if there is one."""
-        return self.prometheus[name] if self._settings.get(name) == settings else None
 
     def close(self, but: "Connections | None" = None) -> None:
         """Write the Events that are left, for seconds at most, and close the connections.
@@ -106,9 +118,9 @@ class Connections:
         """
         used = () if but is None else (but.events, *but.prometheus.values())
         with ExitStack() as closes:
-            for one in (*self.prometheus.values(), self.events):
-                if one is not None and one not in used:
-                    closes.callback(one.close)
+            for connection in (*self.prometheus.values(), self.events):
+                if connection is not None and connection not in used:
+                    closes.callback(connection.close)
 
 
 class ReplaceableConnections:
@@ -146,86 +158,3 @@ class ReplaceableConnections:
     def close(self) -> None:
         """Close the current connections."""
         self.current.close()
-
-
-def _connection(settings: PrometheusSettings) -> dict[str, object]:
-    """Return what a connection depends on among the settings of a server."""
-    return {name: getattr(settings, name) for name in PrometheusSettings.model_fields}
-
-
-def prometheus_reader(
-    settings: PrometheusSettings,
-    stop: threading.Event,
-    observer: Observer = UNOBSERVED,
-    name: str = "",
-) -> PrometheusReader:
-    """Return the connection to a Prometheus of a configuration.
-
-    No request is sent to it yet; a token to sign in with is asked for at once.
-    """
-    tls, basic = settings.tls, settings.basic_auth
-    options = PrometheusOptions(
-        url=settings.url,
-        timeout_seconds=settings.timeout,
-        bearer_token_file=_text(settings.bearer_token_file),
-        basic_auth_username=None if basic is None else basic.username,
-        basic_auth_password_file=None if basic is None else str(basic.password_file),
-        ca_file=_text(tls.ca_file),
-        cert_file=_text(tls.cert_file),
-        key_file=_text(tls.key_file),
-        server_name=tls.server_name,
-        insecure_skip_verify=tls.insecure_skip_verify,
-        sign_in=_sign_in(settings),
-        headers={name: value.get_secret_value() for name, value in settings.headers.items()},
-        query_parameters=settings.query_parameters,
-        name=name,
-    )
-    return PrometheusReader(options, stop, observer=observer)
-
-
-def _sign_in(settings: PrometheusSettings) -> SignInOptions | None:
-    """Return the way to sign in other than by bearerTokenFile and basicAuth."""
-    if (oauth2 := settings.oauth2) is not None:
-        return OAuth2(
-            oauth2.client_id,
-            str(oauth2.client_secret_file),
-            Endpoint(
-                oauth2.token_url,
-                ca_file=_text(oauth2.tls.ca_file),
-                cert_file=_text(oauth2.tls.cert_file),
-                key_file=_text(oauth2.tls.key_file),
-                server_name=oauth2.tls.server_name,
-                insecure_skip_verify=oauth2.tls.insecure_skip_verify,
-            ),
-            oauth2.scopes,
-            oauth2.endpoint_params,
-        )
-    if (sigv4 := settings.sigv4) is not None:
-        return SigV4(
-            region=sigv4.region,
-            profile=sigv4.profile,
-            access_key=sigv4.access_key,
-            secret_key_file=_text(sigv4.secret_key_file),
-            role_arn=sigv4.role_arn,
-            external_id=sigv4.external_id,
-        )
-    if (google := settings.google_iam) is not None:
-        return GoogleIam(_text(google.credentials_file))
-    if (azure := settings.azuread) is not None:
-        return AzureAd(_azure_identity(azure), azure.cloud, azure.scope)
-    return None
-
-
-def _azure_identity(azure: AzureAdSettings) -> AzureIdentity:
-    if (oauth := azure.oauth) is not None:
-        return ClientSecret(oauth.client_id, oauth.tenant_id, str(oauth.client_secret_file))
-    if (workload := azure.workload_identity) is not None:
-        path = _text(workload.token_file_path)
-        return WorkloadIdentity(workload.client_id, workload.tenant_id, path)
-    return ManagedIdentity(
-        None if azure.managed_identity is None else azure.managed_identity.client_id
-    )
-
-
-def _text(path: Path | None) -> str | None:
-    return None if path is None else str(path)

@@ -1,6 +1,6 @@
 """`autoscaler demo`: the daemon scales the workers of a queue, in about a minute."""
 
-from autoscaler.demo.options import DemoOptions
+from autoscaler.demo.story import DemoOptions
 
 __all__ = ["DemoOptions", "run"]
 

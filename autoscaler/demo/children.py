@@ -1,11 +1,13 @@
-"""The child processes of the demo, and its error."""
+"""The child processes of the demo, the ports that they listen on, and its error."""
 
 import os
+import socket
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
+
+from autoscaler.adapters.temporary_folder import held
 
 _GRACE = 10.0
 
@@ -26,22 +28,19 @@ class Child:
         self._argv = list(argv)
 
     def __enter__(self) -> Self:
-        with self.log.open("wb") as output:
+        # The child goes on using the demo's folder, of which it has a part, even if that is killed.
+        with self.log.open("wb") as output, held(self.log.parent.parent) as descriptor:
             self._process = subprocess.Popen(  # noqa: S603 - our own command line
                 self._argv,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 env=_environment(),
+                pass_fds=(descriptor,),
             )
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._process.terminate()
         try:
             self._process.wait(_GRACE)
@@ -60,6 +59,14 @@ class Child:
         """Return the last lines of the log."""
         lines = self.log.read_text(errors="replace").splitlines()[-count:]
         return "\n".join(f"  {line}" for line in lines) or "  (it is empty)"
+
+
+def free_port() -> int:
+    """Return a loopback port that is free now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 def _environment() -> dict[str, str]:

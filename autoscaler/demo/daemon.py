@@ -12,8 +12,7 @@ from pathlib import Path
 import yaml
 
 from autoscaler import clock
-from autoscaler.demo.children import Child, DemoError
-from autoscaler.demo.ports import free_port
+from autoscaler.demo.children import Child, DemoError, free_port
 from autoscaler.demo.services import CPU, LOAD, Service
 from autoscaler.demo.story import DEPLOYMENT, METRIC, QUEUE, Story
 
@@ -46,7 +45,7 @@ def config(
     kubernetes: dict[str, object] = {"context": access.context}
     if access.kubeconfig is not None:
         kubernetes["kubeconfig"] = str(access.kubeconfig)
-    of_services = [_target(access, one.name, one.target) for one in services]
+    of_services = [_target(access, service.name, service.target) for service in services]
     return {
         "prometheus": {"url": prometheus_url},
         "kubernetes": kubernetes,
@@ -72,9 +71,9 @@ def _workers(story: Story) -> dict[str, object]:
     }
 
 
-def _target(access: ClusterAccess, name: str, of: Mapping[str, object]) -> dict[str, object]:
+def _target(access: ClusterAccess, name: str, scaling: Mapping[str, object]) -> dict[str, object]:
     ref = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
-    return {"namespace": access.namespace, "scaleTargetRef": ref, **of}
+    return {"namespace": access.namespace, "scaleTargetRef": ref, **scaling}
 
 
 class DemoDaemon:
@@ -94,15 +93,15 @@ class DemoDaemon:
         """Return the syncs of the queue's workers that were logged since the last call."""
         with self.process.log.open("rb") as log:
             log.seek(self._read)
-            found = []
+            syncs = []
             for line in log:
                 if not line.endswith(b"\n"):
                     break  # still being written
                 self._read += len(line)
                 entry = _sync(line, self.target)
                 if entry is not None:
-                    found.append(entry)
-            return found
+                    syncs.append(entry)
+            return syncs
 
 
 @contextmanager

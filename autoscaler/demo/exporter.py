@@ -1,14 +1,18 @@
 """The metrics of the queue and of the services for Prometheus, on a free loopback port."""
 
-from collections.abc import Mapping
-from types import TracebackType
+import threading
+from collections.abc import Callable, Mapping
 from typing import Self
 
 from prometheus_client import CollectorRegistry, Gauge, start_http_server
 
+from autoscaler import clock
 from autoscaler.demo.queue import QueueState
-from autoscaler.demo.services import CPU, LOAD
+from autoscaler.demo.services import CPU, LOAD, WEB, loads, web_cores
 from autoscaler.demo.story import METRIC, QUEUE
+
+_TICK = 1.0
+_CONTAINER = "pause"
 
 
 class Exporter:
@@ -32,12 +36,7 @@ class Exporter:
         self._server, self._thread = start_http_server(0, "127.0.0.1", self._registry)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -65,3 +64,41 @@ class Exporter:
         for gone in self._pods - cores.keys():
             self._cpu.remove(*gone)
         self._pods = set(cores)
+
+
+class Traffic:
+    """Publishes the load of all services inside a `with` statement.
+
+    ``pods`` returns the running pods of a Deployment, or None while they are unknown.
+    """
+
+    def __init__(
+        self, exporter: Exporter, namespace: str, pods: Callable[[str], list[str] | None]
+    ) -> None:
+        self._exporter = exporter
+        self._namespace = namespace
+        self._pods = pods
+        self._began = clock.monotonic()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="demo-traffic")
+
+    def __enter__(self) -> Self:
+        self._exporter.publish_loads(loads(0.0))
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            elapsed = clock.monotonic() - self._began
+            self._exporter.publish_loads(loads(elapsed))
+            names = self._pods(WEB)
+            if names is not None:
+                each = web_cores(elapsed) / max(len(names), 1)
+                self._exporter.publish_cores(
+                    {(self._namespace, name, _CONTAINER): each for name in names}
+                )
+            self._stop.wait(_TICK)

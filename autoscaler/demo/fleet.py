@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Any, Self
 
 from autoscaler import clock
@@ -44,7 +43,7 @@ class Fleet:
         metadata: dict[str, object] = {"name": self.namespace}
         made = self._request("POST", "/api/v1/namespaces", {"metadata": metadata})
         if isinstance(made, Failure):
-            if made.reason == "AlreadyExists":
+            if made.status == 409:
                 raise DemoError(
                     f"The namespace {self.namespace} is there already, and the demo removes what "
                     "it works in: name one that does not exist with --namespace, or remove it."
@@ -57,30 +56,26 @@ class Fleet:
                 raise DemoError(f"The Deployment {service.name} cannot be made: {made.message}")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._remove()
 
     def workers(self) -> Workers | None:
         """Return the current workers; None if they cannot be read."""
-        found = self._request("GET", f"{self._path}/{DEPLOYMENT}", None)
-        if isinstance(found, Failure):
+        workload = self._request("GET", f"{self._path}/{DEPLOYMENT}", None)
+        if isinstance(workload, Failure):
             return None
-        return Workers(found.get("status", {}).get("readyReplicas", 0), found["spec"]["replicas"])
+        ready = workload.get("status", {}).get("readyReplicas", 0)
+        return Workers(ready, workload["spec"]["replicas"])
 
     def pods(self, name: str) -> list[str] | None:
         """Return the pods of a Deployment that run; None if they cannot be read."""
         path = f"/api/v1/namespaces/{self.namespace}/pods?labelSelector=app%3D{name}"
-        found = self._request("GET", path, None)
-        if isinstance(found, Failure):
+        listed = self._request("GET", path, None)
+        if isinstance(listed, Failure):
             return None
         return [
             pod["metadata"]["name"]
-            for pod in found["items"]
+            for pod in listed["items"]
             if pod.get("status", {}).get("phase") == "Running"
             and "deletionTimestamp" not in pod["metadata"]
         ]

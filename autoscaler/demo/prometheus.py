@@ -12,8 +12,7 @@ import requests
 import yaml
 
 from autoscaler import clock
-from autoscaler.demo.children import Child, DemoError
-from autoscaler.demo.ports import free_port
+from autoscaler.demo.children import Child, DemoError, free_port
 from autoscaler.demo.story import METRIC
 
 _READY_WITHIN = 30.0
@@ -37,9 +36,9 @@ class Prometheus:
 def find_binary() -> str:
     """Return the path of the program.  Raises DemoError that says how to install it."""
     named = os.environ.get("PROMETHEUS_BINARY")
-    found = shutil.which(named or "prometheus")
-    if found is not None:
-        return found
+    program = shutil.which(named or "prometheus")
+    if program is not None:
+        return program
     if named:
         raise DemoError(f"PROMETHEUS_BINARY={named} is not a program that can be run. {INSTALL}")
     raise DemoError(f"The demo needs Prometheus, and there is none on the PATH. {INSTALL}")

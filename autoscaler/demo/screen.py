@@ -3,7 +3,6 @@
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Protocol, Self
 
 from rich.console import Console, Group
@@ -21,7 +20,7 @@ _DECISIONS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class LoggedDecision:
     """A line of the daemon, and when it was read, in seconds of the story."""
 
     elapsed: float
@@ -29,18 +28,18 @@ class Decision:
 
 
 @dataclass(slots=True)
-class Record:
+class Progress:
     """What the demo has shown so far."""
 
     state: QueueState = field(default_factory=QueueState)
     queue: deque[int] = field(default_factory=lambda: deque(maxlen=_HISTORY))
     ready: deque[int] = field(default_factory=lambda: deque(maxlen=_HISTORY))
-    decisions: deque[Decision] = field(default_factory=lambda: deque(maxlen=_DECISIONS))
+    decisions: deque[LoggedDecision] = field(default_factory=lambda: deque(maxlen=_DECISIONS))
     latest: str = ""
     peak_queue: int = 0
     peak_workers: int = 0
 
-    def add(self, state: QueueState, lines: Sequence[LogLine]) -> list[Decision]:
+    def add(self, state: QueueState, lines: Sequence[LogLine]) -> list[LoggedDecision]:
         """Add the state and the daemon's log lines; return the new decisions."""
         second = int(state.elapsed) > int(self.state.elapsed) or not self.queue
         self.state = state
@@ -53,29 +52,24 @@ class Record:
         for line in lines:
             self.latest = line.message
             if line.changed:
-                news.append(Decision(state.elapsed, line.message))
+                news.append(LoggedDecision(state.elapsed, line.message))
         self.decisions.extend(news)
         return news
 
 
 class Screen(Protocol):
-    """Shows a record inside a `with` statement."""
+    """Shows a progress inside a `with` statement."""
 
     def __enter__(self) -> Self:
         """Start the output."""
         ...
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """End the output; the last table stays."""
         ...
 
-    def show(self, record: Record, news: Sequence[Decision]) -> None:
-        """Show the record and its new decisions."""
+    def show(self, progress: Progress, news: Sequence[LoggedDecision]) -> None:
+        """Show the progress and its new decisions."""
         ...
 
 
@@ -90,17 +84,12 @@ class LiveScreen:
         self._live.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._live.stop()
 
-    def show(self, record: Record, news: Sequence[Decision]) -> None:  # noqa: ARG002 - it shows all
+    def show(self, progress: Progress, news: Sequence[LoggedDecision]) -> None:  # noqa: ARG002 - it shows all
         """Draw the table."""
-        self._live.update(picture(record, self._story), refresh=True)
+        self._live.update(picture(progress, self._story), refresh=True)
 
 
 class PlainScreen:
@@ -113,17 +102,12 @@ class PlainScreen:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Do nothing."""
 
-    def show(self, record: Record, news: Sequence[Decision]) -> None:
+    def show(self, progress: Progress, news: Sequence[LoggedDecision]) -> None:
         """Print the new decisions, and each second the state."""
-        state = record.state
+        state = progress.state
         for decision in news:
             self._print(f"{decision.elapsed:5.0f} s  autoscaler: {decision.message}")
         if int(state.elapsed) > self._second:
@@ -138,9 +122,9 @@ class PlainScreen:
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def picture(record: Record, story: Story) -> Group:
+def picture(progress: Progress, story: Story) -> Group:
     """Return the table for a moment of the story."""
-    state = record.state
+    state = progress.state
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     table.add_column(style="bold")
     table.add_column(justify="right")
@@ -150,15 +134,15 @@ def picture(record: Record, story: Story) -> Group:
     table.add_row(
         "messages/s", f"{state.arrival_rate:.0f}", f"come; {capacity:.0f} can be consumed"
     )
-    table.add_row("queue", str(state.waiting), Text(bars(record.queue), style="yellow"))
+    table.add_row("queue", str(state.waiting), Text(bars(progress.queue), style="yellow"))
     workers = f"{state.workers.ready} / {state.workers.desired}"
-    table.add_row("ready / desired", workers, Text(bars(record.ready), style="green"))
+    table.add_row("ready / desired", workers, Text(bars(progress.ready), style="green"))
     log = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     log.add_column(justify="right", style="dim")
     log.add_column(ratio=1)
-    for decision in record.decisions:
+    for decision in progress.decisions:
         log.add_row(f"{decision.elapsed:.0f} s", Text(decision.message))
-    now = Text.assemble(("now: ", "bold"), record.latest or "waiting for the first sync")
+    now = Text.assemble(("now: ", "bold"), progress.latest or "waiting for the first sync")
     title = Text("autoscaler demo: a queue, its workers, and the HPA's decisions", style="bold")
     return Group(Text(), title, Text(), table, Text(), Text("decisions", style="bold"), log, now)
 

@@ -1,9 +1,9 @@
 """The demo: starts its parts, runs the story, and removes everything."""
 
+import shlex
 import shutil
 import signal
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -15,20 +15,21 @@ from rich.console import Console
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import ConnectError, connect
+from autoscaler.adapters.temporary_folder import temporary_folder
 from autoscaler.demo import daemon, prometheus
 from autoscaler.demo.apiserver import StandInCluster
 from autoscaler.demo.children import DemoError
 from autoscaler.demo.daemon import ClusterAccess, DemoDaemon
-from autoscaler.demo.exporter import Exporter
+from autoscaler.demo.exporter import Exporter, Traffic
 from autoscaler.demo.fleet import Fleet
-from autoscaler.demo.options import DemoOptions
 from autoscaler.demo.prometheus import Prometheus
 from autoscaler.demo.queue import RunningQueue
-from autoscaler.demo.screen import LiveScreen, PlainScreen, Record, Screen
+from autoscaler.demo.screen import LiveScreen, PlainScreen, Progress, Screen
 from autoscaler.demo.services import services
-from autoscaler.demo.story import DEPLOYMENT, Story
-from autoscaler.demo.traffic import Traffic
+from autoscaler.demo.story import DEPLOYMENT, DemoOptions, Story
 
+_EXAMPLE = Path("config/queue.yaml")
+"""In a checkout."""
 _REFRESH = 0.25
 _FIRST_POD_WITHIN = 120.0
 _SETTLED = 2.0
@@ -36,7 +37,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True, slots=True)
-class _Stage:
+class _RunningParts:
     queue: RunningQueue
     prometheus: Prometheus
     daemon: DemoDaemon
@@ -53,14 +54,14 @@ def perform(options: DemoOptions) -> int:
     stop = threading.Event()
     with _signals_set(stop) as received:
         try:
-            told = _play(options, console, stop)
+            finished = _play(options, console, stop)
         except (DemoError, ConnectError) as error:
             # Ctrl-C in a terminal also ends the child processes: that is no failure.
             if not received:
                 print(f"The demo stopped: {error}", file=sys.stderr)
                 return 1
-            told = False
-    if received and not told:
+            finished = False
+    if received and not finished:
         console.print("Stopped.")
         return 128 + received[0]
     return 0
@@ -86,39 +87,39 @@ def _signals_set(stop: threading.Event) -> Iterator[list[int]]:
 def _play(options: DemoOptions, console: Console, stop: threading.Event) -> bool:
     """Start everything, run the story, and remove everything in any case.
 
-    Returns whether the story was told to its end.
+    Returns whether the story came to its end.
     """
-    story, record = options.story, Record()
+    story, progress = options.story, Progress()
     binary = prometheus.find_binary()
 
     def say(text: str) -> None:
         console.print(text, markup=False, soft_wrap=True)
 
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="autoscaler-demo-")))
-        stage = _set_stage(stack, options, binary, folder, say, stop)
-        if stage is None or not _wait_for_worker(stage, stop, say):
+        folder = stack.enter_context(temporary_folder("autoscaler-demo-"))
+        parts = _start_parts(stack, options, binary, folder, say, stop)
+        if parts is None or not _wait_for_worker(parts, stop, say):
             return False
         with _screen(console, story) as screen:
-            _tell(story, stage, screen, record, stop)
+            _tell(story, parts, screen, progress, stop)
         if stop.is_set():
             return False
-        _summarize(record, say)
+        _summarize(progress, say)
         keep = console.is_terminal if options.keep is None else options.keep
         if keep:
-            _stay(stage, stop, say)
+            _stay(parts, stop, say)
     _say_what_is_next(say)
     return True
 
 
-def _set_stage(
+def _start_parts(
     stack: ExitStack,
     options: DemoOptions,
     binary: str,
     folder: Path,
     say: Callable[[str], None],
     stop: threading.Event,
-) -> _Stage | None:
+) -> _RunningParts | None:
     """Start the parts in their order; None if ``stop`` was set meanwhile."""
     story = options.story
     access = _access(stack, options, folder, say)
@@ -140,7 +141,7 @@ def _set_stage(
         daemon.running(document, access.namespace, folder / "autoscaler", stop)
     )
     say(f"The pages of the autoscaler are at {process.url} while the demo lasts.")
-    return _Stage(queue, server, process)
+    return _RunningParts(queue, server, process)
 
 
 def _access(
@@ -157,15 +158,17 @@ def _access(
     return ClusterAccess(cluster.kubeconfig(folder / "kubeconfig"), "demo", options.namespace)
 
 
-def _wait_for_worker(stage: _Stage, stop: threading.Event, say: Callable[[str], None]) -> bool:
+def _wait_for_worker(
+    parts: _RunningParts, stop: threading.Event, say: Callable[[str], None]
+) -> bool:
     """Wait for the first worker; False if ``stop`` was set before."""
     say("Waiting for the first worker to be ready ...")
     deadline = clock.monotonic() + _FIRST_POD_WITHIN
     while not stop.is_set():
-        if stage.queue.state.workers.ready > 0:
-            stage.queue.begin()
+        if parts.queue.state.workers.ready > 0:
+            parts.queue.begin()
             return True
-        stage.check()
+        parts.check()
         if clock.monotonic() > deadline:
             raise DemoError(
                 f"no pod of the Deployment {DEPLOYMENT} was ready within {_FIRST_POD_WITHIN:.0f} s"
@@ -179,17 +182,17 @@ def _screen(console: Console, story: Story) -> Screen:
 
 
 def _tell(
-    story: Story, stage: _Stage, screen: Screen, record: Record, stop: threading.Event
+    story: Story, parts: _RunningParts, screen: Screen, progress: Progress, stop: threading.Event
 ) -> None:
     """Show the story until the workers are back to one.  Raises DemoError if they never are."""
     settled: float | None = None
     while not stop.wait(_REFRESH):
-        stage.check()
-        state = stage.queue.state
-        screen.show(record, record.add(state, stage.daemon.news()))
+        parts.check()
+        state = parts.queue.state
+        screen.show(progress, progress.add(state, parts.daemon.news()))
         at_rest = state.workers.ready == state.workers.desired == 1
-        told = state.elapsed >= story.last_phase_at and record.peak_workers > 1
-        if not (told and at_rest):
+        played = state.elapsed >= story.last_phase_at and progress.peak_workers > 1
+        if not (played and at_rest):
             settled = None
         elif settled is None:
             settled = state.elapsed
@@ -198,21 +201,21 @@ def _tell(
         if state.elapsed > story.longest:
             raise DemoError(
                 f"the workers have not gone up and back to one within {story.longest:.0f} s. "
-                f"The last lines of the autoscaler's log:\n{stage.daemon.process.tail()}"
+                f"The last lines of the autoscaler's log:\n{parts.daemon.process.tail()}"
             )
 
 
-def _summarize(record: Record, say: Callable[[str], None]) -> None:
+def _summarize(progress: Progress, say: Callable[[str], None]) -> None:
     say("")
     say(
-        f"In {record.state.elapsed:.0f} s the queue grew to {record.peak_queue} messages and the "
-        f"workers from 1 to {record.peak_workers} and back."
+        f"In {progress.state.elapsed:.0f} s the queue grew to {progress.peak_queue} messages and "
+        f"the workers from 1 to {progress.peak_workers} and back."
     )
 
 
-def _stay(stage: _Stage, stop: threading.Event, say: Callable[[str], None]) -> None:
+def _stay(parts: _RunningParts, stop: threading.Event, say: Callable[[str], None]) -> None:
     """Go on until a signal, and say what can be tried meanwhile."""
-    command, at = _command(), stage.daemon
+    command, at = _command(), parts.daemon
     for line in (
         "",
         f"It goes on, with a burst of messages now and then: Ctrl-C ends it. See {at.url}",
@@ -224,31 +227,33 @@ def _stay(stage: _Stage, stop: threading.Event, say: Callable[[str], None]) -> N
     ):
         say(line)
     while not stop.wait(_REFRESH):
-        stage.check()
+        parts.check()
 
 
 def _say_what_is_next(say: Callable[[str], None]) -> None:
-    for line in (
-        "",
-        "Next, with your own cluster, Prometheus and queue (README.md tells more):",
-        "  autoscaler validate autoscaler.yaml            tells every mistake at once",
-        "  autoscaler plan -c autoscaler.yaml --explain   what it would do now, and why",
-        "  autoscaler run -c autoscaler.yaml              the daemon that you saw at work",
-        "  autoscaler status -c autoscaler.yaml           how each target stands",
-        "  autoscaler explain NAMESPACE/NAME --at 03:12   why it did that",
-        "Begin with a copy of config/queue.yaml; docs/configuration.md has every key.",
-    ):
-        say(line)
     command = _command()
-    if command != "autoscaler":
-        say(f"In this folder, autoscaler is: {command}")
+    say("")
+    say("Next, with your own cluster, Prometheus and queue (README.md tells more).")
+    say("What to scale, and by what (docs/configuration.md has every key):")
+    say(f"  cp {_EXAMPLE} autoscaler.yaml" if _EXAMPLE.is_file() else "  autoscaler.yaml")
+    for does, arguments in (
+        ("Every mistake in it at once:", "validate autoscaler.yaml"),
+        ("What it would do now, and why:", "plan -c autoscaler.yaml --explain"),
+        ("The daemon that you saw at work:", "run -c autoscaler.yaml"),
+        ("How each target stands:", "status -c autoscaler.yaml"),
+        ("Why it did that:", "explain -c autoscaler.yaml shop/order-worker"),
+    ):
+        say(does)
+        say(f"  {command} {arguments}")
 
 
 def _command() -> str:
-    """Return how autoscaler is run from this folder."""
-    if shutil.which("autoscaler") is not None:
-        return "autoscaler"
+    """Return how this autoscaler is run from this folder, for a shell."""
     python = Path(sys.executable)
-    if python.is_relative_to(Path.cwd()):
-        python = python.relative_to(Path.cwd())
-    return f"{python} -m autoscaler"
+    script = python.with_name("autoscaler")
+    if shutil.which("autoscaler") == str(script):
+        return "autoscaler"
+    program, arguments = (script, ()) if script.is_file() else (python, ("-m", "autoscaler"))
+    if program.is_relative_to(Path.cwd()):
+        program = program.relative_to(Path.cwd())
+    return shlex.join((str(program), *arguments))

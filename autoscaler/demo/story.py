@@ -1,4 +1,4 @@
-"""The story of the demo: when messages arrive, and how the target is configured."""
+"""The story of the demo: when messages arrive, how the target is configured, and the options."""
 
 from dataclasses import dataclass
 
@@ -64,3 +64,18 @@ class Story:
 
 
 STORY = Story((Phase("calm", 6, 1.0), Phase("burst", 22, 16.0), Phase("drain", 122, 1.0)))
+
+
+@dataclass(frozen=True, slots=True)
+class DemoOptions:
+    """``context`` is that of the user's kubeconfig; None means the embedded stand-in.
+
+    ``namespace`` is created for the demo and removed at its end.
+    ``keep`` is whether the demo goes on after its story until it is interrupted; None means that
+    it does on a terminal.
+    """
+
+    context: str | None = None
+    namespace: str = "autoscaler-demo"
+    story: Story = STORY
+    keep: bool | None = None

@@ -1,44 +1,123 @@
-"""What counts as a change: a decision that differs from the one before is kept in full."""
+"""What counts as a change: a decision that differs from the one before is kept in full.
 
+It is two texts, deflated: its rules, which many changes share, and the rest.  Texts that are alike
+deflate each other: the rules and the first body that followed them are the dictionary of every
+later body.
+"""
+
+import zlib
 from collections.abc import Hashable
+from dataclasses import dataclass
 
-from autoscaler.core.decision import Calculation, Decision, MetricFailure, MetricResult, Zone
-from autoscaler.core.entry import Rules
-from autoscaler.core.limits import TOO_MANY
-from autoscaler.core.writes import NotWritten, WriteFailed, WriteOutcome
-from autoscaler.record.rows import Mark, Numbers
+from autoscaler.codec import dumps, loads
+from autoscaler.core.classification import Mark, State
+from autoscaler.core.decision import (
+    Bounds,
+    Calculation,
+    Decision,
+    IdleStatus,
+    MetricFailure,
+    MetricResult,
+    QueryHold,
+    Stabilization,
+)
+from autoscaler.core.normalize import READY
+from autoscaler.core.status import ABLE_TO_SCALE
+from autoscaler.core.sync_result import Inputs, Rules, SyncResult
+from autoscaler.core.writes import WriteOutcome
+from autoscaler.record.rows import Numbers
 
 
-def change_key(rules: Rules, decision: Decision, write: WriteOutcome | None) -> tuple[object, ...]:
+def change_key(result: SyncResult) -> tuple[object, ...]:
     """Return what a decision has in common with those after it in which nothing has changed.
 
-    These are the counts, the outcome, the reasons, limits, conditions, bounds, the pause, whether
-    a metric failed, has a fallback, refills or is active: not its value, nor its proposal.  The
+    These are the counts, the marks, the cause of the state, the outcome, the reasons, limits,
+    conditions, bounds, the pause, the hold, whether a metric failed, has a fallback, refills or is
+    active: not its value, nor its proposal, nor whether stabilization holds it (`is_held`).  The
     rules, whose hash takes long, come first; all of it can be hashed.
     """
-    limit, held, idle, pause = decision.limit, decision.stabilization, decision.idle, decision.pause
+    decision = result.decision
+    limit, pause = decision.limit, decision.pause
+    about, held = result.classified(), is_held(decision)
     return (
-        rules,
+        result.rules,
+        about.marks & ~Mark.HELD if held else about.marks,
+        "" if held and about.state is State.HELD else about.cause,
         decision.current,
         decision.desired,
         decision.zone,
         decision.outcome,
         decision.min_replicas,
         decision.max_replicas,
-        decision.reason,
-        type(write),
+        "" if held else decision.reason,
+        type(result.write),
         decision.foreign,
-        tuple([(one.status, one.reason) for one in decision.conditions]),
+        tuple(
+            [
+                (one.status, READY if held and one.type == ABLE_TO_SCALE else one.reason)
+                for one in decision.conditions
+            ]
+        ),
         tuple([_of_metric(one) for one in decision.metrics]),
-        None if held is None else (held.reason, held.before == held.after),
+        (READY, True) if held else of_stabilization(decision.stabilization),
         None if limit is None else (limit.reason, limit.policy),
         None if pause is None else (pause, decision.paused_from is None),
-        None if idle is None else (idle.asleep, idle.kept_awake),
+        of_idle(decision.idle),
         decision.held_until,
-        decision.breaker is not None,
         decision.lasting_saturation is None,
-        decision.bounds is not None and decision.bounds.missing != "",
+        _of_bounds(decision.bounds),
+        decision.wanted_by,
+        _of_hold(decision.hold),
+        decision.hold_refill is None,
     )
+
+
+Seen = tuple[Hashable, bool]
+"""What is remembered of a target's last decision: its key, and whether it has been held since."""
+
+_MOST_TEXT = 16 * 2**20
+
+
+def seen_after(before: Seen | None, key: Hashable, decision: Decision) -> Seen:
+    """Return what is remembered of a decision; it is a change if that is not the same as before."""
+    return key, is_held(decision) or before == (key, True)
+
+
+def is_held(decision: Decision) -> bool:
+    """Return whether stabilization keeps the count as it is, though the metrics ask for another.
+
+    A load at the edge of the tolerance begins and ends that many times an hour.  So its begin is a
+    change, and its end is none until something else changes: samples have what is asked for.
+    """
+    stable = decision.stabilization
+    return (
+        stable is not None
+        and stable.before != stable.after
+        and stable.after == decision.current == decision.desired
+    )
+
+
+def of_stabilization(stable: Stabilization | None) -> Hashable:
+    """Return what of the stage is a change."""
+    return None if stable is None else (stable.reason, stable.before == stable.after)
+
+
+def of_idle(idle: IdleStatus | None) -> Hashable:
+    """Return what is a change of how a target stands with its `idle`."""
+    return None if idle is None else (idle.asleep, idle.kept_awake)
+
+
+def _of_bounds(bounds: Bounds | None) -> Hashable:
+    if bounds is None:
+        return "", "", False
+    return bounds.minimum.by, bounds.maximum.by, bounds.missing != ""
+
+
+def _of_hold(hold: QueryHold | None) -> Hashable:
+    if hold is None:
+        return None
+    gap = hold.reading.gap
+    return None if gap is None else gap.kind, hold.reading.holds, hold.replicas is None
 
 
 def _of_metric(one: MetricResult) -> Hashable:
@@ -49,66 +128,52 @@ def _of_metric(one: MetricResult) -> Hashable:
 
 def numbers_of(decision: Decision) -> Numbers:
     """Return the numbers of a sample."""
-    numbers: list[int | None] = [decision.current]
-    numbers.append(None if decision.current is None else decision.desired)
+    current = decision.current
+    numbers = [current, None if current is None else decision.desired]
     for one in decision.metrics:
-        outcome = one.outcome
-        if type(outcome) is Calculation:
-            current = outcome.current
-            value = current.average_utilization
+        value = None
+        if type(one.outcome) is Calculation:
+            known = one.outcome.current
+            value = known.average_utilization
             if value is None:
-                value = current.average_value
-            numbers.append(current.value if value is None else value)
-        else:
-            numbers.append(None)
-        numbers.append(one.proposal)
+                value = known.value if known.average_value is None else known.average_value
+        numbers += (value, one.proposal)
     return tuple(numbers)
 
 
-def marks_of(decision: Decision, write: WriteOutcome | None) -> Mark:
-    """Return the marks of a decision."""
-    marks = Mark(0)
-    for mark, applies in (
-        (Mark.WRITTEN, decision.written),
-        (Mark.FOREIGN, decision.foreign is not None),
-        (Mark.FAILED, _failed(decision, write)),
-        (Mark.FALLBACK, any(one.fallback is not None for one in decision.metrics)),
-        (Mark.PAUSED, decision.pause is not None),
-        (Mark.IDLE, decision.zone is Zone.IDLE),
-        (Mark.HELD, _is_held(decision)),
-        (Mark.LIMITED, _is_limited(decision)),
-        (Mark.AT_MAXIMUM, is_at_maximum(decision)),
-        (Mark.BREAKER, decision.breaker is not None),
-        (Mark.CONTROLLED, decision.zone is Zone.CONTROLLED),
-        (Mark.CONTESTED, decision.held_until is not None),
-        (Mark.DISABLED, decision.zone is Zone.DISABLED),
-        (Mark.STANDBY, isinstance(write, NotWritten)),
-    ):
-        if applies:
-            marks |= mark
-    return marks
+@dataclass(frozen=True, slots=True)
+class _Body:
+    inputs: Inputs
+    decision: Decision
+    write: WriteOutcome | None = None
 
 
-def _failed(decision: Decision, write: WriteOutcome | None) -> bool:
-    return (
-        isinstance(write, WriteFailed)
-        or decision.zone is Zone.UNKNOWN
-        or any(isinstance(one.outcome, MetricFailure) for one in decision.metrics)
-        or (decision.zone is Zone.METRICS and decision.combination is None)
+def texts_of(result: SyncResult) -> tuple[str, str]:
+    """Write a result with its inputs: the rules, which are equal if their texts are, and the rest.
+
+    Raises LookupError where the inputs were left out.
+    """
+    return dumps(result.rules), dumps(_Body(result.inputs, result.decision, result.write))
+
+
+def result_of(rules: str, body: str) -> SyncResult:
+    """Read a result that was written as two texts; raises codec.UnreadableError."""
+    read_rules, read = loads(Rules, rules), loads(_Body, body)
+    return SyncResult(
+        read_rules.target, read.decision, read.write, given=read.inputs, flags=read_rules.flags
     )
 
 
-def _is_held(decision: Decision) -> bool:
-    held = decision.stabilization
-    return held is not None and held.before != held.after
+def deflated(text: bytes, dictionary: bytes = b"") -> bytes:
+    """Deflate a text with another one that is like it."""
+    packer = zlib.compressobj(zdict=dictionary)
+    return packer.compress(text) + packer.flush()
 
 
-def _is_limited(decision: Decision) -> bool:
-    limit = decision.limit
-    return limit is not None and limit.before != limit.after
-
-
-def is_at_maximum(decision: Decision) -> bool:
-    """Return whether more is asked for than the maximum in force permits."""
-    limit = decision.limit
-    return limit is not None and limit.before > limit.after and limit.reason == TOO_MANY
+def inflated(packed: bytes, dictionary: bytes = b"") -> bytes:
+    """Inflate a text with an upper bound; raises zlib.error."""
+    inflater = zlib.decompressobj(zdict=dictionary)
+    text = inflater.decompress(packed, _MOST_TEXT)
+    if not inflater.eof:
+        raise zlib.error("it is cut off, or too long")
+    return text

@@ -4,23 +4,21 @@ A sample is a header byte, then numbers of 7 bits a byte (LEB128), each if the h
 time, the rest of the mask, how many numbers there are now, and each number that has changed.
 Bits of the header: 0 and 1 the time (`_REGULAR`, `_PERIODS`, `_IRREGULAR`), 2 the rest of the mask
 follows, 3 to 6 which of the first four numbers have changed, 7 how many numbers there are changes.
-A number is the zigzag of its difference to the one before, or of itself after a missing one; it is
-0 if it is missing now.  Instants are Unix seconds, kept to the millisecond.
+A number is the zigzag (0, 1, 2, ... for 0, -1, 1, ...) of its difference to the one before, or of
+itself after a missing one; it is 0 if it is missing now.  Instants are Unix seconds, kept to the
+millisecond.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from autoscaler.record.rows import Numbers, Sample
 
 MOST_NUMBERS = 4096
 """More numbers than this are not kept in a sample."""
 
-_REGULAR = 0
-"""The sample is one period after the one before."""
-_PERIODS = 1
-"""It is as many periods after it as follows."""
-_IRREGULAR = 2
-"""It is a period after it, and as many milliseconds as follows."""
+# The sample is one period after the one before; as many periods after it as follows; a period after
+# it, and as many milliseconds as follow.
+_REGULAR, _PERIODS, _IRREGULAR = 0, 1, 2
 _TIME = 0b11
 _WIDE = 1 << 2
 _MASK_SHIFT, _MASK_BITS = 3, 4
@@ -35,21 +33,16 @@ _LIMIT = 1 << 63
 
 
 class Packer:
-    """The samples of one target since ``begin``; a sync that changes no number costs nothing."""
+    """The samples of one target since ``begin``; a sync that changes no number costs nothing.
+
+    ``period`` is the usual time from one to the next in seconds.  The first sample costs least if
+    it is at ``begin``.  ``end`` is the last sync, which need not have changed anything, ``count``
+    how many samples there are in the body.
+    """
 
     __slots__ = ("_at", "_body", "_numbers", "_period", "begin", "count", "end")
 
-    begin: float
-    end: float
-    """The last sync, which need not have changed anything."""
-    count: int
-    """How many samples there are in the body."""
-
     def __init__(self, begin: float, period: float) -> None:
-        """Begin with no sample; ``period`` is the usual time from one to the next in seconds.
-
-        The first sample costs least if it is at ``begin``.
-        """
         self.begin = self.end = begin
         self.count = 0
         self._period = _period_of(period)
@@ -87,8 +80,7 @@ def unpack(body: bytes, begin: float, period: float) -> Iterator[Sample]:
     ``begin`` and ``period`` are those it was packed with.
     """
     reader = _Reader(body, begin, period)
-    while reader.more():
-        reader.advance()
+    while reader.advance():
         yield Sample(reader.at / 1000, reader.numbers)
 
 
@@ -127,22 +119,21 @@ class _Minute:
         low, high = sample.low or sample.numbers, sample.high or sample.numbers
         self.changed = self.changed or not self.last == low == high == sample.numbers
         self.last = sample.numbers
-        if len(low) != len(self._low):
-            self._low, self._high = low, high
-        else:
-            self._low = tuple(map(_least, self._low, low))
-            self._high = tuple(map(_most, self._high, high))
+        reshaped = len(low) != len(self._low)
+        self._low = low if reshaped else _folded(min, self._low, low)
+        self._high = high if reshaped else _folded(max, self._high, high)
 
     def sample(self) -> Sample:
         return Sample(self.begin, self.last, _MINUTE, self._low, self._high)
 
 
-def _least(one: int | None, other: int | None) -> int | None:
-    return other if one is None else one if other is None else min(one, other)
-
-
-def _most(one: int | None, other: int | None) -> int | None:
-    return other if one is None else one if other is None else max(one, other)
+def _folded(fold: Callable[[int, int], int], numbers: Numbers, others: Numbers) -> Numbers:
+    return tuple(
+        [
+            other if one is None else one if other is None else fold(one, other)
+            for one, other in zip(numbers, others, strict=True)
+        ]
+    )
 
 
 def pack_minutes(samples: Iterable[Sample], begin: float) -> bytes:
@@ -159,32 +150,24 @@ def pack_minutes(samples: Iterable[Sample], begin: float) -> bytes:
     for sample in samples:
         time, numbers = _milliseconds(sample.time), sample.numbers
         body += _encoded(time - at, period, numbers, before)
-        _append_ranges(body, sample)
         at, before = time, numbers
+        mask, ranges = 0, bytearray()
+        rows = zip(numbers, sample.low, sample.high, strict=True)
+        for index, (last, low, high) in enumerate(rows):
+            if low is None or high is None or low == last == high:
+                continue
+            mask |= 1 << index
+            _append(ranges, _zigzag(low) if last is None else last - low)
+            _append(ranges, high - (low if last is None else last))
+        _append(body, mask)
+        body += ranges
     return bytes(body)
 
 
-def _append_ranges(body: bytearray, sample: Sample) -> None:
-    mask, ranges = 0, bytearray()
-    rows = zip(sample.numbers, sample.low, sample.high, strict=True)
-    for index, (last, low, high) in enumerate(rows):
-        if low is None or high is None or low == last == high:
-            continue
-        mask |= 1 << index
-        _append(ranges, _zigzag(low) if last is None else last - low)
-        _append(ranges, high - (low if last is None else last))
-    _append(body, mask)
-    body += ranges
-
-
 def unpack_minutes(body: bytes, begin: float) -> Iterator[Sample]:
-    """Yield the minutes of a body; raises ValueError, after those before it, where it is damaged.
-
-    ``begin`` is the one it was packed with.
-    """
+    """Yield the minutes of a body, as `unpack` does samples."""
     reader = _Reader(body, begin, _MINUTE)
-    while reader.more():
-        reader.advance()
+    while reader.advance():
         low, high = reader.ranges()
         yield Sample(reader.at / 1000, reader.numbers, _MINUTE, low, high)
 
@@ -213,41 +196,27 @@ def _encoded(step: int, period: int, numbers: Numbers, before: Numbers) -> bytes
             mask |= bit
             if number is None:
                 deltas.append(0)
-            elif -_LIMIT <= number < _LIMIT:
-                delta = number if old is None else number - old
-                code = delta << 1 if delta >= 0 else ~(delta << 1)
-                while code > 127:
-                    deltas.append(code & 127 | 128)
-                    code >>= 7
-                deltas.append(code)
             else:
-                raise ValueError(f"{number} is beyond 64 bits")
+                delta = _checked(number) if old is None else _checked(number) - old
+                _append(deltas, delta << 1 if delta >= 0 else ~(delta << 1))
         bit <<= 1
     head |= (mask & _MASK) << _MASK_SHIFT
     if step == period and mask <= _MASK and not reshaped:
         deltas.insert(0, head)
         return bytes(deltas)
-    return _with_extras(head, step, period, mask >> _MASK_BITS, count) + deltas
-
-
-def _with_extras(head: int, step: int, period: int, rest: int, count: int) -> bytes:
-    """Return a header, and what follows it before the numbers."""
     extras = bytearray([0])
     if step != period:
         periods, beyond = divmod(step, period)
-        if beyond or periods < 0:
-            head |= _IRREGULAR
-            _append(extras, _zigzag(step - period))
-        else:
-            head |= _PERIODS
-            _append(extras, periods)
-    if rest:
+        is_irregular = beyond or periods < 0
+        head |= _IRREGULAR if is_irregular else _PERIODS
+        _append(extras, _zigzag(step - period) if is_irregular else periods)
+    if mask > _MASK:
         head |= _WIDE
-        _append(extras, rest)
-    if head & _RESHAPED:
+        _append(extras, mask >> _MASK_BITS)
+    if reshaped:
         _append(extras, count)
     extras[0] = head
-    return bytes(extras)
+    return bytes(extras + deltas)
 
 
 def _reshaped(numbers: Numbers, count: int) -> Numbers:
@@ -258,8 +227,11 @@ def _reshaped(numbers: Numbers, count: int) -> Numbers:
 
 
 def _zigzag(number: int) -> int:
-    """Return 0, 1, 2, ... for 0, -1, 1, ..."""
     return number << 1 if number >= 0 else ~(number << 1)
+
+
+def _unzigzag(code: int) -> int:
+    return ~(code >> 1) if code & 1 else code >> 1
 
 
 def _append(out: bytearray, code: int) -> None:
@@ -267,6 +239,12 @@ def _append(out: bytearray, code: int) -> None:
         out.append(code & 127 | 128)
         code >>= 7
     out.append(code)
+
+
+def _checked(number: int) -> int:
+    if -_LIMIT <= number < _LIMIT:
+        return number
+    raise ValueError("a number is beyond 64 bits")
 
 
 class _Reader:
@@ -279,33 +257,30 @@ class _Reader:
         self.at = _milliseconds(begin) - self._period
         self.numbers: Numbers = ()
 
-    def more(self) -> bool:
-        return self._position < len(self._body)
-
-    def advance(self) -> None:
-        """Read a sample; it then stands in ``at`` and ``numbers``."""
+    def advance(self) -> bool:
+        """Read a sample, which then stands in ``at`` and ``numbers``; False after the last."""
+        if self._position == len(self._body):
+            return False
         head = self._body[self._position]
         self._position += 1
-        at = self.at + self._step(head & _TIME)
+        time, step = head & _TIME, self._period
+        if time == _PERIODS:
+            step *= self._code()
+        elif time == _IRREGULAR:
+            step += _unzigzag(self._code())
+        elif time != _REGULAR:
+            raise ValueError("a sample has a time of an unknown form")
         mask = head >> _MASK_SHIFT & _MASK
         if head & _WIDE:
             mask |= self._code(MOST_NUMBERS) << _MASK_BITS
-        before = self.numbers
         if head & _RESHAPED:
-            before = _reshaped(before, self._code())
-        if mask >> len(before):
+            self.numbers = _reshaped(self.numbers, self._code())
+        if mask >> len(self.numbers):
             raise ValueError("a number has changed that there is not")
-        self.numbers = self._changed(before, mask) if mask else before
-        self.at = at
-
-    def _step(self, time: int) -> int:
-        if time == _REGULAR:
-            return self._period
-        if time == _PERIODS:
-            return self._period * self._code()
-        if time == _IRREGULAR:
-            return self._period + _unzigzag(self._code())
-        raise ValueError("a sample has a time of an unknown form")
+        if mask:
+            self.numbers = self._changed(self.numbers, mask)
+        self.at += step
+        return True
 
     def _changed(self, before: Numbers, mask: int) -> Numbers:
         numbers = list(before)
@@ -314,9 +289,9 @@ class _Reader:
             if mask & 1:
                 code, old = self._code(), numbers[index]
                 if old is None:
-                    numbers[index] = self._checked(_unzigzag(code))
+                    numbers[index] = _checked(_unzigzag(code))
                 else:
-                    numbers[index] = self._checked(old + _unzigzag(code)) if code else None
+                    numbers[index] = _checked(old + _unzigzag(code)) if code else None
             mask >>= 1
             index += 1
         return tuple(numbers)
@@ -333,8 +308,8 @@ class _Reader:
             if mask >> index & 1:
                 below, above = self._code(), self._code()
                 least = _unzigzag(below) if last is None else last - below
-                low[index] = self._checked(least)
-                high[index] = self._checked((least if last is None else last) + above)
+                low[index] = _checked(least)
+                high[index] = _checked((least if last is None else last) + above)
         return tuple(low), tuple(high)
 
     def _code(self, most_bits: int = _MOST_BITS) -> int:
@@ -350,13 +325,3 @@ class _Reader:
                 self._position = position
                 return code
             shift += 7
-
-    @staticmethod
-    def _checked(number: int) -> int:
-        if -_LIMIT <= number < _LIMIT:
-            return number
-        raise ValueError("a number is beyond 64 bits")
-
-
-def _unzigzag(code: int) -> int:
-    return ~(code >> 1) if code & 1 else code >> 1

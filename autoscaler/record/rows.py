@@ -3,52 +3,12 @@
 Instants are Unix seconds.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntFlag, auto
 from typing import NamedTuple, Protocol
 
-from autoscaler.core.entry import Entry
-
-
-class Mark(IntFlag):
-    """What is said of a decision besides its counts; the values are those in the file."""
-
-    WRITTEN = auto()
-    """We changed the count."""
-    FOREIGN = auto()
-    """Others changed it since the sync before."""
-    FAILED = auto()
-    """A metric, the scale, the pods or the write failed."""
-    FALLBACK = auto()
-    """A fallback stands for a metric."""
-    PAUSED = auto()
-    IDLE = auto()
-    """No metric is active."""
-    HELD = auto()
-    """Stabilization or a gap in the readings holds it."""
-    LIMITED = auto()
-    """A policy or a bound limits it."""
-    AT_MAXIMUM = auto()
-    """It is at the maximum, and more is asked for."""
-    BREAKER = auto()
-    """The scale-down breaker holds it."""
-    CONTROLLED = auto()
-    """Another autoscaler controls it."""
-    CONTESTED = auto()
-    """Others reversed our writes, and nothing is written for a while."""
-    DISABLED = auto()
-    """Somebody set the count to zero."""
-    STANDBY = auto()
-    """Another process leads, and writes."""
-    REMOVED = auto()
-    """It is no longer configured; there is no entry."""
-
-    @property
-    def word(self) -> str:
-        """The name of one mark in camelCase, such as `atMaximum`."""
-        first, *others = (self.name or "").lower().split("_")
-        return first + "".join(one.capitalize() for one in others)
+from autoscaler.core.classification import Mark
+from autoscaler.core.sync_result import SyncResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +16,9 @@ class Change:
     """A decision in which something changed; it holds until the target's next one.
 
     ``id`` orders the changes of all targets as they were recorded.  ``state`` is a
-    `rendering.verdict.State`, ``message`` its sentence.  Counts are None where they are not known.
-    ``by`` is the field manager of others who changed the count.  Changes with equal rules have the
-    same ``rules``.
+    `core.classification.State`, ``message`` its sentence.  Counts are None where they are not
+    known.  ``by`` is the field manager of others who changed the count.  Changes with equal rules
+    have the same ``rules``.
     """
 
     id: int
@@ -104,6 +64,13 @@ class Lapse(NamedTuple):
     end: float
 
 
+class Standing(NamedTuple):
+    """The last state of a target that is recorded, and since when it is so."""
+
+    state: str
+    since: float
+
+
 class RecordError(Exception):
     """The record cannot be read; the text is a sentence for the operator."""
 
@@ -113,19 +80,18 @@ class RecordReader(Protocol):
 
     def targets(self) -> Sequence[str]:
         """Return the keys of all targets that something is kept of, sorted."""
-        ...
 
     def span(self) -> tuple[float, float] | None:
         """Return the first and the last instant that are recorded; None if nothing is."""
-        ...
+
+    def standings(self) -> Mapping[str, Standing]:
+        """Return how each target stood last; one that was removed is left out."""
 
     def change_at(self, target: str, at: float) -> Change | None:
         """Return the change that held at an instant: the last one at or before it."""
-        ...
 
     def change_after(self, change: Change) -> Change | None:
         """Return the target's next change; None if it is the last one."""
-        ...
 
     def changes(
         self,
@@ -140,16 +106,41 @@ class RecordReader(Protocol):
 
         The last ones first; ``before`` is the id of the last one of the page before.
         """
-        ...
 
-    def entry(self, change: Change) -> Entry:
+    def entry(self, change: Change) -> SyncResult:
         """Return a change in full; raises RecordError where it is lost or cannot be read."""
-        ...
 
     def samples(self, target: str, begin: float, end: float) -> Iterator[Sample]:
         """Yield the samples of a time in order, and before them the one that held at its begin."""
-        ...
 
     def lapses(self, target: str | None, begin: float, end: float) -> Sequence[Lapse]:
         """Return when nothing was recorded of a target, or of none, within a time."""
-        ...
+
+
+def entry_or_none(record: RecordReader, change: Change) -> SyncResult | None:
+    """Return a change in full; None where it is lost."""
+    try:
+        return record.entry(change)
+    except RecordError:
+        return None
+
+
+_PAGE, _MOST_PAGES = 200, 50
+_AFTER = 1e-3
+
+
+def last_count_change(record: RecordReader, target: str, until: float) -> Change | None:
+    """Return the last change of a target's count at or before an instant, by us or by others.
+
+    Looks at 10,000 changes at most.  Raises RecordError.
+    """
+    before = None
+    for _ in range(_MOST_PAGES):
+        found = record.changes([target], 0.0, until + _AFTER, limit=_PAGE, before=before)
+        for one in found:
+            if one.time <= until and one.marks & (Mark.WRITTEN | Mark.FOREIGN):
+                return one
+        if len(found) < _PAGE:
+            return None
+        before = found[-1].id
+    return None

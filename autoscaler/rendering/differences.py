@@ -3,31 +3,31 @@
 All that `record.changes.change_key` calls a change has a sentence.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 
+from autoscaler.config.written import field_changes, written
+from autoscaler.core.classification import classify
 from autoscaler.core.decision import (
     Activity,
-    Calculation,
     Decision,
-    IdleStatus,
     MetricFailure,
     MetricResult,
     Outcome,
+    QueryHold,
     Stabilization,
     Zone,
 )
-from autoscaler.core.entry import Entry
+from autoscaler.core.holds import HOLD_QUERY, why_held
 from autoscaler.core.normalize import READY
 from autoscaler.core.observation import LONGEST_SENTENCE, Unavailable
 from autoscaler.core.spec import Flags
-from autoscaler.core.text import printable
+from autoscaler.core.sync_result import SyncResult
+from autoscaler.core.text import printable, time_of_day
 from autoscaler.core.writes import Superseded, WriteFailed
-from autoscaler.rendering import extension_words, wording
-from autoscaler.rendering.configuration import as_written, duration
+from autoscaler.record.changes import of_idle, of_stabilization
+from autoscaler.rendering import reasons, wording
+from autoscaler.rendering.reasons import hold, restriction
 from autoscaler.rendering.record import WRITTEN, write_word
-from autoscaler.rendering.restrictions import hold, restriction
-from autoscaler.rendering.wording import time_of_day
-from autoscaler.sync.ports import SyncResult
 
 _MOST_KEYS = 10
 _LONGEST_VALUE = 100
@@ -42,6 +42,22 @@ _NO_IDLING = "whether it is idle was not looked at"
 _FOLLOWS = frozenset({_UNASKED, _ASKED, _NO_WINDOW, _NOT_HELD, _NO_LIMITS, _WITHIN, _NO_IDLING})
 """What follows from other differences, and is told only where there are none."""
 
+_ZONES = {
+    Zone.METRICS: "the metrics decide",
+    Zone.DISABLED: "it is switched off, since its replicas were set to zero",
+    Zone.ABOVE_MAX: "it is above its maximum",
+    Zone.BELOW_MIN: "it is below its minimum",
+    Zone.CONTROLLED: "another autoscaler controls it",
+    Zone.UNKNOWN: "its scale is unknown",
+    Zone.PAUSED: "it is paused",
+    Zone.IDLE: "no metric is active, and it is idle",
+}
+_ACTIVITIES = {
+    None: "whether {} is active does not matter now",
+    Activity.ACTIVE: "{} is active",
+    Activity.INACTIVE: "{} is not active",
+    Activity.UNKNOWN: "it is not known whether {} is active",
+}
 _OUTCOMES = {
     Outcome.OK: "everything is known again",
     Outcome.PARTIAL: "only a part of what it needs is known",
@@ -49,7 +65,7 @@ _OUTCOMES = {
 }
 
 
-def differences(before: Entry, after: Entry) -> tuple[str, ...]:
+def differences(before: SyncResult, after: SyncResult) -> tuple[str, ...]:
     """Return a sentence for each thing that differs."""
     found: list[str] = []
     for compare in (
@@ -57,17 +73,20 @@ def differences(before: Entry, after: Entry) -> tuple[str, ...]:
         *(_stabilization, _limits, _held, _idle, _conditions, _rules),
     ):
         found += compare(before, after)
-    told = [one for one in found if one not in _FOLLOWS] or found
+    told = [one for one in found if one not in _FOLLOWS] or found or _marks(before, after)
     return tuple(printable(one, LONGEST_SENTENCE) for one in dict.fromkeys(told))
 
 
-def _count(before: Entry, after: Entry) -> Iterator[str]:
+def _count(before: SyncResult, after: SyncResult) -> Iterator[str]:
     old, new = before.decision, after.decision
-    if old.current != new.current:
-        if old.current is None or new.current is None:
-            yield "the scale is read again" if old.current is None else _unread(new)
-        else:
-            yield f"it has {wording.counted(new.current, 'replica')}, before {old.current}"
+    if new.current is None and old.scale != new.scale:
+        scale = new.scale
+        why = scale.message if isinstance(scale, Unavailable) else "it is unknown"
+        yield f"the scale is not read: {why}"
+    elif old.current is None and new.current is not None:
+        yield "the scale is read again"
+    elif old.current != new.current and new.current is not None:
+        yield f"it has {wording.counted(new.current, 'replica')}, before {old.current}"
     if new.foreign is not None:
         yield wording.foreign(new.foreign)
     elif old.foreign is not None:
@@ -75,7 +94,7 @@ def _count(before: Entry, after: Entry) -> Iterator[str]:
     yield from _move(before, after)
 
 
-def _move(before: Entry, after: Entry) -> Iterator[str]:
+def _move(before: SyncResult, after: SyncResult) -> Iterator[str]:
     """Say what is to be written, and what became of it, where that was not so before."""
     old, new = before.decision, after.decision
     moved, moves = old.desired != old.current, new.desired != new.current
@@ -84,42 +103,28 @@ def _move(before: Entry, after: Entry) -> Iterator[str]:
         yield f"it is to go to {new.desired}: {wording.reason(new) or 'as the metrics ask'}"
     elif moved and not moves and old.current is not None:
         yield f"it is to stay there; before, it was to go from {old.current} to {old.desired}"
-    if type(before.write) is not type(after.write) and (moves or not moved):
+    fails_otherwise = isinstance(after.write, WriteFailed) and before.write != after.write
+    if fails_otherwise or (type(before.write) is not type(after.write) and (moves or not moved)):
         yield _write(after)
 
 
-def _unread(decision: Decision) -> str:
-    scale = decision.scale
-    why = scale.message if isinstance(scale, Unavailable) else "it is unknown"
-    return f"the scale is not read: {why}"
-
-
-def _write(after: Entry) -> str:
-    word = write_word(after.write)
+def _write(after: SyncResult) -> str:
+    word, write = write_word(after.write), after.write
     if word is None:
         return "there is nothing to write now"
-    write = after.write
+    if word == WRITTEN:
+        return "the count was written"
     if isinstance(write, WriteFailed):
-        return f"the count was not written: {write.message}"
-    if isinstance(write, Superseded):
-        return f"the count was not written: somebody else set {write.scale.spec_replicas} meanwhile"
-    return "the count was written" if word == WRITTEN else f"the count was not written: {word}"
+        word = write.message
+    elif isinstance(write, Superseded):
+        word = f"somebody else set {write.scale.spec_replicas} meanwhile"
+    return f"the count was not written: {word}"
 
 
-def _zone(before: Entry, after: Entry) -> Iterator[str]:
+def _zone(before: SyncResult, after: SyncResult) -> Iterator[str]:
     old, new = before.decision, after.decision
     if old.zone is not new.zone:
-        zones = {
-            Zone.METRICS: "the metrics decide",
-            Zone.DISABLED: "it is switched off, since its replicas were set to zero",
-            Zone.ABOVE_MAX: "it is above its maximum",
-            Zone.BELOW_MIN: "it is below its minimum",
-            Zone.CONTROLLED: "another autoscaler controls it",
-            Zone.UNKNOWN: "its scale is unknown",
-            Zone.PAUSED: "it is paused",
-            Zone.IDLE: "no metric is active, and it is idle",
-        }
-        yield f"{zones[new.zone]}, before: {zones[old.zone]}"
+        yield f"{_ZONES[new.zone]}, before: {_ZONES[old.zone]}"
     if old.outcome is not new.outcome:
         yield _OUTCOMES[new.outcome]
     if old.reason != new.reason and new.desired == new.current and new.reason:
@@ -128,40 +133,38 @@ def _zone(before: Entry, after: Entry) -> Iterator[str]:
         yield f"the reason is no longer: {wording.reason(old)}"
 
 
-def _pause(before: Entry, after: Entry) -> Iterator[str]:
+def _pause(before: SyncResult, after: SyncResult) -> Iterator[str]:
     old, new = before.decision, after.decision
+    if new.pause is None:
+        if old.pause is not None:
+            yield "it is paused no longer"
+        return
     if old.pause != new.pause:
-        now = new.time
-        yield (
-            "it is paused no longer" if new.pause is None else extension_words.pause(new.pause, now)
-        )
-    if new.pause is not None and (old.paused_from is None) != (new.paused_from is None):
-        wanted = new.paused_from
-        yield (
-            "the pause prevents nothing now"
-            if wanted is None
-            else f"without the pause it would have {wording.counted(wanted, 'replica')}"
-        )
+        yield reasons.pause(new.pause, new.time)
+    if old.paused_from is None and new.paused_from is not None:
+        yield f"without the pause it would have {wording.counted(new.paused_from, 'replica')}"
+    elif old.paused_from is not None and new.paused_from is None:
+        yield "the pause prevents nothing now"
 
 
-def _bounds(before: Entry, after: Entry) -> Iterator[str]:
+def _bounds(before: SyncResult, after: SyncResult) -> Iterator[str]:
     old, new = before.decision, after.decision
     for name, words, attribute in (
-        ("minReplicas", extension_words.min_replicas, "min_replicas"),
-        ("maxReplicas", extension_words.max_replicas, "max_replicas"),
+        ("minReplicas", reasons.min_replicas, "min_replicas"),
+        ("maxReplicas", reasons.max_replicas, "max_replicas"),
     ):
         if getattr(old, attribute) != getattr(new, attribute) or words(old) != words(new):
             yield f"{name} is {words(new)}, before {words(old)}"
     was_missing = "" if old.bounds is None else old.bounds.missing
     missing = "" if new.bounds is None else new.bounds.missing
-    if (was_missing == "") != (missing == ""):
+    if was_missing != missing:
         yield f"a bound is missing: {missing}" if missing else "no bound is missing any more"
 
 
 # -- metrics -------------------------------------------------------------------------------------
 
 
-def _metrics(before: Entry, after: Entry) -> Iterator[str]:
+def _metrics(before: SyncResult, after: SyncResult) -> Iterator[str]:
     old, new = before.decision.metrics, after.decision.metrics
     if not new or not old:
         if len(new) != len(old):
@@ -176,36 +179,25 @@ def _metrics(before: Entry, after: Entry) -> Iterator[str]:
 
 
 def _metric(old: MetricResult, new: MetricResult, decision: Decision) -> Iterator[str]:
-    name = wording.metric_name(new.metric)
-    match old.outcome, new.outcome:
-        case Calculation(), MetricFailure(message=message):
-            yield f"{name} fails: {message}"
-        case MetricFailure(reason=was), MetricFailure(reason=reason, message=message):
-            if was != reason:
-                yield f"{name} fails otherwise: {message}"
-        case MetricFailure(), Calculation():
-            asks = f"asks for {new.proposal}"
-            yield f"{name} is read again: {wording.usage_and_target(new)}, and {asks}"
-        case Calculation(), Calculation():
-            yield from _value(old, new, name)
+    name, was, now = wording.metric_name(new.metric), old.outcome, new.outcome
+    if isinstance(now, MetricFailure):
+        if not isinstance(was, MetricFailure):
+            yield f"{name} fails: {now.message}"
+        elif (was.reason, was.message) != (now.reason, now.message):
+            yield f"{name} fails otherwise: {now.message}"
+    elif isinstance(was, MetricFailure):
+        measured = wording.usage_and_target(new)
+        yield f"{name} is read again: {measured}, and asks for {new.proposal}"
+    else:
+        yield from _value(old, new, name)
     if (old.fallback is None) != (new.fallback is None):
-        yield extension_words.fallback(new) or f"the fallback stands for {name} no longer"
+        yield reasons.fallback(new) or f"the fallback stands for {name} no longer"
     if old.refill is None and new.refill is not None:
         yield f"{name}: {wording.refill(new.refill, decision.time)}"
     elif old.refill is not None and new.refill is None:
         yield f"{name} counts in full again after its gap"
     if old.activity is not new.activity:
-        yield _activity(new.activity, name)
-
-
-def _activity(activity: Activity | None, name: str) -> str:
-    if activity is None:
-        return f"whether {name} is active does not matter now"
-    return {
-        Activity.ACTIVE: f"{name} is active",
-        Activity.INACTIVE: f"{name} is not active",
-        Activity.UNKNOWN: f"it is not known whether {name} is active",
-    }[activity]
+        yield _ACTIVITIES[new.activity].format(name)
 
 
 def _value(old: MetricResult, new: MetricResult, name: str) -> Iterator[str]:
@@ -213,19 +205,16 @@ def _value(old: MetricResult, new: MetricResult, name: str) -> Iterator[str]:
     if was == now and old.proposal == new.proposal:
         return
     value = f"is {now}, before {was}" if was != now else f"is still {now}"
-    asks = f"asks for {new.proposal}"
-    if old.proposal == new.proposal:
-        yield f"{name} {value}, and {asks} as before"
-    else:
-        yield f"{name} {value}, and {asks}, before {old.proposal}"
+    before = " as before" if old.proposal == new.proposal else f", before {old.proposal}"
+    yield f"{name} {value}, and asks for {new.proposal}{before}"
 
 
 # -- stages --------------------------------------------------------------------------------------
 
 
-def _stabilization(before: Entry, after: Entry) -> Iterator[str]:
+def _stabilization(before: SyncResult, after: SyncResult) -> Iterator[str]:
     old, new = before.decision.stabilization, after.decision.stabilization
-    if _of_stage(old) == _of_stage(new):
+    if of_stabilization(old) == of_stabilization(new):
         return
     if new is None:
         yield _NO_WINDOW
@@ -237,16 +226,11 @@ def _stabilization(before: Entry, after: Entry) -> Iterator[str]:
         yield _NOT_HELD
 
 
-def _of_stage(stage: Stabilization | None) -> tuple[str, bool] | None:
-    return None if stage is None else (stage.reason, stage.before == stage.after)
-
-
 def _holds(stage: Stabilization) -> bool:
-    """Return whether it holds the count; where a target wakes up, it is only raised."""
     return stage.before != stage.after and stage.reason != READY
 
 
-def _held(before: Entry, after: Entry) -> Iterator[str]:
+def _held(before: SyncResult, after: SyncResult) -> Iterator[str]:
     """Say what else keeps it from a change: the breaker, others, too little room."""
     old, new = before.decision, after.decision
     if old.breaker is None and new.breaker is not None:
@@ -254,27 +238,53 @@ def _held(before: Entry, after: Entry) -> Iterator[str]:
         yield f"the scale-down breaker holds it until {until}; it would go to {wanted}"
     elif old.breaker is not None and new.breaker is None:
         yield "the scale-down breaker holds it no longer"
+    yield from _query_hold(old.hold, new.hold)
+    if old.hold_refill is None and new.hold_refill is not None:
+        yield f"{HOLD_QUERY}: {wording.refill(new.hold_refill, new.time)}"
+    elif old.hold_refill is not None and new.hold_refill is None:
+        yield "the readings count in full again after the hold"
     if new.held_until is not None and old.held_until != new.held_until:
         until = time_of_day(new.held_until, new.time)
         yield f"others undo our changes: nothing is written until {until}"
     elif old.held_until is not None and new.held_until is None:
         yield "the hold after the changes of others has ended"
+    if old.wanted_by != new.wanted_by:
+        asks = reasons.wanted(new).removeprefix("; ")
+        yield asks or "no metric asks for replicas of it any more"
     was, lasting = old.lasting_saturation, new.lasting_saturation
     if was is None and lasting is not None:
-        yield extension_words.saturation(lasting, new.time)
+        yield reasons.saturation(lasting, new.time)
     elif was is not None and lasting is None:
         yield "no replicas are missing any more"
 
 
-def _limits(before: Entry, after: Entry) -> Iterator[str]:
+def _query_hold(old: QueryHold | None, new: QueryHold | None) -> Iterator[str]:
+    """Say that `holdScaleDownQuery` holds, for another reason, or no longer; what it prevents."""
+    if new is None:
+        if old is not None:
+            yield f"{HOLD_QUERY} holds nothing any more"
+        return
+    if old is None or _kind_of(old) != _kind_of(new):
+        yield why_held(new.reading)
+    if new.replicas is not None and (old is None or old.replicas is None):
+        yield f"without {HOLD_QUERY} it would go to {new.replicas}"
+    elif new.replicas is None and old is not None and old.replicas is not None:
+        yield f"{HOLD_QUERY} prevents nothing now"
+
+
+def _kind_of(hold: QueryHold) -> tuple[str | None, bool]:
+    gap = hold.reading.gap
+    return None if gap is None else gap.detail, hold.reading.holds
+
+
+def _limits(before: SyncResult, after: SyncResult) -> Iterator[str]:
     old, new = before.decision.limit, after.decision.limit
     limited = new is not None and new.before != new.after
     limited_before = old is not None and old.before != old.after
     if old is not None and new is not None and (old.reason, old.policy) == (new.reason, new.policy):
         return
     if new is not None and limited:
-        result = SyncResult(after.rules.target, after.decision, after.write)
-        yield f"limited from {new.before} to {new.after}: {restriction(new, result)}"
+        yield f"limited from {new.before} to {new.after}: {restriction(new, after)}"
     elif limited_before:
         yield "neither a bound nor a policy limits it any more"
     elif (old is None) != (new is None):
@@ -283,14 +293,14 @@ def _limits(before: Entry, after: Entry) -> Iterator[str]:
         yield f"limits: {new.reason}"
 
 
-def _idle(before: Entry, after: Entry) -> Iterator[str]:
+def _idle(before: SyncResult, after: SyncResult) -> Iterator[str]:
     old, new = before.decision.idle, after.decision.idle
-    if _of_idle(old) == _of_idle(new):
+    if of_idle(old) == of_idle(new):
         return
     if new is None:
         yield _NO_IDLING
     elif new.asleep and (old is None or not old.asleep):
-        yield extension_words.asleep(after.decision)
+        yield reasons.asleep(after.decision)
     elif old is not None and old.asleep and not new.asleep:
         yield "it is awake"
     elif new.kept_awake and (old is None or not old.kept_awake):
@@ -299,11 +309,7 @@ def _idle(before: Entry, after: Entry) -> Iterator[str]:
         yield "it may go idle again" if old is not None else "it may go idle"
 
 
-def _of_idle(idle: IdleStatus | None) -> tuple[bool, bool] | None:
-    return None if idle is None else (idle.asleep, idle.kept_awake)
-
-
-def _conditions(before: Entry, after: Entry) -> Iterator[str]:
+def _conditions(before: SyncResult, after: SyncResult) -> Iterator[str]:
     old = {one.type: one for one in before.decision.conditions}
     new = {one.type: one for one in after.decision.conditions}
     for type_, one in new.items():
@@ -319,54 +325,41 @@ def _conditions(before: Entry, after: Entry) -> Iterator[str]:
         yield "the conditions stand in another order"
 
 
+def _marks(before: SyncResult, after: SyncResult) -> list[str]:
+    """Say what is so now, and was not; what is more than that has a sentence of its own."""
+    old, new = (classify(entry.decision, entry.write) for entry in (before, after))
+    gone, begun = old.marks & ~new.marks, new.marks & ~old.marks
+    told = [f"now: {word}" for mark, word in wording.MARK_WORDS.items() if mark in begun]
+    told += [f"no longer: {word}" for mark, word in wording.MARK_WORDS.items() if mark in gone]
+    if not told and old.cause != new.cause:
+        told.append(f"the cause is now: {new.cause or 'none'}")
+    return told
+
+
 # -- the configuration ---------------------------------------------------------------------------
 
 
-def _rules(before: Entry, after: Entry) -> Iterator[str]:
+def _rules(before: SyncResult, after: SyncResult) -> Iterator[str]:
     if before.rules == after.rules:
         return
-    old, new = as_written(before.rules.target), as_written(after.rules.target)
-    paths = list(_paths(old, new, ""))
-    for path, was, now in paths[:_MOST_KEYS]:
-        yield f"the configuration: {path} is {_shown(now)}, before {_shown(was)}"
-    if len(paths) > _MOST_KEYS:
-        yield f"the configuration: {len(paths) - _MOST_KEYS} more keys are different"
-    settings = list(_flags(before.rules.flags, after.rules.flags))
-    yield from settings
-    if not paths and not settings:
+    changes = list(field_changes(written(before.target), written(after.target)))
+    settings = list(field_changes(_settings(before.flags), _settings(after.flags)))
+    for change in (*changes[:_MOST_KEYS], *settings):
+        now, was = _shown(change.after), _shown(change.before)
+        yield f"the configuration: {change.path} is {now}, before {was}"
+    if len(changes) > _MOST_KEYS:
+        yield f"the configuration: {len(changes) - _MOST_KEYS} more keys are different"
+    if not changes and not settings:
         yield "the configuration: the target is asked for otherwise"
 
 
-def _flags(old: Flags, new: Flags) -> Iterator[str]:
-    """Name the settings of all targets that are different, as they are written in YAML."""
-    for key, was, now in (
-        ("tolerance", f"{old.tolerance:g}", f"{new.tolerance:g}"),
-        ("downscaleStabilization", *_both(old, new, "downscale_stabilization")),
-        ("cpuInitializationPeriod", *_both(old, new, "cpu_initialization_period")),
-        ("initialReadinessDelay", *_both(old, new, "initial_readiness_delay")),
-    ):
-        if was != now:
-            yield f"the configuration: {key} is {now}, before {was}"
-
-
-def _both(old: Flags, new: Flags, name: str) -> tuple[str, str]:
-    return duration(getattr(old, name)), duration(getattr(new, name))
-
-
-def _paths(old: object, new: object, path: str) -> Iterator[tuple[str, object, object]]:
-    """Yield each key whose value differs, with both values; None where there is none."""
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        for key in dict.fromkeys((*old, *new)):
-            yield from _paths(old.get(key), new.get(key), f"{path}.{key}" if path else str(key))
-    elif isinstance(old, Sequence) and isinstance(new, Sequence) and len(old) == len(new):
-        if isinstance(old, str) or isinstance(new, str):
-            if old != new:
-                yield path, old, new
-            return
-        for index, (one, other) in enumerate(zip(old, new, strict=True)):
-            yield from _paths(one, other, f"{path}[{index}]")
-    elif old != new:
-        yield path, old, new
+def _settings(flags: Flags) -> dict[str, object]:
+    return {
+        "tolerance": flags.tolerance,
+        "downscaleStabilization": flags.downscale_stabilization,
+        "cpuInitializationPeriod": flags.cpu_initialization_period,
+        "initialReadinessDelay": flags.initial_readiness_delay,
+    }
 
 
 def _shown(value: object) -> str:

@@ -9,17 +9,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from pydantic import TypeAdapter, ValidationError
-
+from autoscaler.codec import UnreadableError, plain, reader_of
 from autoscaler.core.history import History, shifted
 
-VERSION = 1
-"""The version of the format, the only one that can be read.  New fields do not change it."""
+VERSION = 2
+"""The version of the format, the only one that can be read."""
 
 _CLOCKS_AGREE_SECONDS = 2.0
 
 _HEADER = ("version", "now", "leads", "targets")
-_HISTORY = TypeAdapter(History)
+_history_of = reader_of(History)
 
 
 class FormatError(Exception):
@@ -27,11 +26,8 @@ class FormatError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """The histories of a daemon by its own clock, which was at ``now`` (Unix seconds) then.
-
-    ``leads`` says whether it was the one that writes.
-    """
+class DisplayedHistories:
+    """The histories of a daemon by its own clock, then at ``now``, and whether it writes."""
 
     now: float
     leads: bool
@@ -50,10 +46,10 @@ def lines(now: float, histories: Mapping[str, History], *, leads: bool) -> Itera
     header = {"version": VERSION, "now": now, "leads": leads, "targets": len(histories)}
     yield _line(header)
     for key, history in histories.items():
-        yield _line({"target": key, "history": _HISTORY.dump_python(history)})
+        yield _line({"target": key, "history": plain(history)})
 
 
-def read(shown: Iterable[bytes], wanted: AbstractSet[str]) -> Shown:
+def read(shown: Iterable[bytes], wanted: AbstractSet[str]) -> DisplayedHistories:
     """Read the histories of the targets that are wanted.  Raises FormatError."""
     rest = iter(shown)
     first = next(rest, b"")
@@ -71,13 +67,12 @@ def read(shown: Iterable[bytes], wanted: AbstractSet[str]) -> Shown:
         key = entry.get("target")
         if isinstance(key, str) and key in wanted:
             try:
-                histories[key] = _HISTORY.validate_python(entry.get("history"))
-            except ValidationError as error:
-                where = ".".join(map(str, error.errors()[0]["loc"]))
-                raise FormatError(f"{key}: {where} is not what a history has") from None
+                histories[key] = _history_of(entry.get("history"))
+            except UnreadableError as error:
+                raise FormatError(f"{key}: {error}") from None
     if count < targets:
         raise FormatError(f"it broke off after {count} of {targets} targets")
-    return Shown(now, leads, histories)
+    return DisplayedHistories(now, leads, histories)
 
 
 def _line(document: object) -> bytes:

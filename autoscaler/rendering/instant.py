@@ -1,20 +1,37 @@
 """The explanation of any instant that is in the record: what held then, and why."""
 
 from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Any
 
-from autoscaler.core.entry import Entry
-from autoscaler.core.observation import LONGEST_SENTENCE
+from autoscaler.core.alternatives import (
+    PARTS,
+    BoundKey,
+    LeftOut,
+    OtherBound,
+    OtherValue,
+    Without,
+    alternatives_of,
+)
+from autoscaler.core.classification import Mark
+from autoscaler.core.decision import Decision, MetricFailure
+from autoscaler.core.holds import HOLD_QUERY
+from autoscaler.core.observation import LONGEST_SENTENCE, Values
 from autoscaler.core.spec import MetricSpec
-from autoscaler.core.text import printable, rfc3339, rfc3339_milli
-from autoscaler.record.rows import Change, Mark, RecordError, RecordReader, Sample
-from autoscaler.rendering import wording
-from autoscaler.rendering.alternatives import alternatives
+from autoscaler.core.sync_result import SyncResult
+from autoscaler.core.text import printable, rfc3339, time_of_day
+from autoscaler.record.rows import (
+    Change,
+    Lapse,
+    RecordError,
+    RecordReader,
+    Sample,
+    entry_or_none,
+)
+from autoscaler.rendering import answers, wording
 from autoscaler.rendering.differences import differences
-from autoscaler.rendering.explanation import explain
-from autoscaler.rendering.record import Json, as_json, metric_record, whole
-from autoscaler.sync.ports import SyncResult
+from autoscaler.rendering.explanation import Beside, explain
+from autoscaler.rendering.record import metric_of, whole
 
 _AFTER = 1e-3
 """Ends of a time are not part of it; instants are kept to the millisecond."""
@@ -22,84 +39,52 @@ _NEAR_SECONDS, _NEAR = 3600.0, 200
 """Others who wrote within this time before a decision are told, of so many changes."""
 _MOST_OTHERS = 10
 """So many of their changes are named."""
+_MOST_VALUES = 8
+"""So many values are named of what would have had to be different; there may be many metrics."""
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """The decision that held for a target at the instant ``at``.  Instants are Unix seconds.
-
-    ``time`` is when it was decided, ``until`` when the next change came; None if it still holds.
-    ``lines`` explain it as `plan --explain` does, ``values`` are the numbers of the last sync at or
-    before ``at``, if that is a later one.  ``differences`` are from the change before,
-    ``alternatives`` what would have had to be different for another count, and ``others`` who else
-    wrote.  ``decision`` is all of it as `plan -o json` shows it.
-    """
-
-    target: str
-    at: float
-    time: float
-    until: float | None
-    state: str
-    message: str
-    lines: tuple[str, ...]
-    values: tuple[str, ...] = ()
-    differences: tuple[str, ...] = ()
-    alternatives: tuple[str, ...] = ()
-    others: tuple[str, ...] = ()
-    decision: Json = field(default_factory=dict)
-    recorded_until: float | None = None
-    """Set if nothing was recorded at ``at``: the last instant before it that was."""
-
-    @property
-    def held(self) -> str:
-        """Until when it held, in words."""
-        if self.recorded_until is not None:
-            return f"it held when it was last recorded, at {rfc3339(self.recorded_until)}"
-        if self.until is None:
-            return "it still holds"
-        return f"it held until {rfc3339_milli(self.until)}"
-
-
-def explanation_at(record: RecordReader, target: str, at: float) -> Explanation | None:
-    """Explain what held for a target (its key) at an instant; None where nothing is recorded.
-
-    Raises RecordError.
-    """
+def explanation_at(record: RecordReader, target: str, at: float) -> answers.Explanation | None:
+    """Explain what held at an instant; None where nothing is recorded.  Raises RecordError."""
     change = record.change_at(target, at)
     if change is None:
         return None
     after = record.change_after(change)
-    until, message = None if after is None else after.time, _plain(change.message)
-    others = tuple(map(_plain, _others(record, change, after)))
-    away = _away(record, change, at)
-    shown = Explanation(
-        target,
-        at,
-        change.time,
-        until,
-        change.state,
-        message,
-        (),
-        _not_recorded(away, after),
-        others=others,
-        recorded_until=away,
-    )
+    lapses = record.lapses(target, change.time, at + _AFTER)
+    away = next((one.begin for one in lapses if one.begin >= change.time), None)
+    told: dict[str, Any] = {
+        "lines": (),
+        "values": () if away is None else (_not_recorded(away, after),),
+        "differences": (),
+        "alternatives": (),
+        "others": tuple(_others(record, change, after)),
+        "decision": None,
+    }
     if Mark.REMOVED in change.marks:
         gone = f"{target} is no longer configured, since {rfc3339(change.time)}"
-        return replace(shown, lines=(_plain(gone),))
-    try:
-        entry = record.entry(change)
-    except RecordError as error:
-        lines = (message, _plain(f"there is no more of it: {error}"))
-        return replace(shown, lines=lines)
-    result = SyncResult(entry.rules.target, entry.decision, entry.write)
-    return replace(
-        shown,
-        lines=tuple(explain(result).splitlines()),
-        values=shown.values or tuple(_values(record, change, entry, at)),
-        differences=tuple(map(_plain, _differences(record, change, entry))),
-        alternatives=alternatives(entry),
-        decision=whole(result),
+        told["lines"] = (_plain(gone),)
+    else:
+        try:
+            entry = record.entry(change)
+        except RecordError as error:
+            told["lines"] = (_plain(change.message), _plain(f"there is no more of it: {error}"))
+        else:
+            beside = Beside(entry.flags, entry.inputs.history.last_scale_time)
+            told |= {
+                "lines": tuple(explain(entry, beside=beside).splitlines()),
+                "values": told["values"] or tuple(_values(record, change, entry, at)),
+                "differences": tuple(_differences(record, change, entry)),
+                "alternatives": alternatives(entry),
+                "decision": whole(entry).document(),
+            }
+    return answers.Explanation(
+        target=target,
+        at=at,
+        time=change.time,
+        until=None if after is None else after.time,
+        recorded_until=away,
+        state=change.state,
+        message=change.message,
+        **told,
     )
 
 
@@ -107,7 +92,7 @@ def _plain(text: str) -> str:
     return printable(text, LONGEST_SENTENCE)
 
 
-def _differences(record: RecordReader, change: Change, entry: Entry) -> Iterator[str]:
+def _differences(record: RecordReader, change: Change, entry: SyncResult) -> Iterator[str]:
     """Yield what differs from the change before, and whether there is a time between them."""
     found = record.changes([change.target], 0.0, change.time + _AFTER, limit=1, before=change.id)
     if not found:
@@ -130,25 +115,17 @@ def _differences(record: RecordReader, change: Change, entry: Entry) -> Iterator
         yield "nothing differs; a new process has begun to record"
 
 
-def _away(record: RecordReader, change: Change, at: float) -> float | None:
-    """Return since when nothing is recorded, if that is so at an instant."""
-    found = record.lapses(change.target, change.time, at + _AFTER)
-    return next((one.begin for one in found if one.begin >= change.time), None)
-
-
-def _not_recorded(since: float | None, after: Change | None) -> tuple[str, ...]:
+def _not_recorded(since: float, after: Change | None) -> str:
     """Say that nothing was recorded at an instant, so that an earlier decision is shown."""
-    if since is None:
-        return ()
-    to = "on" if after is None else f"to {rfc3339(after.time)}"
-    when = f"from {rfc3339(since)} {to}"
-    return (f"nothing was recorded {when}; this is the last decision before that",)
+    when = "on" if after is None else f"to {rfc3339(after.time)}"
+    since_then = f"nothing was recorded from {rfc3339(since)} {when}"
+    return f"{since_then}; this is the last decision before that"
 
 
 # -- values --------------------------------------------------------------------------------------
 
 
-def _values(record: RecordReader, change: Change, entry: Entry, at: float) -> Iterator[str]:
+def _values(record: RecordReader, change: Change, entry: SyncResult, at: float) -> Iterator[str]:
     """Yield the numbers of the last sync at an instant, if it came after the change."""
     last: Sample | None = None
     for sample in record.samples(change.target, at, at + _AFTER):
@@ -156,32 +133,26 @@ def _values(record: RecordReader, change: Change, entry: Entry, at: float) -> It
             last = sample
     if last is None or last.time <= change.time:
         return
-    metrics = entry.rules.target.spec.metrics
+    metrics = entry.target.spec.metrics
     shown = [_number(metric, last, 2 + 2 * index) for index, metric in enumerate(metrics)]
     told = [one for one in shown if one]
     if told:
         stays = "" if change.desired is None else f"; the count stays at {change.desired}"
-        yield _plain(f"since {rfc3339(last.time)}: {'; '.join(told)}{stays}")
+        yield f"since {rfc3339(last.time)}: {'; '.join(told)}{stays}"
 
 
 def _number(metric: MetricSpec, sample: Sample, index: int) -> str:
-    """Write a metric's value and what it asks for, of a minute also the least and the most."""
     if index + 1 >= len(sample.numbers):
         return ""
     name, value, proposal = wording.metric_name(metric), *sample.numbers[index : index + 2]
     if value is None:
         return f"{name} has no value"
     asks = "" if proposal is None else f", which asks for {proposal}"
-    measured = f"{_shown(metric, value)}/{wording.target(metric)}"
-    return f"{name} is {measured}{_range(metric, sample, index)}{asks}"
-
-
-def _range(metric: MetricSpec, sample: Sample, index: int) -> str:
-    low = sample.low[index] if index < len(sample.low) else None
-    high = sample.high[index] if index < len(sample.high) else None
-    if low is None or high is None or low == high:
-        return ""
-    return f" ({_shown(metric, low)} to {_shown(metric, high)} in that minute)"
+    extremes = [one[index] for one in (sample.low, sample.high) if index < len(one)]
+    known = [_shown(metric, one) for one in extremes if one is not None]
+    wide = len(known) == 2 and extremes[0] != extremes[1]
+    within = f" ({known[0]} to {known[1]} in that minute)" if wide else ""
+    return f"{name} is {_shown(metric, value)}/{wording.target(metric)}{within}{asks}"
 
 
 def _shown(metric: MetricSpec, value: int) -> str:
@@ -205,87 +176,177 @@ def _others(record: RecordReader, change: Change, after: Change | None) -> Itera
 
 
 def _who(record: RecordReader, change: Change) -> str:
-    """Say who set the count, from which one to which."""
-    try:
-        foreign = record.entry(change).decision.foreign
-    except RecordError:
-        foreign = None
-    if foreign is not None:
-        return wording.foreign(foreign)
+    entry = entry_or_none(record, change)
+    if entry is not None and entry.decision.foreign is not None:
+        return wording.foreign(entry.decision.foreign)
     who = f'"{change.by}"' if change.by else "somebody else"
     return f"{who} set the replicas to {change.current}"
 
 
-# -- as JSON ------------------------------------------------------------------------------------
+# -- what would have had to be different --------------------------------------------------------
 
 
-def explanation_json(one: Explanation) -> Json:
-    """Return an explanation as the API and the commands show it."""
+def alternatives(entry: SyncResult) -> tuple[str, ...]:
+    """Return a sentence for each thing that would have changed the target's count."""
+    told: list[str] = []
+    values: list[str] = []
+    for one in alternatives_of(entry):
+        match one:
+            case OtherValue():
+                values.append(_value(one, entry))
+            case OtherBound():
+                told.append(_bound(one, entry.decision))
+            case LeftOut(what, desired):
+                without = f"without {_what(what, entry.decision)} it"
+                goes = _goes(desired, entry.decision)
+                told.append(f"{without} {goes}{_until(what, entry.decision)}")
+    told += values[:_MOST_VALUES]
+    return tuple(dict.fromkeys(told))
+
+
+def _goes(desired: int, decision: Decision) -> str:
+    stays = desired == decision.current
+    return f"would have {'stayed at' if stays else 'gone to'} {desired}"
+
+
+def _what(what: Without, decision: Decision) -> str:
+    if what is Without.RECOMMENDATION:
+        return _recommendation(decision)
+    if what is Without.FAILURES:
+        failed = [
+            wording.metric_name(one.metric)
+            for one in decision.metrics
+            if isinstance(one.outcome, MetricFailure) and one.fallback is None
+        ]
+        named = failed[0] if len(failed) == 1 else f"the {len(failed)} metrics"
+        return f"{named}, which failed,"
     return {
-        "target": one.target,
-        "at": rfc3339_milli(one.at),
-        "time": rfc3339_milli(one.time),
-        "until": None if one.until is None else rfc3339_milli(one.until),
-        "recordedUntil": None if one.recorded_until is None else rfc3339_milli(one.recorded_until),
-        "state": one.state,
-        "message": one.message,
-        "lines": one.lines,
-        "values": one.values,
-        "differences": one.differences,
-        "alternatives": one.alternatives,
-        "others": one.others,
-        "decision": one.decision or None,
-    }
+        Without.RECOMMENDATIONS: "the earlier recommendations",
+        Without.GAP: "the gap in the readings",
+        Without.POLICIES: "the limit of each step",
+        Without.FALLBACK: "the fallback",
+        Without.PAUSE: "the pause",
+        Without.IDLE: "its `idle`",
+        Without.CONTROLLER: "the other autoscaler",
+        Without.REVERSALS: "the changes that others made against ours",
+        Without.BREAKER: "the scale-down breaker",
+        Without.HOLD: HOLD_QUERY,
+    }[what]
 
 
-def recorded_targets(record: RecordReader) -> Json:
-    """Return how the targets stood when they were recorded last, as `/api/v1/targets` does.
+def _recommendation(decision: Decision) -> str:
+    held = decision.stabilization
+    if held is None or held.held_by is None:
+        return "the earlier recommendations"
+    by, at = held.held_by, time_of_day(held.held_by.time, decision.time)
+    if by.first:
+        return f"the count of {by.replicas} {wording.found(by)}, {at},"
+    return f"the recommendation of {by.replicas} at {at}"
 
-    Those that are no longer configured are left out.  Raises RecordError.
-    """
+
+def _until(what: Without, decision: Decision) -> str:
+    held, limit, now = decision.stabilization, decision.limit, decision.time
+    of_window = {Without.RECOMMENDATION, Without.RECOMMENDATIONS, Without.GAP}
+    if what is Without.HOLD and decision.hold is None and decision.hold_refill is not None:
+        return f"; that no longer counts from {time_of_day(decision.hold_refill.until, now)} on"
+    if what in of_window and held is not None and held.until is not None:
+        which = "that"
+        if what is Without.RECOMMENDATIONS and held.held_by is not None:
+            at = time_of_day(held.held_by.time, now)
+            which = f"the last that holds it, {held.held_by.replicas} at {at},"
+        return f"; {which} no longer counts from {time_of_day(held.until, now)} on"
+    if what is Without.POLICIES and limit is not None and limit.until is not None:
+        return f"; more is permitted from {time_of_day(limit.until, now)} on"
+    if what is Without.BREAKER and decision.breaker is not None:
+        return f"; that holds until {time_of_day(decision.breaker.until, now)}"
+    if what is Without.REVERSALS and decision.held_until is not None:
+        return f"; they count until {time_of_day(decision.held_until, now)}"
+    return ""
+
+
+def _bound(one: OtherBound, decision: Decision) -> str:
+    then = f"it {_goes(one.desired, decision)}"
+    if one.which is BoundKey.ASKED_MINIMUM:
+        return f"if {one.which} had given {one.replicas} {then}"
+    return f"with a {one.which} of {one.replicas} {then}"
+
+
+def _value(one: OtherValue, entry: SyncResult) -> str:
+    decision = entry.decision
+    name = wording.metric_name(decision.metrics[one.index].metric)
+    asks = f"{name} would have asked for {one.result.proposal}"
+    return f"{_other(one, entry)}, {asks}, and the target {_goes(one.desired, decision)}"
+
+
+def _other(one: OtherValue, entry: SyncResult) -> str:
+    was, result = entry.decision.metrics[one.index], one.result
+    read = entry.inputs.observation.readings[one.index]
+    if isinstance(result.reading, Values) and isinstance(read, Values):
+        return f"at {_exact(sum(result.reading.values))} instead of {_exact(sum(read.values))}"
+    word = "more" if (one.parts or 0) > 0 else "less"
+    change = f"{abs(one.parts or 0) * 100 / PARTS:.10g}"
+    before, after = wording.usage(was), wording.usage(result)
+    shown = f" ({after} instead of {before})" if after != before else ""
+    return f"with {change}% {word} load on each pod{shown}"
+
+
+def _exact(milli: int) -> str:
+    return f"{Decimal(milli) / 1000:f}"
+
+
+# -- all targets ---------------------------------------------------------------------------------
+
+
+def recorded_targets(record: RecordReader) -> answers.TargetList:
+    """Return how all that are still configured stood last.  Raises RecordError."""
     span = record.span()
     if span is None:
         raise RecordError("nothing is recorded yet")
-    found = [record.change_at(target, span[1]) for target in record.targets()]
-    held = [one for one in found if one is not None and Mark.REMOVED not in one.marks]
-    return {"time": rfc3339_milli(span[1]), "targets": [_recorded(one, record) for one in held]}
+    standings = record.standings()
+    last = [record.change_at(target, span[1]) for target in record.targets()]
+    targets = tuple(
+        _recorded(one, standings[one.target].since, record)
+        for one in last
+        if one is not None and one.target in standings
+    )
+    return answers.TargetList(time=span[1], targets=targets)
 
 
-def _recorded(change: Change, record: RecordReader) -> Json:
-    namespace, kind, name = change.target.split("/", 2)
-    metrics: list[Json] = []
-    with suppress(RecordError):
-        results = record.entry(change).decision.metrics
-        metrics = [as_json(metric_record(one.metric, one)) for one in results]
+def _recorded(change: Change, since: float, record: RecordReader) -> answers.TargetState:
+    target, entry = _plain(change.target), entry_or_none(record, change)
+    namespace, kind, name = target.split("/", 2)
+    metrics = () if entry is None else entry.decision.metrics
+    return answers.TargetState(
+        **_standing(change) | {"target": target},
+        namespace=namespace,
+        kind=kind,
+        name=name,
+        since=since,
+        last_sync=None,
+        metrics=tuple(metric_of(one.metric, one) for one in metrics),
+    )
+
+
+def _standing(row: Change) -> dict[str, Any]:
     return {
-        "target": change.target,
-        "namespace": namespace,
-        "kind": kind,
-        "name": name,
-        "since": rfc3339_milli(change.time),
-        "lastSync": None,
-        "state": change.state,
-        "message": change.message,
-        "minReplicas": change.min_replicas,
-        "maxReplicas": change.max_replicas,
-        "currentReplicas": change.current,
-        "desiredReplicas": change.desired,
-        "metrics": metrics,
+        "target": row.target,
+        "state": row.state,
+        "message": row.message,
+        "current_replicas": row.current,
+        "desired_replicas": row.desired,
+        "min_replicas": row.min_replicas,
+        "max_replicas": row.max_replicas,
     }
 
 
-def change_json(one: Change) -> Json:
+def change_of(row: Change) -> answers.Change:
     """Return a change as the API and the commands show it."""
-    return {
-        "id": one.id,
-        "target": one.target,
-        "time": rfc3339_milli(one.time),
-        "state": one.state,
-        "message": one.message,
-        "currentReplicas": one.current,
-        "desiredReplicas": one.desired,
-        "minReplicas": one.min_replicas,
-        "maxReplicas": one.max_replicas,
-        "marks": [mark.word for mark in one.marks],
-        "by": one.by or None,
-    }
+    marks = tuple(mark.word for mark in row.marks)
+    return answers.Change(
+        **_standing(row), id=row.id, time=row.time, marks=marks, by=row.by or None
+    )
+
+
+def lapse_of(row: Lapse) -> answers.Lapse:
+    """Return likewise a time in which nothing was recorded."""
+    return answers.Lapse(begin=row.begin, end=row.end)

@@ -1,8 +1,9 @@
 """Words for the pieces of a decision: the same in a log line, a table and an explanation."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from autoscaler.core.classification import Mark, State
 from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.decision import (
     Calculation,
@@ -14,20 +15,59 @@ from autoscaler.core.decision import (
     MetricValueStatus,
     Refill,
 )
+from autoscaler.core.history import Recommendation
 from autoscaler.core.observation import LONGEST_SENTENCE, PodSamples, Values
 from autoscaler.core.selectors import LabelSelector, Operator, Requirement
 from autoscaler.core.spec import (
     ContainerResourceMetric,
-    ExternalMetric,
     MetricSpec,
     ObjectMetric,
-    PodsMetric,
+    PolicyType,
     ResourceMetric,
+    ScalingPolicy,
+    measures_pods,
 )
 from autoscaler.core.target import Target
 from autoscaler.core.text import printable, rfc3339
 
 _LONGEST_NAME, _LONGEST_KEY = 500, 1000
+
+STATE_WORDS: Mapping[str, str] = {
+    State.FAILING: "failing",
+    State.CONTESTED: "contested",
+    State.UNKNOWN: "not synced yet",
+    State.LIMITED: "limited",
+    State.HELD: "held",
+    State.DISABLED: "disabled",
+    State.PAUSED: "paused",
+    State.CONTROLLED: "controlled",
+    State.IDLE: "idle",
+    State.OK: "ok",
+}
+"""The word for each state, the one first that needs somebody most."""
+MARK_WORDS = {
+    Mark.WRITTEN: "scaled",
+    Mark.FOREIGN: "changed by others",
+    Mark.FAILED: "failing",
+    Mark.FALLBACK: "fallback",
+    Mark.PAUSED: "paused",
+    Mark.IDLE: "idle",
+    Mark.HELD: "held",
+    Mark.LIMITED: "limited",
+    Mark.AT_MAXIMUM: "at maximum",
+    Mark.BREAKER: "breaker",
+    Mark.QUERY_HOLD: "no scale-down",
+    Mark.CONTROLLED: "controlled",
+    Mark.CONTESTED: "contested",
+    Mark.DISABLED: "disabled",
+    Mark.STANDBY: "standby",
+    Mark.REMOVED: "no longer configured",
+}
+
+
+def state_word(state: str) -> str:
+    """Return the word for a state, also for one that another version recorded."""
+    return STATE_WORDS.get(state, state)
 
 
 def target_key(target: Target) -> str:
@@ -62,9 +102,7 @@ def selector(chosen: LabelSelector | None) -> str:
 
 
 def _matcher(one: Requirement) -> str:
-    same, other = "=", "!="
-    if len(one.values) > 1:
-        same, other = "=~", "!~"
+    same, other = ("=~", "!~") if len(one.values) > 1 else ("=", "!=")
     values = "|".join(one.values)
     return {
         Operator.IN: f'{one.key}{same}"{values}"',
@@ -90,6 +128,17 @@ def prometheus_server(server: str) -> str:
 def counted(count: int, noun: str) -> str:
     """Write a count of things: "1 replica", "2 replicas"."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def policy(one: ScalingPolicy, start: int | None = None) -> str:
+    """Write what a scaling policy permits: "4 pods per 60 s", "100% of 3 replicas per 60 s".
+
+    ``start`` is the count at the start of the period, where that is known.
+    """
+    of = "" if start is None else f" of {counted(start, 'replica')}"
+    percent = one.type is PolicyType.PERCENT
+    amount = f"{one.value}%{of}" if percent else counted(one.value, "pod")
+    return f"{amount} per {one.period_seconds} s"
 
 
 def quantity(metric: MetricSpec, milli: int) -> str:
@@ -120,35 +169,44 @@ def _binary(value: float) -> str:
 # -- values and targets --------------------------------------------------------------------------
 
 
-def target(metric: MetricSpec) -> str:
-    """Write the target of a metric, and per what it is."""
-    return target_value(metric) + per(metric)
+def _target_of(metric: MetricSpec) -> tuple[str, int]:
+    """Return the kind of a metric's target, and its value in milli-units or in percent."""
+    held = metric.target
+    if held.average_utilization is not None:
+        return "utilization", held.average_utilization
+    averaged = held.average_value is not None
+    if isinstance(metric, ObjectMetric):
+        averaged = held.type == "AverageValue"
+    if averaged or measures_pods(metric):
+        return "average", held.average_value or 0
+    return "value", held.value or 0
+
+
+def target_number(metric: MetricSpec) -> tuple[str, float]:
+    """Return the kind of a metric's target, and its value in base units or in percent.
+
+    The kinds are kube-state-metrics' values of `metric_target_type`.
+    """
+    kind, value = _target_of(metric)
+    return kind, value if kind == "utilization" else value / 1000
 
 
 def target_value(metric: MetricSpec) -> str:
     """Write the target of a metric."""
-    held = metric.target
-    if isinstance(metric, ExternalMetric | ObjectMetric):
-        milli = held.average_value if averaged(metric) else held.value
-        return quantity(metric, milli or 0)
-    if held.average_value is not None:
-        return quantity(metric, held.average_value)
-    return f"{held.average_utilization}%"
-
-
-def averaged(metric: ExternalMetric | ObjectMetric) -> bool:
-    """Return whether the total is divided by the replicas."""
-    held = metric.target
-    if isinstance(metric, ObjectMetric):
-        return held.type == "AverageValue"
-    return held.average_value is not None
+    kind, value = _target_of(metric)
+    return f"{value}%" if kind == "utilization" else quantity(metric, value)
 
 
 def per(metric: MetricSpec) -> str:
     """Write per what a value is: " per replica", " per pod", or nothing."""
-    if isinstance(metric, ExternalMetric | ObjectMetric):
-        return " per replica" if averaged(metric) else ""
-    return " per pod" if metric.target.average_value is not None else ""
+    if _target_of(metric)[0] != "average":
+        return ""
+    return " per pod" if measures_pods(metric) else " per replica"
+
+
+def target(metric: MetricSpec) -> str:
+    """Write the target of a metric, and per what it is."""
+    return target_value(metric) + per(metric)
 
 
 def usage(result: MetricResult) -> str:
@@ -161,6 +219,13 @@ def usage(result: MetricResult) -> str:
     if current.value is not None:
         return quantity(result.metric, current.value)
     return quantity(result.metric, current.average_value or 0)
+
+
+def exactly(result: MetricResult) -> str:
+    """Write the sum of a metric's series where thousandths do not hold it; else nothing."""
+    reading = result.reading
+    total = reading.total if isinstance(reading, Values) else None
+    return "" if total is None else f"{total:.10g}"
 
 
 def usage_and_target(result: MetricResult) -> str:
@@ -183,12 +248,6 @@ def total(result: MetricResult) -> str | None:
     return None
 
 
-def of_request(result: MetricResult) -> str | None:
-    """Write what a utilization is made of: "450m of 500m"; None where the value is none."""
-    both = usage_and_request(result)
-    return None if both is None else f"{both[0]} of {both[1]}"
-
-
 def usage_and_request(result: MetricResult) -> tuple[str, str] | None:
     """Write the averages of the pods that a utilization is made of; None where it is none."""
     if not isinstance(result.outcome, Calculation):
@@ -200,31 +259,12 @@ def usage_and_request(result: MetricResult) -> tuple[str, str] | None:
     return used, quantity(result.metric, current.average_request)
 
 
-def target_number(metric: MetricSpec) -> tuple[str, float]:
-    """Return the kind of a metric's target, and its value in base units or in percent.
-
-    The kinds are kube-state-metrics' values of `metric_target_type`.
-    """
-    held = metric.target
-    if held.average_utilization is not None:
-        return "utilization", held.average_utilization
-    if isinstance(metric, ExternalMetric | ObjectMetric) and not averaged(metric):
-        return "value", (held.value or 0) / 1000
-    return "average", (held.average_value or 0) / 1000
-
-
 def measured_number(current: MetricValueStatus) -> float:
     """Return what was measured, in the unit of `target_number`."""
     if current.average_utilization is not None:
         return current.average_utilization
     milli = current.average_value if current.value is None else current.value
     return (milli or 0) / 1000
-
-
-def time_of_day(time: float, now: float) -> str:
-    """Format a Unix time near ``now`` as its time of day in UTC; with the date on another day."""
-    text = rfc3339(time)
-    return text[11:] if text[:10] == rfc3339(now)[:10] else text
 
 
 # -- sentences -----------------------------------------------------------------------------------
@@ -237,9 +277,9 @@ def reason(decision: Decision) -> str:
 
 def plain(text: str, decision: Decision) -> str:
     """Replace the HPA's names of a decision's metrics, which dump selectors, in a text."""
-    for one in sorted(decision.metrics, key=lambda one: -len(one.name)):
-        if one.name in text:
-            text = text.replace(one.name, metric_name(one.metric))
+    for metric in sorted(decision.metrics, key=lambda one: -len(one.name)):
+        if metric.name in text:
+            text = text.replace(metric.name, metric_name(metric.metric))
     return text
 
 
@@ -275,13 +315,15 @@ def foreign(change: ForeignChange) -> str:
     return f"{who} set the replicas from {change.before} to {change.after}{undoing}"
 
 
+def found(by: Recommendation) -> str:
+    """Write which sync found a count that it recorded as a recommendation."""
+    return "at the first sync" + (" after a time without whole readings" if by.only_down else "")
+
+
 def refill(back: Refill, now: float) -> str:
     """Write that a reading has just returned, and until when it takes nothing down."""
     ago = f"{max(0, round(now - back.returned))} s ago"
     what = f"the first reading was {ago}" if back.first else f"the reading returned {ago}"
+    if back.after_hold:
+        what = f"it held until {ago}: what is read lacks samples of that time"
     return f"{what} and may be too low; nothing goes down before {rfc3339(back.until)}"
-
-
-def per_pod(metric: MetricSpec) -> bool:
-    """Return whether a metric is one of pods."""
-    return isinstance(metric, ResourceMetric | ContainerResourceMetric | PodsMetric)

@@ -50,7 +50,7 @@ class Driver:
 
     def __init__(self) -> None:
         self._ready: deque[Coroutine[None]] = deque()
-        self._waiting: dict[Future[Any], Coroutine[None]] = {}
+        self._waiting: dict[Future[Any], list[Coroutine[None]]] = {}
         self._done: SimpleQueue[Future[Any]] = SimpleQueue()
         self._nothing_new = False
         self._timed: list[tuple[float, Callable[[], None]]] = []
@@ -68,11 +68,10 @@ class Driver:
         return Latch(count, self._ready)
 
     def run(self, stop: threading.Event, until: float) -> None:
-        """Run all coroutines to their ends.
+        """Run all coroutines to their ends; what these raise comes as one ExceptionGroup then.
 
         Once ``stop`` is set, or the instant ``until`` (of `clock.monotonic`) has come, calls that
-        have not begun are cancelled; those that run are still waited for.  A coroutine that raises
-        keeps no other from running; what was raised comes as one ExceptionGroup in the end.
+        have not begun are cancelled; those that run are still waited for.
         """
         raised: list[Exception] = []
         while self._ready or self._waiting:
@@ -92,24 +91,26 @@ class Driver:
         if not self._timed:
             return
         now = clock.monotonic()
-        due = [one for one in self._timed if one[0] <= now]
-        for one in due:
-            self._timed.remove(one)
-            one[1]()
+        due = [timed for timed in self._timed if timed[0] <= now]
+        for timed in due:
+            self._timed.remove(timed)
+            timed[1]()
 
     def _next(self) -> Coroutine[None]:
         """Return a coroutine that can run.  Raises Empty where none can for a moment."""
-        if self._ready:
-            return self._ready.popleft()
-        return self._waiting.pop(self._done.get(timeout=_STOP_CHECK_SECONDS))
+        if not self._ready:
+            self._ready.extend(self._waiting.pop(self._done.get(timeout=_STOP_CHECK_SECONDS)))
+        return self._ready.popleft()
 
     def _resume(self, coroutine: Coroutine[None]) -> None:
         """Run a coroutine up to the next thing that it waits for."""
         for awaited in coroutine:
             if isinstance(awaited, Latch):
                 awaited.add(coroutine)
+            elif awaited in self._waiting:
+                self._waiting[awaited].append(coroutine)
             else:
-                self._waiting[awaited] = coroutine
+                self._waiting[awaited] = [coroutine]
                 # The callback holds neither the future nor the coroutine: such a cycle would keep
                 # a large answer until a garbage collection, which is rare.
                 awaited.add_done_callback(self._done.put)

@@ -1,18 +1,22 @@
 """Detects targets whose selectors match the same pods (semantics 1.3.1, AmbiguousSelector).
 
 Selectors that require different values of one label by matchLabels share no pod.  Only for the
-other pairs, the candidates, are pods compared (`sync.pod_reads`).
+other pairs, the candidates, are pods compared.
 """
 
 import threading
 from collections import defaultdict
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
+from autoscaler.core.observation import Pod, Unavailable
 from autoscaler.core.selectors import LabelSelector, parse
+from autoscaler.sync.ports import Cluster
 
-_LabelKeys = tuple[str, ...]
-_LabelValues = tuple[str, ...]
+_Labels = tuple[str, ...]
+Pods = tuple[Pod, ...] | Unavailable | None
+"""None: the pods were not read, because the decision does not need them."""
 
 
 class _Selector(NamedTuple):
@@ -87,23 +91,23 @@ class _Namespace:
     """Selectors of one namespace by their matchLabels, so that few are compared."""
 
     def __init__(self) -> None:
-        self._by_label_keys: dict[_LabelKeys, dict[_LabelValues, set[str]]] = {}
+        self._by_label_keys: dict[_Labels, dict[_Labels, set[str]]] = {}
 
     def add(self, target: str, selector: LabelSelector) -> set[str]:
         """Add a selector, and return the targets whose selectors may match the same pods."""
         required = dict(sorted(selector.match_labels))
-        found: set[str] = set()
+        overlapping: set[str] = set()
         for keys, by_values in self._by_label_keys.items():
             if keys == tuple(required):
-                found |= by_values.get(tuple(required.values()), set())
+                overlapping |= by_values.get(tuple(required.values()), set())
                 continue
             for values, targets in by_values.items():
                 others = zip(keys, values, strict=True)
                 if all(required.get(key, value) == value for key, value in others):
-                    found |= targets
+                    overlapping |= targets
         mine = self._by_label_keys.setdefault(tuple(required), {})
         mine.setdefault(tuple(required.values()), set()).add(target)
-        return found
+        return overlapping
 
     def remove(self, target: str, selector: LabelSelector) -> None:
         required = dict(sorted(selector.match_labels))
@@ -118,3 +122,46 @@ class _Namespace:
     @property
     def empty(self) -> bool:
         return not self._by_label_keys
+
+
+class PodReads:
+    """Reads pods before an instant of `clock.monotonic`; many threads may do so at once."""
+
+    def __init__(self, cluster: Cluster, deadline: float) -> None:
+        self._cluster = cluster
+        self._deadline = deadline
+        self._names_of: dict[tuple[str, str], frozenset[str]] = {}
+
+    def read(
+        self, namespace: str, selector: str, candidates: Mapping[str, str]
+    ) -> tuple[Pods, tuple[str, ...]]:
+        """Return the pods of a target's selector, and the candidates that select one of them."""
+        pods = self._pods(namespace, selector)
+        if isinstance(pods, Unavailable):
+            return pods, ()
+        names = {pod.name for pod in pods}
+        shared: list[str] = []
+        for candidate, its_selector in candidates.items():
+            others = self._names(namespace, its_selector)
+            if isinstance(others, Unavailable):
+                return others, ()
+            if not names.isdisjoint(others):
+                shared.append(candidate)
+        return pods, tuple(shared)
+
+    def _names(self, namespace: str, selector: str) -> frozenset[str] | Unavailable:
+        """Return the names of a selector's pods; many targets may be compared with them."""
+        names = self._names_of.get((namespace, selector))
+        if names is None:
+            pods = self._pods(namespace, selector)
+            if isinstance(pods, Unavailable):
+                return pods
+            names = frozenset(pod.name for pod in pods)
+            self._names_of[namespace, selector] = names
+        return names
+
+    def _pods(self, namespace: str, selector: str) -> tuple[Pod, ...] | Unavailable:
+        cached = self._cluster.cached_pods(namespace, selector)
+        if cached is not None:
+            return cached
+        return self._cluster.list_pods(namespace, selector, self._deadline)

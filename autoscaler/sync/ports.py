@@ -12,31 +12,16 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
+from autoscaler import clock
+from autoscaler.clock import Clock
 from autoscaler.core.breaker import BreakerState, Trip
-from autoscaler.core.decision import Decision
-from autoscaler.core.entry import Inputs
 from autoscaler.core.history import History
 from autoscaler.core.observation import Pod, Scale, Unavailable, Unchecked
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.spec import ScaleTargetRef
+from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Target
-from autoscaler.core.writes import NotWritten, NotWrittenReason, WriteOutcome
-
-
-@dataclass(frozen=True, slots=True)
-class SyncResult:
-    """One target at one sync: the decision, and what became of its write.
-
-    ``write`` is None where nothing was to be written.  ``controller`` is for a plan only, which is
-    decided as if no other autoscaler controlled the target: it says which one does, if any.
-    ``inputs`` are what was decided from; what keeps a result leaves them out, since they are large.
-    """
-
-    target: Target
-    decision: Decision
-    write: WriteOutcome | None = None
-    controller: str = ""
-    inputs: Inputs | None = None
+from autoscaler.core.writes import WriteOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,60 +35,52 @@ class SyncSummary:
     seconds: float
 
 
-class CacheReader(Protocol):
-    """What is known of the cluster without a request; no method waits.
+class MetricsReader(Protocol):
+    """Answers PromQL: the connection to one server."""
 
-    None means that it is not cached and has to be read.
+    def query(self, promql: str, at: float | None, deadline: float) -> QueryResult | QueryFailure:
+        """Evaluate an instant query as of ``at`` in Unix seconds.
+
+        None is the server's own now, which a wrong clock of ours does not move.
+        """
+
+
+class Cluster(Protocol):
+    """One cluster: what its caches know, and what its API server says.
+
+    No method ``cached_...`` waits; None means that it is not cached and has to be read.
     """
 
     def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:
         """Return the scale."""
-        ...
 
     def cached_pods(self, namespace: str, selector: str) -> tuple[Pod, ...] | Unavailable | None:
         """Return the pods of a namespace that match a selector in string form."""
-        ...
 
     def cached_controller(self, namespace: str, ref: ScaleTargetRef) -> str | Unchecked | None:
         """Return in words which other autoscaler controls the object; None without one.
 
         Unchecked says that this cannot be known now.
         """
-        ...
 
+    def read_scale(
+        self, namespace: str, ref: ScaleTargetRef, deadline: float
+    ) -> Scale | Unavailable:
+        """Read the scale subresource of any kind that has one."""
 
-class MetricsReader(Protocol):
-    """Answers PromQL: the connection to one server."""
-
-    def query(self, promql: str, deadline: float) -> QueryResult | QueryFailure:
-        """Evaluate an instant query now."""
-        ...
-
-
-class ScaleReader(Protocol):
-    """Reads the scale subresource of any kind that has one."""
-
-    def read(self, namespace: str, ref: ScaleTargetRef, deadline: float) -> Scale | Unavailable:
-        """Read the scale."""
-        ...
-
-
-class ScaleWriter(Protocol):
-    """Writes the scale subresource."""
-
-    def write(
+    def write_scale(
         self, namespace: str, ref: ScaleTargetRef, scale: Scale, replicas: int, deadline: float
     ) -> WriteOutcome:
         """Set the replicas, guarded by the resourceVersion of the ``scale`` that was read."""
-        ...
 
-
-class PodLister(Protocol):
-    """Lists pods."""
-
-    def pods(self, namespace: str, selector: str, deadline: float) -> tuple[Pod, ...] | Unavailable:
+    def list_pods(
+        self, namespace: str, selector: str, deadline: float
+    ) -> tuple[Pod, ...] | Unavailable:
         """List the pods of a namespace that match a selector in string form."""
-        ...
+
+
+DEFAULT_CLUSTER = "default"
+"""The name of the one cluster that there is."""
 
 
 Kept = tuple[str, History, float]
@@ -111,10 +88,10 @@ Kept = tuple[str, History, float]
 
 
 class HistoryStore(Protocol):
-    """Keeps histories beyond the life of the process.
+    """Keeps histories beyond the life of the process; calls take effect in their order.
 
     No method waits for a disk, and none raises: where nothing can be kept the daemon runs on from
-    memory, and the store itself reports that.  Calls take effect in their order.
+    memory, and the store itself reports that.
     """
 
     def intend(self, target: str, history: History) -> Future[None]:
@@ -122,23 +99,18 @@ class HistoryStore(Protocol):
 
         The future is done once it is kept, or once it is known that it cannot be.
         """
-        ...
 
     def keep(self, kept: Sequence[Kept]) -> None:
         """Keep the histories of a sync, all in one transaction."""
-        ...
 
     def drop(self, targets: Iterable[str]) -> None:
         """Forget targets."""
-        ...
 
     def shift(self, seconds: float) -> None:
         """Move every instant of every history, after the system's clock was set."""
-        ...
 
     def keep_breakers(self, states: Mapping[str, BreakerState]) -> None:
         """Keep how the scale-down breakers of all servers stand, by the names of these."""
-        ...
 
 
 class BreakerChange(Enum):
@@ -174,45 +146,20 @@ class BreakerNews:
     of: int
 
 
-class Reporter(Protocol):
-    """Reports what became of each target."""
+class Reporter:
+    """Reports what became of each target; this one reports nothing."""
 
     def report(self, result: SyncResult) -> None:
         """Report one target's result."""
-        ...
 
     def fault(self, error: BaseException) -> None:
         """Report that a call of a port raised: a defect, since failures are values."""
-        ...
 
     def clock_set(self, seconds: float) -> None:
         """Report that the system's clock was set, and that the histories were moved with it."""
-        ...
 
     def synced(self, summary: SyncSummary) -> None:
         """Report the end of a sync."""
-        ...
-
-
-class NoWrites:
-    """A `ScaleWriter` for plans: it writes nothing."""
-
-    def write(self, *_: object, **__: object) -> NotWritten:
-        """Leave the scale as it is."""
-        return NotWritten(NotWrittenReason.PLANNED)
-
-
-class NothingCached:
-    """A `CacheReader` for plans: everything is read, and no other autoscaler is known."""
-
-    def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> None:
-        """Return nothing."""
-
-    def cached_pods(self, namespace: str, selector: str) -> None:
-        """Return nothing."""
-
-    def cached_controller(self, namespace: str, ref: ScaleTargetRef) -> None:
-        """Return nothing."""
 
 
 class NoHistoryStore:
@@ -243,10 +190,8 @@ class Ports:
 
     metrics: Mapping[str, MetricsReader]
     """By the name of the server (`Query.server`)."""
-    cache: CacheReader
-    scales: ScaleReader
-    writer: ScaleWriter
-    pods: PodLister
+    clusters: Mapping[str, Cluster]
+    """By name."""
     reporter: Reporter
     history_store: HistoryStore = field(default_factory=NoHistoryStore)
     leads_since: Callable[[], float | None] = lambda: -math.inf
@@ -256,3 +201,9 @@ class Ports:
     """
     breaker_changed: Callable[[BreakerNews], None] = lambda _: None
     """Is told of each change of a scale-down breaker, at the end of the sync that saw it."""
+    clock: Clock = clock
+    """What decisions are made by."""
+
+    def cluster_of(self, target: Target) -> Cluster:  # noqa: ARG002 - all have the same one
+        """Return the cluster that a target's object is in."""
+        return self.clusters[DEFAULT_CLUSTER]

@@ -11,33 +11,20 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from autoscaler import clock
-from autoscaler.core.breaker import goes_down, held_back
-from autoscaler.core.decide import decide
+from autoscaler.core.breaker import goes_down
 from autoscaler.core.decision import Decision, Outcome
-from autoscaler.core.entry import Inputs
-from autoscaler.core.gaps import after_absence
-from autoscaler.core.history import History
-from autoscaler.core.instants import instants_of
-from autoscaler.core.observation import Gap, Observation, Scale, Unavailable, Values
-from autoscaler.core.readings import read, read_bound
+from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.spec import needs_pods
-from autoscaler.core.target import Query, QueryKey, Target
-from autoscaler.core.writes import (
-    NotWritten,
-    NotWrittenReason,
-    WriteFailed,
-    WriteOutcome,
-    intend,
-    settle_write,
-)
+from autoscaler.core.step import Step, SyncReads, SyncTimes, inputs_of, step_of
+from autoscaler.core.sync_result import Rules
+from autoscaler.core.target import QueryKey, Target
+from autoscaler.core.writes import NotWritten, NotWrittenReason, WriteFailed
 from autoscaler.schedules import open_windows
-from autoscaler.sync.breakers import Turn
+from autoscaler.sync.calls import NOT_BEGUN, Urgency
 from autoscaler.sync.driver import Coroutine, Driver, Latch
-from autoscaler.sync.fair_calls import NOT_BEGUN
-from autoscaler.sync.pod_reads import PodReads, Pods
-from autoscaler.sync.ports import SyncResult, SyncSummary
-from autoscaler.sync.priority_pool import Urgency
+from autoscaler.sync.overlaps import PodReads, Pods
+from autoscaler.sync.ports import DEFAULT_CLUSTER, SyncSummary
 from autoscaler.sync.state import SyncState
 
 R = TypeVar("R")
@@ -51,11 +38,11 @@ Pods wait for scales, and writes for everything.
 _STOPPING = "the daemon stops before its turn came"
 
 
-class SyncTimes(NamedTuple):
+class SyncStart(NamedTuple):
     """When a sync begins and was due (Unix seconds), and how many seconds it may take.
 
-    ``steady`` is when it begins by `clock.steady`, ``as_of`` names the clock as it is set then
-    (`Histories.as_of`): one that is set later concerns only the syncs after this.
+    It begins at ``steady`` by `clock.steady`, with the clock as it is set then (`Histories.as_of`).
+    Queries are evaluated as of ``at``, or of the servers' own now.
     """
 
     now: float
@@ -63,18 +50,20 @@ class SyncTimes(NamedTuple):
     as_of: float
     steady: float
     budget: float
+    at: float | None = None
 
 
 class SyncRun:
     """One run of `Syncer.sync`.  Its methods run on one thread; calls to servers do not."""
 
-    def __init__(self, state: SyncState, targets: Sequence[Target], times: SyncTimes) -> None:
+    def __init__(self, state: SyncState, targets: Sequence[Target], times: SyncStart) -> None:
         self.state = state
         self.ports = state.ports
         self.targets = targets
         self.times = times
         self.as_of = times.as_of
         self.begun = clock.monotonic()
+        self.begun_steady = state.ports.clock.steady()
         self.scale_deadline = self.begun + times.budget * _SCALE_SHARE
         self.read_deadline = self.begun + times.budget * _READ_SHARE
         self.write_deadline = self.begun + times.budget
@@ -85,10 +74,11 @@ class SyncRun:
         self.registered: dict[str, Latch] = {}
         """By namespace, open once each selector is known, or known to be unknowable."""
         self.unregistered: set[str] = set()
-        self.pod_reads = PodReads(self.ports, self.read_deadline)
-        self.turn: Turn
-        self.known_down: dict[Future[None], Latch] = {}
-        """Open once it is known whether too many targets of a server would go down."""
+        self.pod_reads = PodReads(self.ports.clusters[DEFAULT_CLUSTER], self.read_deadline)
+        self.number = 0
+        """That of this sync, to the breakers."""
+        self.awaited_servers: set[str] = set()
+        """Those of which it is waited for whether too many targets would go down."""
         self.decisions: dict[str, Decision] = {}
         self.changed = 0
         self.failed = 0
@@ -108,28 +98,23 @@ class SyncRun:
         for target in sorted(self.targets, key=state.urgency):
             driver.start(self._sync(target))
         ahead = self.times.now - self.times.steady + state.histories.as_of - self.as_of
-        turn = self.turn = state.breakers.begin(self.targets, ahead)
+        self.number = state.breakers.begin(self.targets, ahead)
         try:
             driver.run(state.stop, self.write_deadline)
         finally:
             state.histories.keep(self.decisions, self.as_of)
             stopped = state.stop.is_set()
-            state.tell(state.breakers.end(turn, self._steady(), stopped=stopped))
+            state.tell(state.breakers.end(self.number, self._steady(), stopped=stopped))
+        seconds = clock.monotonic() - self.begun
         self.ports.reporter.synced(
-            SyncSummary(
-                targets=len(self.targets),
-                queries=len(queries),
-                changed=self.changed,
-                failed=self.failed,
-                seconds=clock.monotonic() - self.begun,
-            )
+            SyncSummary(len(self.targets), len(queries), self.changed, self.failed, seconds)
         )
 
     def _ask(self, query: QueryKey) -> Coroutine[None]:
         """Ask one query for all targets that need its answer."""
         reader = self.ports.metrics[query.server]
         self.answers[query] = yield from self._result(
-            self.state.queries.ask(reader, query, self.read_deadline), QueryFailure
+            self.state.queries.ask(reader, query, self.times.at, self.read_deadline), QueryFailure
         )
         self.answered[query].count_down()
 
@@ -143,20 +128,15 @@ class SyncRun:
                 yield answered
         if self.state.stop.is_set():
             return
-        decision, inputs = self._decide(target, scale, pods, ambiguous_with)
-        previous = inputs.history
+        step = self._decided(target, scale, pods, ambiguous_with)
         if self.state.breakers.enabled:
-            decision = yield from self._unless_held(target, decision, previous)
+            step = yield from self._unless_held(step)
             if self.state.stop.is_set():
                 return
-        write: WriteOutcome | None = None
-        if decision.rescale and isinstance(scale, Scale):
-            if self.ports.leads_since() is None:
-                write = NotWritten(NotWrittenReason.NOT_LEADING)
-            else:
-                decision, write = yield from self._write(target, scale, decision, previous)
-        self.decisions[target.key] = decision
-        self.ports.reporter.report(SyncResult(target, decision, write, inputs=inputs))
+        if step.decision.rescale and isinstance(scale, Scale):
+            step = yield from self._written(step, scale)
+        self.decisions[target.key] = step.decision
+        self.ports.reporter.report(step.result)
 
     def _scale(self, target: Target) -> Coroutine[Scale | Unavailable]:
         """Read the scale, and register its selector.
@@ -164,10 +144,11 @@ class SyncRun:
         The other targets of the namespace wait for that: their pods may be this one's too.
         """
         namespace, ref = target.namespace, target.spec.scale_target_ref
+        cluster = self.ports.cluster_of(target)
         try:
-            scale = self.ports.cache.cached_scale(namespace, ref)
+            scale = cluster.cached_scale(namespace, ref)
             if scale is None:
-                call = partial(self.ports.scales.read, namespace, ref, self.scale_deadline)
+                call = partial(cluster.read_scale, namespace, ref, self.scale_deadline)
                 reading = self.state.read(
                     target, self.state.scale_read_order, self.scale_deadline, call
                 )
@@ -190,151 +171,114 @@ class SyncRun:
         candidates = self.state.overlaps.candidates(target.key)
         if isinstance(scale, Unavailable) or not (candidates or needs_pods(target.spec)):
             return None, ()
-        pods = None if candidates else self.ports.cache.cached_pods(namespace, scale.selector)
+        cluster = self.ports.cluster_of(target)
+        pods = None if candidates else cluster.cached_pods(namespace, scale.selector)
         if pods is not None:
             return pods, ()
         call = partial(self.pod_reads.read, namespace, scale.selector, candidates)
         reading = self.state.read(target, self.state.pod_read_order, self.read_deadline, call)
         return (yield from self._result(reading, lambda why: (Unavailable(why), ())))
 
-    def _decide(
+    def _decided(
         self,
         target: Target,
         scale: Scale | Unavailable,
         pods: Pods,
         ambiguous_with: tuple[str, ...],
-    ) -> tuple[Decision, Inputs]:
-        """Decide, and return the decision with what it was made from."""
-        key, state, steady = target.key, self.state, self.times.steady
-        absent = steady - state.last_sync.get(key, steady)
-        previous = after_absence(
-            target, state.histories.get(key, self.as_of), absent, self.times.now
+    ) -> Step:
+        """Decide from all that was read, and remember what follows."""
+        key, state, cluster = target.key, self.state, self.ports.cluster_of(target)
+        controller = cluster.cached_controller(target.namespace, target.spec.scale_target_ref)
+        sole_writer, begun, steady = state.is_sole_writer(key), self.times.now, self.times.steady
+        reads = SyncReads(scale, pods, self.answers, ambiguous_with, controller, sole_writer)
+        times = SyncTimes(
+            self.times.due,
+            begun,
+            begun + self._elapsed(),
+            self._unix(state.last_sync.get(key)),
+            self._unix(state.last_read.get(key)),
         )
+        history = state.histories.get(key, self.as_of)
+        inputs = inputs_of(target, history, reads, times, open_windows)
+        step = step_of(Rules(target, state.flags), inputs)
         state.last_sync[key] = steady
-        now = self.times.now + (clock.monotonic() - self.begun)
-        stamp, now = instants_of(self.times.due, now, target.sync_period)
-        observation = self._observation(target, scale, pods, ambiguous_with, now)
-        decision, history = decide(
-            target.spec, state.flags, observation, previous, now, stamp, target.extensions
-        )
         if isinstance(scale, Scale):
             state.last_read[key] = steady
-        state.histories.put(key, history, self.as_of)
-        if decision.outcome is not Outcome.OK:
-            self.failed += 1
-        return decision, Inputs(observation, previous, now, stamp)
+        self._remember(step)
+        self.failed += step.decision.outcome is not Outcome.OK
+        return step
 
-    def _observation(
-        self,
-        target: Target,
-        scale: Scale | Unavailable,
-        pods: Pods,
-        ambiguous_with: tuple[str, ...],
-        now: float,
-    ) -> Observation:
-        known = pods if isinstance(pods, tuple) else ()
-        readings = tuple(
-            read(metric, query, self.answers[query.key], target.namespace, known, now)
-            for metric, query in zip(target.spec.metrics, target.queries, strict=True)
-        )
-        last_read = self.state.last_read.get(target.key)
-        return Observation(
-            scale,
-            pods,
-            readings,
-            ambiguous_with,
-            self.ports.cache.cached_controller(target.namespace, target.spec.scale_target_ref),
-            self.state.is_sole_writer(target.key),
-            None if last_read is None else self.times.now - (self.times.steady - last_read),
-            tuple(query.range_seconds for query in target.queries),
-            windows=open_windows(target.extensions.schedules, now),
-            min_replicas_reading=self._bound(target.min_replicas_query, now),
-            max_replicas_reading=self._bound(target.max_replicas_query, now),
-        )
+    def _unix(self, steady: float | None) -> float | None:
+        """Return the Unix time of an instant of `clock.steady`."""
+        return None if steady is None else self.times.now - (self.times.steady - steady)
 
-    def _bound(self, query: Query | None, now: float) -> Values | Gap | None:
-        return None if query is None else read_bound(query, self.answers[query.key], now)
+    def _remember(self, step: Step) -> None:
+        self.state.histories.put(step.rules.target.key, step.history, self.as_of)
 
-    def _unless_held(
-        self, target: Target, decision: Decision, previous: History
-    ) -> Coroutine[Decision]:
+    def _unless_held(self, step: Step) -> Coroutine[Step]:
         """Hold a scale-down while too many targets of a server would go down (semantics 8.7).
 
         It waits until that is known, and no longer than for what is read: then all targets of this
         sync are decided, and there is still time to write.
         """
-        breakers, key, down = self.state.breakers, target.key, goes_down(decision)
+        breakers, key, down = self.state.breakers, step.rules.target.key, goes_down(step.decision)
         now = self._steady()
         breakers.note(key, now, down=down)
         self.state.keep_trips()
         if not down:
-            return decision
+            return step
         # A hold of one server may end while another one is waited for: it is asked anew then.
-        while waits := breakers.undecided(self.turn, key, now):
+        while waits := breakers.undecided(self.number, key, now):
             for server, future in waits.items():
-                yield self._known(server, future)
+                if server not in self.awaited_servers:
+                    self.awaited_servers.add(server)
+                    self.driver.at(self.read_deadline, partial(self._give_up, server))
+                yield future
             if self.state.stop.is_set():
-                return decision
+                return step
             now = self._steady()
         self.state.keep_trips()
-        held = breakers.hold(key, now)
-        if held is None:
-            return decision
-        server, until = held
-        until += self.times.now - self.times.steady
-        history = self.state.histories.get(key, self.as_of)
-        decision, history = held_back(decision, history, previous, server, until)
-        self.state.histories.put(key, history, self.as_of)
-        return decision
-
-    def _known(self, server: str, future: Future[None]) -> Latch:
-        """Return a latch for all that wait for a server; it opens once the future is done."""
-        latch = self.known_down.get(future)
-        if latch is None:
-            latch = self.known_down[future] = self.driver.latch(1)
-            self.driver.at(self.read_deadline, partial(self._give_up, server))
-            self.driver.start(self._until_known(future, latch))
-        return latch
-
-    def _until_known(self, future: Future[None], latch: Latch) -> Coroutine[None]:
-        """Open a latch once it is known whether too many targets of a server would go down."""
-        yield future
-        latch.count_down()
+        ahead = self.times.now - self.times.steady
+        holds = {server: until + ahead for server, until in breakers.holds(key, now).items()}
+        after = step.held_back(holds)
+        if after is not step:
+            self._remember(after)
+        return after
 
     def _give_up(self, server: str) -> None:
-        self.state.breakers.give_up(self.turn, server, self._steady())
+        self.state.breakers.give_up(self.number, server, self._steady())
 
     def _steady(self) -> float:
-        return self.times.steady + (clock.monotonic() - self.begun)
+        return self.times.steady + self._elapsed()
 
-    def _write(
-        self, target: Target, scale: Scale, decision: Decision, previous: History
-    ) -> Coroutine[tuple[Decision, WriteOutcome]]:
-        """Write the decided count; return the outcome, and the decision with what follows from it.
+    def _elapsed(self) -> float:
+        """Return for how long the sync has run, by the clock of decisions."""
+        return self.ports.clock.steady() - self.begun_steady
+
+    def _written(self, step: Step, scale: Scale) -> Coroutine[Step]:
+        """Write the decided count, if this process may; return the step with the outcome.
 
         The store has the write before it is sent: a crash between the two must not lose it.
         """
-        key, histories, desired = target.key, self.state.histories, decision.desired
-        history = histories.get(key, self.as_of)
-        earlier = history.pending
-        yield histories.intend(key, intend(decision, history), self.as_of)
-        ref = target.spec.scale_target_ref
+        if self.ports.leads_since() is None:
+            return step.settled(NotWritten(NotWrittenReason.NOT_LEADING))
+        target, desired = step.rules.target, step.decision.desired
+        yield self.state.histories.intend(target.key, step.intended(), self.as_of)
+        ref, until = target.spec.scale_target_ref, self.write_deadline
+        cluster = self.ports.cluster_of(target)
         sending = self.state.writes.submit(
             write_urgency(scale.spec_replicas, desired),
             target.namespace,
-            partial(
-                self.ports.writer.write, target.namespace, ref, scale, desired, self.write_deadline
-            ),
+            partial(cluster.write_scale, target.namespace, ref, scale, desired, until),
         )
         # What raised may have been sent; what never began was not.
         write = yield from self._result(
             sending, lambda why: WriteFailed(why, unknown=not sending.cancelled())
         )
-        history = histories.get(key, self.as_of)
-        decision, history = settle_write(target.spec, decision, write, history, previous, earlier)
-        histories.put(key, history, self.as_of)
-        self.changed += decision.written
-        return decision, write
+        step = step.settled(write)
+        self._remember(step)
+        self.changed += step.decision.written
+        return step
 
     def _result(self, future: Future[R], failed: Callable[[str], R]) -> Coroutine[R]:
         """Wait for a call and return its result.

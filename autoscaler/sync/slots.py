@@ -26,19 +26,13 @@ class Slot:
 
 def slots_of(targets: Sequence[Target]) -> tuple[Slot, ...]:
     """Divide targets into slots of at least a second, at most 15 a period."""
-    by_slot: dict[tuple[float, int], list[Target]] = {}
+    by_slot: dict[tuple[float, float], list[Target]] = {}
     for target, group in zip(targets, _group_of_each(targets), strict=True):
         period = target.sync_period
-        number = zlib.crc32(group.encode()) % _slots(period)
-        by_slot.setdefault((period, number), []).append(target)
-    return tuple(
-        Slot(period, number * period / _slots(period), tuple(members))
-        for (period, number), members in sorted(by_slot.items(), key=lambda item: item[0])
-    )
-
-
-def _slots(period: float) -> int:
-    return max(1, min(_SLOTS_A_PERIOD, int(period / _SHORTEST_SLOT_SECONDS)))
+        slots = max(1, min(_SLOTS_A_PERIOD, int(period / _SHORTEST_SLOT_SECONDS)))
+        offset = zlib.crc32(group.encode()) % slots * period / slots
+        by_slot.setdefault((period, offset), []).append(target)
+    return tuple(Slot(*when, tuple(members)) for when, members in sorted(by_slot.items()))
 
 
 def _group_of_each(targets: Sequence[Target]) -> list[str]:

@@ -5,18 +5,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Self
 
-from autoscaler import clock
+from autoscaler.clock import Steps
 from autoscaler.core.breaker import Breaker, BreakerState
 from autoscaler.core.history import History
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
 from autoscaler.sync.breakers import Breakers, BreakerStatus
-from autoscaler.sync.fair_calls import Queries
-from autoscaler.sync.histories import Histories
+from autoscaler.sync.calls import FairQueries, PriorityPool
 from autoscaler.sync.ports import BreakerNews, Ports
-from autoscaler.sync.priority_pool import PriorityPool
-from autoscaler.sync.run import SyncRun, SyncTimes
-from autoscaler.sync.state import SyncState
+from autoscaler.sync.run import SyncRun, SyncStart
+from autoscaler.sync.state import Histories, SyncState
 
 WRITES_PER_SECOND = 100.0
 
@@ -25,11 +23,10 @@ _WRITES_AT_ONCE = 24
 
 
 class Syncer:
-    """Syncs targets, and carries each one's history from one sync to the next.
+    """Syncs targets, those of several syncs at the same time, and carries their histories on.
 
-    ``stop`` ends syncs early: calls that run are finished, no other begins.  Syncs of different
-    targets may run at the same time.  ``known`` are the histories to go on with, by the clock at
-    the beginning of ``steps``.
+    ``stop`` ends syncs early: calls that run are finished, no other begins.  ``known`` are the
+    histories to go on with, by the clock at the beginning of ``steps``.
     """
 
     def __init__(
@@ -40,17 +37,16 @@ class Syncer:
         writes_per_second: float = WRITES_PER_SECOND,
         slow_seconds: float = 2.0,
         known: Mapping[str, History] | None = None,
-        steps: clock.Steps | None = None,
+        steps: Steps | None = None,
     ) -> None:
-        self.histories = Histories(
-            ports.history_store, known or {}, steps or clock.Steps(clock.wall(), clock.steady())
-        )
+        steps = steps or Steps(ports.clock.wall(), ports.clock.steady())
+        self.histories = Histories(ports.history_store, known or {}, steps)
         self._state = SyncState(
             flags=flags,
             ports=ports,
             stop=stop,
             histories=self.histories,
-            queries=Queries(slow_seconds),
+            queries=FairQueries(slow_seconds),
             reads=PriorityPool("read", _READS_AT_ONCE, stop),
             writes=PriorityPool("write", _WRITES_AT_ONCE, stop, writes_per_second),
             breakers=Breakers(),
@@ -78,14 +74,19 @@ class Syncer:
         writes_per_second: float,
         breaker: Breaker | None = None,
     ) -> None:
-        """Go on with other targets, flags and ports.  No sync may run meanwhile.
+        """Go on with other targets, flags and ports.
 
-        A target whose key stays keeps its history; all others are forgotten.
+        A target whose key stays keeps its history; all others are forgotten.  No sync may run of
+        one that is changed or removed; one that runs goes on with the flags and ports of before.
         """
         self._state.retain(targets)
         self._state.writes.set_rate(writes_per_second)
         self._state = replace(self._state, flags=flags, ports=ports)
         self._state.tell(self._state.breakers.change(breaker, targets))
+
+    def resume_absence(self, decided: Mapping[str, float]) -> None:
+        """Go on from when an earlier run decided about targets last, by `clock.steady`."""
+        self._state.last_sync.update(decided)
 
     def resume_breakers(
         self, known: Mapping[str, BreakerState], wall: float, steady: float
@@ -97,17 +98,14 @@ class Syncer:
         self._state.breakers.resume(known, wall, steady)
 
     def release(self, server: str | None = None) -> list[BreakerNews]:
-        """Let go what the scale-down breaker of a server holds, or of all servers.
-
-        Any thread may call this.
-        """
-        news = self._state.breakers.release(server, clock.steady())
+        """Let go what the breaker of a server holds, or of all; any thread may call this."""
+        news = self._state.breakers.release(server, self._state.ports.clock.steady())
         self._state.tell(news)
         return news
 
     def breaker_statuses(self) -> list[BreakerStatus]:
         """Return how the scale-down breaker of each server stands."""
-        return self._state.breakers.statuses(clock.steady())
+        return self._state.breakers.statuses(self._state.ports.clock.steady())
 
     def sync(
         self,
@@ -117,16 +115,17 @@ class Syncer:
         *,
         steady: float | None = None,
         due: float | None = None,
+        at: float | None = None,
     ) -> None:
         """Sync every target once, from the Unix time ``now`` on, within ``budget`` seconds.
 
-        ``due`` is when the sync ought to have begun, by default ``now``.  If the clock was set
-        since the last sync, which ``steady`` (of `clock.steady`, at ``now``) shows, windows and
-        periods move with it.
+        It was ``due``, by default ``now``; queries are evaluated as of ``at``, by default as of the
+        servers' own now.  If the clock was set since the last sync, which ``steady`` (of
+        `clock.steady`, at ``now``) shows, windows and periods move with it.
         """
-        seconds = clock.steady() if steady is None else steady
+        seconds = self._state.ports.clock.steady() if steady is None else steady
         step, as_of = self.histories.follow_clock(now, seconds)
         if step:
             self._state.ports.reporter.clock_set(step)
-        times = SyncTimes(now, now if due is None else due, as_of, seconds, budget)
+        times = SyncStart(now, now if due is None else due, as_of, seconds, budget, at)
         SyncRun(self._state, targets, times).run()

@@ -3,3 +3,43 @@
 Neither a server nor what stands between is trusted to end its answer, to keep it small, or to leave
 our credentials out of it.
 """
+
+
+class Observer:
+    """What the connections to Prometheus and the API server report while they work.
+
+    It does nothing by itself.  Every method may be called on any thread, and must not block.
+    """
+
+    def prometheus_request(self, server: str, status: str, seconds: float) -> None:
+        """Observe one request: its HTTP status, empty without a readable answer, and its time.
+
+        The server is as queries name it: empty for the default one.
+        """
+
+    def prometheus_sign_in_failed(self, server: str, sentence: str) -> None:
+        """Observe that a request was not sent, since there are no credentials for it, and why."""
+
+    def prometheus_retry(self, server: str, failure: str) -> None:
+        """Observe that a query is tried again, after this failure."""
+
+    def kubernetes_request(self, verb: str, status: str, seconds: float) -> None:
+        """Observe one request: its HTTP status, empty where no answer came, and its time.
+
+        The verb is WATCH for a watch, and the time then ends when the watch has begun.
+        """
+
+    def kubernetes_retry(self, failure: str) -> None:
+        """Observe that a call is tried again, after this failure."""
+
+    def watch_changed(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - a callback's shape
+        """Observe that objects can no longer be watched or listed, or can again."""
+
+    def events_changed(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - as above
+        """Observe that Kubernetes Events can no longer be written, or can again."""
+
+    def fault(self, error: BaseException) -> None:
+        """Observe a defect of the autoscaler, after which it goes on."""
+
+
+UNOBSERVED = Observer()

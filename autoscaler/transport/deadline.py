@@ -1,16 +1,18 @@
 """A limit on the time of a whole exchange, whatever part of it is slow."""
 
+import math
 import socket
 import threading
-from collections.abc import Callable
-from contextlib import suppress
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import cache, partial
 from queue import Empty, SimpleQueue
-from typing import Any, Never, TypeVar
+from typing import Any, TypeVar, cast
 
-from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
-from urllib3.response import HTTPResponse
+from urllib3.connection import HTTPConnection
+from urllib3.connectionpool import HTTPConnectionPool
+from urllib3.exceptions import HTTPError
+from urllib3.poolmanager import pool_classes_by_scheme
 
 from autoscaler import clock
 
@@ -18,35 +20,39 @@ _current = threading.local()
 
 
 class RequestSocket:
-    """The socket of one request while its answer is awaited, so that another thread can cut it."""
+    """The socket of one request while it is used, so that another thread can cut it.
 
-    def __init__(self) -> None:
+    ``until`` is an instant of `autoscaler.clock.monotonic`.  With ``connects`` the thread of the
+    request makes no connection itself.
+    """
+
+    def __init__(self, until: float = math.inf, connects: "Deadline | None" = None) -> None:
+        self.until = until
+        self.connects = connects
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
-        self._is_cut = False
+        self.is_cut = False
 
-    def begin(self) -> None:
-        """Follow the requests that this thread sends from now on."""
+    @contextmanager
+    def followed(self) -> Iterator[None]:
+        """Follow the requests that this thread sends in the block."""
         _current.request = self
-
-    def end(self) -> None:
-        """Follow no more requests of this thread."""
-        _current.request = None
+        try:
+            yield
+        finally:
+            _current.request = None
 
     def use(self, sock: socket.socket | None) -> None:
-        """Set the socket on which the answer is awaited; None once others may use it."""
+        """Set the socket that is used; None once others may use it."""
         with self._lock:
             self._socket = sock
-            if self._is_cut:
+            if self.is_cut:
                 self._shut_down()
 
     def cut(self) -> None:
-        """End the request; a thread that waits for its answer returns at once.
-
-        A request that has no socket yet ends when it gets one.
-        """
+        """End the request at once, or when it gets a socket."""
         with self._lock:
-            self._is_cut = True
+            self.is_cut = True
             self._shut_down()
 
     def _shut_down(self) -> None:
@@ -58,38 +64,61 @@ class RequestSocket:
                 socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 
-def _set_socket(sock: socket.socket | None) -> None:
+def _request_of_this_thread() -> RequestSocket | None:
     request: RequestSocket | None = getattr(_current, "request", None)
+    return request
+
+
+def _set_socket(sock: socket.socket | None) -> None:
+    request = _request_of_this_thread()
     if request is not None:
         request.use(sock)
 
 
-class _Connection(HTTPConnection):
-    def getresponse(self) -> HTTPResponse:  # type: ignore[override] # as urllib3's own
+class _CuttableConnection(HTTPConnection):
+    def connect(self) -> None:
+        request = _request_of_this_thread()
+        if request is None or request.connects is None:
+            super().connect()
+        else:
+            request.connects.run(request.until - clock.monotonic(), self._connect)
         _set_socket(self.sock)
-        return super().getresponse()
 
+    def _connect(self) -> None:
+        """Make a connection; one that is not waited for any more is closed."""
+        super().connect()
+        request = _request_of_this_thread()
+        if request is not None and request.is_cut:
+            self.close()
 
-class _TlsConnection(_Connection, HTTPSConnection):
+    def request(self, *args: Any, **named: Any) -> None:
+        _set_socket(self.sock)  # that of an earlier request, if there is one
+        super().request(*args, **named)
+
     def _tunnel(self) -> None:
         _set_socket(self.sock)  # a proxy answers first
         super()._tunnel()
 
 
-class _Pool(HTTPConnectionPool):
-    ConnectionCls = _Connection
-
+class _CuttablePool(HTTPConnectionPool):
     def _put_conn(self, conn: Any) -> None:
         _set_socket(None)  # from now on another request may use it
         super()._put_conn(conn)
 
 
-class _TlsPool(_Pool, HTTPSConnectionPool):
-    ConnectionCls = _TlsConnection
+@cache
+def _cuttable(pool: type[HTTPConnectionPool]) -> type[HTTPConnectionPool]:
+    connection = type("Connection", (_CuttableConnection, pool.ConnectionCls), {})
+    return type("Pool", (_CuttablePool, pool), {"ConnectionCls": connection})
 
 
-POOLS = {"http": _Pool, "https": _TlsPool}
-"""Pool classes for urllib3's PoolManager whose sockets a Deadline can cut."""
+def cuttable(pools: Mapping[str, type[HTTPConnectionPool]]) -> dict[str, type[HTTPConnectionPool]]:
+    """Return pool classes for urllib3's PoolManager as these, whose sockets can be cut."""
+    return {scheme: _cuttable(pool) for scheme, pool in pools.items()}  # type: ignore[arg-type] # a class has a hash
+
+
+POOLS = cuttable(pool_classes_by_scheme)
+"""The usual ones."""
 
 
 T = TypeVar("T")
@@ -99,13 +128,10 @@ GRACE_SECONDS = 0.05
 _SLICE_SECONDS = 0.2
 """How soon a stop is noticed."""
 _IDLE_SECONDS = 0.5
-"""How long a thread waits for more work: starting one for each of a thousand writes would double
-their cost."""
-
-_Inbox = SimpleQueue[Callable[[], None]]
+"""How long a thread waits for more work: starting one for each request would double its cost."""
 
 
-class Expired(Exception):  # noqa: N818 - an outcome, as queue.Empty
+class Expired(HTTPError):  # noqa: N818 - an outcome, as queue.Empty
     """The work did not end in time; its thread is left to end by itself."""
 
 
@@ -117,8 +143,9 @@ class Deadline:
     """Runs work on other threads, one task at a time on each, and waits no longer than told.
 
     No time-out of a socket covers the resolver (5 s per server, try and search domain), a header
-    that arrives byte by byte, or an endless `100 Continue`.  When a caller stops waiting the socket
-    of the request is cut, so that its thread ends.  At most ``most_threads`` exist at once,
+    that arrives byte by byte, or an endless `100 Continue`; to cut the socket does not end what
+    reads files, or is in the resolver or in another library.  When a caller stops waiting the
+    socket of the request is cut, so that its thread ends.  At most ``most_threads`` exist at once,
     abandoned ones included.  Once ``stop`` is set, no caller waits; without a ``stop`` all do.
     """
 
@@ -129,77 +156,63 @@ class Deadline:
         self._stop = stop
         self._name = name
         self._lock = threading.Lock()
-        self._idle: list[_Inbox] = []
+        self._tasks: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._idle = 0
+        """The threads that wait for a task, and for which none is on its way."""
 
     def run(self, seconds: float, work: Callable[[], T]) -> T:
-        """Return what the work returns, or raise what it raises.
-
-        Raises Expired after ``seconds``, and Stopped soon after the stop.
-        """
+        """Return or raise what the work does; Expired after ``seconds``, Stopped after the stop."""
         until = clock.monotonic() + seconds
         while not self._free.acquire(timeout=self._slice(until)):
             """Every thread is busy."""
-        outcome: SimpleQueue[Callable[[], T]] = SimpleQueue()
+        outcome: SimpleQueue[tuple[T | None, BaseException | None]] = SimpleQueue()
         request = RequestSocket()
         try:
-            self._begin(partial(self._carry_out, work, outcome, request))
+            self._begin(partial(_carry_out, work, outcome, request))
         except BaseException:  # such as a shortage of threads
             self._free.release()
             raise
+        result, error = None, None
         try:
-            return self._wait_for(outcome, until)()
+            while True:
+                with suppress(Empty):
+                    result, error = outcome.get(timeout=self._slice(until))
+                    break
+            if error is not None:
+                raise error
         except (Expired, Stopped):
             request.cut()
             raise
         finally:
             # A raised exception refers to this frame; a reference back would be a cycle, which
             # keeps the answer until a garbage collection.
-            del outcome
-
-    def _wait_for(self, outcome: SimpleQueue[Callable[[], T]], until: float) -> Callable[[], T]:
-        while True:
-            try:
-                return outcome.get(timeout=self._slice(until))
-            except Empty:
-                continue
+            del outcome, error
+        return cast("T", result)
 
     def _begin(self, task: Callable[[], None]) -> None:
         with self._lock:
-            inbox = self._idle.pop() if self._idle else None
-        if inbox is not None:
-            inbox.put(task)
-            return
-        inbox = SimpleQueue()
-        inbox.put(task)
-        threading.Thread(target=self._serve, args=(inbox,), name=self._name, daemon=True).start()
+            is_one_idle = self._idle > 0
+            self._idle -= is_one_idle
+        if not is_one_idle:
+            threading.Thread(target=self._serve, name=self._name, daemon=True).start()
+        self._tasks.put(task)
 
-    def _serve(self, inbox: _Inbox) -> None:
+    def _serve(self) -> None:
         while True:
             try:
-                task = inbox.get(timeout=_IDLE_SECONDS)
+                task = self._tasks.get(timeout=_IDLE_SECONDS)
             except Empty:
                 with self._lock:
-                    if inbox in self._idle:
-                        self._idle.remove(inbox)
+                    if self._idle:
+                        self._idle -= 1
                         return
                 continue  # a task is on its way
             task()
             del task
             # In this order there are never too many threads.
             with self._lock:
-                self._idle.append(inbox)
+                self._idle += 1
             self._free.release()
-
-    def _carry_out(
-        self, work: Callable[[], T], outcome: SimpleQueue[Callable[[], T]], request: RequestSocket
-    ) -> None:
-        request.begin()
-        try:
-            outcome.put(partial(_give, work()))
-        except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
-            outcome.put(partial(_throw, error))
-        finally:
-            request.end()
 
     def _slice(self, until: float) -> float:
         left = until - clock.monotonic()
@@ -212,12 +225,73 @@ class Deadline:
         return min(left, _SLICE_SECONDS)
 
 
-def _give(result: T) -> T:
-    return result
+def _carry_out(
+    work: Callable[[], T],
+    outcome: SimpleQueue[tuple[T | None, BaseException | None]],
+    request: RequestSocket,
+) -> None:
+    with request.followed():
+        try:
+            outcome.put((work(), None))
+        except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
+            outcome.put((None, error))
 
 
-def _throw(error: BaseException) -> Never:
-    try:
-        raise error
-    finally:
-        del error  # as above: the exception refers to this frame
+class RequestDeadline:
+    """Carries requests out on the threads that ask, and cuts their sockets when the time is over.
+
+    It costs less than a `Deadline`, and is as certain for work that waits for nothing but
+    connections of `cuttable` pools: to make one takes another thread, which is left to end by
+    itself, of ``most_threads`` at once.
+    """
+
+    def __init__(self, most_threads: int, *, name: str) -> None:
+        self._connects = Deadline(most_threads, name=name)
+        self._name = f"{name}-end"
+        self._changed = threading.Condition(threading.Lock())
+        self._requests: set[RequestSocket] = set()
+        self._looks_at: float | None = None
+        """When the thread that cuts looks for what is over; None while there is no such thread."""
+
+    def run(self, seconds: float, work: Callable[[], T]) -> T:
+        """Return what the work returns, or raise what it raises; raises Expired after seconds."""
+        request = RequestSocket(clock.monotonic() + seconds, self._connects)
+        self._add(request)
+        try:
+            with request.followed():
+                result = work()
+        except Exception:
+            if not request.is_cut:
+                raise
+        else:
+            if not request.is_cut:
+                return result
+        finally:
+            with self._changed:
+                self._requests.discard(request)
+        # Here it has no context: what the cut made of the request is not why it ended.
+        raise Expired
+
+    def _add(self, request: RequestSocket) -> None:
+        with self._changed:
+            if self._looks_at is None:
+                threading.Thread(target=self._cut, name=self._name, daemon=True).start()
+                self._looks_at = request.until
+            elif request.until < self._looks_at:
+                self._changed.notify()
+            self._requests.add(request)
+
+    def _cut(self) -> None:
+        """Cut what is over, until nothing was to be watched for a moment."""
+        with self._changed:
+            idle = False
+            while self._requests or not idle:
+                idle = not self._requests
+                now = clock.monotonic()
+                for request in [one for one in self._requests if one.until <= now]:
+                    request.cut()
+                    self._requests.discard(request)
+                ends = (request.until for request in self._requests)
+                self._looks_at = min(ends, default=now + _IDLE_SECONDS)
+                self._changed.wait(self._looks_at - now)
+            self._looks_at = None

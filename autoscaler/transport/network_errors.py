@@ -14,6 +14,8 @@ from enum import Enum
 
 from urllib3 import exceptions
 
+from autoscaler.transport.deadline import Expired
+
 RAISED = (exceptions.HTTPError, ValueError, OSError, RuntimeError)
 """What a client raises for a request that fails (requests' own are OSErrors), and for one that it
 cannot send at all, such as for a shortage of threads."""
@@ -58,7 +60,7 @@ _KINDS: tuple[tuple[tuple[type[BaseException], ...], Kind], ...] = (
     ((ssl.SSLEOFError, ssl.SSLZeroReturnError), Kind.TLS_CLOSED),
     ((ssl.SSLError, exceptions.SSLError), Kind.TLS),
     ((socket.gaierror,), Kind.NAME),
-    ((exceptions.ReadTimeoutError, TimeoutError), Kind.TIMEOUT),
+    ((exceptions.ReadTimeoutError, TimeoutError, Expired), Kind.TIMEOUT),
     ((ConnectionRefusedError,), Kind.REFUSED),
     # ClosedPoolError: we closed the idle connections meanwhile, because of new certificates.
     ((http.client.RemoteDisconnected, exceptions.ClosedPoolError), Kind.CLOSED),
@@ -68,6 +70,9 @@ _KINDS: tuple[tuple[tuple[type[BaseException], ...], Kind], ...] = (
     ((exceptions.DecodeError,), Kind.UNDECODABLE),
     ((exceptions.ProtocolError,), Kind.BROKEN_OFF),
 )
+ABSENT = frozenset({Kind.NAME, Kind.REFUSED})
+"""What says that nothing is there."""
+
 _TUNNEL_REFUSED = re.compile(r"Tunnel connection failed: (\d{3})\b")
 
 

@@ -3,21 +3,35 @@
 import base64
 import html
 import json
+import re
 import threading
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from urllib.parse import quote, quote_plus, urlsplit, urlunsplit
 
 from autoscaler.core.text import printable
 
 _HIDDEN = "<hidden>"
 _REMEMBERED = 3
-"""How many tokens that were used last: an answer may repeat one that was just replaced."""
+"""How many values of a header that were used last: an answer may repeat one just replaced."""
+_AUTHORIZATION = "authorization"
+_SCHEMES = ("bearer ", "basic ")
 _LONG = 16
 """No name, label or number equals a secret of this length by chance."""
 _SHORTEST_DERIVED = 6
 """A shorter encoded form would blank out innocent words."""
+_PIECE = 12
+"""So many characters of a secret in a row are hidden, whatever became of the rest."""
+_MOST_LOOKED_THROUGH = 1 << 14
+"""Characters of a text, of which a small part is shown."""
+_LONGEST_IN_PIECES = 1 << 16
+"""The characters of a secret whose pieces are known; no server takes a header of that length."""
+# Blanks, and what is not seen, as it is or as JSON, Go and `printable` write it.
+_BETWEEN = re.compile(
+    r"[\s\x00-\x20\x7f-\xa0\xad\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff]"
+    r"|\\[nrt]|\\x[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\U[0-9a-fA-F]{8}"
+)
 # As Go's html/template and encoding/json, and Java's Gson, write them; Python's html has others.
 _GO_HTML = str.maketrans(
     {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&#34;", "'": "&#39;", "+": "&#43;"}
@@ -30,16 +44,24 @@ class Redaction:
     """Replaces secrets by a placeholder, in every form in which they may come back.
 
     Plain, in base64, escaped for a URL, a form, HTML or JSON, or in several of these with JSON
-    last.  To be applied before a text is cut: half a secret is not found any more.
+    last.  To be applied before a text is cut; of a short secret a half is not found any more.
     """
 
-    def __init__(self, secrets: Iterable[str] = (), *, shortest: int = 1) -> None:
-        """Hide all secrets of at least ``shortest`` characters."""
+    def __init__(
+        self,
+        secrets: Iterable[str] = (),
+        *,
+        shortest: int = 1,
+        beside: "Redaction | None" = None,
+    ) -> None:
+        """Hide secrets of ``shortest`` characters or more, and the pieces that ``beside`` knows."""
         chosen = {secret for secret in secrets if len(secret) >= shortest}
+        self._secrets = frozenset(chosen)
+        self._beside = beside
         forms = {form for secret in chosen for form in _forms(secret)}
         # The longest first: one secret may be a part of another.
         self._texts = tuple(sorted(forms, key=len, reverse=True))
-        self._bodies = tuple(dict.fromkeys(one for form in self._texts for one in _encoded(form)))
+        self._bodies = tuple(dict.fromkeys(form for text in self._texts for form in _encoded(text)))
 
     def __repr__(self) -> str:
         return "Redaction(...)"
@@ -50,6 +72,50 @@ class Redaction:
             text = text.replace(form, _HIDDEN)
         return text
 
+    def pieces(self, text: str) -> str:
+        """Return the beginning of a text without the pieces of secrets that are in it.
+
+        A piece is 12 or more characters of a secret in a row, with or without blanks and line
+        breaks between them.  At most 16,384 characters are looked through and returned.
+        """
+        text = text[:_MOST_LOOKED_THROUGH]
+        left, places = _without_blanks(text)
+        hidden: list[tuple[int, int]] = []
+        for begin in range(len(left) - _PIECE + 1):
+            if self._knows(left[begin : begin + _PIECE]):
+                first, end = places[begin], places[begin + _PIECE - 1] + 1
+                if hidden and first <= hidden[-1][1]:
+                    hidden[-1] = (hidden[-1][0], end)
+                else:
+                    hidden.append((first, end))
+        begin, kept = 0, []
+        for first, end in hidden:
+            kept += [text[begin:first], _HIDDEN]
+            begin = end
+        return "".join([*kept, text[begin:]])
+
+    def _knows(self, piece: str) -> bool:
+        if piece in self._known_pieces:
+            return True
+        return self._beside is not None and self._beside._knows(piece)  # noqa: SLF001 - its own class
+
+    @cached_property
+    def _known_pieces(self) -> frozenset[str]:
+        """All pieces of 12 characters; made when a text is long enough to hold one."""
+        new = self._secrets
+        if self._beside is not None:
+            new -= self._beside._secrets  # noqa: SLF001 - its own class
+        # The name before a password is no secret.
+        own = {secret for secret in new if not any(secret.endswith(f":{p}") for p in self._secrets)}
+        texts = (
+            _without_blanks(form)[0][:_LONGEST_IN_PIECES]
+            for secret in own
+            for form in _forms(secret)
+        )
+        return frozenset(
+            text[at : at + _PIECE] for text in texts for at in range(len(text) - _PIECE + 1)
+        )
+
     def body(self, body: bytes) -> bytes:
         """Return a body without the secrets, in UTF-8 or Latin-1."""
         for form in self._bodies:
@@ -58,51 +124,59 @@ class Redaction:
 
 
 class Redactor:
-    """Hides what one client sends: the credentials of its last requests, and fixed secrets.
-
-    Thread-safe.
-    """
+    """Hides credentials in headers of a client's last requests, and fixed secrets; thread-safe."""
 
     def __init__(self, fixed: Iterable[str] = ()) -> None:
         self._fixed = tuple(fixed)
         self._lock = threading.Lock()
-        self._recent: deque[str] = deque(maxlen=_REMEMBERED)
+        self._recent: defaultdict[str, deque[str]] = defaultdict(lambda: deque(maxlen=_REMEMBERED))
+        """By the name of the header, in lower case."""
         self._in_texts = Redaction(self._fixed)
         self._in_data = Redaction()
 
     def __repr__(self) -> str:
         return "Redactor(...)"
 
-    def remember(self, authorization: str | None) -> None:
-        """Hide the Authorization header of a request from now on; called before it is sent."""
-        if authorization is None or authorization in self._recent:
-            return
+    def remember(self, value: str | None, header: str = _AUTHORIZATION) -> None:
+        """Hide a header's value, a credential, from now on; called before it is sent."""
+        name = header.lower()
         with self._lock:
-            self._recent.append(authorization)
-            own = [secret for one in self._recent for secret in credentials_of(one)]
+            if value is None or value in self._recent[name]:
+                return
+            self._recent[name].append(value)
+            own = self._remembered()
             self._in_texts = Redaction((*own, *self._fixed))
             self._in_data = Redaction(own, shortest=_LONG)
 
     def also(self, *secrets: str) -> "Redactor":
         """Return one for a single request that hides these as well, as it would credentials."""
-        one = Redactor(self._fixed)
-        one._in_texts = Redaction((*secrets, *self._fixed))
-        one._in_data = Redaction(secrets, shortest=_LONG)
-        return one
+        with self._lock:
+            own, beside = (*secrets, *self._remembered()), self._in_texts
+        redactor = Redactor(self._fixed)
+        redactor._in_texts = Redaction((*own, *self._fixed), beside=beside)
+        redactor._in_data = Redaction(own, shortest=_LONG)
+        return redactor
+
+    def _remembered(self) -> list[str]:
+        """Return the secrets of the headers that were used last."""
+        secrets: list[str] = []
+        for name, values in self._recent.items():
+            for value in values:
+                signs_in = name.endswith(_AUTHORIZATION) or value.lower().startswith(_SCHEMES)
+                secrets += () if name == _AUTHORIZATION else (value,)
+                secrets += credentials_of(value) if signs_in else ()
+        return secrets
 
     def line(self, text: str, limit: int) -> str:
-        """Return a server's text without secrets, as one line of at most ``limit`` characters."""
-        return printable(self._in_texts.text(text), limit)
+        """Return a text as one line of at most ``limit`` characters, without secrets and pieces."""
+        return printable(self._in_texts.pieces(self._in_texts.text(text)), limit)
 
     def error_body(self, body: bytes) -> bytes:
         """Return a body that becomes nothing but a message, without any secret."""
         return self._in_texts.body(body)
 
     def data(self, body: bytes) -> bytes:
-        """Return a body that holds data, without credentials of at least 16 characters.
-
-        A short password, or a tenant in a header, may also be the name of a workload.
-        """
+        """Return data without credentials of 16 characters and more: others may name a workload."""
         return self._in_data.body(body)
 
 
@@ -135,6 +209,17 @@ def credentials_of(authorization: str) -> tuple[str, ...]:
     return (value, pair, password) if password else (value,)
 
 
+def _without_blanks(text: str) -> tuple[str, list[int]]:
+    """Return a text without blanks and unseen characters, and where each of the rest was."""
+    places: list[int] = []
+    begin = 0
+    for blank in _BETWEEN.finditer(text):
+        places += range(begin, blank.start())
+        begin = blank.end()
+    places += range(begin, len(text))
+    return _BETWEEN.sub("", text), places
+
+
 def _encoded(form: str) -> Iterable[bytes]:
     yield form.encode(errors="replace")
     if not form.isascii():
@@ -159,15 +244,12 @@ def _forms(secret: str) -> frozenset[str]:
 def _json(form: str) -> set[str]:
     """Return the forms of a text inside a JSON string."""
     plain = {json.dumps(form)[1:-1], json.dumps(form, ensure_ascii=False)[1:-1]}
-    escaped = {one.translate(of) for one in plain for of in (_GO_JSON, _GSON)}
-    return {*plain, *escaped, *(one.replace("/", "\\/") for one in plain)}
+    escaped = {text.translate(of) for text in plain for of in (_GO_JSON, _GSON)}
+    return {*plain, *escaped, *(text.replace("/", "\\/") for text in plain)}
 
 
 def _base64(secret: str) -> set[str]:
-    """Return the base64 forms of a secret, alone and at any offset inside what is encoded.
-
-    Characters that also depend on the text before and after it are left out.
-    """
+    """Return a secret's base64, alone and as far as it is the same at any place of a text."""
     raw = secret.encode(errors="replace")
     forms = {base64.b64encode(raw).decode()}
     for before in range(3):

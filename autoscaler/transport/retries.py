@@ -6,9 +6,16 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
+from enum import Enum
 from typing import Generic, TypeVar
 
-from tenacity import RetryCallState, Retrying, retry_if_result, wait_exponential_jitter
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_result,
+    sleep_using_event,
+    wait_exponential_jitter,
+)
 
 from autoscaler import clock
 
@@ -19,8 +26,22 @@ _LONGEST_HOLD_SECONDS = 30.0
 """How long any 429 does; after that a request finds out whether it is still meant."""
 _SHORTEST_TRY_SECONDS = 0.25
 """With less time left a try would only fail as too slow."""
+FOR_A_COMMAND = 1.0
+"""How many seconds a command, which somebody waits for, tries a server that is not there."""
 _BACKOFF = wait_exponential_jitter(multiplier=0.1, max=2.0, jitter=0.1)
 _MOST_DOUBLINGS = 16
+
+
+class FailureKind(Enum):
+    """The kinds of failure that are not all treated alike."""
+
+    OTHER = "any other"
+    CUT_SHORT = "the deadline left less time than a request usually gets"
+    ABSENT = "nothing is there: the connection was refused, or the name does not resolve"
+    REJECTED = "credentials or certificates, ours or the server's, were not accepted or are gone"
+    WITHHELD = "we broke the request off before its body, so that it had no effect"
+    TOO_LARGE = "the answer was larger than allowed"
+    WRONG_QUERY = "the server answered that the query is wrong"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +57,7 @@ class RequestFailure:
     """Whether the same request may succeed a little later."""
     retry_after: float | None = None
     """The least seconds to wait before the next try, as the server asked."""
-    cut_short: bool = False
-    """Whether it had too little time: the deadline left less than a request usually gets."""
+    kind: FailureKind = FailureKind.OTHER
 
 
 T = TypeVar("T")
@@ -50,8 +70,9 @@ class Retrier(Generic[F]):
     At most ``most_tries`` in all; None sets no limit.  Retry-After is obeyed; where it reaches past
     the deadline the call ends.  With ``holds_all`` a 429 holds back all requests, for 30 s at
     most: the server is short of capacity, not that one object.  Once ``stop`` is set no try
-    begins; a call without any returns ``stopped``.  ``on_retry`` is called before each try but
-    the first, with the message of the failure before it.
+    begins; a call without any returns ``stopped``.  A server that has not been there for
+    ``absent_seconds``, over all calls, is tried once in each; None sets no limit.  ``on_retry`` is
+    called before each try but the first, with the message of the failure before it.
     """
 
     def __init__(
@@ -61,6 +82,7 @@ class Retrier(Generic[F]):
         *,
         most_tries: int | None = 5,
         holds_all: bool = False,
+        absent_seconds: float | None = None,
         on_retry: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._stopped = stopped
@@ -69,6 +91,8 @@ class Retrier(Generic[F]):
         self._holds_all = holds_all
         self._on_retry = on_retry
         self._held_until = 0.0
+        self._absent_seconds = absent_seconds
+        self._absent_since: float | None = None
 
     @property
     def held(self) -> bool:
@@ -82,31 +106,40 @@ class Retrier(Generic[F]):
 
         def attempt() -> T | F:
             nonlocal last, tries
-            self._wait_while_held(deadline)
+            held = min(self._held_until, deadline) - clock.monotonic()
+            if held > 0:
+                self.stop.wait(held)
             if self.stop.is_set():
                 return replace(last, transient=False) if isinstance(last, RequestFailure) else last
             if isinstance(last, RequestFailure) and tries:
                 self._on_retry(last.message)
             outcome = once()
+            kind = outcome.kind if isinstance(outcome, RequestFailure) else None
             self.hold_back(outcome)
-            if not (tries and isinstance(outcome, RequestFailure) and outcome.cut_short):
+            if kind is not FailureKind.ABSENT:
+                self._absent_since = None
+            elif self._absent_since is None:
+                self._absent_since = clock.monotonic()
+            if not tries or kind is not FailureKind.CUT_SHORT:
                 last = outcome
             tries += 1
             return last
 
         def is_over(state: RetryCallState) -> bool:
             begin = clock.monotonic() + state.upcoming_sleep
+            since, seconds = self._absent_since, self._absent_seconds
             return (
                 tries == self._most_tries
                 or self.stop.is_set()
                 or begin + _SHORTEST_TRY_SECONDS >= deadline
+                or (since is not None and seconds is not None and begin - since > seconds)
             )
 
         retrying = Retrying(
             retry=retry_if_result(_is_transient),
             wait=_pause,
             stop=is_over,
-            sleep=self._sleep,
+            sleep=sleep_using_event(self.stop),
             retry_error_callback=_outcome,
         )
         return retrying(attempt)
@@ -119,14 +152,6 @@ class Retrier(Generic[F]):
             pause = _HOLD_SECONDS if outcome.retry_after is None else outcome.retry_after
             until = clock.monotonic() + min(pause, _LONGEST_HOLD_SECONDS)
             self._held_until = max(self._held_until, until)
-
-    def _wait_while_held(self, deadline: float) -> None:
-        held = min(self._held_until, deadline) - clock.monotonic()
-        if held > 0:
-            self._sleep(held)
-
-    def _sleep(self, seconds: float) -> None:
-        self.stop.wait(seconds)
 
 
 class GrowingPause:
@@ -153,10 +178,7 @@ class GrowingPause:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that Retry-After asks for, in either form of RFC 9110 10.2.3.
-
-    None without the header, and for what is neither form.
-    """
+    """Return the seconds that Retry-After asks for in a form of RFC 9110 10.2.3, else None."""
     value = headers.get("Retry-After", "").strip()
     if re.fullmatch(r"[0-9]{1,9}", value):
         return float(value)

@@ -25,7 +25,7 @@ from benchmarks.keda.options import REST, Options, parse
 from benchmarks.keda.programs import ADAPTER, KEDA, OPERATOR
 from benchmarks.keda.scenarios import SCENARIOS, Results
 from benchmarks.scale import machine
-from tests.controlplane import binaries
+from tests.worlds.controlplane import binaries
 
 
 def main(arguments: Sequence[str]) -> int:

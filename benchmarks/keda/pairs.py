@@ -8,7 +8,7 @@ from benchmarks import daemon, fleet, ramp
 from benchmarks.bed import Bed
 from benchmarks.bulk import Request
 from benchmarks.daemon import Settings
-from tests.controlplane.api import Json
+from tests.worlds.controlplane.api import Json
 
 KEDA, OURS = "KEDA", "autoscaler"
 SIDES = (KEDA, OURS)

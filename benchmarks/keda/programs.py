@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import urllib3
@@ -13,11 +12,11 @@ import yaml
 
 from benchmarks import hpa
 from benchmarks.bed import Bed
-from tests.adapters.prometheus.certificates import self_signed
-from tests.controlplane.api import Api, ApiError, Json
-from tests.controlplane.gomodule import GoModule
-from tests.controlplane.process import ServerFailedError, ServerProcess, free_port
-from tests.controlplane.waiting import wait_until
+from tests.worlds.certificates import self_signed
+from tests.worlds.controlplane.api import Api, ApiError, Json
+from tests.worlds.gomodule import GoModule
+from tests.worlds.process import ServerFailedError, ServerProcess, free_port
+from tests.worlds.waiting import wait_until
 
 OPERATOR, ADAPTER = "keda-operator", "keda-metrics-adapter"
 NAMESPACE = "keda"
@@ -83,12 +82,7 @@ class Keda:
             opening.pop_all()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop()
 
     def _stop(self) -> None:

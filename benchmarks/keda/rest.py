@@ -13,7 +13,7 @@ from benchmarks.hpa import TUNED, HpaController
 from benchmarks.keda import pairs as paired
 from benchmarks.keda.pairs import KEDA, OURS, Pair, Times
 from benchmarks.keda.programs import Keda
-from tests.controlplane.waiting import wait_until
+from tests.worlds.waiting import wait_until
 
 TIMES = Times(poll=15, period=15, cooldown=300)
 """The HPA's own period; KEDA polls as often."""
@@ -58,7 +58,7 @@ def _keda(bed: Bed, report: Report, plan: Plan, pairs: list[Pair]) -> Steady:
     # The servers' own work is measured again: it drifts.
     idle = measures.idle(bed, {}, plan.seconds)
     flags = [f"--horizontal-pod-autoscaler-sync-period={TIMES.period}s", *TUNED]
-    with HpaController(bed, flags) as controller, Keda(bed) as keda:
+    with HpaController(bed.plane, bed.folder, flags) as controller, Keda(bed) as keda:
 
         def check() -> None:
             controller.check()

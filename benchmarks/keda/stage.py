@@ -91,7 +91,7 @@ def at_work(
         config = paired.config(bed, pairs, times)
         with (
             Landings(bed.bulk, fleet.DEPLOYMENTS) as landings,
-            HpaController(bed, flags) as controller,
+            HpaController(bed.plane, bed.folder, flags) as controller,
             Keda(bed) as keda,
             Daemon(bed, config, len(pairs), "debug") as process,
         ):

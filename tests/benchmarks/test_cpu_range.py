@@ -7,7 +7,7 @@ import pytest
 from autoscaler.config.queries import DEFAULTS
 from benchmarks.cadvisor import CAdvisor, Counter, MetricsServer, Sample, bursts
 from benchmarks.cpu_range import BASELINE, Way, measure, table
-from tests.adapters.prometheus.server import required_program
+from tests.worlds.prometheus.server import required_program
 
 
 def test_a_counter_adds_up() -> None:

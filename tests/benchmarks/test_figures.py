@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks import counters, tables
+from benchmarks import counters
 from benchmarks.figures import Figures, Steady, Step, Window, difference
 
 PAGE = """\
@@ -71,18 +71,3 @@ def test_the_median_step() -> None:
     slow, quick, middle = step(2.0, 9.0), step(2.0, 2.5), step(2.0, 4.0)
     assert Figures("x", 1, ups=[slow, quick, middle]).up is middle
     assert Figures("x", 1).up is None
-
-
-def test_comparison() -> None:
-    """A ratio is theirs to ours, and rows without any value are left out."""
-    ours = Figures("ours", 20, start=2.0)
-    theirs = Figures("theirs", 20, start=5.0, steady=None)
-    rows = [
-        tables.Row("start, s", lambda found: found.start),
-        tables.Row("step, s", lambda found: None if found.up is None else 0.0),
-    ]
-    assert tables.comparison([ours, theirs], [(1, 0)], rows).splitlines() == [
-        "|          | ours | theirs | theirs / ours |",
-        "| -------- | ---: | -----: | ------------: |",
-        "| start, s |  2.0 |    5.0 |           2.5 |",
-    ]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.gaps import GAPS, outcomes, smallest_gap
-from tests.adapters.prometheus.server import required_program
+from tests.worlds.prometheus.server import required_program
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "decisions.md"
 

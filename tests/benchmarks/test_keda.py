@@ -9,12 +9,10 @@ import yaml
 from autoscaler.config import load
 from autoscaler.core.target import Target
 from benchmarks.bed import Bed
-from benchmarks.figures import Steady, Window
-from benchmarks.keda import pairs, report
+from benchmarks.keda import pairs
 from benchmarks.keda.options import PARTS, parse
-from benchmarks.keda.pairs import KEDA, OURS, Pair, Times
+from benchmarks.keda.pairs import Pair, Times
 from benchmarks.keda.programs import KEDA as MODULE
-from benchmarks.keda.scenarios import Results, Timeline
 from tests.config.documents import loaded, refused
 
 PROMETHEUS = "http://127.0.0.1:9090"
@@ -62,49 +60,3 @@ def test_the_command_line_chooses_the_parts() -> None:
 def test_what_is_built_is_pinned() -> None:
     """go.mod says which KEDA the figures are of."""
     assert MODULE.version() == "v2.21.0"
-
-
-def test_counts_side_by_side() -> None:
-    """A line for each change and each event, in the order of time."""
-    changes = {KEDA: [(5.0, 1), (9.0, 7)], OURS: [(2.0, 4), (7.0, 7)]}
-    timeline = Timeline("A queue fills", 0, [(0.0, "200 messages")], changes)
-    assert [timeline.path(side) for side in (KEDA, OURS)] == ["0 -> 1 -> 7", "0 -> 4 -> 7"]
-    lines = report.side_by_side(timeline).splitlines()[4:]
-    assert [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines] == [
-        ["0.0", "0", "0", "200 messages"],
-        ["2.0", "0", "4", ""],
-        ["5.0", "1", "4", ""],
-        ["7.0", "1", "7", ""],
-        ["9.0", "7", "7", ""],
-    ]
-
-
-def test_what_did_not_happen_is_told() -> None:
-    """A sample that is missing is none of the median, and is counted."""
-    results = Results()
-    for theirs_, ours_ in ((4.0, 2.0), (6.0, None)):
-        results.add("waking, s", KEDA, theirs_)
-        results.add("waking, s", OURS, ours_)
-    assert report.rows(results).splitlines()[-1].split("|")[2:-1] == [
-        " 5.0 (4.0 to 6.0) ",
-        " 2.0 (2.0 to 2.0), 1 of 2 never ",
-        "               2.5 ",
-    ]
-
-
-def test_the_cost_at_rest() -> None:
-    """Per target and period; the servers' own work is told apart."""
-
-    def steady(cpu: float, queries: int) -> Steady:
-        window = Window(60.0, {"etcd": cpu}, {"etcd": 2**20}, {}, queries)
-        return Steady(10, 40, window, {"etcd": 0.001})
-
-    lines = report.rest({KEDA: steady(4.0, 80), OURS: steady(0.4, 4)}).splitlines()
-    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
-    assert cells[2:7] == [
-        ["CPU per target and 15 s, all processes, ms", "100.0", "10.0", "10.0"],
-        ["- with nothing running, ms", "1.5", "1.5", ""],
-        ["- above that, ms", "98.5", "8.5", "11.6"],
-        ["- of etcd, ms", "100.00", "10.00", ""],
-        ["Prometheus queries per 15 s", "20", "1", "20.0"],
-    ]

@@ -9,23 +9,20 @@ import pytest
 import yaml
 
 from autoscaler.cli import asking
-from autoscaler.cli.coverage import coverage
 from autoscaler.cli.validating import validate_files
 from autoscaler.core.selectors import parse
 from autoscaler.core.series import QueryResult, Series
 from autoscaler.core.target import Query, Target
-from tests.adapters.prometheus.exporter import Exporter
-from tests.adapters.prometheus.server import PrometheusServer
-from tests.controlplane.process import free_port
+from autoscaler.rendering.no_series import coverage
 from tests.core.builders import average, spec
 from tests.core.builders import external as external_metric
-from tests.endtoend.daemon import write_config
+from tests.worlds.daemon import write_config
+from tests.worlds.process import free_port
+from tests.worlds.prometheus.exporter import Exporter
+from tests.worlds.prometheus.server import PrometheusServer
 
-TARGET = {
-    "namespace": "shop",
-    "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "worker"},
-    "maxReplicas": 5,
-}
+WORKER = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "worker"}
+TARGET = {"namespace": "shop", "scaleTargetRef": WORKER, "maxReplicas": 5}
 
 
 def external(name: str, **labels: str) -> dict[str, object]:
@@ -88,8 +85,8 @@ def test_what_came_back_and_who_uses_it(
         '"orders"'
     )
     assert empty.endswith(
-        "warning: queries.none: the query returned no series; it is used by "
-        "shop/Deployment/worker External none"
+        "warning: queries.none: the query returned no series: there are no series no_such; it is "
+        "used by shop/Deployment/worker External none"
     )
     assert len(lines) == 5  # the empty answer is told once
 
@@ -113,6 +110,7 @@ def test_values_that_do_not_count(
     assert out.count(": finds no value that counts\n") == 3
     assert "finds nothing" not in out
     assert err.count("warning: ") == 3
+    assert validate_files([file], ask_prometheus=True, strict=True) == 2
     assert "{} is inf, not a number" in err
 
 
@@ -127,7 +125,8 @@ def test_the_built_in_query_returns_nothing(
     assert validate_files(files, ask_prometheus=True) == 0
     first, second = capsys.readouterr().err.splitlines()
     assert first.endswith(
-        "warning: targets[0] (built-in query of cpu): the query returned no series; it is used by "
+        "warning: targets[0] (built-in query of cpu): the query returned no series: there are no "
+        "series container_cpu_usage_seconds_total within 2m; it is used by "
         "shop/Deployment/worker Resource cpu; this built-in query needs cAdvisor's "
         "container_cpu_usage_seconds_total with the labels namespace, pod and container; "
         "a target without `metrics` has the HPA's default metric, cpu at 80 %"
@@ -171,7 +170,9 @@ def test_a_query_in_an_included_file(
     assert "targets[0].metrics[0].external.metric.query: Prometheus refused" in line
 
 
-def test_nobody_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_server_that_does_not_answer_is_told_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The reason is told once, most queries are not even asked; exit code 1."""
     queries = {f"q{one}": f"vector({one})" for one in range(30)}
     file = write(tmp_path, f"http://127.0.0.1:{free_port()}", queries, external("q0"))
@@ -270,6 +271,15 @@ def test_each_server_is_asked_what_is_asked_of_it(
             | {"metrics": [external("here"), own], "server": "mimir"}
             | {"minReplicasQuery": {"query": "vector(2.5)", "server": "default"}}
             | {"maxReplicasQuery": {"query": "no_such_series", "server": "default"}}
+            | {"holdScaleDownQuery": {"query": "vector(0) == 0", "server": "default"}},
+            TARGET
+            | {"scaleTargetRef": WORKER | {"name": "other"}}
+            | {"metrics": [external("here")], "server": "mimir"}
+            | {"holdScaleDownQuery": {"query": "nothing_holds", "server": "default"}},
+            TARGET
+            | {"scaleTargetRef": WORKER | {"name": "third"}}
+            | {"metrics": [external("here")], "server": "mimir"}
+            | {"holdScaleDownQuery": {"query": "vector(0) / 0", "server": "default"}},
         ],
     }
     assert validate_files([write_config(tmp_path / "a.yaml", document)], ask_prometheus=True) == 1
@@ -279,14 +289,28 @@ def test_each_server_is_asked_what_is_asked_of_it(
     assert lines[1:] == [
         "targets[0].minReplicasQuery: 1 series, {} 2.5",
         f"  {worker} minReplicas: finds 2500m",
+        "targets[0].holdScaleDownQuery: 1 series, {} 0",
+        (
+            f"  {worker} holdScaleDownQuery: nothing goes down while holdScaleDownQuery returns a "
+            "value without labels"
+        ),
+        "  shop/Deployment/other holdScaleDownQuery: holds nothing now",
+        "targets[2].holdScaleDownQuery: 1 series, {} nan",
         "queries.here at the server mimir: 1 series, {} 1",
         f"  {worker} External here: finds 1 of 1 series, 1",
+        "  shop/Deployment/other External here: finds 1 of 1 series, 1",
+        "  shop/Deployment/third External here: finds 1 of 1 series, 1",
         "targets[0].metrics[1].external.metric.query at the server mimir: 1 series, {} 7",
         f"  {worker} External own: finds 1 of 1 series, 7",
     ]
-    bound, unanswered = err.splitlines()
+    bound, unknown, unanswered = err.splitlines()
+    assert unknown.endswith(
+        "targets[2].holdScaleDownQuery: shop/Deployment/third holdScaleDownQuery: nothing goes "
+        "down, since holdScaleDownQuery has no answer that counts: {} is nan, not a number"
+    )
     assert bound.endswith(
-        f"targets[0].maxReplicasQuery: {worker} maxReplicas: the query returned no series"
+        f"targets[0].maxReplicasQuery: {worker} maxReplicas: the query returned no series: there "
+        "are no series no_such_series"
     )
     assert f"queries.there at the server away: no answer: Prometheus away at {away} " in unanswered
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from autoscaler import __version__
-from tests.adapters.prometheus.exporter import Exporter
-from tests.adapters.prometheus.server import PrometheusServer
-from tests.controlplane import workloads
-from tests.controlplane.api import Api
-from tests.controlplane.waiting import wait_until
-from tests.endtoend.daemon import write_config
+from tests.worlds.controlplane import workloads
+from tests.worlds.controlplane.api import Api
+from tests.worlds.daemon import write_config
+from tests.worlds.prometheus.exporter import Exporter
+from tests.worlds.prometheus.server import PrometheusServer
+from tests.worlds.waiting import wait_until
 
 NOWHERE = {"KUBECONFIG": "/nonexistent", "HOME": "/nonexistent", "KUBERNETES_SERVICE_HOST": ""}
 
@@ -73,6 +73,31 @@ def test_every_command_explains_itself(command: str) -> None:
     assert command == "schema" or "Example" in ran.stdout
 
 
+@pytest.mark.parametrize("command", ["plan", "status", "explain", "history"])
+def test_how_to_reach_the_daemon_is_one_group_of_help(command: str) -> None:
+    """The address and all ways to sign in are together, and nothing else is there."""
+    text = autoscaler(command, "--help").stdout
+    _, group = text.split("\nTo reach the daemon:\n")
+    names = {line.split()[0] for line in group.splitlines() if line.startswith("  --")}
+    signs_in = {"--ca-file", "--cert-file", "--key-file", "--token-file", "--user"}
+    assert names == {"--url", "--password-file", *signs_in}
+
+
+def test_the_environment_names_the_configuration(tmp_path: Path) -> None:
+    """AUTOSCALER_CONFIG is the file of each command that takes one, unless another is named."""
+    for name in ("a", "b"):
+        write_config(tmp_path / f"{name}.yaml", queue_config("http://p:9090", "shop", name, name))
+    environment = NOWHERE | {"AUTOSCALER_CONFIG": str(tmp_path / "a.yaml")}
+    for words in (["run"], ["validate"], ["plan"], ["release"], ["pause", "x/y"]):
+        ran = autoscaler(*words, environment=environment)
+        assert ran.returncode == 2, words
+        assert f"{tmp_path}/a.yaml:" in ran.stderr, words
+    ran = autoscaler("validate", str(tmp_path / "b.yaml"), environment=environment)
+    assert f"{tmp_path}/b.yaml:" in ran.stderr
+    for command in ("status", "explain", "history", "resume"):
+        assert "AUTOSCALER_CONFIG" in autoscaler(command, "--help").stdout
+
+
 def test_help_imports_neither_the_client_libraries_nor_pydantic() -> None:
     """`--help` stays quick: what is slow to import is imported by the command that needs it."""
     ran = subprocess.run(
@@ -104,20 +129,24 @@ def test_validate_prints_every_error_of_every_file_and_exits_2(tmp_path: Path) -
     assert "Traceback" not in ran.stderr
 
 
-def test_validate_warns_and_exits_0(tmp_path: Path) -> None:
-    """What others can get at is said on standard error; the file is valid all the same."""
+def test_validate_warns_and_strict_makes_warnings_mistakes(tmp_path: Path) -> None:
+    """Of what others can get at, with the same words; without a warning it changes nothing."""
+    document = queue_config("http://p:9090", "shop", "a")
+    right = write_config(tmp_path / "right.yaml", document)
+    assert autoscaler("validate", "--strict", str(right), environment=NOWHERE).returncode == 0
     token = tmp_path / "token"
     token.write_text("s3cret")
     token.chmod(0o644)
     (tmp_path / "targets.yaml").write_text("targets: []\n")
-    document = queue_config("http://p:9090", "shop", "a") | {"include": ["targets.yaml"]}
-    document["prometheus"] = {"url": "https://p", "bearerTokenFile": "token"}
-    file = write_config(tmp_path / "a.yaml", document)
-    ran = autoscaler("validate", str(file))
-    assert ran.returncode == 0
-    assert ran.stdout == f"{file}: valid, 1 target in 2 files\n"
-    assert ran.stderr.startswith(f"{file}: warning: prometheus.bearerTokenFile: {token} can be")
-    assert "s3cret" not in ran.stderr
+    secret = {"prometheus": {"url": "https://p", "bearerTokenFile": "token"}}
+    file = write_config(tmp_path / "a.yaml", document | secret | {"include": ["targets.yaml"]})
+    lenient = autoscaler("validate", str(file), environment=NOWHERE)
+    strict = autoscaler("validate", "--strict", str(file), environment=NOWHERE)
+    assert (lenient.returncode, strict.returncode) == (0, 2)
+    assert lenient.stdout == f"{file}: valid, 1 target in 2 files\n"
+    assert lenient.stderr.startswith(f"{file}: warning: prometheus.bearerTokenFile: {token} can be")
+    assert lenient.stderr == strict.stderr
+    assert "s3cret" not in lenient.stderr
 
 
 @pytest.mark.parametrize("command", ["run", "plan"])

@@ -1,4 +1,4 @@
-"""`autoscaler pause` and `autoscaler resume`, on each server of the Kubernetes API."""
+"""`autoscaler pause` and `autoscaler resume`, on a real API server."""
 
 import os
 from collections.abc import Iterator
@@ -9,25 +9,29 @@ from typing import cast
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.cluster.scale_json import annotations_of, manager_of
+from autoscaler.adapters.cluster.discovery import annotations_of, manager_of
 from autoscaler.cli import pausing
-from autoscaler.cli.pausing import Place, pause, resume
+from autoscaler.cli.pausing import pause, resume
 from autoscaler.core.extensions import Pause, PauseMode
 from autoscaler.core.pauses import pause_in_force
-from tests.adapters.cluster import manifests
-from tests.adapters.cluster.cluster import MERGE_PATCH, ClusterUnderTest
-from tests.adapters.cluster.clusters import REAL, STAND_IN, fresh_namespace, requested_cluster
 from tests.cli.test_commands import autoscaler, queue_config
-from tests.controlplane.process import free_port
-from tests.endtoend.daemon import write_config
+from tests.worlds.cluster import manifests
+from tests.worlds.cluster.cluster import MERGE_PATCH, ClusterUnderTest
+from tests.worlds.cluster.clusters import fresh_namespace, real_cluster
+from tests.worlds.controlplane.kubelet import FakeKubelet
+from tests.worlds.controlplane.server import ControlPlane
+from tests.worlds.daemon import write_config
+from tests.worlds.process import free_port
 
-ANYWHERE = Place()
 
-
-@pytest.fixture(scope="module", params=[REAL, STAND_IN])
-def cluster(request: pytest.FixtureRequest) -> Iterator[ClusterUnderTest]:
-    """Run each server of the Kubernetes API."""
-    yield from requested_cluster(request)
+@pytest.fixture(scope="module")
+def cluster(
+    control_plane: ControlPlane,
+    kubelet: FakeKubelet,  # noqa: ARG001 - runs the pods
+) -> Iterator[ClusterUnderTest]:
+    """Use the control plane that all tests share."""
+    with real_cluster(control_plane) as cluster:
+        yield cluster
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ class Shop:
 
     def annotations(self, path: str = "") -> tuple[tuple[str, str], ...]:
         """Return those of ours."""
-        return annotations_of(self.metadata(path))  # type: ignore[arg-type] # as sent
+        return annotations_of(self.metadata(path))
 
     def paused(self, path: str = "") -> Pause | None:
         """Return the pause that a daemon finds in its annotations."""
@@ -84,15 +88,15 @@ def test_a_pause_is_what_the_daemon_reads_and_resume_ends_it(
     path = f"{manifests.deployments(shop.namespace)}/web"
     shop.cluster.patch(path, {"metadata": {"annotations": {"example.com/a": "b"}}})
 
-    assert pause([web, db], ANYWHERE, replicas=5, seconds=7200.0) == 0
+    assert pause([web, db], replicas=5, seconds=7200.0) == 0
     for found in (shop.paused(), shop.paused(at)):
         assert found is not None
         assert (found.mode, found.replicas) == (PauseMode.ALL, 5)
         assert found.until is not None
         assert clock.wall() + 7190 < found.until <= clock.wall() + 7200
-    assert pause([web], ANYWHERE, only="scale-down") == 0
+    assert pause([web], only="scale-down") == 0
     assert shop.paused() == Pause(PauseMode.SCALE_DOWN, by="the annotation autoscaler/paused")
-    assert resume([web, db], ANYWHERE) == 0
+    assert resume([web, db]) == 0
     assert (shop.paused(), shop.paused(at)) == (None, None)
     annotations = shop.metadata()["annotations"]
     assert isinstance(annotations, dict)
@@ -121,7 +125,7 @@ def test_who_pauses_is_not_who_set_the_replicas(shop: Shop) -> None:
     body = {"spec": {"replicas": 1}}
     shop.cluster.request("PATCH", path, body, content_type=MERGE_PATCH, query=query)
     before = manager_of({"metadata": shop.metadata()}, ("spec", "replicas"))
-    assert pause([f"{shop.namespace}/web"], ANYWHERE) == 0
+    assert pause([f"{shop.namespace}/web"]) == 0
     assert manager_of({"metadata": shop.metadata()}, ("spec", "replicas")) == before
 
 
@@ -131,7 +135,7 @@ def test_what_is_refused_is_told_and_the_others_are_paused(
     """A workload that does not exist, a kind that nobody serves, and a right that is missing."""
     space = shop.namespace
     names = [f"{space}/weeb", f"{space}/deployment/web", f"{space}/web"]
-    assert pause(names, ANYWHERE) == 1
+    assert pause(names) == 1
     printed = capsys.readouterr()
     assert printed.out == (
         f"{space}/Deployment/web: annotated: paused, nothing is scaled until it is resumed, if a "
@@ -145,11 +149,11 @@ def test_what_is_refused_is_told_and_the_others_are_paused(
         ),
     ]
     shop.log_in(monkeypatch, shop.cluster.reader_token)
-    assert resume([f"{space}/web"], ANYWHERE) == 1
+    assert resume([f"{space}/web"]) == 1
     assert 'cannot patch resource "deployments" in API group "apps"' in capsys.readouterr().err
     assert shop.paused() is not None
     shop.log_in(monkeypatch, "s3cret-but-wrong")
-    assert resume([f"{space}/web", f"{space}/weeb"], ANYWHERE) == 1
+    assert resume([f"{space}/web", f"{space}/weeb"]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("autoscaler cannot resume: the API server ")
     assert "s3cret" not in line
@@ -183,12 +187,12 @@ def test_a_pause_of_the_configuration_is_told_and_can_be_overridden(
     document = queue_config("http://127.0.0.1:1", shop.namespace, "web")
     (target,) = cast("list[dict[str, object]]", document["targets"])
     target["paused"] = True
-    place = Place(write_config(tmp_path / "a.yaml", document))
+    file = write_config(tmp_path / "a.yaml", document)
     key = f"{shop.namespace}/Deployment/web"
     configured = Pause()
-    assert resume([key], place) == 1
+    assert resume([key], file) == 1
     assert pause_in_force(configured, shop.annotations(), clock.wall())[0] == configured
-    assert resume([key], place, override=True) == 0
+    assert resume([key], file, override=True) == 0
     assert pause_in_force(configured, shop.annotations(), clock.wall())[0] is None
     assert capsys.readouterr().out.splitlines() == [
         (
@@ -225,10 +229,10 @@ def test_a_server_that_is_away_is_told_once(
 ) -> None:
     """However many workloads are named."""
     server = f"http://127.0.0.1:{free_port()}"
-    away = ClusterUnderTest(server, "s3cret", "s3cret", None, lambda: None, None)  # type: ignore[arg-type]
+    away = ClusterUnderTest(server, "s3cret", "s3cret", None, None)  # type: ignore[arg-type]
     monkeypatch.setenv("KUBECONFIG", str(away.write_kubeconfig(tmp_path / "kubeconfig")))
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     monkeypatch.setattr(pausing, "_SECONDS", 0.5)
-    assert pause(["shop/web", "shop/api"], ANYWHERE) == 1
+    assert pause(["shop/web", "shop/api"]) == 1
     said = f"the API server {server} cannot be reached: connection refused"
     assert capsys.readouterr().err == f"autoscaler cannot pause: {said}\n"

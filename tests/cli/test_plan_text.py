@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 
+from autoscaler.cli.output import print_text
 from autoscaler.cli.plan_text import paragraphs
-from autoscaler.cli.wrapping import print_text
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.series import QueryFailure
 from autoscaler.core.spec import ExternalMetric
+from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query, Target
-from autoscaler.sync.ports import SyncResult
-from tests.rendering import extended
-from tests.sync.world import T0, Memory, answer, external
+from tests.rendering import test_extension_words as extended
+from tests.worlds.memory import T0, Memory, answer, external
 
 REFUSED = "Prometheus at http://127.0.0.1:9090 refused the connection"
 AWAY = "the API server https://127.0.0.1:6443 cannot be reached: connection refused"

@@ -2,7 +2,7 @@
 
 import copy
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -10,21 +10,27 @@ from pathlib import Path
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.store.clocks import this_boot
+from autoscaler.adapters.store.rows import this_boot
 from autoscaler.cli import planning
-from autoscaler.cli.planning import PlanOptions, _once, controller_of, print_plan
+from autoscaler.cli.planning import _once, controller_of, print_plan, query_sources
+from autoscaler.cli.validating import validate_files
+from autoscaler.config import load
+from autoscaler.config.queries import queries_of
 from autoscaler.core.breaker import BreakerState, Trip
 from autoscaler.core.history import History
 from autoscaler.core.observation import Scale, Unchecked
-from autoscaler.rendering.record import whole
-from autoscaler.sync.ports import NoWrites, Ports, Reporter
-from tests.adapters.prometheus import faults
+from autoscaler.core.target import QueryKey
+from autoscaler.rendering.record import QuerySource, whole
+from autoscaler.sync.ports import Ports, Reporter
 from tests.adapters.store.opening import Sayings, Time, running
+from tests.cli.test_asking import TARGET
+from tests.cli.test_asking import external as written_external
 from tests.cli.test_commands import autoscaler, queue_config
-from tests.controlplane.credentials import kubeconfig
-from tests.controlplane.process import free_port
-from tests.endtoend.daemon import write_config
-from tests.sync.world import T0, Memory, answer, external
+from tests.worlds.controlplane.credentials import kubeconfig
+from tests.worlds.daemon import write_config
+from tests.worlds.memory import T0, Memory, answer, external
+from tests.worlds.process import free_port
+from tests.worlds.prometheus import faults
 
 HPA = 'HorizontalPodAutoscaler "web"'
 
@@ -55,8 +61,8 @@ def test_the_record_has_who_controls_the_target() -> None:
     with world.syncer() as syncer:
         syncer.sync([external("shop", "a")], T0, 10.0)
     (result,) = world.results
-    assert "controlledBy" not in whole(result)
-    assert whole(replace(result, controller=HPA))["controlledBy"] == HPA
+    assert "controlledBy" not in whole(result).document()
+    assert whole(replace(result, controller=HPA)).document()["controlledBy"] == HPA
 
 
 def test_a_wait_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
@@ -87,6 +93,27 @@ def test_a_server_that_is_away_is_waited_for_aloud(tmp_path: Path) -> None:
     assert [one["scale"] for one in json.loads(ran.stdout)] == [{"error": away}] * 2
 
 
+def test_servers_that_are_not_there_are_given_up_after_a_second(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A name that does not resolve and a refused connection, of Prometheus and the API server."""
+    path = tmp_path / "kubeconfig"
+    path.touch(mode=0o600)
+    server = f"http://127.0.0.1:{free_port()}"
+    path.write_text(kubeconfig({"server": server}, {"token": "s3cret"}))
+    monkeypatch.setenv("KUBECONFIG", str(path))
+    names = [f"w{number}" for number in range(40)]
+    url = "http://nowhere.invalid:9090"
+    file = write_config(tmp_path / "a.yaml", queue_config(url, "shop", *names))
+    began = clock.monotonic()
+    assert print_plan(file) == 1
+    assert validate_files([file], ask_prometheus=True) == 1
+    assert clock.monotonic() - began < 6
+    out, err = capsys.readouterr()
+    assert f"{server} cannot be reached: connection refused" in out
+    assert "the name nowhere.invalid does not resolve" in err
+
+
 def test_a_daemon_that_is_named_must_answer(tmp_path: Path) -> None:
     """Else there is no plan; an address that is none is not repeated, since it may hold secrets."""
     file = write_config(tmp_path / "a.yaml", queue_config("http://127.0.0.1:1", "shop", "a"))
@@ -106,6 +133,10 @@ class NobodyElse:
     def controller(self, *_: object) -> None:
         """Return that."""
 
+    def status(self, *_: object) -> str:
+        """Return that it has decided nothing."""
+        return ""
+
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Memory:
@@ -118,8 +149,10 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Memory:
     @contextmanager
     def ports(
         _config: object, _targets: object, reporter: Reporter, _observer: object
-    ) -> Iterator[tuple[Ports, NobodyElse]]:
-        yield replace(world.world(), reporter=reporter, writer=NoWrites()), NobodyElse()
+    ) -> Iterator[tuple[Ports, NobodyElse, Callable[[], list[str]]]]:
+        world.planned = True
+        ports = replace(world.world(), reporter=reporter)
+        yield ports, NobodyElse(), list
 
     monkeypatch.setattr(planning, "ports_to_plan", ports)
     return world
@@ -139,8 +172,28 @@ def two_queues(folder: Path, **settings: object) -> Path:
 
 def test_a_plan_asks_only_what_its_targets_use(world: Memory, tmp_path: Path) -> None:
     """Their neighbours of the namespace are read for their selectors alone."""
-    assert print_plan(two_queues(tmp_path), PlanOptions(("shop/b",))) == 0
+    assert print_plan(two_queues(tmp_path), ("shop/b",)) == 0
     assert world.queried == ["vector(6)"]
+
+
+@pytest.mark.parametrize("how", ["text", "explain", "as_json"])
+def test_a_plan_says_what_there_is_where_a_query_found_no_series(
+    world: Memory, tmp_path: Path, capsys: pytest.CaptureFixture[str], how: str
+) -> None:
+    """As `validate --prometheus` does; nothing more is asked of a query that found some."""
+    file = two_queues(tmp_path)
+    file.write_text(file.read_text().replace("vector(6)", "sum(redy)"))
+    world.answers |= {"sum(redy)": answer(), "count(redy)": answer()}
+    assert print_plan(file, explain=how == "explain", as_json=how == "as_json") == 1
+    found = "queue_messages: there are no series redy"
+    out = capsys.readouterr().out
+    if how == "as_json":
+        assert [one.get("noSeries") for one in json.loads(out)] == [None, [found]]
+    else:
+        before, _, after = out.partition("shop/Deployment/b")
+        assert found not in before
+        assert f"\n  {found}\n" in f"{after}\n"
+    assert world.queried.count("vector(5)") == world.queried.count("count(redy)") == 1
 
 
 def test_a_plan_heeds_a_breaker_that_holds(
@@ -163,7 +216,7 @@ def test_a_plan_heeds_a_breaker_that_holds(
                     for name, left in trips.items()
                 }
             )
-        print_plan(file, PlanOptions(("shop/b",)))
+        print_plan(file, ("shop/b",))
         return capsys.readouterr().out
 
     assert "would scale 7 -> 1" in planned(default=-1.0, mimir=500.0)
@@ -172,3 +225,92 @@ def test_a_plan_heeds_a_breaker_that_holds(
     assert world.written == []
     two_queues(tmp_path, scaleDownBreaker=breaker | {"minTargets": 3})
     assert "would scale 7 -> 1" in planned(default=500.0)
+
+
+# -- where the queries come from -------------------------------------------------------------------
+
+
+CPU = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 70}}
+MEMORY = {"name": "memory", "target": {"type": "AverageValue", "averageValue": "1Gi"}}
+
+
+def target(name: str, *metrics: object) -> dict[str, object]:
+    """Return a target; without metrics it leaves them out."""
+    ref = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+    return TARGET | {"scaleTargetRef": ref} | ({"metrics": list(metrics)} if metrics else {})
+
+
+def test_each_query_is_named_by_where_it_stands(tmp_path: Path) -> None:
+    """Two names of one PromQL are told apart, and so is the metric that a target leaves out."""
+    own = written_external("waiting")
+    own["external"]["metric"]["query"] = "sum(waiting)"  # type: ignore[index] # it is a mapping
+    document = {
+        "prometheus": {"url": "http://p:9090"},
+        "queries": {"a": "vector(1)", "b": "vector(1)"},
+        "resourceQueries": {"memory": "sum by (namespace, pod, container) (used)"},
+        "targets": [
+            target("first", written_external("b"), own, {"type": "Resource", "resource": CPU}),
+            target("second", {"type": "Resource", "resource": MEMORY}),
+            target("third"),
+        ],
+    }
+    cpu = "the built-in query of cpu"
+    assert query_sources(load(write_config(tmp_path / "a.yaml", document))) == {
+        "shop/Deployment/first": (
+            QuerySource("queries.b"),
+            QuerySource("its own query"),
+            QuerySource(cpu),
+        ),
+        "shop/Deployment/second": (QuerySource("resourceQueries.memory"),),
+        "shop/Deployment/third": (QuerySource(cpu, default=True),),
+    }
+
+
+def test_a_query_of_a_named_server_has_its_source(tmp_path: Path) -> None:
+    """Its own, one by name, a built-in one, and one of the server itself."""
+    own = written_external("waiting")
+    own["external"]["metric"]["query"] = "sum(waiting)"  # type: ignore[index] # it is a mapping
+    mimir = {"url": "http://m", "resourceQueries": {"memory": "used"}}
+    metrics = (
+        written_external("a"),
+        own,
+        {"type": "Resource", "resource": CPU},
+        {"type": "Resource", "resource": MEMORY},
+    )
+    document = {
+        "prometheus": {"url": "http://p:9090", "servers": {"mimir": mimir}},
+        "queries": {"a": "vector(1)"},
+        "targets": [
+            target("first", *metrics) | {"server": "mimir"},
+            target("second", written_external("a")),
+        ],
+    }
+    assert query_sources(load(write_config(tmp_path / "a.yaml", document))) == {
+        "shop/Deployment/first": (
+            QuerySource("queries.a"),
+            QuerySource("its own query"),
+            QuerySource("the built-in query of cpu"),
+            QuerySource("prometheus.servers.mimir.resourceQueries.memory"),
+        ),
+        "shop/Deployment/second": (QuerySource("queries.a"),),
+    }
+
+
+def test_an_own_query_has_no_name_that_another_of_the_same_promql_has(tmp_path: Path) -> None:
+    """Whichever server that one asks."""
+    own = written_external("mine")
+    own["external"]["metric"]["query"] = {"query": "sum(w)", "server": "b"}  # type: ignore[index] # it is a mapping
+    same = written_external("same")
+    same["external"]["metric"]["query"] = "sum(v)"  # type: ignore[index] # it is a mapping
+    servers = {"a": {"url": "http://a"}, "b": {"url": "http://b"}}
+    document = {
+        "prometheus": {"url": "http://p:9090", "servers": servers},
+        "queries": {"waiting": {"query": "sum(w)", "server": "a"}, "other": "sum(v)"},
+        "targets": [target("first", own, written_external("waiting"), same)],
+    }
+    config = load(write_config(tmp_path / "a.yaml", document))
+    (sources,) = query_sources(config).values()
+    assert [one.name for one in sources] == ["its own query", "queries.waiting", "its own query"]
+    places = {one.key: one.place.path for one in queries_of(config)}
+    assert places[QueryKey("a", "sum(w)")] == "queries.waiting"
+    assert places[QueryKey("b", "sum(w)")] == "targets[0].metrics[0].external.metric.query"

@@ -1,183 +1,389 @@
-"""Where `explain`, `history` and `status` read, what is wrong there, and which options fit."""
+"""`autoscaler explain`, `history` and `status`: what they print of a record, and of a daemon's."""
 
+import json
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from autoscaler.adapters.record import DirectoryRecord
-from autoscaler.cli import app
-from autoscaler.core.spec import Flags
-from autoscaler.core.target import Target
-from autoscaler.daemon import api
+from autoscaler import clock
+from autoscaler.adapters.record import DirectoryRecord, RecordWriter
+from autoscaler.cli import app, recorded, sources
+from autoscaler.core.decision import Decision
+from autoscaler.core.step import recompute
+from autoscaler.core.sync_result import SyncResult
 from autoscaler.daemon.recording import Recorder
-from tests.adapters.prometheus.certificates import NEW
+from autoscaler.rendering.instant import change_of, explanation_at
+from autoscaler.web import api
 from tests.adapters.record.recording import Time, running
 from tests.core.builders import BASE, average, external, spec
 from tests.core.timeline import Timeline
-from tests.daemon.api.serving import serving, views_of
-from tests.daemon.exposition.results import metrics_of, result_of, target_of
-from tests.daemon.test_web import AUTH, TLS, listening
-from tests.record.memory import synced
+from tests.daemon.test_listeners import AUTH, TLS, listening
+from tests.telemetry.results import metrics_of, result_of, target_of
+from tests.web.api.serving import serving, views_of
+from tests.web.test_listener import HOST
+from tests.worlds.prometheus.web_config import NEW
+from tests.worlds.record import synced
 
-TARGET = "shop/Deployment/web"
-JOBS = spec(external(average("5"), "jobs_waiting"))
-
-Run = Callable[..., tuple[int, str]]
-"""Runs a command where to read is given; returns the exit code, and all that was printed."""
+WEB = "shop/Deployment/web"
+NOW = BASE + 3600
+Take = Callable[[Iterable[bytes]], object]
 
 
 @pytest.fixture(autouse=True)
-def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("TZ", "UTC")
+def _in_berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "Europe/Berlin")
     time.tzset()
+    monkeypatch.setattr(clock, "wall", lambda: NOW)
     yield
     monkeypatch.undo()
     time.tzset()
 
 
+def three() -> Timeline:
+    """Begin a target of three replicas, each for 10 messages."""
+    return Timeline(spec(external(average("10"))), replicas=3)
+
+
+def record(writer: RecordWriter, timeline: Timeline, queue: Mapping[float, float]) -> Recorder:
+    """Record syncs at some seconds with so many messages."""
+    recorder = Recorder(writer)
+    for second, messages in queue.items():
+        done = synced(timeline.at(f"{second}s", queue=messages))
+        recorder.configure([done.target], timeline.flags)
+        recorder.report(done)
+    return recorder
+
+
 @pytest.fixture(scope="module")
-def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a state directory in which some minutes of one target are recorded."""
-    directory = tmp_path_factory.mktemp("state")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a state directory: 3 at 00:00 (01:00 in Berlin), 5 at 00:02, by hand 4 at 00:10."""
+    directory, timeline = tmp_path_factory.mktemp("state"), three()
     with running(directory) as writer:
-        recorder = Recorder(writer)
-        recorder.configure([Target("shop", JOBS, ())], Flags())
-        timeline = Timeline(JOBS, replicas=7)
-        for second, jobs in ((0, 35.0), (15, 36.0), (30, 60.0), (45, 20.0), (60, 21.0), (75, None)):
-            recorder.report(synced(timeline.at(f"{second}s", jobs_waiting=jobs)))
-        timeline.by_hand(9, "kubectl-edit")
-        recorder.report(synced(timeline.at("90s", jobs_waiting=45)))
+        recorder = record(writer, timeline, {0: 30, 60: 31, 120: 50, 135: 50})
+        timeline.by_hand(4, "kubectl\x1b[31m")
+        recorder.report(synced(timeline.at("600s", queue=50)))
     return directory
 
 
-@pytest.fixture(params=["--state-directory", "--url"])
-def run(request: pytest.FixtureRequest, state: Path) -> Iterator[Run]:
-    """Run commands on the directory itself, and on a daemon that has it."""
-    if request.param == "--state-directory":
-        yield lambda *arguments: invoked(*arguments, "--state-directory", str(state))
-        return
-    views = views_of(metrics_of(result_of(target_of("web"))), record=DirectoryRecord(state))
-    with serving(views) as listener:
-        url = f"http://127.0.0.1:{listener.port}"
-        yield lambda *arguments: invoked(*arguments, "--url", url)
+def ran(*arguments: str) -> tuple[int, str, str]:
+    """Run the command; return its exit code and what it printed to either stream."""
+    result = CliRunner().invoke(app, list(arguments))
+    return result.exit_code, result.stdout, result.stderr
 
 
-def invoked(*arguments: str) -> tuple[int, str]:
-    """Run a command."""
-    done = CliRunner().invoke(app, arguments)
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    return done.exit_code, done.output
+@contextmanager
+def daemon_of(directory: Path) -> Iterator[str]:
+    """Run the API of a daemon with this record; give its address."""
+    metrics = metrics_of(result_of(target_of("web")))
+    with serving(views_of(metrics, record=DirectoryRecord(directory))) as listener:
+        yield f"http://{HOST}:{listener.port}"
 
 
-def test_what_nobody_knows_is_said(run: Run) -> None:
-    """A target, and an instant before all others."""
-    code, said = run("explain", "shop/wbe")
-    assert (code, said.strip()) == (2, "no target is called shop/wbe; did you mean shop/web?")
-    code, said = run("explain", TARGET, "--at", "2025-12-31")
-    assert code == 1
-    assert said.startswith(
-        f"nothing is recorded of {TARGET} at 2025-12-31 00:00:00+00:00 or before"
-    )
-    code, said = run("explain", TARGET, "--at", "soonish")
-    assert code == 2
-    assert said.startswith("'soonish' is no time; write it as in: ")
+# -- explain -------------------------------------------------------------------------------------
 
 
-def test_a_daemon_cannot_be_asked_to_compute_again() -> None:
-    """What it was decided from is in the directory."""
-    views = views_of(metrics_of(result_of(target_of("web"))))
-    with serving(views) as listener:
-        code, said = invoked(
-            "explain", TARGET, "--recompute", "--url", f"http://127.0.0.1:{listener.port}"
-        )
-    assert code == 1
-    assert ": the record is off: `record` is null\n" in said
+def test_the_decision_that_held_is_explained_as_plan_does(kept: Path) -> None:
+    """With local times, when it was decided and until when it held."""
+    code, out, err = ran("explain", "shop/web", "--at", "01:03", "--state-directory", str(kept))
+    assert (code, err) == (0, f"from the record in {kept}; times are in CET (UTC+01:00)\n")
+    lines = out.splitlines()
+    assert lines[:5] == [
+        f"{WEB} at 01:02:15: stays at 5 replicas",
+        "  scale       5 replicas in spec, 5 in status; minReplicas 1, maxReplicas 100",
+        "  metric 1    External queue, target 10 per replica",
+        "              query: sum(m0)",
+        "              measured 10 per replica, 50 in total, 1 series",
+    ]
+    assert "  held        decided at 01:02:15, and it held until 01:10:00" in lines
 
 
-def test_the_state_directory_shows_the_fleet_as_it_was(state: Path, tmp_path: Path) -> None:
-    """Where no daemon answers, `status` says until when it knows."""
-    code, said = invoked("status", "--state-directory", str(state))
+def test_a_decision_of_another_day_has_its_date(
+    kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is looked at the day after."""
+    monkeypatch.setattr(clock, "wall", lambda: NOW + 86400)
+    asked = ("explain", "shop/web", "--at", "yesterday 01:03", "--state-directory", str(kept))
+    out = ran(*asked)[1]
+    assert out.startswith(f"{WEB} at 2026-01-01 01:02:15: ")
+    assert out.count("2026-01-01") == 1  # the other times are in the same day
+
+
+def test_a_daemon_gives_the_same_explanation(kept: Path) -> None:
+    """Also of the last change, of all since a time, and of what nobody knows."""
+    asked = ("--at 01:03", "--last-change", "--since 2h", "-o json", "")
+    of_web = [(0, ["shop/web", *one.split()]) for one in asked]
+    with daemon_of(kept) as url:
+        for code, options in (*of_web, (2, ["shop/wbe"]), (1, ["shop/web", "--at", "2025-12-31"])):
+            of_file = ran("explain", *options, "--state-directory", str(kept))
+            of_daemon = ran("explain", *options, "--url", url)
+            assert (of_file[0], of_daemon[:2]) == (code, of_file[:2])
+            told = of_file[2].replace(f"the record in {kept}", f"the daemon at {url}")
+            assert of_daemon[2] in {told, ""}
+
+
+def test_the_last_change_is_that_of_the_count(kept: Path) -> None:
+    """By hand at 00:10, and none after it."""
+    code, out, _ = ran("explain", "shop/web", "--last-change", "--state-directory", str(kept))
     assert code == 0
-    assert f"{TARGET}\tjobs_waiting: " in said
-    file = tmp_path / "autoscaler.yaml"
-    file.write_text(
-        "prometheus: {url: http://127.0.0.1:9}\nlisten: 127.0.0.1:9\n"
-        f"stateDirectory: {state}\ntargets: []\n"
-    )
-    code, said = invoked("status", "-c", str(file))
-    assert code == 0
-    assert "no daemon listens at http://127.0.0.1:9; what is shown was recorded until " in said
-    code, said = invoked("explain", TARGET, "--last-change", "-c", str(file))
-    assert code == 0
+    assert out.startswith(f"{WEB} at 01:10:00: ")
+    assert "\x1b" not in out
 
 
-@pytest.mark.parametrize("command", [("explain", TARGET), ("history",), ("status",)])
-def test_a_directory_without_a_record_is_an_error(command: tuple[str, ...], tmp_path: Path) -> None:
-    """It names the directory."""
-    code, said = invoked(*command, "--state-directory", str(tmp_path))
+def test_json_is_that_of_the_api(kept: Path) -> None:
+    """A list, since several may be asked for."""
+    asked = ["explain", "shop/web", "--at", "2026-01-01T00:03:00Z", "-o", "json"]
+    code, out, err = ran(*asked, "--state-directory", str(kept))
+    assert (code, err) == (0, "")
+    found = explanation_at(DirectoryRecord(kept), WEB, BASE + 180.999)
+    assert found is not None
+    assert json.loads(out) == [found.document()]
+
+
+def test_each_change_since_a_time_begins_with_what_held_then(kept: Path) -> None:
+    """The one of 00:00 held at 00:01, and held on."""
+    asked = ("explain", "shop/web", "--since", "01:01", "--state-directory", str(kept))
+    code, out, _ = ran(*asked)
+    first = [text.split(": ")[0] for text in out.split("\n\n")]
+    times_of_day = ("01:00:00", "01:02:00", "01:02:15", "01:10:00")
+    assert (code, first) == (0, [f"{WEB} at {one}" for one in times_of_day])
+
+
+def test_a_decision_is_made_again(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said whether the result is the same; another one is a failure."""
+    asked = ("explain", "shop/web", "--recompute", "--state-directory", str(kept))
+    code, out, _ = ran(*asked)
+    same = "  recomputed  decided again from what was read then: the same result"
+    assert (code, out.splitlines()[-1]) == (0, same)
+    code, out, _ = ran(*asked, "-o", "json")
+    assert (code, json.loads(out)[0]["recomputed"]) == (0, True)
+
+    def otherwise(entry: SyncResult) -> Decision:
+        return replace(recompute(entry), desired=7)
+
+    monkeypatch.setattr(recorded, "recompute", otherwise)
+    code, out, _ = ran(*asked)
     assert code == 1
-    assert str(tmp_path) in said
-    assert "Traceback" not in said
+    assert "another result, 7 replicas instead of 5; was it decided by another version?" in out
+    with daemon_of(kept) as url:
+        code, out, err = ran("explain", "shop/web", "--recompute", "--url", url)
+    assert (code, out) == (2, "")
+    assert err == "--recompute reads a state directory: give --state-directory or -c\n"
 
 
-def test_a_damaged_record_is_an_error(state: Path, tmp_path: Path) -> None:
-    """Of one entry all that is left is shown; of a file that is no database a sentence."""
-    with (
-        closing(sqlite3.connect(state / "record.db")) as source,
-        closing(sqlite3.connect(tmp_path / "record.db")) as copy,
-    ):
-        source.backup(copy)
-        copy.execute("UPDATE changes SET body = x'00'")
-        copy.commit()
-    code, said = invoked(
-        "explain", TARGET, "--at", "2026-01-01T00:00:40Z", "--state-directory", str(tmp_path)
-    )
-    assert code == 0
-    assert "scaled 7 -> 12 replicas" in said
-    assert "there is no more of it: " in said
-    (tmp_path / "record.db").write_bytes(b"no database " * 1000)
-    for companion in ("record.db-wal", "record.db-shm"):
-        (tmp_path / companion).unlink(missing_ok=True)
-    code, said = invoked("history", "--state-directory", str(tmp_path))
-    assert code == 1
-    assert "record.db" in said
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (["shop/wbe"], 2, "no target is called shop/wbe; did you mean shop/web?"),
+        (["shop/web", "--at", "5/6"], 2, "'5/6' is no time; write it as in: "),
+        (["shop/web", "--at", "tomorrow"], 2, "which has not come yet"),
+        (["shop/web", "--at", "yesterday 18:00"], 1, "nothing is recorded of shop/web at 2025-12-"),
+    ],
+)
+def test_what_cannot_be_explained_is_said(
+    kept: Path, arguments: list[str], code: int, sentence: str
+) -> None:
+    """On standard error, and nothing is printed to the other."""
+    ended, out, err = ran("explain", *arguments, "--state-directory", str(kept))
+    assert (ended, out) == (code, "")
+    assert sentence in err
 
 
 @pytest.mark.parametrize(
     ("options", "advice"),
     [
-        (("--at", "1h", "--last-change"), "give only one of --at, --last-change and --since"),
-        (("--token-file", "t"), "certificates, tokens and passwords are for --url or -c"),
-        (("--url", "http://a", "--user", "me"), "--user and --password-file go together"),
-        (("--url", "http://a", "--key-file", "k"), "--key-file goes with --cert-file"),
-        (("--url", "ftp://a"), "it must be an address such as http://127.0.0.1:9191"),
+        (["--at", "1h", "--last-change"], "give only one of --at, --last-change and --since"),
+        (["--token-file", "t"], "certificates, tokens and passwords are for --url or -c"),
+        (
+            ["--token-file", "t", "--state-directory", "/"],
+            "certificates, tokens and passwords are for a daemon",
+        ),
+        (["--url", "http://h", "--state-directory", "/"], "give --url or --state-directory"),
+        (["--url", "http://a", "--user", "me"], "--user and --password-file go together"),
+        (["--url", "http://a", "--key-file", "k"], "--key-file goes with --cert-file"),
+        (
+            ["--url", "http://a", "--user", "me", "--password-file", "p", "--token-file", "t"],
+            "give --token-file or --user",
+        ),
+        (["--url", "ftp://a"], "it must be an address such as http://127.0.0.1:9191"),
     ],
 )
-def test_options_that_do_not_go_together_are_named(options: tuple[str, ...], advice: str) -> None:
+def test_options_that_do_not_go_together_are_named(options: list[str], advice: str) -> None:
     """Before anything is read."""
-    code, said = invoked("explain", TARGET, *options)
-    assert code == 2
-    assert advice in " ".join(said.replace("│", " ").split())
+    code, out, err = ran("explain", WEB, *options)
+    assert (code, out) == (2, "")
+    assert advice in " ".join(err.replace("│", " ").split())
 
 
-def test_a_secret_stays_in_its_file(tmp_path: Path) -> None:
-    """A token that cannot be is named by its file only."""
+def test_where_nothing_is_recorded_it_is_said(tmp_path: Path) -> None:
+    """Of a directory, of a daemon that is away, and of one that keeps no record."""
+    for command in (["explain", "shop/web"], ["history"], ["status"]):
+        code, out, err = ran(*command, "--state-directory", str(tmp_path))
+        assert (code, out) == (1, "")
+        assert err == f"nothing is recorded in {tmp_path}: there is no record.db\n"
+        code, out, err = ran(*command, "--url", "http://127.0.0.1:1")
+        assert (code, out) == (1, "")
+        assert err.startswith("no daemon listens at http://127.0.0.1:1; start it with ")
+    with serving(views_of(metrics_of(result_of(target_of("web"))))) as listener:
+        code, out, err = ran("explain", WEB, "--url", f"http://{HOST}:{listener.port}")
+    assert (code, out) == (1, "")
+    assert ": the record is off: `record` is null\n" in err
+
+
+def test_a_damaged_record_is_an_error(kept: Path, tmp_path: Path) -> None:
+    """Of one entry all that is left is shown; of a file that is no database a sentence."""
+    place = ("--state-directory", str(tmp_path))
+    with (
+        closing(sqlite3.connect(kept / "record.db")) as source,
+        closing(sqlite3.connect(tmp_path / "record.db")) as copy,
+    ):
+        source.backup(copy)
+        copy.execute("UPDATE changes SET body = x'00'")
+        copy.commit()
+    code, out, _ = ran("explain", WEB, "--at", "01:02", *place)
+    assert code == 0
+    assert "scaled 3 -> 5 replicas" in out
+    assert "there is no more of it: " in out
+    (tmp_path / "record.db").write_bytes(b"no database " * 1000)
+    for companion in ("record.db-wal", "record.db-shm"):
+        (tmp_path / companion).unlink(missing_ok=True)
+    code, _, err = ran("history", *place)
+    assert (code, "record.db" in err) == (1, True)
+
+
+def test_what_was_not_recorded_any_more_is_not_said_to_hold(kept: Path) -> None:
+    """The last decision held when it was recorded; later nobody knows."""
+    code, out, _ = ran("explain", WEB, "--state-directory", str(kept))
+    assert code == 0
+    assert "and it held when it was last recorded, at 01:10:00\n" in out
+    assert "nothing was recorded from 01:10:00 on; this is the last decision" in out
+    assert "still holds" not in out
+
+
+# -- history and status --------------------------------------------------------------------------
+
+
+def test_history_has_a_line_for_each_change(kept: Path) -> None:
+    """The first one first, with tabs in a pipe; a daemon gives the same."""
+    code, out, _ = ran("history", "--state-directory", str(kept))
+    above = "queue above target"
+    assert (code, [line.split("\t") for line in out.splitlines()]) == (
+        0,
+        [
+            ["2026-01-01 01:00:00+01:00", WEB, "3", "ok", "stays at 3 replicas"],
+            [
+                *("2026-01-01 01:02:00+01:00", WEB, "3 -> 5", "ok"),
+                f"scaled 3 -> 5 replicas: {above}: 16.67/10 per replica",
+            ],
+            ["2026-01-01 01:02:15+01:00", WEB, "5", "ok", "stays at 5 replicas"],
+            [
+                *("2026-01-01 01:10:00+01:00", WEB, "4 -> 5", "ok"),
+                f"scaled 4 -> 5 replicas: {above}: 12.5/10 per replica",
+            ],
+        ],
+    )
+    with daemon_of(kept) as url:
+        assert ran("history", "--url", url)[:2] == (0, out)
+        assert ran("history", "shop/web", "--limit", "2", "--url", url)[1] == "".join(
+            out.splitlines(keepends=True)[2:]
+        )
+
+
+def test_history_is_of_a_span_and_at_most_so_many(kept: Path) -> None:
+    """Those that are left out are the first ones, which is said."""
+    place = ("--state-directory", str(kept))
+    code, out, err = ran("history", "--limit", "1", *place)
+    assert (code, out.count("\n")) == (0, 1)
+    assert out.startswith("2026-01-01 01:10:00")
+    assert err.endswith("there are more than the 1 of --limit; the last ones are shown\n")
+    _, out, _ = ran("history", "shop/web", "--since", "01:01", "--until", "01:05", *place)
+    assert [line[11:19] for line in out.splitlines()] == ["01:02:00", "01:02:15"]
+    code, out, err = ran("history", "--since", "10m", *place)
+    assert (code, out) == (0, "")
+    assert err.endswith("no change is recorded since 2026-01-01 01:50:00+01:00\n")
+    code, out, err = ran("history", "--since", "now", "--until", "1h", *place)
+    assert (code, out) == (2, "")
+    assert "is after --until" in err
+    _, out, _ = ran("history", "-o", "json", *place)
+    found = DirectoryRecord(kept).changes(None, 0, NOW, limit=10)[::-1]
+    assert json.loads(out) == [change_of(one).document() for one in found]
+
+
+def test_status_of_a_directory_is_what_was_recorded_last(kept: Path, tmp_path: Path) -> None:
+    """It says as of when, and that no daemon answers where one is asked first."""
+    code, out, err = ran("status", "--state-directory", str(kept))
+    assert (code, out.splitlines()[1].split("\t")[:5]) == (
+        0,
+        [WEB, "queue: 12.5/10", "1", "100", "4 -> 5"],
+    )
+    assert err.startswith(f"from the record in {kept}, as it was at 2026-01-01 01:")
+    file = tmp_path / "autoscaler.yaml"
+    file.write_text(
+        "prometheus: {url: http://127.0.0.1:9}\nlisten: 127.0.0.1:9\n"
+        f"stateDirectory: {kept}\ntargets: []\n"
+    )
+    code, _, err = ran("status", "-c", str(file))
+    assert code == 0
+    assert "no daemon listens at http://127.0.0.1:9; what is shown was recorded until " in err
+    assert ran("explain", WEB, "--last-change", "-c", str(file))[0] == 0
+
+
+def test_a_time_that_the_history_prints_is_the_one_to_ask_for(tmp_path: Path) -> None:
+    """Though decisions are taken within a second, and times are printed without its parts."""
+    with running(tmp_path) as writer:
+        record(writer, three(), {0.295: 15.0, 1.295: 60.0, 1.795: 60.0})
+    place = ("--state-directory", str(tmp_path))
+    for time_of_day, expected in (("01:00:00", "stays at 3"), ("01:00:01", "stays at 6")):
+        code, out, _ = ran("explain", WEB, "--at", f"2026-01-01 {time_of_day}", *place)
+        assert (code, f"{time_of_day}: {expected} replicas" in out) == (0, True), out
+    span = ("--since", "2026-01-01", "--until", "2026-01-01 01:00")
+    code, out, _ = ran("history", *span, *place)
+    assert (code, out.count(WEB)) == (0, 1)
+    _, out, _ = ran("explain", WEB, "--at", "2026-01-01 01:00:01.295", *place)
+    assert "scaled 3 -> 6 replicas" in out
+
+
+def test_the_history_says_when_nothing_was_recorded(tmp_path: Path) -> None:
+    """Between the changes of two runs of the daemon, from the directory and over the API."""
+    time = Time()
+    for begin in (0, 600):
+        time.now = BASE + begin
+        with running(tmp_path, time=time) as writer:
+            record(writer, three(), {begin: 15.0})
+    with daemon_of(tmp_path) as url:
+        for place in (("--state-directory", str(tmp_path)), ("--url", url)):
+            code, out, _ = ran("history", "--since", "2026-01-01", *place)
+            lines = [line.split("\t") for line in out.splitlines()]
+            assert code == 0
+            assert [line[0][11:19] for line in lines] == ["01:00:00", "01:00:00", "01:10:00"]
+            assert lines[1][4] == "nothing was recorded until 2026-01-01 01:10:00+01:00"
+
+
+# -- a daemon ------------------------------------------------------------------------------------
+
+
+def test_a_secret_stays_in_its_file_and_is_not_sent_in_clear(tmp_path: Path) -> None:
+    """But to this machine, as through `kubectl port-forward`."""
     token = tmp_path / "token"
     token.write_text("hunter2\x07")
-    code, said = invoked("history", "--url", "http://127.0.0.1:9", "--token-file", str(token))
-    assert code == 1
-    assert str(token) in said
-    assert "hunter2" not in said
+    asked = ("history", "--token-file", str(token), "--url")
+    code, out, err = ran(*asked, "http://127.0.0.1:9")
+    assert (code, str(token) in err, "hunter2" in out + err) == (1, True, False)
+    token.write_text("hunter2")
+    code, _, err = ran(*asked, "http://192.0.2.1:9191")
+    assert (code, f"what is in {token} is sent over https only" in err) == (1, True)
+    code, _, err = ran(*asked, "http://127.0.0.1:9")
+    assert (code, "no daemon listens at http://127.0.0.1:9; " in err) == (1, True)
 
 
-def test_a_daemon_is_asked_over_tls_by_who_signs_in(state: Path, tmp_path: Path) -> None:
+def test_a_daemon_is_asked_over_tls_by_who_signs_in(kept: Path, tmp_path: Path) -> None:
     """With a token or a password from a file; without, and with another CA, a sentence says why."""
-    views = views_of(metrics_of(result_of(target_of("web"))), record=DirectoryRecord(state))
+    views = views_of(metrics_of(result_of(target_of("web"))), record=DirectoryRecord(kept))
     text = f"listen: 127.0.0.1:0\nweb: {{{TLS}, {AUTH}}}"
     (tmp_path / "password").write_text(NEW)
     (tmp_path / "wrong").write_text("wrong")
@@ -186,84 +392,65 @@ def test_a_daemon_is_asked_over_tls_by_who_signs_in(state: Path, tmp_path: Path)
         trusting = ("--url", url, "--ca-file", str(tmp_path / "server.crt"))
         token = ("--token-file", str(tmp_path / "token"))
         password = ("--user", "alice", "--password-file", str(tmp_path / "password"))
-        for command in (("explain", TARGET, "--last-change"), ("history",), ("status",)):
+        for command in (("explain", WEB, "--last-change"), ("history",), ("status",)):
             for signing in (token, password):
-                code, said = invoked(*command, *trusting, *signing)
-                assert code == 0, said
-            code, said = invoked(*command, *trusting)
+                assert ran(*command, *trusting, *signing)[0] == 0
+            code, _, err = ran(*command, *trusting)
             assert code == 1
-            assert f"the daemon at {url} wants you to sign in: give --token-file" in said
-            code, said = invoked(*command, *trusting, "--token-file", str(tmp_path / "wrong"))
-            assert (code, "refuses what you signed in with" in said) == (1, True)
-            code, said = invoked(*command, "--url", url, *token)
-            assert code == 1
-            assert f"TLS with the daemon at {url} failed: " in said
+            assert f"the daemon at {url} wants you to sign in: give --token-file" in err
+            code, _, err = ran(*command, *trusting, "--token-file", str(tmp_path / "wrong"))
+            assert (code, "refuses what you signed in with" in err) == (1, True)
+            code, _, err = ran(*command, "--url", url, *token)
+            assert (code, f"TLS with the daemon at {url} failed: " in err) == (1, True)
         file = tmp_path / "asked.yaml"
         file.write_text(
             f"prometheus: {{url: http://p}}\nlisten: {url.removeprefix('https://')}\n"
             f"stateDirectory: null\nweb: {{{TLS}}}\ntargets: []\n"
         )
         for command in (("history",), ("status",)):
-            code, said = invoked(*command, "-c", str(file), *trusting[2:], *token)
-            assert code == 0, said
+            assert ran(*command, "-c", str(file), *trusting[2:], *token)[0] == 0
 
 
-def test_a_time_that_the_history_prints_is_the_one_to_ask_for(tmp_path: Path) -> None:
-    """Though decisions are taken within a second, and times are printed without its parts."""
-    with running(tmp_path) as writer:
-        recorder = Recorder(writer)
-        recorder.configure([Target("shop", JOBS, ())], Flags())
-        timeline = Timeline(JOBS, replicas=7)
-        for second, jobs in ((0.295, 35.0), (1.295, 60.0), (1.795, 60.0)):
-            recorder.report(synced(timeline.at(f"{second}s", jobs_waiting=jobs)))
-    place = ("--state-directory", str(tmp_path))
-    for time_of_day, expected in (("00:00:00", "stays at 7"), ("00:00:01", "stays at 12")):
-        code, said = invoked("explain", TARGET, "--at", f"2026-01-01 {time_of_day}", *place)
-        assert (code, f"{time_of_day}: {expected} replicas" in said) == (0, True), said
-    code, said = invoked("history", "--since", "2026-01-01", "--until", "2026-01-01 00:00", *place)
-    assert (code, said.count(TARGET)) == (0, 1)
-    code, said = invoked("explain", TARGET, "--at", "2026-01-01 00:00:01.295", *place)
-    assert "scaled 7 -> 12 replicas" in said
+HOSTILE = "\x1b[2J\x1b]0;owned\x07\u202e\x9b"
+SHOWN = r"\x1b[2J\x1b]0;owned\x07\u202e\x9b"
 
 
-def test_the_history_says_when_nothing_was_recorded(tmp_path: Path) -> None:
-    """Between the changes of two runs of the daemon, from the directory and over the API."""
-    clock = Time()
-    for begin in (0, 600):
-        clock.now = BASE + begin
-        with running(tmp_path, time=clock) as writer:
-            recorder = Recorder(writer)
-            recorder.configure([Target("shop", JOBS, ())], Flags())
-            timeline = Timeline(JOBS, replicas=7)
-            recorder.report(synced(timeline.at(f"{begin}s", jobs_waiting=35.0)))
-    views = views_of(metrics_of(result_of(target_of("web"))), record=DirectoryRecord(tmp_path))
-    with serving(views) as listener:
-        for place in (
-            ("--state-directory", str(tmp_path)),
-            ("--url", f"http://127.0.0.1:{listener.port}"),
-        ):
-            code, said = invoked("history", "--since", "2026-01-01", *place)
-            lines = [line.split("\t") for line in said.splitlines() if "\t" in line]
-            assert code == 0
-            assert [line[0][11:19] for line in lines] == ["00:00:00", "00:00:00", "00:10:00"]
-            assert lines[1][4] == "nothing was recorded until 2026-01-01 00:10:00+00:00"
+def hostile_page(daemon: object, path: str, take: Take, limits: object) -> object:  # noqa: ARG001
+    """Answer as a daemon whose every text is hostile."""
+    at, texts = "2026-01-01T00:00:00Z", [f"  stage  {HOSTILE}\n", HOSTILE]
+    change = {"id": 1, "target": HOSTILE, "time": at, "state": HOSTILE, "message": HOSTILE}
+    change |= {"currentReplicas": 1, "desiredReplicas": 2, "minReplicas": 1, "maxReplicas": 2}
+    state = change | {"namespace": HOSTILE, "kind": HOSTILE, "name": HOSTILE, "metrics": []}
+    state |= {"since": at, "lastSync": at}
+    keys = [f"shop/Deployment/{name}" for name in ("a", HOSTILE)]
+    answers: dict[str, object] = {
+        "/targets": {"time": at, "targets": [state | {"target": key} for key in keys]},
+        "/changes": {"changes": [change | {"marks": [HOSTILE], "by": HOSTILE}]},
+        "/targets/shop/Deployment/a/explanation": {
+            **dict.fromkeys(("at", "time", "until", "recordedUntil"), at),
+            **dict.fromkeys(("target", "state", "message"), HOSTILE),
+            **dict.fromkeys(("lines", "values", "differences", "alternatives", "others"), texts),
+            "decision": {HOSTILE: HOSTILE},
+        },
+    }
+    return take([json.dumps(answers[path.removeprefix("/api/v1").partition("?")[0]]).encode()])
 
 
-def test_what_was_not_recorded_any_more_is_not_said_to_hold(state: Path) -> None:
-    """The last decision held when it was recorded; months later nobody knows."""
-    code, said = invoked("explain", TARGET, "--state-directory", str(state))
-    assert code == 0
-    assert "and it held when it was last recorded, at 00:01:30\n" in said
-    assert "nothing was recorded from 00:01:30 on; this is the last decision" in said
-    assert "still holds" not in said
-
-
-def test_a_secret_is_not_sent_in_clear(tmp_path: Path) -> None:
-    """But to this machine, as through `kubectl port-forward`."""
-    token = tmp_path / "token"
-    token.write_text("hunter2")
-    arguments = ("history", "--token-file", str(token), "--url")
-    code, said = invoked(*arguments, "http://192.0.2.1:9191")
-    assert (code, f"what is in {token} is sent over https only" in said) == (1, True)
-    code, said = invoked(*arguments, "http://127.0.0.1:9")
-    assert (code, "no daemon listens at http://127.0.0.1:9; " in said) == (1, True)
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ["explain", "a"],
+        ["explain", "shop/a"],
+        ["explain", "shop/a", "-o", "json"],
+        ["history"],
+        ["history", "-o", "json"],
+    ],
+)
+def test_texts_of_a_daemon_are_printable(asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever answers at the address of `--url`; the layout of an explanation stays."""
+    monkeypatch.setattr(sources, "read_page", hostile_page)
+    _, out, err = ran(*asked, "--url", "http://127.0.0.1:1")
+    assert all(line.isprintable() or "\t" in line for line in (out + err).split("\n"))
+    assert not set(HOSTILE) & set(out + err) & {"\x1b", "\x07", "\u202e", "\x9b"}
+    if asked == ["explain", "shop/a"]:
+        assert f"  stage  {SHOWN}" in [line.rstrip() for line in out.splitlines()]

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from autoscaler import clock
-from autoscaler.adapters.store.clocks import this_boot
+from autoscaler.adapters.store.rows import this_boot
 from autoscaler.cli import app, releasing
 from autoscaler.core.breaker import BreakerState, Trip
 from tests.adapters.store.opening import DATABASE, Sayings, Time, running

@@ -4,30 +4,30 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from autoscaler.adapters.daemon import Limits
-from autoscaler.cli import app, listen_address, showing_status
-from autoscaler.cli.reported import Report
-from autoscaler.cli.showing_status import summary
-from autoscaler.cli.status_table import age, lines_for_programs, lines_for_terminal
+from autoscaler.adapters.daemon import PageLimits
+from autoscaler.cli import app, sources
+from autoscaler.cli.showing_status import age, lines_for_programs, lines_for_terminal, summary
+from autoscaler.cli.sources import NotRunningError
 from autoscaler.config import Address
 from autoscaler.core.observation import Gap, GapKind, Reading, Scale, Unavailable
 from autoscaler.core.selectors import LabelSelector
-from autoscaler.daemon.exposition import Metrics
-from autoscaler.daemon.exposition.site import Page
-from autoscaler.daemon.exposition.target_list import target_list
-from autoscaler.daemon.exposition.views import Views
-from autoscaler.daemon.health import REQUIRED, Component, Health
+from autoscaler.rendering.answers import TargetList
+from autoscaler.telemetry.health import REQUIRED, Component, Health
+from autoscaler.telemetry.metrics import Metrics
+from autoscaler.web.answering import Page
+from autoscaler.web.api.endpoints import target_list
+from autoscaler.web.site import Views
 from tests.core.builders import average, cpu, external, utilization, values
-from tests.daemon.api.serving import serving, views_of
-from tests.daemon.exposition.results import NOW, metrics_of, result_of, target_of
-from tests.daemon.exposition.test_listener import HOST, listening
-from tests.endtoend.daemon import write_config
+from tests.telemetry.results import NOW, metrics_of, result_of, target_of
+from tests.web.api.serving import serving, views_of
+from tests.web.test_listener import HOST, listening
+from tests.worlds.daemon import write_config
 
 REFUSED = Gap(GapKind.ERROR, "Prometheus http://prometheus:9090 refused the connection")
 ORDERS = external(
@@ -60,13 +60,13 @@ def well() -> Health:
     return health
 
 
-def report_of(metrics: Metrics, seconds: float = 312.0) -> Report:
+def report_of(metrics: Metrics, seconds: float = 312.0) -> TargetList:
     """Return the report of a page that is made so long after the syncs."""
     page = b"".join(target_list(metrics.states.known(), NOW + seconds))
-    return Report.model_validate_json(page)
+    return TargetList.model_validate_json(page)
 
 
-def one_report(*readings: Reading, name: str = "web") -> Report:
+def one_report(*readings: Reading, name: str = "web") -> TargetList:
     """Return the report of one target of a utilization and a queue."""
     return report_of(metrics_of(result_of(target_of(name, *MIXED), *readings)))
 
@@ -266,7 +266,7 @@ def test_the_default_address_is_asked_where_a_file_names_none(
     file = tmp_path / "c.yaml"
     file.write_text(text)
     with serving(views_of(fleet(), well())) as listener:
-        monkeypatch.setattr(listen_address, "LISTEN", Address(HOST, listener.port))
+        monkeypatch.setattr(sources, "LISTEN", Address(HOST, listener.port))
         code, _, err = ran("-c", str(file))
         assert (code, err.count("\n")) == (0, 1)
         assert f"the daemon at http://{HOST}:{listener.port} is asked" in err
@@ -319,12 +319,16 @@ def answering(answer: bytes | None) -> Iterator[str]:
 
         def serve() -> None:
             client, _ = server.accept()
-            with client:
-                client.recv(65536)
+            # Whoever leaves early, or data that nobody has read, would reset the connection.
+            with client, suppress(OSError):
+                request = b""
+                while b"\r\n\r\n" not in request:
+                    request += client.recv(65536)
                 if answer is not None:
                     client.sendall(answer)
-                else:
-                    client.recv(1)
+                    client.shutdown(socket.SHUT_WR)
+                while client.recv(65536):
+                    pass
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
@@ -365,28 +369,28 @@ def test_what_is_no_autoscaler_of_today_is_told_in_a_sentence(answer: bytes, sen
     assert err[:-1].isprintable()
 
 
-def test_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_at_which_nobody_listens_is_told_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """That is the first thing to say, and then what to do."""
     with socket.create_server((HOST, 0)) as server:
         port = server.getsockname()[1]
-    advice = "start it with `autoscaler run`, or name another address with --url"
+    advice = NotRunningError.advice
     assert ran("--url", f"http://{HOST}:{port}/") == (
         *(1, ""),
-        f"no daemon listens at http://{HOST}:{port}; {advice}\n",
+        f"no daemon listens at http://{HOST}:{port}{advice}\n",
     )
-    monkeypatch.setattr(showing_status, "LISTEN", Address(HOST, port))
-    assert ran()[2].endswith(f"; {advice} or the daemon's configuration with -c\n")
+    monkeypatch.setattr(sources, "LISTEN", Address(HOST, port))
+    assert ran()[2].endswith(f"{advice}\n")
 
 
 def test_an_answer_has_bounds_in_time_and_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that says nothing is left, and what is too much is not received or not parsed."""
-    monkeypatch.setattr(showing_status, "_LIMITS", Limits(seconds=0.3))
+    monkeypatch.setattr(sources, "_LIMITS", PageLimits(seconds=0.3))
     with answering(None) as url:
         assert ran("--url", url) == (1, "", f"the daemon at {url} did not answer in time\n")
-    monkeypatch.setattr(showing_status, "_LIMITS", Limits(most_bytes=1 << 20))
+    monkeypatch.setattr(sources, "_LIMITS", PageLimits(most_bytes=1 << 20))
     with answering(http("200 OK", b" " * (1 << 21))) as url:
         assert ran("--url", url)[2] == f"the daemon at {url} sent more than any daemon does\n"
-    monkeypatch.setattr(showing_status, "_MOST_MEMORY", 1 << 20)
+    monkeypatch.setattr(sources, "_MOST_MEMORY", 1 << 20)
     with answering(http("200 OK", b"[[],[]," * (1 << 15))) as url:
         assert "JSON that takes more than 1 MiB" in ran("--url", url)[2]
 

@@ -1,8 +1,107 @@
-"""Which targets are meant by names on the command line, and what is said of unknown ones."""
+"""Names on the command line: which targets they mean, and which the shell offers."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
+import typer
 
+from autoscaler.cli import target_names
 from autoscaler.cli.target_names import UnknownTargetError, chosen
+from autoscaler.daemon.recording import Recorder
+from tests.adapters.record.recording import running
+from tests.cli.test_commands import queue_config
+from tests.core.builders import average, external, spec
+from tests.core.timeline import Timeline
+from tests.worlds.daemon import write_config
+from tests.worlds.record import synced
+
+AS_INSTALLED = """
+import sys
+from autoscaler.cli import main
+sys.argv = ["autoscaler"]
+main()
+"""
+"""The shell asks the program by its name."""
+
+
+def offered(line: str) -> list[str]:
+    """Return what bash is given for the last word of a command line."""
+    words = {"COMP_WORDS": f"autoscaler {line}", "COMP_CWORD": str(line.count(" ") + 1)}
+    ran = subprocess.run(
+        [sys.executable, "-c", AS_INSTALLED],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env=os.environ | {"_AUTOSCALER_COMPLETE": "complete_bash"} | words,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    return ran.stdout.split()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Give a file of three targets, two of them of one name."""
+    document = queue_config("http://p:9090", "shop", "web", "worker", "db")
+    targets = document["targets"]
+    assert isinstance(targets, list)
+    twin = targets[2] | {"scaleTargetRef": targets[2]["scaleTargetRef"] | {"kind": "StatefulSet"}}
+    return write_config(tmp_path / "a.yaml", document | {"targets": [*targets, twin]})
+
+
+def test_the_targets_of_the_file_are_offered(file: Path) -> None:
+    """By the short name where it is one target's alone, and none twice."""
+    both = ["shop/Deployment/db", "shop/StatefulSet/db"]
+    assert offered(f"plan -c {file} ") == ["shop/web", "shop/worker", *both]
+    assert offered(f"plan -c {file} shop/wo") == ["shop/worker"]
+    assert offered(f"plan -c {file} shop/web shop/w") == ["shop/worker"]
+
+
+def test_the_whole_name_is_offered_to_who_began_it(file: Path) -> None:
+    """NAMESPACE/KIND/NAME."""
+    names = ["shop/Deployment/web", "shop/Deployment/worker"]
+    assert offered(f"plan -c {file} shop/Deployment/w") == names
+
+
+def test_without_a_file_that_can_be_read_nothing_is_offered(tmp_path: Path) -> None:
+    """And nothing is said: the user is in the middle of a line."""
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("targets: [")
+    for line in ("plan ", f"plan -c {bad} ", f"plan -c {tmp_path}/none.yaml "):
+        assert offered(line) == []
+
+
+def test_what_is_recorded_is_offered_to_commands_that_read_the_record(tmp_path: Path) -> None:
+    """Without a file of targets; where nothing is recorded nothing is."""
+    timeline = Timeline(spec(external(average("10"))))
+    first = synced(timeline.at("0s", queue=30))
+    with running(tmp_path) as writer:
+        recorder = Recorder(writer)
+        recorder.configure([first.target], timeline.flags)
+        recorder.report(first)
+    assert offered(f"explain --state-directory {tmp_path} sh") == ["shop/web"]
+    assert offered(f"history --state-directory {tmp_path} shop/D") == ["shop/Deployment/web"]
+    (tmp_path / "record.db").unlink()
+    assert offered(f"explain --state-directory {tmp_path} ") == []
+
+
+def test_a_name_that_a_shell_or_a_terminal_would_obey_is_not_offered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A record of others may hold it; what is offered stands in the command line as it is."""
+    hostile = ["shop/Deployment/web\x1b[2J", "shop/Deployment/$(reboot)", "shop/Deployment/a b"]
+    keys = [*hostile, "shop/Deployment/\u202eweb", "shop/Ro.argoproj.io/web-1"]
+    monkeypatch.setattr(target_names, "_offered", lambda _: keys)
+    context = cast("typer.Context", SimpleNamespace(params={}))
+    assert target_names.complete(context, "") == ["shop/web-1"]
+
+
+# -- which targets they mean ---------------------------------------------------------------------
 
 KEYS = [
     "shop/Deployment/order-worker",
@@ -19,7 +118,7 @@ def refused(*names: str, keys: list[str] = KEYS) -> str:
     return str(error.value)
 
 
-def test_names() -> None:
+def test_a_key_names_one_target_and_no_name_all() -> None:
     """A key names one target, NAMESPACE/NAME each of that name, and no name all."""
     assert chosen(["shop/StatefulSet/web"], KEYS) == {"shop/StatefulSet/web"}
     assert chosen(["shop/web"], KEYS) == {"shop/StatefulSet/web", "shop/Deployment/web"}
@@ -40,12 +139,12 @@ def test_names() -> None:
         ("test/deploy/web", "test/web"),
     ],
 )
-def test_what_was_meant(name: str, meant: str) -> None:
+def test_a_misspelt_name_is_told_with_what_was_meant(name: str, meant: str) -> None:
     """A namespace that is left out, another case and misspelling are seen through."""
     assert refused(name) == f"no target is called {name}; did you mean {meant}?"
 
 
-def test_several_unknown_names() -> None:
+def test_each_unknown_name_has_its_line() -> None:
     """Each that is clear has its line; the others have the list of what there is."""
     assert refused("shop/web", "x", "order-worker", "y").splitlines() == [
         "no target is called order-worker; did you mean shop/order-worker?",
@@ -60,3 +159,15 @@ def test_at_most_ten_are_listed() -> None:
         f"no target is called x; there are: {', '.join(keys[:10])} and 2 more"
     )
     assert refused("x", keys=[]) == "no target is called x; there are none"
+
+
+ESCAPES = "\x1b[2J\x1b]0;owned\x07\u202e\r"
+
+
+def test_names_with_escapes_are_told_printable() -> None:
+    """They may come from a record or a daemon of others: what is typed, suggested and listed."""
+    keys = [f"shop/Deployment/web{ESCAPES}", f"shop/Deployment/{ESCAPES}"]
+    for name in (f"shop/Deployment/WEB{ESCAPES}", "wholly-different"):
+        said = refused(name, keys=keys)
+        assert said.isprintable()
+        assert r"\x1b[2J\x1b]0;owned\x07\u202e" in said

@@ -37,6 +37,44 @@ DOUBTFUL = [
         "web.listen",
         "others reach it, and only clients on this machine are answered: set web.auth",
     ),
+    (
+        top("scaleDownBreaker: {share: 4%}"),
+        "scaleDownBreaker",
+        (
+            "4% of minTargets, which is 20, is less than one target: of fewer than 25 targets of "
+            "one server none could ever go down, since one trips it; set minTargets to 25 or more"
+        ),
+    ),
+    (
+        top("scaleDownBreaker: {minTargets: 3}"),
+        "scaleDownBreaker",
+        "of fewer than 4 targets",
+    ),
+    (
+        windows(f"{DAY.replace('0 18', '00 8')}, maxReplicas: 3"),
+        S + "end",
+        "comes at the instant of every start, so that the window never opens",
+    ),
+    (
+        windows("name: a, start: 0 8 * * 1-5, end: '* * * * *', minReplicas: 2"),
+        S + "end",
+        "never opens",
+    ),
+    (
+        extended(
+            f"syncPeriod: 30m\nschedules: [{{{DAY.replace('0 18', '10 8')}, minReplicas: 2}}]"
+        ),
+        S + "end",
+        (
+            "comes 10m after a start, and the target is synced every 30m: such a window may open "
+            "and close without any effect"
+        ),
+    ),
+    (
+        "syncPeriod: 5m\n" + windows("name: a, start: 0 8 * * *, end: 4 8 * * *, minReplicas: 2"),
+        S + "end",
+        "comes 4m after a start",
+    ),
     (extended("idle:"), T + "idle", "has no value, so that it is off; `idle: {}` takes"),
     (
         extended("fallback: {replicas: 11}"),
@@ -58,11 +96,23 @@ DOUBTFUL = [
         S + "minReplicas",
         "is more than the maxReplicas of `sunday`",
     ),
+    (
+        windows(f"{NIGHT}, minReplicas: 0"),
+        S + "minReplicas",
+        "`idle` in its place makes 0 a normal",
+    ),
+    (
+        extended("paused: {replicas: 0}"),
+        T + "paused.replicas",
+        "is 0, and the target's own minReplicas is not",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("text", "path", "fragment"), DOUBTFUL)
-def test_doubtful(tmp_path: Path, text: str, path: str, fragment: str) -> None:
+def test_what_is_doubtful_is_told_once_with_its_line(
+    tmp_path: Path, text: str, path: str, fragment: str
+) -> None:
     """Each is told once, with its line."""
     (doubt,) = cautions_on(loaded(tmp_path, text))
     assert doubt.path == path
@@ -74,26 +124,32 @@ def test_doubtful(tmp_path: Path, text: str, path: str, fragment: str) -> None:
 FINE = [
     top("scaleDownBreaker: {}\n"),
     extended("idle: {}"),
+    extended("idle: {}\npaused: {replicas: 0}"),
+    extended(f"minReplicas: 0\nschedules: [{{{NIGHT}, minReplicas: 0}}]"),
     extended("fallback: {replicas: 10}"),
     extended(f"fallback: {{replicas: 20}}\nschedules: [{{{DAY}, maxReplicas: 20}}]"),
     extended("fallback: {behavior: currentReplicas}"),
     windows(f"{DAY}, minReplicas: 5", f"{NIGHT}, maxReplicas: 3"),
     windows(f"{SUNDAY}, minReplicas: 5, maxReplicas: 9", f"{DAY}, maxReplicas: 3"),
     windows(f"{SUNDAY}, minReplicas: 3", f"{DAY}, maxReplicas: 3"),
-    windows(
-        f"{DAY}, minReplicas: 5",
-        f"{DAY.replace('day', 'never').replace('18', '08')}, maxReplicas: 3",
-    ),
+    top("scaleDownBreaker: {share: 5%}"),
+    top("scaleDownBreaker: {minTargets: 4}"),
+    windows("name: a, start: 0 8 * * *, end: 1 8 * * *, minReplicas: 2"),
+    # Closed at once on weekdays, and open at weekends.
+    windows("name: a, start: 0 8 * * *, end: 0 8 * * 1-5, minReplicas: 2"),
+    # At once for longer than is looked at.
+    windows("name: a, start: '* * * * *', end: '* * * * 1-5', minReplicas: 2"),
+    extended(f"syncPeriod: 30m\nschedules: [{{{DAY.replace('0 18', '30 8')}, minReplicas: 2}}]"),
 ]
 
 
 @pytest.mark.parametrize("text", FINE)
-def test_not_doubtful(tmp_path: Path, text: str) -> None:
+def test_what_is_not_doubtful_is_not_told(tmp_path: Path, text: str) -> None:
     """Nothing is said of windows that are never open at once, nor of a count within the bounds."""
     assert cautions_on(loaded(tmp_path, text)) == []
 
 
-def test_bounded_and_of_every_file(tmp_path: Path) -> None:
+def test_cautions_are_bounded_and_of_every_file(tmp_path: Path) -> None:
     """No more are told than mistakes would be, and those of included files with their name."""
     target_ = extended("idle:").partition("targets:\n")[2]
     more = "".join(target_.replace("name: web", f"name: web-{one}") for one in range(150))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.config.comparison import Comparison, FieldChange, compare
+from autoscaler.config.written import Comparison, FieldChange, compare, only_targets_differ
 from tests.config.documents import PROMETHEUS, QUERIES, loaded, metric, target, top
 
 SECRET = "hunter2hunter2"  # noqa: S105 - what must not be seen
@@ -26,7 +26,7 @@ def rows(*names: str) -> str:
     return f"{PROMETHEUS}{QUERIES}targets:\n" + "".join(row(name) for name in names)
 
 
-def test_nothing(tmp_path: Path) -> None:
+def test_other_words_order_or_file_are_no_change(tmp_path: Path) -> None:
     """The same thing in other words, in another order or in another file is no change."""
     before = rows("a", "b")
     after = top("include: [b.yaml]\nsyncPeriod: 15000ms\nevents: true\n").replace(
@@ -36,7 +36,7 @@ def test_nothing(tmp_path: Path) -> None:
     assert compared(tmp_path, before, after) == Comparison()
 
 
-def test_targets_that_come_and_go(tmp_path: Path) -> None:
+def test_targets_that_come_and_go_are_named_in_their_order(tmp_path: Path) -> None:
     """They are named by their keys, in the order of the files."""
     found = compared(tmp_path, rows("a", "z", "b", "c"), rows("y", "c", "x", "a"))
     assert found == Comparison(
@@ -156,6 +156,14 @@ FIELDS = [
         ],
     ),
     (
+        target("holdScaleDownQuery: a\n"),
+        target("holdScaleDownQuery: {query: a > 1, selector: {matchLabels: {b: c}}}\n"),
+        [
+            "holdScaleDownQuery.query: a -> a > 1",
+            "holdScaleDownQuery.selector.matchLabels.b: nothing -> c",
+        ],
+    ),
+    (
         target("fallback: {replicas: 4}\n"),
         target("fallback: {behavior: currentReplicas}\n"),
         ["fallback.replicas: 4 -> nothing", "fallback.behavior: static -> currentReplicas"],
@@ -176,7 +184,9 @@ FIELDS = [
 
 
 @pytest.mark.parametrize(("before", "after", "fields"), FIELDS)
-def test_fields_of_a_target(tmp_path: Path, before: str, after: str, fields: list[str]) -> None:
+def test_each_field_that_differs_is_named_with_both_values(
+    tmp_path: Path, before: str, after: str, fields: list[str]
+) -> None:
     """Each field that differs is named as in the YAML, with both values as one would write them."""
     (change,) = compared(tmp_path, before, after).changed
     assert change.key == "shop/Deployment/web"
@@ -220,7 +230,9 @@ LATE = [
 
 
 @pytest.mark.parametrize(("snippet", "changes"), SETTINGS)
-def test_settings(tmp_path: Path, snippet: str, changes: list[str]) -> None:
+def test_what_is_in_force_at_once_is_told_by_its_key(
+    tmp_path: Path, snippet: str, changes: list[str]
+) -> None:
     """What is in force at once is told by its key; no target is called changed for it."""
     plain = top("").replace("targets: []\n", "targets:\n" + row("a"))
     found = compared(tmp_path, plain, plain + snippet)
@@ -229,14 +241,16 @@ def test_settings(tmp_path: Path, snippet: str, changes: list[str]) -> None:
 
 
 @pytest.mark.parametrize(("snippet", "changes"), LATE)
-def test_settings_of_a_restart(tmp_path: Path, snippet: str, changes: list[str]) -> None:
+def test_what_waits_for_a_restart_is_told_apart(
+    tmp_path: Path, snippet: str, changes: list[str]
+) -> None:
     """What takes effect at a restart is told apart."""
     found = compared(tmp_path, top(""), top(snippet))
     assert [str(change) for change in found.at_restart] == changes
     assert found.settings == ()
 
 
-def test_secrets(tmp_path: Path) -> None:
+def test_a_secret_that_changes_is_named_and_not_shown(tmp_path: Path) -> None:
     """A header or a parameter that changes is named, and its values are neither shown nor kept."""
     body = "prometheus: {{url: http://p, headers: {{X-Key: {0}}}, queryParameters: {{t: {0}}}}}\n"
     plain = "prometheus: {url: http://p}\ntargets: []\n"
@@ -256,12 +270,15 @@ def test_secrets(tmp_path: Path) -> None:
     assert compared(tmp_path, secret, secret) == Comparison()
 
 
-def test_files_of_secrets(tmp_path: Path) -> None:
+def test_of_a_secrets_file_the_name_is_told(tmp_path: Path) -> None:
     """Of a secret's file the name is told."""
     (tmp_path / "token").write_text(SECRET)
     after = "prometheus: {url: http://prometheus:9090, bearerTokenFile: token}\ntargets: []\n"
     (change,) = compared(tmp_path, top(""), after).settings
     assert str(change) == f"prometheus.bearerTokenFile: nothing -> {tmp_path}/token"
+    after = after.replace("bearerTokenFile: token", "headersFiles: {X-Key: token}")
+    (change,) = compared(tmp_path, top(""), after).settings
+    assert str(change) == f"prometheus.headersFiles.X-Key: nothing -> {tmp_path}/token"
 
 
 def test_long_values_are_shortened() -> None:
@@ -270,3 +287,22 @@ def test_long_values_are_shortened() -> None:
     assert len(str(change)) < 300
     assert str(change).startswith("metrics[0].query: a b -> xxx")
     assert str(change).endswith("x…")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "targets_only"),
+    [
+        ("minReplicas: 1\n", "minReplicas: 2\n", True),
+        ("", "", True),
+        ("headers: {X-Scope: a}", "headers: {X-Scope: b}", False),
+    ],
+)
+def test_where_only_targets_differ_every_setting_is_the_same(
+    tmp_path: Path, before: str, after: str, *, targets_only: bool
+) -> None:
+    """A secret of another value is another setting, though it is never shown."""
+    one, other = (
+        target("").replace("url: ", f"{text}, url: ") if "headers" in text else target(text)
+        for text in (before, after)
+    )
+    assert only_targets_differ(loaded(tmp_path, one), loaded(tmp_path, other)) is targets_only

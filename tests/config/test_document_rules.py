@@ -143,6 +143,32 @@ ROWS = [
         "prometheus.headers.Authorization",
         "use bearerTokenFile, basicAuth with passwordFile, or another",
     ),
+    (
+        prometheus("headersFiles: {X A: autoscaler.yaml}\n"),
+        'prometheus.headersFiles["X A"]',
+        "name of an HTTP header",
+    ),
+    (
+        prometheus("headersFiles: {proxy-authorization: autoscaler.yaml}\n"),
+        "prometheus.headersFiles.proxy-authorization",
+        "into the URL of HTTPS_PROXY",
+    ),
+    (prometheus("headersFiles: {X-A: gone}\n"), "prometheus.headersFiles.X-A", "there is no file"),
+    (
+        prometheus("headersFiles: {x-key: autoscaler.yaml}\nheaders: {X-Key: a}\n"),
+        "prometheus.headersFiles",
+        "sets x-key, which another entry of headers or headersFiles sets too",
+    ),
+    (
+        prometheus("headersFiles: {X-Key: autoscaler.yaml, x-key: autoscaler.yaml}\n"),
+        "prometheus.headersFiles",
+        "sets x-key, which another entry",
+    ),
+    (
+        prometheus("headersFiles: {authorization: autoscaler.yaml}\nsigv4: {region: a}\n"),
+        "prometheus.headersFiles",
+        "sets authorization beside sigv4, which does so too",
+    ),
     (prometheus("queryParameters: {a: 5}\n"), "prometheus.queryParameters.a", "must be a list"),
     (prometheus("queryParameters: {a: [5]}\n"), "prometheus.queryParameters.a[0]", "in quotes"),
     ("prometheus: http://p:9090\ntargets: []\n", "prometheus", "must be a mapping"),
@@ -189,7 +215,9 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("text", "path", "fragment"), ROWS)
-def test_refused(tmp_path: Path, text: str, path: str, fragment: str) -> None:
+def test_a_fault_has_path_line_and_what_is_right(
+    tmp_path: Path, text: str, path: str, fragment: str
+) -> None:
     """Each fault has the path of its field, a line, and a sentence that says what is right."""
     assert_refused(tmp_path, text, path, fragment)
 
@@ -224,14 +252,16 @@ FILES = [
 
 
 @pytest.mark.parametrize(("content", "line", "fragment"), FILES)
-def test_refused_file(tmp_path: Path, content: bytes, line: int | None, fragment: str) -> None:
+def test_what_is_no_document_of_ours_is_refused_with_its_line(
+    tmp_path: Path, content: bytes, line: int | None, fragment: str
+) -> None:
     """What is no YAML document of ours is refused with the line and the reason."""
     problems = refused(tmp_path, content)
     assert any(fragment in problem.message and problem.line == line for problem in problems)
     assert all(problem.file == str(tmp_path / "autoscaler.yaml") for problem in problems)
 
 
-def test_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_file_is_a_problem_like_any(tmp_path: Path) -> None:
     """A missing file and a folder are problems like any other."""
     for path, fragment in ((tmp_path / "no", "there is no such file"), (tmp_path, "is a folder")):
         with pytest.raises(ConfigError, match=fragment) as caught:
@@ -239,7 +269,7 @@ def test_file_that_is_not_there(tmp_path: Path) -> None:
         assert str(caught.value).startswith(f"{path}: ")
 
 
-def test_everything_at_once(tmp_path: Path) -> None:
+def test_all_faults_are_reported_in_the_files_order(tmp_path: Path) -> None:
     """Faults of shape and faults between fields are reported in one go, in the file's order."""
     text = (
         "prometheus: {url: 'http://p', timeout: 5}\n"  # line 1
@@ -275,7 +305,7 @@ def test_everything_at_once(tmp_path: Path) -> None:
     assert [line for line, _ in found] == sorted(line or 0 for line, _ in found)
 
 
-def test_one_line_per_problem(tmp_path: Path) -> None:
+def test_the_text_has_a_line_for_each_problem(tmp_path: Path) -> None:
     """The error's text is one line per problem: file, line, path, sentence, value."""
     text = target("minReplicas: 11\n").replace(QUERIES, 'queries: {a: "\\n"}\n')
     problems = refused(tmp_path, text)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.config import durations
+from autoscaler.settings import durations
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ from autoscaler.config import durations
         ("5m0s", 300.0),
     ],
 )
-def test_forms(text: str, seconds: float) -> None:
+def test_the_forms_of_prometheus_and_go_are_read(text: str, seconds: float) -> None:
     """Prometheus' and Go's forms, combined and with fractions."""
     assert durations.of(text) == seconds
     assert re.search(durations.PATTERN, text)
@@ -61,7 +61,7 @@ def test_forms(text: str, seconds: float) -> None:
         ([], "must be a duration"),
     ],
 )
-def test_refused(value: object, fragment: str) -> None:
+def test_what_is_no_duration_is_refused_with_what_is(value: object, fragment: str) -> None:
     """Anything else is refused with what would be right."""
     with pytest.raises(ValueError, match=fragment):
         durations.of(value)
@@ -73,7 +73,7 @@ def test_zero_needs_no_unit() -> None:
 
 
 @given(st.integers(0, 10**15))
-def test_round_trip(microseconds: int) -> None:
+def test_a_written_duration_reads_back_as_itself(microseconds: int) -> None:
     """What is written is read as the same duration."""
     seconds = microseconds / 10**6
     assert durations.parse(durations.format_seconds(seconds)) == pytest.approx(seconds, abs=1e-9)
@@ -83,6 +83,6 @@ def test_round_trip(microseconds: int) -> None:
     ("seconds", "text"),
     [(0.0, "0s"), (15.0, "15s"), (5400.0, "1h30m"), (86400.0, "1d"), (0.5, "500ms"), (1e-9, "1ns")],
 )
-def test_format(seconds: float, text: str) -> None:
+def test_durations_are_written_the_short_way(seconds: float, text: str) -> None:
     """Durations are written the short way."""
     assert durations.format_seconds(seconds) == text

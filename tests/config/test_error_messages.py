@@ -163,11 +163,22 @@ ROWS = [
         "here it is `empty` of a query: fail or zero",
     ),
     (target("query: up\n"), T + "query", "PromQL belongs in `queries`"),
+    (top("query: up\n"), "query", "each under the name that metrics use: queries: {NAME: PROMQL}"),
+    (top("promql: up\n"), "promql", "queries: {NAME: PROMQL}"),
+    (top("interval: 15s\n"), "interval", "here it is `syncPeriod`"),
+    (top("triggers: []\n"), "triggers", "a metric of type External in a target's `metrics`"),
+    (
+        top("maxAge: 1m\n"),
+        "maxAge",
+        "it belongs in `record`, `queries.NAME` or `resourceQueries.NAME`",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("text", "path", "fragment"), ROWS)
-def test_a_mistake_of_habit(tmp_path: Path, text: str, path: str, fragment: str) -> None:
+def test_a_mistake_of_habit_is_one_problem_with_what_is_right(
+    tmp_path: Path, text: str, path: str, fragment: str
+) -> None:
     """It is one problem, at its place, with what would be right."""
     (problem,) = refused(tmp_path, text)
     assert path in problem.path
@@ -205,20 +216,20 @@ SYNTAX = [
 
 
 @pytest.mark.parametrize("text", SYNTAX)
-def test_promql_that_is_not_yaml(tmp_path: Path, text: str) -> None:
+def test_unquoted_promql_is_told_to_need_quotes(tmp_path: Path, text: str) -> None:
     """The line of the fault looks like PromQL: quotes are what it needs."""
     (problem,) = refused(tmp_path, top(text))
     assert problem.message.endswith("""belongs in single quotes, as in 'sum(a{b="c"})'""")
 
 
 @pytest.mark.parametrize("text", ["listen: {{ .Values.url }}\n", "syncPeriod: {{ a }}s\n"])
-def test_a_template(tmp_path: Path, text: str) -> None:
+def test_an_unrendered_template_is_told_as_one(tmp_path: Path, text: str) -> None:
     """What was not rendered yet is told so."""
     problems = refused(tmp_path, top(text))
     assert "rendered first" in problems[0].message
 
 
-def test_keys_of_the_users_own(tmp_path: Path) -> None:
+def test_keys_at_the_top_that_begin_with_x_are_free(tmp_path: Path) -> None:
     """Keys at the top that begin with x- are free, in included files too."""
     (tmp_path / "more.yaml").write_text(
         "x-q: &q up\nqueries: {b: *q}\ntargets: []\nx-more: [1, {a: b}]\n"
@@ -229,6 +240,6 @@ def test_keys_of_the_users_own(tmp_path: Path) -> None:
     assert config.targets[0].spec.min_replicas == 2
 
 
-def test_keys_of_the_users_own_elsewhere(tmp_path: Path) -> None:
+def test_such_keys_are_not_known_below_the_top(tmp_path: Path) -> None:
     """They are not known below the top."""
     assert_refused(tmp_path, target("x-a: 1\n"), "targets[0].x-a", "is not known here")

@@ -8,16 +8,15 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from autoscaler.config import LeaderElection, load
-from autoscaler.config.document import read
-from autoscaler.config.json_schema import json_schema
+from autoscaler.config.checks import json_schema
 from autoscaler.config.queries import DEFAULTS
-from autoscaler.config.settings import PrometheusServers, Record
-from autoscaler.config.web_settings import WebSettings
+from autoscaler.config.settings import PrometheusServers, Record, WebSettings
 from autoscaler.core.spec import ExternalMetric, Flags
 from autoscaler.core.target import Query
-from tests.adapters.prometheus.certificates import HASHES, NEW
+from autoscaler.documents import read
 from tests.config.documents import EXTERNAL, PROMETHEUS, loaded, refused, target
-from tests.daemon.exposition.certificates import made
+from tests.worlds.certificates import of_loopback
+from tests.worlds.prometheus.web_config import HASHES, NEW
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted(path for path in (ROOT / "config").glob("*.yaml") if path.name != "alerts.yaml")
@@ -38,7 +37,7 @@ def test_there_is_one_per_use() -> None:
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_example(path: Path) -> None:
+def test_an_example_loads_and_fits_the_schema(path: Path) -> None:
     """An example loads, fits the schema, and names the schema for editors."""
     text = path.read_text(encoding="utf-8")
     assert text.startswith("# yaml-language-server: $schema=autoscaler.schema.json\n")
@@ -47,7 +46,7 @@ def test_example(path: Path) -> None:
     assert list(Draft202012Validator(json_schema()).iter_errors(document)) == []
 
 
-def test_included_example() -> None:
+def test_an_included_example_is_part_of_its_main_file() -> None:
     """The included file is part of the example that includes it, and fits its own schema."""
     (path,) = (ROOT / "config" / "targets.d").glob("*")
     text = path.read_text(encoding="utf-8")
@@ -107,10 +106,11 @@ COMMENTED = re.compile(r"^( *)#(\w+:)", re.MULTILINE)
 
 
 def _write_what_is_named(folder: Path) -> None:
-    made(folder, "web")
+    of_loopback(folder, "web")
     (folder / "users.yaml").write_text(f"alice: {HASHES[NEW]}")
     for name in (
         "web-token",
+        "api-key",
         "token",
         "password",
         "ca.pem",
@@ -122,7 +122,7 @@ def _write_what_is_named(folder: Path) -> None:
     (folder / "targets.d").mkdir()
 
 
-def test_each_line_uncommented(tmp_path: Path) -> None:
+def test_each_commented_key_may_be_uncommented(tmp_path: Path) -> None:
     """Each commented key of an example may be uncommented by itself, but for the pair of a key."""
     _write_what_is_named(tmp_path)
     seen = []
@@ -145,7 +145,7 @@ def test_no_key_is_commented_otherwise() -> None:
     assert re.findall(r"^ *#  +\w+:.*", text, re.MULTILINE) == []
 
 
-def test_reference_uncommented(tmp_path: Path) -> None:
+def test_the_commented_reference_is_right_as_it_stands(tmp_path: Path) -> None:
     """What the reference has commented out is right as it stands, with one credential or other."""
     text = (ROOT / "config" / "autoscaler.yaml").read_text(encoding="utf-8")
     whole = COMMENTED.sub(r"\1\2", text)
@@ -158,7 +158,7 @@ def test_reference_uncommented(tmp_path: Path) -> None:
         assert config.prometheus.headers["X-Scope-OrgID"].get_secret_value() == "shop"
 
 
-def test_documentation_examples(tmp_path: Path) -> None:
+def test_whole_configurations_of_the_documentation_load(tmp_path: Path) -> None:
     """Every YAML block of the documentation that is a whole configuration loads."""
     included = re.compile(r"# [^\n]*autoscaler-targets.schema.json\n(.*?)```", re.DOTALL)
     found = included.findall(DOCUMENTATION.read_text(encoding="utf-8"))
@@ -193,7 +193,7 @@ def test_the_example_for_who_comes_from_keda(tmp_path: Path) -> None:
     assert target_.spec.min_replicas == converted.spec.min_replicas
 
 
-def test_documented_cpu_query(tmp_path: Path) -> None:
+def test_the_documented_cpu_query_is_of_the_last_samples(tmp_path: Path) -> None:
     """The one that is faster than the built-in one is a query of the last samples, of 30 s."""
     text = DOCUMENTATION.read_text(encoding="utf-8")
     (block,) = re.findall(r"```yaml\n(resourceQueries:.*?)```", text, re.DOTALL)

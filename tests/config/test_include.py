@@ -8,8 +8,8 @@ from jsonschema import Draft202012Validator
 from pydantic import JsonValue
 
 from autoscaler.config import Config, ConfigError, load
-from autoscaler.config.document import read
-from autoscaler.config.json_schema import json_schema
+from autoscaler.config.checks import json_schema
+from autoscaler.documents import read
 from tests.config.documents import EXTERNAL, PROMETHEUS, QUERIES
 
 MAIN = PROMETHEUS + "include: [targets.d/*.yaml]\n"
@@ -86,7 +86,7 @@ def test_queries_are_shared(tmp_path: Path) -> None:
     assert found.queries[0].promql == "sum(visitors)"
 
 
-def test_an_empty_folder(tmp_path: Path) -> None:
+def test_a_folder_without_files_is_no_fault(tmp_path: Path) -> None:
     """With `include` there may be no target yet; what is watched for one is known."""
     (tmp_path / "targets.d").mkdir()
     config = load(write(tmp_path, {}))
@@ -112,7 +112,7 @@ def test_an_empty_folder(tmp_path: Path) -> None:
         "deeper/a.yaml",
     ],
 )
-def test_what_is_left_beside(tmp_path: Path, name: str) -> None:
+def test_what_editors_leave_beside_is_not_included(tmp_path: Path, name: str) -> None:
     """Locks, copies and backups of editors and packages do not match `*.yaml`."""
     main = write(tmp_path, {"targets.d/b.yaml": targets("b"), f"targets.d/{name}": "{"})
     assert names_of(load(main)) == ["b"]
@@ -134,7 +134,7 @@ def test_a_mounted_config_map(tmp_path: Path) -> None:
     assert names_of(load(main)) == ["a"]
 
 
-def test_each_file_once(tmp_path: Path) -> None:
+def test_each_file_is_read_once(tmp_path: Path) -> None:
     """A file that two patterns match is read once, and the main one never includes itself."""
     main = PROMETHEUS + "include: ['*.yaml', ./a.yaml, 'x/../[ab].yaml', b.yaml]\n"
     (tmp_path / "x").mkdir()
@@ -194,7 +194,9 @@ def test_relative_to_the_including_file(tmp_path: Path, monkeypatch: pytest.Monk
     }
 
 
-def test_absolute_and_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pattern_may_be_absolute_or_of_the_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A pattern may be absolute, or begin at the home folder."""
     monkeypatch.setenv("HOME", str(tmp_path))
     write(tmp_path, {"a/a.yaml": targets("a"), "b/b.yaml": targets("b")})
@@ -257,7 +259,7 @@ def test_an_unreadable_file_is_the_only_fault(tmp_path: Path) -> None:
     assert fault[2] == "targets[0].metrics[0].external.metric.name"
 
 
-def test_a_pipe(tmp_path: Path) -> None:
+def test_a_pipe_is_passed_over_and_refused_by_name(tmp_path: Path) -> None:
     """What would keep the reader waiting is passed over, and refused where it is named."""
     main = write(tmp_path, {"targets.d/a.yaml": targets("a")})
     os.mkfifo(tmp_path / "targets.d" / "b.yaml")
@@ -313,7 +315,9 @@ def no_file(name: str) -> str:
         ("[]", "include", "needs at least 1 entry"),
     ],
 )
-def test_refused(tmp_path: Path, include: str, path: str, fragment: str) -> None:
+def test_what_include_cannot_mean_is_refused_at_its_place(
+    tmp_path: Path, include: str, path: str, fragment: str
+) -> None:
     """What `include` cannot mean is refused at its place in the main file."""
     main = write(tmp_path, {"targets.d/a.yaml": targets("a")}, PROMETHEUS + f"include: {include}\n")
     faults = faults_of(main)
@@ -323,7 +327,7 @@ def test_refused(tmp_path: Path, include: str, path: str, fragment: str) -> None
     assert "Traceback" not in str(faults)
 
 
-def test_folder_that_may_not_be_listed(open_folder: Path) -> None:
+def test_a_folder_that_may_not_be_listed_is_a_fault(open_folder: Path) -> None:
     """A folder that this user may not list is a fault, not one without matches."""
     main = PROMETHEUS + "include: [targets.d/*.yaml, t/*/a.yaml]\n"
     write(open_folder, {"targets.d/a.yaml": targets("a"), "t/x/a.yaml": targets("b")}, main)
@@ -370,7 +374,7 @@ def outcome(main: Path) -> Config | ConfigError:
         return error
 
 
-def test_a_thousand_files(tmp_path: Path) -> None:
+def test_a_thousand_files_load_in_order(tmp_path: Path) -> None:
     """Many files load whole and in order."""
     files = {f"targets.d/{i:04}.yaml": targets(f"w{i}") for i in range(1000)}
     config = load(write(tmp_path, files))

@@ -8,8 +8,8 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import JsonValue
 
-from autoscaler.config.document import read
-from autoscaler.config.json_schema import json_schema
+from autoscaler.config.checks import json_schema
+from autoscaler.documents import read
 from tests.config import (
     test_document_rules,
     test_extension_rules,
@@ -23,6 +23,7 @@ SCHEMA = json_schema()
 VALIDATOR = Draft202012Validator(SCHEMA)
 
 BEYOND_A_SCHEMA = {
+    "which another entry": "headersFiles",
     "whole number": "3.0",  # JSON does not tell 3.0 from 3
     "at least minReplicas": "minReplicas: 11",  # one number compared with another
     "known are cpu, memory": "gpu",  # names defined elsewhere in the document
@@ -47,7 +48,7 @@ BEYOND_A_SCHEMA = {
     "must come every year": "",  # dates, the numbers of cron, and the names of zones
     'its hour is "24"': "",
     "is no time zone": "",
-    "must be from 0 to 9223372036854775807m": "10P",
+    "must be from -9223372036854775807m to 92": "10P",
     "such as http://": "99999",
     "such as 127.0.0.1:9191": "99999",
     'such as 127.0.0.1:9191, "': "[1:2]",
@@ -80,7 +81,7 @@ def value_of(text: str) -> JsonValue:
     return value
 
 
-def test_is_a_schema() -> None:
+def test_it_is_valid_by_draft_2020_12() -> None:
     """It is a valid JSON Schema of draft 2020-12."""
     Draft202012Validator.check_schema(SCHEMA)
     assert SCHEMA["$schema"] == "https://json-schema.org/draft/2020-12/schema"
@@ -89,7 +90,7 @@ def test_is_a_schema() -> None:
 @pytest.mark.parametrize(
     ("name", "flag"), [("autoscaler", ""), ("autoscaler-targets", " --included")]
 )
-def test_committed_copy(name: str, flag: str) -> None:
+def test_the_committed_copies_are_those_of_the_code(name: str, flag: str) -> None:
     """The copies that editors use are the schemas of the code."""
     schema = json_schema(included=bool(flag))
     expected = json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
@@ -127,7 +128,7 @@ def properties(schema: JsonValue, path: str) -> Iterator[tuple[str, dict[str, Js
     + test_extension_rules.ROWS
     + test_service_rules.ROWS,
 )
-def test_refuses(text: str, path: str, fragment: str) -> None:
+def test_every_fault_of_the_tables_is_refused(text: str, path: str, fragment: str) -> None:
     """Every fault of the tables is one for the schema too, but for those that no schema sees."""
     beyond = any(
         part in fragment and sign in text and (part != "quantity such" or ": .nan" in text)
@@ -144,7 +145,7 @@ def test_refuses(text: str, path: str, fragment: str) -> None:
     + test_service_rules.FINE
     + test_extension_rules.FINE,
 )
-def test_accepts(text: str) -> None:
+def test_what_load_takes_is_accepted(text: str) -> None:
     """What `load` takes, the schema takes."""
     assert [error.message for error in VALIDATOR.iter_errors(value_of(text))] == []
 

@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.config import ConfigError, KubernetesSettings, Tls, load
+from autoscaler.config import ConfigError, KubernetesSettings, load
 from autoscaler.config.queries import DEFAULTS
 from autoscaler.core.spec import ExternalMetric, Flags
 from autoscaler.core.target import Query, SeriesLabels
+from autoscaler.settings.prometheus import Tls
 from tests.config.documents import EXTERNAL, loaded, metric, prometheus, target, top
 
 
-def test_defaults(tmp_path: Path) -> None:
+def test_an_address_alone_has_the_hpas_defaults(tmp_path: Path) -> None:
     """A configuration of an address and no targets has the HPA's defaults."""
     config = loaded(tmp_path, top(""))
     assert config.sync_period == 15.0
@@ -27,7 +28,7 @@ def test_defaults(tmp_path: Path) -> None:
     assert config.path == tmp_path / "autoscaler.yaml"
 
 
-def test_values(tmp_path: Path) -> None:
+def test_everything_that_is_set_arrives(tmp_path: Path) -> None:
     """Everything that is set arrives, in seconds and with files beside the configuration."""
     for name in ("ca.pem", "pair.pem", "password", "kubeconfig"):
         (tmp_path / name).write_text("x")
@@ -85,7 +86,7 @@ def test_values(tmp_path: Path) -> None:
         "http://10.0.0.1",
     ],
 )
-def test_addresses(tmp_path: Path, url: str) -> None:
+def test_names_ipv4_and_ipv6_are_addresses_of_prometheus(tmp_path: Path, url: str) -> None:
     """Names, IPv4 and IPv6 in brackets are addresses; the slash at the end is left out."""
     text = f"prometheus: {{url: '{url}'}}\ntargets: []\n"
     assert loaded(tmp_path, text).prometheus.url == url.rstrip("/")
@@ -102,28 +103,28 @@ def test_sync_period_of_a_target(tmp_path: Path) -> None:
     assert [one.sync_period for one in loaded(tmp_path, text).targets] == [60.0, 20.0]
 
 
-def test_writes_per_second(tmp_path: Path) -> None:
+def test_a_hundred_writes_a_second_unless_set(tmp_path: Path) -> None:
     """The limit of writes is 100 a second unless set."""
     assert loaded(tmp_path, top("")).kubernetes.max_writes_per_second == 100
     text = top("kubernetes: {maxWritesPerSecond: 7}\n")
     assert loaded(tmp_path, text).kubernetes.max_writes_per_second == 7
 
 
-def test_explicit_zeros(tmp_path: Path) -> None:
+def test_a_flag_of_zero_is_honoured(tmp_path: Path) -> None:
     """A flag of 0 is honoured, as kube-controller-manager honours it."""
     flags = ["downscaleStabilization", "cpuInitializationPeriod", "initialReadinessDelay"]
     text = "tolerance: 0\n" + "".join(f"{flag}: 0\n" for flag in flags)
     assert loaded(tmp_path, top(text)).flags == Flags(0.0, 0.0, 0.0, 0.0)
 
 
-def test_tolerance_flag(tmp_path: Path) -> None:
+def test_a_tolerance_is_a_double_or_a_quantity(tmp_path: Path) -> None:
     """A number is that double, as of the HPA's flag; a text is a quantity."""
     assert loaded(tmp_path, top("tolerance: 0.013\n")).flags.tolerance == 0.013
     assert loaded(tmp_path, top("tolerance: 13m\n")).flags.tolerance == 0.013000000000000001
     assert loaded(tmp_path, top("tolerance: 1e-1\n")).flags.tolerance == 0.1
 
 
-def test_null_means_absent(tmp_path: Path) -> None:
+def test_a_null_counts_as_absent(tmp_path: Path) -> None:
     """A key whose content is commented out counts as absent, as in Kubernetes."""
     assert loaded(tmp_path, top("kubernetes:\nqueries:\nsyncPeriod:\n")).sync_period == 15.0
 
@@ -138,7 +139,7 @@ def test_relative_path_of_the_file_itself(tmp_path: Path, monkeypatch: pytest.Mo
     assert token == tmp_path / "sub" / "token"
 
 
-def test_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_leading_tilde_is_the_users_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A leading ~ is the user's home."""
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "kubeconfig").write_text("x")
@@ -146,7 +147,7 @@ def test_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert config.kubernetes.kubeconfig == tmp_path / "kubeconfig"
 
 
-def test_unreadable_secret(open_folder: Path) -> None:
+def test_a_secret_that_cannot_be_read_is_refused_at_load(open_folder: Path) -> None:
     """A secret's file that this user may not read is refused at load."""
     (open_folder / "token").write_text("x")
     text = prometheus("bearerTokenFile: token\n")
@@ -204,7 +205,7 @@ def test_an_own_query_wins_over_the_name(tmp_path: Path) -> None:
 CPU = "type: Resource\nresource: {name: %s, target: {type: AverageValue, averageValue: 1}}\n"
 
 
-def test_resource_queries(tmp_path: Path) -> None:
+def test_resource_queries_override_and_add(tmp_path: Path) -> None:
     """Built-in queries, overrides that keep the built-in's window, and added resources."""
     (builtin,) = loaded(tmp_path, metric(CPU % "memory")).targets
     assert builtin.queries == (DEFAULTS["memory"],)
@@ -217,7 +218,7 @@ def test_resource_queries(tmp_path: Path) -> None:
     assert gpu.queries == (Query("my_gpu", window=30.0, range_seconds=30.0),)
 
 
-def test_yaml_of_everyday(tmp_path: Path) -> None:
+def test_anchors_merges_and_block_texts_are_understood(tmp_path: Path) -> None:
     """Anchors, merges, a byte order mark, block texts and Windows line ends are understood."""
     text = "\ufeff" + textwrap.dedent("""\
         prometheus: {url: http://prometheus:9090}
@@ -256,7 +257,7 @@ def test_duplicates_differ_by_group_and_namespace(tmp_path: Path) -> None:
     assert len(loaded(tmp_path, text).targets) == 4
 
 
-def test_ten_thousand_targets(tmp_path: Path) -> None:
+def test_ten_thousand_targets_load_in_order(tmp_path: Path) -> None:
     """A large file loads whole, in order, and with one query object for all."""
     targets = "".join(
         f"- namespace: n{i % 100}\n"

@@ -2,7 +2,8 @@
 
 import pytest
 
-from autoscaler.config.queries import DEFAULTS, range_of
+from autoscaler.config.promql import range_of
+from autoscaler.config.queries import DEFAULTS
 
 
 @pytest.mark.parametrize(
@@ -25,6 +26,9 @@ from autoscaler.config.queries import DEFAULTS, range_of
         ("last_over_time(rate(a[5m])[10m:])", 300),
         ("sum_over_time(irate(a[5m])[10m:])", 600),
         ("a offset 10m", 600),
+        ("rate(a[200y])", 200 * 365 * 86400),
+        ("rate(a[\u0663m])", 0),
+        (f"rate(a[{'9' * 30}m])", 0),
         ("rate(a[2m]) and on() (b offset 1m)", 120),
         ('rate(a{path="[5m]"}[2m])', 120),
         ("rate(a{path=~'x]\\'[9m]'}[2m]) # over [8m]", 120),

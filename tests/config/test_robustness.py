@@ -11,11 +11,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from autoscaler.adapters.prometheus import PrometheusOptions
 from autoscaler.config import Config, ConfigError, load, parse_spec, to_core
-from autoscaler.config.document import Location, child, read
-from tests.config import test_manifests
+from autoscaler.documents import Location, child, read
 from tests.config.api_form import defaulted
+from tests.importers import test_manifests
 
 REFERENCE = Path(__file__).parents[2] / "config" / "autoscaler.yaml"
 VALUES: st.SearchStrategy[JsonValue] = st.recursive(
@@ -75,7 +74,9 @@ def outcome(path: Path, text: str) -> Config | ConfigError:
 
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=st.sampled_from(PLACES), value=VALUES)
-def test_any_value_anywhere(tmp_path: Path, place: Location, value: JsonValue) -> None:
+def test_any_value_at_any_place_is_taken_or_told(
+    tmp_path: Path, place: Location, value: JsonValue
+) -> None:
     """A value of any shape at any place of the reference is taken, or refused in sentences."""
     document = copy.deepcopy(reference())
     parent = child(document, *place[:-1])
@@ -99,7 +100,7 @@ def test_any_value_anywhere(tmp_path: Path, place: Location, value: JsonValue) -
 @example("1" * 5000)
 @example('{"\\ud800": "\\ud800"}')
 @example("x: 'a\u2028b'")
-def test_any_text(tmp_path: Path, text: str) -> None:
+def test_any_text_is_taken_or_told(tmp_path: Path, text: str) -> None:
     """A text of any kind is no reason for a traceback."""
     assert isinstance(outcome(tmp_path / "a.yaml", text), ConfigError)
 
@@ -107,7 +108,7 @@ def test_any_text(tmp_path: Path, text: str) -> None:
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.one_of(VALUES, st.lists(st.text(alphabet="*?[]!-.~a\x00\ud800", max_size=6))))
 @example(["[", "a[", "[!", "*]", "~", "~a", "~\x00", "."])
-def test_any_include(tmp_path: Path, include: JsonValue) -> None:
+def test_any_include_is_found_or_told(tmp_path: Path, include: JsonValue) -> None:
     """Whatever `include` holds, what it stands for is found or refused in sentences."""
     document = {"prometheus": {"url": "http://p"}, "include": include}
     outcome(tmp_path / "a.yaml", json.dumps(document))
@@ -122,7 +123,7 @@ MANIFESTS = [
 
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data(), st.sampled_from(MANIFESTS), VALUES)
-def test_any_value_in_a_manifest(
+def test_any_value_in_a_manifest_is_told(
     tmp_path: Path, data: st.DataObject, manifest: dict[str, JsonValue], value: JsonValue
 ) -> None:
     """Whatever a manifest holds, it is told in sentences, as a file and among the targets."""
@@ -152,14 +153,14 @@ HOSTS = st.one_of(
 def test_what_is_accepted_can_be_sent(
     tmp_path: Path, host: str, port: str, path: str, header: str
 ) -> None:
-    """A URL and a header that validation lets pass make options, and a request, without a fault."""
+    """A URL and a header that validation lets pass make a request without a fault."""
     url = f"http://{host}{port}/{path}"
     document = {"prometheus": {"url": url, "headers": {"X-A": header}}, "targets": []}
     config = outcome(tmp_path / "a.yaml", json.dumps(document))
     if isinstance(config, Config):
         headers = {"X-A": config.prometheus.headers["X-A"].get_secret_value()}
-        options = PrometheusOptions(url=config.prometheus.url, headers=headers)
-        request = requests.Request("POST", options.url + "/api/v1/query", headers=headers).prepare()
+        url = config.prometheus.url + "/api/v1/query"
+        request = requests.Request("POST", url, headers=headers).prepare()
         assert request.url is not None
         assert urllib3.util.parse_url(request.url).host
         assert "X-A" in request.headers
@@ -168,7 +169,7 @@ def test_what_is_accepted_can_be_sent(
 
 @settings(max_examples=200)
 @given(st.dictionaries(st.sampled_from(["metrics", "behavior", "minReplicas"]), VALUES))
-def test_any_spec(fields: dict[str, JsonValue]) -> None:
+def test_any_spec_is_converted_or_told(fields: dict[str, JsonValue]) -> None:
     """A spec given as data is refused in sentences, or can be defaulted and converted."""
     ref: JsonValue = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}
     try:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from autoscaler.config import ConfigError, load
-from autoscaler.config.comparison import compare
 from autoscaler.config.problems import MOST_LOOKED_AT
+from autoscaler.config.written import compare
 from tests.config.documents import loaded, prometheus, refused
 
 SECRET = "hunter2hunter2"  # noqa: S105 - what must not be seen
@@ -38,6 +38,9 @@ LEAKS = [
     prometheus(f"headers: {{X-Key: *{SECRET}}}\n"),
     prometheus(f"headers: {{X-Key: !{SECRET} a}}\n"),
     prometheus(f"headers: ['X-Key: {SECRET}']\n"),
+    prometheus(f"headersFiles: {{X-Key: {SECRET}}}\n"),
+    prometheus(f"headersFiles: {{X-Key: [{SECRET}]}}\n"),
+    prometheus(f"headersFiles: {SECRET}\n"),
     prometheus(f"queryParameters: {{token: {{a: {SECRET}}}}}\n"),
     prometheus(f"headers: {{X-Key: {SECRET}, X-Key: {SECRET}}}\n"),
     prometheus(f"tls: {{keyFile: {SECRET}}}\n"),
@@ -76,7 +79,7 @@ def test_errors_show_no_secret(tmp_path: Path, text: str) -> None:
         f"password: {{{SECRET}: {SECRET}}}\n",
     ],
 )
-def test_another_programs_file(tmp_path: Path, text: str) -> None:
+def test_of_another_programs_file_no_key_is_told(tmp_path: Path, text: str) -> None:
     """Of a file that is no configuration not even the keys are told."""
     (tmp_path / "main.yaml").write_text("prometheus: {url: http://p}\ninclude: [a.yaml]\n")
     (tmp_path / "a.yaml").write_text(text)
@@ -95,7 +98,7 @@ def test_a_numeric_key_of_another_programs_file(tmp_path: Path) -> None:
     assert "48151623" in str(refused(tmp_path, "48151623: x\ntargets: []\n")[0])
 
 
-def test_numeric_secret(tmp_path: Path) -> None:
+def test_a_secret_that_is_a_number_is_not_shown(tmp_path: Path) -> None:
     """A header whose secret is a number, and so of the wrong type, is not shown."""
     (problem,) = refused(tmp_path, prometheus("headers: {X-Pin: 48151623}\n"))
     assert "48151623" not in str(problem)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from autoscaler.config import load
-from autoscaler.config.security import warnings_of, warnings_of_access
+from autoscaler.config.cautions import warnings_of, warnings_of_access
 from tests.config.documents import loaded, prometheus, top
 
 SECRET = "hunter2hunter2"  # noqa: S105 - what must not be seen
@@ -45,10 +45,11 @@ def secret(folder: Path, name: str, mode: int) -> None:
             "prometheus.azuread.workloadIdentity.tokenFilePath",
             prometheus("azuread: {workloadIdentity: {tokenFilePath: s}}\n"),
         ),
+        ("prometheus.headersFiles.X-Key", prometheus("headersFiles: {X-Key: s}\n")),
         ("prometheus.tls.keyFile", prometheus("tls: {certFile: s, keyFile: s}\n")),
     ],
 )
-def test_every_secret_file(tmp_path: Path, key: str, text: str) -> None:
+def test_every_secret_that_all_may_read_is_named(tmp_path: Path, key: str, text: str) -> None:
     """A secret that every user may read is named by its key and its path."""
     secret(tmp_path, "s", 0o644)
     (warning,) = warnings_of(loaded(tmp_path, text))
@@ -71,7 +72,9 @@ def test_every_secret_file(tmp_path: Path, key: str, text: str) -> None:
         (0o666, ["read by every user of this machine and written by others than its owner ("]),
     ],
 )
-def test_modes(tmp_path: Path, mode: int, fragments: list[str]) -> None:
+def test_more_than_the_groups_right_to_read_is_told(
+    tmp_path: Path, mode: int, fragments: list[str]
+) -> None:
     """The owner's and the group's right to read is as it should be; more is not."""
     secret(tmp_path, "s", mode)
     warnings = warnings_of(loaded(tmp_path, prometheus("bearerTokenFile: s\n")))
@@ -80,7 +83,7 @@ def test_modes(tmp_path: Path, mode: int, fragments: list[str]) -> None:
     assert SECRET not in str(warnings)
 
 
-def test_a_mounted_secret(tmp_path: Path) -> None:
+def test_files_of_a_mounted_secret_are_as_they_should_be(tmp_path: Path) -> None:
     """Files of a volume that the kubelet mounts are open to their pod only, whatever their mode."""
     secret(tmp_path, "volume/..2026_01_01/token", 0o644)
     (tmp_path / "volume" / "..data").symlink_to("..2026_01_01")
@@ -166,7 +169,7 @@ def test_a_configuration_of_another_user(tmp_path: Path) -> None:
     assert warning.startswith(f"the configuration: {tmp_path}/autoscaler.yaml belongs to user 4711")
 
 
-def test_a_mounted_configuration(tmp_path: Path) -> None:
+def test_a_mounted_configuration_is_as_it_should_be(tmp_path: Path) -> None:
     """The kubelet lets all write the folder of a volume, which only its pod sees."""
     volume = tmp_path / "volume"
     (volume / "..1").mkdir(parents=True)
@@ -218,12 +221,15 @@ def test_certificates_that_are_not_verified(tmp_path: Path) -> None:
         ("http://[::1]:9090", False),
     ],
 )
-def test_credentials_without_encryption(tmp_path: Path, url: str, *, open_way: bool) -> None:
+def test_credentials_that_leave_unencrypted_are_named(
+    tmp_path: Path, url: str, *, open_way: bool
+) -> None:
     """Credentials that leave the machine as anyone can read them are named; their absence not."""
     secret(tmp_path, "s", 0o600)
     for key, field in (
         ("bearerTokenFile", "bearerTokenFile: s\n"),
         ("basicAuth", "basicAuth: {username: u, passwordFile: s}\n"),
+        ("headersFiles", "headersFiles: {X-Key: s}\n"),
         ("sigv4", "sigv4: {}\n"),
         ("googleIam", "googleIam: {}\n"),
     ):

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from autoscaler.config import Config
-from autoscaler.config.comparison import compare
+from autoscaler.config.cautions import warnings_of
 from autoscaler.config.queries import DEFAULTS, queries_of
-from autoscaler.config.security import warnings_of
+from autoscaler.config.written import compare
 from tests.config.documents import REF, assert_refused, loaded, prometheus, refused, target
 
 SECRET = "hunter2hunter2"  # noqa: S105 - what must not be seen
@@ -83,6 +83,7 @@ def test_a_query_asks_its_own_server_else_the_targets_else_the_default(
         resource("memory"),
     ]
     bounds = "minReplicasQuery: least\nmaxReplicasQuery: {query: most, server: mimir}\n"
+    bounds += "holdScaleDownQuery: {name: bound}\n"
     config = loaded(tmp_path, document(f"{server}{bounds}metrics: {json.dumps(metrics)}\n"))
     assert asked(config) == [
         (free, "queue_length"),
@@ -94,6 +95,7 @@ def test_a_query_asks_its_own_server_else_the_targets_else_the_default(
         memory,
         (free, "least"),
         ("mimir", "most"),
+        ("other", "queue_length"),
     ]
 
 
@@ -123,7 +125,12 @@ def test_each_server_is_a_connection_of_its_own(tmp_path: Path) -> None:
     assert servers["mimir"].url == servers["other"].url
 
 
-METRICS = "targets[0].metrics[0]."
+METRICS, MIMIR = "targets[0].metrics[0].", "prometheus.servers.mimir."
+
+
+def mimir(keys: str) -> str:
+    """Return a document with a further server of these keys."""
+    return prometheus(f"servers: {{mimir: {{{keys}}}}}\n")
 
 
 @pytest.mark.parametrize(
@@ -175,39 +182,25 @@ METRICS = "targets[0].metrics[0]."
             "prometheus.servers.Other",
             "must be a DNS label",
         ),
+        (mimir("timeout: 10s"), MIMIR + "url", "is missing"),
+        (mimir("url: http://m, timout: 10s"), MIMIR + "timout", "did you mean `timeout`?"),
+        (mimir("url: http://m, timeout: 10"), MIMIR + "timeout", "500ms) (got 10)"),
         (
-            prometheus("servers: {mimir: {timeout: 10s}}\n"),
-            "prometheus.servers.mimir.url",
-            "is missing",
-        ),
-        (
-            prometheus("servers: {mimir: {url: http://m, timout: 10s}}\n"),
-            "prometheus.servers.mimir.timout",
-            "did you mean `timeout`?",
-        ),
-        (
-            prometheus("servers: {mimir: {url: http://m, timeout: 10}}\n"),
-            "prometheus.servers.mimir.timeout",
-            "500ms) (got 10)",
-        ),
-        (
-            prometheus("servers: {mimir: {url: http://m, bearerTokenFile: no/token}}\n"),
-            "prometheus.servers.mimir.bearerTokenFile",
+            mimir("url: http://m, bearerTokenFile: no/token"),
+            MIMIR + "bearerTokenFile",
             "must name a file, and there is no file",
         ),
         (
-            prometheus("servers: {mimir: {url: http://m, tls: {certFile: ca.pem}}}\n"),
-            "prometheus.servers.mimir.tls.certFile",
+            mimir("url: http://m, tls: {certFile: ca.pem}"),
+            MIMIR + "tls.certFile",
             "needs keyFile beside it",
         ),
-        (
-            prometheus("servers: {mimir: {url: http://m, servers: {}}}\n"),
-            "prometheus.servers.mimir.servers",
-            "it belongs in `prometheus`",
-        ),
+        (mimir("url: http://m, servers: {}"), MIMIR + "servers", "it belongs in `prometheus`"),
     ],
 )
-def test_refused(tmp_path: Path, text: str, path: str, fragment: str) -> None:
+def test_a_server_that_is_not_there_or_wrong_is_refused(
+    tmp_path: Path, text: str, path: str, fragment: str
+) -> None:
     """A server that is not there, and whatever would be wrong of the default one."""
     (tmp_path / "ca.pem").write_text("x")
     assert_refused(tmp_path, text, path, fragment)

@@ -95,18 +95,22 @@ FINE = [
 
 
 @pytest.mark.parametrize(("text", "path", "fragment"), ROWS)
-def test_refused(tmp_path: Path, text: str, path: str, fragment: str) -> None:
+def test_a_fault_of_the_service_has_path_line_and_what_is_right(
+    tmp_path: Path, text: str, path: str, fragment: str
+) -> None:
     """Each fault has the path of its field, a line, and a sentence that says what is right."""
     assert_refused(tmp_path, text, path, fragment)
 
 
 @pytest.mark.parametrize("text", FINE)
-def test_accepted(tmp_path: Path, text: str) -> None:
+def test_what_is_right_of_the_service_is_taken(tmp_path: Path, text: str) -> None:
     """What is right is not refused."""
     assert loaded(tmp_path, text).targets == ()
 
 
-def test_defaults(tmp_path: Path) -> None:
+def test_unless_told_otherwise_histories_are_kept_and_loopback_is_listened_on(
+    tmp_path: Path,
+) -> None:
     """Unless told otherwise, histories are kept, loopback is listened on, and nobody is elected."""
     config = loaded(tmp_path, top(""))
     assert config.state_directory == Path("/var/lib/autoscaler")
@@ -125,7 +129,7 @@ def test_defaults(tmp_path: Path) -> None:
     )
 
 
-def test_values(tmp_path: Path) -> None:
+def test_every_setting_of_the_service_arrives(tmp_path: Path) -> None:
     """Everything that is set arrives, in seconds, and the folder begins at the configuration."""
     config = loaded(
         tmp_path,
@@ -160,7 +164,9 @@ def test_values(tmp_path: Path) -> None:
         ("0.0.0.0:65535", Address("0.0.0.0", 65535)),  # noqa: S104 - nothing is bound here
     ],
 )
-def test_addresses(tmp_path: Path, text: str, address: Address) -> None:
+def test_a_name_an_address_or_nothing_stands_before_the_port(
+    tmp_path: Path, text: str, address: Address
+) -> None:
     """A name, an IPv4, an IPv6 in brackets or nothing stands before the port."""
     assert loaded(tmp_path, top(f"listen: {text}\n")).listen == address
     assert str(address) == text.strip("'")

@@ -7,9 +7,18 @@ from pathlib import Path
 import pytest
 
 from autoscaler.config import ConfigError, load, sources
-from autoscaler.config.document import DEEPEST, MOST_ALIASED, MOST_VALUES
 from autoscaler.config.problems import MOST_LOOKED_AT, MOST_PROBLEMS
+from autoscaler.documents import (
+    DEEPEST,
+    LONGEST_TEXT,
+    MOST_ALIASED,
+    MOST_MEMORY,
+    MOST_VALUES,
+    Tally,
+    read,
+)
 from tests.config.documents import EXTERNAL, PROMETHEUS, QUERIES, REF, loaded, refused
+from tests.config.test_refusal_cost import LARGE
 
 BASE = textwrap.dedent("""\
     - &base
@@ -48,16 +57,19 @@ def test_a_short_file_of_many_aliases(tmp_path: Path) -> None:
     assert peak < 20 * 2**20
 
 
-def test_aliases_of_everyday(tmp_path: Path) -> None:
+def test_a_thousand_targets_may_share_the_metrics_of_one(tmp_path: Path) -> None:
     """A thousand targets may share the metrics of one."""
     assert len(loaded(tmp_path, aliases(METRIC, 5, 1000)).targets) == 1000
 
 
-def test_aliases_that_nest(tmp_path: Path) -> None:
+def test_aliases_that_nest_count_as_what_they_stand_for(tmp_path: Path) -> None:
     """Anchors in anchors, which double with every line, are counted as what they stand for."""
     lines = [f"a{one}: &a{one} [*a{one - 1}, *a{one - 1}]\n" for one in range(1, 35)]
     (problem,) = refused(tmp_path, PROMETHEUS + "a0: &a0 [x]\n" + "".join(lines))
-    assert problem.message.startswith("aliases (*) stand for more than")
+    assert problem.message == (
+        "a target, or a key at the top, has more than 200,000 keys and values, with those that "
+        "aliases (*) stand for; a large target has 120"
+    )
 
 
 def test_aliases_that_are_deep(tmp_path: Path) -> None:
@@ -70,9 +82,19 @@ def test_aliases_that_are_deep(tmp_path: Path) -> None:
     assert f"more than {DEEPEST} deep in one another" in problem.message
 
 
+def test_a_text_is_no_longer_than_any_query(tmp_path: Path) -> None:
+    """Whatever it is for: nothing looks at it first, and what is told does not quote it."""
+    longest = "x" * LONGEST_TEXT
+    assert loaded(tmp_path, f"{PROMETHEUS}x-note: {longest}\n{QUERIES}targets: []\n").targets == ()
+    for text in (f"queries: {{a: {longest}x}}", f'x-a: "{longest}x"', f'? "{longest}x"\n: 1'):
+        (problem,) = refused(tmp_path, f"{PROMETHEUS}targets: []\n{text}\n")
+        assert problem.message == "a key or a value has 65,537 characters, and may have 65,536"
+        assert problem.line == 3
+
+
 def test_values_over_all_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not each file may have as many as all."""
-    monkeypatch.setattr("autoscaler.config.document.MOST_VALUES", 1000)
+    monkeypatch.setattr("autoscaler.documents.MOST_VALUES", 1000)
     values = "targets: []\nqueries: {%s}\n"
     first, second = (
         ", ".join(f"{name}{one}: up" for one in range(300)) for name in ("main", "more")
@@ -88,9 +110,13 @@ def test_values_over_all_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_ten_thousand_large_targets_have_room() -> None:
     """The figures of the messages: 25 lines of a target have 120 keys and values, and 1 kB."""
-    assert MOST_VALUES >= 3 * 10_000 * 120
+    assert MOST_VALUES >= 2 * 10_000 * 120
     assert MOST_ALIASED >= 10_000 * 120
-    assert sources.MOST_OF_A_FILE >= 3 * 10_000 * 1000
+    assert sources.MOST_OF_A_FILE >= 1.5 * 10_000 * 1000
+    assert sources.MOST_OF_ALL >= 2 * 10_000 * 1000
+    tally = Tally()
+    read("".join(LARGE % one for one in range(1000)), lambda *_: None, tally)
+    assert 10 * tally.memory <= 58 * 2**20 <= 0.85 * MOST_MEMORY
 
 
 @pytest.mark.parametrize("name", ["autoscaler.yaml", "more.yaml"])
@@ -103,7 +129,7 @@ def test_a_file_of_gigabytes(tmp_path: Path, name: str) -> None:
     with pytest.raises(ConfigError) as caught:
         load(tmp_path / "autoscaler.yaml")
     assert str(caught.value) == (
-        f"{tmp_path}/{name}: the file has more than 32 MiB; `include` lets targets stand in "
+        f"{tmp_path}/{name}: the file has more than 16 MiB; `include` lets targets stand in "
         "several files"
     )
 
@@ -116,6 +142,21 @@ def test_files_that_are_too_large_together(tmp_path: Path, monkeypatch: pytest.M
     (problem,) = refused(tmp_path, PROMETHEUS + "include: ['*.yml']\n")
     assert problem.file == str(tmp_path / "b.yml")
     assert problem.message == "with this file a configuration has more than 1 MiB; leave out some"
+
+
+def test_files_that_are_too_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a folder of files nor a list of names is followed without end."""
+    monkeypatch.setattr(sources, "MOST_FILES", 3)
+    monkeypatch.setattr("autoscaler.config.loading.MOST_FILES", 3)
+    for name in "abcd":
+        (tmp_path / f"{name}.yml").write_text("targets: []\n")
+    loaded(tmp_path, PROMETHEUS + "include: [a.yml, b.yml, c.yml]\n")
+    (problem,) = refused(tmp_path, PROMETHEUS + "include: ['*.yml']\n")
+    assert problem.path == "include[0]"
+    assert problem.message == "stands for more than 3 files; put several targets into one"
+    (problem,) = refused(tmp_path, PROMETHEUS + "include: [a.yml, b.yml, c.yml, d.yml]\n")
+    assert problem.path == "include"
+    assert problem.message.startswith("has more than 3 entries; a pattern such as targets.d/*.yaml")
 
 
 @pytest.mark.parametrize(
@@ -131,7 +172,7 @@ def test_files_that_are_too_large_together(tmp_path: Path, monkeypatch: pytest.M
     ],
     ids=["aliases", "entries", "keys", "duplicates"],
 )
-def test_very_many_mistakes(tmp_path: Path, text: str, count: str) -> None:
+def test_of_very_many_mistakes_a_hundred_are_told(tmp_path: Path, text: str, count: str) -> None:
     """A hundred are told, and how many there are; they are not looked for without end."""
     problems = refused(tmp_path, text)
     assert len(problems) == MOST_PROBLEMS + 1

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from autoscaler.config import ConfigError, load
-from autoscaler.transport.secret_files import SecretError, SecretFile
+from autoscaler.transport.credentials import SecretError, SecretFile
 from tests.config.documents import PROMETHEUS, prometheus, refused
 
 pytestmark = pytest.mark.timeout(20)
@@ -34,7 +34,7 @@ def special(tmp_path: Path, kind: str) -> Iterator[Path]:
         yield path
 
 
-def test_as_the_main_file(special: Path, kind: str) -> None:
+def test_a_special_file_as_the_main_one_is_told(special: Path, kind: str) -> None:
     """A sentence says what it is, and how to check what comes through a pipe."""
     with pytest.raises(ConfigError) as caught:
         load(special)
@@ -44,14 +44,16 @@ def test_as_the_main_file(special: Path, kind: str) -> None:
     )
 
 
-def test_as_an_included_file(tmp_path: Path, special: Path, kind: str) -> None:
+def test_a_special_file_that_is_included_is_told(tmp_path: Path, special: Path, kind: str) -> None:
     """So it is where `include` names it."""
     (problem,) = refused(tmp_path, f"{PROMETHEUS}include: [{special}]\n")
     assert problem.path == "include[0]"
     assert problem.message == f"must name a file, and {special} is {kind}"
 
 
-def test_as_a_secret(tmp_path: Path, special: Path, kind: str) -> None:
+def test_a_special_file_in_place_of_a_secret_is_told(
+    tmp_path: Path, special: Path, kind: str
+) -> None:
     """So it is where a key names it, and for the daemon, should one come in its file's place."""
     (problem,) = refused(tmp_path, prometheus(f"bearerTokenFile: {special}\n"))
     assert problem.path == "prometheus.bearerTokenFile"
@@ -62,5 +64,5 @@ def test_as_a_secret(tmp_path: Path, special: Path, kind: str) -> None:
 
 def test_standard_input_is_as_bounded_as_a_file() -> None:
     """More than a file may have is refused like one."""
-    with pytest.raises(ConfigError, match="more than 32 MiB"):
+    with pytest.raises(ConfigError, match="more than 16 MiB"):
         load(Path("standard input"), content=b"#" * (32 * 2**20 + 1))

@@ -111,7 +111,9 @@ ROWS = REPLICAS + REFERENCES + BEHAVIORS
 
 
 @pytest.mark.parametrize(("text", "path", "fragment"), ROWS)
-def test_refused(tmp_path: Path, text: str, path: str, fragment: str) -> None:
+def test_a_fault_of_a_target_has_path_line_and_what_is_right(
+    tmp_path: Path, text: str, path: str, fragment: str
+) -> None:
     """Each fault has the path of its field, a line, and a sentence that says what is right."""
     assert_refused(tmp_path, text, path, fragment)
 
@@ -134,6 +136,6 @@ FINE = [
 
 
 @pytest.mark.parametrize("text", FINE)
-def test_accepted(tmp_path: Path, text: str) -> None:
+def test_what_the_api_server_takes_of_a_target_is_taken(tmp_path: Path, text: str) -> None:
     """What the API server takes is taken, also where it looks odd."""
     assert len(loaded(tmp_path, text).targets) == 1

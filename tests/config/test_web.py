@@ -1,17 +1,22 @@
 """`web`: where pages and API are, and who may read them; what is wrong with it or its files."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
 from autoscaler.config import Address
-from autoscaler.config.comparison import compare
-from autoscaler.config.security import warnings_of
+from autoscaler.config.cautions import warnings_of
 from autoscaler.config.web_files import users_in
-from tests.adapters.prometheus.certificates import HASHES, NEW
+from autoscaler.config.written import compare
 from tests.config.documents import loaded, refused, top
-from tests.daemon.exposition.certificates import made
+from tests.worlds.certificates import of_loopback
+from tests.worlds.prometheus.web_config import HASHES, NEW
 
 SECRET = "hunter2hunter2"  # noqa: S105 - what must not be seen
 TLS = "tls: {certFile: server.crt, keyFile: server.key}"
@@ -20,15 +25,15 @@ TLS = "tls: {certFile: server.crt, keyFile: server.key}"
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
     """Return a folder with files of all kinds, good and bad."""
-    made(tmp_path, "server")
-    made(tmp_path, "other")
+    of_loopback(tmp_path, "server")
+    of_loopback(tmp_path, "other")
     (tmp_path / "token").write_text(f"{SECRET}\n")
     (tmp_path / "users").write_text(f'alice: "{HASHES[NEW]}"\nbob: {HASHES[NEW]}\n')
     (tmp_path / "junk").write_text(SECRET + " " + SECRET)
     (tmp_path / "empty").touch()
-    key = tmp_path / "server.key"
-    locked = ("openssl", "pkcs8", "-topk8", "-in", str(key), "-passout", "pass:x")
-    subprocess.run([*locked, "-out", str(tmp_path / "locked.key")], check=True)
+    key = load_pem_private_key((tmp_path / "server.key").read_bytes(), None)
+    locked = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"x"))
+    (tmp_path / "locked.key").write_bytes(locked)
     for one in tmp_path.iterdir():
         one.chmod(0o600)
     return tmp_path
@@ -43,7 +48,7 @@ def test_everything_is_at_listen_without_it(tmp_path: Path) -> None:
     assert loaded(tmp_path, top("listen: null")).web_listen is None
 
 
-def test_all_of_it(files: Path) -> None:
+def test_every_setting_of_web_arrives(files: Path) -> None:
     """Files are found beside the configuration; this machine asks the loopback address."""
     auth = "auth: {bearerTokenFile: token, basicAuthUsersFile: users}"
     tls = TLS.replace("}", ", clientAuthType: RequireAndVerifyClientCert, clientCAFile: other.crt}")
@@ -136,7 +141,7 @@ def test_credentials_that_would_cross_the_network_unencrypted_are_refused(
     loaded(files, text.replace("auth:", f"{TLS}, auth:"))
 
 
-def test_where_nothing_listens(files: Path) -> None:
+def test_where_nothing_listens_no_way_to_sign_in_is_needed(files: Path) -> None:
     """Neither pages nor metrics need anything; a way to sign in needs an address."""
     (problem,) = refused(files, top(f"listen: null\nweb: {{{TLS}}}"))
     assert "needs a listen of its own for tls, since `listen` is null" in str(problem)

@@ -68,9 +68,7 @@ def external(
 
 
 def of_object(
-    target: MetricTarget,
-    described: ScaleTargetRef = INGRESS,
-    selector: LabelSelector | None = None,
+    target: MetricTarget, described: ScaleTargetRef = INGRESS, selector: LabelSelector | None = None
 ) -> ObjectMetric:
     """Return an Object metric, of the Ingress `front` unless told."""
     return ObjectMetric(described, MetricIdentifier("hits", selector), target)
@@ -120,10 +118,7 @@ def behavior(up: ScalingRules | None = None, down: ScalingRules | None = None) -
 
 
 def spec(
-    *metrics: MetricSpec,
-    minimum: int = 1,
-    maximum: int = 100,
-    behavior: Behavior | None = None,
+    *metrics: MetricSpec, minimum: int = 1, maximum: int = 100, behavior: Behavior | None = None
 ) -> HorizontalPodAutoscalerSpec:
     """Return a spec."""
     return HorizontalPodAutoscalerSpec(DEPLOYMENT, minimum, maximum, metrics, behavior)

@@ -3,20 +3,9 @@
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import Decision
 from autoscaler.core.history import History
-from autoscaler.core.observation import (
-    Gap,
-    GapKind,
-    Observation,
-    Reading,
-    Scale,
-)
+from autoscaler.core.observation import Gap, GapKind, Observation, Reading, Scale
 from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec
-from tests.core.builders import (
-    BASE,
-    average,
-    external,
-    pods,
-)
+from tests.core.builders import BASE, average, external, pods
 
 QUEUE = external(average("10"))
 MAILS = external(average("10"), "mails")

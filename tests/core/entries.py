@@ -4,11 +4,11 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from autoscaler.core.decide import decide
 from autoscaler.core.decision import Decision
-from autoscaler.core.entry import Entry, Inputs, Rules
 from autoscaler.core.extensions import Extensions
 from autoscaler.core.history import ExtensionHistory, History
+from autoscaler.core.step import step_of
+from autoscaler.core.sync_result import Inputs, Rules, SyncResult
 from autoscaler.core.target import Query, Target
 from autoscaler.core.writes import WriteOutcome
 from tests.core import strategies
@@ -16,27 +16,18 @@ from tests.core.builders import BASE
 from tests.core.timeline import Timeline
 
 
-def decided(entry: Entry) -> Decision:
+def decided(entry: SyncResult) -> Decision:
     """Decide on the inputs of an entry, and no more."""
-    target, inputs = entry.rules.target, entry.inputs
-    return decide(
-        target.spec,
-        entry.rules.flags,
-        inputs.observation,
-        inputs.history,
-        inputs.now,
-        inputs.stamp,
-        target.extensions,
-    )[0]
+    return step_of(entry.rules, entry.inputs).decision
 
 
-def of_last(timeline: Timeline, write: WriteOutcome | None = None) -> Entry:
+def of_last(timeline: Timeline, write: WriteOutcome | None = None) -> SyncResult:
     """Return the entry of the last sync of a timeline."""
     assert timeline.inputs is not None
     assert timeline.decision is not None
     queries = tuple(Query(f"sum(m{index})") for index in range(len(timeline.spec.metrics)))
     target = Target("shop", timeline.spec, queries, extensions=timeline.extensions)
-    return Entry(Rules(target, timeline.flags), timeline.inputs, timeline.decision, write)
+    return SyncResult(target, timeline.decision, write, given=timeline.inputs, flags=timeline.flags)
 
 
 @st.composite
@@ -48,7 +39,7 @@ def any_rules(draw: st.DrawFn) -> Rules:
 
 
 @st.composite
-def entries_of(draw: st.DrawFn, rules: Rules) -> Entry:
+def entries_of(draw: st.DrawFn, rules: Rules) -> SyncResult:
     """Draw a decision at `BASE`."""
     of, extensions = rules.target.spec, rules.target.extensions
     seen = draw(strategies.usual_observations(of, strategies.no_gaps | strategies.some_gaps))
@@ -62,7 +53,7 @@ def entries_of(draw: st.DrawFn, rules: Rules) -> Entry:
     history = draw(st.just(History()) | st.just(History(())) | strategies.histories)
     active = ExtensionHistory(last_active=draw(st.none() | strategies.past))
     inputs = Inputs(seen, replace(history, extended=active), BASE, BASE)
-    undecided = Entry(rules, inputs, None)  # type: ignore[arg-type] # it is decided now
+    undecided = SyncResult(rules.target, None, given=inputs, flags=rules.flags)  # type: ignore[arg-type] # it is decided now
     return replace(undecided, decision=decided(undecided))
 
 

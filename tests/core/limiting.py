@@ -2,7 +2,7 @@
 
 from autoscaler.core.decision import Limit
 from autoscaler.core.history import ScaleEvent
-from autoscaler.core.limits import Changes, Events, limit
+from autoscaler.core.normalize import Changes, Events, limit
 from autoscaler.core.numbers import INT32_MAX
 from autoscaler.core.spec import Behavior, ScalingPolicy, SelectPolicy
 from tests.core.builders import BASE, behavior, rules

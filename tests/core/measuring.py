@@ -4,16 +4,10 @@ from collections.abc import Mapping, Sequence
 
 from autoscaler.core.decision import Calculation
 from autoscaler.core.numbers import Tolerance
-from autoscaler.core.observation import Pod, PodRequests, Sample
-from autoscaler.core.per_pod import PerPodMetric, propose_per_pod
+from autoscaler.core.observation import Pod, PodRequests, Sample, Scale
+from autoscaler.core.per_pod import MetricContext, PerPodMetric, propose_per_pod
 from autoscaler.core.spec import Flags
-from tests.core.builders import (
-    BASE,
-    FALSE,
-    TENTH,
-    container,
-    pod,
-)
+from tests.core.builders import BASE, FALSE, TENTH, container, pod
 
 
 def attempt(
@@ -24,7 +18,8 @@ def attempt(
     tolerance: Tolerance = TENTH,
 ) -> Calculation | str:
     """Compute a proposal, or the sentence that says why there is none."""
-    return propose_per_pod(metric, readings, of, replicas, tolerance, Flags(), BASE)
+    context = MetricContext(Scale(replicas, replicas, "app=web"), of, tolerance, Flags(), BASE)
+    return propose_per_pod(metric, readings, context)
 
 
 def proposed(

@@ -20,6 +20,7 @@ from autoscaler.core.observation import (
     ContainerRequests,
     Gap,
     GapKind,
+    HoldReading,
     Observation,
     OpenWindow,
     Pod,
@@ -275,6 +276,10 @@ extensions = st.builds(
 )
 bound_readings = st.none() | gaps | st.integers(0, 30_000).map(lambda milli: Values((milli,)))
 """What the query of a bound gives, if there is one."""
+hold_readings = st.builds(HoldReading, st.integers(0, 2), st.sampled_from(("", "{}"))) | st.builds(
+    HoldReading, gap=gaps
+)
+"""What the query of a hold says."""
 known_bounds = st.none() | st.builds(KnownBound, _small_counts, past)
 
 

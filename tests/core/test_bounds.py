@@ -70,6 +70,9 @@ def test_open_windows_replace_the_targets_bounds(
     ("asked", "known", "low", "high", "hold"),
     [
         ((Values((4001,)), None), (None, None), 5, 10, False),
+        ((Values((4000,), total=4.0001), None), (None, None), 5, 10, False),
+        ((Values((4000,), total=4.000000000000001), None), (None, None), 4, 10, False),
+        ((Values((2**63 - 1,), total=1e308), None), (None, None), 10, 10, False),
         ((Values((-1,)), None), (None, None), 2, 10, False),
         ((Values((99_000,)), None), (None, None), 10, 10, False),
         ((None, Values((6000,))), (None, None), 2, 6, False),
@@ -184,6 +187,83 @@ def test_a_bound_whose_query_fails_lowers_nothing() -> None:
         .at("5m30s", queue=20).want(12)
         .asked_bounds(least=3).at("5m45s", queue=20).want(3)
     )  # fmt: skip
+
+
+PARTLY = Gap(GapKind.PARTIAL, "store eu is unreachable")
+
+
+def partly(replicas: int) -> Values:
+    """Return a bound of so many, of an answer that is incomplete."""
+    return Values((replicas * 1000,), (PARTLY,))
+
+
+@pytest.mark.parametrize(
+    ("asked", "known", "low", "high", "hold"),
+    [
+        ((partly(4), None), (KnownBound(7, BASE - 300.0), None), 7, 10, False),
+        ((partly(8), None), (KnownBound(7, BASE - 300.0), None), 8, 10, False),
+        ((partly(4), None), (KnownBound(7, BASE - 301.0), None), 4, 10, True),
+        ((partly(4), None), (None, None), 4, 10, True),
+        ((None, partly(4)), (None, KnownBound(7, BASE - 300.0)), 2, 7, False),
+        ((None, partly(8)), (None, KnownBound(7, BASE - 300.0)), 2, 8, False),
+        ((None, partly(4)), (None, KnownBound(7, BASE - 301.0)), 2, 10, False),
+        ((None, partly(4)), (None, None), 2, 10, False),
+        ((partly(5), partly(4)), (KnownBound(4, BASE), KnownBound(3, BASE)), 5, 5, False),
+    ],
+)
+def test_an_incomplete_answer_raises_a_bound_and_never_lowers_it(
+    asked: tuple[Values | None, Values | None],
+    known: tuple[KnownBound | None, KnownBound | None],
+    low: int,
+    high: int,
+    hold: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    """What a whole answer gave counts for five minutes; then the maximum is the target's own."""
+    observation = Observation(
+        Scale(4, 4, "app=web"),
+        None,
+        (),
+        min_replicas_reading=asked[0],
+        max_replicas_reading=asked[1],
+    )
+    history = ExtensionHistory(known_min=known[0], known_max=known[1])
+    of = spec(QUEUE, minimum=2, maximum=10)
+    bounds, after = bounds_in_force(of, observation, history, BASE)
+    found = (bounds.minimum.replicas, bounds.maximum.replicas, bounds.hold_down)
+    assert found == (low, high, hold)
+    assert "only an incomplete answer: store eu is unreachable" in bounds.missing
+    for one, before in zip((after.known_min, after.known_max), known, strict=True):
+        assert (one and one.time) == (before and before.time), "it is as old as the whole answer"
+
+
+def test_a_floor_that_an_incomplete_answer_raised_stays_until_a_whole_one() -> None:
+    """Whatever comes between, a restart included; each says so."""
+    target = Timeline(spec(QUEUE, minimum=1, maximum=20, behavior=FREE), replicas=2)
+    target.asked_bounds(least=9).at("0s", queue=20).want(9, outcome="ok")
+    target.bounds = (partly(2), None)
+    target.at("15s", queue=20).want(9, outcome="partial")
+    target.bounds = (partly(12), None)
+    target.at("30s", queue=20).want(12, outcome="partial")
+    target.looked = None
+    target.bounds = (partly(3), None)
+    target.at("45s", queue=20).want(12)
+    target.asked_bounds(least=math.nan).at("1m", queue=20).want(12)
+    target.bounds = (partly(3), None)
+    target.at("5m", queue=20).want(12)
+    target.at("5m1s", queue=20).want(12).conditions(ScalingLimited="MinReplicasUnknown")
+    target.asked_bounds(least=3).at("5m15s", queue=20).want(3, outcome="ok")
+
+
+def test_a_ceiling_of_an_incomplete_answer_takes_nothing_down() -> None:
+    """The last one of a whole answer goes on for five minutes, unless that is the lower one."""
+    target = Timeline(spec(QUEUE, maximum=20, behavior=FREE), replicas=4)
+    target.asked_bounds(most=8).at("0s", queue=90).want(8)
+    target.bounds = (None, partly(3))
+    target.at("15s", queue=90).want(8, outcome="partial")
+    target.bounds = (None, partly(9))
+    target.at("30s", queue=90).want(9)
+    target.bounds = (None, partly(3))
+    target.at("45s", queue=90).want(9).at("5m15s", queue=120).want(12)
 
 
 def test_an_unknown_maximum_is_the_targets_own() -> None:

@@ -16,7 +16,6 @@ from autoscaler.core.breaker import (
     holds,
     is_decided,
     most_shared,
-    moved,
     released,
     reviewed,
 )
@@ -108,10 +107,10 @@ def test_the_query_that_most_share_is_named() -> None:
 def test_every_instant_moves_with_the_clock() -> None:
     """So that a hold lasts as long as it would have."""
     trip = Trip(BASE, BASE + 600, 5, 9, "up", again=1)
-    assert moved(BreakerState(trip), 30.0) == BreakerState(
+    assert shifted(BreakerState(trip), 30.0) == BreakerState(
         replace(trip, at=BASE + 30, until=BASE + 630)
     )
-    assert moved(BreakerState(None, BASE), -30.0) == BreakerState(None, BASE - 30)
+    assert shifted(BreakerState(None, BASE), -30.0) == BreakerState(None, BASE - 30)
 
 
 def scale_down(history: History | None = None, window: int = 0) -> tuple[Decision, History]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from autoscaler.core.decision import MetricFailure, MetricValueStatus, Rule
+from autoscaler.core.decision import Formula, MetricFailure, MetricValueStatus
 from autoscaler.core.numbers import INT32_MAX, INT32_MIN, INT64_MAX
 from autoscaler.core.observation import Pod, Values
 from autoscaler.core.spec import MetricSpec, MetricTarget, TargetType
@@ -23,23 +23,23 @@ from tests.core.calculating import context, proposed, refused
 @pytest.mark.parametrize(
     ("usage", "replicas", "proposal", "rule"),
     [
-        (10, 3, 3, Rule.WITHIN_TOLERANCE),
-        (11, 3, 3, Rule.WITHIN_TOLERANCE),
-        (9, 3, 3, Rule.WITHIN_TOLERANCE),
-        (11.001, 3, 4, Rule.READY_PODS),
-        (5, 3, 2, Rule.READY_PODS),
-        (0, 3, 0, Rule.READY_PODS),
-        (-10, 3, -3, Rule.READY_PODS),
-        (0.001, 0, 1, Rule.FROM_ZERO),
+        (10, 3, 3, Formula.WITHIN_TOLERANCE),
+        (11, 3, 3, Formula.WITHIN_TOLERANCE),
+        (9, 3, 3, Formula.WITHIN_TOLERANCE),
+        (11.001, 3, 4, Formula.READY_PODS),
+        (5, 3, 2, Formula.READY_PODS),
+        (0, 3, 0, Formula.READY_PODS),
+        (-10, 3, -3, Formula.READY_PODS),
+        (0.001, 0, 1, Formula.FROM_ZERO),
         # At zero there is no tolerance and nothing to multiply by.
-        (10, 0, 1, Rule.FROM_ZERO),
-        (10.001, 0, 2, Rule.FROM_ZERO),
-        (0, 0, 0, Rule.FROM_ZERO),
+        (10, 0, 1, Formula.FROM_ZERO),
+        (10.001, 0, 2, Formula.FROM_ZERO),
+        (0, 0, 0, Formula.FROM_ZERO),
     ],
 )
 @pytest.mark.parametrize("metric", [external(value("10")), of_object(value("10"))])
 def test_value_targets(
-    metric: MetricSpec, usage: float, replicas: int, proposal: int, rule: Rule
+    metric: MetricSpec, usage: float, replicas: int, proposal: int, rule: Formula
 ) -> None:
     """The ratio of usage to target times the ready pods; the usage is reported."""
     result = proposed(metric, values(usage), context(replicas))
@@ -77,18 +77,18 @@ def test_value_targets_need_pods_only_outside_tolerance() -> None:
 @pytest.mark.parametrize(
     ("usage", "spec", "status", "proposal", "reported", "rule"),
     [
-        (100, 10, 10, 10, 10_000, Rule.WITHIN_TOLERANCE),
-        (200, 10, 10, 20, 20_000, Rule.USAGE_OVER_TARGET),
-        (101, 5, 5, 11, 20_200, Rule.USAGE_OVER_TARGET),
-        (0, 5, 5, 0, 0, Rule.USAGE_OVER_TARGET),
+        (100, 10, 10, 10, 10_000, Formula.WITHIN_TOLERANCE),
+        (200, 10, 10, 20, 20_000, Formula.USAGE_OVER_TARGET),
+        (101, 5, 5, 11, 20_200, Formula.USAGE_OVER_TARGET),
+        (0, 5, 5, 0, 0, Formula.USAGE_OVER_TARGET),
         # During a surge the status count divides, and is what "no change" proposes.
-        (121, 10, 12, 12, 10_084, Rule.WITHIN_TOLERANCE),
-        (10, 5, 1, 1, 10_000, Rule.WITHIN_TOLERANCE),
+        (121, 10, 12, 12, 10_084, Formula.WITHIN_TOLERANCE),
+        (10, 5, 1, 1, 10_000, Formula.WITHIN_TOLERANCE),
         # At status 0 nothing divides: the total is reported, not the smallest int64.
-        (40, 0, 0, 4, 40_000, Rule.USAGE_OVER_TARGET),
-        (0, 0, 0, 0, 0, Rule.USAGE_OVER_TARGET),
+        (40, 0, 0, 4, 40_000, Formula.USAGE_OVER_TARGET),
+        (0, 0, 0, 0, 0, Formula.USAGE_OVER_TARGET),
         # The average is rounded up.
-        (10, 3, 3, 1, 3_334, Rule.USAGE_OVER_TARGET),
+        (10, 3, 3, 1, 3_334, Formula.USAGE_OVER_TARGET),
     ],
 )
 @pytest.mark.parametrize("metric", [external(average("10")), of_object(average("10"))])
@@ -99,7 +99,7 @@ def test_average_targets(
     status: int,
     proposal: int,
     reported: int,
-    rule: Rule,
+    rule: Formula,
 ) -> None:
     """Usage over target, whatever the pods do; the status count only divides."""
     result = proposed(metric, values(usage), context(spec, status, of=()))
@@ -116,7 +116,7 @@ def test_the_total_at_zero_status_replicas_is_exact() -> None:
 def test_pods_do_not_multiply_at_zero() -> None:
     """Those that are left from before are on their way out."""
     result = proposed(external(value("10")), values(20), context(0, of=pods(3)))
-    assert (result.proposal, result.rule) == (2, Rule.FROM_ZERO)
+    assert (result.proposal, result.rule) == (2, Formula.FROM_ZERO)
 
 
 def test_external_values_are_summed() -> None:

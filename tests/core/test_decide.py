@@ -7,11 +7,7 @@ import pytest
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import Outcome, Stage, Zone
 from autoscaler.core.history import History, Recommendation, ScaleEvent
-from autoscaler.core.observation import (
-    Observation,
-    Unavailable,
-    Values,
-)
+from autoscaler.core.observation import Observation, Unavailable, Values
 from autoscaler.core.spec import Flags
 from tests.core.builders import (
     BASE,

@@ -1,10 +1,16 @@
 """What a metric proposes that keeps failing (semantics 8.4)."""
 
+from dataclasses import replace
+
 import pytest
 
+from autoscaler.core.decide import decide
 from autoscaler.core.extensions import Extensions, Fallback, FallbackBehavior
-from autoscaler.core.history import FailureStreak
-from tests.core.builders import average, behavior, cpu, external, rules, spec, utilization
+from autoscaler.core.history import FailureStreak, History
+from autoscaler.core.observation import Gap, GapKind, PodSamples, Sample, Values
+from autoscaler.core.spec import Flags
+from tests.core.builders import BASE, average, behavior, cpu, external, rules, spec, utilization
+from tests.core.deciding import ERROR, observe
 from tests.core.timeline import Timeline
 
 QUEUE = external(average("10"))
@@ -108,6 +114,69 @@ def test_the_first_reading_after_a_fallback_lowers_nothing() -> None:
         .at("4m15s", queue=20).want(6)
         .at("4m20s", queue=20).want(2)
     )  # fmt: skip
+
+
+def incomplete(milli: int) -> Values:
+    """Return a reading of which a part is missing."""
+    return Values((milli,), (Gap(GapKind.PARTIAL, "store eu is unreachable"),))
+
+
+@pytest.mark.parametrize(
+    ("behavior_", "replicas", "proposal"),
+    [
+        (FallbackBehavior.STATIC, 4, 9),
+        (FallbackBehavior.STATIC, 12, 12),
+        (FallbackBehavior.CURRENT_REPLICAS, 4, 10),
+        (FallbackBehavior.CURRENT_REPLICAS_IF_LOWER, 4, 9),
+    ],
+)
+def test_a_fallback_does_not_overrule_what_an_incomplete_reading_asks_for(
+    behavior_: FallbackBehavior, replicas: int, proposal: int
+) -> None:
+    """It asks for 9 at least: the larger of the two counts."""
+    extensions = Extensions(fallback=Fallback(replicas, 1, behavior_))
+    target = Timeline(spec(QUEUE, behavior=FREE), replicas=10, extensions=extensions)
+    target.at("0s", queue=100)
+    assert target.inputs is not None
+    observed = replace(target.inputs.observation, readings=(incomplete(85_000),))
+    decision, _ = decide(
+        target.spec, target.flags, observed, target.history, BASE + 15.0, extensions=extensions
+    )
+    assert [one.proposal for one in decision.metrics] == [proposal]
+    assert (decision.desired, decision.outcome) == (proposal, "partial")
+
+
+def test_a_reading_that_fails_altogether_asks_for_nothing() -> None:
+    """The fallback stands alone then, also beside another metric that is incomplete."""
+    observed = observe(10, ERROR, incomplete(85_000))
+    history = History(recommendations=())
+    extensions = Extensions(fallback=Fallback(4, 1))
+    of = spec(QUEUE, OTHER, behavior=FREE)
+    decision, _ = decide(of, Flags(), observed, history, BASE, extensions=extensions)
+    assert [one.proposal for one in decision.metrics] == [4, 9]
+    assert decision.desired == 9
+
+
+def test_pods_that_refill_bring_no_fallback() -> None:
+    """They were read; what they ask for is only too low to be obeyed."""
+    of = spec(cpu(utilization(50)), behavior=FREE)
+    extensions = Extensions(fallback=Fallback(1, 1))
+    history, now = History(), BASE
+    milli = [500] * 4
+    for number in range(50):
+        lost = {40: (0, 1), 41: (0, 1), 42: (2, 3), 43: (2, 3)}.get(number, ())
+        milli = [100] * 4 if number > 43 else milli
+        one = PodSamples(
+            {
+                f"p{index}": Sample(milli[index], now, 60.0)
+                for index in range(4)
+                if index not in lost
+            }
+        )
+        seen = replace(observe(4, one), last_read=now - 15.0, ranges=(120.0,))
+        decision, history = decide(of, Flags(), seen, history, now, extensions=extensions)
+        assert (decision.desired, decision.metrics[0].fallback) == (4, None)
+        now += 15.0
 
 
 def test_a_fallback_that_is_configured_no_more_ends() -> None:

@@ -4,13 +4,14 @@ import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from autoscaler.codec import dumps, loads
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import Decision, Refill
 from autoscaler.core.gaps import after_absence
-from autoscaler.core.history import History, ReadingGap, shifted
+from autoscaler.core.history import History, ReadingGap, Recommendation, shifted
 from autoscaler.core.observation import (
     Gap,
     GapKind,
@@ -69,11 +70,13 @@ class Line:
         replicas: int = 15,
     ) -> None:
         self.spec = of or spec(QUEUE)
-        self.ranges = (range_seconds,) * len(self.spec.metrics)
+        self.ranges: tuple[float, ...] | None = (range_seconds,) * len(self.spec.metrics)
         self.replicas = replicas
+        self.keys: tuple[str, ...] = ()
         self.history = History()
         self.now = BASE
         self.looked: float | None = None
+        self.synced: float | None = None
         self.decision: Decision | None = None
 
     def sync(self, *readings: Reading, scale: Scale | None = None, api: bool = True) -> Decision:
@@ -85,6 +88,8 @@ class Line:
             readings,
             last_read=self.looked,
             ranges=self.ranges,
+            last_sync=self.synced,
+            metric_keys=self.keys,
         )
         decision, history = decide(self.spec, Flags(), seen, self.history, self.now)
         if decision.rescale:
@@ -92,6 +97,7 @@ class Line:
             self.replicas = decision.desired
         self.history = history
         self.looked = self.now if api else self.looked
+        self.synced = self.now
         self.now += PERIOD
         return decision
 
@@ -101,10 +107,25 @@ class Line:
             self.decision = self.sync(*readings, api=api)
         return self
 
+    def assert_refills(self, *readings: Reading) -> None:
+        """Find that nothing goes down before the range is whole, and everything then."""
+        self.run(HELD, *readings).assert_goes_down(*readings)
+
+    def assert_goes_down(self, *readings: Reading) -> None:
+        """Find that this sync is the first to go down."""
+        assert self.replicas == 15
+        self.sync(*readings)
+        assert self.replicas == 4
+
     def restart(self) -> "Line":
-        """Begin anew with the history that was kept."""
+        """Begin anew with the history that was kept, and with when that was."""
         self.looked = None
         return self
+
+
+def part(messages: int) -> Values:
+    """Return a reading of at least so many messages."""
+    return Values((messages * 1000,), (Gap(GapKind.PARTIAL, "store eu did not answer"),))
 
 
 def steady(of: HorizontalPodAutoscalerSpec | None = None, range_seconds: float = RANGE) -> Line:
@@ -215,19 +236,14 @@ def test_one_failure_in_fifty_lets_a_target_scale_down() -> None:
 def test_a_second_gap_within_the_refill_begins_it_anew() -> None:
     """What was lost in the second one leaves the range later."""
     line = steady(short(0)).run(60, LOST).run(60, values(40)).run(30, LOST)
-    line.run(HELD, values(40))
-    assert line.replicas == 15
-    line.sync(values(40))
-    assert line.replicas == 4
+    line.assert_refills(values(40))
 
 
 def test_a_gap_that_does_not_matter_leaves_a_refill_as_it_is() -> None:
     """A failure of a second in a range of minutes neither ends nor prolongs what was before."""
     line = steady(short(0), range_seconds=300.0).run(45, LOST)
     line.run(30, values(40)).run(PERIOD, LOST).run(390 - 45, values(40))
-    assert line.replicas == 15
-    line.sync(values(40))
-    assert line.replicas == 4
+    line.assert_goes_down(values(40))
 
 
 @pytest.mark.parametrize("during", ["the gap", "the refill"])
@@ -240,9 +256,7 @@ def test_a_restart_during(during: str) -> None:
     if during == "the refill":
         line.restart()
     line.run(HELD - PERIOD, values(40))
-    assert line.replicas == 15
-    line.sync(values(40))
-    assert line.replicas == 4
+    line.assert_goes_down(values(40))
 
 
 def test_who_did_not_look_knows_nothing_of_gaps() -> None:
@@ -253,19 +267,13 @@ def test_who_did_not_look_knows_nothing_of_gaps() -> None:
     ):
         line = Line(short(0))
         line.history, line.now = history, BASE + 3600
-        line.run(HELD, values(40))
-        assert line.replicas == 15
-        line.sync(values(40))
-        assert line.replicas == 4
+        line.assert_refills(values(40))
 
 
 def test_a_gap_is_followed_while_the_scale_cannot_be_read() -> None:
     """Both servers away at the same time: the first decision knows of it."""
     line = steady(short(0)).run(90, LOST, api=False)
-    line.run(HELD, values(40))
-    assert line.replicas == 15
-    line.sync(values(40))
-    assert line.replicas == 4
+    line.assert_refills(values(40))
 
 
 def test_another_metric_takes_nothing_down_meanwhile() -> None:
@@ -289,8 +297,7 @@ def test_a_clock_that_is_set_moves_the_refill() -> None:
 
 
 CPU = spec(
-    cpu(utilization(50)),
-    behavior=behavior(down=rules(*behavior().scale_down.policies, window=0)),
+    cpu(utilization(50)), behavior=behavior(down=rules(*behavior().scale_down.policies, window=0))
 )
 
 
@@ -406,11 +413,171 @@ def test_no_outage_takes_a_steady_load_down(
         assert line.replicas == 15
 
 
+def windows(up: int, down: int) -> HorizontalPodAutoscalerSpec:
+    """Return a spec with these stabilization windows, and without a tolerance."""
+    usual = behavior()
+    rates = behavior(
+        replace(usual.scale_up, stabilization_window_seconds=up, tolerance=0.0),
+        replace(usual.scale_down, stabilization_window_seconds=down, tolerance=0.0),
+    )
+    return spec(QUEUE, maximum=60, behavior=rates)
+
+
+def test_a_reading_that_returns_does_not_keep_a_target_from_scaling_up() -> None:
+    """Every third query fails: after the window of 60 s the target goes up, as with the HPA."""
+    line = Line(windows(60, 0), range_seconds=0.0, replicas=2)
+    for number in range(8):
+        line.sync(LOST if number % 3 == 2 else values(90))
+    assert line.replicas == 9
+
+
+def test_what_was_asked_for_during_a_refill_counts_for_scaling_down_alone() -> None:
+    """The HPA remembers it too, and would go no lower; it has nothing to do with scaling up."""
+    line = Line(windows(300, 300)).run(900, values(150)).run(270, LOST)
+    line.run(HELD, values(80))
+    line.run(30, values(20))
+    assert line.replicas == 8, "the recommendation of 8 is within the window"
+    line = Line(windows(300, 0)).run(900, values(150)).run(60, LOST).run(HELD, values(20))
+    line.sync(values(200))
+    assert line.replicas == 15, "the recommendation of 15 before the gap is within the window"
+    line.run(60, values(200))
+    assert line.replicas == 20, "those of 2 after it are so, too"
+
+
+def test_an_incomplete_reading_that_blocks_is_remembered_for_scaling_down() -> None:
+    """It asks for at least 10 of 15 within the window of 300 s: so many stay until it has passed.
+
+    As with the HPA, which reads 100 messages meanwhile.
+    """
+    line = Line(short(300), range_seconds=0.0).run(900, values(150)).run(150, part(100))
+    assert line.replicas == 15
+    last = line.now - PERIOD
+    line.run(150, values(20))
+    assert line.replicas == 10
+    assert line.decision is not None
+    assert line.decision.stabilization is not None
+    assert line.decision.stabilization.held_by == Recommendation(10, last, only_down=True)
+    line.run(150 - PERIOD, values(20))
+    assert line.replicas == 10
+    line.sync(values(20))
+    assert line.replicas == 2
+
+
+@pytest.mark.parametrize("starts_again", [False, True])
+def test_incomplete_readings_for_longer_than_the_window_take_nothing_down(
+    starts_again: bool,  # noqa: FBT001
+) -> None:
+    """What they may lack is unknown: the count at the return is remembered, as after a gap."""
+    line = Line(short(300), range_seconds=0.0).run(900, values(150)).run(330, part(100))
+    if starts_again:
+        line.history = loads(History, dumps(line.history))
+        line.restart()
+    returned = line.now
+    line.run(300, values(20))
+    assert line.replicas == 15
+    line.sync(values(20))
+    assert (line.replicas, line.now - PERIOD) == (2, returned + 300.0)
+
+
+def test_other_kinds_of_failures_in_turn_leave_a_hole_too() -> None:
+    """No decision for longer than the window, and no metric or kind fails for as long."""
+    line = Line(short(300), range_seconds=0.0).run(900, values(150))
+    line.run(180, LOST).run(180, part(20)).run(300, values(20))
+    assert line.replicas == 15
+    line.sync(values(20))
+    assert line.replicas == 2
+    both = spec(QUEUE, external(average("10"), "other"), behavior=short(300).behavior)
+    line = Line(both, range_seconds=0.0).run(900, values(150), values(150))
+    line.run(180, LOST, values(20)).run(180, values(20), LOST).run(300, values(20), values(20))
+    assert line.replicas == 15
+    line.sync(values(20), values(20))
+    assert line.replicas == 2
+
+
+def test_of_what_is_proven_while_incomplete_readings_block_the_most_is_remembered() -> None:
+    """Of metrics that are whole too; a failure that proves nothing is remembered as nothing."""
+    both = spec(QUEUE, external(average("10"), "other"), behavior=short(300).behavior)
+    line = Line(both, range_seconds=0.0).run(PERIOD, values(150), values(20))
+    before = line.history.recommendations or ()
+    line.sync(LOST, values(120))
+    assert line.history.recommendations == before
+    line.sync(part(100), values(120))
+    asked = Recommendation(12, line.now - PERIOD, only_down=True)
+    assert line.history.recommendations == (*before, asked)
+    line.sync(part(100), LOST)
+    assert line.history.recommendations is not None
+    assert line.history.recommendations[-1].replicas == 10
+
+
+def test_an_incomplete_reading_that_blocks_does_not_keep_a_target_from_scaling_up() -> None:
+    """With a window of 60 s for scaling up, in which only whole readings count."""
+    line = Line(windows(60, 300), range_seconds=0.0).run(900, values(150)).run(330, part(20))
+    line.sync(values(200))
+    assert line.replicas == 20
+
+
+def test_pods_that_all_refill_make_the_metric_refill() -> None:
+    """Each lost its samples at another time: what they ask for is remembered, and not obeyed."""
+    line = Line(CPU, replicas=4).run(600, usage(500, 500, 500, 500))
+    line.run(60, usage(None, None, 500, 500)).run(60, usage(500, 500, None, None))
+    returned = line.now - 60
+    line.run(60, usage(100, 100, 100, 100))
+    assert line.decision is not None
+    held = line.decision.stabilization
+    assert (line.replicas, line.decision.outcome) == (4, "ok")
+    assert held is not None
+    assert (held.before, held.refill) == (1, Refill(returned, returned + WHOLE))
+
+
+_READING = st.one_of(st.none(), st.tuples(st.integers(0, 400), st.booleans()))
+_COURSE = st.lists(_READING, min_size=5, max_size=60)
+"""What is read at each sync, and whether we are told that it is whole; None for a gap."""
+
+
+@example(
+    course=[(50, True), (40, False), (40, False), (10, True)],
+    up=0,
+    down=30,
+    range_seconds=0.0,
+    restarts=frozenset(),
+)
+@given(
+    course=_COURSE,
+    up=st.sampled_from([0, 30, 60, 300]),
+    down=st.sampled_from([0, 30, 60, 300]),
+    range_seconds=st.sampled_from([0.0, 30.0, 120.0, 600.0]),
+    restarts=st.frozensets(st.integers(0, 60), max_size=3),
+)
+def test_after_gaps_a_target_is_never_lower_than_the_hpa_leaves_it(
+    course: list[tuple[int, bool] | None],
+    up: int,
+    down: int,
+    range_seconds: float,
+    restarts: frozenset[int],
+) -> None:
+    """Two targets that read the same without a tolerance, one by the HPA's rules alone.
+
+    Ours starts again at times, and is told of some readings that they are incomplete.
+    """
+    ours = Line(windows(up, down), range_seconds, replicas=5)
+    theirs = Line(windows(up, down), replicas=5)
+    theirs.ranges = None
+    for number, read in enumerate(course):
+        if number in restarts:
+            ours.restart()
+        messages, is_whole = read or (0, False)
+        reading = LOST if read is None else values(messages)
+        ours.sync(reading if read is None or is_whole else part(messages))
+        theirs.sync(reading)
+        assert ours.replicas >= theirs.replicas
+
+
 def test_an_absence_may_hide_a_gap() -> None:
     """After half a minute without syncs Prometheus may have been away as long."""
     target = Target("shop", short(0), (Query("q", range_seconds=RANGE),), PERIOD)
     for absent, matters in ((PERIOD, False), (22.0, False), (28.0, True), (math.inf, True)):
         line = steady(short(0))
+        line.keys = target.metric_keys
         line.now += absent - PERIOD if math.isfinite(absent) else 3600.0
         line.history = after_absence(target, line.history, absent, line.now)
         line.restart()
@@ -435,10 +602,7 @@ def test_one_metric_with_two_targets_has_one_gap() -> None:
     line = Line(spec(QUEUE, external(average("20")), behavior=short(0).behavior))
     line.run(900, values(150), values(150)).run(60, LOST, LOST)
     assert len(line.history.gaps) == 1
-    line.run(HELD, values(40), values(40))
-    assert line.replicas == 15
-    line.sync(values(40), values(40))
-    assert line.replicas == 4
+    line.assert_refills(values(40), values(40))
 
 
 def test_a_pod_that_lost_too_little_to_matter_counts_as_it_is() -> None:

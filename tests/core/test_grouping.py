@@ -2,8 +2,9 @@
 
 import pytest
 
-from autoscaler.core.grouping import PodGroups, Unready, UnreadyRule, group_pods
+from autoscaler.core.decision import PodGroups, Unready, UnreadyRule
 from autoscaler.core.observation import Pod, Sample
+from autoscaler.core.per_pod import group_pods
 from autoscaler.core.spec import Flags
 from tests.core.builders import BASE, FALSE, TRUE, UNKNOWN, pod
 

@@ -3,10 +3,13 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from autoscaler.core.decide import decide
 from autoscaler.core.decision import Activity, Zone
 from autoscaler.core.extensions import Extensions, Fallback, Idle, Schedule
-from autoscaler.core.history import History, Recommendation
+from autoscaler.core.history import History, Recommendation, unobserved_after
 from autoscaler.core.idling import activities_of
 from autoscaler.core.observation import (
     Gap,
@@ -17,7 +20,7 @@ from autoscaler.core.observation import (
     Scale,
     Values,
 )
-from autoscaler.core.spec import SelectPolicy
+from autoscaler.core.spec import Flags, SelectPolicy
 from tests.core.builders import (
     BASE,
     average,
@@ -48,14 +51,24 @@ INCOMPLETE = Gap(GapKind.PARTIAL, "a part of the answer is missing")
         (Values((5001,)), 5000, Activity.ACTIVE),
         (Values((3000, 3000)), 5000, Activity.ACTIVE),
         (Values((-5,)), 0, Activity.INACTIVE),
+        (Values((0,), total=0.0005), 0, Activity.ACTIVE),
+        (Values((0,), total=5e-324), 0, Activity.ACTIVE),
+        (Values((1,), total=0.0005), 0.5, Activity.INACTIVE),
+        (Values((0,), total=0.000500001), 0.5, Activity.ACTIVE),
+        (Values((5000,), total=4.9999), 5000, Activity.INACTIVE),
+        (Values((70,)), 70, Activity.INACTIVE),
+        (Values((0,), total=-0.0005), 0, Activity.INACTIVE),
+        (Values((0,)), -1000, Activity.ACTIVE),
+        (Values((-1000,)), -1000, Activity.INACTIVE),
+        (Values((-1000,), total=-1.0004), -1000, Activity.INACTIVE),
         (Values((0,), (INCOMPLETE,)), 0, Activity.UNKNOWN),
         (Values((9,), (INCOMPLETE,)), 0, Activity.ACTIVE),
         (Gap(GapKind.EMPTY, "no series"), 0, Activity.UNKNOWN),
         (Gap(GapKind.ERROR, "no answer"), 0, Activity.UNKNOWN),
     ],
 )
-def test_when_a_metric_is_active(reading: Reading, activation: int, activity: Activity) -> None:
-    """Strictly above its activation, the sum of its series; missing data is unknown."""
+def test_when_a_metric_is_active(reading: Reading, activation: float, activity: Activity) -> None:
+    """Strictly above its activation, in full precision; missing data is unknown."""
     for metric in (QUEUE, of_object(value("10"))):
         extensions = replace(MINUTE, activations=(activation,))
         observation = Observation(Scale(1, 1, "app=web"), (), (reading,))
@@ -77,6 +90,18 @@ def test_to_sleep_and_to_wake() -> None:
         .at("1m45s", queue=0).want(4).at("2m15s", queue=0).want(4)
         .at("2m30s", queue=0).want(0)
     )  # fmt: skip
+
+
+def test_a_rate_below_a_thousandth_keeps_a_target_awake() -> None:
+    """Though it asks for no replica: one event in half an hour is activity."""
+    extensions = replace(MINUTE, activations=())
+    for total, replicas in ((0.0005, 1), (0.0, 0)):
+        reading = Values((0,), total=total)
+        seen = Observation(Scale(0, 0, "app=web"), (), (reading,))
+        decision, _ = decide(
+            spec(QUEUE), Flags(), seen, History(recommendations=()), BASE, extensions=extensions
+        )
+        assert decision.desired == replicas
 
 
 def test_a_metric_below_its_activation_wakes_nothing() -> None:
@@ -201,6 +226,80 @@ def test_a_new_target_is_awake_for_a_while() -> None:
     old = Timeline(spec(QUEUE), replicas=3, extensions=new)
     old.history = History(recommendations=(Recommendation(3, BASE - 15.0),))
     old.at("0s", queue=0).want(3).at("1m", queue=0).want(0)
+
+
+def test_the_cooldown_begins_anew_where_idle_is_added_again() -> None:
+    """Without the rule nobody looked whether a metric was active."""
+    target = Timeline(spec(QUEUE), replicas=3, extensions=MINUTE)
+    target.at("0s", queue=5).want(3)
+    target.extensions = replace(MINUTE, idle=None)
+    target.at("15s", queue=30).want(3).at("5m", queue=30).want(3)
+    target.extensions = MINUTE
+    target.at("5m15s", queue=0).want(3).at("6m", queue=0).want(3).at("6m15s", queue=0).want(0)
+
+
+def test_the_cooldown_begins_anew_after_an_absence() -> None:
+    """Of the daemon, or where another autoscaler controlled the target meanwhile."""
+    target = Timeline(spec(QUEUE), replicas=3, extensions=MINUTE).at("0s", queue=5)
+    target.history = unobserved_after(target.history, 3600.0, 15.0)
+    target.at("60m", queue=0).want(3).at("60m45s", queue=0).want(3).at("61m", queue=0).want(0)
+    short = Timeline(spec(QUEUE), replicas=3, extensions=MINUTE).at("0s", queue=5)
+    short.history = unobserved_after(short.history, 45.0, 15.0)
+    short.at("45s", queue=0).want(3).at("1m", queue=0).want(0)
+    other = Timeline(spec(QUEUE), replicas=3, extensions=MINUTE).at("0s", queue=5)
+    other.controlled_by("an HPA").at("15s", queue=5).at("30m", queue=5)
+    other.controlled_by(None).at("30m15s", queue=0).want(3)
+    other.at("31m", queue=0).want(3).at("31m15s", queue=0).want(0)
+
+
+COURSES = st.lists(
+    st.tuples(
+        st.sampled_from(("looks", "looks", "has no idle", "is away", "reads no scale", "leaves")),
+        st.sampled_from((0.0, 0.0, 0.0, 9.0, None)),
+        st.integers(1, 6),
+    ),
+    max_size=12,
+)
+
+
+@given(COURSES)
+@settings(max_examples=60, deadline=None)
+def test_it_sleeps_after_a_cooldown_in_which_somebody_looked(
+    courses: list[tuple[str, float | None, int]],
+) -> None:
+    """Neither sooner, whatever came before, nor later."""
+    target = Timeline(spec(QUEUE, minimum=2), replicas=3, extensions=MINUTE)
+    now, awake_at, nobody_looked = 0, 0, True
+    for what, queue in [(what, queue) for what, queue, count in courses for _ in range(count)]:
+        now += 60 if what == "is away" else 15
+        target.extensions = replace(MINUTE, idle=None) if what == "has no idle" else MINUTE
+        target.controlled_by("an HPA" if what == "leaves" else None)
+        target.unreadable(on=what == "reads no scale")
+        if what == "is away":
+            target.history = unobserved_after(target.history, 60.0, 15.0)
+        decides = what in {"looks", "is away"}
+        before = target.replicas
+        target.at(f"{now // 60}m{now % 60}s", queue=queue)
+        if queue != 0 or what in {"has no idle", "leaves", "is away"} or nobody_looked:
+            awake_at = now
+        nobody_looked = what in {"has no idle", "leaves"} or (nobody_looked and not decides)
+        if decides and queue == 0:
+            assert (target.replicas == 0) == (before == 0 or now - awake_at >= 60)
+
+
+def test_an_absence_while_asleep_wakes_nothing() -> None:
+    """The count stays, and so it does after somebody took the rule away for a while."""
+    target = Timeline(spec(QUEUE), replicas=0, extensions=MINUTE).at("0s", queue=0).want(0)
+    target.history = unobserved_after(target.history, 3600.0, 15.0)
+    target.at("60m", queue=0).want(0).at("60m15s", queue=1).want(1)
+
+
+def test_what_is_active_while_the_scale_cannot_be_read_counts() -> None:
+    """The metrics are read all the same: an API server that is away is no time without work."""
+    for queue, count in ((5, 3), (None, 3), (0, 0)):
+        target = Timeline(spec(QUEUE), replicas=3, extensions=MINUTE).at("0s", queue=25)
+        target.unreadable().at("15s", queue=0).at("2m", queue=queue).unreadable(on=False)
+        target.at("2m15s", queue=0).want(count).at("3m", queue=0).want(0)
 
 
 def test_zero_is_a_normal_count_whoever_set_it() -> None:

@@ -59,8 +59,7 @@ from tests.core.calculating import context, proposed, refused
             external(value("1")),
             PodSamples(samples(1)),
             MetricFailure(
-                "FailedGetExternalMetric",
-                "the reading has samples of pods where values are needed",
+                "FailedGetExternalMetric", "the reading has samples of pods where values are needed"
             ),
         ),
         (

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from autoscaler.core.decide import decide
 from autoscaler.core.history import History, shifted
-from autoscaler.core.instants import instants_of
 from autoscaler.core.observation import Observation, Scale
 from autoscaler.core.spec import (
     Flags,
@@ -18,6 +17,7 @@ from autoscaler.core.spec import (
     ScalingRules,
     SelectPolicy,
 )
+from autoscaler.core.step import instants_of
 from autoscaler.core.writes import settle
 from tests.core.builders import BASE, average, behavior, external, pods_policy, rules, spec, values
 

@@ -3,7 +3,7 @@
 import pytest
 
 from autoscaler.core.history import ScaleEvent
-from autoscaler.core.limits import Changes, Events, limit, record_event
+from autoscaler.core.normalize import Changes, Events, limit, record_event
 from tests.core.builders import (
     BASE,
     average,

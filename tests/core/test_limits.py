@@ -3,7 +3,7 @@
 import pytest
 
 from autoscaler.core.history import ScaleEvent
-from autoscaler.core.limits import Events, limit_legacy
+from autoscaler.core.normalize import Events, limit_legacy
 from autoscaler.core.numbers import INT32_MAX
 from autoscaler.core.spec import ScalingPolicy, SelectPolicy
 from tests.core.builders import BASE, behavior, percent_policy, pods_policy, rules

@@ -90,10 +90,7 @@ def test_nan_is_zero_series_by_series_where_the_query_says_so() -> None:
     assert reading(INGRESS, NAN_IS_ZERO, nan) == ZERO
     assert kind(reading(QUEUE, NAN_IS_ZERO, series(math.inf))) is GapKind.NOT_A_NUMBER
     assert kind(reading(QUEUE, EMPTY_IS_ZERO, nan)) is GapKind.NOT_A_NUMBER
-    found = (
-        series(math.nan, namespace="shop", pod="p0"),
-        series(7, namespace="shop", pod="p1"),
-    )
+    found = (series(math.nan, namespace="shop", pod="p0"), series(7, namespace="shop", pod="p1"))
     samples = reading(per_pod("1"), NAN_IS_ZERO, *found)
     assert isinstance(samples, PodSamples)
     assert {name: one.milli for name, one in samples.samples.items()} == {"p0": 0, "p1": 7_000}

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from autoscaler.core.decision import MetricValueStatus, Rule
+from autoscaler.core.decision import Formula, MetricValueStatus
 from autoscaler.core.numbers import INT32_MAX, INT64_MAX, Tolerance
 from autoscaler.core.observation import Pod, PodRequests, Sample
 from autoscaler.core.per_pod import PerPodMetric
@@ -36,7 +36,7 @@ def test_unready_pods_lessen_a_scale_up() -> None:
         pod("p2", requests=two),
     )
     result = proposed(cpu(utilization(30)), samples(600, 1000, 1400), of, 3)
-    assert (result.proposal, result.rule, result.multiplier) == (4, Rule.REBALANCED, 3)
+    assert (result.proposal, result.rule, result.multiplier) == (4, Formula.REBALANCED, 3)
     assert (result.ratio, result.rebalanced_ratio) == (2.0, 40.0 / 30.0)
     assert result.current == MetricValueStatus(None, 1200, 60, average_request=2000)
     assert result.groups is not None
@@ -109,33 +109,28 @@ def test_utilization_is_that_of_the_sums() -> None:
     ("usage", "pod_count", "target", "replicas", "rule", "proposal"),
     [
         # r = 0.5: three missing pods in full bring it to 80% of 100%.
-        ((500, 500), 5, 100, 5, Rule.REBALANCED, 4),
+        ((500, 500), 5, 100, 5, Formula.REBALANCED, 4),
         # Only the ratio after filling in is compared with the tolerance.
-        ((950, 950), 3, 100, 3, Rule.REBALANCED_AWAY, 3),
-        ((1050, 1050), 3, 100, 3, Rule.REBALANCED_AWAY, 3),
+        ((950, 950), 3, 100, 3, Formula.REBALANCED_AWAY, 3),
+        ((1050, 1050), 3, 100, 3, Formula.REBALANCED_AWAY, 3),
         # r = 1.5 turns to 0.75 when the missing pods count as idle: nothing happens.
-        ((1500, 1500), 4, 100, 4, Rule.REBALANCED_AWAY, 4),
+        ((1500, 1500), 4, 100, 4, Formula.REBALANCED_AWAY, 4),
         # r = 0.8 turns to 1.5 when the missing one is charged 100% of its request at a 50% target.
-        ((400,), 2, 50, 2, Rule.REBALANCED_AWAY, 2),
+        ((400,), 2, 50, 2, Formula.REBALANCED_AWAY, 2),
         # The same charge, whole, where it only dampens: 25% of 50%, and not 12%.
-        ((0, 0, 0), 4, 50, 4, Rule.REBALANCED, 2),
+        ((0, 0, 0), 4, 50, 4, Formula.REBALANCED, 2),
         # Exactly on target: no sample is filled in, so the sample count stays one.
-        ((1000,), 2, 100, 2, Rule.REBALANCED_AWAY, 2),
+        ((1000,), 2, 100, 2, Formula.REBALANCED_AWAY, 2),
         # r = 3 over 2 of 3 pods: 2 * 3 = 6, not 3 * 3.
-        ((3000, 3000), 3, 100, 3, Rule.REBALANCED, 6),
+        ((3000, 3000), 3, 100, 3, Formula.REBALANCED, 6),
         # Still above target, but fewer than there are: no scale-down from a ratio above one.
-        ((3000, 3000), 3, 100, 9, Rule.REBALANCED_AWAY, 9),
+        ((3000, 3000), 3, 100, 9, Formula.REBALANCED_AWAY, 9),
         # Still below target, but more than there are: no scale-up from a ratio below one.
-        ((100, 100), 5, 100, 1, Rule.REBALANCED_AWAY, 1),
+        ((100, 100), 5, 100, 1, Formula.REBALANCED_AWAY, 1),
     ],
 )
 def test_missing_pods_count_against_the_direction(
-    usage: tuple[int, ...],
-    pod_count: int,
-    target: int,
-    replicas: int,
-    rule: Rule,
-    proposal: int,
+    usage: tuple[int, ...], pod_count: int, target: int, replicas: int, rule: Formula, proposal: int
 ) -> None:
     """Missing pods: full request (or the target, if larger) going down, nothing going up."""
     result = proposed(cpu(utilization(target)), samples(*usage), pods(pod_count), replicas)
@@ -146,7 +141,7 @@ def test_unready_pods_are_left_out_on_the_way_down() -> None:
     """Their low usage neither counts nor is charged: one pod at 50% of target gives one."""
     of = (pod("p0"), starting("p1"))
     result = proposed(cpu(utilization(100)), samples(500, 1), of, 2)
-    assert (result.proposal, result.rule, result.multiplier) == (1, Rule.READY_PODS, 1)
+    assert (result.proposal, result.rule, result.multiplier) == (1, Formula.READY_PODS, 1)
     assert result.current.average_value == 500
 
 
@@ -154,7 +149,7 @@ def test_unready_pods_are_left_out_on_target() -> None:
     """Only above the target are they counted as idle."""
     of = (pod("p0"), starting("p1"))
     result = proposed(cpu(utilization(100)), samples(1000, 1), of, 2)
-    assert (result.proposal, result.rule, result.ratio) == (2, Rule.WITHIN_TOLERANCE, 1.0)
+    assert (result.proposal, result.rule, result.ratio) == (2, Formula.WITHIN_TOLERANCE, 1.0)
 
 
 def test_missing_and_unready_pods_together() -> None:

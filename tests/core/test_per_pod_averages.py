@@ -5,16 +5,7 @@ import pytest
 from autoscaler.core.decision import MetricValueStatus
 from autoscaler.core.observation import PodRequests
 from autoscaler.core.spec import ResourceMetric
-from tests.core.builders import (
-    average,
-    container,
-    cpu,
-    per_pod,
-    pod,
-    pods,
-    samples,
-    utilization,
-)
+from tests.core.builders import average, container, cpu, per_pod, pod, pods, samples, utilization
 from tests.core.measuring import proposed, starting
 
 

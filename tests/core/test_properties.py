@@ -10,8 +10,15 @@ from hypothesis import strategies as st
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import Calculation, Decision, Outcome, Zone
 from autoscaler.core.history import History
-from autoscaler.core.limits import Changes, Events, limit
-from autoscaler.core.normalize import Recommendations, stabilize, stabilize_legacy
+from autoscaler.core.normalize import (
+    Changes,
+    Events,
+    Recommendations,
+    down_window,
+    limit,
+    stabilize,
+    stabilize_legacy,
+)
 from autoscaler.core.numbers import INT32_MAX
 from autoscaler.core.observation import Gap, Observation, Scale, Values
 from autoscaler.core.spec import Behavior, ExternalMetric, Flags, HorizontalPodAutoscalerSpec
@@ -115,14 +122,18 @@ def test_an_incomplete_reading_never_scales_down(
 @modest
 @given(st.data())
 def test_a_blocked_decision_changes_nothing_but_conditions(data: st.DataObject) -> None:
-    """No count, no recommendation (but the first), no scale event."""
+    """No count, no scale event, and no recommendation that could keep the target from rising."""
     spec, flags, observation, history = drawn(data)
     decision, after = decide(spec, flags, observation, history, BASE)
     if decision.outcome is Outcome.BLOCKED:
         assert not decision.rescale
         assert after.desired_replicas == history.desired_replicas
         if history.recommendations is not None:
-            assert after.recommendations == history.recommendations
+            assert after.recommendations is not None
+            known, window = history.recommendations, down_window(spec.behavior, flags)
+            assert all(one.only_down for one in after.recommendations if one not in known)
+            lost = (one for one in known if one not in after.recommendations)
+            assert all(one.time <= BASE - window for one in lost)
     assert (after.scale_ups, after.scale_downs) == (history.scale_ups, history.scale_downs)
 
 
@@ -154,9 +165,7 @@ def test_more_external_load_never_gives_fewer_replicas(data: st.DataObject) -> N
 
     def desired(load: int) -> int:
         observation = Observation(
-            Scale(current, status, "app=web"),
-            pods(current),
-            (Values((load,)),) * len(spec.metrics),
+            Scale(current, status, "app=web"), pods(current), (Values((load,)),) * len(spec.metrics)
         )
         return decide(spec, flags, observation, History(), BASE)[0].desired
 

@@ -184,3 +184,24 @@ def test_canonical_keeps_the_value(number: str, suffix: str) -> None:
 def test_format_round_trip(milli: int, binary: bool) -> None:  # noqa: FBT001 - given
     """A formatted value reads back as itself."""
     assert quantity.parse_milli(quantity.format_milli(milli, binary=binary)) == milli
+
+
+@pytest.mark.parametrize(
+    ("text", "milli", "units", "shown"),
+    [
+        ("5", 5000, 5.0, "5"),
+        ("0", 0, 0.0, "0"),
+        ("0.0005", 0.5, 0.0005, "500u"),
+        ("0.1234567", 123.4567, 0.1234567, "123456700n"),
+        ("1n", 1e-06, 1e-09, "1n"),
+        ("-0.07", -70, -0.07, "-70m"),
+        ("9223372036854775807m", 9223372036854775807, 9.223372036854776e15, "9223372036854775807m"),
+    ],
+)
+def test_fine_quantities_come_back_as_they_were_written(
+    text: str, milli: float, units: float, shown: str
+) -> None:
+    """In units the double is the one that the text stands for."""
+    assert quantity.parse_fine(text) == milli
+    assert quantity.in_units(milli) == units
+    assert quantity.format_fine(milli) == shown

@@ -4,8 +4,9 @@ import math
 
 import pytest
 
+from autoscaler.core.numbers import INT64_MAX
 from autoscaler.core.observation import Gap, GapKind, Reading, Values
-from autoscaler.core.readings import read
+from autoscaler.core.readings import read, read_bound
 from autoscaler.core.selectors import parse
 from autoscaler.core.series import QueryFailure, QueryResult, Series
 from autoscaler.core.spec import MetricSpec, ScaleTargetRef
@@ -147,8 +148,7 @@ def test_warnings_make_a_reading_partial(metric: MetricSpec) -> None:
     assert not isinstance(result, Gap)
     assert result.gaps == (
         Gap(
-            GapKind.PARTIAL,
-            "Prometheus warned that its answer is incomplete: store eu-1 timed out",
+            GapKind.PARTIAL, "Prometheus warned that its answer is incomplete: store eu-1 timed out"
         ),
     )
 
@@ -264,3 +264,28 @@ def test_nothing_in_an_incomplete_answer_is_partial_not_empty(metric: MetricSpec
 def test_a_sample_without_a_time_is_stale() -> None:
     """A timestamp of NaN is no proof of freshness."""
     assert gap(QUEUE, Series({}, 1.0, math.nan)).kind is GapKind.STALE
+
+
+@pytest.mark.parametrize(
+    ("samples", "milli", "total"),
+    [
+        ((0.0005,), (0,), 0.0005),
+        ((0.07,), (70,), None),
+        ((0.0004, 0.0004), (0, 0), 0.0008),
+        ((1e308, 1e308), (INT64_MAX, INT64_MAX), math.inf),
+        ((0.1,) * 1000, (100,) * 1000, None),
+        ((-0.0004,), (0,), -0.0004),
+    ],
+)
+def test_what_thousandths_do_not_hold_is_kept(
+    samples: tuple[float, ...], milli: tuple[int, ...], total: float | None
+) -> None:
+    """The sum as the doubles that were read, only where it is another one."""
+    answer = QueryResult(tuple(series(one, pod=str(n)) for n, one in enumerate(samples)))
+    reading = read(external(average("10")), Query("q"), answer, "shop", (), BASE)
+    assert isinstance(reading, Values)
+    assert (reading.values, reading.total) == (milli, total)
+    if len(samples) == 1:
+        bound = read_bound(Query("q"), answer, BASE)
+        assert isinstance(bound, Values)
+        assert bound.total == total

@@ -5,11 +5,11 @@ from dataclasses import replace
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from autoscaler.codec import dumps, loads
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import Decision
 from autoscaler.core.extensions import Extensions
 from autoscaler.core.history import History
-from autoscaler.core.history_json import history_reader, to_json
 from autoscaler.core.observation import Observation, Scale
 from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec
 from autoscaler.core.writes import intend, settle, settle_failure
@@ -17,7 +17,6 @@ from tests.adapters.store.opening import same
 from tests.core import strategies
 from tests.core.builders import BASE
 
-read = history_reader(-1e300, 1e300)
 ANNOTATIONS = (
     (),
     (),
@@ -75,7 +74,7 @@ class Life:
         return decision
 
     def _resumed(self, history: History) -> History:
-        return read(to_json(history)) if self._restarts else history
+        return loads(History, dumps(history)) if self._restarts else history
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])

@@ -2,7 +2,15 @@
 
 import pytest
 
-from autoscaler.core.selectors import LabelSelector, Operator, Requirement, go_string, parse
+from autoscaler.core.selectors import (
+    LONGEST,
+    LabelSelector,
+    Operator,
+    Requirement,
+    go_string,
+    parse,
+    selector_problem,
+)
 
 WEB = {"app": "web", "tier": "front"}
 
@@ -142,3 +150,18 @@ def test_an_empty_value_is_not_an_absent_label() -> None:
 def test_dump(selector: LabelSelector | None, printed: str) -> None:
     """The form that Go's String method gives, labels sorted."""
     assert go_string(selector) == printed
+
+
+def test_a_selector_past_the_bound_is_refused_before_it_is_read() -> None:
+    """An API server does not check the selectors of custom resources, and any size fits in etcd."""
+    assert parse("a," * (LONGEST // 2 - 1) + "a").match_expressions
+    with pytest.raises(ValueError, match="a label selector of 65,537 characters is not read"):
+        parse("a" * (LONGEST + 1))
+
+
+def test_a_selector_that_cannot_be_used_costs_a_target_its_metrics_and_nobody_else_time() -> None:
+    """It is told as one that is invalid, in a short sentence."""
+    problem = selector_problem("a in (" + " " * 900_000, ())
+    assert problem is not None
+    assert problem[:2] == ("InvalidSelector", "InvalidSelector")
+    assert len(problem[2]) < 200

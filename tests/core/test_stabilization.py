@@ -81,10 +81,7 @@ def test_without_behavior_nothing_holds_where_nothing_is_held() -> None:
             recent((5, 400), (6, 350), (7, 10)),
             (*recent((5, 400)), Recommendation(3, BASE), *recent((7, 10))),
         ),
-        (
-            recent((5, 10), (6, 350)),
-            (*recent((5, 10)), Recommendation(3, BASE)),
-        ),
+        (recent((5, 10), (6, 350)), (*recent((5, 10)), Recommendation(3, BASE))),
     ],
 )
 def test_without_behavior_old_slots_are_recycled(

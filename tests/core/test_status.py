@@ -1,168 +1,121 @@
 """The metrics of a decision as `currentMetrics`, and the names in reasons (semantics 1.7, 2.8)."""
 
+from dataclasses import replace
+
 import pytest
 
 from autoscaler.core.decision import (
     Calculation,
-    Decision,
+    Formula,
     MetricFailure,
     MetricResult,
     MetricValueStatus,
-    Outcome,
-    Rule,
-    Zone,
 )
-from autoscaler.core.observation import Scale, Values
+from autoscaler.core.observation import Gap, GapKind, Values
 from autoscaler.core.selectors import LabelSelector, Operator, Requirement, parse
 from autoscaler.core.spec import MetricSpec, MetricTarget, ResourceMetric, TargetType
 from autoscaler.core.status import current_metrics, failure_reason, winner_name
 from tests.core.builders import (
-    BASE,
-    TENTH,
     average,
     container_cpu,
     cpu,
     external,
     of_object,
     per_pod,
+    spec,
     utilization,
     value,
 )
+from tests.core.deciding import decided, observe
 
 
 def rendered(metric: MetricSpec, outcome: Calculation | MetricFailure) -> dict[str, object]:
     """Render a decision's only metric."""
     result = MetricResult(metric, winner_name(metric), Values(()), outcome)
-    decision = Decision(
-        BASE,
-        BASE,
-        Zone.METRICS,
-        Outcome.OK,
-        Scale(1, 1, "app=web"),
-        1,
-        10,
-        TENTH,
-        1,
-        False,  # noqa: FBT003 - rescale
-        "",
-        (result,),
-        None,
-        None,
-        None,
-        (),
-        (),
-    )
-    (status,) = current_metrics(decision)
+    decision, _ = decided(spec(metric), observe(1, Gap(GapKind.EMPTY, "none")))
+    (status,) = current_metrics(replace(decision, metrics=(result,)))
     return status
 
 
-def measured(current: MetricValueStatus) -> Calculation:
-    """Return a calculation that reports these figures."""
-    return Calculation(1, Rule.WITHIN_TOLERANCE, current, 1.0)
+INGRESS = {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "name": "front"}
+OF_LABELS = LabelSelector(
+    (("queue", "orders"),),
+    (Requirement("env", Operator.IN, ("a", "b")), Requirement("old", Operator.DOES_NOT_EXIST)),
+)
+LABELS = {
+    "matchLabels": {"queue": "orders"},
+    "matchExpressions": [
+        {"key": "env", "operator": "In", "values": ["a", "b"]},
+        {"key": "old", "operator": "DoesNotExist"},
+    ],
+}
 
 
 @pytest.mark.parametrize(
-    ("metric", "current", "status"),
+    ("metric", "current", "source", "body", "shown"),
     [
         (
             cpu(utilization(50)),
             MetricValueStatus(average_value=1500, average_utilization=60),
-            {
-                "type": "Resource",
-                "resource": {
-                    "name": "cpu",
-                    "current": {"averageValue": "1500m", "averageUtilization": 60},
-                },
-            },
+            "resource",
+            {"name": "cpu"},
+            {"averageValue": "1500m", "averageUtilization": 60},
         ),
         (
             container_cpu(utilization(50), "web"),
             MetricValueStatus(average_value=12_000_000, average_utilization=0),
-            {
-                "type": "ContainerResource",
-                "containerResource": {
-                    "name": "cpu",
-                    "container": "web",
-                    "current": {"averageValue": "12k", "averageUtilization": 0},
-                },
-            },
+            "containerResource",
+            {"name": "cpu", "container": "web"},
+            {"averageValue": "12k", "averageUtilization": 0},
         ),
         (
             ResourceMetric("memory", average("1Gi")),
             MetricValueStatus(average_value=1024**2 * 1000),
-            {
-                "type": "Resource",
-                "resource": {"name": "memory", "current": {"averageValue": "1Mi"}},
-            },
+            "resource",
+            {"name": "memory"},
+            {"averageValue": "1Mi"},
         ),
         (
             per_pod("10"),
             MetricValueStatus(average_value=0),
-            {"type": "Pods", "pods": {"metric": {"name": "rps"}, "current": {"averageValue": "0"}}},
+            "pods",
+            {"metric": {"name": "rps"}},
+            {"averageValue": "0"},
         ),
         (
             of_object(value("10")),
             MetricValueStatus(value=1_024_000),
-            {
-                "type": "Object",
-                "object": {
-                    "metric": {"name": "hits"},
-                    "current": {"value": "1024"},
-                    "describedObject": {
-                        "apiVersion": "networking.k8s.io/v1",
-                        "kind": "Ingress",
-                        "name": "front",
-                    },
-                },
-            },
+            "object",
+            {"metric": {"name": "hits"}, "describedObject": INGRESS},
+            {"value": "1024"},
         ),
         (
             external(value("10"), selector=LabelSelector()),
             MetricValueStatus(value=-1500),
-            {
-                "type": "External",
-                "external": {
-                    "metric": {"name": "queue", "selector": {}},
-                    "current": {"value": "-1500m"},
-                },
-            },
+            "external",
+            {"metric": {"name": "queue", "selector": {}}},
+            {"value": "-1500m"},
         ),
         (
-            external(
-                average("10"),
-                selector=LabelSelector(
-                    (("queue", "orders"),),
-                    (
-                        Requirement("env", Operator.IN, ("a", "b")),
-                        Requirement("old", Operator.DOES_NOT_EXIST),
-                    ),
-                ),
-            ),
+            external(average("10"), selector=OF_LABELS),
             MetricValueStatus(average_value=2000),
-            {
-                "type": "External",
-                "external": {
-                    "metric": {
-                        "name": "queue",
-                        "selector": {
-                            "matchLabels": {"queue": "orders"},
-                            "matchExpressions": [
-                                {"key": "env", "operator": "In", "values": ["a", "b"]},
-                                {"key": "old", "operator": "DoesNotExist"},
-                            ],
-                        },
-                    },
-                    "current": {"averageValue": "2"},
-                },
-            },
+            "external",
+            {"metric": {"name": "queue", "selector": LABELS}},
+            {"averageValue": "2"},
         ),
     ],
 )
 def test_a_metric_that_worked(
-    metric: MetricSpec, current: MetricValueStatus, status: object
+    metric: MetricSpec,
+    current: MetricValueStatus,
+    source: str,
+    body: dict[str, object],
+    shown: dict[str, object],
 ) -> None:
     """Rendered as autoscaling/v2 has it, memory in powers of 1024."""
-    assert rendered(metric, measured(current)) == status
+    calculation = Calculation(1, Formula.WITHIN_TOLERANCE, current, 1.0)
+    kind = source[0].upper() + source[1:]
+    assert rendered(metric, calculation) == {"type": kind, source: {**body, "current": shown}}
 
 
 def test_a_failed_metric_leaves_an_empty_entry() -> None:

@@ -2,21 +2,13 @@
 
 import pytest
 
-from autoscaler.core.calculator import MetricContext, propose
-from autoscaler.core.decision import Calculation, Rule
+from autoscaler.core.calculator import propose
+from autoscaler.core.decision import Calculation, Formula
 from autoscaler.core.numbers import Tolerance
 from autoscaler.core.observation import Pod, PodSamples, Reading, Sample, Scale, Values
+from autoscaler.core.per_pod import MetricContext
 from autoscaler.core.spec import Flags, MetricSpec
-from tests.core.builders import (
-    BASE,
-    average,
-    cpu,
-    external,
-    per_pod,
-    pods,
-    utilization,
-    value,
-)
+from tests.core.builders import BASE, average, cpu, external, per_pod, pods, utilization, value
 
 TWENTY = 20
 SURGE = 25
@@ -95,7 +87,7 @@ def test_without_a_surge_the_flag_changes_nothing(metric: MetricSpec, reading: R
 def test_a_scale_down_that_the_sum_does_not_confirm() -> None:
     """It says so."""
     found = proposal(BY_POD, each(84_000, SURGE), pods(SURGE), ignore=True)
-    assert (found.rule, found.multiplier) == (Rule.SURGE, SURGE)
+    assert (found.rule, found.multiplier) == (Formula.SURGE, SURGE)
 
 
 def test_repeated_rollouts_do_not_run_away() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.decide import decide
 from autoscaler.core.history import History, ScaleEvent
-from autoscaler.core.limits import Changes, limit
+from autoscaler.core.normalize import Changes, limit
 from autoscaler.core.observation import Observation, Scale
 from autoscaler.core.spec import Behavior, Flags, SelectPolicy
 from autoscaler.core.writes import settle
@@ -30,6 +30,7 @@ from tests.core.builders import (
     spec,
     values,
 )
+from tests.core.timeline import Timeline
 
 PERIOD = 5.0
 FREE = (0, 1000)
@@ -282,3 +283,27 @@ def test_an_object_made_anew_is_not_taken_for_a_known_one() -> None:
     instance.history = replace(known, contention=replace(known.contention, generation=9))
     world.pass_time(PERIOD)
     assert instance.history.unseen == world.now - PERIOD
+
+
+def test_what_the_leader_went_up_to_holds_a_window_after_a_takeover() -> None:
+    """The standby never read the leader's burst: it goes down no earlier than the leader would."""
+    window = rules(pods_policy(10, 15), window=60)
+    line = Timeline(spec(external(average("1")), behavior=behavior(down=window)), replicas=8)
+    line.led(by_us=False).at("0s", queue=8).at("15s", queue=8)
+    line.by_hand(10, FIELD_MANAGER).at("30s", queue=8).led(by_us=True)
+    line.at("45s", queue=8).want(10, stabilized="ScaleDownStabilized")
+    line.at("1m15s", queue=8).want(10)
+    line.at("1m30s", queue=8).want(8)
+
+
+@pytest.mark.parametrize(
+    ("manager", "held"), [("kubectl", False), ("", True), (FIELD_MANAGER, True)]
+)
+def test_only_what_may_be_ours_is_kept_as_found(manager: str, *, held: bool) -> None:
+    """What a person set counts no more than in the HPA; nor does it keep anything from going up."""
+    up = behavior(up=rules(pods_policy(10, 15), window=60))
+    line = Timeline(spec(external(average("1")), behavior=up), replicas=8)
+    line.led(by_us=False).at("0s", queue=20).by_hand(10, manager).at("15s", queue=20)
+    assert line.history.recommendations is not None
+    found = [one for one in line.history.recommendations if one.only_down]
+    assert [one.replicas for one in found] == ([10] if held else [])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.core.text import duration, printable, rfc3339
+from autoscaler.core.text import duration, printable, rfc3339, visible
 
 
 @pytest.mark.parametrize(
@@ -92,3 +92,11 @@ def test_what_is_no_instant_is_the_first(time: float) -> None:
 def test_durations_have_two_units(seconds: float, text: str) -> None:
     """The two largest."""
     assert duration(seconds) == text
+
+
+def test_a_line_keeps_its_layout_and_nothing_that_acts() -> None:
+    """Blanks before and between words stay; the rest is written out, and cut as always."""
+    assert visible("  limit       3 -> 4", 100) == "  limit       3 -> 4"
+    assert visible("  a\x1b[2J\nb\u202e", 100) == r"  a\x1b[2J b\u202e"
+    assert visible("x" * 101, 100) == "x" * 99 + "…"
+    assert len(visible("\x1b" * 1000, 100)) == 100

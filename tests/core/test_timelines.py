@@ -1,18 +1,14 @@
 """Targets through time: stabilization, rate limits, zero, failures, and other people's hands."""
 
 from autoscaler.core.history import unobserved_after
-from autoscaler.core.spec import SelectPolicy
 from tests.core.builders import (
     average,
     behavior,
-    cpu,
     external,
-    per_pod,
     percent_policy,
     pods_policy,
     rules,
     spec,
-    utilization,
 )
 from tests.core.timeline import Timeline
 
@@ -60,61 +56,6 @@ def test_with_behavior_a_capped_spike_stops_climbing() -> None:
     )  # fmt: skip
 
 
-def test_with_behavior_the_down_window_holds_and_releases() -> None:
-    """To the largest recommendation of each last minute, step by step."""
-    down = behavior(down=rules(percent_policy(100), window=60))
-    (
-        Timeline(spec(QUEUE, behavior=down), replicas=8)
-        .at("0s", queue=80).want(8)
-        .at("15s", queue=50).want(8, stabilized="ScaleDownStabilized").releases("1m")
-        .at("30s", queue=20).want(8).releases("1m")
-        .at("1m", queue=20).want(5, stabilized="ScaleDownStabilized").releases("1m15s")
-        .at("1m15s", queue=20).want(2, stabilized="ReadyForNewScale").never_releases()
-    )  # fmt: skip
-
-
-def test_with_behavior_the_up_window_holds_and_releases() -> None:
-    """A spike that lasts for less than the window is not followed."""
-    up = behavior(up=rules(percent_policy(900), window=60))
-    (
-        Timeline(spec(QUEUE, behavior=up), replicas=2)
-        .at("0s", queue=20).want(2)
-        .at("15s", queue=90).want(2, stabilized="ScaleUpStabilized").releases("1m")
-        .at("30s", queue=20).want(2)
-        .at("45s", queue=50).want(2).releases("1m30s")
-        .at("1m15s", queue=90).want(2).releases("1m30s")
-        .at("1m30s", queue=90).want(5, stabilized="ScaleUpStabilized").releases("1m45s")
-        .at("2m20s", queue=90).want(9)
-    )  # fmt: skip
-
-
-def test_pods_policy_over_time() -> None:
-    """Four pods a minute: the next four when the first have left the period."""
-    up = behavior(up=rules(pods_policy(4, 60), window=0))
-    (
-        Timeline(spec(QUEUE, behavior=up), replicas=1)
-        .at("0s", queue=200).want(5, limited="ScaleUpLimit")
-        .at("15s", queue=200).want(5, limited="ScaleUpLimit").releases("1m")
-        .at("59.9s", queue=200).want(5).releases("1m")
-        .at("1m", queue=200).want(9, limited="ScaleUpLimit")
-        .at("2m", queue=110).want(11, limited="DesiredWithinRange")
-        .at("2m15s", queue=200).want(13, limited="ScaleUpLimit")
-        .at("2m30s", queue=200).want(13).releases("3m")
-    )  # fmt: skip
-
-
-def test_percent_policy_downwards_over_time() -> None:
-    """Ten percent a minute of the count at the start of the minute."""
-    down = behavior(down=rules(percent_policy(10, 60), window=0))
-    (
-        Timeline(spec(QUEUE, behavior=down), replicas=100)
-        .at("0s", queue=10).want(90, limited="ScaleDownLimit")
-        .at("30s", queue=10).want(90).releases("1m")
-        .at("1m", queue=10).want(81)
-        .at("2m", queue=10).want(72)
-    )  # fmt: skip
-
-
 def test_scaling_down_gives_room_for_scaling_up() -> None:
     """Changes of a period are counted net, in both directions."""
     both = behavior(
@@ -125,16 +66,6 @@ def test_scaling_down_gives_room_for_scaling_up() -> None:
         .at("0s", queue=10).want(1)
         .at("15s", queue=200).want(8, limited="ScaleUpLimit")
         .at("30s", queue=200).want(8, limited="ScaleUpLimit")
-    )  # fmt: skip
-
-
-def test_a_disabled_direction_stays() -> None:
-    """Scale-down is off: only up."""
-    off = behavior(down=rules(percent_policy(100), window=0, select=SelectPolicy.DISABLED))
-    (
-        Timeline(spec(QUEUE, behavior=off), replicas=2)
-        .at("0s", queue=50).want(5)
-        .at("5m", queue=10).want(5, limited="ScaleDownLimit").never_releases()
     )  # fmt: skip
 
 
@@ -205,30 +136,6 @@ def test_a_restart_holds_the_current_count_for_a_window() -> None:
         .at("0s", queue=60).want(6)
         .restart()
         .at("4m", queue=10).want(6, stabilized="ScaleDownStabilized").releases("9m")
-    )  # fmt: skip
-
-
-def test_utilization_over_time() -> None:
-    """CPU at 90% of 60%: up to where it is 60%; within a tenth nothing moves."""
-    (
-        Timeline(spec(cpu(utilization(60))), replicas=4)
-        .at("0s", cpu=90).want(6, reason="cpu resource utilization (percentage of request) above "
-                                         "target")
-        .at("15s", cpu=66).want(6, reason="")
-        .at("30s", cpu=54).want(6, reason="", stabilized="ReadyForNewScale")
-        .at("45s", cpu=40).want(6, reason="All metrics below target",
-                                stabilized="ScaleDownStabilized")
-    )  # fmt: skip
-
-
-def test_several_metrics_over_time() -> None:
-    """The neediest rules; the first to need less waits for the other."""
-    of = spec(per_pod("10"), QUEUE, behavior=behavior(down=rules(percent_policy(100), window=0)))
-    (
-        Timeline(of, replicas=2)
-        .at("0s", rps=30, queue=20).want(6, reason="pods metric rps above target")
-        .at("15s", rps=5, queue=60).want(6, reason="")
-        .at("30s", rps=5, queue=20).want(3, reason="All metrics below target")
     )  # fmt: skip
 
 

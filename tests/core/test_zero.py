@@ -70,6 +70,51 @@ def test_a_zero_by_hand_after_our_own_is_theirs() -> None:
     )  # fmt: skip
 
 
+def test_our_own_zero_is_known_by_the_object_after_the_state_was_lost() -> None:
+    """As after a window with minReplicas 0 that has ended; a zero by hand stays."""
+    down = behavior(down=rules(percent_policy(100), window=0))
+    zero, one = spec(QUEUE, minimum=0, behavior=down), spec(QUEUE, minimum=1)
+    (
+        Timeline(zero, replicas=1)
+        .at("0s", queue=0).want(0)
+        .change(one)
+        .restart()
+        .at("15s", queue=0).want(1, reason="Current number of replicas below Spec.MinReplicas")
+        .by_hand(0, "kubectl")
+        .restart()
+        .at("30s", queue=500).want(0).conditions(ScalingActive="ScalingDisabled")
+        .by_hand(0)
+        .at("45s", queue=500).want(0).conditions(ScalingActive="ScalingDisabled")
+    )  # fmt: skip
+
+
+def test_a_pause_at_zero_ends_after_the_state_was_lost() -> None:
+    """The zero that it left is ours."""
+    (
+        Timeline(spec(QUEUE, minimum=1), replicas=3)
+        .annotated(paused_replicas="0")
+        .at("0s", queue=30).want(0)
+        .annotated()
+        .restart()
+        .at("15s", queue=30).want(1)
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("messages", "wanted"), [(500, True), (0.001, True), (0, False), (None, False)]
+)
+def test_a_target_that_others_switched_off_says_whether_a_metric_wants_it(
+    messages: float | None, *, wanted: bool
+) -> None:
+    """It stays at zero all the same; what is missing asks for nothing."""
+    line = Timeline(spec(QUEUE, minimum=1), replicas=3).at("0s", queue=30).by_hand(0, "kubectl")
+    line.at("15s", queue=messages).want(0)
+    assert line.decision is not None
+    assert line.decision.wanted_by == (QUEUE if wanted else None)
+    line.by_hand(1).at("30s", queue=messages)
+    assert line.decision.wanted_by is None
+
+
 def test_percent_policies_alone_cannot_leave_zero() -> None:
     """A hundred percent of 0 is 0."""
     up = behavior(up=rules(percent_policy(100), window=0))

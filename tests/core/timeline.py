@@ -9,20 +9,20 @@ import re
 from typing import Self
 
 from autoscaler.core.contention import FIELD_MANAGER
-from autoscaler.core.decide import decide
 from autoscaler.core.decision import Decision, ForeignChange
-from autoscaler.core.entry import Inputs
 from autoscaler.core.extensions import NO_EXTENSIONS, Extensions
 from autoscaler.core.history import History
 from autoscaler.core.observation import (
     Gap,
     GapKind,
+    HoldReading,
     Observation,
     OpenWindow,
     PodSamples,
     Reading,
     Sample,
     Scale,
+    Unavailable,
     Unchecked,
     Values,
 )
@@ -34,7 +34,10 @@ from autoscaler.core.spec import (
     ObjectMetric,
     ResourceMetric,
 )
-from autoscaler.core.writes import settle, settle_failure
+from autoscaler.core.step import step_of
+from autoscaler.core.sync_result import Inputs, Rules
+from autoscaler.core.target import Query, Target
+from autoscaler.core.writes import WriteFailed, Written
 from tests.core.builders import BASE, pods
 
 _TIME = re.compile(r"(?:(\d+)m)?(?:([\d.]+)s)?")
@@ -69,6 +72,7 @@ class Timeline:
         self.annotations: tuple[tuple[str, str], ...] = ()
         self.windows: tuple[OpenWindow, ...] = ()
         self.bounds: tuple[Values | Gap | None, Values | Gap | None] = (None, None)
+        self.hold: HoldReading | None = None
         self.range_seconds: float | None = None
         self.flags = flags or Flags()
         self.replicas = replicas
@@ -77,6 +81,7 @@ class Timeline:
         self.looked: float | None = None
         self.controller: str | Unchecked | None = None
         self.others_lead = False
+        self.is_unreadable = False
         self.history = History()
         self.decision: Decision | None = None
         self.inputs: Inputs | None = None
@@ -116,6 +121,11 @@ class Timeline:
         self.bounds = (low, high)
         return self
 
+    def held(self, reading: HoldReading | None) -> Self:
+        """Let the query of a hold say this from now on; None for no such query."""
+        self.hold = reading
+        return self
+
     def over(self, range_seconds: float) -> Self:
         """Let the queries have a range from now on, so that gaps count."""
         self.range_seconds = range_seconds
@@ -124,6 +134,11 @@ class Timeline:
     def led(self, *, by_us: bool) -> Self:
         """Let us lead, or from now on another instance with our Lease."""
         self.others_lead = not by_us
+        return self
+
+    def unreadable(self, *, on: bool = True) -> Self:
+        """Let the scale be unavailable from now on, or no more."""
+        self.is_unreadable = on
         return self
 
     def restart(self) -> Self:
@@ -148,7 +163,7 @@ class Timeline:
         if self.range_seconds is not None:
             ranges = (self.range_seconds,) * len(observed)
         self._observation = Observation(
-            scale,
+            Unavailable("no answer") if self.is_unreadable else scale,
             of,
             observed,
             controller=self.controller,
@@ -158,21 +173,19 @@ class Timeline:
             windows=self.windows,
             min_replicas_reading=self.bounds[0],
             max_replicas_reading=self.bounds[1],
+            hold=self.hold,
         )
         self.looked = now
-        previous = self.history
-        self.inputs = Inputs(self._observation, previous, now, now)
-        decision, history = decide(
-            self.spec, self.flags, self._observation, previous, now, extensions=self.extensions
-        )
-        self._remembered = history
-        if decision.rescale and write_fails is None:
-            decision, history = settle(self.spec, decision, history)
-            self.replicas, self.set_by = decision.desired, FIELD_MANAGER
+        self.inputs = Inputs(self._observation, self.history, now, now)
+        step = step_of(self._rules(), self.inputs)
+        self._remembered = step.history
+        if step.decision.rescale and write_fails is None:
+            step = step.settled(Written(scale))
+            self.replicas, self.set_by = step.decision.desired, FIELD_MANAGER
             self.generation += 1
-        elif decision.rescale and write_fails is not None:
-            decision, history = settle_failure(decision, history, previous, write_fails)
-        self.decision, self.history = decision, history
+        elif step.decision.rescale and write_fails is not None:
+            step = step.settled(WriteFailed(write_fails))
+        self.decision, self.history = step.decision, step.history
         return self
 
     def want(
@@ -238,15 +251,12 @@ class Timeline:
 
     def _again(self, now: float) -> int:
         assert self._observation is not None
-        decision, _ = decide(
-            self.spec,
-            self.flags,
-            self._observation,
-            self._remembered,
-            now,
-            extensions=self.extensions,
-        )
-        return decision.desired
+        inputs = Inputs(self._observation, self._remembered, now, now)
+        return step_of(self._rules(), inputs).decision.desired
+
+    def _rules(self) -> Rules:
+        queries = (Query("queue"),) * len(self.spec.metrics)
+        return Rules(Target("shop", self.spec, queries, extensions=self.extensions), self.flags)
 
     def _reading(
         self, metric: MetricSpec, readings: dict[str, float | None], now: float

@@ -14,11 +14,12 @@ from structlog.testing import capture_logs
 from autoscaler.adapters.cluster.events import Involved
 from autoscaler.core.breaker import Trip
 from autoscaler.daemon.announcements import Announcements
-from autoscaler.daemon.exposition import Metrics, Site
-from autoscaler.daemon.health import Health
-from autoscaler.daemon.own_pod import own_pod
+from autoscaler.daemon.events import own_pod
 from autoscaler.daemon.service_manager import Notifier
 from autoscaler.sync.ports import BreakerChange, BreakerNews
+from autoscaler.telemetry.health import Health
+from autoscaler.telemetry.metrics import Metrics
+from autoscaler.web.site import Site
 from tests.adapters.store.opening import DATABASE, running
 
 Lines = Sequence[MutableMapping[str, Any]]
@@ -50,6 +51,15 @@ def test_a_fault_is_a_warning_and_its_end_is_not(part: str, failed: str, well: s
         {"event": failed, "log_level": "warning", "message": "it fails"},
         {"event": well, "log_level": "info", "message": "it is well"},
     ]
+
+
+def test_a_right_that_is_lacked_is_told_once_until_it_was_given() -> None:
+    """Not again at each reload; others that are lacked later are told too."""
+    with announcing(Health()) as (announcements, lines):
+        for lacked in (["no update"], ["no update", "no Events"], [], ["no update"]):
+            announcements.rights_lacked(lacked)
+    assert [line["message"] for line in lines] == ["no update", "no Events", "no update"]
+    assert {(line["event"], line["log_level"]) for line in lines} == {("rights", "warning")}
 
 
 def nothing(_: Path) -> None:

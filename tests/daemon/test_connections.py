@@ -11,10 +11,10 @@ import pytest
 from autoscaler.adapters.cluster import Api
 from autoscaler.adapters.prometheus import PrometheusReader
 from autoscaler.config import Config
+from autoscaler.core.election import ALWAYS_OPEN
 from autoscaler.daemon.events import EventReporter
 from autoscaler.daemon.wiring import Connections, ReplaceableConnections
-from autoscaler.transport.observer import UNOBSERVED
-from autoscaler.transport.write_gate import ALWAYS_OPEN
+from autoscaler.transport import UNOBSERVED
 from tests.config.documents import loaded
 
 MIMIR = "mimir: {url: http://m, headers: {X-Scope-OrgID: a}}"
@@ -60,6 +60,22 @@ def in_use(tmp_path: Path, closed: list[object]) -> Iterator[ReplaceableConnecti
         assert connections.current.prometheus.keys() == {"", "mimir", "bank"}
         assert closed == []
         yield connections
+
+
+def test_a_header_of_another_file_is_a_new_connection(
+    tmp_path: Path, in_use: ReplaceableConnections, closed: list[object]
+) -> None:
+    """A file that is replaced under its name opens none: it is read at each request."""
+    (tmp_path / "key").write_text("one")
+    before = in_use.current.prometheus["mimir"]
+    with_key = MIMIR.replace("headers", "headersFiles: {X-Key: key}, headers")
+    with in_use.replaced(loaded(tmp_path, document(with_key, BANK))) as new:
+        keyed = new.prometheus["mimir"]
+    assert closed == [before]
+    (tmp_path / "key").write_text("two")
+    with in_use.replaced(loaded(tmp_path, document(with_key, BANK))) as new:
+        assert new.prometheus["mimir"] is keyed
+    assert closed == [before]
 
 
 def test_only_what_changed_is_opened_anew(

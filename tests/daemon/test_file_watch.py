@@ -63,7 +63,7 @@ def replaced(path: Path, text: str) -> None:
     new.replace(path)
 
 
-def test_nothing_changed(main: Path) -> None:
+def test_files_that_stay_are_no_news(main: Path) -> None:
     """Files that stay as they were loaded are no news, at the first look or later."""
     assert told(FileWatch(sources_of(main)), 5) == 0
 
@@ -97,7 +97,7 @@ def test_a_change_is_told_once(main: Path, change: Callable[[Path], object]) -> 
 @pytest.mark.parametrize(
     "name", [".#a.yaml", ".a.yaml.swp", "a.yaml~", "README", "deeper/a.yaml", "4913"]
 )
-def test_files_beside(main: Path, name: str) -> None:
+def test_what_an_editor_keeps_beside_is_not_looked_at(main: Path, name: str) -> None:
     """What an editor keeps beside a file is not looked at."""
     watch = armed(main)
     (main.parent / "targets.d" / name).parent.mkdir(exist_ok=True)
@@ -105,7 +105,7 @@ def test_files_beside(main: Path, name: str) -> None:
     assert told(watch) == 0
 
 
-def test_the_same_content(main: Path) -> None:
+def test_a_file_with_the_same_content_is_no_news(main: Path) -> None:
     """A file that was touched, written or replaced with the same content is as it was."""
     watch = armed(main)
     os.utime(main, (1, 1))
@@ -126,7 +126,7 @@ def test_another_content_of_the_same_size_and_time(main: Path) -> None:
     assert told(watch) == 1
 
 
-def test_half_a_file(main: Path) -> None:
+def test_a_file_that_grows_is_told_when_it_stands_still(main: Path) -> None:
     """A file that grows from look to look is told when it stands still, not before."""
     watch = armed(main)
     text = MAIN + "tolerance: 0.2\nsyncPeriod: 1m\n"
@@ -137,7 +137,7 @@ def test_half_a_file(main: Path) -> None:
     assert [watch.changed() for _ in range(3)] == [False, True, False]
 
 
-def test_there_and_back(main: Path) -> None:
+def test_a_change_that_is_taken_back_is_none(main: Path) -> None:
     """A change that is taken back before it was told is none; after that it is another."""
     watch = armed(main)
     main.write_text("half")
@@ -253,7 +253,9 @@ def step(kind: str, path: Path, text: str) -> None:
 
 @settings(max_examples=200)
 @given(STEPS)
-def test_whatever_happened(steps: list[tuple[str, str, str]]) -> None:
+def test_what_stands_still_was_loaded_and_nothing_for_nothing(
+    steps: list[tuple[str, str, str]],
+) -> None:
     """Once all stands still what is there was loaded, and nothing was loaded for nothing."""
     with tempfile.TemporaryDirectory() as name:
         main = Path(name) / "autoscaler.yaml"

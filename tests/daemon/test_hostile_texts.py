@@ -1,24 +1,21 @@
 """Texts of others: however long and odd they are, what is told of them is short and printable."""
 
-import io
-import json
 import math
 from dataclasses import replace
 
 import pytest
-import structlog
 
 from autoscaler.cli.plan_text import paragraphs
 from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.core.selectors import LONGEST
 from autoscaler.core.series import QueryFailure, QueryResult, Series
+from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.writes import WriteFailed
-from autoscaler.daemon.log_options import LogFormat, LogLevel
-from autoscaler.daemon.logs import configure
-from autoscaler.daemon.reporting import LogReporter
+from autoscaler.daemon import LogFormat, LogLevel
 from autoscaler.rendering.explanation import explain
 from autoscaler.rendering.record import whole
-from autoscaler.sync.ports import SyncResult
-from tests.sync.world import T0, Memory, external, per_pod, pod
+from tests.worlds.log import log_of
+from tests.worlds.memory import T0, Memory, external, per_pod, pod
 
 ODD = "a\n\x1b[2J\u202e[red]\u2028"
 LONG = ODD + "x" * (1 << 20)
@@ -39,7 +36,7 @@ READINGS: dict[str, QueryResult | QueryFailure] = {
 }
 CLUSTER = {
     "a scale that cannot be read": Memory(scales={"shop/a": Unavailable(LONG)}),
-    "a selector": Memory(scales={"shop/a": Scale(2, 2, LONG)}),
+    "a selector": Memory(scales={"shop/a": Scale(2, 2, LONG[:LONGEST])}),
     "a write that fails": Memory(scales={"shop/a": WEB}, outcomes={"shop/a": WriteFailed(LONG)}),
     "another's name": Memory(scales={"shop/a": WEB}, controllers={"shop/a": LONG}),
 }
@@ -60,28 +57,21 @@ def synced(case: str) -> SyncResult:
     return world.results[-1]
 
 
-def logged(result: SyncResult, form: LogFormat) -> str:
-    """Return the lines of the log about a result."""
-    stream = io.StringIO()
-    configure(LogLevel.DEBUG, form, stream)
-    LogReporter(structlog.get_logger()).report(result)
-    structlog.reset_defaults()
-    return stream.getvalue()
-
-
 @pytest.mark.parametrize("case", [*READINGS, *CLUSTER])
 def test_what_is_told_is_short_and_printable(case: str) -> None:
     """Events, conditions, the explanation, the plan, the record, and the log of either form."""
     result = synced(case)
     decision = result.decision
-    text = "\n".join((explain(result), paragraphs([result]), logged(result, LogFormat.CONSOLE)))
+    text = "\n".join(
+        (explain(result), paragraphs([result]), log_of([result], LogLevel.DEBUG, LogFormat.CONSOLE))
+    )
     told = [event.message for event in decision.events] + text.split("\n")
     told += [condition.message for condition in decision.conditions]
     assert any(r"\x1b[2J\u202e[red]\u2028" in line for line in told), told
     assert [line for line in told if not line.isprintable()] == []
     assert max(map(len, told)) < 10_000
-    assert len(json.dumps(whole(result))) < 40_000
-    assert len(logged(result, LogFormat.JSON)) < 40_000
+    assert len(whole(result).encoded()) < 40_000
+    assert len(log_of([result], LogLevel.DEBUG)) < 40_000
 
 
 @pytest.mark.parametrize("case", READINGS)

@@ -11,25 +11,27 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
-from autoscaler.adapters.record import DirectoryRecord, RecordWriter, Row
+from autoscaler.adapters.record import DirectoryRecord, RecordWriter, SyncRow
 from autoscaler.config import Config, load
 from autoscaler.core.spec import Flags
 from autoscaler.daemon.announcements import Announcements
-from autoscaler.daemon.exposition import Metrics
-from autoscaler.daemon.health import Component, Health
 from autoscaler.daemon.recording import Recorder, Recording, open_recording
-from autoscaler.daemon.service import build
+from autoscaler.daemon.service import MainLoop
 from autoscaler.daemon.service_manager import Notifier, Signals
-from autoscaler.record.rows import Mark
-from tests.adapters.cluster.scripted import Answer, ScriptedServer
-from tests.controlplane.waiting import wait_until
-from tests.core.builders import average, external, spec
+from autoscaler.telemetry.health import Component, Health
+from autoscaler.telemetry.metrics import Metrics
+from tests.adapters.record.recording import decided, running
+from tests.config.documents import loaded, top
+from tests.core.builders import BASE, average, external, spec
 from tests.core.timeline import Timeline
-from tests.daemon.exposition.results import series_of
-from tests.endtoend.daemon import write_config
-from tests.record.memory import synced
+from tests.daemon.test_service import TARGET, document
+from tests.telemetry.results import result_of, series_of, target_of
+from tests.worlds.cluster.scripted import Answer, ScriptedServer
+from tests.worlds.daemon import write_config
+from tests.worlds.record import synced
+from tests.worlds.waiting import wait_until
 
-WEB = "shop/Deployment/web"
+WEB, KEY = "shop/Deployment/web", "shop/Deployment/a"
 
 
 class FakeWriter:
@@ -37,10 +39,10 @@ class FakeWriter:
 
     def __init__(self) -> None:
         self.epoch = 0
-        self.rows: list[Row] = []
+        self.rows: list[SyncRow] = []
         self.retained: list[set[str]] = []
 
-    def put(self, row: Row) -> None:
+    def put(self, row: SyncRow) -> None:
         """As `RecordWriter.put`."""
         self.rows.append(row)
 
@@ -70,8 +72,8 @@ def test_a_change_is_recorded_in_full_and_what_is_between_by_its_numbers() -> No
     ]
     scaled = writer.rows[2].change
     assert scaled is not None
-    assert scaled.message.startswith("scaled 3 -> 6 replicas: ")
-    assert scaled.marks == Mark.WRITTEN
+    assert writer.rows[2].message.startswith("scaled 3 -> 6 replicas: ")
+    assert scaled.decision.written
     assert writer.retained == [{WEB}]
 
 
@@ -97,9 +99,7 @@ def test_after_a_loss_and_with_other_flags_everything_is_recorded_anew() -> None
 
 def config_of(folder: Path, text: str) -> Config:
     """Return a configuration without targets."""
-    file = folder / "autoscaler.yaml"
-    file.write_text(f"prometheus: {{url: http://p:9090}}\ntargets: []\n{text}\n")
-    return load(file)
+    return loaded(folder, top(text))
 
 
 class Opened:
@@ -114,7 +114,7 @@ class Opened:
 
     def told(self) -> tuple[bool, str] | None:
         """Return what the health says of the record."""
-        found = [one for one in self.health.components() if one.name is Component.RECORD]
+        found = [one for one in self.health.components() if one.name == Component.RECORD]
         return (found[0].ok, found[0].message) if found else None
 
 
@@ -131,6 +131,25 @@ def test_it_is_in_the_state_directory(tmp_path: Path) -> None:
         assert opened.recording.reader is not None
         assert opened.recording.reader.targets() == []
     assert [line["message"] for line in lines if line["event"] == "record"] == [sentence]
+
+
+def test_how_targets_stood_is_known_after_a_restart(tmp_path: Path) -> None:
+    """Since when a state lasts goes on from what is recorded."""
+    target = target_of()
+    config = config_of(tmp_path, f"stateDirectory: {tmp_path}/state")
+    with running(tmp_path / "state") as writer:
+        writer.put(decided(target=target.key))
+    with ExitStack() as stack:
+        opened = Opened(config, stack)
+        opened.metrics.set_targets([target])
+        states = opened.metrics.states
+        wait_until("it is said", opened.told)
+
+        def since() -> float | None:
+            states.note(result_of(target))
+            return states.known()[0].since
+
+        wait_until("it goes on", lambda: since() == BASE)
 
 
 def test_without_a_state_directory_it_lives_as_long_as_the_process(
@@ -178,25 +197,9 @@ def test_the_daemon_records_what_it_decides(tmp_path: Path) -> None:
     """A target whose scale cannot be read is in the record a moment after its sync."""
     signals, record = Signals(), DirectoryRecord(tmp_path / "state")
     with ScriptedServer(Answer(404)) as server, ExitStack() as stack:
-        document = {
-            "prometheus": {"url": server.url},
-            "kubernetes": {"kubeconfig": str(server.write_kubeconfig(tmp_path / "kubeconfig"))},
-            "stateDirectory": str(tmp_path / "state"),
-            "listen": None,
-            "syncPeriod": "1s",
-            "targets": [
-                {
-                    "namespace": "shop",
-                    "scaleTargetRef": {
-                        "apiVersion": "apps/v1",
-                        "kind": "Deployment",
-                        "name": "web",
-                    },
-                    "maxReplicas": 3,
-                }
-            ],
-        }
-        loop = build(load(write_config(tmp_path / "autoscaler.yaml", document)), signals, stack)
+        more = {"stateDirectory": str(tmp_path / "state"), "syncPeriod": "1s"}
+        kept = document(server, tmp_path, targets=[TARGET], **more)
+        loop = MainLoop(load(write_config(tmp_path / "c.yaml", kept)), signals, stack)
         synced = loop.telemetry.health.sync_completed
 
         def stop(name: str) -> None:
@@ -205,6 +208,6 @@ def test_the_daemon_records_what_it_decides(tmp_path: Path) -> None:
 
         loop.telemetry.health.sync_completed = stop  # type: ignore[method-assign]
         loop.run()
-    (change,) = record.changes([WEB], 0, 2e12, limit=2)
+    (change,) = record.changes([KEY], 0, 2e12, limit=2)
     assert (change.state, change.current) == ("failing", None)
-    assert record.entry(change).rules.target.key == WEB
+    assert record.entry(change).rules.target.key == KEY

@@ -8,14 +8,21 @@ from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
 from autoscaler import file_contents
-from autoscaler.config import Config, load, sources
+from autoscaler.config import Config, ConfigError, load, sources
+from autoscaler.config.problems import Problem
 from autoscaler.daemon.announcements import Announcements
-from autoscaler.daemon.exposition import Metrics
-from autoscaler.daemon.health import Component, Health
-from autoscaler.daemon.reload import RETRY_SECONDS, Reload
+from autoscaler.daemon.reload import (
+    RETRY_SECONDS,
+    ConfigSource,
+    FileSource,
+    Loaded,
+    Reload,
+)
 from autoscaler.daemon.schedule import HangingSyncError
 from autoscaler.daemon.service_manager import Notifier
-from tests.daemon.exposition.results import series_of
+from autoscaler.telemetry.health import Component, Health
+from autoscaler.telemetry.metrics import Metrics
+from tests.telemetry.results import series_of
 
 GOOD = "prometheus: {{url: http://p:9090}}\nsyncPeriod: {period}\ntargets: []\n"
 
@@ -23,7 +30,9 @@ GOOD = "prometheus: {{url: http://p:9090}}\nsyncPeriod: {period}\ntargets: []\n"
 class Reloading:
     """A reload whose time the test says; ``refusals`` is what putting in force raises in turn."""
 
-    def __init__(self, file: Path, *refusals: Exception) -> None:
+    def __init__(
+        self, file: Path, *refusals: Exception, source: ConfigSource | None = None
+    ) -> None:
         self.file = file
         self.tries: list[float] = []
         self.health = Health()
@@ -33,7 +42,9 @@ class Reloading:
         self.write("15s")
         log = structlog.get_logger()
         announcements = Announcements(log, self.health, self._metrics.instruments, Notifier({}))
-        self.reload = Reload(load(file), self._put_in_force, announcements, log)
+        config = load(file)
+        self.source = source or FileSource(config)
+        self.reload = Reload(config, self.source, self._put_in_force, announcements, log)
 
     def write(self, period: str) -> None:
         """Write another configuration."""
@@ -54,7 +65,7 @@ class Reloading:
 
     def told(self) -> tuple[bool, str]:
         """Return what the health says of the last reload."""
-        (state,) = (one for one in self.health.components() if one.name is Component.RELOAD)
+        (state,) = (one for one in self.health.components() if one.name == Component.RELOAD)
         return state.ok, state.message
 
     def _put_in_force(self, config: Config) -> None:
@@ -213,3 +224,36 @@ def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path) -> None:
     assert [line["event"] for line in one.pass_(5)] == ["reload_failed"]
     one.write("30s")
     assert [line["event"] for line in one.pass_(4)] == ["reloaded"]
+
+
+def test_a_source_may_refuse_a_document_and_give_the_others(tmp_path: Path) -> None:
+    """What is right comes into force; the log and the health name what is not, until it is."""
+
+    class Documents:
+        """Has another configuration at each look that it is told of."""
+
+        def __init__(self) -> None:
+            self.waiting: list[Loaded] = []
+
+        def changed(self) -> bool:
+            return bool(self.waiting)
+
+        def read(self) -> Loaded:
+            return self.waiting.pop()
+
+    documents, file = Documents(), tmp_path / "autoscaler.yaml"
+    one = Reloading(file, source=documents)
+    config = load(file)
+    wrong = ConfigError([Problem("shop/web", None, "metrics", None, "is missing")])
+    documents.waiting = [
+        Loaded(config.model_copy(update={"sync_period": 30.0}), {"shop/web": wrong})
+    ]
+    reloaded, refused = one.pass_(1)
+    assert (reloaded["event"], refused["event"]) == ("reloaded", "document_refused")
+    assert refused["document"] == "shop/web"
+    assert "metrics" in refused["message"]
+    assert one.tries == [30.0]
+    assert one.told() == (False, refused["message"])
+    documents.waiting = [Loaded(config)]
+    assert [line["event"] for line in one.pass_(1)] == ["reloaded"]
+    assert one.told() == (True, "the last reload succeeded")

@@ -13,23 +13,22 @@ from pathlib import Path
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.daemon import Daemon, Limits, read_page
+from autoscaler.adapters.daemon import Daemon, PageLimits, read_page
 from autoscaler.config import Address, Config, load
 from autoscaler.core.history import History, shifted
-from autoscaler.daemon.exposition import Metrics, Site
-from autoscaler.daemon.exposition.application import application
-from autoscaler.daemon.exposition.listener import Listener
-from autoscaler.daemon.exposition.site import HISTORIES
-from autoscaler.daemon.health import Health
 from autoscaler.daemon.remembered import PageError, Remembered, remembered
 from autoscaler.rendering.history_lines import lines
-from tests.adapters.prometheus import faults
-from tests.adapters.prometheus.faults import Step
+from autoscaler.telemetry.health import Health
+from autoscaler.telemetry.metrics import Metrics
+from autoscaler.web.listener import Listener
+from autoscaler.web.site import HISTORIES, Site, application
 from tests.adapters.store.histories import decided_at, nth
 from tests.adapters.store.opening import running
 from tests.cli.test_commands import queue_config
-from tests.controlplane.process import free_port
-from tests.endtoend.daemon import write_config
+from tests.worlds.daemon import write_config
+from tests.worlds.process import free_port
+from tests.worlds.prometheus import faults
+from tests.worlds.prometheus.faults import Step
 
 KEYS = ("shop/Deployment/a", "shop/Deployment/b")
 FRESH = (
@@ -56,7 +55,7 @@ def daemon(
     """Serve the pages of a daemon whose clock is ahead."""
     site = Site(Metrics(Health()), Health())
     if ready:
-        site.ask_for_histories(lambda: lines(clock.wall() + ahead, known, leads=leads))
+        site.history_lines = lambda: lines(clock.wall() + ahead, known, leads=leads)
     faults_seen: list[BaseException] = []
     app = application(site.page, faults_seen.append)
     with Listener("127.0.0.1", 0, app, faults_seen.append) as listener:
@@ -206,13 +205,13 @@ def test_a_daemon_of_other_targets_is_not_ours(config: Config) -> None:
 
 def test_a_page_has_bounds_in_time_and_in_size() -> None:
     """A server that drips or never ends is given up."""
-    quick = Limits(seconds=0.5)
+    quick = PageLimits(seconds=0.5)
     with (
         answering(faults.drip("body", 0.05)) as url,
         pytest.raises(PageError, match="did not answer in time"),
     ):
         read_page(Daemon(url), HISTORIES, list, quick)
-    for limits in (Limits(most_bytes=1000), Limits(most_bytes_of_a_line=1000)):
+    for limits in (PageLimits(most_bytes=1000), PageLimits(most_bytes_of_a_line=1000)):
         with (
             answering(faults.answer("x" * 2000)) as url,
             pytest.raises(PageError, match="more than any daemon does"),
@@ -224,7 +223,7 @@ def test_a_large_page_comes_compressed_and_whole() -> None:
     """Thousands of lines, whatever chunks they come in."""
     known = {f"shop/Deployment/{number}": nth(number) for number in range(3000)}
     with daemon(known) as address:
-        sent = read_page(Daemon(f"http://{address}"), HISTORIES, list, Limits())
+        sent = read_page(Daemon(f"http://{address}"), HISTORIES, list, PageLimits())
     assert [json.loads(line)["target"] for line in sent[1:]] == list(known)
 
 
@@ -237,7 +236,7 @@ def test_a_page_is_sent_as_it_is_made() -> None:
         gate.wait(10)
         yield b"second\n"
 
-    site.ask_for_histories(slow)
+    site.history_lines = slow
     app = application(site.page, lambda _: None)
     with Listener("127.0.0.1", 0, app, lambda _: None) as listener:
         connection = HTTPConnection("127.0.0.1", listener.port, timeout=10)
@@ -257,7 +256,7 @@ def test_a_page_that_fails_half_way_is_told_to_both(config: Config) -> None:
         yield from islice(lines(clock.wall(), {key: nth(1) for key in KEYS}, leads=True), 2)
         raise OverflowError("a defect")
 
-    site.ask_for_histories(broken)
+    site.history_lines = broken
     app = application(site.page, seen.append)
     with Listener("127.0.0.1", 0, app, seen.append) as listener:
         url = f"http://127.0.0.1:{listener.port}"
@@ -271,4 +270,4 @@ def test_a_port_that_says_nothing_is_given_up() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(PageError, match="did not answer in time"):
-            read_page(Daemon(url), HISTORIES, list, Limits(seconds=0.3))
+            read_page(Daemon(url), HISTORIES, list, PageLimits(seconds=0.3))

@@ -12,33 +12,41 @@ from structlog.testing import CapturingLogger, capture_logs
 from autoscaler.core.decision import Outcome, Saturation
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.series import QueryFailure
+from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.writes import Superseded
-from autoscaler.daemon.exposition import Instruments
-from autoscaler.daemon.exposition.metrics import MetricsReporter
-from autoscaler.daemon.exposition.target_states import TargetStates
-from autoscaler.daemon.log_options import LogFormat, LogLevel
+from autoscaler.daemon import LogFormat, LogLevel
 from autoscaler.daemon.logs import configure
 from autoscaler.daemon.reporting import LogReporter, Reporters
-from autoscaler.sync.ports import SyncResult
-from tests.sync.world import T0, Memory, answer, external
+from autoscaler.telemetry.health import Health
+from autoscaler.telemetry.metrics import Metrics
+from tests.worlds.log import log_lines
+from tests.worlds.memory import T0, Memory, answer, external
+
+CLOCK_SET = "clock_set"
+"""The event of a step of the clock."""
 
 
-def lines_of(world: Memory, level: LogLevel = LogLevel.INFO) -> list[dict[str, Any]]:
-    """Sync the world's one target once and return its log lines, read back from JSON."""
-    stream = io.StringIO()
-    configure(level, LogFormat.AUTO, stream)
+def world(value: float = 90.0, scale: Scale | Unavailable | None = None, **more: Any) -> Memory:
+    """Return one whose target has 2 replicas, and whose queue asks for one per 30 messages."""
+    scales = {"shop/a": scale or Scale(2, 2, "app=a")}
+    given: dict[str, Any] = {"answers": {"queue": answer(value)}, "scales": scales, **more}
+    return Memory(**given)
+
+
+def lines_of(
+    world: Memory, level: LogLevel = LogLevel.INFO, syncs: int = 1
+) -> list[dict[str, Any]]:
+    """Sync the world's one target and return its log lines."""
     with world.syncer() as syncer:
-        syncer.sync([external("shop", "a")], T0, 10.0)
-    for result in world.results:
-        LogReporter(structlog.get_logger()).report(result)
-    structlog.reset_defaults()
-    return [json.loads(line) for line in stream.getvalue().splitlines()]
+        for number in range(syncs):
+            later = 15.0 * number
+            syncer.sync([external("shop", "a")], T0 + later, 10.0, steady=later)
+    return log_lines(world.results, level)
 
 
 def test_a_change_of_scale_is_one_line_at_info() -> None:
     """The line holds the target, the counts, the reason and each metric's value and proposal."""
-    world = Memory(answers={"queue": answer(90.0)}, scales={"shop/a": Scale(2, 2, "app=a")})
-    (line,) = lines_of(world)
+    (line,) = lines_of(world())
     assert line["level"] == "info"
     assert (line["event"], line["target"]) == ("sync", "shop/Deployment/a")
     assert (line["current_replicas"], line["desired_replicas"], line["write"]) == (2, 3, "written")
@@ -60,39 +68,42 @@ def test_a_change_of_scale_is_one_line_at_info() -> None:
 
 def test_a_limit_that_binds_is_in_the_line() -> None:
     """A proposal of 7 from 1 is cut to 4, and the line says by what."""
-    world = Memory(answers={"queue": answer(200.0)}, scales={"shop/a": Scale(1, 1, "app=a")})
-    (line,) = lines_of(world)
+    (line,) = lines_of(world(200.0, Scale(1, 1, "app=a")))
     assert line["limit"] == {"before": 7, "after": 4, "reason": "ScaleUpLimit"}
 
 
 def test_a_sync_that_changes_nothing_is_a_line_at_debug_only() -> None:
     """At info it is silent; at debug it is one line."""
-    world = Memory(answers={"queue": answer(60.0)}, scales={"shop/a": Scale(2, 2, "app=a")})
-    assert lines_of(world) == []
-    again = Memory(answers={"queue": answer(60.0)}, scales={"shop/a": Scale(2, 2, "app=a")})
-    (line,) = lines_of(again, LogLevel.DEBUG)
+    assert lines_of(world(60.0)) == []
+    (line,) = lines_of(world(60.0), LogLevel.DEBUG)
     assert (line["level"], line["message"]) == ("debug", "stays at 2 replicas")
 
 
 def test_a_failed_metric_is_a_warning_with_the_servers_text() -> None:
     """Nothing changes, and the line carries the reason and Prometheus' own words."""
-    world = Memory(
-        answers={"queue": QueryFailure("parse error: unexpected )")},
-        scales={"shop/a": Scale(2, 2, "app=a")},
-    )
-    (line,) = lines_of(world)
+    (line,) = lines_of(world(answers={"queue": QueryFailure("parse error: unexpected )")}))
     assert (line["level"], line["outcome"]) == ("warning", "blocked")
     assert line["message"].endswith("nothing can be decided: queue: parse error: unexpected )")
     assert line["cause"] == "FailedGetExternalMetric: parse error: unexpected )"
     assert line["metrics"][0]["failed"] == "FailedGetExternalMetric"
 
 
+def test_a_target_that_is_off_and_wanted_is_told_once() -> None:
+    """A warning names who switched it off, and what asks for replicas."""
+    off = Scale(0, 0, "app=a", replicas_by="kubectl")
+    told, state = lines_of(world(60.0, off), syncs=3)
+    assert (told["event"], told["level"]) == ("off_under_load", "warning")
+    assert told["manager"] == "kubectl"
+    assert told["message"] == (
+        "queue asks for replicas, and kubectl has set them to 0: nothing is scaled until they are "
+        "set to 1 or more"
+    )
+    assert state["message"].endswith("set to 1 or more; queue asks for replicas meanwhile")
+
+
 def test_an_unreadable_scale_is_a_warning() -> None:
     """The line says FailedGetScale and why; there is no current count to show."""
-    world = Memory(
-        answers={"queue": answer(60.0)}, scales={"shop/a": Unavailable("a is forbidden")}
-    )
-    (line,) = lines_of(world)
+    (line,) = lines_of(world(60.0, Unavailable("a is forbidden")))
     assert line["message"].endswith("the scale cannot be read: a is forbidden")
     assert line["cause"] == "FailedGetScale: a is forbidden"
     assert line["current_replicas"] is None
@@ -100,12 +111,7 @@ def test_an_unreadable_scale_is_a_warning() -> None:
 
 def test_a_superseded_write_is_a_warning() -> None:
     """Somebody else's count stands, and the line names it."""
-    world = Memory(
-        answers={"queue": answer(90.0)},
-        scales={"shop/a": Scale(2, 2, "app=a")},
-        outcomes={"shop/a": Superseded(Scale(9, 9, "app=a"))},
-    )
-    (line,) = lines_of(world)
+    (line,) = lines_of(world(outcomes={"shop/a": Superseded(Scale(9, 9, "app=a"))}))
     assert (line["level"], line["write"]) == ("warning", "superseded")
     assert "somebody else set 9 meanwhile" in line["message"]
 
@@ -180,16 +186,12 @@ def test_no_text_of_a_line_acts_on_a_terminal() -> None:
 
 def rivals(manager: str) -> list[dict[str, Any]]:
     """Write 2 -> 3, let somebody set 2 again, sync, and return the lines of that sync."""
-    world = Memory(answers={"queue": answer(90.0)}, scales={"shop/a": Scale(2, 2, "app=a")})
-    stream = io.StringIO()
-    with world.syncer() as syncer:
+    ours = world()
+    with ours.syncer() as syncer:
         syncer.sync([external("shop", "a")], T0, 10.0)
-        world.scales["shop/a"] = Scale(2, 2, "app=a", replicas_by=manager)
+        ours.scales["shop/a"] = Scale(2, 2, "app=a", replicas_by=manager)
         syncer.sync([external("shop", "a")], T0, 10.0)
-    configure(LogLevel.INFO, LogFormat.AUTO, stream)
-    LogReporter(structlog.get_logger()).report(world.results[-1])
-    structlog.reset_defaults()
-    return [json.loads(line) for line in stream.getvalue().splitlines()]
+    return log_lines(ours.results[-1:])
 
 
 def test_a_change_by_somebody_else_is_a_line_of_its_own() -> None:
@@ -204,36 +206,33 @@ def test_a_change_by_somebody_else_is_a_line_of_its_own() -> None:
 
 def test_what_the_leader_will_write_is_a_line_at_debug_only() -> None:
     """A follower tells nothing at info of changes that it leaves to the leader."""
-    world = Memory(answers={"queue": answer(90.0)}, scales={"shop/a": Scale(2, 2, "app=a")})
-    world.leads = False
-    assert lines_of(world) == []
+    follower = world()
+    follower.leads = False
+    assert lines_of(follower) == []
 
 
 def test_a_defect_of_one_reporter_keeps_nothing_from_the_others() -> None:
     """The others are told all the same; the log has the defect, and it is counted."""
-    told = Memory(answers={"queue": answer(90.0)}, scales={"shop/a": Scale(2, 2, "app=a")})
-    with told.syncer() as syncer:
-        syncer.sync([external("shop", "a")], T0, 10.0)
+    told = world()
+    lines_of(told)
     (result,) = told.results
 
-    class Broken(MetricsReporter):
+    class Broken(Metrics):
         def report(self, result: SyncResult) -> None:  # noqa: ARG002
             raise ValueError("a defect")
 
-    log, instruments = CapturingLogger(), Instruments()
-    broken = Broken(instruments, TargetStates())
+    log, broken = CapturingLogger(), Broken(Health())
     Reporters([broken, LogReporter(log), told]).report(result)
     assert len(told.results) == 2
     assert [call.args[0] for call in log.calls if call.method_name == "error"] == ["fault"]
-    assert instruments.registry.get_sample_value("autoscaler_faults_total") == 1
+    assert broken.instruments.registry.get_sample_value("autoscaler_faults_total") == 1
 
 
 def test_a_saturation_that_lasts_is_one_line_and_so_is_its_end() -> None:
     """Not each sync of it, not the first quarter of an hour, and not where nothing was decided."""
-    world = Memory(answers={"queue": answer(90.0)}, scales={"shop/a": Scale(3, 3, "app=a")})
-    with world.syncer() as syncer:
-        syncer.sync([external("shop", "a")], T0, 10.0)
-    (calm,) = world.results
+    synced = world(scale=Scale(3, 3, "app=a"))
+    lines_of(synced)
+    (calm,) = synced.results
     with capture_logs() as lines:
         reporter = LogReporter(structlog.get_logger())
         for seconds, missing in ((0, 4), (899, 4), (900, 7), (915, 6), (930, None), (945, None)):
@@ -263,3 +262,11 @@ def test_a_saturation_that_lasts_is_one_line_and_so_is_its_end() -> None:
             "seconds": 930.0,
         },
     ]
+
+
+def test_a_step_is_a_warning_in_the_log() -> None:
+    """With its seconds."""
+    with capture_logs() as lines:
+        LogReporter(structlog.get_logger()).clock_set(-3600.0)
+    (line,) = lines
+    assert (line["event"], line["log_level"], line["seconds"]) == (CLOCK_SET, "warning", -3600.0)

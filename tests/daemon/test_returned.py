@@ -1,22 +1,17 @@
 """A reading that returns after a gap: told once, explained for as long as it holds, and shown."""
 
-import io
-import json
 from dataclasses import replace
 
 import pytest
-import structlog
 
 from autoscaler.core.observation import Scale
 from autoscaler.core.series import QueryFailure
+from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query
-from autoscaler.daemon.log_options import LogFormat, LogLevel
-from autoscaler.daemon.logs import configure
-from autoscaler.daemon.reporting import LogReporter
 from autoscaler.rendering.explanation import explain
-from autoscaler.sync.ports import SyncResult
-from tests.daemon.exposition.results import metrics_of, series_of
-from tests.sync.world import T0, Memory, answer, external
+from tests.telemetry.results import metrics_of, series_of
+from tests.worlds.log import log_lines
+from tests.worlds.memory import T0, Memory, answer, external
 
 AWAY, BACK, WHOLE = 4, 8, 19
 """The syncs from which on Prometheus is away, is back, and the range of two minutes is whole."""
@@ -39,19 +34,9 @@ def results() -> list[SyncResult]:
 
 def test_it_is_told_once_at_info(results: list[SyncResult]) -> None:
     """At the sync that reads it first; the first reading of all is no news."""
-    stream = io.StringIO()
-    configure(LogLevel.INFO, LogFormat.JSON, stream)
-    reporter = LogReporter(structlog.get_logger())
-    for result in results:
-        reporter.report(result)
-    structlog.reset_defaults()
-    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
-    (line,) = [line for line in lines if line["event"] == "reading_returned"]
-    assert (line["level"], line["target"], line["metric"]) == (
-        "info",
-        "shop/Deployment/web",
-        "queue",
-    )
+    (line,) = [line for line in log_lines(results) if line["event"] == "reading_returned"]
+    assert (line["level"], line["metric"]) == ("info", "queue")
+    assert line["target"] == "shop/Deployment/web"
     assert line["message"].startswith("queue is read again after a gap; its range may lack")
 
 

@@ -6,18 +6,21 @@ And a swap: between two syncs, without a turn lost.
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
+from apscheduler.schedulers.background import BackgroundScheduler
 from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import CapturingLogger
 
 from autoscaler import clock
 from autoscaler.daemon import schedule as schedule_module
-from autoscaler.daemon.schedule import Cadence, HangingSyncError, Schedule, Tick, TickObserver
-from tests.controlplane.waiting import wait_until
+from autoscaler.daemon.schedule import Cadence, HangingSyncError, SyncSchedule, Tick, bring_forward
+from autoscaler.telemetry.metrics import TickObserver
+from tests.worlds.waiting import wait_until
 
 PERIOD = 0.2
 
@@ -25,7 +28,7 @@ PERIOD = 0.2
 def run(tick: Callable[[], None], until: Callable[[CapturingLogger], bool]) -> CapturingLogger:
     """Run ticks until the condition holds, then stop; return what was logged."""
     log = CapturingLogger()
-    with Schedule(threading.Event(), log, TickObserver()) as schedule:
+    with SyncSchedule(threading.Event(), log, TickObserver()) as schedule:
         schedule.swap([Tick(lambda _due: tick(), PERIOD)])
         wait_until("the condition of the test", lambda: until(log), timeout=20)
     return log
@@ -100,7 +103,7 @@ def test_stopping_waits_for_the_tick_in_hand() -> None:
         stop.wait(20)
         ended.set()
 
-    with Schedule(stop, CapturingLogger(), TickObserver()) as schedule:
+    with SyncSchedule(stop, CapturingLogger(), TickObserver()) as schedule:
         schedule.swap([Tick(lambda _due: tick(), 60.0)])
         assert begun.wait(20)
     assert ended.is_set()
@@ -118,16 +121,34 @@ def test_lateness_is_told() -> None:
         def left_out(self, period: float) -> None:
             told.append(("left out", period))
 
-    release = threading.Event()
-
-    def tick() -> None:
-        release.wait(20)
-
-    with Schedule(threading.Event(), CapturingLogger(), Listener()) as schedule:
-        schedule.swap([Tick(lambda _due: tick(), PERIOD)])
+    slow = Slow()
+    with SyncSchedule(threading.Event(), CapturingLogger(), Listener()) as schedule:
+        schedule.swap([Tick(slow, PERIOD)])
         wait_until("a tick that is left out", lambda: ("left out", PERIOD) in told, timeout=20)
-        release.set()
+        slow.release.set()
     assert told[0] == ("began", PERIOD)
+
+
+class Slow:
+    """A call that lasts until it is released."""
+
+    def __init__(self, ended: Callable[[], object] = lambda: None) -> None:
+        self.begun, self.release = threading.Event(), threading.Event()
+        self._ended = ended
+
+    def __call__(self, _due: float) -> None:
+        """Last."""
+        self.begun.set()
+        self.release.wait(20)
+        self._ended()
+
+    def begins(self) -> None:
+        """Wait until it has begun."""
+        assert self.begun.wait(20)
+
+    def release_later(self) -> None:
+        """Let it end after some periods."""
+        threading.Timer(2 * PERIOD, self.release.set).start()
 
 
 class Swapped:
@@ -136,7 +157,7 @@ class Swapped:
     def __init__(self, stack: ExitStack) -> None:
         self.ran: list[str] = []
         self.schedule = stack.enter_context(
-            Schedule(threading.Event(), CapturingLogger(), TickObserver())
+            SyncSchedule(threading.Event(), CapturingLogger(), TickObserver())
         )
 
     def tick(self, name: str, period: float = 60.0) -> Tick:
@@ -152,20 +173,59 @@ def test_a_swap_waits_for_the_tick_in_hand_and_nothing_runs_meanwhile() -> None:
     """The change happens between two syncs, never within one."""
     with ExitStack() as stack:
         swapped = Swapped(stack)
-        begun, release = threading.Event(), threading.Event()
         order: list[str] = []
-
-        def tick() -> None:
-            begun.set()
-            release.wait(20)
-            order.append("tick ended")
-
-        swapped.schedule.swap([Tick(lambda _due: tick(), PERIOD)])
-        assert begun.wait(20)
-        threading.Timer(2 * PERIOD, release.set).start()
+        slow = Slow(lambda: order.append("tick ended"))
+        swapped.schedule.swap([Tick(slow, PERIOD)])
+        slow.begins()
+        slow.release_later()
         swapped.schedule.swap([swapped.tick("new")], lambda: order.append("changed"))
         assert order == ["tick ended", "changed"]
         swapped.wait_for(["new"])
+
+
+@pytest.mark.parametrize(
+    ("others", "part"),
+    [({"a": 1}, 1), ({"a": 1, "b": 1}, 1), ({"a": 2}, 0), ({"b": 1}, 0), ({}, 0)],
+)
+def test_a_tick_goes_on_whose_targets_are_all_unchanged(others: dict[str, int], part: int) -> None:
+    """Another one in its place may have more."""
+    tick = Tick(print, PERIOD, targets={"a": 1})
+    assert tick.is_part_of(Tick(print, PERIOD, targets=others)) == part
+    assert not tick.is_part_of(None)
+
+
+def test_a_swap_of_some_targets_waits_for_no_other_sync() -> None:
+    """A sync that hangs delays only a change of what it syncs; its own turn comes afterwards."""
+    with ExitStack() as stack:
+        swapped = Swapped(stack)
+        slow = Slow(lambda: swapped.ran.append("slow"))
+        stack.callback(slow.release.set)
+        hangs = Tick(slow, 60.0, targets={"a": 1})
+        swapped.schedule.swap([hangs, replace(swapped.tick("old", 61.0), targets={"b": 1})])
+        slow.begins()
+        swapped.wait_for(["old"])
+        changed = replace(swapped.tick("new", 62.0), targets={"b": 2})
+        stays = replace(swapped.tick("slow again"), targets={"a": 1, "c": 1})
+        swapped.schedule.swap([stays, changed], at_once=False)
+        swapped.wait_for(["old", "new"])
+        slow.release.set()
+        swapped.wait_for(["old", "new", "slow"])
+        swapped.schedule.run_now()
+        wait_until("both", lambda: set(swapped.ran[3:]) == {"slow again", "new"}, timeout=20)
+
+
+def test_a_swap_waits_for_the_sync_of_a_target_that_moves() -> None:
+    """No target is ever synced twice at a time."""
+    with ExitStack() as stack:
+        swapped = Swapped(stack)
+        slow = Slow(lambda: swapped.ran.append("slow"))
+        swapped.schedule.swap([Tick(slow, 60.0, targets={"a": 1, "b": 1})])
+        slow.begins()
+        slow.release_later()
+        left = replace(swapped.tick("left"), targets={"a": 1})
+        moved = replace(swapped.tick("moved", 61.0), targets={"b": 1})
+        swapped.schedule.swap([left, moved], at_once=False)
+        swapped.wait_for(["slow", "moved"])
 
 
 def test_a_slot_that_stays_keeps_its_turn_and_a_new_one_is_due_at_once() -> None:
@@ -201,22 +261,16 @@ def test_a_sync_that_hangs_lets_no_swap_take_place(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(schedule_module, "HANGS_AFTER_SECONDS", hangs_after)
     with ExitStack() as stack:
         swapped = Swapped(stack)
-        begun, release = threading.Event(), threading.Event()
-
-        def tick() -> None:
-            begun.set()
-            release.wait(20)
-            swapped.ran.append("old")
-
-        swapped.schedule.swap([Tick(lambda _due: tick(), PERIOD)])
-        assert begun.wait(20)
+        slow = Slow(lambda: swapped.ran.append("old"))
+        swapped.schedule.swap([Tick(slow, PERIOD)])
+        slow.begins()
         with pytest.raises(HangingSyncError):
             swapped.schedule.swap([swapped.tick("new")])
         tried = clock.monotonic()
         with pytest.raises(HangingSyncError):
             swapped.schedule.swap([swapped.tick("new")])
         assert clock.monotonic() - tried < hangs_after, "a second try holds nothing up"
-        release.set()
+        slow.release.set()
         wait_until("the old tick again", lambda: len(swapped.ran) >= 2, timeout=20)
         assert set(swapped.ran) == {"old"}
 
@@ -228,7 +282,7 @@ def test_a_turn_that_comes_during_a_swap_is_not_lost() -> None:
         old = swapped.tick("old")
         swapped.schedule.swap([old])
         swapped.wait_for(["old"])
-        swapped.schedule._swapping = True
+        swapped.schedule._held_up = {old.name}
         turn = threading.Thread(target=swapped.schedule._run, args=(old.name,))
         turn.start()
         swapped.schedule.swap([swapped.tick("new")])
@@ -250,7 +304,7 @@ def test_a_new_leader_syncs_what_is_in_hand_again() -> None:
     """A sync that began before is followed by another at once, not by the one of its next turn."""
     with ExitStack() as stack:
         log = CapturingLogger()
-        schedule = stack.enter_context(Schedule(threading.Event(), log, TickObserver()))
+        schedule = stack.enter_context(SyncSchedule(threading.Event(), log, TickObserver()))
         begun, release = threading.Semaphore(0), threading.Event()
         stack.callback(release.set)
 
@@ -290,7 +344,7 @@ def test_a_tick_is_told_when_it_was_due() -> None:
     with ExitStack() as stack:
         due: list[float] = []
         schedule = stack.enter_context(
-            Schedule(threading.Event(), CapturingLogger(), TickObserver())
+            SyncSchedule(threading.Event(), CapturingLogger(), TickObserver())
         )
         schedule.swap([Tick(due.append, PERIOD)])
         wait_until("five ticks", lambda: len(due) >= 5, timeout=20)
@@ -315,3 +369,48 @@ def test_the_grid_moves_with_a_clock_that_is_set() -> None:
     after = cadence.get_next_fire_time(before, before + timedelta(hours=1))
     assert (after - before - timedelta(seconds=3600.004)) % timedelta(seconds=15) == timedelta(0)
     assert cadence.due == before
+
+
+def test_a_clock_that_only_runs_was_not_set() -> None:
+    """Less than a second off is drift, not a step."""
+    steps = clock.Steps(1000.0, 10.0)
+    assert [steps.total(1015.0, 25.0), steps.total(1030.9, 40.0)] == [0.0, 0.0]
+
+
+@given(st.floats(-1e6, 1e6).filter(lambda step: abs(step) > 1.001))
+def test_a_step_counts_once(step: float) -> None:
+    """Whatever its size and direction, the next look sees no other."""
+    steps = clock.Steps(1e9, 10.0)
+    total = steps.total(1e9 + 5 + step, 15.0)
+    assert abs(total - step) < 1e-3
+    assert steps.total(1e9 + 10 + step, 20.0) == total
+
+
+def test_what_is_due_moves_with_the_clock() -> None:
+    """After the clock went back an hour no job waits an hour longer."""
+    scheduler = BackgroundScheduler(timezone=UTC)
+    due = datetime(2026, 1, 1, tzinfo=UTC)
+    scheduler.start(paused=True)
+    scheduler.add_job(print, "interval", seconds=15, next_run_time=due, id="0")
+    bring_forward(scheduler, -3600.0)
+    assert scheduler.get_job("0").next_run_time == due - timedelta(hours=1)
+    for ahead in (0.0, 3600.0):
+        bring_forward(scheduler, ahead)
+        assert scheduler.get_job("0").next_run_time == due - timedelta(hours=1)
+    scheduler.shutdown()
+
+
+@given(st.integers(1, 3600), st.floats(0, 0.99), st.floats(0, 1e9))
+def test_a_clock_set_ahead_leads_back_into_the_period(
+    period: int, part: float, ahead: float
+) -> None:
+    """Whatever was missed is skipped: what is due lies less than a period back, on the grid."""
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    cadence = Cadence(start, start, float(period), period * part)
+    previous = cadence.get_next_fire_time(start, start)
+    now = previous + timedelta(seconds=ahead)
+    due = cadence.get_next_fire_time(previous, now)
+    step = timedelta(seconds=period)
+    assert due - previous >= step
+    assert now - due < step
+    assert (due - previous) % step == timedelta(0)

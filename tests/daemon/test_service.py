@@ -3,7 +3,7 @@
 import gc
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,17 +13,23 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.adapters.store import Saved, read_saved, releases
-from autoscaler.adapters.store.clocks import this_boot
+from autoscaler.adapters.store.rows import this_boot
 from autoscaler.cli.releasing import release
 from autoscaler.config import load
 from autoscaler.core.breaker import BreakerState, Trip
-from autoscaler.daemon.service import build
+from autoscaler.core.target import Target
+from autoscaler.daemon import service
+from autoscaler.daemon.service import MainLoop
 from autoscaler.daemon.service_manager import Signals
 from autoscaler.sync.ports import BreakerChange, BreakerNews
-from tests.adapters.cluster.scripted import Answer, ScriptedServer
+from autoscaler.telemetry.health import Health
 from tests.adapters.store.opening import Sayings, Time, running
-from tests.controlplane.waiting import wait_until
-from tests.endtoend.daemon import write_config
+from tests.config.documents import loaded, top
+from tests.daemon.test_announcements import announcing
+from tests.daemon.test_turn import at_work
+from tests.worlds.cluster.scripted import Answer, ScriptedServer
+from tests.worlds.daemon import write_config
+from tests.worlds.waiting import wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -35,24 +41,38 @@ def _garbage_collection() -> Iterator[None]:
     gc.set_threshold(*thresholds)
 
 
+TARGET: dict[str, Any] = {
+    "namespace": "shop",
+    "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"},
+    "maxReplicas": 20,
+}
+
+
+def document(server: ScriptedServer, folder: Path, **more: object) -> dict[str, Any]:
+    """Return a configuration without targets, unless there are more keys, on a server."""
+    kubeconfig = str(server.write_kubeconfig(folder / "kubeconfig"))
+    return {
+        "prometheus": {"url": server.url},
+        "kubernetes": {"kubeconfig": kubeconfig},
+        "targets": [],
+        **more,
+    }
+
+
 def test_what_a_reload_replaced_is_freed(tmp_path: Path) -> None:
     """Connections that refer to themselves are, though all was left out of collections."""
     signals = Signals()
     with ScriptedServer(Answer(404)) as server, ExitStack() as stack:
-        document = {
-            "prometheus": {"url": server.url},
-            "kubernetes": {"kubeconfig": str(server.write_kubeconfig(tmp_path / "kubeconfig"))},
-            "targets": [],
-        }
-        file = write_config(tmp_path / "autoscaler.yaml", document)
-        loop = build(load(file), signals, stack)
+        before = document(server, tmp_path)
+        file = write_config(tmp_path / "autoscaler.yaml", before)
+        loop = MainLoop(load(file), signals, stack)
         connections = loop.connections.current
         vars(connections)["themselves"] = connections
         replaced = weakref.ref(connections)
         del connections
 
         def reload() -> None:
-            write_config(file, document | {"prometheus": {"url": f"{server.url}/other"}})
+            write_config(file, before | {"prometheus": {"url": f"{server.url}/other"}})
             try:
                 wait_until("it is freed", lambda: replaced() is None)
             finally:
@@ -63,6 +83,71 @@ def test_what_a_reload_replaced_is_freed(tmp_path: Path) -> None:
         loop.run()
         reloaded.result()
         assert loop.reload.config.prometheus.url.endswith("/other")
+
+
+def test_the_first_sync_is_by_what_the_file_says_by_then(tmp_path: Path) -> None:
+    """A daemon that waited for its turn does not begin with the configuration of before."""
+    signals = Signals()
+    with ScriptedServer(Answer(404)) as server, ExitStack() as stack:
+        before = document(server, tmp_path, targets=[TARGET | {"minReplicas": 2}])
+        config = load(write_config(tmp_path / "autoscaler.yaml", before))
+        write_config(config.path, before | {"targets": [TARGET | {"minReplicas": 10}]})
+        loop = MainLoop(config, signals, stack)
+        least: list[int | None] = []
+
+        def sync(targets: Sequence[Target], *_: float, **_due: float) -> None:
+            least.extend(target.spec.min_replicas for target in targets)
+            signals.stop.set()
+
+        loop.syncer.sync = sync  # type: ignore[method-assign,assignment]
+        loop.run()
+    assert least == [10]
+
+
+def test_a_reload_that_waits_is_not_taken_for_a_stop(tmp_path: Path) -> None:
+    """The process goes on to note that it runs while its main thread is held up."""
+    signals = Signals()
+    with ScriptedServer(Answer(404)) as server, ExitStack() as stack:
+        file = write_config(tmp_path / "c.yaml", document(server, tmp_path))
+        loop = MainLoop(load(file), signals, stack)
+        attended = threading.Semaphore(0)
+        loop.cluster.attend = attended.release  # type: ignore[method-assign]
+
+        def twice() -> bool:
+            while attended.acquire(blocking=False):
+                pass
+            return attended.acquire(timeout=5) and attended.acquire(timeout=5)
+
+        noted: list[bool] = []
+
+        def swap(*_: object, **__: object) -> None:
+            noted.append(twice())
+            signals.stop.set()
+
+        loop.schedule.swap = swap  # type: ignore[method-assign]
+        loop.run()
+    assert noted == [True]
+
+
+def test_who_is_stopped_while_it_waits_takes_nothing_over(tmp_path: Path) -> None:
+    """The log says that it waits, and no more."""
+    signals = Signals()
+    config = loaded(tmp_path, top(f"stateDirectory: {tmp_path}/state\n"))
+    with (
+        announcing(Health()) as (announcements, lines),
+        at_work(tmp_path / "state"),
+        ExitStack() as stack,
+    ):
+        waits = announcements.stands_by
+
+        def stands_by(directory: Path, holder: str) -> None:
+            waits(directory, holder)
+            signals.stop.set()
+
+        announcements.stands_by = stands_by  # type: ignore[method-assign]
+        assert not service._has_turn(config, announcements, signals.stop, stack)
+    (line,) = lines
+    assert "is at work with the state directory" in line["message"]
 
 
 def holds(state: Path) -> bool:
@@ -82,22 +167,10 @@ def test_a_release_reaches_a_daemon_that_holds_since_before_its_restart(
     with running(state, Sayings(), Time(now, clock.steady(), this_boot())) as (store, _):
         store.keep_breakers({"": BreakerState(Trip(now, now + 600, 380, 500, "up"))})
     with ScriptedServer(Answer(404)) as server, ExitStack() as stack:
-        document = {
-            "prometheus": {"url": server.url},
-            "kubernetes": {"kubeconfig": str(server.write_kubeconfig(tmp_path / "kubeconfig"))},
-            "stateDirectory": str(state),
-            "listen": None,
-            "scaleDownBreaker": {"minTargets": 1},
-            "targets": [
-                {
-                    "namespace": "shop",
-                    "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"},
-                    "maxReplicas": 3,
-                }
-            ],
-        }
-        file = write_config(tmp_path / "autoscaler.yaml", document)
-        loop = build(load(file), signals, stack)
+        more = {"stateDirectory": str(state), "scaleDownBreaker": {"minTargets": 1}}
+        whole = document(server, tmp_path, targets=[TARGET], **more)
+        file = write_config(tmp_path / "autoscaler.yaml", whole)
+        loop = MainLoop(load(file), signals, stack)
         told: list[BreakerChange] = []
         changed = loop.telemetry.announcements.breaker_changed
 
@@ -140,14 +213,8 @@ def test_a_state_directory_that_hangs_stops_no_signal_and_no_watchdog(
 
     monkeypatch.setattr(releases, "take", hang)
     with ScriptedServer(Answer(404)) as server, ExitStack() as stack:
-        document: dict[str, Any] = {
-            "prometheus": {"url": server.url},
-            "kubernetes": {"kubeconfig": str(server.write_kubeconfig(tmp_path / "kubeconfig"))},
-            "stateDirectory": str(tmp_path / "state"),
-            "listen": None,
-            "targets": [],
-        }
-        loop = build(load(write_config(tmp_path / "c.yaml", document)), signals, stack)
+        kept = document(server, tmp_path, stateDirectory=str(tmp_path / "state"))
+        loop = MainLoop(load(write_config(tmp_path / "c.yaml", kept)), signals, stack)
         fed = threading.Semaphore(0)
         monkeypatch.setattr(loop.telemetry.notifier, "watchdog", fed.release)
         runner = stack.enter_context(ThreadPoolExecutor(1))

@@ -11,28 +11,32 @@ import pytest
 import structlog
 
 from autoscaler import clock
+from autoscaler.core.classification import State
 from autoscaler.core.observation import Scale
 from autoscaler.core.series import QueryFailure
+from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Target
 from autoscaler.core.writes import WriteFailed
-from autoscaler.daemon.log_options import LogFormat, LogLevel
+from autoscaler.daemon import LogFormat, LogLevel
 from autoscaler.daemon.logs import configure
-from autoscaler.daemon.reporting import LogReporter
-from autoscaler.daemon.state_changes import (
+from autoscaler.daemon.reporting import (
     LINES,
     QUIET_LINES,
     QUIET_REFILL_SECONDS,
     REFILL_SECONDS,
-    Change,
+    LogReporter,
+    StateChange,
     StateChanges,
 )
-from autoscaler.rendering.verdict import State
-from autoscaler.sync.ports import SyncResult, SyncSummary
-from tests.rendering import extended
-from tests.sync.world import T0, Memory, answer, external
+from autoscaler.sync.ports import SyncSummary
+from tests.rendering import test_extension_words as extended
+from tests.worlds.log import log_lines
+from tests.worlds.memory import T0, Memory, answer, external
 
 REFUSED = "Prometheus http://prometheus:9090 refused the connection"
-TARGETS = 1000
+TARGETS = 200
+MOST_BYTES = 5_000 * TARGETS
+"""So much is told of them in an hour, at most: of a thousand 5 MB."""
 SYNCS = 240
 """An hour of syncs every 15 s."""
 
@@ -57,12 +61,12 @@ def test_a_beginning_and_an_end_are_told_once() -> None:
     ]
     assert told == [
         None,
-        Change(State.OK, None),
+        StateChange(State.OK, None),
         None,
-        Change(State.FAILING, 30.0),
-        Change(State.FAILING, 45.0),
+        StateChange(State.FAILING, 30.0),
+        StateChange(State.FAILING, 45.0),
         None,
-        Change(State.HELD, 30.0),
+        StateChange(State.HELD, 30.0, logged=False),
         None,
     ]
 
@@ -71,7 +75,7 @@ def test_a_beginning_and_an_end_are_told_once() -> None:
     ("state", "lines", "refill"),
     [
         (State.FAILING, LINES, REFILL_SECONDS),
-        (State.HELD, QUIET_LINES, QUIET_REFILL_SECONDS),
+        (State.PAUSED, QUIET_LINES, QUIET_REFILL_SECONDS),
         (State.LIMITED, QUIET_LINES, QUIET_REFILL_SECONDS),
     ],
 )
@@ -89,10 +93,20 @@ def test_a_target_that_comes_and_goes_is_told_a_few_times(
     silent = [change.silent_until for change in told if change.before is State.OK]
     assert silent[0] is None
     assert silent[lines - 1] is not None
-    standings.retain({"a"})
-    again = standings.note("a", State.OK, "", T0 + 3000), standings.note("a", state, "", T0 + 3015)
-    assert again[1] is not None
-    assert again[1].logged
+    standings.retain({"a"})  # a reload gives it no more lines
+    standings.note("a", State.OK, "", T0 + 2986)
+    again = standings.note("a", state, "", T0 + 2987)
+    assert again is not None
+    assert not again.logged
+
+
+def test_a_hold_that_begins_or_ends_is_no_line() -> None:
+    """The count stays as it is; it is counted as a change of the state all the same."""
+    standings = StateChanges()
+    course = [State.HELD, State.OK, State.HELD, State.OK]
+    told = [standings.note("a", state, "", T0 + 15 * sync) for sync, state in enumerate(course)]
+    assert [change is not None and change.before for change in told] == [None, *course[:-1]]
+    assert not any(change is not None and change.logged for change in told)
 
 
 @pytest.mark.parametrize("state", [State.CONTROLLED, State.CONTESTED, State.DISABLED])
@@ -136,7 +150,7 @@ def test_a_summary_has_the_time_of_the_cause_that_it_names() -> None:
 
 
 class Fleet:
-    """A thousand targets, whose results are logged at info for an hour."""
+    """Targets whose results are logged at info for an hour."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = T0
@@ -170,7 +184,7 @@ def result_of(value: float | str) -> SyncResult:
 
 
 def test_an_outage_of_an_hour_has_a_beginning_and_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A line for each target at either end, one for all each minute, and less than 5 MB."""
+    """A line for each target at either end, one for all each minute, and little in all."""
     fleet, good, bad = Fleet(monkeypatch), result_of(60.0), result_of(REFUSED)
     fleet.tick(lambda _: good)
     for _ in range(SYNCS):
@@ -188,15 +202,15 @@ def test_an_outage_of_an_hour_has_a_beginning_and_an_end(monkeypatch: pytest.Mon
     assert lines[-1]["message"] == "recovered after 1 h 0 min: stays at 2 replicas"
     summary = next(line for line in lines if line["event"] == "still_failing")
     assert summary["message"] == (
-        f"1000 targets failing, the first since 2027-01-15T08:00:15Z: "
+        f"{TARGETS} targets failing, the first since 2027-01-15T08:00:15Z: "
         f"FailedGetExternalMetric: {REFUSED}"
     )
-    assert len(fleet.stream.getvalue()) < 5_000_000
+    assert len(fleet.stream.getvalue()) < MOST_BYTES
 
 
 @pytest.mark.parametrize("case", ["they come and go", "each has a cause of its own"])
 def test_no_outage_fills_the_log(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Less than 5 MB an hour, however a thousand targets fail."""
+    """However the targets fail."""
     fleet, good, bad = Fleet(monkeypatch), result_of(60.0), result_of(REFUSED)
     of_target = {
         target.key: replace(bad, write=WriteFailed(f"{target.key} was refused"))
@@ -208,18 +222,12 @@ def test_no_outage_fills_the_log(case: str, monkeypatch: pytest.MonkeyPatch) -> 
         else:
             fleet.tick(lambda target: of_target[target.key])
     structlog.reset_defaults()
-    assert 500_000 < len(fleet.stream.getvalue()) < 5_000_000
+    assert MOST_BYTES / 10 < len(fleet.stream.getvalue()) < MOST_BYTES
 
 
 def told_of(*results: SyncResult) -> list[str]:
     """Return the lines at info of one target's syncs, as sentences."""
-    stream = io.StringIO()
-    configure(LogLevel.INFO, LogFormat.JSON, stream)
-    reporter = LogReporter(structlog.get_logger())
-    for result in results:
-        reporter.report(result)
-    structlog.reset_defaults()
-    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    lines = log_lines(results)
     return [f"{line['level']} {line['state']}: {line['message']}" for line in lines]
 
 
@@ -249,7 +257,7 @@ def test_idling_is_told_when_it_begins_and_when_it_ends() -> None:
     queue = [9, 4, 4, 4, 4, 35, 35]
     results = [extended.result(timeline.at(f"{n}m", queue=one)) for n, one in enumerate(queue)]
     assert told_of(*results) == [
-        "info idle: scaled 1 -> 0 replicas: idle, no metric has been active since 00:00:00Z",
+        "info idle: scaled 1 -> 0 replicas: idle, every metric has been inactive since 00:00:00Z",
         (
             "info ok: awake after 4 min 0 s: scaled 0 -> 4 replicas, since queue is active: 35, "
             "for 10 per replica"
@@ -271,3 +279,18 @@ def test_a_fallback_is_told_when_it_begins_and_when_it_ends() -> None:
         ),
         "info ok: recovered after 4 min 0 s: stays at 6 replicas",
     ]
+
+
+def test_a_hold_by_a_query_is_told() -> None:
+    """Somebody wrote it for a reason; a window that holds the count beside it is none."""
+    standings = StateChanges()
+    standings.note("a", State.OK, "", T0)
+    courses = [
+        (State.HELD, "ScaleDownStabilized"),
+        (State.HELD, "ScaleDownHeld"),
+        (State.HELD, "ScaleDownHeld"),
+        (State.HELD, "ScaleDownStabilized"),
+        (State.OK, ""),
+    ]
+    noted = [standings.note("a", *one, T0 + number) for number, one in enumerate(courses)]
+    assert [None if one is None else one.logged for one in noted] == [False, True, None, None, True]

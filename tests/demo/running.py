@@ -8,10 +8,9 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
-from tests.controlplane.waiting import wait_until
+from tests.worlds.waiting import wait_until
 
 _SHORT = """
 import math, sys
@@ -64,12 +63,7 @@ class DemoProcess:
             )
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for pid in self.session():
             os.kill(pid, signal.SIGKILL)
         self._process.wait()

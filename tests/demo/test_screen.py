@@ -10,7 +10,7 @@ from rich.console import Console
 from autoscaler.demo.children import Child
 from autoscaler.demo.daemon import DemoDaemon, LogLine
 from autoscaler.demo.queue import QueueState, Workers
-from autoscaler.demo.screen import PlainScreen, Record, bars, picture
+from autoscaler.demo.screen import PlainScreen, Progress, bars, picture
 from autoscaler.demo.story import STORY
 
 
@@ -30,26 +30,26 @@ def test_bars_are_relative_to_the_greatest(values: list[int], drawn: str) -> Non
 
 def test_the_record_keeps_peaks_and_decisions() -> None:
     """News are the lines that the daemon writes at info, whatever it says in between."""
-    record = Record()
-    record.add(state(1, 10, 1), [LogLine("stays", changed=False)])
-    assert not record.decisions
-    record.add(state(2, 50, 3), [LogLine("scaled 1 -> 3", changed=True)])
+    progress = Progress()
+    progress.add(state(1, 10, 1), [LogLine("stays", changed=False)])
+    assert not progress.decisions
+    progress.add(state(2, 50, 3), [LogLine("scaled 1 -> 3", changed=True)])
     held = [LogLine(f"held {n}", changed=n == 0) for n in range(3)]
-    assert [news.message for news in record.add(state(3, 20, 2), held)] == ["held 0"]
-    assert (record.peak_queue, record.peak_workers) == (50, 3)
-    assert [(d.elapsed, d.message) for d in record.decisions] == [
+    assert [news.message for news in progress.add(state(3, 20, 2), held)] == ["held 0"]
+    assert (progress.peak_queue, progress.peak_workers) == (50, 3)
+    assert [(d.elapsed, d.message) for d in progress.decisions] == [
         (2, "scaled 1 -> 3"),
         (3, "held 0"),
     ]
-    assert record.latest == "held 2"
+    assert progress.latest == "held 2"
 
 
 def test_the_table_shows_queue_workers_and_reasons() -> None:
     """A picture holds the numbers and the daemon's words."""
-    record = Record()
-    record.add(state(7, 42, 3), [LogLine("scaled 1 -> 3 (why)", changed=True)])
+    progress = Progress()
+    progress.add(state(7, 42, 3), [LogLine("scaled 1 -> 3 (why)", changed=True)])
     console = Console(file=io.StringIO(), width=100)
-    console.print(picture(record, STORY))
+    console.print(picture(progress, STORY))
     drawn = console.file.getvalue()  # type: ignore[attr-defined] # the StringIO given above
     for expected in ("7 s", "burst", "42", "3 / 4", "scaled 1 -> 3 (why)"):
         assert expected in drawn
@@ -57,11 +57,11 @@ def test_the_table_shows_queue_workers_and_reasons() -> None:
 
 def test_plain_lines_come_once_a_second() -> None:
     """Without a terminal there is one line per second, and one for each decision."""
-    console, record = Console(file=io.StringIO(), width=100), Record()
+    console, progress = Console(file=io.StringIO(), width=100), Progress()
     screen = PlainScreen(console)
     for moment in (0.0, 0.3, 0.9, 1.1):
-        screen.show(record, record.add(state(moment, 5, 1), []))
-    screen.show(record, record.add(state(1.3, 5, 1), [LogLine("[b]scaled", changed=True)]))
+        screen.show(progress, progress.add(state(moment, 5, 1), []))
+    screen.show(progress, progress.add(state(1.3, 5, 1), [LogLine("[b]scaled", changed=True)]))
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined] # as above
     assert [line.split()[0] for line in lines] == ["0", "1", "1"]
     assert lines[-1].endswith("autoscaler: [b]scaled")

@@ -3,23 +3,18 @@
 import random
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Self
 
-import requests
-
 from autoscaler import clock
-from tests.adapters.prometheus.exporter import Exporter
-from tests.controlplane import workloads
-from tests.controlplane.api import Api
+from tests.worlds.counts import Seen
+from tests.worlds.daemon import Document, external, target
+from tests.worlds.prometheus.exporter import Exporter
 
 DELAY_SECONDS = 2.0
 """A load reaches a sync through a scrape and a sync, each of them a second later at most."""
 
-Seen = tuple[float, int]
-"""Since when there is a load or a count, in seconds of `clock.monotonic`, and which."""
 Change = tuple[float, int, int]
 
 METRIC = "kill_load"
@@ -40,27 +35,17 @@ class Rules:
     up: tuple[int, int] = (2, 6)
     down: tuple[int, int] = (2, 5)
 
-    def target(self, namespace: str, name: str) -> Mapping[str, object]:
+    def target(self, namespace: str, name: str) -> Document:
         """Return the target of the configuration: one replica for each unit of load."""
-        selector = {"matchLabels": {"app": name}}
-        external = {
-            "metric": {"name": METRIC, "selector": selector},
-            "target": {"type": "AverageValue", "averageValue": 1},
-        }
-        return {
-            "namespace": namespace,
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
-            "minReplicas": self.minimum,
-            "maxReplicas": self.maximum,
-            "metrics": [{"type": "External", "external": external}],
-            "behavior": {
-                "scaleUp": {"policies": [_policy(self.up)]},
-                "scaleDown": {
-                    "stabilizationWindowSeconds": self.window,
-                    "policies": [_policy(self.down)],
-                },
-            },
-        }
+        down = {"stabilizationWindowSeconds": self.window, "policies": [_policy(self.down)]}
+        return target(
+            namespace,
+            name,
+            external(METRIC, 1, app=name),
+            minReplicas=self.minimum,
+            maxReplicas=self.maximum,
+            behavior={"scaleUp": {"policies": [_policy(self.up)]}, "scaleDown": down},
+        )
 
 
 def _policy(policy: tuple[int, int]) -> Mapping[str, object]:
@@ -99,43 +84,6 @@ class Load:
         level = self._random.randint(*LOADS)
         self._exporter.set(METRIC, {"app": name}, level)
         self.levels[name].append((clock.monotonic(), level))
-
-
-class Counts:
-    """Every count of the Deployments of a namespace, as a watch tells them."""
-
-    def __init__(self, api: Api, namespace: str) -> None:
-        path = workloads.collection("Deployment", namespace)
-        listed = api.get(path)
-        self.seen: dict[str, list[Seen]] = {}
-        for item in listed["items"]:
-            self._take(item)
-        self._watch = api.watch(path, resourceVersion=listed["metadata"]["resourceVersion"])
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        watching = self._thread.is_alive()
-        self._watch.cancel()
-        self._thread.join(10)
-        assert watching, "the watch ended before the run did: what came later was not seen"
-
-    def _run(self) -> None:
-        # The end of the test cuts the watch.
-        with suppress(requests.RequestException):
-            for event in self._watch:
-                self._take(event["object"])
-
-    def _take(self, item: Mapping[str, object]) -> None:
-        metadata, spec = item["metadata"], item["spec"]
-        assert isinstance(metadata, dict)
-        assert isinstance(spec, dict)
-        seen = self.seen.setdefault(metadata["name"], [])
-        if not seen or seen[-1][1] != spec["replicas"]:
-            seen.append((clock.monotonic(), spec["replicas"]))
 
 
 def changes(counts: Sequence[Seen]) -> list[Change]:

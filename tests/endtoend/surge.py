@@ -1,17 +1,20 @@
 """Rolling updates with a surge under a load that does not change: the HPA and the daemon."""
 
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import product
-from typing import Any, Self
+from typing import Self
 
 import requests
 
-from tests.adapters.prometheus.exporter import Exporter
-from tests.controlplane import workloads
-from tests.controlplane.api import Api, Json, Watch
+from tests.worlds.cluster import others
+from tests.worlds.controlplane import workloads
+from tests.worlds.controlplane.api import Api, Json, Watch
+from tests.worlds.daemon import external, target
+from tests.worlds.prometheus.exporter import Exporter
 
 REPLICAS = 8
 PERIOD_SECONDS = 2
@@ -61,44 +64,30 @@ class Case:
         """What it is called."""
         return f"{self.metric}-{self.side}"
 
-    def spec(self) -> Json:
-        """Return what an HPA and a target of ours say alike."""
-        return {
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": self.name},
-            "minReplicas": 2,
-            "maxReplicas": 100,
-            "metrics": [self._metric()],
-            "behavior": {
-                "scaleUp": {"policies": [{"type": "Pods", "value": 100, "periodSeconds": 1}]}
-            },
-        }
+    def target(self, namespace: str) -> Json:
+        """Return the target of ours; but for its namespace and key it is the HPA's spec."""
+        up = {"scaleUp": {"policies": [{"type": "Pods", "value": 100, "periodSeconds": 1}]}}
+        bounds = {"minReplicas": 2, "maxReplicas": 100}
+        found = target(namespace, self.name, self._metric(), **bounds, behavior=up)
+        return found | ({"ignoreSurge": True} if self.side is Side.SAFE else {})
 
     def autoscaler(self) -> Json:
         """Return the HPA."""
-        return {
-            "apiVersion": "autoscaling/v2",
-            "kind": "HorizontalPodAutoscaler",
-            "metadata": {"name": self.name},
-            "spec": self.spec(),
-        }
-
-    def target(self, namespace: str) -> Json:
-        """Return the target of ours."""
-        spec = self.spec() | {"namespace": namespace}
-        return spec | {"ignoreSurge": True} if self.side is Side.SAFE else spec
+        spec = self.target("")
+        del spec["namespace"]
+        return others.autoscaler(self.name) | {"spec": spec}
 
     def _metric(self) -> Json:
         if self.metric in {Metric.CPU_SHARED, Metric.CPU_EACH}:
-            target: Json = {"type": "Utilization", "averageUtilization": 50}
-            return {"type": "Resource", "resource": {"name": "cpu", "target": target}}
-        target = {"type": "AverageValue", "averageValue": str(PER_REPLICA)}
+            half: Json = {"type": "Utilization", "averageUtilization": 50}
+            return {"type": "Resource", "resource": {"name": "cpu", "target": half}}
+        found = external(EXTERNAL_LOAD, str(PER_REPLICA), app=self.name)
         if self.metric in {Metric.PODS_SHARED, Metric.PODS_EACH}:
-            return {"type": "Pods", "pods": {"metric": {"name": POD_LOAD}, "target": target}}
+            average = found["external"]["target"]
+            return {"type": "Pods", "pods": {"metric": {"name": POD_LOAD}, "target": average}}
         if self.metric is Metric.VALUE:
-            target = {"type": "Value", "value": str(PER_REPLICA)}
-        selector = {"matchLabels": {"app": self.name}}
-        metric = {"name": EXTERNAL_LOAD, "selector": selector}
-        return {"type": "External", "external": {"metric": metric, "target": target}}
+            found["external"]["target"] = {"type": "Value", "value": str(PER_REPLICA)}
+        return found
 
 
 CASES = [Case(metric, side) for metric, side in product(Metric, Side)]
@@ -127,14 +116,13 @@ class Cluster:
         self._exporter = exporter
         self._pods: dict[str, dict[str, bool]] = {case.name: {} for case in CASES}
         self._lock = threading.Lock()
-        self._watches = [
-            (api.watch(workloads.collection("Deployment", namespace)), self._deployment),
-            (api.watch(workloads.collection("Pod", namespace)), self._pod),
-        ]
+        self._ended = False
+        self._watches: dict[str, Watch] = {}
 
     def __enter__(self) -> Self:
+        takers = {"Deployment": self._deployment, "Pod": self._pod}
         self._threads = [
-            threading.Thread(target=self._follow, args=one, daemon=True) for one in self._watches
+            threading.Thread(target=self._follow, args=one, daemon=True) for one in takers.items()
         ]
         for thread in self._threads:
             thread.start()
@@ -142,8 +130,10 @@ class Cluster:
 
     def __exit__(self, *_: object) -> None:
         watching = all(thread.is_alive() for thread in self._threads)
-        for watch, _take in self._watches:
-            watch.cancel()
+        with self._lock:
+            self._ended = True
+            for watch in self._watches.values():
+                watch.cancel()
         for thread in self._threads:
             thread.join(10)
         assert watching, "a watch ended before the test did"
@@ -169,12 +159,21 @@ class Cluster:
             path = f"{workloads.collection('Deployment', self._namespace)}/{case.name}"
             self._api.patch(path, {"spec": spec})
 
-    def _follow(self, watch: Watch, take: Any) -> None:
-        # The end of the test cuts the watch.
-        with suppress(requests.RequestException):
-            for event in watch:
-                with self._lock:
-                    take(event)
+    def _follow(self, kind: str, take: Callable[[Json], None]) -> None:
+        """Take every event; a watch that the server ends is resumed where it ended."""
+        path = workloads.collection(kind, self._namespace)
+        resume: dict[str, str] = {}
+        while True:
+            with self._lock:
+                if self._ended:
+                    return
+                watch = self._watches[kind] = self._api.watch(path, **resume)
+            with suppress(requests.RequestException):
+                for event in watch:
+                    with self._lock:
+                        take(event)
+                    version = event["object"]["metadata"]["resourceVersion"]
+                    resume = {"resourceVersion": version}
 
     def _deployment(self, event: Json) -> None:
         name, wanted = event["object"]["metadata"]["name"], event["object"]["spec"]["replicas"]

@@ -4,33 +4,22 @@ import os
 import random
 import shutil
 import threading
-from collections.abc import Mapping
-from pathlib import Path
 
-from tests.adapters.prometheus.exporter import Exporter
-from tests.adapters.prometheus.server import PrometheusServer
-from tests.controlplane import workloads
-from tests.controlplane.api import Api
-from tests.endtoend.daemon import DaemonProcess, write_config
-from tests.endtoend.killing import METRIC, Counts, Judge, Load, Rules, changes
+from tests.endtoend.killing import METRIC, Judge, Load, Rules, changes
+from tests.worlds.counts import Counts
+from tests.worlds.daemon import DaemonProcess
+from tests.worlds.world import World
 
 KILLS = int(os.environ.get("AUTOSCALER_TEST_KILLS", "12"))
 """200 take about fifteen minutes."""
 
 NAMES = [f"app-{number}" for number in range(6)]
-YOUNG, START_SECONDS = 0.25, 3.0
+YOUNG, START_SECONDS = 0.25, 1.0
 """The part that is killed within so many seconds, most of it before the first sync."""
 LIFE_SECONDS = 5.0
 
 
-def test_kill_9_at_random_moments_under_load(
-    prometheus_exporter: Exporter,
-    prometheus_server: PrometheusServer,
-    admin_api: Api,
-    namespace: str,
-    environment: Mapping[str, str],
-    tmp_path: Path,
-) -> None:
+def test_kill_9_at_random_moments_under_load(world: World) -> None:
     """Counts stay in bounds and within every policy, and none goes down that its window holds.
 
     The judge knows the load that was set and every count that was written, over all lives of
@@ -38,42 +27,36 @@ def test_kill_9_at_random_moments_under_load(
     """
     rules, moments = Rules(window=18, up=(2, 8), down=(2, 7)), random.Random(7)  # noqa: S311 - a test's
     for name in NAMES:
-        admin_api.create(
-            workloads.collection("Deployment", namespace), workloads.deployment(name, replicas=4)
-        )
-    file = tmp_path / "autoscaler.yaml"
-    load = Load(prometheus_exporter, NAMES, seed=7)
-    prometheus_server.wait_for(METRIC, count=len(NAMES))
-    write_config(
-        file,
-        {
-            "prometheus": {"url": prometheus_server.url},
-            "syncPeriod": "1s",
-            "stateDirectory": str(tmp_path / "state"),
-            "queries": {METRIC: METRIC},
-            "targets": [rules.target(namespace, name) for name in NAMES],
-        },
+        world.deploy(name, 4)
+    load = Load(world.exporter, NAMES, seed=7)
+    world.prometheus.wait_for(METRIC, count=len(NAMES))
+    document = world.document(
+        *(rules.target(world.namespace, name) for name in NAMES),
+        queries={METRIC: METRIC},
+        stateDirectory=str(world.folder / "state"),
+        listen=None,
     )
     lives: list[DaemonProcess] = []
     pause = threading.Event()
-    with load, Counts(admin_api, namespace) as counts:
+    with load, Counts(world.api, world.namespace) as counts:
+
+        def made() -> int:
+            return sum(len(changes(counts.seen[name])) for name in NAMES)
+
         for _ in range(KILLS):
-            with DaemonProcess(file, environment) as daemon:
+            with world.start(document) as daemon:
                 lives.append(daemon)
                 if moments.random() < YOUNG:
                     pause.wait(moments.uniform(0, START_SECONDS))
                 else:
-                    daemon.wait_for("its start", lambda line: line["event"] == "started")
+                    daemon.wait_event("started")
                     pause.wait(moments.uniform(0, LIFE_SECONDS))
                 daemon.kill()
         # The last life shows that the state is still good: it resumes, and goes on scaling.
-        seen = sum(len(counts.seen[name]) for name in NAMES)
-        with DaemonProcess(file, environment) as daemon:
-            daemon.wait_for("what was kept", lambda line: line["event"] == "resumed")
-            daemon.wait_for(
-                "a change of scale",
-                lambda _: sum(len(counts.seen[name]) for name in NAMES) > seen,
-            )
+        before = made()
+        with world.start(document) as daemon:
+            daemon.wait_event("resumed")
+            daemon.wait("a change of scale", lambda: made() > before)
             assert daemon.stop() == 0
             lives.append(daemon)
     # A busy machine may see a load, or a count, two seconds late.
@@ -83,7 +66,6 @@ def test_kill_9_at_random_moments_under_load(
     lines = [line for life in lives for line in life.lines]
     assert not [line for line in lines if line["event"] in {"fault", "sync_failed"}]
     assert not [line for line in lines if line["event"] == "state" and line["level"] == "warning"]
-    made = sum(len(changes(counts.seen[name])) for name in NAMES)
-    print(f"{KILLS} kills, {made} changes of scale, {len(lines)} lines")
-    assert made >= len(NAMES)
-    shutil.rmtree(tmp_path / "state")
+    print(f"{KILLS} kills, {made()} changes of scale, {len(lines)} lines")
+    assert made() >= len(NAMES)
+    shutil.rmtree(world.folder / "state")

@@ -1,67 +1,88 @@
 """`plan` beside a daemon: it says the same, since it goes on with what the daemon remembers."""
 
 import re
-import subprocess
-import sys
 from collections.abc import Mapping
-from os import environ
 from pathlib import Path
 
-from tests.controlplane import workloads
-from tests.controlplane.api import Api
-from tests.controlplane.process import free_port
-from tests.endtoend.daemon import DaemonProcess, write_config
-from tests.endtoend.demand import Document
+from tests.worlds.daemon import DaemonProcess, Document, command
+from tests.worlds.process import free_port
+from tests.worlds.service_account import Rule, one_by_one
+from tests.worlds.world import World
 
 
 def explained(file: Path, environment: Mapping[str, str]) -> tuple[str, str]:
     """Return the first line of a plan, and until when the target is held."""
-    ran = subprocess.run(
-        [sys.executable, "-m", "autoscaler", "plan", "-c", str(file), "--explain"],
-        env=environ | dict(environment),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    until = re.search(r"held at 6 until (\S+) by the count of 6 at the first sync, ", ran.stdout)
-    assert until, ran.stdout
-    assert "stabilize   4 -> 6, ScaleDownStabilized" in ran.stdout
-    return ran.stdout.partition("\n")[0], until[1]
+    plan = command("plan", "-c", file, "--explain", environment=environment).stdout
+    until = re.search(r"held at 6 until (\S+) by the count of 6 at the first sync, ", plan)
+    assert until, plan
+    assert "stabilize   4 -> 6, ScaleDownStabilized" in plan
+    return plan.partition("\n")[0], until[1]
 
 
 def test_a_plan_names_the_same_hold_as_the_daemon_beside_it(
-    document: Document,
-    environment: Mapping[str, str],
-    admin_api: Api,
-    namespace: str,
-    tmp_path: Path,
+    world: World, document: Document
 ) -> None:
     """Its window ends when the daemon's does, also once the daemon has left only its state."""
-    path = f"{workloads.collection('Deployment', namespace)}/a"
-    admin_api.patch(path, {"spec": {"replicas": 6}})
-    address = f"127.0.0.1:{free_port()}"
+    world.set_by_hand("a", 6)
+    address, state = f"127.0.0.1:{free_port()}", str(world.folder / "state")
     # A plan that begins more than three periods after the daemon's end would begin a new hold.
-    kept = {"syncPeriod": "5s", "listen": address, "stateDirectory": str(tmp_path / "state")}
-    document = document | kept
-    file = write_config(tmp_path / "autoscaler.yaml", document)
-    key = f"{namespace}/Deployment/a"
-    with DaemonProcess(file, environment, "--log-level", "debug") as daemon:
-        daemon.wait_for("a sync", lambda _: daemon.syncs(key) != [])
-        line = daemon.syncs(key)[-1]
+    document |= {"syncPeriod": "5s", "listen": address, "stateDirectory": state}
+    with world.start(document, "--log-level", "debug") as daemon:
+        line = daemon.first_sync(world.key("a"))
         assert line["stabilize"] == {"before": 4, "after": 6, "reason": "ScaleDownStabilized"}
-        first, until = explained(file, environment)
+        first, until = explained(daemon.file, world.environment)
         assert first == (
             f"goes on with what the daemon at http://{address} remembers of the target"
         )
         assert line["releases_at"].endswith(until)
         assert daemon.stop() == 0
-    first, until = explained(file, environment)
+    first, until = explained(daemon.file, world.environment)
     assert first.startswith(
         f"no daemon listens at http://{address}; "
-        f"goes on with what {tmp_path}/state/autoscaler.db held of the target"
+        f"goes on with what {state}/autoscaler.db held of the target"
     )
     assert line["releases_at"].endswith(until)
-    write_config(file, document | {"stateDirectory": None})
-    first, until = explained(file, environment)
+    daemon.write(document | {"stateDirectory": None})
+    first, until = explained(daemon.file, world.environment)
     assert first.startswith("decides as a daemon that has just started: no target goes down before")
     assert not line["releases_at"].endswith(until)
+
+
+def test_rights_that_are_lacked_are_told_before_one_is_needed(
+    world: World, document: Document
+) -> None:
+    """By a plan, and by a daemon that has nothing to write, with the manifest that grants them."""
+
+    def reading(rules: list[Rule]) -> list[Rule]:
+        return [rule for rule in one_by_one(rules) if rule["verbs"] != ["update"]]
+
+    with world.elsewhere(reading) as (_, environment):
+        file = world.write(document)
+        ran = command("plan", "-c", file, environment=environment)
+        sentence = (
+            "do not permit to update deployments.apps/scale in namespace "
+            f"{world.namespace}: nothing can be scaled; "
+            "config/kubernetes/base/clusterrole.yaml grants it"
+        )
+        (note,) = [line for line in ran.stderr.splitlines() if "permit" in line]
+        assert note.startswith("note: the credentials of ")
+        assert note.endswith(sentence)
+        with DaemonProcess(file, environment) as daemon:
+            assert daemon.wait_event("rights")["message"].endswith(sentence)
+            assert daemon.stop() == 0
+
+
+def test_why_a_query_finds_nothing_is_in_the_log_and_the_status(
+    world: World, document: Document
+) -> None:
+    """Asked of Prometheus by the daemon when it begins, and once."""
+    document["queries"] = {"demand": f'sum({world.metric}{{team="x"}})'}
+    with world.start(document) as daemon:
+        sentence = daemon.wait_event("no_series")["message"]
+        assert sentence.startswith(
+            f'demand: {world.metric} has 1 series, but none with team="x": no series'
+        )
+        status = command("status", "--url", f"http://{daemon.address}").stdout
+        assert f"the query returned no series; {sentence}\n" in status
+        assert daemon.stop() == 0
+        assert len(daemon.events("no_series")) == 1

@@ -6,18 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from autoscaler import clock
-from tests.adapters.prometheus.exporter import Exporter
-from tests.adapters.prometheus.server import PrometheusServer
-from tests.adapters.watches import others
-from tests.controlplane import workloads
-from tests.controlplane.api import Api, Json
-from tests.controlplane.hpa import hpa_controller
-from tests.controlplane.kubelet import FakeKubelet
-from tests.controlplane.metrics_api import MetricsApi
-from tests.controlplane.server import ControlPlane
-from tests.controlplane.waiting import wait_until
-from tests.endtoend.daemon import DaemonProcess, write_config
-from tests.endtoend.rights import service_account
+from benchmarks.hpa import HpaController
 from tests.endtoend.surge import (
     CASES,
     CPU,
@@ -31,9 +20,29 @@ from tests.endtoend.surge import (
     Side,
     deployment,
 )
+from tests.worlds.cluster import others
+from tests.worlds.controlplane import workloads
+from tests.worlds.controlplane.api import Api, Json
+from tests.worlds.controlplane.kubelet import FakeKubelet
+from tests.worlds.controlplane.metrics_api import MetricsApi
+from tests.worlds.controlplane.server import ControlPlane
+from tests.worlds.daemon import DaemonProcess, write_config
+from tests.worlds.prometheus.exporter import Exporter
+from tests.worlds.prometheus.server import PrometheusServer
+from tests.worlds.service_account import service_account
+from tests.worlds.waiting import wait_until
 
 HOLD: Json = {"minReadySeconds": 500}
 """Every pod is ready and none is available: a rollout stays at its surge."""
+HPA_FLAGS = (
+    f"--horizontal-pod-autoscaler-sync-period={PERIOD_SECONDS}s",
+    # Pods count from their start on.
+    "--horizontal-pod-autoscaler-cpu-initialization-period=0s",
+    "--horizontal-pod-autoscaler-initial-readiness-delay=0s",
+    "--concurrent-horizontal-pod-autoscaler-syncs=20",
+    "--kube-api-qps=1000",
+    "--kube-api-burst=2000",
+)
 GO_ON: Json = {"minReadySeconds": 0}
 
 
@@ -72,7 +81,7 @@ def record(
         MetricsApi(admin_api, prometheus.samples, folder),
         Cluster(admin_api, namespace, exporter) as cluster,
         service_account(admin_api, namespace) as token,
-        hpa_controller(control_plane, folder, f"{PERIOD_SECONDS}s"),
+        HpaController(control_plane, folder, HPA_FLAGS),
     ):
         for case in CASES:
             admin_api.create(workloads.collection("Deployment", namespace), deployment(case))

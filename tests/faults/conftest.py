@@ -2,21 +2,19 @@
 
 import secrets
 from collections.abc import Iterator
-from contextlib import ExitStack
+from dataclasses import replace
 
 import pytest
 
-from tests.adapters.prometheus.exporter import Exporter
-from tests.adapters.prometheus.server import PrometheusServer
-from tests.controlplane.api import Api
-from tests.controlplane.process import free_port
-from tests.controlplane.server import ControlPlane
-from tests.endtoend.daemon import DaemonProcess, write_config
-from tests.endtoend.rights import service_account
-from tests.faults.bed import LEFT, RIGHT, Bed
-from tests.faults.loads import HIGH, LOW, Workloads, configuration
-from tests.faults.metronome import Metronome
-from tests.faults.proxy import FaultProxy
+from tests.worlds.controlplane.api import Api
+from tests.worlds.controlplane.server import ControlPlane
+from tests.worlds.faults.bed import LEFT, RIGHT, Bed
+from tests.worlds.faults.loads import HIGH, LOW, Workloads
+from tests.worlds.metronome import Metronome
+from tests.worlds.prometheus.exporter import Exporter
+from tests.worlds.prometheus.server import PrometheusServer
+from tests.worlds.proxies.http import FaultProxy
+from tests.worlds.service_account import service_account
 
 Metrics = tuple[PrometheusServer, Exporter]
 
@@ -30,12 +28,19 @@ def metrics(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Metrics]:
 
 
 @pytest.fixture(scope="package")
-def workloads(control_plane: ControlPlane, admin_api: Api, metrics: Metrics) -> Iterator[Workloads]:
+def workloads(
+    control_plane: ControlPlane,
+    admin_api: Api,
+    metrics: Metrics,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Workloads]:
     """Make a namespace, in which the daemon may do what its manifests allow."""
-    namespace = f"faults-{secrets.token_hex(5)}"
+    namespace, folder = f"faults-{secrets.token_hex(5)}", tmp_path_factory.mktemp("workloads")
     admin_api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
     with service_account(admin_api, namespace) as token:
-        yield Workloads(control_plane, admin_api, namespace, token, *metrics)
+        kubeconfig = control_plane.write_kubeconfig(folder / "kubeconfig", token)
+        environment = {"KUBECONFIG": str(kubeconfig)}
+        yield Workloads(control_plane, admin_api, namespace, environment, *metrics, folder, token)
     admin_api.delete(f"/api/v1/namespaces/{namespace}")
 
 
@@ -43,24 +48,26 @@ def workloads(control_plane: ControlPlane, admin_api: Api, metrics: Metrics) -> 
 def bed(workloads: Workloads, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
     """Run a daemon with all its parts, a proxy on each of its ways, and two targets."""
     for name, replicas in ((LEFT, HIGH), (RIGHT, LOW)):
-        workloads.create(name, replicas)
-        workloads.demand(name, replicas)
-        workloads.wait_seen(name, replicas)
-    folder = tmp_path_factory.mktemp("faults")
-    plane, page = workloads.plane, f"127.0.0.1:{free_port()}"
-    with ExitStack() as stack:
-        to_prometheus = stack.enter_context(FaultProxy(workloads.prometheus.url))
-        to_api = stack.enter_context(FaultProxy(plane.url, ca_file=plane.ca_file))
-        config = configuration(to_prometheus.url, workloads.namespace, LEFT, RIGHT)
-        kept = {"stateDirectory": str(folder / "state"), "listen": page}
-        file = write_config(folder / "autoscaler.yaml", config | kept)
-        kubeconfig = to_api.write_kubeconfig(folder / "kubeconfig", token=workloads.token)
-        daemon = stack.enter_context(
-            DaemonProcess(file, {"KUBECONFIG": str(kubeconfig)}, "--log-level", "debug")
-        )
-        daemon.wait_for("the daemon is up", lambda line: line["event"] == "started")
-        metronome = stack.enter_context(Metronome())
-        bed = Bed(workloads, to_prometheus, to_api, daemon, f"http://{page}", metronome)
+        workloads.begin(name, replicas, replicas)
+    own = replace(workloads, folder=tmp_path_factory.mktemp("faults"))
+    plane = own.plane
+    with (
+        FaultProxy(own.prometheus.url) as to_prometheus,
+        FaultProxy(plane.url, ca_file=plane.ca_file) as to_api,
+        own.debugged(
+            own.configuration(
+                LEFT,
+                RIGHT,
+                prometheus=to_prometheus.url,
+                stateDirectory=str(own.folder / "state"),
+                listen="127.0.0.1:0",
+            ),
+            to_api,
+        ) as daemon,
+        Metronome() as metronome,
+    ):
+        daemon.wait_event("started")
+        bed = Bed(own, to_prometheus, to_api, daemon, metronome)
         bed.wait_ready()
         yield bed
         bed.check_unharmed()

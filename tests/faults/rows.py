@@ -1,13 +1,14 @@
 """The rows of the table in docs/faults.md: each fault, what is seen of it, and its proof."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
-from tests.controlplane.waiting import wait_until
-from tests.endtoend.daemon import Line
-from tests.faults.bed import Bed, defects, says
-from tests.faults.loads import HIGH, LOW
+from tests.worlds.daemon import Line
+from tests.worlds.faults.bed import Bed, defects, says
+from tests.worlds.faults.loads import HIGH, LOW
+from tests.worlds.proxies.http import Concerns, Fault, FaultProxy
+from tests.worlds.waiting import wait_until
 
 LONG = 4
 """Syncs that a fault lasts that takes time, so that it meets itself."""
@@ -34,6 +35,19 @@ class Row:
     strikes_all: bool = False
     load: float | None = LOW
     lasting: int = 2
+
+
+def on(way: str, concerns: Callable[[str], Concerns], fault: Fault) -> Begin:
+    """Play a fault on what a proxy carries for the struck target, which must have met it."""
+
+    @contextmanager
+    def begin(bed: Bed, struck: str) -> Iterator[None]:
+        proxy: FaultProxy = getattr(bed, way)
+        with proxy.playing(fault, concerns(struck)) as playing:
+            yield
+            assert playing.met
+
+    return begin
 
 
 def is_settled(line: Line) -> bool:

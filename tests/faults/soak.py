@@ -24,15 +24,15 @@ import urllib3
 
 from benchmarks import fleet
 from benchmarks.bulk import Bulk
-from tests.adapters.prometheus.exporter import Exporter
-from tests.adapters.prometheus.server import PrometheusServer
-from tests.controlplane.process import free_port
-from tests.controlplane.server import ControlPlane
-from tests.endtoend.daemon import write_config
-from tests.endtoend.rights import service_account
-from tests.faults import plays
-from tests.faults.proxy import Exchange, Fault, FaultProxy
-from tests.faults.wire import Request
+from tests.worlds.controlplane.server import ControlPlane
+from tests.worlds.daemon import external, target, write_config
+from tests.worlds.process import free_port
+from tests.worlds.prometheus.exporter import Exporter
+from tests.worlds.prometheus.server import PrometheusServer
+from tests.worlds.proxies import plays
+from tests.worlds.proxies.http import Exchange, Fault, FaultProxy
+from tests.worlds.proxies.wire import Request
+from tests.worlds.service_account import service_account
 
 _QUERIES = 5
 _PODS_EACH = 3
@@ -131,24 +131,13 @@ class Report:
         yield from self.defects[:5]
 
 
-def target(number: int, *, per_pod: bool) -> Json:
+def of_number(number: int, *, per_pod: bool) -> Json:
     """Return a target; its load is that of its queue, or of its pods."""
-    held: Json = {"type": "AverageValue", "averageValue": "10"}
+    metric = external(f"load_{number % _QUERIES}", "10", queue=fleet.queue(number))
     if per_pod:
-        metric: Json = {"type": "Pods", "pods": {"metric": {"name": "rps"}, "target": held}}
-    else:
-        named = {
-            "name": f"load_{number % _QUERIES}",
-            "selector": {"matchLabels": {"queue": fleet.queue(number)}},
-        }
-        metric = {"type": "External", "external": {"metric": named, "target": held}}
-    ref = {"apiVersion": "apps/v1", "kind": "Deployment", "name": fleet.name(number)}
-    return {
-        "namespace": fleet.NAMESPACE,
-        "scaleTargetRef": ref,
-        "maxReplicas": 20,
-        "metrics": [metric],
-    }
+        average = metric["external"]["target"]
+        metric = {"type": "Pods", "pods": {"metric": {"name": "rps"}, "target": average}}
+    return target(fleet.NAMESPACE, fleet.name(number), metric, maxReplicas=20)
 
 
 class Soak:
@@ -222,8 +211,8 @@ class Soak:
             "listen": page,
             "queries": queries,
             "targets": [
-                *(target(number, per_pod=True) for number in self._per_pod),
-                *(target(number, per_pod=False) for number in self._queues),
+                *(of_number(number, per_pod=True) for number in self._per_pod),
+                *(of_number(number, per_pod=False) for number in self._queues),
             ],
         }
 

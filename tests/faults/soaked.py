@@ -18,12 +18,10 @@ from typing import TextIO, cast
 
 from autoscaler import clock
 from autoscaler.config import Config, load
-from autoscaler.daemon import logs
-from autoscaler.daemon.log_options import LogFormat, LogLevel
-from autoscaler.daemon.main_loop import MainLoop
-from autoscaler.daemon.service import build
+from autoscaler.daemon import LogFormat, LogLevel, logs
+from autoscaler.daemon.service import MainLoop
 from autoscaler.daemon.service_manager import Signals
-from tests.faults.bed import defects
+from tests.worlds.faults.bed import defects
 
 PERIOD_SECONDS = 15.0
 _BUDGET_SECONDS = 1.0
@@ -57,7 +55,7 @@ def main(file: Path, syncs: int, every: int) -> None:
     config, tally = load(file), Tally()
     logs.configure(LogLevel.WARNING, LogFormat.JSON, cast("TextIO", tally))
     with ExitStack() as stack:
-        loop = build(config, Signals(), stack)
+        loop = MainLoop(config, Signals(), stack)
         loop._apply(config, loop._ticks(config), loop.connections.current)
         _run(loop, config, syncs, every)
     print(json.dumps({"events": tally.events, "defects": tally.defects}), flush=True)

@@ -7,16 +7,18 @@ from typing import Any
 
 import pytest
 
-from tests.controlplane.api import ApiError
-from tests.controlplane.waiting import wait_until
-from tests.controlplane.workloads import collection
-from tests.faults import plays
-from tests.faults.bed import LEFT, RIGHT, Bed, defects, says
-from tests.faults.loads import HIGH, LOW, MAXIMUM
-from tests.faults.plays import status_of
-from tests.faults.proxy import Concerns, Fault
-from tests.faults.rows import LONG, Begin, Row, play
-from tests.faults.wire import Request
+from tests.faults.rows import LONG, Begin, Row, on, play
+from tests.worlds.controlplane.api import ApiError
+from tests.worlds.controlplane.workloads import collection
+from tests.worlds.faults.bed import LEFT, RIGHT, Bed, defects, says
+from tests.worlds.faults.loads import HIGH, LOW, MAXIMUM
+from tests.worlds.proxies import plays
+from tests.worlds.proxies.http import Concerns, Fault
+from tests.worlds.proxies.plays import status_of
+from tests.worlds.proxies.wire import Request
+from tests.worlds.waiting import wait_until
+
+pytestmark = pytest.mark.punctual
 
 AUTHORIZATION = "Authorization"
 SUPERSEDED = "somebody else set {} meanwhile"
@@ -30,15 +32,8 @@ def scale_of(name: str) -> Concerns:
 
 
 def on_its_scale(fault: Fault) -> Begin:
-    """Play a fault on the scale of the struck target, which must have met it."""
-
-    @contextmanager
-    def begin(bed: Bed, struck: str) -> Iterator[None]:
-        with bed.to_api.playing(fault, scale_of(struck)) as playing:
-            yield
-            assert playing.met
-
-    return begin
+    """Play a fault on the scale of the struck target."""
+    return on("to_api", scale_of, fault)
 
 
 def refused(bed: Bed, _struck: str) -> AbstractContextManager[object]:

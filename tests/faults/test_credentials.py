@@ -12,12 +12,12 @@ from autoscaler.adapters.cluster import Scales, connect
 from autoscaler.core.observation import Scale
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import Written
-from tests.adapters.prometheus.certificates import self_signed
-from tests.controlplane.waiting import wait_until
-from tests.endtoend.daemon import DaemonProcess, write_config
-from tests.faults import plays
-from tests.faults.loads import HIGH, LOW, Workloads, configuration, metric_of
-from tests.faults.proxy import Exchange, FaultProxy
+from tests.worlds.certificates import self_signed
+from tests.worlds.daemon import DaemonProcess, Document
+from tests.worlds.faults.loads import HIGH, LOW, Workloads, metric_of
+from tests.worlds.proxies import plays
+from tests.worlds.proxies.http import Exchange, FaultProxy
+from tests.worlds.waiting import wait_until
 
 _ROTATIONS = 4
 _PERIOD_SECONDS = 3
@@ -115,36 +115,28 @@ def test_credentials_rotate_under_load(
     """Syncs run, writes land, no sync fails, and no secret is told."""
     names = [f"{kind}-{'basic' if basic else 'bearer'}" for kind in ("one", "two")]
     for name in names:
-        workloads.create(name, LOW)
-        workloads.demand(name, LOW)
-    workloads.prometheus.wait_for(f"{{__name__=~'{'|'.join(map(metric_of, names))}'}}", count=2)
+        workloads.begin(name, LOW, LOW)
     plane = workloads.plane
     metrics = Gate(tmp_path / "prometheus", "", basic=basic, patient=True)
     token = f"Bearer {workloads.token}"
     # Tokens of a plugin overlap: it is asked for the next one before the last is refused.
     objects = Gate(tmp_path / "kubernetes", token, patient=plugin)
+    sign_in: Document = {"bearerTokenFile": str(metrics.file)}
+    if basic:
+        sign_in = {"basicAuth": {"username": _USER, "passwordFile": str(metrics.file)}}
     with (
         FaultProxy(workloads.prometheus.url) as to_prometheus,
         FaultProxy(plane.url, ca_file=plane.ca_file) as to_api,
         to_prometheus.playing(metrics),
         to_api.playing(objects),
     ):
-        config = configuration(to_prometheus.url, workloads.namespace, *names)
         # Else a machine that pauses is warned of: a sync has no time for it, a scrape has failed.
-        config["syncPeriod"] = f"{_PERIOD_SECONDS}s"
-        config["queries"] = {
-            metric_of(name): f"sum(last_over_time({metric_of(name)}[1m]))" for name in names
-        }
-        config["prometheus"] = {"url": to_prometheus.url} | (
-            {"basicAuth": {"username": _USER, "passwordFile": str(metrics.file)}}
-            if basic
-            else {"bearerTokenFile": str(metrics.file)}
-        )
-        file = write_config(tmp_path / "autoscaler.yaml", config)
+        queries = {metric_of(name): f"sum(last_over_time({metric_of(name)}[1m]))" for name in names}
+        config = workloads.configuration(*names, syncPeriod=f"{_PERIOD_SECONDS}s", queries=queries)
+        config["prometheus"] = {"url": to_prometheus.url, **sign_in}
         user = exec_plugin(tmp_path, objects.file) if plugin else {"tokenFile": str(objects.file)}
-        kubeconfig = to_api.write_kubeconfig(tmp_path / "kubeconfig", **user)
-        with DaemonProcess(file, {"KUBECONFIG": str(kubeconfig)}, "--log-level", "debug") as daemon:
-            daemon.wait_for("the daemon is up", lambda line: line["event"] == "started")
+        with workloads.debugged(config, to_api, **user) as daemon:
+            daemon.wait_event("started")
             with workloads.swinging(*names, every=_SWING_SECONDS):
                 for _ in range(_ROTATIONS):
                     shown = metrics.rotate(), objects.rotate()
@@ -161,7 +153,7 @@ def test_a_service_account_token_rotates_under_load(
 ) -> None:
     """In a cluster the token file is read anew, and no read and no write fails."""
     name = "in-cluster"
-    workloads.create(name, LOW)
+    workloads.deploy(name, LOW)
     ref = ScaleTargetRef("apps/v1", "Deployment", name)
     pair = self_signed(tmp_path, "localhost")
     pair.certificate.rename(tmp_path / "ca.crt")

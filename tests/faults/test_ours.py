@@ -1,6 +1,7 @@
 """Faults of our own side: a second daemon, a huge file, servers that are away at the start."""
 
 import asyncio
+import re
 import resource
 from collections import Counter
 from contextlib import ExitStack, suppress
@@ -9,14 +10,13 @@ from pathlib import Path
 import pytest
 
 from autoscaler.config import ConfigError, load
-from tests.adapters.watches import others
-from tests.controlplane.waiting import wait_until
-from tests.endtoend.daemon import DaemonProcess, write_config
-from tests.faults import plays
-from tests.faults.bed import Bed, defects, says
-from tests.faults.loads import HIGH, LOW, Workloads, configuration
-from tests.faults.proxy import Exchange, FaultProxy
-from tests.faults.wire import Request
+from tests.worlds.cluster import others
+from tests.worlds.faults.bed import Bed, defects, says
+from tests.worlds.faults.loads import HIGH, LOW, Workloads
+from tests.worlds.proxies import plays
+from tests.worlds.proxies.http import Exchange, FaultProxy
+from tests.worlds.proxies.wire import Request
+from tests.worlds.waiting import wait_until
 
 IN_MEMORY = "state is kept in memory only"
 NOT_KEPT = 'autoscaler_component_ok{component="state"}'
@@ -26,6 +26,8 @@ NO_SCALE = "FailedGetScale: .*connection refused"
 NO_METRIC = "FailedGetExternalMetric: .*refused the connection"
 NOT_YET = "FailedGetScale: the list of .* is not there yet: .*; an API server that has just started"
 CONTROLLED = "HorizontalPodAutoscaler .* controls this target too"
+AT_WORK = "is at work with the state directory .*: nothing is decided or written here until that "
+TAKES_OVER = "the state directory is free: this process takes over"
 """What the operator sees, as patterns."""
 
 _MEETING_SECONDS = 2.3
@@ -61,27 +63,18 @@ def is_write(request: Request) -> bool:
     return request.method == "PUT"
 
 
-def test_two_daemons_at_once(workloads: Workloads, tmp_path: Path) -> None:
+def test_two_daemons_at_once(workloads: Workloads) -> None:
     """Both want the same, one writes, the other one sees that it was done; nothing swings."""
     name, plane, meeting = "twins", workloads.plane, TwoByTwo()
-    workloads.create(name, LOW)
-    workloads.demand(name, LOW)
-    workloads.wait_seen(name, LOW)
-    config = configuration(workloads.prometheus.url, workloads.namespace, name)
-    file = write_config(tmp_path / "autoscaler.yaml", config | {"syncPeriod": "4s"})
+    workloads.begin(name, LOW, LOW)
+    config = workloads.configuration(name, syncPeriod="4s")
     turns = 2
     with ExitStack() as stack:
         to_api = stack.enter_context(FaultProxy(plane.url, ca_file=plane.ca_file))
         stack.enter_context(to_api.playing(meeting, is_write))
-        kubeconfig = to_api.write_kubeconfig(tmp_path / "kubeconfig", token=workloads.token)
-        daemons = [
-            stack.enter_context(
-                DaemonProcess(file, {"KUBECONFIG": str(kubeconfig)}, "--log-level", "debug")
-            )
-            for _ in range(2)
-        ]
+        daemons = [stack.enter_context(workloads.debugged(config, to_api)) for _ in range(2)]
         for daemon in daemons:
-            daemon.wait_for("the daemon is up", lambda line: line["event"] == "started")
+            daemon.wait_event("started")
         for turn in range(turns):
             meeting.turn, replicas = turn, LOW if turn % 2 else HIGH
             workloads.demand(name, replicas)
@@ -106,9 +99,36 @@ def test_two_daemons_at_once(workloads: Workloads, tmp_path: Path) -> None:
     assert defects(lines) == []
 
 
+def test_two_daemons_with_one_state_directory(workloads: Workloads, tmp_path: Path) -> None:
+    """The second one waits, ready and alive, and goes on where the first was killed."""
+    name = "heirs"
+    workloads.begin(name, LOW, LOW)
+    config = workloads.configuration(name, stateDirectory=str(tmp_path / "state"))
+    with workloads.start(config) as first, ExitStack() as stack:
+        first.wait_event("started")
+        second = stack.enter_context(workloads.start(config))
+        waits = second.wait_event("state")
+        assert waits["level"] == "warning"
+        assert waits["message"].startswith(f"process {first.pid} on ")
+        assert re.search(AT_WORK, waits["message"])
+        workloads.demand(name, HIGH)
+        workloads.wait_for(name, HIGH)
+        assert not {"started", "sync"} & {line["event"] for line in second.lines}
+        first.kill()
+        second.wait_for("it takes over", lambda line: line.get("message") == TAKES_OVER)
+        second.wait_event("resumed")
+        second.wait_event("started")
+        workloads.demand(name, LOW)
+        workloads.wait_for(name, LOW)
+        assert second.stop() == 0
+        assert defects([*first.lines, *second.lines]) == []
+    assert workloads.changes(name) == 3
+
+
+@pytest.mark.punctual
 def test_a_disk_that_takes_nothing(bed: Bed) -> None:
     """Syncs go on from memory, and the daemon says so; `bed` sees in the end that it recovers."""
-    assert "it held nothing of an earlier run" in bed.page("/readyz")
+    assert "it held nothing of an earlier run" in bed.daemon.page("/readyz")
     high, low = bed.high_and_low()
     begin, pid = bed.mark(), bed.daemon.pid
     soft, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
@@ -123,28 +143,23 @@ def test_a_disk_that_takes_nothing(bed: Bed) -> None:
             lambda line: line["event"] == "state" and line["level"] != "info",
         )
         assert IN_MEMORY in state["message"]
-        wait_until("the page says so", lambda: f"\n{NOT_KEPT} 0.0\n" in bed.page("/metrics"))
-        assert '"ready": true' in bed.page("/readyz")
+        wait_until("the page says so", lambda: f"\n{NOT_KEPT} 0.0\n" in bed.daemon.page("/metrics"))
+        assert '"ready": true' in bed.daemon.page("/readyz")
     finally:
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (soft, hard))
     bed.check_punctual(low, begin)
     assert defects(bed.daemon.lines[begin:]) == []
 
 
-def test_a_configuration_of_ten_thousand_lines(workloads: Workloads, tmp_path: Path) -> None:
+def test_a_configuration_of_ten_thousand_lines(workloads: Workloads) -> None:
     """The target that is there is scaled, the others are missed; a broken line is named."""
     names = ["one-of-many", *(f"absent-{number}" for number in range(420))]
-    workloads.create(names[0], LOW)
-    workloads.demand(names[0], HIGH)
-    workloads.wait_seen(names[0], HIGH)
-    config = configuration(workloads.prometheus.url, workloads.namespace, *names)
-    file = write_config(tmp_path / "autoscaler.yaml", config | {"syncPeriod": "15s"})
-    lines = file.read_text().splitlines()
-    assert len(lines) > 10_000
-    kubeconfig = workloads.plane.write_kubeconfig(tmp_path / "kubeconfig", workloads.token)
-    with DaemonProcess(file, {"KUBECONFIG": str(kubeconfig)}) as daemon:
+    workloads.begin(names[0], LOW, HIGH)
+    with workloads.start(workloads.configuration(*names, syncPeriod="15s")) as daemon:
+        lines = daemon.file.read_text().splitlines()
+        assert len(lines) > 10_000
         workloads.wait_for(names[0], HIGH, timeout=120)
-        last = f"{workloads.namespace}/Deployment/{names[-1]}"
+        last = workloads.key(names[-1])
         daemon.wait_for(
             "the last is missed",
             lambda line: line.get("target") == last and "not found" in line["message"],
@@ -154,32 +169,25 @@ def test_a_configuration_of_ten_thousand_lines(workloads: Workloads, tmp_path: P
 
     number = max(index for index, line in enumerate(lines, 1) if "maxReplicas:" in line)
     lines[number - 1] = "  maxReplicas: many"
-    file.write_text("\n".join(lines))
+    daemon.file.write_text("\n".join(lines))
     with pytest.raises(ConfigError, match=NOT_A_NUMBER) as refused:
-        load(file)
-    assert str(refused.value).startswith(f"{file}:{number}: targets[420].")
+        load(daemon.file)
+    assert str(refused.value).startswith(f"{daemon.file}:{number}: targets[420].")
 
 
-def test_servers_that_are_away_at_the_start(workloads: Workloads, tmp_path: Path) -> None:
+def test_servers_that_are_away_at_the_start(workloads: Workloads) -> None:
     """The daemon starts, says what it misses, and scales once both are there."""
     name, plane = "early", workloads.plane
-    workloads.create(name, HIGH)
-    workloads.demand(name, LOW)
-    workloads.wait_seen(name, LOW)
+    workloads.begin(name, HIGH, LOW)
     with (
         FaultProxy(plane.url, ca_file=plane.ca_file) as to_api,
         FaultProxy(workloads.prometheus.url) as to_prometheus,
         ExitStack() as running,
     ):
-        config = configuration(to_prometheus.url, workloads.namespace, name)
-        file = write_config(tmp_path / "autoscaler.yaml", config)
-        token = workloads.token
-        kubeconfig = to_api.write_kubeconfig(tmp_path / "kubeconfig", token=token)
+        config = workloads.configuration(name, prometheus=to_prometheus.url)
         with to_prometheus.refusing():
             with to_api.refusing():
-                daemon = running.enter_context(
-                    DaemonProcess(file, {"KUBECONFIG": str(kubeconfig)}, "--log-level", "debug")
-                )
+                daemon = running.enter_context(workloads.debugged(config, to_api))
                 daemon.wait_for("the API server is missed", says(NO_SCALE))
             daemon.wait_for("Prometheus is missed", says(NO_METRIC))
             assert workloads.changes(name) == 1
@@ -188,29 +196,18 @@ def test_servers_that_are_away_at_the_start(workloads: Workloads, tmp_path: Path
         assert defects(daemon.lines) == []
 
 
-def test_other_autoscalers_that_are_forbidden_at_the_start(
-    workloads: Workloads, tmp_path: Path
-) -> None:
+def test_other_autoscalers_that_are_forbidden_at_the_start(workloads: Workloads) -> None:
     """As an API server does until it has its roles: no target that an HPA controls is written."""
     names = lone, *controlled = ["lone", *(f"others-{number}" for number in range(4))]
-    for name in names:
-        workloads.create(name, LOW)
-        workloads.demand(name, HIGH)
     for name in controlled:
         others.create(workloads.api, workloads.namespace, others.autoscaler(name, of=name))
-    for name in names:
-        workloads.wait_seen(name, HIGH)
-    config = configuration(workloads.prometheus.url, workloads.namespace, *names)
-    file = write_config(tmp_path / "autoscaler.yaml", config)
+    keys = [workloads.begin(name, LOW, HIGH) for name in names]
+    config = workloads.configuration(*names)
     forbidden = plays.answer("403 Forbidden", plays.status_of(403, "Forbidden", "no RBAC policy"))
     plane = workloads.plane
     with FaultProxy(plane.url, ca_file=plane.ca_file) as to_api, ExitStack() as running:
-        kubeconfig = to_api.write_kubeconfig(tmp_path / "kubeconfig", token=workloads.token)
         with to_api.playing(forbidden, lambda one: "/horizontalpodautoscalers" in one.target):
-            daemon = running.enter_context(
-                DaemonProcess(file, {"KUBECONFIG": str(kubeconfig)}, "--log-level", "debug")
-            )
-            keys = [workloads.key(name) for name in names]
+            daemon = running.enter_context(workloads.debugged(config, to_api))
             wait_until("a sync of each", lambda: all(daemon.syncs(key) for key in keys))
             assert {workloads.changes(name) for name in names} == {1}
             daemon.wait_for("it says why", says(NOT_YET))

@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 
-from tests.controlplane.waiting import wait_until
-from tests.faults import plays
-from tests.faults.bed import Bed
-from tests.faults.loads import HIGH, LOW, MAXIMUM, metric_of
-from tests.faults.proxy import Concerns, Fault
-from tests.faults.rows import LONG, Begin, Row, play
-from tests.faults.wire import Request
+from tests.faults.rows import LONG, Begin, Row, on, play
+from tests.worlds.faults.bed import Bed
+from tests.worlds.faults.loads import HIGH, LOW, MAXIMUM, metric_of
+from tests.worlds.proxies import plays
+from tests.worlds.proxies.http import Concerns, Fault
+from tests.worlds.proxies.wire import Request
+from tests.worlds.waiting import wait_until
+
+pytestmark = pytest.mark.punctual
 
 
 def asks_for(name: str) -> Concerns:
@@ -22,15 +24,8 @@ def asks_for(name: str) -> Concerns:
 
 
 def on_its_query(fault: Fault) -> Begin:
-    """Play a fault on the query of the struck target, which must have met it."""
-
-    @contextmanager
-    def begin(bed: Bed, struck: str) -> Iterator[None]:
-        with bed.to_prometheus.playing(fault, asks_for(struck)) as playing:
-            yield
-            assert playing.met
-
-    return begin
+    """Play a fault on the query of the struck target."""
+    return on("to_prometheus", asks_for, fault)
 
 
 def refused(bed: Bed, _struck: str) -> AbstractContextManager[object]:

@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from autoscaler.adapters.cluster.watch_requests import WatchTimings
-from tests.adapters.cluster import test_certificates, test_exec_plugins, test_lost_certificates
+from tests.adapters.cluster import test_certificates, test_exec_plugins
 from tests.adapters.record import test_failures as test_record_failures
-from tests.adapters.store import test_earlier_state, test_failures
-from tests.adapters.watches import test_first_refusals, test_trust
-from tests.daemon import test_clock_steps, test_schedule
+from tests.adapters.store import test_earlier_state, test_failures, test_full_disk
+from tests.adapters.watches import test_refusals, test_trust
+from tests.config import test_refusal_cost
 from tests.daemon import test_reload as test_reload_again
-from tests.daemon.leadership import test_daemons, test_processes
+from tests.daemon import test_reporting, test_schedule, test_turn
+from tests.daemon.leadership import test_daemons, test_processes, test_rates
 from tests.endtoend import test_reload
 from tests.faults import test_apiserver, test_credentials, test_ours, test_prometheus
 from tests.faults.rows import Row
@@ -48,7 +49,7 @@ PROOFS: dict[str, dict[str, Row | Proof]] = {
         ),
         "other autoscalers forbidden at the start": Proof(
             test_ours.test_other_autoscalers_that_are_forbidden_at_the_start,
-            test_first_refusals.test_a_refusal_that_lasts_is_believed_and_told,
+            test_refusals.test_a_refusal_that_lasts_is_believed_and_told,
             test_others.test_after_a_restart_a_target_stays_refused_until_the_others_can_be_listed,
             seen=[test_ours.NOT_YET, test_ours.CONTROLLED],
         ),
@@ -79,7 +80,7 @@ PROOFS: dict[str, dict[str, Row | Proof]] = {
             seen=[test_earlier_state.NEWER],
         ),
         "record cannot be written": Proof(
-            test_record_failures.test_a_full_disk,
+            test_full_disk.test_a_full_disk_is_gone_on_from,
             test_record_failures.test_a_disk_that_does_not_answer_keeps_nobody_waiting,
             seen=[test_record_failures.TOO_SLOW],
         ),
@@ -94,14 +95,22 @@ PROOFS: dict[str, dict[str, Row | Proof]] = {
             test_processes.test_by_default_a_dead_leader_is_replaced_within_20_seconds,
             test_daemons.test_one_writes_and_the_other_takes_over,
         ),
+        "a daemon is stopped, or its machine sleeps, and goes on": Proof(
+            test_trust.test_after_a_stop_nothing_counts_before_it_is_listed_anew,
+            test_rates.test_a_standby_that_was_away_keeps_the_leaders_rates,
+            seen=[test_trust.STOOD_STILL, test_trust.LISTED, test_trust.NOT_LISTED],
+        ),
         "clock set": Proof(
             test_syncs.test_a_clock_that_is_set_frees_no_limit_early,
             test_syncs.test_while_the_clock_is_ahead_of_prometheus_nothing_moves,
-            test_clock_steps.test_a_step_is_a_warning_in_the_log,
-            seen=[test_clock_steps.CLOCK_SET, test_syncs.TOO_OLD],
+            test_reporting.test_a_step_is_a_warning_in_the_log,
+            seen=[test_reporting.CLOCK_SET, test_syncs.TOO_OLD],
         ),
         "10,000-line configuration": Proof(
             test_ours.test_a_configuration_of_ten_thousand_lines, seen=[test_ours.NOT_A_NUMBER]
+        ),
+        "a configuration that is far too large, or made to cost much": Proof(
+            test_refusal_cost.test_a_refusal_costs_little, seen=[test_refusal_cost.TOO_LARGE]
         ),
         "SIGHUP storm": Proof(test_reload.test_sighup_reads_again_and_a_storm_of_them_does_no_harm),
         "a sync hangs while a reload waits": Proof(
@@ -112,6 +121,11 @@ PROOFS: dict[str, dict[str, Row | Proof]] = {
         "two daemons at once": Proof(
             test_ours.test_two_daemons_at_once, seen=[test_ours.SUPERSEDED.format(r"\d+")]
         ),
+        "two daemons with one state directory": Proof(
+            test_ours.test_two_daemons_with_one_state_directory,
+            test_turn.test_the_turn_outlives_the_errors_of_a_disk,
+            seen=[test_ours.AT_WORK, test_ours.TAKES_OVER],
+        ),
         "Prometheus' credentials rotate": Proof(
             test_credentials.test_credentials_rotate_under_load
         ),
@@ -120,8 +134,8 @@ PROOFS: dict[str, dict[str, Row | Proof]] = {
             test_credentials.test_a_service_account_token_rotates_under_load,
             test_certificates.test_a_client_certificate_is_read_again_when_it_is_rejected,
             test_certificates.test_an_authority_is_read_again_when_the_server_is_not_trusted,
-            test_lost_certificates.test_a_client_certificate_that_tls_refuses,
-            test_lost_certificates.test_certificates_that_are_replaced_under_other_names,
+            test_certificates.test_a_client_certificate_that_tls_refuses,
+            test_certificates.test_certificates_that_are_replaced_under_other_names,
         ),
         "an exec plugin hangs": Proof(
             test_exec_plugins.test_a_plugin_that_hangs_is_ended_with_its_children,

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from autoscaler import clock
 from autoscaler.demo.apiserver import StandInCluster
-from tests.controlplane.waiting import NotInTimeError, wait_until
-from tests.outages.bed import Counts, Scaler, Side, deploy, pods_of
-from tests.outages.cases import REPLICAS, Case, Metric
-from tests.outages.loads import LoadExporter
+from tests.worlds.outages.bed import Counts, Scaler, Side, deploy, pods_of
+from tests.worlds.outages.cases import REPLICAS, Case, Metric
+from tests.worlds.outages.loads import LoadExporter
+from tests.worlds.waiting import NotInTimeError, wait_until
 
 SEED = 5
 STOPPED = 3.0
@@ -24,6 +24,7 @@ RANGE, WINDOW, SHORT_WINDOW = 4, 5, 2
 LOWERED = 20.5
 """When all ranges lie behind the gap, and the load is lowered, in seconds from its begin."""
 _PAST_SECONDS = 12.0
+_UP_SECONDS = 30.0
 _DOWN_SECONDS = 60.0
 
 SUFFIXES = ("short", "middle", "long")
@@ -52,12 +53,12 @@ ALL = [
 HALF = [
     Case(f"half-{suffix}", metric, RANGE, WINDOW, exporters=2)
     for suffix in SUFFIXES
-    for metric in (Metric.CPU, Metric.QUEUE_UP, Metric.GAUGE_UP)
+    for metric in (Metric.CPU, Metric.QUEUE_HELD, Metric.GAUGE_HELD)
 ]
 """One of two exporters is away."""
 ROLLING = [
     Case("rolling", Metric.CPU, RANGE, WINDOW, exporters=3),
-    Case("rolling", Metric.QUEUE_UP, RANGE, WINDOW, exporters=3),
+    Case("rolling", Metric.QUEUE_HELD, RANGE, WINDOW, exporters=3),
 ]
 """One of three exporters is away, each in its turn."""
 LOST = [Case("lost", Metric.CPU, RANGE, WINDOW, exporters=2)]
@@ -66,14 +67,14 @@ EXPORTERS = [*ALL, *HALF, *ROLLING, *LOST]
 
 SHORT_WINDOWS = [
     Case("all-middle", Metric.CPU_UP, RANGE, SHORT_WINDOW),
-    Case("all-middle", Metric.QUEUE_UP, RANGE, SHORT_WINDOW),
-    Case("all-middle", Metric.GAUGE_UP, RANGE, SHORT_WINDOW),
+    Case("all-middle", Metric.QUEUE_HELD, RANGE, SHORT_WINDOW),
+    Case("all-middle", Metric.GAUGE_HELD, RANGE, SHORT_WINDOW),
     Case("half-middle", Metric.CPU_UP, RANGE, SHORT_WINDOW, exporters=2),
     Case("half-long", Metric.CPU_UP, RANGE, SHORT_WINDOW, exporters=2),
-    Case("half-long", Metric.QUEUE_UP, RANGE, SHORT_WINDOW, exporters=2),
-    Case("half-long", Metric.GAUGE_UP, RANGE, SHORT_WINDOW, exporters=2),
+    Case("half-long", Metric.QUEUE_HELD, RANGE, SHORT_WINDOW, exporters=2),
+    Case("half-long", Metric.GAUGE_HELD, RANGE, SHORT_WINDOW, exporters=2),
     Case("rolling", Metric.CPU_UP, RANGE, SHORT_WINDOW, exporters=3),
-    Case("rolling", Metric.QUEUE_UP, RANGE, SHORT_WINDOW, exporters=3),
+    Case("rolling", Metric.QUEUE_HELD, RANGE, SHORT_WINDOW, exporters=3),
 ]
 """A reading sinks before it fails: windows shorter than the range need queries that know."""
 KILLED_EXPORTERS = [
@@ -96,15 +97,10 @@ class Record:
         seen = self.counts.of(namespace, case.name)
         return [(round(at - self.begin, 1), count) for at, count in seen]
 
-    def least(self, namespace: str, case: Case) -> int:
-        """Return the least count before the load was lowered."""
+    def before(self, namespace: str, case: Case) -> list[int]:
+        """Return the counts before the load was lowered."""
         seen = self.counts.of(namespace, case.name)
-        return min(count for at, count in seen if at < self.lowered)
-
-    def most(self, namespace: str, case: Case) -> int:
-        """Return the highest count before the load was lowered."""
-        seen = self.counts.of(namespace, case.name)
-        return max(count for at, count in seen if at < self.lowered)
+        return [count for at, count in seen if at < self.lowered]
 
     def last(self, namespace: str, case: Case) -> int:
         """Return the last count."""
@@ -125,7 +121,7 @@ def played(folder: Path) -> Iterator[Record]:
         folder / "exporters", {"exporters": steady, "exporters-killed": KILLED_EXPORTERS}
     )
     with ExitStack() as stack:
-        cluster = stack.enter_context(StandInCluster(kept_events=100_000))
+        cluster = stack.enter_context(StandInCluster(kept_changes=100_000))
         scalers = _start(stack, folder, cluster, (away, exporters))
         acts = [
             *_prometheus_away(away),
@@ -140,12 +136,24 @@ def played(folder: Path) -> Iterator[Record]:
         begin = clock.monotonic()
         _perform(begin, acts)
         _pause(begin + LOWERED)
+        _wait_up(counts)
         lowered = clock.monotonic()
         for side in (away, exporters):
             for one in side.all_exporters():
                 one.multiply(0.2)
         record = Record(counts, begin, lowered)
         yield replace(record, stuck=_wait_down(record, scalers))
+
+
+def _wait_up(counts: Counts) -> None:
+    """Give those whose load rises the time that a busy machine needs to take them up."""
+    rising = [("away", RISING_AWAY), ("away-killed", RISING_AWAY), ("exporters", RISING_EXPORTER)]
+
+    def risen() -> bool:
+        return all(counts.of(namespace, case.name)[-1][1] > REPLICAS for namespace, case in rising)
+
+    with suppress(NotInTimeError):
+        wait_until("the loads that rise are followed", risen, timeout=_UP_SECONDS)
 
 
 def _wait_down(record: Record, scalers: Mapping[str, Scaler]) -> list[str]:

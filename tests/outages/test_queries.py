@@ -6,9 +6,9 @@ from pathlib import Path
 
 import yaml
 
-from tests.adapters.prometheus.server import required_program
-from tests.outages.cases import Case, Metric
-from tests.outages.loads import CPU
+from tests.worlds.outages.cases import Case, Metric
+from tests.worlds.outages.loads import CPU
+from tests.worlds.prometheus.server import required_program
 
 QUERY = Case("any", Metric.CPU_UP, 120, 0).promql
 BROKEN = "1x39 0x3 1x50"

@@ -2,16 +2,17 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser
 
 from autoscaler import clock
-from tests.pages import fleets
-from tests.pages.browsing import Tab, chromium, tab
-from tests.pages.fleets import NOW, Fleet
-from tests.pages.serving import Served, serving
+from tests.worlds.browsing import Tab, chromium, tab
+from tests.worlds.pages import fleets
+from tests.worlds.pages.fleets import NOW, Fleet
+from tests.worlds.pages.serving import Served, serving
 
 Open = Callable[..., Tab]
 
@@ -32,39 +33,20 @@ def _fixed_clock() -> Iterator[None]:
         yield
 
 
-def _served(make: Callable[..., Fleet], factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with serving(make(factory.mktemp("fleet"))) as served:
-        yield served
+def _fleet(make: Callable[[Path], Fleet]) -> Callable[..., Iterator[Served]]:
+    @pytest.fixture(scope="package", name=make.__name__)
+    def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+        with serving(make(tmp_path_factory.mktemp("fleet"))) as found:
+            yield found
+
+    return served
 
 
-@pytest.fixture(scope="package")
-def nothing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """Serve a daemon without targets."""
-    yield from _served(fleets.nothing, tmp_path_factory)
-
-
-@pytest.fixture(scope="package")
-def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """Serve a daemon with one target."""
-    yield from _served(fleets.one, tmp_path_factory)
-
-
-@pytest.fixture(scope="package")
-def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """Serve a target in each state."""
-    yield from _served(fleets.story, tmp_path_factory)
-
-
-@pytest.fixture(scope="package")
-def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """Serve ten thousand targets."""
-    yield from _served(fleets.many, tmp_path_factory)
-
-
-@pytest.fixture(scope="package")
-def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """Serve targets whose texts are attacks."""
-    yield from _served(fleets.hostile, tmp_path_factory)
+nothing = _fleet(fleets.nothing)
+one = _fleet(fleets.one)
+story = _fleet(fleets.story)
+many = _fleet(fleets.many)
+hostile = _fleet(fleets.hostile)
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from playwright.sync_api import Page
 
 from autoscaler.cli import app
 from autoscaler.core.text import rfc3339
-from tests.pages.browsing import ZONE
 from tests.pages.conftest import Open
-from tests.pages.fleets import AT_THREE, NOW
-from tests.pages.serving import Served
+from tests.worlds.browsing import ZONE
+from tests.worlds.pages.fleets import AT_THREE, NOW
+from tests.worlds.pages.serving import Served
 
 
 @pytest.fixture

@@ -1,80 +1,21 @@
 """The page of all targets: what it shows first, and how one finds a target on it."""
 
 import time
-from pathlib import Path
 
 import pytest
-import yaml
 from playwright.sync_api import Page, expect
 
-from autoscaler.config import load
+from autoscaler import clock
 from tests.pages.conftest import Open
-from tests.pages.serving import Served
+from tests.worlds.browsing import findings
+from tests.worlds.pages.fleets import NOW
+from tests.worlds.pages.serving import Served
 
 
 def names(page: Page) -> list[str]:
     """Return the names of the targets that are listed, in their order."""
     links = page.locator("table.fleet tbody th a").all_text_contents()
     return [text.rpartition("/")[2].strip() for text in links]
-
-
-def test_without_targets_it_says_how_to_add_one(
-    nothing: Served, open_tab: Open, tmp_path: Path
-) -> None:
-    """Its example is a configuration that is valid."""
-    tab = open_tab(nothing)
-    page = tab.open("/")
-    expect(page.get_by_role("heading", name="No target is configured yet")).to_be_visible()
-    example = yaml.safe_load(page.locator("main pre").inner_text())
-    file = tmp_path / "example.yaml"
-    file.write_text(yaml.safe_dump({"prometheus": {"url": "http://127.0.0.1:9090"}} | example))
-    assert len(load(file).targets) == 1
-    tab.assert_clean()
-
-
-def test_one_target_is_a_row_of_words(one: Served, open_tab: Open) -> None:
-    """With its count, its bounds, its state in words, and since when it has that."""
-    tab = open_tab(one)
-    page = tab.open("/")
-    row = page.locator("table.fleet tbody tr")
-    expect(row).to_have_count(1)
-    expect(row.get_by_role("link")).to_have_text("shop/Deployment/order-worker")
-    expect(row).to_contain_text("1 to 20")
-    expect(row).to_contain_text("the metrics ask for 3; held at 4")
-    expect(row.locator("svg.sparkline")).to_be_visible()
-    tab.assert_clean()
-
-
-def test_what_is_wrong_comes_first(story: Served, open_tab: Open) -> None:
-    """Failing before limited before what needs nobody, each with its number."""
-    tab = open_tab(story)
-    page = tab.open("/")
-    found = names(page)
-    assert set(found[:2]) == {"mailer", "invoices"}
-    assert found.index("checkout") < found.index("order-worker") < found.index("web")
-    assert "2 failing" in page.title()
-    expect(page.locator("#filter-failing")).to_contain_text("2")
-    expect(page.locator("#filter-all")).to_contain_text("10")
-    tab.assert_clean()
-
-
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        ("/?state=failing", {"mailer", "invoices"}),
-        ("/?state=limited", {"checkout"}),
-        ("/?state=at-maximum", {"checkout"}),
-        ("/?state=held", {"order-worker"}),
-        ("/?state=paused", {"reports"}),
-        ("/?q=order", {"order-worker"}),
-        ("/?q=shop+we", {"web"}),
-        ("/?q=nowhere", set()),
-    ],
-)
-def test_an_address_filters(story: Served, open_tab: Open, path: str, expected: set[str]) -> None:
-    """By state and by words of the name, without a click, so that it can be passed on."""
-    page = open_tab(story).open(path)
-    assert set(names(page)) == expected
 
 
 def test_search_filter_and_order_keep_each_other(story: Served, open_tab: Open) -> None:
@@ -109,6 +50,34 @@ def test_without_scripts_it_is_the_same(story: Served, open_tab: Open) -> None:
     expect(page.locator("#zone")).to_have_text("UTC")
 
 
+def test_it_says_that_it_waits_for_a_selected_text(
+    story: Served, open_tab: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time of what is shown stays; without the selection both go on.  A click is not lost."""
+    page = open_tab(story).open("/")
+    shown, since = page.locator("#shown").inner_text(), page.locator("td.since").first.inner_text()
+    page.locator("td.state .sentence").first.select_text()
+    monkeypatch.setattr(clock, "wall", lambda: NOW + 60)
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    button = page.locator("#refresh")
+    expect(button).to_have_text("Live, waits for the selected text")
+    expect(page.locator("#shown")).to_have_text(shown)
+    expect(page.locator("td.since").first).to_have_text(since)
+    page.evaluate("getSelection().removeAllRanges()")
+    expect(page.locator("#shown")).not_to_have_text(shown)
+    expect(page.locator("td.since").first).not_to_have_text(since)
+    expect(button).to_have_text("Live")
+    link = page.locator("table.fleet tbody th a").first
+    link.hover()
+    page.mouse.down()
+    monkeypatch.setattr(clock, "wall", lambda: NOW + 120)
+    with page.expect_response(story.url + "/"):
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    page.wait_for_timeout(100)
+    page.mouse.up()
+    page.wait_for_url("**/targets/**")
+
+
 def test_ten_thousand_targets_are_shown_at_once(many: Served, open_tab: Open) -> None:
     """With few bytes on the wire; how quickly is measured by benchmarks, here only its order."""
     tab = open_tab(many)
@@ -129,3 +98,9 @@ def test_ten_thousand_targets_are_shown_at_once(many: Served, open_tab: Open) ->
     page.locator("#next").click()
     expect(page.locator("p.found")).to_contain_text("101 to 200 of 200 targets")
     tab.assert_clean()
+
+
+def test_axe_finds_nothing_on_one_page_of_many(many: Served, open_tab: Open) -> None:
+    """With the links to the pages before and after; a hundred rows take it seconds each time."""
+    tab = open_tab(many, color_scheme="light", bypass_csp=True)
+    assert findings(tab.open("/?q=team-07&page=2")) == []

@@ -8,9 +8,9 @@ from playwright.sync_api import expect
 
 from autoscaler.core.text import rfc3339
 from tests.pages.conftest import Open
-from tests.pages.fleets import AT_THREE, NOW
-from tests.pages.serving import Served
 from tests.pages.test_reading import brightness
+from tests.worlds.pages.fleets import AT_THREE, NOW
+from tests.worlds.pages.serving import Served
 
 PICTURES = Path(__file__).parents[2] / "docs" / "images"
 WINDOW = {"width": 1280, "height": 800}

@@ -2,9 +2,9 @@
 
 from playwright.sync_api import Page, expect
 
-from tests.pages.browsing import DESKTOP
 from tests.pages.conftest import Open
-from tests.pages.serving import Served
+from tests.worlds.browsing import DESKTOP
+from tests.worlds.pages.serving import Served
 
 
 def brightness(page: Page) -> float:

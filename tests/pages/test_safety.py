@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.pages.browsing import Tab
 from tests.pages.conftest import Open
-from tests.pages.fleets import BIDI, HOSTILE
-from tests.pages.serving import Served
+from tests.worlds.browsing import Tab
+from tests.worlds.pages.fleets import BIDI, HOSTILE
+from tests.worlds.pages.serving import Served
 
 PAGES = ["/", "/health", "/targets/shop/Deployment/order-worker?last=1h"]
 

@@ -3,13 +3,15 @@
 import re
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
 from playwright.sync_api import Page, expect
 
-from autoscaler.core.text import rfc3339
-from tests.pages.browsing import Tab
+from autoscaler import clock
+from autoscaler.core.text import instant_of, rfc3339
 from tests.pages.conftest import Open
-from tests.pages.fleets import AT_THREE, NOW
-from tests.pages.serving import Served
+from tests.worlds.browsing import PHONE, Tab
+from tests.worlds.pages.fleets import AT_THREE, NOW
+from tests.worlds.pages.serving import Served
 
 PATH = "/targets/shop/Deployment/order-worker"
 
@@ -37,6 +39,30 @@ def chosen(page: Page) -> list[str]:
 def heading(page: Page) -> str:
     """Return which instant is explained."""
     return page.locator("#explained").inner_text()
+
+
+def place(page: Page, share: float) -> tuple[float, float]:
+    """Return where the chart is after a share of its width."""
+    box = page.locator("#chart .u-over").bounding_box()
+    assert box is not None
+    return box["x"] + box["width"] * share, box["y"] + box["height"] / 2
+
+
+def click_at(page: Page, share: float) -> list[str]:
+    """Click the chart after a share of its width; return the instant in the address then."""
+    before = page.url
+    page.mouse.click(*place(page, share))
+    page.wait_for_url(lambda url: url != before)
+    return chosen(page)
+
+
+def updated(page: Page, patch: pytest.MonkeyPatch, now: float, asked: str = "/chart?") -> None:
+    """Let it be another instant, and the page ask for it as it does each ten seconds."""
+    patch.setattr(clock, "wall", lambda: now)
+    with page.expect_response(re.compile(re.escape(asked))) as answered:
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    answered.value.finished()
+    page.wait_for_timeout(100)
 
 
 def test_it_shows_chart_changes_and_configuration(story: Served, open_tab: Open) -> None:
@@ -135,11 +161,189 @@ def test_three_in_the_night_in_local_time(story: Served, open_tab: Open) -> None
     expect(tab.page.locator("#explanation")).to_contain_text("kubectl-scale")
 
 
-def test_a_target_that_is_not_there_is_a_sentence(story: Served, open_tab: Open) -> None:
-    """With the one that may have been meant."""
-    page = open_tab(story).page
-    answer = page.goto(f"{story.url}/targets/shop/Deployment/order-wroker")
-    assert answer is not None
-    assert answer.status == 404
-    page.get_by_role("link", name="shop/Deployment/order-worker").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("order-worker")
+# -- what the reader does stays ------------------------------------------------------------------
+
+
+def test_an_update_leaves_what_the_reader_points_at(
+    story: Served, open_tab: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The crosshair, the values of the legend, and a drag, under which no time moves."""
+    page = opened(open_tab, story, "?last=15m").page
+    updated(page, monkeypatch, NOW + 10)
+    page.mouse.move(*place(page, 0.5))
+    expect(page.locator("#explained")).to_contain_text("At ")
+    crosshair, value = page.locator("#chart .u-cursor-x"), page.locator("#legend b").first
+    before = crosshair.bounding_box()
+    assert before is not None
+    expect(value).to_have_text("4")
+    updated(page, monkeypatch, NOW + 20)
+    expect(value).to_have_text("4")
+    after = crosshair.bounding_box()
+    assert after is not None
+    assert before["x"] - 15 < after["x"] < before["x"]
+    page.evaluate("document.dispatchEvent(new Event('themechange'))")
+    expect(crosshair).to_be_in_viewport()
+    page.mouse.move(*place(page, 0.25))
+    page.mouse.down()
+    page.mouse.move(*place(page, 0.75), steps=3)
+    updated(page, monkeypatch, NOW + 80, "?last=15m")
+    selected = page.locator("#chart .u-select").bounding_box()
+    assert selected is not None
+    assert selected["width"] > 300
+    page.mouse.up()
+    page.wait_for_url("**from=**")
+    query = parse_qs(urlsplit(page.url).query)
+    begin, end = (instant_of(query[key][0]) for key in ("from", "to"))
+    assert begin == pytest.approx(NOW + 20 - 675, abs=4)
+    assert end == pytest.approx(NOW + 20 - 225, abs=4)
+
+
+def test_a_time_under_a_minute_is_not_another_hour(story: Served, open_tab: Open) -> None:
+    """A short drag shows the minute around it."""
+    page = opened(open_tab, story, "?last=15m").page
+    page.mouse.move(*place(page, 0.5))
+    page.mouse.down()
+    page.mouse.move(*place(page, 0.52), steps=3)
+    page.mouse.up()
+    page.wait_for_url("**from=**")
+    expect(page.locator("#viewed")).to_contain_text("not live")
+    times = page.locator("#viewed time").all()
+    begin, end = (instant_of(one.get_attribute("datetime") or "") or 0 for one in times)
+    assert end - begin == pytest.approx(60, abs=1)
+    assert begin < NOW - 441 < end
+
+
+def test_what_is_explained_moves_nothing(story: Served, open_tab: Open) -> None:
+    """Neither the table, whatever the height of the explanation is; nor do links and drags."""
+    tab = opened(open_tab, story)
+    page = tab.page
+    tops, heights = set(), set()
+    for share in (0.55, 0.735, 0.82):
+        with page.expect_response(re.compile("part=explanation")):
+            page.mouse.move(*place(page, share))
+        expect(page.locator("#explanation.waiting")).to_have_count(0)
+        tops.add(page.locator("#changes").evaluate("one => one.offsetTop"))
+        heights.add(page.locator("#explanation").evaluate("one => one.offsetHeight"))
+    assert len(heights) > 1
+    assert len(tops) == 1
+    page.evaluate("window.isTheSame = true")
+    page.set_viewport_size({"width": 1280, "height": 400})
+    over = page.locator("#metrics .u-over")
+    over.scroll_into_view_if_needed()
+    scrolled = page.evaluate("scrollY")
+    assert scrolled > 100
+    over.drag_to(over, source_position={"x": 400, "y": 40}, target_position={"x": 650, "y": 40})
+    page.wait_for_url("**from=**")
+    expect(page.locator("#viewed")).to_contain_text("not live")
+    expect(page.locator("#changes tbody tr")).not_to_have_count(50)
+    assert page.evaluate("scrollY") == pytest.approx(scrolled, abs=2)
+    page.go_back()
+    expect(page.locator("#viewed")).not_to_contain_text("not live")
+    expect(page.locator("#changes tbody tr")).to_have_count(50)
+    link = page.locator("#changes tbody th a").nth(30)
+    link.scroll_into_view_if_needed()
+    scrolled = page.evaluate("scrollY")
+    assert scrolled > 500
+    link.click()
+    page.wait_for_url("**at=**")
+    expect(page.locator("#changes tr.chosen")).to_have_count(1)
+    expect(page.locator("#explained")).to_contain_text(f"At {link.inner_text()}")
+    expect(page.locator("#explained")).to_be_in_viewport()
+    page.get_by_role("link", name="Before it").click()
+    expect(page.locator("#explained")).not_to_contain_text(link.inner_text())
+    assert page.evaluate("scrollY") == pytest.approx(scrolled, abs=2)
+    assert page.evaluate("window.isTheSame")
+    tab.assert_clean()
+
+
+def test_escape_goes_back_to_the_present(story: Served, open_tab: Open) -> None:
+    """From an instant of the keys, of a link and of a click: to the time up to now that it was."""
+    tab = opened(open_tab, story, "?last=15m")
+    page = tab.page
+    explained, viewed = page.locator("#explained"), page.locator("#viewed")
+    page.get_by_role("slider").focus()
+    page.keyboard.press("ArrowLeft")
+    expect(explained).to_contain_text("At ")
+    page.keyboard.press("Escape")
+    expect(explained).to_have_text("Now")
+    assert click_at(page, 0.5)
+    expect(viewed).to_contain_text("not live")
+    page.mouse.move(5, 5)
+    page.reload()
+    page.locator("#chart canvas").wait_for()
+    page.keyboard.press("Escape")
+    expect(explained).to_have_text("Now")
+    expect(viewed).not_to_contain_text("not live")
+    assert page.url.endswith("?last=15m")
+    tab.open(f"{PATH}?last=1h&at={rfc3339(NOW - 600)}").locator("#chart canvas").wait_for()
+    expect(explained).to_contain_text("At ")
+    page.keyboard.press("Escape")
+    expect(explained).to_have_text("Now")
+    assert page.url.endswith("?last=1h")
+    tab.assert_clean()
+
+
+def test_back_undoes_a_click(story: Served, open_tab: Open) -> None:
+    """One after the other, and only then leaves the page."""
+    tab = open_tab(story)
+    page = tab.open("/")
+    tab.open(f"{PATH}?last=15m").locator("#chart canvas").wait_for()
+    first = click_at(page, 0.3)
+    explained = page.locator("#explained time").get_attribute("datetime")
+    click_at(page, 0.6)
+    page.mouse.move(5, 5)
+    page.go_back()
+    expect(page.locator("#explained time")).to_have_attribute("datetime", explained or "")
+    assert chosen(page) == first
+    page.go_back()
+    expect(page.locator("#explained")).to_have_text("Now")
+    assert page.url.endswith("?last=15m")
+    page.go_back()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Fleet")
+    tab.assert_clean()
+
+
+def test_what_is_outside_of_the_record_is_shaded_and_named(story: Served, open_tab: Open) -> None:
+    """What was before it, and what has not been yet; neither is a time that was not recorded."""
+    begin, end = rfc3339(story.fleet.begin - 3600), rfc3339(NOW + 3600)
+    page = opened(open_tab, story, f"?from={begin}&to={end}").page
+    legend = page.locator("#legend")
+    expect(legend).to_contain_text("before the record")
+    expect(legend).to_contain_text("after now")
+    expect(legend).not_to_contain_text("nothing recorded")
+    count = "([x, y]) => document.elementFromPoint(x, y).closest('.uplot').querySelector('canvas')"
+    painted = (
+        f"(at) => {{ const canvas = ({count})(at), box = canvas.getBoundingClientRect();"
+        " const { data } = canvas.getContext('2d').getImageData("
+        "at[0] - box.x, at[1] - box.y, 1, 1); return [...data]; }"
+    )
+    before, within, after = (page.evaluate(painted, place(page, one)) for one in (0.1, 0.35, 0.9))
+    assert before == after
+    assert before[3] > 0
+    assert within != before
+
+
+def test_a_finger_points_and_keeps(story: Served, open_tab: Open) -> None:
+    """Moved over the chart it points; a tap keeps the instant, and what follows is in sight."""
+    tab = opened(open_tab, story, has_touch=True, viewport=PHONE)
+    page = tab.page
+    page.locator("#chart").scroll_into_view_if_needed()
+    session = page.context.new_cdp_session(page)
+    for kind, share in (("touchStart", 0.6), ("touchMove", 0.7), ("touchMove", 0.8)):
+        x, y = place(page, share)
+        points = [{"x": x, "y": y}]
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    expect(page.locator("#explained")).to_contain_text("At ")
+    assert chosen(page) == []
+    page.touchscreen.tap(*place(page, 0.7))
+    page.wait_for_url("**at=**")
+    # The table is below the panel here, and moves with it until all has come.
+    expect(page.locator("#viewed")).to_contain_text("not live")
+    expect(page.locator("#explanation.waiting")).to_have_count(0)
+    page.wait_for_timeout(200)
+    link = page.locator("#changes tbody th a").nth(5)
+    link.tap()
+    expect(page.locator("#explained")).to_contain_text(f"At {link.inner_text()}")
+    expect(page.locator("#explained")).to_be_in_viewport()
+    tab.assert_clean()

@@ -1,11 +1,12 @@
 """What counts as a change: timelines in which one thing differs from sync to sync."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from autoscaler.core.classification import Mark, classify
 from autoscaler.core.decision import (
     Activity,
     Bound,
@@ -18,19 +19,19 @@ from autoscaler.core.decision import (
     Limit,
     MetricFailure,
     Outcome,
+    QueryHold,
     Refill,
     Saturation,
     Stabilization,
     Zone,
 )
-from autoscaler.core.entry import Rules
 from autoscaler.core.extensions import Extensions, Fallback, Idle, Pause, PauseMode, Schedule
-from autoscaler.core.observation import OpenWindow
+from autoscaler.core.observation import Gap, GapKind, HoldReading, OpenWindow
 from autoscaler.core.spec import Flags, PolicyType, ScalingPolicy
+from autoscaler.core.sync_result import Rules, SyncResult
 from autoscaler.core.target import Target
 from autoscaler.core.writes import WriteFailed, WriteOutcome
-from autoscaler.record.changes import change_key, marks_of, numbers_of
-from autoscaler.record.rows import Mark
+from autoscaler.record.changes import Seen, change_key, numbers_of, seen_after
 from tests.core.builders import BASE, average, external, spec
 from tests.core.timeline import Timeline
 
@@ -41,7 +42,7 @@ NIGHT = Schedule("night", "0 22 * * *", "0 6 * * *", "UTC", max_replicas=4)
 class Kept(Timeline):
     """A timeline that tells which of its syncs are changes."""
 
-    keys: tuple[Hashable, ...] = ()
+    keys: tuple[Seen, ...] = ()
     rules: Rules | None = None
 
     def was(self, *, change: bool, write: WriteOutcome | None = None) -> "Kept":
@@ -50,16 +51,18 @@ class Kept(Timeline):
         assert decision is not None
         if self.rules is None:
             self.rules = Rules(Target("shop", self.spec, ()), self.flags)
-        key = change_key(self.rules, decision, write)
+        before = self.keys[-1] if self.keys else None
+        result = SyncResult(self.rules.target, decision, write, flags=self.rules.flags)
+        key = seen_after(before, change_key(result), decision)
         assert hash(key) is not None
-        assert (self.keys[-1:] != (key,)) == change
+        assert (before != key) == change
         self.keys = (*self.keys, key)
         return self
 
     def marked(self, marks: Mark) -> "Kept":
         """Check the marks of the last sync."""
         assert self.decision is not None
-        assert marks_of(self.decision, None) == marks
+        assert classify(self.decision).marks == marks
         return self
 
 
@@ -87,16 +90,20 @@ def test_a_count_and_the_sync_after_it_are_changes() -> None:
     target.at("45s", queue=60).was(change=False)
     target.by_hand(9, "kubectl").at("1m", queue=60).was(change=True)
     assert target.decision is not None
-    assert Mark.FOREIGN in marks_of(target.decision, None)
+    assert Mark.FOREIGN in classify(target.decision).marks
 
 
-def test_a_hold_is_a_change_when_it_begins_and_when_it_ends() -> None:
-    """Whatever the proposals are meanwhile."""
+def test_a_hold_is_a_change_when_it_begins_first_and_its_end_is_none() -> None:
+    """Its end is in the samples; it is a change again once something else has changed."""
     target = of(QUEUE)
     target.at("0s", queue=30).was(change=True)
     target.at("15s", queue=20).was(change=True).marked(Mark.HELD)
     target.at("30s", queue=10).was(change=False)
-    target.at("45s", queue=30).was(change=True).marked(Mark(0))
+    target.at("45s", queue=30).was(change=False).marked(Mark(0))
+    target.at("1m", queue=20).was(change=False).marked(Mark.HELD)
+    target.at("75s", queue=60).was(change=True).marked(Mark.WRITTEN)
+    target.at("90s", queue=60).was(change=True)
+    target.at("105s", queue=50).was(change=True).marked(Mark.HELD)
 
 
 def test_one_failing_metric_more_is_a_change_and_its_return_too() -> None:
@@ -160,7 +167,7 @@ def test_what_became_of_a_write_is_a_change_and_so_are_other_rules() -> None:
     target.at("0s", queue=30).was(change=True)
     target.at("15s", queue=30).was(change=True, write=WriteFailed("refused"))
     assert target.decision is not None
-    assert marks_of(target.decision, WriteFailed("refused")) == Mark.FAILED
+    assert classify(target.decision, WriteFailed("refused")).marks == Mark.FAILED
     target.at("30s", queue=30).was(change=True)
     target.rules = Rules(Target("shop", target.spec, ()), Flags(tolerance=0.2))
     target.at("45s", queue=30).was(change=True)
@@ -194,49 +201,46 @@ POLICY = ScalingPolicy(PolicyType.PODS, 4, 60)
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        pytest.param({}, {"metrics": (replace(FIRST, outcome=FAILED), SECOND)}, id="it fails"),
-        pytest.param(
+        ({}, {"metrics": (replace(FIRST, outcome=FAILED), SECOND)}),
+        (
             {"metrics": (replace(FIRST, outcome=FAILED), SECOND)},
             {"metrics": (FIRST, replace(SECOND, outcome=FAILED))},
-            id="another metric fails",
         ),
-        pytest.param({}, {"metrics": (replace(FIRST, refill=REFILL), SECOND)}, id="it refills"),
-        pytest.param(
-            {},
-            {"metrics": (replace(FIRST, fallback=FallbackUse(Fallback(3), 3, 3)), SECOND)},
-            id="fallback",
-        ),
-        pytest.param(
-            {}, {"metrics": (replace(FIRST, activity=Activity.ACTIVE), SECOND)}, id="activity"
-        ),
-        pytest.param({}, {"foreign": ForeignChange(2, 3)}, id="by others"),
-        pytest.param({}, {"stabilization": Stabilization(3, 3, "None")}, id="held no longer"),
-        pytest.param(
+        ({}, {"metrics": (replace(FIRST, refill=REFILL), SECOND)}),
+        ({}, {"metrics": (replace(FIRST, fallback=FallbackUse(Fallback(3), 3, 3)), SECOND)}),
+        ({}, {"metrics": (replace(FIRST, activity=Activity.ACTIVE), SECOND)}),
+        ({}, {"foreign": ForeignChange(2, 3)}),
+        ({}, {"stabilization": Stabilization(3, 3, "None")}),
+        (
             {"limit": Limit(9, 3, "ScaleUpLimit", 3, POLICY)},
             {"limit": Limit(9, 3, "ScaleUpLimit", 3, replace(POLICY, value=5))},
-            id="another policy",
         ),
-        pytest.param({"pause": PAUSE}, {"pause": replace(PAUSE, by="kubectl")}, id="whose pause"),
-        pytest.param({"pause": PAUSE}, {"pause": PAUSE, "paused_from": 2}, id="it prevents"),
-        pytest.param({"idle": ASLEEP}, {"idle": replace(ASLEEP, asleep=False)}, id="awake"),
-        pytest.param({"idle": ASLEEP}, {"idle": replace(ASLEEP, kept_awake=True)}, id="kept awake"),
-        pytest.param({}, {"held_until": BASE + 60}, id="contested"),
-        pytest.param({}, {"breaker": BreakerHold("", BASE + 600, 2)}, id="breaker"),
-        pytest.param({}, {"saturation": Saturation(3, BASE - 3600, "x")}, id="saturated"),
-        pytest.param(
+        ({"pause": PAUSE}, {"pause": replace(PAUSE, by="kubectl")}),
+        ({"pause": PAUSE}, {"pause": PAUSE, "paused_from": 2}),
+        ({"idle": ASLEEP}, {"idle": replace(ASLEEP, asleep=False)}),
+        ({"idle": ASLEEP}, {"idle": replace(ASLEEP, kept_awake=True)}),
+        ({}, {"held_until": BASE + 60}),
+        ({}, {"hold": QueryHold(HoldReading(1, "{}"))}),
+        (
+            {"hold": QueryHold(HoldReading(1, "{}"))},
+            {"hold": QueryHold(HoldReading(gap=Gap(GapKind.ERROR, "no answer")))},
+        ),
+        ({"hold": QueryHold(HoldReading(1, "{}"))}, {"hold": QueryHold(HoldReading(1, "{}"), 2)}),
+        ({}, {"breaker": BreakerHold("", BASE + 600, 2)}),
+        ({}, {"saturation": Saturation(3, BASE - 3600, "x")}),
+        (
             {"bounds": Bounds(Bound(1), Bound(9))},
             {"bounds": Bounds(Bound(1), Bound(9), missing="no answer")},
-            id="missing bound",
         ),
-        pytest.param({}, {"zone": Zone.PAUSED}, id="zone"),
-        pytest.param({}, {"outcome": Outcome.PARTIAL}, id="outcome"),
-        pytest.param({}, {"reason": "another"}, id="reason"),
-        pytest.param({}, {"conditions": ()}, id="conditions"),
+        ({}, {"zone": Zone.PAUSED}),
+        ({}, {"outcome": Outcome.PARTIAL}),
+        ({"stabilization": None}, {"stabilization": None, "reason": "another"}),
+        ({}, {"conditions": ()}),
     ],
 )
 def test_each_of_these_alone_is_a_change(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
     """Though count and bounds are the same."""
-    rules = Rules(Target("shop", spec(QUEUE, MAILS), ()), Flags())
-    before, after = replace(HELD, **one), replace(HELD, **other)
-    assert change_key(rules, before, None) != change_key(rules, after, None)
-    assert change_key(rules, replace(HELD, **one), None) == change_key(rules, before, None)
+    target = Target("shop", spec(QUEUE, MAILS), ())
+    before, after, same = (replace(HELD, **changed) for changed in (one, other, one))
+    assert change_key(SyncResult(target, before)) != change_key(SyncResult(target, after))
+    assert change_key(SyncResult(target, same)) == change_key(SyncResult(target, before))

@@ -69,27 +69,16 @@ def busy_day() -> list[Sample]:
 
 @given(steps)
 def test_round_trip(given_steps: Steps) -> None:
-    """Every sample that changes something comes back with its time to the millisecond."""
-    samples = timed(given_steps)
-    packer = packed(samples)
+    """Every sample that changes something comes back with its time to the millisecond.
+
+    What the additions return makes up the body.
+    """
+    samples, packer = timed(given_steps), Packer(BEGIN, PERIOD)
+    pieces = [packer.add(sample.time, sample.numbers) for sample in samples]
+    assert b"".join(pieces) == packer.body()
     assert list(unpack(packer.body(), BEGIN, PERIOD)) == changed(samples)
     assert packer.count == len(changed(samples))
     assert packer.end == (samples[-1].time if samples else BEGIN)
-
-
-@given(steps)
-def test_concatenation(given_steps: Steps) -> None:
-    """What the additions return makes up the body."""
-    packer = Packer(BEGIN, PERIOD)
-    pieces = [packer.add(sample.time, sample.numbers) for sample in timed(given_steps)]
-    assert b"".join(pieces) == packer.body()
-
-
-def test_irregular() -> None:
-    """Times that are no multiple of the period are kept."""
-    times = [BEGIN, BEGIN + 15.25, BEGIN + 30, BEGIN + 74.999, BEGIN + 75]
-    packer = packed([Sample(at, (index,)) for index, at in enumerate(times)])
-    assert [one.time for one in unpack(packer.body(), BEGIN, PERIOD)] == times
 
 
 def test_unchanged() -> None:
@@ -99,13 +88,6 @@ def test_unchanged() -> None:
     later = [BEGIN + PERIOD * index for index in range(1, SYNCS_A_DAY)]
     assert not any(packer.add(time, (3, 3, 500, 3)) for time in later)
     assert (packer.count, packer.end) == (1, later[-1])
-
-
-def test_missing() -> None:
-    """A missing number is none, also not zero."""
-    values: list[int | None] = [None, 0, None, -1, 0, None]
-    packer = packed([Sample(BEGIN + PERIOD * i, (one,)) for i, one in enumerate(values)])
-    assert [one.numbers for one in unpack(packer.body(), BEGIN, PERIOD)] == [(v,) for v in values]
 
 
 def test_cost() -> None:

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from autoscaler.core.classification import Mark
 from autoscaler.core.decision import Decision
 from autoscaler.core.extensions import Extensions, Fallback, Pause, PauseMode
 from autoscaler.core.spec import Behavior, Flags, HorizontalPodAutoscalerSpec
 from autoscaler.record.packing import by_minute
-from autoscaler.record.rows import Lapse, Mark, Sample
+from autoscaler.record.rows import Lapse, Sample
 from autoscaler.rendering.chart import Chart, MarkKind, ShadeKind, chart_of
-from autoscaler.rendering.chart.rows import Row, rows_of, shown
+from autoscaler.rendering.chart.lines import ChartRow, rows_of, shown
 from tests.core.builders import (
     BASE,
     average,
@@ -29,7 +30,7 @@ from tests.core.builders import (
     utilization,
 )
 from tests.core.timeline import Timeline
-from tests.record.memory import MemoryRecord
+from tests.worlds.record import MemoryRecord
 
 WEB = "shop/Deployment/web"
 QUEUE, MAILS = external(average("10")), external(average("10"), "mails")
@@ -265,6 +266,22 @@ def test_a_lapse() -> None:
     ]
 
 
+def test_what_is_before_the_record_and_after_now_is_shaded_as_such() -> None:
+    """Neither is a time without a record, which is only up to now."""
+    timeline = Timeline(spec(QUEUE), replicas=3)
+    record = played(timeline, 30, 30, 30).keep_lapse(WEB, BASE + 30, BASE + 100)
+
+    def shades(begin: float, end: float) -> list[tuple[str, float, float]]:
+        chart = chart_of(record, WEB, BASE + begin, BASE + end, now=BASE + 100)
+        assert chart is not None
+        return [(one.kind, one.begin - BASE, one.end - BASE) for one in chart.shades]
+
+    lapse, future = (ShadeKind.LAPSE, 30, 100), (ShadeKind.FUTURE, 100, 300)
+    assert shades(-60, 300) == [(ShadeKind.BEFORE, -60, 0), lapse, future]
+    assert shades(0, 100) == [lapse]
+    assert shades(10, 30) == []
+
+
 def test_a_removed_target() -> None:
     """It ends where it left the configuration."""
     record = played(Timeline(spec(QUEUE), replicas=3), 30, 30)
@@ -338,7 +355,7 @@ def test_no_step_is_lost(seed: int, most: int, minutes: bool) -> None:  # noqa: 
         assert max(near) >= max(counts)
 
 
-def _counts(rows: Iterable[Row | Sample], begin: float, end: float) -> list[int]:
+def _counts(rows: Iterable[ChartRow | Sample], begin: float, end: float) -> list[int]:
     """Return the counts from one second up to another."""
     return [one.numbers[0] or 0 for one in rows if begin <= one.time - BASE < end]
 

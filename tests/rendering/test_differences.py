@@ -20,16 +20,17 @@ from autoscaler.core.decision import (
     Limit,
     MetricFailure,
     Outcome,
+    QueryHold,
     Refill,
     Saturation,
     Stabilization,
     Zone,
 )
-from autoscaler.core.entry import Entry, Rules
 from autoscaler.core.extensions import Extensions, Fallback, Idle, Pause, PauseMode
 from autoscaler.core.normalize import READY
-from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.core.observation import Gap, GapKind, HoldReading, Scale, Unavailable
 from autoscaler.core.spec import Flags, PolicyType, ScalingPolicy
+from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query
 from autoscaler.core.writes import (
     NotWritten,
@@ -57,15 +58,17 @@ WRITES: tuple[WriteOutcome | None, ...] = (
 modest = settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 
 
-def key_of(entry: Entry) -> object:
+def key_of(entry: SyncResult) -> object:
     """Return what makes an entry a change."""
-    return change_key(entry.rules, entry.decision, entry.write)
+    return change_key(entry)
 
 
 @modest
 @given(pairs, st.sampled_from(WRITES), st.sampled_from(WRITES))
 def test_whatever_is_a_change_has_a_sentence(
-    pair: tuple[Entry, Entry], write: WriteOutcome | None, other_write: WriteOutcome | None
+    pair: tuple[SyncResult, SyncResult],
+    write: WriteOutcome | None,
+    other_write: WriteOutcome | None,
 ) -> None:
     """Each field of a decision alone, taken from another one; in both directions."""
     one, other = replace(pair[0], write=write), pair[1]
@@ -80,7 +83,7 @@ def test_whatever_is_a_change_has_a_sentence(
             assert differences(two, one)
 
 
-def _decided() -> Entry:
+def _decided() -> SyncResult:
     timeline = Timeline(spec(QUEUE, MAILS), replicas=3)
     return of_last(timeline.at("0s", queue=30, mails=30).at("15s", queue=20, mails=20))
 
@@ -141,8 +144,8 @@ OPEN = Bounds(Bound(2, "schedule day until 18:00 UTC"), Bound(9))
             id="outcome",
         ),
         pytest.param(
-            {},
-            {"reason": "another"},
+            {"stabilization": None},
+            {"stabilization": None, "reason": "another"},
             "the reason is now: another",
             "the reason is now: All metrics below target",
             id="reason",
@@ -174,6 +177,34 @@ OPEN = Bounds(Bound(2, "schedule day until 18:00 UTC"), Bound(9))
             "a bound is missing: minReplicasQuery has no value: refused",
             "no bound is missing any more",
             id="missing bound",
+        ),
+        pytest.param(
+            {},
+            {"hold": QueryHold(HoldReading(2, '{job="a"}'))},
+            'nothing goes down while holdScaleDownQuery returns {job="a"} and 1 more',
+            "holdScaleDownQuery holds nothing any more",
+            id="hold",
+        ),
+        pytest.param(
+            {"hold": QueryHold(HoldReading(1, "{}"))},
+            {"hold": QueryHold(HoldReading(1, "{}"), 2)},
+            "without holdScaleDownQuery it would go to 2",
+            "holdScaleDownQuery prevents nothing now",
+            id="held",
+        ),
+        pytest.param(
+            {"hold": QueryHold(HoldReading(1, "{}"))},
+            {"hold": QueryHold(HoldReading(gap=Gap(GapKind.ERROR, "it timed out")))},
+            "nothing goes down, since holdScaleDownQuery has no answer that counts: it timed out",
+            "nothing goes down while holdScaleDownQuery returns a value without labels",
+            id="unknown hold",
+        ),
+        pytest.param(
+            {"hold": QueryHold(HoldReading(1, "{}"))},
+            {"hold": QueryHold(HoldReading())},
+            "nothing goes down in the first sync after holdScaleDownQuery held",
+            "nothing goes down while holdScaleDownQuery returns a value without labels",
+            id="end of a hold",
         ),
         pytest.param(
             {},
@@ -242,7 +273,7 @@ OPEN = Bounds(Bound(2, "schedule day until 18:00 UTC"), Bound(9))
             {"idle": ASLEEP},
             {"idle": replace(ASLEEP, asleep=False)},
             "it is awake",
-            "idle, no metric has been active since 00:00:00Z",
+            "idle, every metric has been inactive since 00:00:00Z",
             id="idle",
         ),
         pytest.param(
@@ -333,20 +364,20 @@ def test_whether_a_metric_is_active(activity: Activity, sentence: str) -> None:
 
 def test_the_keys_of_the_configuration_that_are_different_are_named() -> None:
     """With both values, as they are written in YAML."""
-    target = HELD.rules.target
+    target = HELD.target
     other = replace(
         target,
         spec=replace(target.spec, max_replicas=20),
         queries=(target.queries[0], Query("sum(other)")),
         extensions=Extensions(ignore_surge=True),
     )
-    assert differences(HELD, replace(HELD, rules=Rules(other, Flags()))) == (
+    assert differences(HELD, replace(HELD, target=other)) == (
         "the configuration: maxReplicas is 20, before 100",
-        "the configuration: metrics[1].external.metric.query.query is sum(other), before sum(m1)",
-        "the configuration: ignoreSurge is True, before absent",
+        "the configuration: metrics[1].query is sum(other), before sum(m1)",
+        "the configuration: ignoreSurge is true, before false",
     )
-    changed = replace(HELD.rules, flags=Flags(tolerance=0.2, downscale_stabilization=60.0))
-    assert differences(HELD, replace(HELD, rules=changed)) == (
+    flags = Flags(tolerance=0.2, downscale_stabilization=60.0)
+    assert differences(HELD, replace(HELD, flags=flags)) == (
         "the configuration: tolerance is 0.2, before 0.1",
         "the configuration: downscaleStabilization is 1m, before 5m",
     )

@@ -7,36 +7,93 @@ from typing import cast
 
 import pytest
 
+from autoscaler.core.classification import State
 from autoscaler.core.decide import decide
-from autoscaler.core.extensions import Extensions
-from autoscaler.core.history import History, Recommendation
-from autoscaler.core.observation import Observation, PodSamples, Scale
-from autoscaler.core.spec import Flags
-from autoscaler.core.target import Query, Target
-from autoscaler.core.writes import WriteFailed
-from autoscaler.rendering.explanation import explain
-from autoscaler.rendering.record import whole
-from autoscaler.rendering.verdict import State, cause_of, state_of, verdict
-from autoscaler.sync.ports import SyncResult
-from tests.core.builders import BASE, average, cpu, external, pods, samples, spec, utilization
-from tests.core.timeline import Timeline
-from tests.rendering.extended import (
-    FALLBACK,
-    GRADUALLY,
-    IDLE,
-    NOTHING,
-    OFFICE_HOURS,
-    PAUSED,
-    QUEUE,
-    lower,
-    opened,
-    result,
-    target,
+from autoscaler.core.extensions import (
+    NO_EXTENSIONS,
+    Extensions,
+    Fallback,
+    FallbackBehavior,
+    Idle,
+    Pause,
+    Schedule,
 )
+from autoscaler.core.history import History, Recommendation
+from autoscaler.core.observation import (
+    Gap,
+    GapKind,
+    HoldReading,
+    Observation,
+    OpenWindow,
+    PodSamples,
+    Scale,
+    Values,
+)
+from autoscaler.core.selectors import LabelSelector
+from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec
+from autoscaler.core.sync_result import SyncResult
+from autoscaler.core.target import HoldQuery, Query, Target
+from autoscaler.core.writes import WriteFailed, Written
+from autoscaler.rendering.explanation import explain
+from autoscaler.rendering.reasons import verdict
+from autoscaler.rendering.record import whole
+from tests.core.builders import (
+    BASE,
+    average,
+    behavior,
+    cpu,
+    external,
+    percent_policy,
+    pods,
+    rules,
+    samples,
+    spec,
+    utilization,
+)
+from tests.core.timeline import Timeline
+
+QUEUE = external(average("10"))
+NOTHING = float("nan")
+"""Of the query of a bound."""
+
+PAUSED = Extensions(pause=Pause())
+IDLE = Extensions(idle=Idle(0, 60.0), activations=(5000,))
+FALLBACK = Extensions(fallback=Fallback(6, 2))
+OFFICE_HOURS = Schedule("office-hours", "0 8 * * *", "0 18 * * *", "Europe/Berlin", 5, 8)
+GRADUALLY = Schedule("sale", "0 8 * * *", "0 18 * * *", "Europe/Berlin", 15, gradual=True)
+
+
+def lower(replicas: int) -> Extensions:
+    """Return a fallback to a count, or the current one, from the first failure on."""
+    return Extensions(fallback=Fallback(replicas, 1, FallbackBehavior.CURRENT_REPLICAS_IF_LOWER))
+
+
+def opened(schedule: Schedule) -> OpenWindow:
+    """Return the schedule as it is while it is open."""
+    return OpenWindow(schedule, BASE + 3600, "18:00 Europe/Berlin")
+
+
+def target(
+    extensions: Extensions = NO_EXTENSIONS,
+    of: HorizontalPodAutoscalerSpec | None = None,
+    *,
+    replicas: int,
+) -> Timeline:
+    """Begin the timeline of a target of one queue, 10 messages each replica, 1 to 20 of them."""
+    return Timeline(of or spec(QUEUE, maximum=20), replicas=replicas, extensions=extensions)
+
+
+def result(timeline: Timeline) -> SyncResult:
+    """Return the result of the last sync, whose write was taken."""
+    decision = timeline.decision
+    assert decision is not None
+    of = Target("shop", timeline.spec, (), extensions=timeline.extensions)
+    return SyncResult(of, decision, Written(decision.scale) if decision.rescale else None)  # type: ignore[arg-type] # it was read
+
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "decisions.md").read_text()
 BY_OFFICE_HOURS = "schedule office-hours until 18:00 Europe/Berlin"
-NONE_ACTIVE = "idle, no metric has been active since 00:00:00Z"
+NONE_ACTIVE = "idle, every metric has been inactive since 00:00:00Z"
 UNTIL = "2099-01-01T08:00:00Z"
 TWO = spec(QUEUE, external(average("10"), "mails"), maximum=20)
 
@@ -216,14 +273,14 @@ def test_a_sentence_says_what_was_decided_and_why(
     """With who or what decided, and until when."""
     synced = result(timeline)
     assert verdict(synced) == sentence
-    assert state_of(synced) is state
+    assert synced.classified().state is state
 
 
 def test_a_write_that_fails_is_worse_than_a_pause() -> None:
     """A target that is to be taken to a count, and is not, needs somebody."""
     synced = result(target(replicas=3).annotated(paused_replicas="5").at("0s", queue=30))
     failed = SyncResult(synced.target, synced.decision, WriteFailed("forbidden"))
-    assert state_of(failed) is State.FAILING
+    assert failed.classified().state is State.FAILING
 
 
 def test_the_cause_changes_when_a_fallback_begins() -> None:
@@ -232,9 +289,44 @@ def test_the_cause_changes_when_a_fallback_begins() -> None:
     causes = []
     for time in ("0s", "15s", "30s"):
         synced = result(timeline.at(time, queue=None))
-        causes.append(cause_of(synced, state_of(synced)))
+        causes.append(synced.classified().cause)
     failed = "FailedGetExternalMetric: no answer for queue"
     assert causes == [failed, *[f"{failed} (a fallback is in use)"] * 2]
+
+
+def test_an_incomplete_reading_says_what_it_asks_for_in_place_of_the_fallback() -> None:
+    """The words of the decision name the one that counts."""
+    partly = Values((45_000,), (Gap(GapKind.PARTIAL, "store eu is unreachable"),))
+    scale = Scale(9, 9, "app=web")
+    observation = Observation(scale, pods(9), (partly,))
+    once = Extensions(fallback=Fallback(4, 1, FallbackBehavior.CURRENT_REPLICAS_IF_LOWER))
+    of, history = spec(QUEUE, maximum=20), History(recommendations=())
+    decision, _ = decide(of, Flags(), observation, history, BASE, extensions=once)
+    text = explain(SyncResult(Target("shop", of, (), extensions=once), decision))
+    told = "queue failed in 1 sync, and what was read of it asks for 5 at least"
+    assert f"{told}: the reading is incomplete" in text
+    assert f"{told}\n" in text, "the fallback and what it depends on are not named"
+
+
+def test_a_value_below_a_thousandth_is_told_where_it_wakes_a_target() -> None:
+    """Its metric would else be active at 0, above 0."""
+    observation = Observation(Scale(0, 0, "app=web"), (), (Values((0,), total=0.0005),))
+    of, history = spec(QUEUE, maximum=20), History(recommendations=())
+    idle = replace(IDLE, activations=())
+    decision, _ = decide(of, Flags(), observation, history, BASE, extensions=idle)
+    synced = SyncResult(Target("shop", of, (), extensions=idle), decision)
+    assert "queue is active: 0.0005, for 10 per replica" in verdict(synced)
+    assert "active: 0.0005 is above its activation of 0" in explain(synced)
+
+
+def test_an_incomplete_answer_for_a_bound_is_told() -> None:
+    """In the sentence, and where the bound is explained."""
+    timeline = target(replicas=9)
+    timeline.bounds = (Values((4_000,), (Gap(GapKind.PARTIAL, "store eu is unreachable"),)), None)
+    synced = result(timeline.at("0s", queue=30).at("6m", queue=5))
+    told = "minReplicasQuery has only an incomplete answer: store eu is unreachable"
+    assert verdict(synced).endswith(f"nothing goes down, since minReplicas is not known; {told}")
+    assert "minReplicas 4 by minReplicasQuery, maxReplicas" in explain(synced)
 
 
 def test_a_mistaken_annotation_is_not_why_nothing_can_be_decided() -> None:
@@ -398,32 +490,133 @@ def test_a_surge_is_explained() -> None:
     )
 
 
+HELD = HoldReading(2, '{job="orders"}')
+HOLDS = 'nothing goes down while holdScaleDownQuery returns {job="orders"} and 1 more'
+UNKNOWN = "nothing goes down, since holdScaleDownQuery has no answer that counts: it timed out"
+SILENT = HoldReading(gap=Gap(GapKind.ERROR, "it timed out"))
+AT_ONCE = spec(QUEUE, maximum=20, behavior=behavior(down=rules(percent_policy(100), window=0)))
+
+
+def held(reading: HoldReading) -> Timeline:
+    """Return a target of five replicas, asked a minute ago, that a query holds now."""
+    return (
+        Timeline(AT_ONCE, replicas=5).over(60.0).at("0s", queue=50).at("5m", queue=50).held(reading)
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "state", "cause", "sentence"),
+    [
+        (
+            held(HELD).at("6m", queue=30),
+            State.HELD,
+            "ScaleDownHeld",
+            f"stays at 5 replicas, not 3: {HOLDS}",
+        ),
+        (
+            held(SILENT).at("6m", queue=30),
+            State.FAILING,
+            f"MissingHold: {UNKNOWN}",
+            f"stays at 5 replicas, not 3: {UNKNOWN}",
+        ),
+        (held(HELD).at("6m", queue=50), State.OK, "", f"stays at 5 replicas; {HOLDS}"),
+        (
+            held(HELD).at("6m", queue=70),
+            State.OK,
+            "",
+            f"scaled 5 -> 7 replicas: queue above target: 14/10 per replica; {HOLDS}",
+        ),
+        (
+            held(HELD).at("6m", queue=50).held(HoldReading()).at("6m15s", queue=0),
+            State.HELD,
+            "ScaleDownStabilized",
+            (
+                "stays at 5 replicas: the metrics ask for 0; nothing goes down until 00:07:35Z, "
+                "since holdScaleDownQuery held it until 00:06:15Z; nothing goes down in the first "
+                "sync after holdScaleDownQuery held"
+            ),
+        ),
+        (
+            held(HELD)
+            .at("6m", queue=50)
+            .held(HoldReading())
+            .at("6m15s", queue=30)
+            .at("6m30s", queue=30),
+            State.HELD,
+            "ScaleDownStabilized",
+            (
+                "stays at 5 replicas: the metrics ask for 3; nothing goes down until 00:07:35Z, "
+                "since holdScaleDownQuery held it until 00:06:15Z"
+            ),
+        ),
+    ],
+)
+def test_what_holds_is_told(line: Timeline, state: State, cause: str, sentence: str) -> None:
+    """While it holds, whether or not it prevents anything, and while a range fills after it."""
+    synced = result(line)
+    assert (verdict(synced), synced.classified().state) == (sentence, state)
+    assert synced.classified().cause == cause
+    assert sentence in explain(synced)
+
+
+def test_an_explanation_has_the_query_that_holds() -> None:
+    """With its server and its selector, also while it holds nothing."""
+    query = Query("up == 0", server="mimir")
+    hold = HoldQuery(query, LabelSelector((("job", "orders"),)), condition=True)
+    asked = 'holdScaleDownQuery at the server mimir: up == 0, of it {job="orders"}'
+    for line, told in (
+        (held(HELD).at("6m", queue=30), f"hold {HOLDS}; it would go to 3"),
+        (held(HoldReading()).at("6m", queue=30), "hold holdScaleDownQuery holds nothing"),
+        (
+            held(HELD).at("6m", queue=50).held(HoldReading()).at("6m30s", queue=50),
+            "hold nothing goes down in the first sync after holdScaleDownQuery held",
+        ),
+    ):
+        synced = result(line)
+        synced = replace(synced, target=replace(synced.target, hold=hold))
+        lines = [re.sub(r"\s+", " ", one.strip()) for one in explain(synced).splitlines()]
+        assert told in lines
+        assert asked in lines
+
+
+def test_the_record_has_the_hold() -> None:
+    """Why, by how many series, and what it prevents."""
+    assert whole(result(held(HELD).at("6m", queue=30))).document()["hold"] == {
+        "message": HOLDS,
+        "series": 2,
+        "preventedReplicas": 3,
+    }
+    assert whole(result(held(SILENT).at("6m", queue=50))).document()["hold"] == {"message": UNKNOWN}
+
+
 def test_the_record_has_what_applies_and_nothing_else() -> None:
     """Keys of a rule that a target has not are left out."""
-    plain = whole(result(target(replicas=3).at("0s", queue=30)))
-    new = {"pause", "idle", "minReplicasBy", "maxReplicasBy", "missingBound"}
+    plain = whole(result(target(replicas=3).at("0s", queue=30))).document()
+    new = {"pause", "idle", "hold", "minReplicasBy", "maxReplicasBy", "missingBound"}
     assert not new & plain.keys()
 
     paused = target(replicas=3).annotated(paused_replicas="5", paused_until=UNTIL)
-    assert whole(result(paused.at("0s", queue=83)))["pause"] == {
+    assert whole(result(paused.at("0s", queue=83))).document()["pause"] == {
         "mode": "all",
         "by": "the annotation autoscaler/paused-replicas",
         "replicas": 5,
         "until": UNTIL,
         "preventedReplicas": 6,
     }
-    idle = whole(result(target(IDLE, replicas=1).at("0s", queue=4)))
+    idle = whole(result(target(IDLE, replicas=1).at("0s", queue=4))).document()
     assert idle["idle"] == {
         "asleep": False,
         "active": False,
         "lastActive": "2026-01-01T00:00:00Z",
         "goesIdle": "2026-01-01T00:01:00Z",
     }
-    assert [one["activity"] for one in idle["metrics"]] == ["inactive"]  # type: ignore[attr-defined]
-    bounds = whole(result(target(replicas=5).asked_bounds(NOTHING, 12).at("0s", queue=50)))
+    assert [one["activity"] for one in idle["metrics"]] == ["inactive"]
+    bounds = whole(
+        result(target(replicas=5).asked_bounds(NOTHING, 12).at("0s", queue=50))
+    ).document()
     assert (bounds["maxReplicas"], bounds["maxReplicasBy"]) == (12, "maxReplicasQuery")
     assert bounds["missingBound"] == "minReplicasQuery has no value: no answer"
-    failed = whole(result(target(lower(2), replicas=3).at("0s", queue=None)))["metrics"]
+    failed = whole(result(target(lower(2), replicas=3).at("0s", queue=None))).document()["metrics"]
     (metric,) = cast("list[dict[str, object]]", failed)
     assert metric["fallback"] == {"behavior": "currentReplicasIfLower", "failedSyncs": 1}
     assert (metric["value"], metric["text"], metric["proposedReplicas"]) == (

@@ -1,6 +1,5 @@
 """Histories as lines: what one process shows is what another goes on with."""
 
-import json
 import math
 from dataclasses import replace
 
@@ -10,9 +9,9 @@ from hypothesis import strategies as st
 
 from autoscaler import clock
 from autoscaler.core.history import History, ReadingGap, Recommendation, shifted
-from autoscaler.rendering.history_lines import FormatError, Shown, lines, read
-from autoscaler.sync.histories import Histories
+from autoscaler.rendering.history_lines import DisplayedHistories, FormatError, lines, read
 from autoscaler.sync.ports import NoHistoryStore
+from autoscaler.sync.state import Histories
 from tests.adapters.store.histories import histories, nth
 from tests.adapters.store.opening import T0, same
 
@@ -46,7 +45,7 @@ def test_only_the_targets_that_are_wanted_are_kept() -> None:
     assert read(sent, {"b", "c"}).histories == {"b": nth(2)}
 
 
-HEADER = b'{"version":1,"now":1.0,"leads":true,"targets":1}\n'
+HEADER = b'{"version":2,"now":1.0,"leads":true,"targets":1}\n'
 
 
 @pytest.mark.parametrize(
@@ -55,12 +54,13 @@ HEADER = b'{"version":1,"now":1.0,"leads":true,"targets":1}\n'
         ([], "it broke off before the first line"),
         ([b"<html>\n"], "no line of JSON"),
         ([b"[" * 100_000], "no line of JSON"),
-        ([b'{"version":2,"now":1.0,"leads":true}\n'], "version 1 are needed, and it has 2"),
-        ([b'{"version":1,"now":"1","leads":true}\n'], "no header"),
+        ([b'{"version":1,"now":1.0,"leads":true}\n'], "version 2 are needed, and it has 1"),
+        ([b'{"version":2,"now":"1","leads":true}\n'], "no header"),
         ([HEADER, b"half a li"], "no line of JSON"),
         ([HEADER], "it broke off after 0 of 1 targets"),
         ([HEADER, b'{"target":"a","history":{"desired_replicas":"x"}}\n'], "a: desired_replicas"),
         ([HEADER, b'{"target":"a"}\n'], "a: "),
+        ([HEADER, b'{"target":"a","history":{"mood":1}}\n'], "a: mood is not known"),
     ],
 )
 def test_what_is_no_such_page_is_told(sent: list[bytes], said: str) -> None:
@@ -69,16 +69,10 @@ def test_what_is_no_such_page_is_told(sent: list[bytes], said: str) -> None:
         read(sent, {"a"})
 
 
-def test_a_field_that_is_not_known_is_left_out() -> None:
-    """A newer daemon may remember more."""
-    history = json.dumps({"target": "a", "history": {"desired_replicas": 3, "mood": "good"}})
-    assert read([HEADER, history.encode()], {"a"}).histories == {"a": History(desired_replicas=3)}
-
-
 @pytest.mark.parametrize(("ahead", "moved"), [(0.0, 0.0), (1.9, 0.0), (-3600.0, 3600.0)])
 def test_histories_move_with_the_difference_of_the_clocks(ahead: float, moved: float) -> None:
     """By nothing while it may be the time that the request took."""
-    shown = Shown(T0 + ahead, leads=True, histories={"a": nth(3)})
+    shown = DisplayedHistories(T0 + ahead, leads=True, histories={"a": nth(3)})
     assert shown.by_our_clock(T0 - 1.0, T0) == {"a": shifted(nth(3), moved)}
 
 

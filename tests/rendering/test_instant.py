@@ -5,20 +5,39 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
 
+from autoscaler.core.breaker import held_back
+from autoscaler.core.classification import Mark
+from autoscaler.core.extensions import Extensions, Fallback, Idle, Pause
+from autoscaler.core.observation import HoldReading
+from autoscaler.core.spec import HorizontalPodAutoscalerSpec
+from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.text import rfc3339_milli
-from autoscaler.record.rows import Change, Mark, RecordError, Sample
+from autoscaler.record.rows import Change, RecordError, Sample
+from autoscaler.rendering.answers import Explanation
 from autoscaler.rendering.explanation import explain
 from autoscaler.rendering.instant import (
-    Explanation,
-    change_json,
+    alternatives,
+    change_of,
     explanation_at,
-    explanation_json,
     recorded_targets,
 )
-from tests.core.builders import BASE, average, cpu, external, spec, utilization
+from tests.core.builders import (
+    BASE,
+    average,
+    behavior,
+    cpu,
+    external,
+    per_pod,
+    pods_policy,
+    rules,
+    spec,
+    utilization,
+)
+from tests.core.entries import entries, of_last
 from tests.core.timeline import Timeline
-from tests.record.memory import MemoryRecord, synced
+from tests.worlds.record import MemoryRecord, synced
 
 KEY = "shop/Deployment/web"
 JOBS = spec(external(average("5"), "jobs_waiting"))
@@ -62,10 +81,20 @@ def test_the_decision_is_explained_as_plan_does_with_its_time_and_its_end() -> N
     record.keep(scaled).keep_synced(timeline.at("45s", jobs_waiting=60))
     for second in (30, 44.9):
         found = told(record, second)
-        assert found.lines == tuple(explain(scaled).splitlines())
+        decided = [one for one in found.lines if not one.startswith(("  behavior", "  rescaled"))]
+        decided = [one for one in decided if not one.strip().startswith(("scale down:", "toler"))]
+        assert decided == explain(scaled).splitlines()
+        in_force = [" ".join(one.split()) for one in found.lines if one not in decided]
+        assert in_force == [
+            "behavior scale up: at once, to at most twice the replicas or 4 in one sync",
+            "scale down: to the highest recommendation of 5 min 0 s",
+            "tolerance: 0.1 of the ratio",
+            "rescaled not before this, as far as is known",
+        ]
         assert (found.at, found.time, found.until) == (BASE + second, BASE + 30, BASE + 45)
         assert found.state == "ok"
         assert found.message.startswith("scaled 8 -> 12 replicas: jobs_waiting above target")
+        assert found.decision is not None
         assert found.decision["desiredReplicas"] == 12
         assert found.differences == (
             "it is to go to 12: jobs_waiting above target",
@@ -176,7 +205,7 @@ def test_a_target_that_is_no_longer_configured() -> None:
     record, _ = recorded()
     found = told(record.keep_change(removed(150)), 200)
     assert found.lines == (f"{KEY} is no longer configured, since 2026-01-01T00:02:30Z",)
-    assert found.decision == {}
+    assert found.decision is None
     assert len(found.others) == 1
 
 
@@ -228,7 +257,7 @@ def test_as_json_it_has_all_of_it() -> None:
     """With instants to the millisecond, since two decisions may be of one second."""
     record, _ = recorded()
     found = told(record, 20.5)
-    shown = json.loads(json.dumps(explanation_json(found)))
+    shown = json.loads(found.encoded())
     assert shown["at"] == "2026-01-01T00:00:20.500Z"
     assert shown["until"] == rfc3339_milli(BASE + 30)
     assert shown["lines"] == list(found.lines)
@@ -242,11 +271,11 @@ def test_as_json_it_has_all_of_it() -> None:
 
 def listed(record: MemoryRecord) -> Any:
     """Return all targets as they are sent."""
-    return json.loads(json.dumps(recorded_targets(record)))
+    return json.loads(recorded_targets(record).encoded())
 
 
 def test_all_targets_are_as_of_their_last_change() -> None:
-    """Sorted by their keys; one that is no longer configured is left out."""
+    """Sorted by their keys, in their state since it began; what is not configured is left out."""
     record, _ = recorded()
     other = Timeline(JOBS, replicas=2).at("200s", jobs_waiting=None)
     record.keep_synced(other, "mail")
@@ -257,7 +286,9 @@ def test_all_targets_are_as_of_their_last_change() -> None:
     assert (mail["target"], mail["since"]) == ("mail/Deployment/web", "2026-01-01T00:03:20Z")
     assert (mail["namespace"], mail["kind"], mail["name"]) == ("mail", "Deployment", "web")
     assert mail["state"] == "failing"
-    assert (shop["state"], shop["since"]) == ("held", "2026-01-01T00:02:00Z")
+    assert (shop["state"], shop["since"]) == ("held", "2026-01-01T00:00:45Z")
+    failing = replace(removed(220, 7), target=mail["target"], state="failing", marks=Mark(0))
+    assert listed(record.keep_change(failing))["targets"][0]["since"] == mail["since"]
     assert (shop["currentReplicas"], shop["desiredReplicas"]) == (9, 12)
     assert (shop["minReplicas"], shop["maxReplicas"], shop["lastSync"]) == (1, 100, None)
     (metric,) = shop["metrics"]
@@ -287,7 +318,172 @@ def test_a_change_as_json_has_its_marks_in_words_and_who_made_it() -> None:
     first = record.change_at(KEY, BASE)
     assert by_hand is not None
     assert first is not None
-    shown = json.loads(json.dumps(change_json(by_hand)))
+    shown = json.loads(change_of(by_hand).encoded())
     assert (shown["marks"], shown["by"]) == (["written", "foreign", "held"], "kubectl-edit")
     assert shown["time"] == "2026-01-01T00:02:00Z"
-    assert change_json(first)["by"] is None
+    assert change_of(first).by is None
+
+
+# -- what would have had to be different -----------------------------------------------------------
+
+
+QUEUE, MAILS = external(average("5"), "jobs"), external(average("5"), "mails")
+FREE = behavior(up=rules(pods_policy(100), window=0), down=rules(pods_policy(100), window=0))
+
+
+def target(of: HorizontalPodAutoscalerSpec | None = None, **extensions: object) -> Timeline:
+    """Begin a timeline of a target with 8 replicas whose scale-down nothing holds."""
+    more = Extensions(**extensions)  # type: ignore[arg-type]
+    return Timeline(of or spec(QUEUE, behavior=FREE), replicas=8, extensions=more)
+
+
+def fought() -> Timeline:
+    """Let others undo our changes three times."""
+    timeline = target().at("0s", jobs=60)
+    for second in (15, 30, 45):
+        timeline.by_hand(8, "kubectl").at(f"{second}s", jobs=60)
+    return timeline
+
+
+SLOW_UP = behavior(up=rules(pods_policy(2, 60), window=0))
+HOLDS = HoldReading(1, '{job="orders"}')
+BOTH = spec(QUEUE, MAILS, behavior=FREE)
+
+
+@pytest.mark.parametrize(
+    ("timeline", "sentence"),
+    [
+        pytest.param(
+            target(spec(QUEUE)).at("0s", jobs=40).at("15s", jobs=45).at("30s", jobs=25),
+            "without the recommendation of 9 at 00:00:15Z it would have gone to 8; "
+            "that no longer counts from 00:05:15Z on",
+            id="recommendation",
+        ),
+        pytest.param(
+            target(spec(QUEUE)).at("0s", jobs=40).at("15s", jobs=40).at("30s", jobs=25),
+            "without the earlier recommendations it would have gone to 5; the last that holds it, "
+            "8 at 00:00:15Z, no longer counts from 00:05:15Z on",
+            id="recommendations",
+        ),
+        pytest.param(
+            target(spec(QUEUE)).at("0s", jobs=25),
+            "without the count of 8 at the first sync, 00:00:00Z, it would have gone to 5; "
+            "that no longer counts from 00:05:00Z on",
+            id="first sync",
+        ),
+        pytest.param(
+            target(spec(QUEUE, behavior=SLOW_UP)).at("0s", jobs=60),
+            "without the limit of each step it would have gone to 12; "
+            "more is permitted from 00:01:00Z on",
+            id="policy",
+        ),
+        pytest.param(
+            target(spec(QUEUE, maximum=10)).at("0s", jobs=60),
+            "with a maxReplicas of 12 it would have gone to 12",
+            id="maximum",
+        ),
+        pytest.param(
+            target().asked_bounds(least=float("nan")).at("0s", jobs=20),
+            "if minReplicasQuery had given 4 it would have gone to 4",
+            id="minimum of a query",
+        ),
+        pytest.param(
+            target().held(HOLDS).at("0s", jobs=25),
+            "without holdScaleDownQuery it would have gone to 5",
+            id="hold",
+        ),
+        pytest.param(
+            target()
+            .over(60.0)
+            .at("0s", jobs=40)
+            .held(HOLDS)
+            .at("5m", jobs=40)
+            .held(HoldReading())
+            .at("6m", jobs=40)
+            .at("6m15s", jobs=25),
+            "without holdScaleDownQuery it would have gone to 5; that no longer counts from "
+            "00:07:20Z on",
+            id="after a hold",
+        ),
+        pytest.param(
+            target(BOTH).at("0s", jobs=25, mails=None),
+            "without mails, which failed, it would have gone to 5",
+            id="failed",
+        ),
+        pytest.param(
+            target(BOTH, fallback=Fallback(12, 1)).at("0s", jobs=25, mails=None),
+            "without the fallback it would have stayed at 8",
+            id="fallback",
+        ),
+        pytest.param(
+            target(pause=Pause()).at("0s", jobs=25),
+            "without the pause it would have gone to 5",
+            id="pause",
+        ),
+        pytest.param(
+            target(idle=Idle(after=0.0)).at("0s", jobs=0),
+            "without its `idle` it would have gone to 1",
+            id="idle",
+        ),
+        pytest.param(
+            target().controlled_by('HorizontalPodAutoscaler "web"').at("0s", jobs=60),
+            "without the other autoscaler it would have gone to 12",
+            id="another autoscaler",
+        ),
+        pytest.param(
+            fought(),
+            "without the changes that others made against ours it would have gone to 12; "
+            "they count until 00:10:45Z",
+            id="reversals",
+        ),
+        pytest.param(
+            target().at("0s", jobs=41),
+            "at 45 instead of 41, jobs would have asked for 9, and the target would have gone to 9",
+            id="value",
+        ),
+        pytest.param(
+            target(spec(cpu(utilization(80)), behavior=FREE)).at("0s", cpu=80),
+            "with 11.25% more load on each pod (89% instead of 80%), cpu would have asked for 9, "
+            "and the target would have gone to 9",
+            id="load",
+        ),
+        pytest.param(
+            target(spec(per_pod("100"), behavior=FREE)).at("0s", rps=100),
+            "with 12.5% less load on each pod (87.5 instead of 100), "
+            "rps would have asked for 7, and the target would have gone to 7",
+            id="load of a Pods metric",
+        ),
+    ],
+)
+def test_one_sentence_for_each(timeline: Timeline, sentence: str) -> None:
+    """With the names and numbers that the operator knows."""
+    assert sentence in alternatives(of_last(timeline))
+
+
+def test_the_breaker() -> None:
+    """It says until when it holds."""
+    entry = of_last(target().at("0s", jobs=25))
+    before = entry.inputs.history
+    held, _ = held_back(entry.decision, before, before, "", BASE + 600)
+    assert alternatives(replace(entry, decision=held))[0] == (
+        "without the scale-down breaker it would have gone to 5; that holds until 00:10:00Z"
+    )
+
+
+def test_values_at_which_the_target_moves_come_first_and_are_not_too_many() -> None:
+    """A target may have many metrics."""
+    names = [f"m{index}" for index in range(9)]
+    of = spec(*(external(average("5"), name) for name in names), behavior=FREE)
+    readings: dict[str, float | None] = dict.fromkeys(names, 40.0)
+    found = alternatives(of_last(target(of).at("0s", **readings)))  # type: ignore[arg-type]
+    assert len(found) == 8
+    assert all("would have gone to 9" in one for one in found)
+
+
+@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+@given(entries)
+def test_every_decision_has_its_sentences(entry: SyncResult) -> None:
+    """None is said twice, and each is printable."""
+    found = alternatives(entry)
+    assert len(set(found)) == len(found)
+    assert all(one.isprintable() and "None" not in one for one in found)

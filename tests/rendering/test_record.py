@@ -6,18 +6,37 @@ from typing import Any
 
 import pytest
 import structlog
+from pydantic import TypeAdapter
 
 from autoscaler.core.extensions import Extensions
-from autoscaler.daemon.exposition.target_list import target_list
-from autoscaler.daemon.log_options import LogFormat, LogLevel
+from autoscaler.core.sync_result import SyncResult
+from autoscaler.daemon import LogFormat, LogLevel
 from autoscaler.daemon.logs import configure
 from autoscaler.daemon.reporting import LogReporter
-from autoscaler.rendering.record import whole
-from autoscaler.sync.ports import SyncResult
-from tests.core.builders import cpu, spec, utilization, values
-from tests.daemon.exposition.results import NOW, metrics_of
-from tests.rendering.extended import IDLE, NOTHING, OFFICE_HOURS, lower, opened, result, target
+from autoscaler.rendering.answers import (
+    ChangeList,
+    Decision,
+    Explanation,
+    Instant,
+    TargetList,
+    TargetState,
+)
+from autoscaler.rendering.instant import change_of, explanation_at, recorded_targets
+from autoscaler.rendering.record import target_state, whole
+from autoscaler.web.api.endpoints import target_list
+from tests.core.builders import BASE, cpu, spec, utilization, values
+from tests.rendering.test_extension_words import (
+    IDLE,
+    NOTHING,
+    OFFICE_HOURS,
+    lower,
+    opened,
+    result,
+    target,
+)
+from tests.rendering.test_instant import KEY, recorded
 from tests.rendering.test_words import HELD, QUEUE, REFUSED, SLOW, synced
+from tests.telemetry.results import NOW, metrics_of
 
 Json = dict[str, Any]
 
@@ -69,7 +88,7 @@ def listed(result: SyncResult) -> Json:
 @pytest.mark.parametrize("one", RESULTS)
 def test_a_field_has_one_name_and_one_value_everywhere(one: SyncResult) -> None:
     """What the log and the page have of a target, and of its metrics, is in the whole record."""
-    record = json.loads(json.dumps(whole(one)))
+    record = json.loads(whole(one).encoded())
     for shown, own in ((logged(one), OF_THE_LOG), (listed(one), OF_THE_PAGE)):
         metrics, whole_metrics = shown.pop("metrics"), record["metrics"]
         assert {key: value for key, value in shown.items() if key not in own} == {
@@ -77,3 +96,55 @@ def test_a_field_has_one_name_and_one_value_everywhere(one: SyncResult) -> None:
         }
         for metric, whole_metric in zip(metrics, whole_metrics, strict=True):
             assert metric == {key: whole_metric[key] for key in metric}
+
+
+# -- read back -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("result", RESULTS)
+def test_a_decision_is_read_as_it_was_written(result: SyncResult) -> None:
+    """With every detail; a list of targets has the same sentence."""
+    decision = whole(result)
+    assert Decision.model_validate_json(decision.encoded()).document() == decision.document()
+    state = target_state(result, BASE)
+    assert TargetState.model_validate_json(state.encoded()) == state
+    assert state.message == decision.message
+
+
+def test_what_is_recorded_is_read_as_it_was_written() -> None:
+    """Explanations, changes and the last state of each target, with their instants."""
+    record, _ = recorded()
+    explanation = explanation_at(record, KEY, BASE + 30.5)
+    assert explanation is not None
+    assert Explanation.model_validate_json(explanation.encoded()) == explanation
+    changes = ChangeList(changes=tuple(map(change_of, record.changes(None, 0, 1e12, limit=9))))
+    assert len(changes.changes) > 3
+    assert ChangeList.model_validate_json(changes.encoded()) == changes
+    targets = recorded_targets(record)
+    assert TargetList.model_validate_json(targets.encoded()).targets == targets.targets
+
+
+def test_what_another_version_adds_is_no_obstacle() -> None:
+    """A state or a field that this one does not know."""
+    record, _ = recorded()
+    document = recorded_targets(record).document()
+    document["targets"][0] |= {"state": "dreaming", "dreams": 3}
+    assert TargetList.model_validate(document).targets[0].state == "dreaming"
+
+
+@pytest.mark.parametrize("text", ["yesterday", "2026-01-01T00:00:00", 3 + 4j])
+def test_an_instant_that_is_none_is_refused(text: object) -> None:
+    """As one without a time zone is."""
+    with pytest.raises(ValueError, match="valid number"):
+        TypeAdapter(Instant).validate_python(text)
+
+
+def test_texts_of_any_characters_are_ascii_in_json() -> None:
+    """Also those that UTF-8 cannot hold."""
+    record, _ = recorded()
+    row = record.changes(None, 0, 1e12, limit=1)[0]
+    change = change_of(row).model_copy()
+    odd = type(change).model_validate(change.document() | {"message": "\ud800 \u202e \x1b"})
+    sent = odd.encoded()
+    assert sent.isascii()
+    assert json.loads(sent)["message"] == "\\ud800 \u202e \x1b"

@@ -7,7 +7,9 @@ from typing import cast
 import pytest
 
 from autoscaler.core.breaker import held_back
+from autoscaler.core.classification import State
 from autoscaler.core.decide import decide
+from autoscaler.core.decision import Stabilization
 from autoscaler.core.history import History, Recommendation
 from autoscaler.core.observation import (
     Gap,
@@ -29,14 +31,14 @@ from autoscaler.core.spec import (
     ResourceMetric,
     SelectPolicy,
 )
+from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query, Target
+from autoscaler.core.text import time_of_day
 from autoscaler.core.writes import WriteFailed, Written
 from autoscaler.rendering import wording
 from autoscaler.rendering.explanation import explain
+from autoscaler.rendering.reasons import hold, verdict
 from autoscaler.rendering.record import QuerySource, whole
-from autoscaler.rendering.verdict import State, cause_of, state_of, verdict
-from autoscaler.rendering.wording import time_of_day
-from autoscaler.sync.ports import SyncResult
 from tests.core.builders import (
     BASE,
     FALSE,
@@ -94,6 +96,7 @@ def behind_the_breaker(server: str) -> SyncResult:
 
 
 SLOW = behavior(up=rules(pods_policy(2, 60), window=0))
+DOUBLE = behavior(up=rules(percent_policy(100, 60), window=0))
 NEVER_UP = behavior(up=rules(pods_policy(2), window=0, select=SelectPolicy.DISABLED))
 HELD = (Recommendation(8, BASE - 60),)
 
@@ -154,6 +157,14 @@ SENTENCES = [
         (
             "scaled 1 -> 3 replicas: queue above target: 90/10 per replica; the metrics ask for 9; "
             "the scaleUp policy of 2 pods per 60 s permits 3 now"
+        ),
+    ),
+    (
+        synced(spec(QUEUE, behavior=DOUBLE), 3, values(90.0)),
+        State.LIMITED,
+        (
+            "scaled 3 -> 6 replicas: queue above target: 30/10 per replica; the metrics ask for 9; "
+            "the scaleUp policy of 100% of 3 replicas per 60 s permits 6 now"
         ),
     ),
     (
@@ -220,7 +231,7 @@ SENTENCES = [
         State.DISABLED,
         (
             "disabled: somebody set the replicas to 0, and minReplicas is 1; it goes on once they "
-            "are set to 1 or more"
+            "are set to 1 or more; queue asks for replicas meanwhile"
         ),
     ),
 ]
@@ -231,20 +242,20 @@ def test_each_standing_has_a_word_and_a_sentence(
     result: SyncResult, state: State, sentence: str
 ) -> None:
     """What was done, why, what restricts it and until when; no name of the HPA's internals."""
-    assert (state_of(result), verdict(result)) == (state, sentence)
+    assert (result.classified().state, verdict(result)) == (state, sentence)
 
 
 def test_a_write_that_fails_and_a_plan_say_so() -> None:
     """The count that was wanted, and why it is not there; who controls the target instead."""
     up = synced(spec(QUEUE), 3, values(50.0))
     failed = SyncResult(up.target, up.decision, WriteFailed("it was refused"))
-    assert (state_of(failed), cause_of(failed, State.FAILING), verdict(failed)) == (
+    assert (failed.classified().state, failed.classified().cause, verdict(failed)) == (
         State.FAILING,
         "FailedRescale: it was refused",
         "3 -> 5 replicas not written: it was refused",
     )
     controlled = SyncResult(up.target, up.decision, None, 'HPA "web"')
-    assert state_of(controlled) is State.CONTROLLED
+    assert controlled.classified().state is State.CONTROLLED
     assert verdict(controlled) == (
         "would scale 3 -> 5 replicas: queue above target: 16.67/10 per replica, "
         'but HPA "web" controls it: the daemon leaves it alone'
@@ -350,7 +361,7 @@ def test_the_query_of_a_metric_is_told_with_its_name() -> None:
         "the HPA's default metric, since the target has no `metrics`",
         "the built-in query of cpu at the server mimir: rate(c[2m])",
     ]
-    first, second = cast("list[dict[str, object]]", whole(result, sources)["metrics"])
+    first, second = cast("list[dict[str, object]]", whole(result, sources).document()["metrics"])
     assert first["query"] == {"source": "queries.queue", "promql": r"sum by (queue) (m\x1b)"}
     assert "default" not in first
     assert second["default"] is True
@@ -374,7 +385,7 @@ def test_where_no_series_was_found_it_is_told_who_shows_them(reading: Reading, h
 
 def test_the_record_has_the_names_of_the_hpa_in_the_reason_only() -> None:
     """Messages of conditions and events are read by people."""
-    told = whole(synced(spec(ORDERS), 3, values(53.0)))
+    told = whole(synced(spec(ORDERS), 3, values(53.0))).document()
     assert "&LabelSelector{" in str(told["reason"])
     messages = str([told["conditions"], told["events"]])
     assert 'rabbitmq_queue_messages_ready{queue="orders"}' in messages
@@ -416,3 +427,18 @@ def test_the_time_of_day_has_a_date_on_another_day_only() -> None:
     noon = 1_700_049_600.0
     assert time_of_day(noon, noon - 3600) == "12:00:00Z"
     assert time_of_day(noon, noon - 86_400) == "2023-11-15T12:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("only_down", "found"),
+    [
+        (False, "at the first sync, "),
+        (True, "at the first sync after a time without whole readings, "),
+    ],
+)
+def test_a_count_that_was_found_says_which_sync_found_it(only_down: bool, found: str) -> None:  # noqa: FBT001 - a row of the table
+    """The first of all, or the first after a gap."""
+    by = Recommendation(8, BASE, first=True, only_down=only_down)
+    stage = Stabilization(4, 8, "ScaleDownStabilized", by, BASE + 300.0)
+    text = hold(stage, BASE + 15.0)
+    assert text == f"held at 8 until 00:05:00Z by the count of 8 {found}00:00:00Z"

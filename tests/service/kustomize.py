@@ -7,8 +7,8 @@ from pathlib import Path
 
 import yaml
 
-from tests.controlplane.api import Api, Json
-from tests.controlplane.gomodule import GoModule
+from tests.worlds.controlplane.api import Api, Json
+from tests.worlds.gomodule import GoModule
 
 KUSTOMIZE = "kustomize"
 _PACKAGE = "sigs.k8s.io/kustomize/kustomize/v5"

@@ -16,7 +16,7 @@ def test_every_module_that_the_page_names_exists() -> None:
     """As a module or a package, with a name in it where one is given."""
     named = set(
         re.findall(
-            r"\b(?:core|sync|rendering|record|config|adapters|daemon|cli|transport)(?:/[a-z_]+)+",
+            r"\b(?:core|sync|rendering|record|config|adapters|daemon|web|telemetry|cli|transport)(?:/[a-z_]+)+",
             PAGE,
         )
     )

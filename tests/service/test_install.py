@@ -5,17 +5,18 @@ import re
 import subprocess
 import sys
 import sysconfig
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.adapters.prometheus.exporter import Exporter
-from tests.adapters.prometheus.fixtures import StartPrometheus
-from tests.service.notify_socket import NotifySocket
+from tests.worlds.notify_socket import NotifySocket
+from tests.worlds.prometheus.exporter import Exporter
+from tests.worlds.prometheus.fixtures import StartPrometheus
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "operations.md"
 PROGRAM = "opt/autoscaler/bin/autoscaler"
-LIBRARIES = "/bin/pip install --require-hashes -r requirements.lock"
+LIBRARIES = "/bin/pip install --require-hashes -r requirements.lock -r requirements-build.lock"
 """The step that takes half a minute; whoever runs the tests has just done it for them."""
 
 
@@ -30,6 +31,37 @@ def steps(folder: Path, kubeconfig: str) -> list[str]:
         command.replace(" python3 ", f" {sys.executable} ").replace("~/.kube/config", kubeconfig)
         for command in placed
     ]
+
+
+def test_every_documented_installation_is_locked() -> None:
+    """By hashes, or without dependencies and with the build tools that are there: as root too."""
+    texts = {path: path.read_text() for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"))}
+    commands = [
+        command
+        for text in texts.values()
+        for command in re.findall(r"\bpip3? (?:install|wheel)\b[^`\n]*", text)
+    ]
+    assert len(commands) >= 6
+    for command in commands:
+        locks = re.findall(r"-r (\S+)", command)
+        if locks:
+            assert "--require-hashes" in command
+            assert all((ROOT / lock).is_file() for lock in locks)
+        else:
+            assert "--no-deps" in command
+            assert "--no-build-isolation" in command
+            assert command.endswith(" .")
+
+
+def test_the_build_tools_are_those_of_the_tests() -> None:
+    """Each at the same version; the backend that pyproject.toml names is among them."""
+    build, tested = (
+        dict(re.findall(r"(?m)^(\S+)==(\S+)", (ROOT / f"requirements-{name}.lock").read_text()))
+        for name in ("build", "dev")
+    )
+    (backend,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+    assert backend in build
+    assert build.items() <= tested.items()
 
 
 def _borrow_libraries(folder: Path) -> None:
@@ -69,3 +101,20 @@ def test_what_the_steps_install_runs(
                 assert daemon.wait(30) == 0
             finally:
                 daemon.kill()
+
+
+def test_the_demo_installs_the_command_that_it_prints(tmp_path: Path) -> None:
+    """From the locked packages alone, the build tools among them; the demo itself runs by it."""
+    ran = subprocess.run(
+        ["make", "--dry-run", "demo", f"VENV={tmp_path}/venv"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    libraries, itself, *_, demo = [line for line in ran.stdout.splitlines() if "/venv/bin/" in line]
+    assert libraries.endswith("-r requirements.lock -r requirements-build.lock")
+    assert itself.endswith(
+        "install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e ."
+    )
+    assert demo == f"{tmp_path}/venv/bin/autoscaler demo "

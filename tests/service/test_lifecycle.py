@@ -6,20 +6,16 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import requests
 
-from tests.adapters.prometheus.exporter import Exporter
-from tests.adapters.prometheus.server import PrometheusServer
-from tests.controlplane import workloads
-from tests.controlplane.api import Api
-from tests.controlplane.process import free_port
-from tests.controlplane.waiting import wait_until
-from tests.endtoend.daemon import DaemonProcess, write_config
-from tests.service.notify_socket import NotifySocket
+from tests.worlds.daemon import DaemonProcess, Document, command, external, target, write_config
+from tests.worlds.notify_socket import NotifySocket
+from tests.worlds.waiting import wait_until
+from tests.worlds.world import World
 
 TARGETS = 40
 WATCHED = {"WATCHDOG_USEC": "60000000"}
@@ -32,58 +28,24 @@ def manager(tmp_path: Path) -> Iterator[NotifySocket]:
         yield listening
 
 
-@pytest.fixture
-def document(
-    prometheus_exporter: Exporter,
-    prometheus_server: PrometheusServer,
-    admin_api: Api,
-    namespace: str,
-) -> dict[str, object]:
-    """Give a configuration whose targets are fine as they are."""
-    queue = f'queue_messages{{namespace="{namespace}"}}'
-    prometheus_exporter.set("queue_messages", {"namespace": namespace}, 30)
-    prometheus_server.wait_for(queue)
-    names = [f"worker-{number}" for number in range(TARGETS)]
-    for name in names[:1]:
-        admin_api.create(
-            workloads.collection("Deployment", namespace), workloads.deployment(name, replicas=1)
-        )
-    return {
-        "prometheus": {"url": prometheus_server.url},
-        "syncPeriod": "1s",
-        "queries": {"queue": f"sum({queue})"},
-        "targets": [_target(namespace, name) for name in names],
-    }
+def document(world: World) -> Document:
+    """Give a configuration whose targets are fine as they are; all but one are not there."""
+    world.deploy("worker-0")
+    world.want(1)
+    return world.document(*(world.target(f"worker-{number}") for number in range(TARGETS)))
 
 
-def _target(namespace: str, name: str) -> dict[str, object]:
-    metric = {"metric": {"name": "queue"}, "target": {"type": "AverageValue", "averageValue": 30}}
-    return {
-        "namespace": namespace,
-        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
-        "maxReplicas": 10,
-        "metrics": [{"type": "External", "external": metric}],
-    }
-
-
-def test_from_start_to_end(
-    manager: NotifySocket,
-    document: dict[str, object],
-    environment: Mapping[str, str],
-    tmp_path: Path,
-) -> None:
+def test_from_start_to_end(manager: NotifySocket, world: World) -> None:
     """READY once it serves, RELOADING and READY for each reload, WATCHDOG, STOPPING, exit 0.
 
     A file that is wrong is a reload too, whose READY says that it was refused.
     """
-    port = free_port()
-    document["listen"] = f"127.0.0.1:{port}"
-    file = write_config(tmp_path / "autoscaler.yaml", document)
-    variables = {**environment, **manager.environment, **WATCHED}
+    file = world.write(document(world))
+    variables = {**world.environment, **manager.environment, **WATCHED}
     with DaemonProcess(file, variables) as daemon:
         ready = manager.wait_for("READY")
         assert str(TARGETS) in ready["STATUS"]
-        assert requests.get(f"http://127.0.0.1:{port}/livez", timeout=5).status_code == 200
+        assert requests.get(f"http://{daemon.address}/livez", timeout=5).status_code == 200
 
         os.kill(daemon.pid, signal.SIGHUP)
         manager.wait_for("RELOADING")
@@ -114,30 +76,18 @@ def test_a_daemon_that_cannot_start_is_never_ready(manager: NotifySocket, tmp_pa
     document = {
         "prometheus": {"url": "http://127.0.0.1:9"},
         "queries": {"queue": "sum(queue_messages)"},
-        "targets": [_target("shop", "web")],
+        "targets": [target("shop", "web", external("queue", 30))],
     }
     file = write_config(tmp_path / "autoscaler.yaml", document)
-    variables = {**os.environ, **manager.environment, "KUBECONFIG": str(tmp_path / "missing")}
-    done = subprocess.run(
-        [sys.executable, "-m", "autoscaler", "run", "-c", str(file)],
-        env=variables,
-        capture_output=True,
-        check=False,
-        timeout=60,
-    )
-    assert done.returncode == 1, done.stderr
+    variables = {**manager.environment, "KUBECONFIG": str(tmp_path / "missing")}
+    command("run", "-c", file, environment=variables, code=1)
     assert manager.messages == []
 
 
-def test_the_watchdog_starves_while_syncs_hang(
-    manager: NotifySocket,
-    document: dict[str, object],
-    environment: Mapping[str, str],
-    tmp_path: Path,
-) -> None:
+def test_the_watchdog_starves_while_syncs_hang(manager: NotifySocket, world: World) -> None:
     """Syncs that hang in the log, which nobody reads, feed no watchdog; read, it is fed again."""
-    file = write_config(tmp_path / "autoscaler.yaml", document)
-    variables = {**os.environ, **environment, **manager.environment, **WATCHED}
+    file = world.write(document(world))
+    variables = {**os.environ, **world.environment, **manager.environment, **WATCHED}
     with subprocess.Popen(
         [sys.executable, "-m", "autoscaler", "run", "-c", str(file), "--log-level", "debug"],
         env=variables,

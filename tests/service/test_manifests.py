@@ -10,14 +10,15 @@ import pytest
 from autoscaler import __version__
 from autoscaler.config import Config, load
 from autoscaler.config.settings import STATE_DIRECTORY
-from autoscaler.daemon.main_loop import LONGEST_SYNC_SECONDS
-from tests.controlplane.api import Api, ApiError, Json
-from tests.controlplane.fixtures import unavailable
-from tests.controlplane.gomodule import ControlPlaneUnavailable
-from tests.controlplane.kubelet import FakeKubelet
-from tests.controlplane.waiting import wait_until
-from tests.endtoend.rights import MANIFESTS, manifest
+from autoscaler.daemon.service import LONGEST_SYNC_SECONDS
 from tests.service import kustomize
+from tests.worlds.controlplane import workloads
+from tests.worlds.controlplane.api import Api, ApiError, Json
+from tests.worlds.controlplane.fixtures import unavailable
+from tests.worlds.controlplane.kubelet import FakeKubelet
+from tests.worlds.gomodule import ControlPlaneUnavailable
+from tests.worlds.service_account import MANIFESTS, manifest
+from tests.worlds.waiting import wait_until
 
 BASE = MANIFESTS / "base"
 DOCKERFILE = Path(__file__).parents[2] / "Dockerfile"
@@ -70,42 +71,15 @@ def base_config() -> Config:
 
 def define_pod_monitors(api: Api) -> Json:
     """Let the server know PodMonitors, with whatever they say."""
-    definition = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "podmonitors.monitoring.coreos.com"},
-        "spec": {
-            "group": "monitoring.coreos.com",
-            "names": {"kind": "PodMonitor", "plural": "podmonitors"},
-            "scope": "Namespaced",
-            "versions": [
-                {
-                    "name": "v1",
-                    "served": True,
-                    "storage": True,
-                    "schema": {
-                        "openAPIV3Schema": {
-                            "type": "object",
-                            "x-kubernetes-preserve-unknown-fields": True,
-                        }
-                    },
-                }
-            ],
-        },
-    }
+    definition = workloads.definition("monitoring.coreos.com", "PodMonitor", {}, {})
+    (version,) = definition["spec"]["versions"]
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version["schema"] = {"openAPIV3Schema": anything}
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     api.create(path, definition)
     served = "/apis/monitoring.coreos.com/v1/podmonitors"
-    wait_until("PodMonitors are served", lambda: _answers(api, served))
+    wait_until("PodMonitors are served", lambda: api.healthy(served))
     return definition
-
-
-def _answers(api: Api, path: str) -> bool:
-    try:
-        api.get(path)
-    except ApiError:
-        return False
-    return True
 
 
 def test_the_base_applies_and_its_pods_run(
@@ -202,12 +176,19 @@ def test_the_namespaced_rights_are_those_of_the_cluster_role() -> None:
 
 
 def test_the_configuration_fits_the_pod() -> None:
-    """Its example is valid, one of the pods leads, and the probes find the listener."""
+    """Its example is valid, one of the pods leads, and the probes find the listener.
+
+    Pages and API are on no address that others reach.
+    """
     config = base_config()
     assert config.leader_election.enabled
     (container,) = pod_spec()["containers"]
     assert config.listen is not None
     assert (config.listen.host, config.listen.port) == ("", container["ports"][0]["containerPort"])
+    assert config.web_listen is not None
+    assert config.web_listen.is_loopback
+    shown = f"port-forward deploy/autoscaler 9191:{config.web_listen.port}\n"
+    assert shown in OPERATIONS
     mounts = {mount["mountPath"] for mount in container["volumeMounts"]}
     assert mounts == {str(Path(container["args"][-1]).parent), STATE_DIRECTORY}
     (_, named) = manifest("base/role")["rules"]

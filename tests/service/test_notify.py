@@ -9,7 +9,7 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.daemon.service_manager import Notifier
-from tests.service.notify_socket import NotifySocket
+from tests.worlds.notify_socket import NotifySocket
 
 WATCHED = {"WATCHDOG_USEC": "60000000"}
 

@@ -1,11 +1,8 @@
 """Each verb that the manifests allow is needed: without it the daemon says what it cannot do."""
 
 import json
-import os
 import re
 import secrets
-import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -13,24 +10,26 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.adapters.prometheus.exporter import Exporter
-from tests.adapters.prometheus.server import PrometheusServer
-from tests.adapters.watches import others
-from tests.controlplane import workloads
-from tests.controlplane.api import Api
-from tests.controlplane.server import ControlPlane
-from tests.controlplane.waiting import NotInTimeError, wait_until
-from tests.endtoend.daemon import DaemonProcess, write_config
-from tests.endtoend.rights import Rule, manifest, one_by_one, service_account
+from tests.worlds.cluster import others
+from tests.worlds.controlplane import workloads
+from tests.worlds.controlplane.api import Api
+from tests.worlds.controlplane.server import ControlPlane
+from tests.worlds.daemon import DaemonProcess, command, external, target, write_config
+from tests.worlds.prometheus.exporter import Exporter
+from tests.worlds.prometheus.server import PrometheusServer
+from tests.worlds.service_account import Rule, manifest, one_by_one, service_account
+from tests.worlds.waiting import NotInTimeError, wait_until
 
 AT_ONCE = 4
 SCALED = {"Deployment": "web", "StatefulSet": "db", "Fleet": "ships"}
+OFF = {"Deployment": "night-web", "StatefulSet": "night-db"}
+"""Targets that are paused at 0."""
 FLEETS: list[Rule] = [
     {"apiGroups": [workloads.FLEET_GROUP], "resources": ["fleets"], "verbs": ["list", "watch"]},
     {
         "apiGroups": [workloads.FLEET_GROUP],
         "resources": ["fleets/scale"],
-        "verbs": ["get", "update"],
+        "verbs": ["get", "update", "patch"],
     },
 ]
 """What the custom resource of the tests needs beside the right to read its definition."""
@@ -63,6 +62,8 @@ class Bed:
         self._api = api
         self._prometheus = prometheus
         self._folder = folder
+        self._told: dict[str, int] = {}
+        """How often each Event was told when it was first seen."""
 
     def run_without(self, right: Right) -> str:
         """Run a daemon, or a plan, until it says that it lacks the right, or has done every job.
@@ -85,7 +86,11 @@ class Bed:
                 file = write_config(folder / "autoscaler.yaml", self._document(namespace))
                 # A daemon that watches asks for single scales when a write meets a conflict.
                 if right.verb == "get" and right.resource.endswith("/scale"):
-                    return _plan(file, kubeconfig)
+                    environment = {"KUBECONFIG": str(kubeconfig)}
+                    plan = command(
+                        "plan", "-c", file, "-o", "json", environment=environment, code=1
+                    )
+                    return _text(json.loads(plan.stdout)) + plan.stderr
                 return self._run(file, kubeconfig, namespace, right)
         finally:
             self._api.delete(f"/api/v1/namespaces/{namespace}")
@@ -100,7 +105,12 @@ class Bed:
                 return str(right) in said() or not self._undone(namespace, said())
 
             try:
-                wait_until(f"it says that it {right}, or has done every job", over, timeout=120)
+                wait_until(
+                    f"it says that it {right}, or has done every job",
+                    over,
+                    timeout=120,
+                    interval=0.3,
+                )
             except NotInTimeError as late:
                 undone = ", ".join(self._undone(namespace, said()))
                 raise AssertionError(
@@ -112,9 +122,8 @@ class Bed:
     def _undone(self, namespace: str, said: str) -> list[str]:
         """Return the jobs that are not done yet."""
         jobs = {
-            "scale a Deployment": self._scaled("Deployment", namespace),
-            "scale a StatefulSet": self._scaled("StatefulSet", namespace),
-            "scale a custom resource": self._scaled("Fleet", namespace),
+            **{f"scale a {one[0]}": self._replicas(namespace, *one) == 2 for one in SCALED.items()},
+            **{f"set a {one[0]} to 0": self._replicas(namespace, *one) == 0 for one in OFF.items()},
             "tell an Event twice": self._told_twice(namespace),
             "hold the Lease": self._renewed(namespace),
             "leave what an HPA controls alone": 'HorizontalPodAutoscaler "rival"' in said,
@@ -123,9 +132,10 @@ class Bed:
 
     def _deploy(self, namespace: str) -> None:
         create = self._api.create
-        for name in ("web", "broken", "controlled"):
+        for name in ("web", "broken", "controlled", OFF["Deployment"]):
             create(workloads.collection("Deployment", namespace), workloads.deployment(name, 1))
-        create(workloads.collection("StatefulSet", namespace), workloads.stateful_set("db", 1))
+        for name in ("db", OFF["StatefulSet"]):
+            create(workloads.collection("StatefulSet", namespace), workloads.stateful_set(name, 1))
         fleets = workloads.collection("Fleet", namespace)
         create(fleets, workloads.fleet("ships", 1))
         self._api.patch(f"{fleets}/ships/status", {"status": {"selector": "app=ships"}})
@@ -133,62 +143,49 @@ class Bed:
 
     def _document(self, namespace: str) -> dict[str, object]:
         """Return a configuration that needs every right; `broken` has pods and no metric."""
-        target = {"type": "AverageValue", "averageValue": 30}
-        load = {"type": "External", "external": {"metric": {"name": "load"}, "target": target}}
-        none = {"type": "Pods", "pods": {"metric": {"name": "none"}, "target": target}}
-        targets = [(ref, load) for ref in (*SCALED.items(), ("Deployment", "controlled"))]
+        average = {"type": "AverageValue", "averageValue": 30}
+        none = {"type": "Pods", "pods": {"metric": {"name": "none"}, "target": average}}
+        targets = [
+            *(self._target(namespace, *ref) for ref in SCALED.items()),
+            *(self._target(namespace, *ref, paused={"replicas": 0}) for ref in OFF.items()),
+            self._target(namespace, "Deployment", "controlled"),
+            self._target(namespace, "Deployment", "broken", metrics=[none]),
+        ]
+        election = {
+            "enabled": True,
+            "namespace": namespace,
+            "leaseDuration": "2s",
+            "renewDeadline": "1500ms",
+            "retryPeriod": "500ms",
+        }
         return {
             "prometheus": {"url": self._prometheus},
             "syncPeriod": "1s",
-            "leaderElection": {
-                "enabled": True,
-                "namespace": namespace,
-                "leaseDuration": "2s",
-                "renewDeadline": "1500ms",
-                "retryPeriod": "500ms",
-            },
+            "leaderElection": election,
             "queries": {"load": "sum(load)", "none": "sum by (namespace, pod) (none)"},
-            "targets": [
-                {
-                    "namespace": namespace,
-                    "scaleTargetRef": _ref(*ref),
-                    "maxReplicas": 10,
-                    "metrics": [metric],
-                }
-                for ref, metric in (*targets, (("Deployment", "broken"), none))
-            ],
+            "targets": targets,
         }
 
-    def _scaled(self, kind: str, namespace: str) -> bool:
-        found = self._api.get(f"{workloads.collection(kind, namespace)}/{SCALED[kind]}")
-        return bool(found["spec"]["replicas"] == 2)
+    def _target(self, namespace: str, kind: str, name: str, **more: object) -> dict[str, object]:
+        group = workloads.FLEET_GROUP if kind == "Fleet" else "apps"
+        ref = {"apiVersion": f"{group}/v1", "kind": kind, "name": name}
+        return target(namespace, name, external("load", 30), scaleTargetRef=ref, **more)
+
+    def _replicas(self, namespace: str, kind: str, name: str) -> int:
+        found = self._api.get(f"{workloads.collection(kind, namespace)}/{name}")
+        return int(found["spec"]["replicas"])
 
     def _told_twice(self, namespace: str) -> bool:
         events = self._api.get(f"/api/v1/namespaces/{namespace}/events")["items"]
         ours = [one for one in events if one["source"].get("component") == "autoscaler"]
-        return any(one["count"] > 1 for one in ours)
+        # One that was made of two at once needed no second write.
+        first = [self._told.setdefault(one["metadata"]["uid"], one["count"]) for one in ours]
+        return any(one["count"] > made for one, made in zip(ours, first, strict=True))
 
     def _renewed(self, namespace: str) -> bool:
         path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
         leases = self._api.get(path)["items"]
         return any(one["spec"]["renewTime"] > one["spec"]["acquireTime"] for one in leases)
-
-
-def _ref(kind: str, name: str) -> dict[str, str]:
-    group = workloads.FLEET_GROUP if kind == "Fleet" else "apps"
-    return {"apiVersion": f"{group}/v1", "kind": kind, "name": name}
-
-
-def _plan(file: Path, kubeconfig: Path) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "autoscaler", "plan", "-c", str(file), "-o", "json"],
-        env=os.environ | {"KUBECONFIG": str(kubeconfig)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    return _text(json.loads(done.stdout)) + done.stderr
 
 
 def _text(value: object) -> str:

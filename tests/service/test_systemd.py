@@ -14,15 +14,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.adapters.cluster.scripted import Answer, ScriptedServer
-from tests.adapters.prometheus.exporter import Exporter
-from tests.adapters.prometheus.server import PrometheusServer
-from tests.controlplane import workloads
-from tests.controlplane.api import Api
-from tests.controlplane.server import ControlPlane
-from tests.controlplane.waiting import wait_until
-from tests.service.systemd import Systemd, SystemdUnavailable
 from tests.service.test_unit import ROOT, UNIT
+from tests.worlds.cluster.scripted import Answer, ScriptedServer
+from tests.worlds.systemd.systemd import Systemd, SystemdUnavailable
+from tests.worlds.waiting import wait_until
+from tests.worlds.world import World
 
 SERVICE = UNIT.name
 DROP_IN = """\
@@ -94,59 +90,20 @@ def _configure(systemd: Systemd, document: Mapping[str, object], kubeconfig: str
     return file
 
 
-def _queue(namespace: str) -> str:
-    """Select the queue of one test; others are in the same Prometheus."""
-    return f'queue_messages{{namespace="{namespace}"}}'
-
-
-def _document(prometheus: str, namespace: str) -> dict[str, object]:
-    metric = {"metric": {"name": "queue"}, "target": {"type": "AverageValue", "averageValue": 30}}
-    return {
-        "prometheus": {"url": prometheus},
-        "listen": None,
-        "syncPeriod": "1s",
-        "queries": {"queue": f"sum({_queue(namespace)})"},
-        "targets": [
-            {
-                "namespace": namespace,
-                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
-                "maxReplicas": 10,
-                "metrics": [{"type": "External", "external": metric}],
-            }
-        ],
-    }
-
-
-def test_the_unit_works_and_is_looked_after(
-    systemd: Systemd,
-    control_plane: ControlPlane,  # noqa: ARG001 - built before the first test
-    prometheus_exporter: Exporter,
-    prometheus_server: PrometheusServer,
-    admin_api: Api,
-    namespace: str,
-    environment: Mapping[str, str],
-) -> None:
+def test_the_unit_works_and_is_looked_after(systemd: Systemd, world: World) -> None:
     """In its sandbox the daemon scales; a reload is one, a hang ends in a restart, a stop in 0.
 
     The kubeconfig is a credential that only root can read outside of the service, and the state
     is in a folder of the service's own.
     """
-    queue = {"namespace": namespace}
-    prometheus_exporter.set("queue_messages", queue, 60)
-    path = f"{workloads.collection('Deployment', namespace)}/web"
-    admin_api.create(
-        workloads.collection("Deployment", namespace), workloads.deployment("web", replicas=1)
-    )
-    prometheus_server.wait_for(_queue(namespace))
-    document = _document(prometheus_server.url, namespace)
-    file = _configure(systemd, document, environment["KUBECONFIG"])
-
-    def replicas() -> int:
-        return int(admin_api.get(path)["spec"]["replicas"])
+    world.deploy("web")
+    world.want(2)
+    document = world.document(world.target("web"), listen=None)
+    file = _configure(systemd, document, world.environment["KUBECONFIG"])
 
     started = systemd.run("systemctl", "start", SERVICE)
     assert started.returncode == 0, started.stderr + _log(systemd)
-    wait_until("two replicas for 60 messages", lambda: replicas() == 2, timeout=PATIENCE_SECONDS)
+    wait_until("two replicas", lambda: world.replicas("web") == 2, timeout=PATIENCE_SECONDS)
     _assert_confined(systemd)
 
     assert systemd.run("systemctl", "reload", SERVICE).returncode == 0
@@ -167,8 +124,8 @@ def test_the_unit_works_and_is_looked_after(
     # The journal has what was said to it a little later.
     wait_until("the journal tells of the watchdog", lambda: "Watchdog timeout" in _log(systemd))
     wait_until("the threads are shown", lambda: "most recent call first" in _log(systemd))
-    prometheus_exporter.set("queue_messages", queue, 120)
-    wait_until("four replicas for 120 messages", lambda: replicas() == 4, timeout=PATIENCE_SECONDS)
+    world.want(4)
+    wait_until("four replicas", lambda: world.replicas("web") == 4, timeout=PATIENCE_SECONDS)
     assert "clock_set" not in _log(systemd), "the restart is known to be of the same boot"
 
     assert systemd.run("systemctl", "stop", SERVICE).returncode == 0

@@ -5,9 +5,9 @@ import subprocess
 from pathlib import Path
 
 from autoscaler.config.settings import STATE_DIRECTORY
-from autoscaler.daemon.main_loop import LONGEST_SYNC_SECONDS
 from autoscaler.daemon.schedule import HANGS_AFTER_SECONDS
-from tests.adapters.prometheus.server import required_program
+from autoscaler.daemon.service import LONGEST_SYNC_SECONDS
+from tests.worlds.prometheus.server import required_program
 
 ROOT = Path(__file__).parents[2]
 UNIT = ROOT / "systemd" / "autoscaler.service"

@@ -12,9 +12,9 @@ from autoscaler.core.decision import Outcome
 from autoscaler.core.observation import Scale
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.writes import WriteFailed
-from autoscaler.sync import fair_calls
+from autoscaler.sync import calls
 from autoscaler.sync.driver import Coroutine, Driver
-from tests.sync.world import T0, Memory, answer, external
+from tests.worlds.memory import T0, Memory, answer, external
 
 BUDGET = 10.0
 TOO_OLD = r"was sampled at [-0-9]+T[:0-9]+Z, and is older than 300 s \(maxAge\)"
@@ -111,7 +111,7 @@ class OwnTime(threading.local):
 def test_queries_that_were_slow_keep_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """After one slow sync forty slow queries hang; a quick one is answered and acted on at once."""
     own_time = OwnTime()
-    monkeypatch.setattr(fair_calls, "clock", own_time)
+    monkeypatch.setattr(calls, "clock", own_time)
     release, written = threading.Event(), threading.Event()
     slow = [f"slow{number}" for number in range(40)]
     first = threading.Event()

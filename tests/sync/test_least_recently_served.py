@@ -3,7 +3,6 @@
 import threading
 import time
 from contextlib import ExitStack
-from dataclasses import replace
 
 import pytest
 
@@ -11,9 +10,8 @@ from autoscaler import clock
 from autoscaler.core.observation import Pod, Scale, Unavailable
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.target import Target
-from autoscaler.sync.ports import Ports
-from tests.adapters.cluster.cluster import eventually
-from tests.sync.world import T0, CachedInMemory, Memory, answer, external, per_pod
+from tests.worlds.cluster.cluster import eventually
+from tests.worlds.memory import T0, Memory, answer, external, per_pod
 
 LATE = Unavailable("no time was left")
 MANY = 20
@@ -33,32 +31,28 @@ class Slow(Memory):
 
     seconds = 0.0
 
-    def world(self) -> Ports:
-        """Let everything but the reads take a little time, too."""
-        return replace(super().world(), cache=Unhurried(self))
+    def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:
+        """Take so long to tell what is at hand that the first reads have begun by then."""
+        time.sleep(0.001)
+        return super().cached_scale(namespace, ref)
 
-    def read(self, namespace: str, ref: ScaleTargetRef, deadline: float) -> Scale | Unavailable:
-        """Fit `ScaleReader`."""
-        return super().read(namespace, ref, deadline) if self._in_time(deadline) else LATE
+    def read_scale(
+        self, namespace: str, ref: ScaleTargetRef, deadline: float
+    ) -> Scale | Unavailable:
+        """Fit `Cluster`."""
+        return super().read_scale(namespace, ref, deadline) if self._in_time(deadline) else LATE
 
-    def pods(self, namespace: str, selector: str, deadline: float) -> tuple[Pod, ...] | Unavailable:
-        """Fit `PodLister`."""
-        return super().pods(namespace, selector, deadline) if self._in_time(deadline) else LATE
+    def list_pods(
+        self, namespace: str, selector: str, deadline: float
+    ) -> tuple[Pod, ...] | Unavailable:
+        """Fit `Cluster`."""
+        return super().list_pods(namespace, selector, deadline) if self._in_time(deadline) else LATE
 
     def _in_time(self, deadline: float) -> bool:
         if clock.monotonic() >= deadline:
             return False
         time.sleep(self.seconds)
         return True
-
-
-class Unhurried(CachedInMemory):
-    """Takes so long to tell what is at hand that the first reads have begun by then."""
-
-    def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:
-        """Fit `CacheReader`."""
-        time.sleep(0.001)
-        return super().cached_scale(namespace, ref)
 
 
 @pytest.mark.parametrize("seconds", [0.1, 0.5])
@@ -100,12 +94,14 @@ def test_turns_hold_across_syncs() -> None:
     class Held(Memory):
         begun = 0
 
-        def read(self, namespace: str, ref: ScaleTargetRef, deadline: float) -> Scale | Unavailable:
+        def read_scale(
+            self, namespace: str, ref: ScaleTargetRef, deadline: float
+        ) -> Scale | Unavailable:
             with self.lock:
                 self.begun += 1
                 self.listed.append(ref.name)
             release.acquire()
-            return super().read(namespace, ref, deadline)
+            return super().read_scale(namespace, ref, deadline)
 
     targets = [external(f"n{number % 2}", name) for number, name in enumerate(NAMES)]
     scales = {f"{one.namespace}/{one.spec.scale_target_ref.name}": SCALE for one in targets}

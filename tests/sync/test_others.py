@@ -7,7 +7,7 @@ from autoscaler.core.decision import ForeignChange
 from autoscaler.core.history import Contention, History
 from autoscaler.core.observation import Scale, Unavailable, Unchecked
 from autoscaler.rendering import wording
-from tests.sync.world import T0, Memory, answer, external
+from tests.worlds.memory import T0, Memory, answer, external
 
 TARGET = external("shop", "a")
 AWAY = Unavailable("no answer came")

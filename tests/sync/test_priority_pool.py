@@ -7,9 +7,9 @@ from functools import partial
 import pytest
 
 from autoscaler import clock
-from autoscaler.sync.priority_pool import PriorityPool
+from autoscaler.sync.calls import PriorityPool
 from autoscaler.sync.run import write_urgency
-from tests.controlplane.waiting import wait_until
+from tests.worlds.waiting import wait_until
 
 
 def test_scale_ups_come_first_and_larger_relative_changes_before_smaller() -> None:

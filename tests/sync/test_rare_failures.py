@@ -5,7 +5,7 @@ import pytest
 from autoscaler.core.observation import Scale
 from autoscaler.core.series import QueryFailure
 from autoscaler.core.target import Query, Target
-from tests.sync.world import T0, Memory, answer, external
+from tests.worlds.memory import T0, Memory, answer, external
 
 PERIOD = 15
 EVERY = 50

@@ -4,19 +4,15 @@ import threading
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
-from typing import Any
-
-import pytest
 
 from autoscaler import clock
-from autoscaler.core.decide import decide
-from autoscaler.core.observation import Observation, Scale, Values
-from autoscaler.core.series import QueryFailure, QueryResult
-from autoscaler.core.target import Query, QueryKey, Target
-from autoscaler.sync import run
-from autoscaler.sync.fair_calls import Queries
+from autoscaler.core.observation import HoldReading, Observation, Scale, Values
+from autoscaler.core.selectors import LabelSelector
+from autoscaler.core.series import QueryFailure, QueryResult, Series
+from autoscaler.core.target import HoldQuery, Query, QueryKey, Target
+from autoscaler.sync.calls import FairQueries
 from autoscaler.sync.slots import slots_of
-from tests.sync.world import T0, Memory, answer, external
+from tests.worlds.memory import T0, Memory, answer, external
 
 SHORT = 1.8
 """The seconds of a sync in which something is waited for in vain."""
@@ -30,7 +26,7 @@ class Server:
         self.queried: list[str] = []
         self.wait: Callable[[float], object] = lambda _: None
 
-    def query(self, promql: str, deadline: float) -> QueryResult | QueryFailure:
+    def query(self, promql: str, at: float | None, deadline: float) -> QueryResult | QueryFailure:  # noqa: ARG002 - port
         """Fit `MetricsReader`."""
         self.queried.append(promql)
         if self.wait(deadline) is False:
@@ -97,10 +93,12 @@ def test_each_server_has_threads_of_its_own() -> None:
     release, default = threading.Event(), Server()
     mimir = Server()
     mimir.wait = lambda _: release.wait(30)
-    with closing(Queries(2.0)) as asker:
-        held = [asker.ask(mimir, QueryKey("mimir", f"q{n}"), float("inf")) for n in range(60)]
+    with closing(FairQueries(2.0)) as asker:
+        held = [asker.ask(mimir, QueryKey("mimir", f"q{n}"), None, float("inf")) for n in range(60)]
         try:
-            assert asker.ask(default, QueryKey("", "q"), float("inf")).result(10) == answer(90.0)
+            assert asker.ask(default, QueryKey("", "q"), None, float("inf")).result(10) == answer(
+                90.0
+            )
         finally:
             release.set()
         for future in held:
@@ -123,7 +121,16 @@ def test_targets_that_share_promql_at_different_servers_share_no_slot() -> None:
         assert all(together[one.queries[0].server] == slot.offset for one in slot.targets)
 
 
-def test_the_queries_of_bounds_are_asked_and_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def observations(memory: Memory) -> dict[str, Observation]:
+    """Return by the names of targets what their decisions were made from."""
+    return {
+        result.target.spec.scale_target_ref.name: result.inputs.observation
+        for result in memory.results
+        if result.given is not None
+    }
+
+
+def test_the_queries_of_bounds_are_asked_and_read() -> None:
     """One of them at another server; the decision gets each as one value."""
     target = replace(
         external("shop", "a"),
@@ -132,15 +139,30 @@ def test_the_queries_of_bounds_are_asked_and_read(monkeypatch: pytest.MonkeyPatc
     )
     memory, mimir = world(target, external("shop", "b"))
     memory.answers["least"] = answer(3.0)
-    seen: list[Observation] = []
-
-    def note(spec: object, flags: object, observation: Observation, *rest: Any) -> Any:
-        seen.append(observation)
-        return decide(spec, flags, observation, *rest)  # type: ignore[arg-type]  # as given
-
-    monkeypatch.setattr(run, "decide", note)
     with memory.syncer() as syncer:
         syncer.sync([target, external("shop", "b")], T0, SHORT)
     assert (sorted(memory.queried), mimir.queried) == (["least", "queue"], ["most"])
+    seen = observations(memory).values()
     bounds = {(one.min_replicas_reading, one.max_replicas_reading) for one in seen}
     assert bounds == {(Values((3_000,)), Values((90_000,))), (None, None)}
+
+
+def test_one_query_holds_many_targets() -> None:
+    """It is asked once a sync, and each target takes its own series of the answer."""
+    query = Query("up == 0")
+    holds = {job: HoldQuery(query, LabelSelector((("job", job),)), condition=True) for job in "abc"}
+    targets = [replace(external("shop", job), hold=hold) for job, hold in holds.items()]
+    memory, _ = world(*targets)
+    memory.answers["up == 0"] = QueryResult([Series({"job": "b"}, 0.0, T0)])
+    with memory.syncer() as syncer:
+        syncer.sync(targets, T0, SHORT)
+    assert sorted(memory.queried) == ["queue", "up == 0"]
+    seen = {name: observation.hold for name, observation in observations(memory).items()}
+    assert seen == {"a": HoldReading(), "b": HoldReading(1, '{job="b"}'), "c": HoldReading()}
+
+
+def test_targets_that_one_query_holds_are_synced_together() -> None:
+    """As those that share the query of a metric: else it would be sent for each."""
+    hold = HoldQuery(Query("up == 0"))
+    targets = [replace(on("", f"w{n}", f"q{n}"), hold=hold) for n in range(20)]
+    assert len(slots_of(targets)) == 1

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from autoscaler.core.target import Query, Target
 from autoscaler.sync.slots import slots_of
-from tests.sync.world import external
+from tests.worlds.memory import external
 
 
 def target(name: str, *promql: str, period: float = 15.0) -> Target:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from autoscaler import clock
 from autoscaler.core.decision import Outcome
 from autoscaler.core.history import History, PendingWrite
 from autoscaler.core.observation import Scale, Unavailable
@@ -22,12 +23,24 @@ from autoscaler.core.writes import (
     Written,
 )
 from autoscaler.rendering.explanation import explain
-from autoscaler.sync.ports import NoWrites, Ports
-from autoscaler.sync.syncer import Syncer
-from tests.controlplane.waiting import wait_until
-from tests.sync.world import T0, CachedInMemory, Memory, answer, external, per_pod, pod
+from tests.worlds.memory import T0, Memory, answer, external, per_pod, pod
+from tests.worlds.waiting import wait_until
 
 BUDGET = 10.0
+
+
+def queue(messages: float, **replicas: int) -> Memory:
+    """Return a world with so many messages, and Deployments of so many replicas by their names."""
+    scales = {
+        f"shop/{name}": Scale(count, count, f"app={name}") for name, count in replicas.items()
+    }
+    return Memory(answers={"queue": answer(messages)}, scales=dict(scales))
+
+
+def sync_once(world: Memory, *targets: Target) -> None:
+    """Sync some targets once, by a process of their own."""
+    with world.syncer() as syncer:
+        syncer.sync(targets, T0, BUDGET)
 
 
 def test_a_target_is_scaled_as_its_queue_demands() -> None:
@@ -55,7 +68,7 @@ def test_answers_are_freed_with_the_sync() -> None:
     world = Memory(scales={"shop/worker": Scale(1, 1, "app=worker")})
     given: list[weakref.ref[QueryResult]] = []
 
-    def query(_promql: str, _deadline: float) -> QueryResult:
+    def query(_promql: str, _at: float | None, _deadline: float) -> QueryResult:
         one = answer(200.0)
         given.append(weakref.ref(one))
         return one
@@ -83,8 +96,7 @@ def test_one_query_serves_all_targets() -> None:
         scales={f"shop/{name}": Scale(2, 2, f"app={name}") for name in names},
     )
     targets = [external("shop", name, queue=name) for name in names]
-    with world.syncer() as syncer:
-        syncer.sync(targets, T0, BUDGET)
+    sync_once(world, *targets)
     assert world.queried == ["queue"]
     assert len(world.results) == 100
     assert {result.decision.metrics[0].proposal for result in world.results} == {2}
@@ -97,9 +109,7 @@ def test_a_broken_metric_leaves_the_other_targets_alone() -> None:
         answers={"bad": QueryFailure("parse error at char 3"), "queue": answer(90.0)},
         scales={"shop/a": Scale(5, 5, "app=a"), "shop/b": Scale(2, 2, "app=b")},
     )
-    targets = [external("shop", "a", promql="bad"), external("shop", "b")]
-    with world.syncer() as syncer:
-        syncer.sync(targets, T0, BUDGET)
+    sync_once(world, external("shop", "a", promql="bad"), external("shop", "b"))
     assert world.written == [("shop/b", 3)]
     blocked = world.result("shop/a").decision
     assert blocked.outcome is Outcome.BLOCKED
@@ -113,9 +123,7 @@ def test_a_missing_object_leaves_the_other_targets_alone() -> None:
         answers={"queue": answer(90.0)},
         scales={"shop/a": Unavailable("deployments.apps a not found"), "shop/b": Scale(2, 2, "b")},
     )
-    targets = [external("shop", "a"), external("shop", "b")]
-    with world.syncer() as syncer:
-        syncer.sync(targets, T0, BUDGET)
+    sync_once(world, external("shop", "a"), external("shop", "b"))
     assert world.written == [("shop/b", 3)]
     condition = world.result("shop/a").decision.conditions[0]
     assert (condition.reason, condition.message) == (
@@ -137,9 +145,7 @@ def test_a_slow_query_delays_only_its_own_targets() -> None:
         on_query={"slow": wait_for_the_other},
         on_write=lambda _name: written_meanwhile.set(),
     )
-    targets = [external("shop", "a", promql="slow"), external("shop", "b")]
-    with world.syncer() as syncer:
-        syncer.sync(targets, T0, BUDGET)
+    sync_once(world, external("shop", "a", promql="slow"), external("shop", "b"))
     assert world.written == [("shop/b", 3)]
     assert world.result("shop/a").decision.outcome is Outcome.OK
 
@@ -151,9 +157,7 @@ def test_pods_are_listed_only_where_a_decision_looks_at_them() -> None:
         scales={"shop/worker": Scale(1, 1, "app=worker"), "shop/web": Scale(1, 1, "app=web")},
         pod_lists={"shop: app=web": (pod("web-1"),)},
     )
-    targets = [external("shop", "worker"), per_pod("shop", "web")]
-    with world.syncer() as syncer:
-        syncer.sync(targets, T0, BUDGET)
+    sync_once(world, external("shop", "worker"), per_pod("shop", "web"))
     assert world.listed == ["shop: app=web"]
     assert world.written == [("shop/web", 3)]
 
@@ -165,9 +169,7 @@ def test_an_unlistable_pod_blocks_its_target() -> None:
         scales={"shop/web": Scale(1, 1, "app=web")},
         pod_lists={"shop: app=web": Unavailable("pods is forbidden")},
     )
-    targets = [per_pod("shop", "web")]
-    with world.syncer() as syncer:
-        syncer.sync(targets, T0, BUDGET)
+    sync_once(world, per_pod("shop", "web"))
     decision = world.result("shop/web").decision
     assert decision.outcome is Outcome.BLOCKED
     assert ("ScalingActive", "FailedListPods", "pods is forbidden") in [
@@ -185,9 +187,7 @@ def test_two_targets_that_select_the_same_pods_are_both_held(*, shared: bool) ->
     )
     if shared:
         world.pod_lists["shop: app=x"] = (pod("a-1"), pod("b-1"))
-    targets = [external("shop", "a"), external("shop", "b")]
-    with world.syncer() as syncer:
-        syncer.sync(targets, T0, BUDGET)
+    sync_once(world, external("shop", "a"), external("shop", "b"))
     reasons = {one.reason for result in world.results for one in result.decision.conditions}
     assert ("AmbiguousSelector" in reasons) is shared
     assert len(world.written) == (0 if shared else 2)
@@ -214,13 +214,8 @@ def test_targets_are_held_from_the_first_sync_that_reads_them(*, cached: bool) -
 
 def test_selectors_that_cannot_meet_cost_no_request() -> None:
     """Targets that demand different values of one label are never compared on the cluster."""
-    world = Memory(
-        answers={"queue": answer(30.0)},
-        scales={"shop/a": Scale(1, 1, "app=a"), "shop/b": Scale(1, 1, "app=b")},
-    )
-    targets = [external("shop", "a"), external("shop", "b")]
-    with world.syncer() as syncer:
-        syncer.sync(targets, T0, BUDGET)
+    world = queue(30.0, a=1, b=1)
+    sync_once(world, external("shop", "a"), external("shop", "b"))
     assert world.listed == []
 
 
@@ -276,11 +271,10 @@ def test_stopping_finishes_the_write_in_hand_and_begins_no_other() -> None:
 
 
 def test_a_plan_writes_nothing() -> None:
-    """With `NoWrites` the decision is made in full, and neither scale nor history moves."""
-    world = Memory(answers={"queue": answer(90.0)}, scales={"shop/a": Scale(2, 2, "app=a")})
-    ports = Ports({"": world}, CachedInMemory(world), world, NoWrites(), world, world)
-    with Syncer(Flags(), ports, threading.Event()) as syncer:
-        syncer.sync([external("shop", "a")], T0, BUDGET)
+    """The decision is made in full, and neither scale nor history moves."""
+    scales: dict[str, Scale | Unavailable] = {"shop/a": Scale(2, 2, "app=a")}
+    world = Memory(answers={"queue": answer(90.0)}, scales=scales, planned=True)
+    sync_once(world, external("shop", "a"))
     result = world.result("shop/a")
     assert (result.decision.desired, result.decision.rescale) == (3, True)
     assert isinstance(result.write, NotWritten)
@@ -290,10 +284,7 @@ def test_a_plan_writes_nothing() -> None:
 
 def test_a_changed_target_keeps_its_history_and_a_removed_one_loses_it() -> None:
     """An edit is the same target; one that comes back after its removal begins anew."""
-    world = Memory(
-        answers={"queue": answer(600.0)},
-        scales={"shop/a": Scale(20, 20, "app=a"), "shop/b": Scale(20, 20, "app=b")},
-    )
+    world = queue(600.0, a=20, b=20)
     a, b = external("shop", "a"), external("shop", "b")
     edited = replace(a, spec=replace(a.spec, max_replicas=a.spec.max_replicas + 5))
     with world.syncer() as syncer:
@@ -309,7 +300,7 @@ def test_a_changed_target_keeps_its_history_and_a_removed_one_loses_it() -> None
 
 def test_nothing_is_written_by_a_process_that_does_not_lead() -> None:
     """It decides all the same, so that its history is warm when it takes over."""
-    world = Memory(answers={"queue": answer(90.0)}, scales={"shop/a": Scale(2, 2, "app=a")})
+    world = queue(90.0, a=2)
     world.leads = False
     target = external("shop", "a")
     with world.syncer() as syncer:
@@ -329,8 +320,7 @@ def test_a_write_is_noted_before_it_is_sent() -> None:
     seen: list[PendingWrite | None] = []
     world = Memory(answers={"queue": answer(90.0)}, scales={"shop/a": Scale(2, 2, "app=a", "7")})
     world.on_write = lambda _name: seen.append(world.kept["shop/Deployment/a"].pending)
-    with world.syncer() as syncer:
-        syncer.sync([external("shop", "a")], T0, BUDGET)
+    sync_once(world, external("shop", "a"))
     assert seen == [PendingWrite(2, 3, T0, "7")]
     assert world.kept["shop/Deployment/a"].pending is None
     assert world.kept["shop/Deployment/a"].last_scale_time == T0
@@ -339,12 +329,8 @@ def test_a_write_is_noted_before_it_is_sent() -> None:
 def test_a_sync_is_handed_to_the_store_as_one() -> None:
     """However many targets it has: one transaction."""
     names = [f"t{number}" for number in range(20)]
-    world = Memory(
-        answers={"queue": answer(20.0)},
-        scales={f"shop/{name}": Scale(1, 1, f"app={name}") for name in names},
-    )
-    with world.syncer() as syncer:
-        syncer.sync([external("shop", name) for name in names], T0, BUDGET)
+    world = queue(20.0, **dict.fromkeys(names, 1))
+    sync_once(world, *(external("shop", name) for name in names))
     assert world.transactions == [len(names)]
 
 
@@ -367,7 +353,7 @@ def test_a_write_of_unknown_outcome_that_landed_is_counted_by_the_next_sync() ->
 
 def test_an_explanation_names_the_others() -> None:
     """Who set the replicas, that another autoscaler controls the target, until when we hold."""
-    world = Memory(answers={"queue": answer(90.0)}, scales={"shop/a": Scale(2, 2, "app=a")})
+    world = queue(90.0, a=2)
     target = external("shop", "a")
     with world.syncer() as syncer:
         for sync in range(4):
@@ -377,8 +363,7 @@ def test_an_explanation_names_the_others() -> None:
     assert '"argocd" set the replicas from 3 to 2, which undoes our last change' in text
     assert "nothing is written until 08:10:45Z, since others undo our changes" in text
     world.controllers["shop/a"] = 'HorizontalPodAutoscaler "web"'
-    with world.syncer() as syncer:
-        syncer.sync([target], T0, BUDGET)
+    sync_once(world, target)
     text = explain(world.result("shop/a"))
     assert 'stays at 2 replicas: HorizontalPodAutoscaler "web" controls this target too' in text
     assert "AbleToScale=False ControlledByOther: see above" in text
@@ -417,9 +402,26 @@ def test_a_write_that_landed_unseen_outlives_the_tries_after_it(second: WriteOut
     assert world.result("shop/a").decision.foreign is None
 
 
+def test_a_restart_during_a_short_outage_begins_no_window_anew() -> None:
+    """A restart of 12 s within 40 s without answers: a window of five minutes ends as it would."""
+    world = queue(600.0, a=20)
+    target = external("shop", "a")
+    with world.syncer() as syncer:
+        syncer.sync([target], T0, BUDGET, steady=1000.0)
+    steps = clock.Steps(T0 + 12.0, 1012.0)
+    with world.syncer(known=world.kept, steps=steps) as syncer:
+        syncer.resume_absence({target.key: 1000.0})
+        for later in range(15, 320, 15):
+            world.answers["queue"] = answer(30.0, now=T0 + later)
+            if later < 45:
+                world.answers["queue"] = QueryFailure("Prometheus is away")
+            syncer.sync([target], T0 + later, BUDGET, steady=1000.0 + later)
+            assert world.written == ([] if later < 300 else [("shop/a", 1)])
+
+
 def test_a_hole_in_the_syncs_lets_nothing_go_down_before_one_window() -> None:
     """A process that was stopped for an hour begins its window anew, as after a restart."""
-    world = Memory(answers={"queue": answer(600.0)}, scales={"shop/a": Scale(20, 20, "app=a")})
+    world = queue(600.0, a=20)
     target = external("shop", "a")
     with world.syncer() as syncer:
         syncer.sync([target], T0, BUDGET, steady=0.0)

@@ -4,20 +4,42 @@ import gc
 import threading
 import time
 import weakref
+from contextlib import closing
+from socket import socket, socketpair
 
 import pytest
+from urllib3.util import connection
 
 from autoscaler.adapters.prometheus import PrometheusReader
-from autoscaler.adapters.prometheus.failures import QueryError
+from autoscaler.adapters.prometheus.answers import QueryError
 from autoscaler.core.series import QueryResult
-from autoscaler.transport.deadline import Deadline, Expired, Stopped
+from autoscaler.transport import deadline as deadlines
+from autoscaler.transport.deadline import (
+    POOLS,
+    Deadline,
+    Expired,
+    RequestDeadline,
+    RequestSocket,
+    Stopped,
+)
 from tests.adapters.prometheus.reading import ask, failed, query_threads
-from tests.controlplane.waiting import wait_until
+from tests.worlds.waiting import wait_until
 
 
-def test_outcome() -> None:
+def cuttable_socket() -> RequestSocket:
+    """Return that of the request which this thread sends."""
+    request: RequestSocket = deadlines._current.request
+    return request
+
+
+KINDS = [Deadline(1, threading.Event()), RequestDeadline(1, name="request")]
+
+
+@pytest.mark.parametrize("deadline", KINDS, ids=lambda kind: type(kind).__name__)
+def test_what_the_work_returns_or_raises_is_the_callers(
+    deadline: Deadline | RequestDeadline,
+) -> None:
     """What the work returns or raises is the caller's."""
-    deadline = Deadline(1, threading.Event())
     assert deadline.run(10, lambda: 42) == 42
     for error in (KeyError("mine"), TimeoutError("the work's own")):
 
@@ -29,7 +51,7 @@ def test_outcome() -> None:
         assert caught.value is error
 
 
-def test_work_that_does_not_end() -> None:
+def test_work_that_does_not_end_keeps_the_caller_no_longer() -> None:
     """The caller is back in time, and the threads left behind are limited."""
     deadline = Deadline(2, threading.Event())
     release = threading.Event()
@@ -48,7 +70,7 @@ def test_work_that_does_not_end() -> None:
 
 
 @pytest.mark.parametrize("busy", [False, True])
-def test_stop(*, busy: bool) -> None:
+def test_a_stop_ends_the_wait(*, busy: bool) -> None:
     """A stop ends the wait for work, and for a thread to do it, within a moment."""
     stop, release = threading.Event(), threading.Event()
     deadline = Deadline(1, stop)
@@ -106,3 +128,61 @@ def test_a_shortage_of_threads_takes_no_place(monkeypatch: pytest.MonkeyPatch) -
             with pytest.raises(RuntimeError):
                 deadline.run(1, lambda: 42)
     assert deadline.run(10, lambda: 42) == 42
+
+
+def test_a_request_is_cut_on_the_thread_that_sends_it() -> None:
+    """Whatever the cut makes of it: the reason is the time, and the next request is not cut."""
+    deadline = RequestDeadline(1, name="request")
+    ours, theirs = socketpair()
+
+    def never_answered() -> bytes:
+        cuttable_socket().use(ours)
+        return ours.recv(1)
+
+    with ours, theirs:
+        begun = time.monotonic()
+        with pytest.raises(Expired) as caught:
+            deadline.run(0.2, never_answered)
+        assert 0.15 < time.monotonic() - begun < 5.0
+        assert caught.value.__context__ is None
+    assert deadline.run(10, lambda: not cuttable_socket().is_cut)
+
+
+def test_a_request_that_ends_sooner_is_cut_before_one_that_began_earlier() -> None:
+    """The thread that cuts is woken for it."""
+    deadline = RequestDeadline(1, name="request")
+    ours, theirs = socketpair()
+    done = threading.Event()
+    other = threading.Thread(target=deadline.run, args=(60, done.wait))
+
+    def never_answered() -> bytes:
+        cuttable_socket().use(ours)
+        return ours.recv(1)
+
+    with ours, theirs:
+        other.start()
+        begun = time.monotonic()
+        with pytest.raises(Expired):
+            deadline.run(0.2, never_answered)
+        assert time.monotonic() - begun < 10.0
+    done.set()
+    other.join()
+
+
+def test_a_connection_that_comes_too_late_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for a resolver longer than told, and what it then leads to is not used."""
+    resolved = threading.Event()
+    ours, theirs = socketpair()
+
+    def connect(*_: object, **__: object) -> socket:
+        assert resolved.wait(20)
+        return ours
+
+    monkeypatch.setattr(connection, "create_connection", connect)
+    deadline, pool = RequestDeadline(1, name="late"), POOLS["http"]("127.0.0.1", 1)
+    with ours, theirs, closing(pool):
+        with pytest.raises(Expired):
+            deadline.run(0.2, lambda: pool.request("GET", "/", retries=False))
+        resolved.set()
+        theirs.settimeout(10)
+        assert theirs.recv(1) == b""

@@ -8,16 +8,15 @@ import tracemalloc
 import pytest
 
 from autoscaler import clock
-from autoscaler.transport.bodies import TooMuch, memory_of, parse
-from autoscaler.transport.memory import Budget
-from tests.controlplane.waiting import wait_until
+from autoscaler.transport.answers import AnswerMemory, Budget, OneAnswer, TooMuch, memory_of, parse
+from tests.worlds.waiting import wait_until
 
 
 def at_once(budget: Budget, size: int) -> bool:
     """Tell whether there is room now; it is given back."""
     room = budget.reserve(size, clock.monotonic())
     if room is not None:
-        room.close()
+        room.shrink()
     return room is not None
 
 
@@ -28,8 +27,8 @@ def test_room_is_given_back_once() -> None:
     assert room is not None
     assert not at_once(budget, 4)
     assert at_once(budget, 3)
-    room.close()
-    room.close()
+    room.shrink()
+    room.shrink()
     assert at_once(budget, 10)
     assert not at_once(budget, 11)
 
@@ -49,7 +48,7 @@ def test_who_waits_gets_what_is_freed() -> None:
     budget = Budget(10)
     room = budget.reserve(10, clock.monotonic())
     assert room is not None
-    timer = threading.Timer(0.1, room.close)
+    timer = threading.Timer(0.1, room.shrink)
     timer.start()
     assert budget.reserve(10, clock.monotonic() + 20) is not None
     timer.join()
@@ -61,15 +60,17 @@ def test_room_lasts_as_long_as_what_it_is_for() -> None:
     class Kept:
         pass
 
-    budget, kept = Budget(10), Kept()
-    room = budget.reserve(10, clock.monotonic())
-    assert room is not None
-    room.last_as_long_as(kept)
+    size = memory_of(b"[]")
+    memory, kept = AnswerMemory(100, parsed=size, kept_for_small=0), Kept()
+    answer = OneAnswer(memory, clock.monotonic() + 5, 5)
+    answer.parse(b"[]")
+    answer.keep(kept)
+    del answer
     gc.disable()
     try:
-        assert not at_once(budget, 1)
+        assert not at_once(memory.parsed, size)
         del kept
-        wait_until("the room is free", lambda: at_once(budget, 10))
+        wait_until("the room is free", lambda: at_once(memory.parsed, size))
     finally:
         gc.enable()
 

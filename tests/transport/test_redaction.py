@@ -4,6 +4,7 @@ import base64
 import html
 import json
 import re
+import time
 from collections.abc import Callable
 from urllib.parse import quote, quote_plus
 
@@ -107,3 +108,87 @@ def test_what_is_secret_in_a_header() -> None:
     assert credentials_of(f"Basic {nobody}") == (nobody,)
     assert credentials_of("Basic no base64!") == ("no base64!",)
     assert repr(Redactor(("secret",))) == "Redactor(...)"
+
+
+WRAPPED: dict[str, Callable[[str], str]] = {
+    "cut at the end": lambda secret: secret[:14],
+    "cut at the beginning": lambda secret: secret[-14:],
+    "from the middle": lambda secret: secret[3:17],
+    "wrapped": lambda secret: f"{secret[:7]}\n{secret[7:14]}\r\n\t{secret[14:]}",
+    "a blank between all": " ".join,
+    "unseen between all": "\u200b\x00".join,
+    "escaped line breaks": r"\n".join,
+    "as it is told": lambda secret: r"\x1b\u202e ".join([secret[:6], secret[6:]]),
+    "its base64 cut": lambda secret: _base64(secret)[:16],
+    "its base64 wrapped": lambda secret: "\n".join(re.findall(".{1,5}", _base64(secret))),
+}
+
+
+@pytest.mark.parametrize("how", WRAPPED)
+@pytest.mark.parametrize("secret", [TOKEN, "fixed/secret of-a+client"])
+def test_a_piece_is_hidden(how: str, secret: str) -> None:
+    """Twelve characters in a row, whatever stands between them that is not seen."""
+    redactor = Redactor(("fixed/secret of-a+client",))
+    redactor.remember(f"Bearer {TOKEN}")
+    shown = redactor.line(f"who is {WRAPPED[how](secret)} then", 500)
+    assert "<hidden>" in shown
+    left = re.sub(r"\\x[0-9a-f]{2}|\\u[0-9a-f]{4}|\\[nrt]| ", "", shown)
+    for at in range(len(secret) - 5):
+        assert secret[at : at + 6] not in left
+        assert _base64(secret)[at : at + 6] not in left
+
+
+def test_less_than_twelve_characters_and_the_name_before_a_password_stay() -> None:
+    """They are words: who is refused is told so by the name."""
+    redactor = Redactor()
+    pair = base64.b64encode(b"prometheus-reader:correct-horse").decode()
+    redactor.remember(f"Basic {pair}")
+    said = "prometheus-reader: a correct-hor of prometheus-reader"
+    assert redactor.line(said, 500) == said
+    assert redactor.line("a correct-horse", 500) == "a <hidden>"
+    assert redactor.line("a prometheus-reader:correct-horse", 500) == "a <hidden>"
+
+
+def test_pieces_are_found_in_linear_time() -> None:
+    """Of a text of any length a part is looked through, which holds all that is shown."""
+    redactor = Redactor()
+    redactor.remember(f"Bearer {TOKEN}")
+    times = []
+    for count in (1, 4):
+        text = (TOKEN[:11] + "\n") * count * 300
+        begun = time.thread_time()
+        for _ in range(5):
+            assert "<hidden>" not in redactor.line(text, 2000)
+        times.append(time.thread_time() - begun)
+    assert times[1] < 4 * 4 * max(times[0], 1e-3)
+    huge = " ".join(TOKEN) * 50_000
+    begun = time.thread_time()
+    assert redactor.line(huge, 2000).startswith("<hidden>")
+    assert len(redactor.line(huge, 2000)) < len("<hidden>") + 2 * 12
+    assert time.thread_time() - begun < 1
+
+
+def test_every_header_that_holds_a_secret_has_memory_of_its_own() -> None:
+    """Many tokens do not make a key forgotten; one for a single request hides the key as well."""
+    redactor = Redactor(["fixed-secret"])
+    redactor.remember("a secret key", header="X-Key")
+    redactor.remember("Bearer own-token", header="X-Auth")
+    for number in range(5):
+        redactor.remember(f"Bearer token-{number}")
+    told = "a secret key, own-token, token-4, token-1, fixed-secret, signature; a key is a key"
+    hidden = "<hidden>, <hidden>, <hidden>, token-1, <hidden>, <hidden>; a key is a key"
+    assert redactor.also("signature").line(told, 200) == hidden
+    assert redactor.line(told, 200) == hidden.replace("<hidden>; a", "signature; a")
+
+
+def test_one_for_a_single_request_hides_the_pieces_of_all() -> None:
+    """Of what was remembered, before and after, of what is fixed, and of its own secrets."""
+    secrets = ["remembered+token/of-hour", "fixed/secret of-a+client", "signature-of-the/request"]
+    redactor = Redactor(secrets[1:2])
+    redactor.remember(secrets[0], header="X-Amz-Security-Token")
+    own = redactor.also(secrets[2])
+    redactor.remember("the/next+hours-token", header="X-Amz-Security-Token")
+    for secret in secrets:
+        for piece in (secret[2:16], _base64(secret)[3:19], quote(secret, safe="")[4:18]):
+            assert own.line(f"a {piece}", 200) == "a <hidden>"
+    assert redactor.also(secrets[2]).line("a the/next+hours", 200) == "a <hidden>"

@@ -5,7 +5,13 @@ import threading
 import pytest
 
 from autoscaler import clock
-from autoscaler.transport.retries import GrowingPause, RequestFailure, Retrier, retry_after
+from autoscaler.transport.retries import (
+    FailureKind,
+    GrowingPause,
+    RequestFailure,
+    Retrier,
+    retry_after,
+)
 
 BUSY = RequestFailure("busy", transient=True, retry_after=0.01)
 
@@ -16,11 +22,41 @@ def _retrier(stop: threading.Event | None = None, **settings: bool) -> Retrier[R
 
 def test_a_last_try_without_time_does_not_hide_the_reason_before_it() -> None:
     """What was left of the time says less than what the server answered."""
-    cut = RequestFailure("no answer in time", transient=True, retry_after=0.01, cut_short=True)
+    cut = RequestFailure(
+        "no answer in time", transient=True, retry_after=0.01, kind=FailureKind.CUT_SHORT
+    )
     outcomes = [BUSY, cut, cut, cut, cut]
     assert _retrier().call(lambda: outcomes.pop(0), clock.monotonic() + 20) == BUSY
     assert outcomes == []
     assert _retrier().call(lambda: cut, clock.monotonic()) == cut
+
+
+@pytest.mark.parametrize(("absent_seconds", "tries"), [(0.3, (3, 5)), (None, (7, 99))])
+def test_a_server_that_is_not_there_is_given_up(
+    absent_seconds: float | None, tries: tuple[int, int]
+) -> None:
+    """After its time, over all calls; without one it is tried for as long as there is time."""
+    away = RequestFailure("refused", transient=True, kind=FailureKind.ABSENT, retry_after=0.1)
+    made = []
+
+    def fail() -> RequestFailure:
+        made.append(1)
+        return away
+
+    retrier = Retrier(
+        RequestFailure("stopping"),
+        threading.Event(),
+        most_tries=None,
+        absent_seconds=absent_seconds,
+    )
+    assert retrier.call(fail, clock.monotonic() + 1.1) == away
+    assert tries[0] <= len(made) <= tries[1]
+    if absent_seconds is not None:
+        made.clear()
+        assert retrier.call(fail, clock.monotonic() + 1) == away
+        assert len(made) == 1
+        outcomes = [BUSY, away, RequestFailure("no")]
+        assert retrier.call(lambda: outcomes.pop(0), clock.monotonic() + 1).message == "no"
 
 
 def test_after_a_stop_nothing_is_tried() -> None:
@@ -38,12 +74,14 @@ def test_after_a_stop_nothing_is_tried() -> None:
 
 @pytest.mark.parametrize("holds_all", [False, True])
 def test_a_429_holds_requests_back_where_it_is_meant_for_all(*, holds_all: bool) -> None:
-    """For the time that it asks for, and for no other status."""
+    """For the time that it asks for, but not a day, and for no other status."""
     retrier = _retrier(holds_all=holds_all)
     retrier.hold_back(RequestFailure("away", status=503, retry_after=20.0))
     assert not retrier.held
     retrier.hold_back(RequestFailure("busy", status=429, retry_after=20.0))
     assert retrier.held == holds_all
+    retrier.hold_back(RequestFailure("busy", status=429, retry_after=86_400.0))
+    assert retrier._held_until - clock.monotonic() <= 30.0
 
 
 def test_pauses_double_up_to_the_longest_until_they_are_reset() -> None:
@@ -67,6 +105,8 @@ def test_pauses_double_up_to_the_longest_until_they_are_reset() -> None:
         ("-1", None),
         ("\xb2", None),
         ("9" * 10, None),
+        ("9" * 400, None),
+        ("Thu, 01 Jan 0001 00:00:00 -2359", 0.0),
         ("soon", None),
     ],
 )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.transport.secret_files import SecretError, SecretFile
+from autoscaler.transport.credentials import SecretError, SecretFile
 
 
 @pytest.mark.parametrize("spoil", [Path.unlink, lambda path: path.write_text("\n")])

@@ -1,36 +1,52 @@
-"""Requests to the API server: JSON in, JSON or a `Failure` out."""
+"""Requests to the API server: JSON in, JSON or a `Failure` out; paths, and lists in pages."""
 
 import json
 import math
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Self, TypeVar, cast
-from urllib.parse import urlencode
+from dataclasses import replace
+from typing import Any, Self, TypeVar, cast
+from urllib.parse import quote, urlencode
 
 import urllib3
 from kubernetes.client import Configuration
 
 from autoscaler import __version__, clock
-from autoscaler.adapters.cluster import failures
 from autoscaler.adapters.cluster.credentials import Access, Credentials
-from autoscaler.adapters.cluster.failures import Failure
-from autoscaler.adapters.cluster.objects import JsonObject
-from autoscaler.transport.bodies import (
-    TooLarge,
+from autoscaler.adapters.cluster.failures import (
+    Failure,
+    from_answer,
+    from_exception,
+    malformed,
+)
+from autoscaler.transport import UNOBSERVED, Observer
+from autoscaler.transport.answers import (
+    MIB,
+    Answer,
+    AnswerMemory,
+    NoMemory,
+    OneAnswer,
     TooMuch,
     UnexpectedEncoding,
     check_encoding,
-    read_body,
+    is_success,
+    receive,
 )
-from autoscaler.transport.deadline import GRACE_SECONDS, Deadline, Expired
-from autoscaler.transport.memory import MIB, AnswerMemory, NoMemory, OneAnswer
+from autoscaler.transport.deadline import GRACE_SECONDS, RequestDeadline
 from autoscaler.transport.network_errors import RAISED
-from autoscaler.transport.observer import UNOBSERVED, Observer
 from autoscaler.transport.redaction import without_secrets
-from autoscaler.transport.retries import Retrier
+from autoscaler.transport.retries import FailureKind, Retrier
 
 T = TypeVar("T")
+ReadT = TypeVar("ReadT", bound=urllib3.HTTPResponse | Answer)
+
+JsonObject = dict[str, Any]
+"""A JSON object as the API server sent it; `Any` because its form is checked nowhere before."""
+
+MALFORMED = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
+"""What reading JSON raises that has not the form of its kind."""
+
+MERGE_PATCH = "application/merge-patch+json"
 
 MOST_BYTES = 16 * MIB
 """Of an answer, and of a line of a watch.  An object of 1.5 MiB, the largest that etcd takes, has
@@ -39,10 +55,12 @@ MOST_MEMORY = 128 * MIB
 """Of a line once it is parsed."""
 _SHORTEST_TIMEOUT = 0.001
 """Below this nothing is begun; a timeout of 0 would mean none at all to the client."""
-_MOST_REQUESTS = 128
-"""At once, with those that were given up and have not ended yet."""
+_MOST_CONNECTING = 128
+"""Connections that are made at once, with those that were given up and have not ended yet."""
 _LONGEST_MESSAGE = 1200
 """Of a failure; the server's words in it are shorter."""
+_PAGE_SHRINKS = 4
+"""A page that is too large is asked for again with its objects divided by this."""
 
 
 class Api:
@@ -51,8 +69,10 @@ class Api:
     The official client carries the requests (TLS, proxies, connection pool); bodies stay raw
     JSON, because its typed models cost twenty times as much as reading the JSON does.  Deadlines
     are instants of `autoscaler.clock.monotonic`, and hold whatever the server does: a request is
-    sent on another thread, and cut when it is given up.  The ``observer`` is called at each
-    request and each retry, on the thread that asks for it.
+    cut when it is given up.  The ``observer`` is called at each request and each retry, on the
+    thread that asks for it.  A server that is not there is tried for ``absent_seconds``; None sets
+    no limit of its own.  Once ``stop`` is set no request is tried again; ``request_timeout`` is the
+    seconds of one try, ``origin`` where the configuration comes from.
     """
 
     def __init__(
@@ -64,26 +84,27 @@ class Api:
         request_timeout: float = 5.0,
         stop: threading.Event | None = None,
         observer: Observer = UNOBSERVED,
+        absent_seconds: float | None = None,
     ) -> None:
         self._url = str(configuration.host).rstrip("/")
         self._credentials = credentials
+        self.redactor = credentials.redactor
+        """Hides our credentials in what the server sends."""
         self.request_timeout = request_timeout
-        """The seconds after which one try is given up."""
         self._on_request = observer.kubernetes_request
         self.server = without_secrets(self._url)
         """The server's URL, for messages."""
         self.origin = origin
-        """Where the configuration comes from, for messages."""
         self.retrier = Retrier(
             Failure("stopping: nothing more is asked of the API server"),
             stop or threading.Event(),
             holds_all=True,
+            absent_seconds=absent_seconds,
             on_retry=observer.kubernetes_retry,
         )
         self.memory = AnswerMemory(MOST_BYTES, parsed=160 * MIB)
-        """The memory for all answers."""
         # Without the stop event: a request that was sent before the daemon stops is completed.
-        self._deadline = Deadline(_MOST_REQUESTS, name="kubernetes-request")
+        self._deadline = RequestDeadline(_MOST_CONNECTING, name="kubernetes-request")
 
     def __enter__(self) -> Self:
         return self
@@ -120,21 +141,42 @@ class Api:
         """
         url = f"{self._url}{path}{f'?{urlencode(query)}' if query else ''}"
         content = None if body is None else _Content(body, content_type, may_send)
-        return self._accepted(
-            lambda access: self._exchange(method, url, deadline, access, content), deadline
-        )
+
+        def send(access: Access) -> JsonObject | Failure:
+            timeout = min(self.request_timeout, deadline - clock.monotonic())
+            if timeout < _SHORTEST_TIMEOUT:
+                return Failure(
+                    f"no time was left to ask the API server {self.server} before the deadline",
+                    kind=FailureKind.CUT_SHORT,
+                )
+
+            def read(response: urllib3.HTTPResponse, until: float) -> Answer:
+                return self._receive(response, until, timeout)
+
+            answer = self._exchange(method, url, access, timeout, read, content)
+            return answer if isinstance(answer, Failure) else self._interpret(answer)
+
+        return self._accepted(send, deadline)
 
     def stream(
         self, path: str, query: Mapping[str, str], timeout: float
     ) -> urllib3.HTTPResponse | Failure:
-        """Begin an answer that goes on, such as a watch; the caller reads and closes it.
+        """Begin a watch, whose head has ``timeout`` seconds; the caller reads and closes it."""
 
-        ``timeout`` is the seconds that the server has for the head of its answer.
-        """
-        url = f"{self._url}{path}?{urlencode(query)}"
-        return self._accepted(
-            lambda access: self._begin(url, timeout, access), clock.monotonic() + timeout
-        )
+        def read(response: urllib3.HTTPResponse, until: float) -> urllib3.HTTPResponse | Answer:
+            if not is_success(response.status):
+                return self._receive(response, until, timeout)
+            check_encoding(response)
+            return response
+
+        def send(access: Access) -> urllib3.HTTPResponse | Failure:
+            url = f"{self._url}{path}?{urlencode(query)}"
+            answer = self._exchange("WATCH", url, access, timeout, read)
+            if isinstance(answer, Answer):
+                return from_answer(answer, self.server, self.origin)
+            return answer
+
+        return self._accepted(send, clock.monotonic() + timeout)
 
     def _accepted(self, send: Callable[[Access], T | Failure], deadline: float) -> T | Failure:
         """Send a request, and once more if there are other credentials than those rejected."""
@@ -142,180 +184,101 @@ class Api:
         if isinstance(access, Failure):
             return access
         answer = send(access)
-        if not isinstance(answer, Failure) or not answer.rejected:
-            return answer
-        other = self._credentials.renewed(access, deadline)
-        if other is None:
-            return answer
-        return other if isinstance(other, Failure) else send(other)
-
-    def line(self, text: str, limit: int) -> str:
-        """Return a text of the server as one short line without our credentials."""
-        return self._credentials.redactor.line(text, limit)
-
-    def data(self, body: bytes) -> bytes:
-        """Return data of the server without our credentials."""
-        return self._credentials.redactor.data(body)
-
-    def _begin(self, url: str, timeout: float, access: Access) -> urllib3.HTTPResponse | Failure:
-        began = clock.monotonic()
-
-        def begin() -> "urllib3.HTTPResponse | _Answer":
-            response = self._send("GET", url, access, timeout)
-            if _succeeded(response.status):
-                check_encoding(response)
-                return response
-            return self._receive(response, began + timeout, timeout)
-
-        try:
-            answer = self._in_time(begin, timeout)
-        except UnexpectedEncoding as error:
-            self._observe("WATCH", None, began)
-            return self._fit(failures.malformed(self.server, str(error)))
-        except RAISED as error:
-            self._observe("WATCH", None, began)
-            return self.failed(error)
-        self._observe("WATCH", answer.status, began)
-        return self._refused(answer) if isinstance(answer, _Answer) else answer
+        if isinstance(answer, Failure) and answer.kind is FailureKind.REJECTED:
+            other = self._credentials.renewed(access, deadline)
+            if isinstance(other, Failure):
+                return other
+            if other is not None:
+                answer = send(other)
+        return self._fit(answer) if isinstance(answer, Failure) else answer
 
     def _exchange(
         self,
-        method: str,
-        url: str,
-        deadline: float,
-        access: Access,
-        content: "_Content | None",
-    ) -> JsonObject | Failure:
-        timeout = min(self.request_timeout, deadline - clock.monotonic())
-        if timeout < _SHORTEST_TIMEOUT:
-            return failures.no_time(self.server)
-        began = clock.monotonic()
-        if content is not None:
-            content.until = began + timeout
-
-        def exchange() -> _Answer:
-            response = self._send(method, url, access, timeout, content)
-            return self._receive(response, began + timeout, timeout)
-
-        try:
-            answer = self._in_time(exchange, timeout)
-        except RAISED as error:
-            if content is not None and content.withheld:
-                return failures.withheld(self.server)
-            self._observe(method, None, began)
-            return self.failed(error, cut_short=timeout < self.request_timeout)
-        self._observe(method, answer.status, began)
-        return self._interpret(answer)
-
-    def _in_time(self, work: Callable[[], T], timeout: float) -> T:
-        """Do the work of a request; raises one of RAISED as well where it takes too long."""
-        try:
-            return self._deadline.run(timeout + GRACE_SECONDS, work)
-        except Expired:
-            raise urllib3.exceptions.TimeoutError("the answer is not complete") from None
-
-    def _observe(self, verb: str, status: int | None, began: float) -> None:
-        self._on_request(verb, "" if status is None else str(status), clock.monotonic() - began)
-
-    def _send(
-        self,
-        method: str,
+        verb: str,
         url: str,
         access: Access,
         timeout: float,
+        read: Callable[[urllib3.HTTPResponse, float], ReadT],
         content: "_Content | None" = None,
-    ) -> urllib3.HTTPResponse:
-        headers = _headers(access.authorization)
+    ) -> ReadT | Failure:
+        began = clock.monotonic()
+        until = began + timeout
+        headers = {"Accept": "application/json", "User-Agent": f"autoscaler/{__version__}"}
+        if access.authorization is not None:
+            headers["Authorization"] = access.authorization
         if content is not None:
+            content.until = until
             headers |= content.headers
-        # The client's own method accepts no body that is generated while it is sent.
-        answer = access.client.rest_client.pool_manager.request(
-            method,
-            url,
-            headers=headers,
-            body=content,
-            timeout=urllib3.Timeout(total=timeout),
-            preload_content=False,
-            decode_content=False,
-        )
-        return cast("urllib3.HTTPResponse", answer)
 
-    def _receive(self, response: urllib3.HTTPResponse, until: float, seconds: float) -> "_Answer":
-        """Read an answer before an instant; raises what the client raises."""
-        memory = OneAnswer(self.memory, until, seconds)
-        status, headers = response.status, response.headers
-        try:
-            payload = read_body(response, until, MOST_BYTES, on_size=memory.receive)
-        except (UnexpectedEncoding, TooLarge, NoMemory) as error:
-            return _Answer(status, headers, memory, b"", str(error), self._unread(error))
-        redactor = self._credentials.redactor
-        hide = redactor.data if _succeeded(status) else redactor.error_body
-        return _Answer(status, headers, memory, hide(payload))
+        def exchange() -> ReadT:
+            # The client's own method accepts no body that is generated while it is sent.
+            response = access.client.rest_client.pool_manager.request(
+                "GET" if verb == "WATCH" else verb,
+                url,
+                headers=headers,
+                body=content,
+                timeout=urllib3.Timeout(total=timeout),
+                preload_content=False,
+                decode_content=False,
+            )
+            return read(cast("urllib3.HTTPResponse", response), until)
 
-    def _interpret(self, answer: "_Answer") -> JsonObject | Failure:
-        if not _succeeded(answer.status):
-            return self._refused(answer)
-        if answer.failure is not None:
-            return answer.failure
+        answer: ReadT | Failure
         try:
-            document = answer.memory.parse(answer.payload)
+            answer = self._deadline.run(timeout + GRACE_SECONDS, exchange)
+        except UnexpectedEncoding as error:
+            answer = malformed(self.server, str(error))
+        except RAISED as error:
+            if content is not None and content.withheld:
+                message = f"a request to the API server {self.server} came too late to be sent"
+                return Failure(message, kind=FailureKind.WITHHELD)
+            hurried = timeout < self.request_timeout
+            answer = from_exception(error, self.server, cut_short=hurried)
+        self._on_request(verb, str(answer.status or ""), clock.monotonic() - began)
+        return answer
+
+    def _receive(self, response: urllib3.HTTPResponse, until: float, seconds: float) -> Answer:
+        return receive(response, OneAnswer(self.memory, until, seconds), self.redactor, until)
+
+    def _interpret(self, answer: Answer) -> JsonObject | Failure:
+        if not is_success(answer.status):
+            return from_answer(answer, self.server, self.origin)
+        if answer.unread is not None:
+            return self._unread(answer.unread)
+        try:
+            document = answer.memory.parse(answer.body)
         except (TooMuch, NoMemory) as error:
             return self._unread(error)
         except (ValueError, RecursionError):
             kind = answer.headers.get("Content-Type", "no Content-Type")
-            what = f"something that is not JSON ({kind})"
-            return self._fit(failures.malformed(self.server, what))
+            return malformed(self.server, f"something that is not JSON ({kind})")
         if not isinstance(document, dict):
-            return failures.malformed(self.server, "JSON that is not an object")
-        kept = _Document(document)
+            return malformed(self.server, "JSON that is not an object")
+        kept = _KeptDocument(document)
         answer.memory.keep(kept)
         return kept
 
     def _unread(self, error: Exception) -> Failure:
         """Return the failure for a success that was not received, or not parsed."""
         if isinstance(error, NoMemory):
-            return failures.no_memory(self.server, str(error))
+            message = f"the API server {self.server} answered, and {error}"
+            return Failure(message, transient=True, uncertain=True)
+        failure = malformed(self.server, str(error))
         if isinstance(error, UnexpectedEncoding):
-            return self._fit(failures.malformed(self.server, str(error)))
-        return failures.too_large(self.server, str(error))
+            return failure
+        # Asked for again it would be as large.
+        return replace(failure, transient=False, kind=FailureKind.TOO_LARGE)
 
-    def _refused(self, answer: "_Answer") -> Failure:
-        return self._fit(
-            failures.from_answer(
-                answer.status,
-                answer.headers,
-                answer.payload,
-                server=self.server,
-                origin=self.origin,
-                unread=answer.unread,
-            )
-        )
-
-    def failed(self, error: Exception, *, cut_short: bool = False) -> Failure:
-        """Return the failure for what was raised, one of RAISED."""
-        return self._fit(failures.from_exception(error, self.server, cut_short=cut_short))
+    def failed(self, error: Exception) -> Failure:
+        """Return the failure for what reading a stream raised, one of RAISED."""
+        return self._fit(from_exception(error, self.server))
 
     def _fit(self, failure: Failure) -> Failure:
         """Return a failure whose message is short and has no credentials."""
-        return replace(failure, message=self.line(failure.message, _LONGEST_MESSAGE))
+        return replace(failure, message=self.redactor.line(failure.message, _LONGEST_MESSAGE))
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class _Answer:
-    """An answer without our credentials; ``unread`` says why there is no payload.
-
-    ``failure`` is what that means for a success.
-    """
-
-    status: int
-    headers: Mapping[str, str]
-    memory: OneAnswer
-    payload: bytes = b""
-    unread: str = ""
-    failure: Failure | None = None
-
-
-class _Document(dict[str, object]):
+class _KeptDocument(dict[str, object]):
     """A JSON object that tells when it is freed, as a plain dict cannot."""
 
 
@@ -342,12 +305,38 @@ class _Content:
         yield self._payload
 
 
-def _succeeded(status: int) -> bool:
-    return 200 <= status <= 299
+def path_of(group_version: str, plural: str, namespace: str = "", name: str = "") -> str:
+    """Return the path of a collection, or of one object; without a namespace, of all namespaces.
+
+    ``group_version`` is that of the collection, such as `apps/v1`, or `v1` for the core group.
+    """
+    root = f"/apis/{group_version}" if "/" in group_version else f"/api/{group_version}"
+    where = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
+    return f"{root}{where}/{plural}" + (f"/{quote(name, safe='')}" if name else "")
 
 
-def _headers(authorization: str | None) -> dict[str, str]:
-    headers = {"Accept": "application/json", "User-Agent": f"autoscaler/{__version__}"}
-    if authorization is not None:
-        headers["Authorization"] = authorization
-    return headers
+def read_list(
+    get: Callable[[dict[str, str]], JsonObject | Failure],
+    add: Callable[[list[JsonObject]], None],
+    query: dict[str, str],
+    limit: int,
+) -> str | Failure:
+    """Pass the objects of a list to ``add``, page by page, and return its resourceVersion.
+
+    ``get`` sends the query; a page that is too large is asked for again with fewer objects; a
+    ``limit`` of 0 asks for one page.  Raises one of MALFORMED for what is no list.
+    """
+    while True:
+        answer = get(query | {"limit": str(limit)} if limit else query)
+        if isinstance(answer, Failure):
+            if answer.kind is not FailureKind.TOO_LARGE or limit <= 1:
+                return answer
+            limit = max(1, limit // _PAGE_SHRINKS)
+            continue
+        add(answer["items"])
+        metadata = answer["metadata"]
+        if not metadata.get("continue"):
+            version: str = metadata.get("resourceVersion", "")
+            return version
+        query = query | {"continue": metadata["continue"]}
+        del answer  # the next page may need its memory

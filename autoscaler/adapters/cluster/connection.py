@@ -1,4 +1,7 @@
-"""Finds the API server and our credentials: in-cluster configuration, or a kubeconfig."""
+"""Finds the API server and our credentials: in-cluster configuration, or a kubeconfig.
+
+A kubeconfig is checked before the client reads it, so that a mistake becomes a sentence.
+"""
 
 import os
 import socket
@@ -6,6 +9,8 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
+from urllib.parse import urlsplit
 
 import urllib3
 import yaml
@@ -16,16 +21,14 @@ from kubernetes.config.incluster_config import (
     SERVICE_TOKEN_FILENAME,
     InClusterConfigLoader,
 )
-from kubernetes.config.kube_config import KubeConfigLoader
+from kubernetes.config.kube_config import ConfigNode, KubeConfigLoader, KubeConfigMerger
 from urllib3.connection import HTTPConnection
 
-from autoscaler.adapters.cluster import exec_plugin
-from autoscaler.adapters.cluster.api import Api
-from autoscaler.adapters.cluster.credentials import Credentials
-from autoscaler.adapters.cluster.kubeconfig import ConnectError, Kubeconfig, quiet_client
-from autoscaler.transport.observer import UNOBSERVED, Observer
-
-__all__ = ["ClusterEndpoint", "ConnectError", "connect", "find_api_server"]
+from autoscaler.adapters.cluster import exec_plugin, memory_files
+from autoscaler.adapters.cluster.api import Api, JsonObject
+from autoscaler.adapters.cluster.credentials import Credentials, quiet_client
+from autoscaler.file_contents import MOST_OF_CREDENTIALS, read_bytes
+from autoscaler.transport import UNOBSERVED, Observer
 
 SERVICE_ACCOUNT = Path(SERVICE_TOKEN_FILENAME).parent
 
@@ -36,6 +39,10 @@ _SOCKET_OPTIONS = (
     # have given the request up: a network that recovers would then deliver an outdated write.
     (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 5000),
 )
+
+
+class ConnectError(Exception):
+    """No API server can be found; the message says why and what would be right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +69,9 @@ class ClusterEndpoint:
         stop: threading.Event | None = None,
         request_timeout: float = 5.0,
         observer: Observer = UNOBSERVED,
+        absent_seconds: float | None = None,
     ) -> Api:
-        """Return its Api; nothing is sent yet.
-
-        Once ``stop`` is set no request is tried again; ``request_timeout`` is the seconds of one
-        try.  The ``observer`` is called at requests and retries.
-
-        Raises ConnectError, a sentence for the operator.
-        """
+        """Return its Api, with these arguments; nothing is sent yet.  Raises ConnectError."""
         configuration = self.load()
         if not configuration.verify_ssl:
             # urllib3 warns at every request; the daemon warns once, when it starts.
@@ -88,6 +90,7 @@ class ClusterEndpoint:
             request_timeout=request_timeout,
             stop=stop,
             observer=observer,
+            absent_seconds=absent_seconds,
         )
 
     def _load_again(self) -> Configuration | None:
@@ -117,9 +120,8 @@ def find_api_server(
     """Return the API server that the arguments and the environment say.
 
     Without ``kubeconfig`` and ``context`` the in-cluster configuration is used where there is
-    one, else the kubeconfig of the environment (`KUBECONFIG`, `~/.kube/config`).
-
-    Raises ConnectError, a sentence for the operator.
+    one, else the kubeconfig of the environment (`KUBECONFIG`, `~/.kube/config`).  Raises
+    ConnectError.
     """
     if kubeconfig is not None:
         return _from_kubeconfig([kubeconfig.expanduser()], context)
@@ -159,21 +161,166 @@ def _in_cluster(service_account: Path) -> Configuration:
 
 
 def _from_kubeconfig(paths: list[Path], context: str | None) -> ClusterEndpoint:
-    kubeconfig = Kubeconfig.read(paths, context)
+    read = _read_kubeconfig(paths, context)
+    files = {key: read.file(key) for key in ("client-key", "tokenFile")}
+    named = [(f"{key} of {read.origin}", path) for key, path in files.items() if path]
     return ClusterEndpoint(
-        kubeconfig.origin,
+        read.origin,
         # A new current-context does not apply to a daemon that runs.
-        lambda: _configured(Kubeconfig.read(paths, kubeconfig.context)),
-        kubeconfig.token_file,
-        kubeconfig.asks_elsewhere,
-        kubeconfig.secrets,
-        kubeconfig.url,
-        kubeconfig.verified,
+        lambda: _configured(_read_kubeconfig(paths, read.context)),
+        files["tokenFile"],  # it wins over `token`, as it does for kubectl
+        asks_elsewhere=read.asks_elsewhere,
+        secrets=(*(("kubeconfig", path) for path in paths), *named),
+        url=_text(read.cluster, "server"),
+        verified=not read.cluster.get("insecure-skip-tls-verify"),
     )
 
 
-def _configured(kubeconfig: Kubeconfig) -> Configuration:
+@dataclass(frozen=True, slots=True, repr=False)
+class _Kubeconfig:
+    """The merged files and what its context names.  It may hold credentials: it has no repr."""
+
+    merged: ConfigNode
+    context: str
+    origin: str
+    cluster: JsonObject
+    user_name: str
+    user: JsonObject
+
+    @property
+    def asks_elsewhere(self) -> bool:
+        """Whether a program or a server gives the credentials, which may take long."""
+        return "exec" in self.user or "auth-provider" in self.user
+
+    def file(self, key: str) -> Path | None:
+        """Return a file that the user's entry names, relative to the folder of its kubeconfig."""
+        name = _text(self.user, key)
+        if not name:
+            return None
+        users = self.merged.value["users"]
+        node = next(node for node in users if node.value["name"] == self.user_name)
+        return Path(node.path).parent / name
+
+
+def _read_kubeconfig(paths: list[Path], context: str | None) -> _Kubeconfig:
+    """Read and merge the files, of which one must exist, and limit the time of an exec plugin."""
+    names = ":".join(str(path) for path in paths)
+    merged = _merge(paths, names)
+    chosen = _context(merged, context, names)
+    origin = f'context "{chosen}" of {names}'
+    entry = _entry(merged, "contexts", chosen, "context", origin)
+    cluster_name, user_name = _text(entry, "cluster"), _text(entry, "user")
+    cluster = _entry(merged, "clusters", cluster_name, "cluster", origin)
+    of_cluster = f'cluster "{cluster_name}"'
+    url = _text(cluster, "server")
+    if not url:
+        raise ConnectError(f"{origin} cannot be used: {of_cluster} has no server")
+    if not _is_url(url):
+        # Not quoted: it may hold a password.
+        raise ConnectError(
+            f"{origin} cannot be used: the server of {of_cluster} is no URL; "
+            "right is https://, a host and maybe a port"
+        )
+    user = _entry(merged, "users", user_name, "user", origin) if user_name else {}
+    plugin = user.get("exec")
+    if isinstance(plugin, dict):
+        user["exec"] = exec_plugin.limited(plugin)
+    return _Kubeconfig(merged, chosen, origin, cluster, user_name, user)
+
+
+def _merge(paths: list[Path], names: str) -> ConfigNode:
+    existing = [path for path in paths if path.exists()]
+    if not existing:
+        raise ConnectError(f"there is no kubeconfig at {names}")
+    for path in existing:
+        _check_form(path)
+    joined = ":".join(str(path) for path in existing)
+    try:
+        # It reads the files again, and they may have changed meanwhile.
+        merger = KubeConfigMerger(joined)  # type: ignore[no-untyped-call] # the client is half typed
+        merged: ConfigNode | None = merger.config
+    except (OSError, ValueError, TypeError, yaml.YAMLError, ConfigException):
+        merged = None
+    if merged is None:
+        raise ConnectError(f"the kubeconfig {names} changed while it was read")
+    return merged
+
+
+def _check_form(path: Path) -> None:
+    """Refuse a file that is no kubeconfig, without quoting from it."""
+    document = _yaml(path)
+    if not isinstance(document, dict):
+        raise ConnectError(f"the kubeconfig {path} is empty or not a mapping of kind Config")
+    for section in ("clusters", "contexts", "users"):
+        entries = document.get(section)
+        if not isinstance(entries, list | None):
+            raise ConnectError(f"the kubeconfig {path} is not valid: {section} must be a list")
+        for entry in entries or ():
+            if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
+                raise ConnectError(f"the kubeconfig {path} has an entry without name in {section}")
+
+
+def _yaml(path: Path) -> object:
+    try:
+        text = read_bytes(path, MOST_OF_CREDENTIALS).decode("utf-8")
+        document: object = yaml.safe_load(text)
+    except OSError as error:
+        fault = f"cannot be read: {error.strerror}"
+    except UnicodeDecodeError:
+        fault = "is not text in UTF-8"
+    except yaml.MarkedYAMLError as error:
+        line = f" in line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        # All other errors quote the names of anchors and tags, which may be secrets.
+        told = isinstance(error, yaml.scanner.ScannerError | yaml.parser.ParserError)
+        fault = f"is not YAML: {error.problem}{line}" if told else f"is not YAML{line}"
+    except (yaml.YAMLError, ValueError):  # a ValueError for a date that does not exist
+        fault = "is not YAML"
+    except RecursionError:
+        fault = "is nested too deeply"
+    else:
+        return document
+    raise ConnectError(f"the kubeconfig {path} {fault}")
+
+
+def _context(merged: ConfigNode, context: str | None, names: str) -> str:
+    known = [cast("str", entry.value["name"]) for entry in merged.value.get("contexts", [])]
+    chosen = context or merged.value.get("current-context")
+    listed = ", ".join(known) or "none"
+    if not chosen:
+        raise ConnectError(
+            f"{names} sets no current-context; name one by kubernetes.context ({listed})"
+        )
+    if chosen not in known:
+        raise ConnectError(f'{names} has no context "{chosen}"; it has: {listed}')
+    return str(chosen)
+
+
+def _entry(merged: ConfigNode, section: str, name: str, key: str, origin: str) -> JsonObject:
+    for entry in merged.value.get(section, []):
+        if entry.value["name"] == name:
+            content = entry.value.get(key)
+            if isinstance(content, dict):
+                return content
+            raise ConnectError(f'{origin} cannot be used: "{name}" of {section} has no {key}')
+    raise ConnectError(f'{origin} cannot be used: it names "{name}", which is not in {section}')
+
+
+def _is_url(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
+def _text(entry: JsonObject, key: str) -> str:
+    value = entry.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _configured(kubeconfig: _Kubeconfig) -> Configuration:
     configuration = _new_configuration()
+    memory_files.use_for(configuration)
     try:
         loader = KubeConfigLoader(  # type: ignore[no-untyped-call] # as above
             config_dict=kubeconfig.merged, active_context=kubeconfig.context, config_base_path=None
@@ -185,7 +332,7 @@ def _configured(kubeconfig: Kubeconfig) -> Configuration:
         if not why:
             raise
         raise ConnectError(f"{kubeconfig.origin} cannot be used: {why}") from None
-    if kubeconfig.has_exec_plugin and not (configuration.api_key or configuration.cert_file):
+    if "exec" in kubeconfig.user and not (configuration.api_key or configuration.cert_file):
         raise ConnectError(
             f"{kubeconfig.origin} cannot be used: its exec plugin gave no credentials: "
             f"it failed, or took more than {exec_plugin.SECONDS:g} s"

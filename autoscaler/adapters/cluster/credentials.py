@@ -1,28 +1,51 @@
 """Who we are to the API server, read again when the source of the credentials changes."""
 
 import base64
+import logging
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from kubernetes.client import ApiClient, Configuration
-from urllib3.poolmanager import pool_classes_by_scheme
 
 from autoscaler import clock
 from autoscaler.adapters.cluster.failures import Failure
-from autoscaler.adapters.cluster.kubeconfig import quiet_client
 from autoscaler.file_contents import MOST_OF_CREDENTIALS, read_bytes
-from autoscaler.transport.deadline import POOLS
+from autoscaler.transport.credentials import SecretError, SecretFile, check_characters
+from autoscaler.transport.deadline import cuttable
 from autoscaler.transport.redaction import Redactor, credentials_of
-from autoscaler.transport.secret_files import SecretError, SecretFile, check_characters
 
 _FRESH_SECONDS = 1.0
 _PLUGIN_FRESH_SECONDS = 10.0
 _RELOAD_SECONDS = 10.0
+
+
+@contextmanager
+def quiet_client() -> Iterator[None]:
+    """Drop what the client logs while it reads a kubeconfig or runs its exec plugin.
+
+    It logs what the plugin printed with `logging.error`, which writes to stderr if logging is not
+    set up, and even sets it up.  A sentence of ours reports the fault instead.
+    """
+    root = logging.getLogger()
+    # With a handler logging does not set itself up.
+    handler = logging.NullHandler()
+
+    # One for each use: several threads may be here.
+    def others(record: logging.LogRecord) -> bool:
+        return record.module != "kube_config"
+
+    root.addHandler(handler)
+    root.addFilter(others)
+    try:
+        yield
+    finally:
+        root.removeFilter(others)
+        root.removeHandler(handler)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -187,8 +210,7 @@ def _client(configuration: Configuration) -> ApiClient:
     """Return the official client, with connections that a Deadline can cut."""
     client = ApiClient(configuration)
     manager = client.rest_client.pool_manager
-    if manager.pool_classes_by_scheme is pool_classes_by_scheme:  # SOCKS has its own
-        manager.pool_classes_by_scheme = POOLS
+    manager.pool_classes_by_scheme = cuttable(manager.pool_classes_by_scheme)
     return client
 
 

@@ -1,21 +1,255 @@
-"""Discovery: which resource serves a kind, and where a custom resource keeps its scale."""
+"""Which resource serves a kind, and a core Scale from JSON: of its scale, or of the object itself.
+
+A scale that is read from the object equals what GET scale answers.
+"""
 
 import re
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypedDict, cast
+from sys import intern
 from urllib.parse import quote
 
 from autoscaler import clock
-from autoscaler.adapters.cluster.api import Api
+from autoscaler.adapters.cluster.api import MALFORMED, Api, JsonObject, path_of
 from autoscaler.adapters.cluster.failures import Failure, malformed
-from autoscaler.adapters.cluster.objects import JsonObject, path_of
-from autoscaler.adapters.cluster.scale_json import ScalePaths
+from autoscaler.core.observation import Scale
 from autoscaler.core.spec import ScaleTargetRef
+from autoscaler.core.text import printable
 
+ScaleOf = Callable[[JsonObject, Scale | None], Scale]
+"""Reads the scale of an object, given the last one that was read of it, if any.
+
+Raises one of MALFORMED for an object without one.
+"""
+
+FieldPath = tuple[str, ...]
+"""The steps to a field, such as ``("spec", "replicas")``."""
+
+REPLICAS = ("spec", "replicas")
+_LONGEST_MANAGER = 128
+"""As the API server allows."""
+_ANNOTATION_PREFIX = "autoscaler/"
+_MOST_ANNOTATIONS, _LONGEST_ANNOTATION = 16, 100
 _NOT_FOUND = 404
 _LONGEST_PATH = 200
 _FIELD_PATH = re.compile(r"(?:\.[A-Za-z0-9_$-]+)+")
+
+
+# -- the scale subresource -------------------------------------------------------------------------
+
+
+def scale_of(document: JsonObject, server: str) -> Scale | Failure:
+    """Read `autoscaling/v1` Scale; an absent count is 0, as the API omits zeros.
+
+    `extensions/v1beta1`, which OpenShift's DeploymentConfig still answers with, has the
+    selector's string form in `targetSelector`.
+    """
+    try:
+        metadata, spec = document["metadata"], document.get("spec") or {}
+        status = document.get("status") or {}
+        selector = status.get("selector", "")
+        return Scale(
+            spec_replicas=int(spec.get("replicas", 0)),
+            status_replicas=int(status.get("replicas", 0)),
+            selector=selector if isinstance(selector, str) else status.get("targetSelector", ""),
+            resource_version=metadata.get("resourceVersion", ""),
+            uid=metadata.get("uid", ""),
+        )
+    except MALFORMED:
+        return malformed(server, "something that is not a Scale")
+
+
+# -- workloads that every API server has -----------------------------------------------------------
+
+
+def _of_workload(obj: JsonObject, last: Scale | None) -> Scale:
+    """Read a Deployment and the like; the API's defaulting makes an absent `spec.replicas` 1."""
+    spec, status = obj["spec"], obj.get("status") or {}
+    counts = int(spec.get("replicas", 1)), int(status.get("replicas", 0))
+    return _make_scale(obj, counts, intern(selector_text(spec.get("selector"))), last, REPLICAS)
+
+
+def _of_replication_controller(obj: JsonObject, last: Scale | None) -> Scale:
+    selector = {"matchLabels": obj["spec"].get("selector")}
+    return _of_workload({**obj, "spec": {**obj["spec"], "selector": selector}}, last)
+
+
+def selector_text(selector: JsonObject | None) -> str:
+    """Return the string form of a LabelSelector; empty for one that is absent or empty.
+
+    As Go's `labels.Selector.String()`, which the scale shows: the requirements are sorted by key,
+    the values of one requirement among themselves.  Raises one of MALFORMED for what is none.
+    """
+    if not selector:
+        return ""
+    terms = [(key, f"{key}={value}") for key, value in (selector.get("matchLabels") or {}).items()]
+    terms += [_term(requirement) for requirement in selector.get("matchExpressions") or ()]
+    # Go's sort keeps the order of equal keys in lists as short as these.
+    terms.sort(key=lambda term: term[0])
+    return ",".join(text for _, text in terms)
+
+
+def _term(requirement: JsonObject) -> tuple[str, str]:
+    key, operator = requirement["key"], requirement["operator"]
+    if operator == "Exists":
+        return key, key
+    if operator == "DoesNotExist":
+        return key, f"!{key}"
+    if operator not in {"In", "NotIn"}:
+        raise ValueError(f"{operator!r} is no operator of a label selector")
+    return key, f"{key} {operator.lower()} ({','.join(sorted(requirement['values']))})"
+
+
+# -- custom resources ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ScalePaths:
+    """`CustomResourceSubresourceScale`, each path as the names of its steps."""
+
+    spec_replicas: FieldPath
+    status_replicas: FieldPath
+    selector: FieldPath
+    """Empty where the definition declares none."""
+
+    def read(self, obj: JsonObject, last: Scale | None) -> Scale:
+        """Read the scale as the API server makes it of the object; it is a `ScaleOf`.
+
+        Raises one of MALFORMED where the server would answer with an error instead.
+        """
+        spec = _count(obj, self.spec_replicas)
+        if spec is None:
+            raise ValueError(f"the spec replicas field {self.spec_replicas} does not exist")
+        selector = _value(obj, self.selector) if self.selector else None
+        if selector is not None and not isinstance(selector, str):
+            raise ValueError(f"{selector!r} is no selector in string form")
+        counts = (spec, _count(obj, self.status_replicas) or 0)
+        return _make_scale(obj, counts, selector or "", last, self.spec_replicas)
+
+
+def _value(obj: JsonObject, path: FieldPath) -> object:
+    value: object = obj
+    for step in path:
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            raise TypeError(f"{'.'.join(path)}: the parent of {step} is no object")
+        if step not in value:
+            return None
+        value = value[step]
+    if value is None:
+        raise ValueError(f"{'.'.join(path)} is null")
+    return value
+
+
+def _count(obj: JsonObject, path: FieldPath) -> int | None:
+    value = _value(obj, path)
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+        raise TypeError(f"{value!r} at {'.'.join(path)} is no count")
+    return value
+
+
+def read_paths(api: Api, resource: "ScalableResource", deadline: float) -> ScalePaths | Failure:
+    """Return where a custom resource keeps its scale, from its CustomResourceDefinition."""
+    name = resource.qualified
+    answer = api.get(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}", deadline)
+    if isinstance(answer, Failure):
+        return answer
+    try:
+        versions = answer["spec"]["versions"]
+        version = next(each for each in versions if each["name"] == resource.version)
+        scale = version["subresources"]["scale"]
+        paths = [
+            scale["specReplicasPath"],
+            scale["statusReplicasPath"],
+            scale.get("labelSelectorPath") or "",
+        ]
+    except (KeyError, TypeError, AttributeError, StopIteration):
+        return malformed(api.server, f"a definition of {name} without the paths of its scale")
+    for path in filter(None, paths):
+        if not _FIELD_PATH.fullmatch(path):
+            excerpt = api.redactor.line(str(path), _LONGEST_PATH)
+            return _unknown(
+                f"the definition of {name} has a path that cannot be followed: {excerpt}"
+            )
+    return ScalePaths(*(tuple(path.split(".")[1:]) for path in paths))
+
+
+# -- what all objects have -------------------------------------------------------------------------
+
+
+def _make_scale(
+    obj: JsonObject,
+    counts: tuple[int, int],
+    selector: str,
+    last: Scale | None,
+    replicas_path: FieldPath,
+) -> Scale:
+    """Return the scale of an object whose spec and status replicas are ``counts``.
+
+    While the count is the last one, its field manager is as well: to set the same count
+    again changes nothing, and a search of the managedFields at every event would be expensive.
+    """
+    metadata = obj["metadata"]
+    uid, manager = metadata.get("uid", ""), ""
+    if last is not None:
+        uid = last.uid if last.uid == uid else uid  # one copy of the text
+        manager = last.replicas_by if last.spec_replicas == counts[0] else ""
+    return Scale(
+        *counts,
+        selector,
+        metadata["resourceVersion"],
+        uid,
+        manager or manager_of(obj, replicas_path),
+        int(metadata.get("generation", 0)),
+        annotations_of(metadata),
+    )
+
+
+def annotations_of(metadata: JsonObject) -> tuple[tuple[str, str], ...]:
+    """Return the annotations that are ours, sorted, their values short and printable.
+
+    Raises one of MALFORMED for what are none.  An object has up to 256 KiB of annotations, and each
+    target's are kept.
+    """
+    every = metadata.get("annotations") or {}
+    ours = sorted(key for key in every if key.startswith(_ANNOTATION_PREFIX))
+    return tuple(
+        [
+            (intern(printable(key)), printable(every[key], _LONGEST_ANNOTATION))
+            for key in ours[:_MOST_ANNOTATIONS]
+        ]
+    )
+
+
+def manager_of(obj: JsonObject, path: FieldPath) -> str:
+    """Return the field manager that owns a field; empty if none does, or none is shown.
+
+    Several own a field that they applied with the same value; the latest of them is returned.
+    Times are `metav1.Time` in UTC, so that their texts sort as the instants do; an entry for the
+    scale subresource has no time, and its manager takes the field from all others.
+    """
+    owner, latest = "", ""
+    try:
+        for entry in obj["metadata"].get("managedFields") or ():
+            if entry.get("time", "") >= latest and _includes(entry.get("fieldsV1"), path):
+                owner, latest = entry.get("manager", ""), entry.get("time", "")
+        return intern(printable(owner, _LONGEST_MANAGER))
+    except MALFORMED:
+        return ""
+
+
+def _includes(fields: object, path: FieldPath) -> bool:
+    """Return whether a set of fields in the form of `fieldsV1` includes one."""
+    for step in path:
+        if not isinstance(fields, dict):
+            return False
+        fields = fields.get(f"f:{step}")
+    return fields is not None
+
+
+# -- kinds -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,50 +266,35 @@ class ScalableResource:
         """The apiVersion of its objects."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
-    def scale_path(self, namespace: str, name: str) -> str:
-        """Return the path of one object's scale."""
-        return f"{path_of(self.group_version, self.plural, namespace, name)}/scale"
+    @property
+    def qualified(self) -> str:
+        """Its name with the group."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def built_in(self) -> ScaleOf | None:
+        """How the scale of its objects is read, where every API server has them."""
+        return _READERS.get((self.group, self.plural))
+
+    def path(self, namespace: str, name: str = "") -> str:
+        """Return the path of the objects, or of one."""
+        return path_of(self.group_version, self.plural, namespace, name)
 
 
-class _ResourceJson(TypedDict, total=False):
-    name: str
-    kind: str
-    namespaced: bool
-    group: str
-    version: str
-
-
-class _VersionJson(TypedDict):
-    version: str
-
-
-class _GroupJson(TypedDict):
-    versions: list[_VersionJson]
-    preferredVersion: _VersionJson
-
-
-_BUILT_IN = {
-    ("apps", "Deployment"): ScalableResource("apps", "v1", "deployments"),
-    ("apps", "StatefulSet"): ScalableResource("apps", "v1", "statefulsets"),
-    ("apps", "ReplicaSet"): ScalableResource("apps", "v1", "replicasets"),
-    ("", "ReplicationController"): ScalableResource("", "v1", "replicationcontrollers"),
+# Known without a request: every version since 1.9 serves apps/v1 and v1.
+_KINDS = {
+    (group, kind): ScalableResource(group, "v1", f"{kind.lower()}s")
+    for group, kind in (
+        ("apps", "Deployment"),
+        ("apps", "StatefulSet"),
+        ("apps", "ReplicaSet"),
+        ("", "ReplicationController"),
+    )
 }
-"""Known without a request: every version since 1.9 serves apps/v1 and v1."""
-
-
-class _ScalePathsJson(TypedDict, total=False):
-    specReplicasPath: str
-    statusReplicasPath: str
-    labelSelectorPath: str
-
-
-class _SubresourcesJson(TypedDict, total=False):
-    scale: _ScalePathsJson
-
-
-class _DefinitionJson(TypedDict, total=False):
-    name: str
-    subresources: _SubresourcesJson
+_READERS = {
+    (known.group, known.plural): _of_workload if known.group else _of_replication_controller
+    for known in _KINDS.values()
+}
 
 
 class ScalableKinds:
@@ -88,28 +307,27 @@ class ScalableKinds:
     def __init__(self, api: Api) -> None:
         self._api = api
         self._lock = threading.Lock()
-        self._known: dict[tuple[str, str], ScalableResource] = {}
+        self._discovered: dict[tuple[str, str], ScalableResource] = {}
+        """By apiVersion and kind of a reference."""
 
-    def find(self, ref: ScaleTargetRef, deadline: float) -> ScalableResource | Failure:
-        """Return the resource; a request is sent only for the first reference to a kind."""
-        known = self._known.get((ref.api_version, ref.kind)) or _BUILT_IN.get((ref.group, ref.kind))
+    def find(
+        self, ref: ScaleTargetRef, deadline: float, *, again: bool = False
+    ) -> ScalableResource | Failure:
+        """Return the resource; the server is asked for the first of a kind, and ``again``."""
+        key = (ref.api_version, ref.kind)
+        known = None if again else self._discovered.get(key) or _KINDS.get((ref.group, ref.kind))
         if known is not None:
             return known
-        return self._ask(ref, deadline, again=False)
-
-    def rediscover(self, ref: ScaleTargetRef, deadline: float) -> ScalableResource | Failure:
-        """Ask the server again, because the known path is not served."""
-        return self._ask(ref, deadline, again=True)
-
-    def _ask(
-        self, ref: ScaleTargetRef, deadline: float, *, again: bool
-    ) -> ScalableResource | Failure:
         # One thread asks, the others wait for its answer.
         if not self._lock.acquire(timeout=max(0.0, deadline - clock.monotonic())):
             return Failure("the kinds that the API server serves were not known in time")
         try:
-            known = None if again else self._known.get((ref.api_version, ref.kind))
-            return known or self._discover(ref, deadline)
+            if again or key not in self._discovered:
+                found = self._discover(ref, deadline)
+                if isinstance(found, Failure):
+                    return found
+                self._discovered[key] = found
+            return self._discovered[key]
         finally:
             self._lock.release()
 
@@ -120,13 +338,10 @@ class ScalableKinds:
         refusal: Failure | None = None
         for version in versions:
             path = f"/apis/{ref.group}/{version}" if ref.group else f"/api/{version}"
-            listed = self._api.get(path, deadline)
-            if isinstance(listed, Failure):
-                refusal = refusal or listed
-                continue
-            found = self._choose(ref, version, listed)
+            found: JsonObject | ScalableResource | Failure = self._api.get(path, deadline)
+            if isinstance(found, dict):
+                found = self._choose(ref, version, found)
             if isinstance(found, ScalableResource):
-                self._known[(ref.api_version, ref.kind)] = found
                 return found
             refusal = refusal or found
         return refusal or _unknown(f"the API server serves no version of group {ref.group}")
@@ -145,9 +360,8 @@ class ScalableKinds:
                 "is its CustomResourceDefinition installed?"
             )
         try:
-            group = cast("_GroupJson", answer)
-            served = [entry["version"] for entry in group["versions"]]
-            preferred = group["preferredVersion"]["version"]
+            served = [entry["version"] for entry in answer["versions"]]
+            preferred = answer["preferredVersion"]["version"]
         except (KeyError, TypeError):
             return malformed(self._api.server, f"no list of the versions of {ref.group}")
         wanted = ref.api_version.rpartition("/")[2]
@@ -158,67 +372,27 @@ class ScalableKinds:
         self, ref: ScaleTargetRef, version: str, listed: JsonObject
     ) -> ScalableResource | Failure:
         try:
-            resources = {
-                resource["name"]: resource
-                for resource in cast("list[_ResourceJson]", listed["resources"])
-            }
-            plurals = [
-                name
-                for name, resource in resources.items()
-                if resource.get("kind") == ref.kind and "/" not in name
-            ]
+            resources = {resource["name"]: resource for resource in listed["resources"]}
+            kinds = {name: resource.get("kind", "") for name, resource in resources.items()}
         except (KeyError, TypeError, AttributeError):
             return malformed(self._api.server, f"no list of the resources of {ref.api_version}")
+        plurals = [name for name, kind in kinds.items() if kind == ref.kind and "/" not in name]
         for plural in plurals:
             scale = resources.get(f"{plural}/scale")
             if scale is not None and resources[plural].get("namespaced"):
-                return ScalableResource(ref.group, version, plural, _api_version(scale))
+                group, of = scale.get("group"), scale.get("version")
+                scale_version = f"{group}/{of}" if group and of else "autoscaling/v1"
+                return ScalableResource(ref.group, version, plural, scale_version)
         if plurals:
-            full = f"{plurals[0]}.{ref.group}" if ref.group else plurals[0]
+            full = ScalableResource(ref.group, version, plurals[0]).qualified
             return _unknown(f"kind {ref.kind} ({full}) has no scale subresource")
-        scalable = ", ".join(
-            sorted(
-                resource.get("kind", "")
-                for name, resource in resources.items()
-                if f"{name}/scale" in resources
-            )
-        )
+        scalable = sorted(kind for name, kind in kinds.items() if f"{name}/scale" in kinds)
         return _unknown(
             f'the API server serves no kind "{ref.kind}" in {ref.group or "the core group"}; '
-            f"it can scale there: {scalable or 'nothing'}"
+            f"it can scale there: {', '.join(scalable) or 'nothing'}"
         )
 
 
 def _unknown(message: str) -> Failure:
     """Return the failure for a resource that does not exist, which is like a 404 for its path."""
     return Failure(message, status=_NOT_FOUND)
-
-
-def _api_version(scale: _ResourceJson) -> str:
-    group, version = scale.get("group"), scale.get("version")
-    return f"{group}/{version}" if group and version else "autoscaling/v1"
-
-
-def read_paths(api: Api, resource: ScalableResource, deadline: float) -> ScalePaths | Failure:
-    """Return where a custom resource keeps its scale, from its CustomResourceDefinition."""
-    name = f"{resource.plural}.{resource.group}"
-    answer = api.get(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}", deadline)
-    if isinstance(answer, Failure):
-        return answer
-    try:
-        spec = cast("dict[str, list[_DefinitionJson]]", answer["spec"])
-        version = next(each for each in spec["versions"] if each["name"] == resource.version)
-        scale = version["subresources"]["scale"]
-        paths = [
-            scale["specReplicasPath"],
-            scale["statusReplicasPath"],
-            scale.get("labelSelectorPath") or "",
-        ]
-    except (KeyError, TypeError, AttributeError, StopIteration):
-        return malformed(api.server, f"a definition of {name} without the paths of its scale")
-    for path in filter(None, paths):
-        if not _FIELD_PATH.fullmatch(path):
-            shown = api.line(str(path), _LONGEST_PATH)
-            message = f"the definition of {name} has a path that cannot be followed: {shown}"
-            return Failure(message, status=404)
-    return ScalePaths(*(tuple(path.split(".")[1:]) for path in paths))

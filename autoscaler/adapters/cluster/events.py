@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from autoscaler import clock
-from autoscaler.adapters.cluster.api import Api
+from autoscaler.adapters.cluster.api import MERGE_PATCH, Api, JsonObject, path_of
 from autoscaler.adapters.cluster.failures import Failure
-from autoscaler.adapters.cluster.objects import JsonObject, path_of
 from autoscaler.core.text import printable, rfc3339
 
 COMPONENT = "autoscaler"
@@ -15,7 +14,6 @@ COMPONENT = "autoscaler"
 _REQUEST_SECONDS = 2.0
 _LONGEST_MESSAGE = 1024
 _LONGEST_NAME = 253
-_MERGE_PATCH = "application/merge-patch+json"
 _NAMESPACE_TERMINATING = "NamespaceTerminating"
 
 
@@ -39,10 +37,12 @@ class Occurrences:
     reason: str
     message: str
     first: float
-    last: float
+    last: float = 0.0
     count: int = 0
     name: str = ""
     """The name of the Event in the cluster; empty where there is none yet."""
+    seen: float = 0.0
+    """When it happened last, by `clock.monotonic`."""
 
 
 class Fate(Enum):
@@ -78,37 +78,26 @@ class Events:
         """
         if self._api.retrier.held:
             return Sent(Fate.LATER, "the API server is short of room")
-        until = min(deadline, clock.monotonic() + _REQUEST_SECONDS)
+        involved, until = happened.involved, min(deadline, clock.monotonic() + _REQUEST_SECONDS)
+        changing = {
+            "message": printable(happened.message, _LONGEST_MESSAGE),
+            "count": happened.count,
+            "lastTimestamp": rfc3339(happened.last),
+        }
+        path = path_of("v1", "events", involved.namespace)
         if happened.name:
-            failure = self._patch(happened, until)
-            if failure is None or failure.status != 404:
-                return _sent(failure)
+            own = path_of("v1", "events", involved.namespace, happened.name)
+            answer = self._api.once("PATCH", own, until, body=changing, content_type=MERGE_PATCH)
+            if not isinstance(answer, Failure) or answer.status != 404:
+                return _sent(answer)
             happened.name = ""
-        return _sent(self._create(happened, until))
-
-    def _create(self, happened: Occurrences, until: float) -> Failure | None:
-        name = self._new_name(happened.involved.name)
-        answer = self._api.once(
-            "POST", _path(happened.involved), until, body=_event(happened, name)
-        )
+        name = self._new_name(involved.name)
+        new = _event(happened, name) | changing
+        answer = self._api.once("POST", path, until, body=new)
         # Without an answer it may exist all the same; then it is updated later.
         if not isinstance(answer, Failure) or answer.uncertain:
             happened.name = name
-        return answer if isinstance(answer, Failure) else None
-
-    def _patch(self, happened: Occurrences, until: float) -> Failure | None:
-        answer = self._api.once(
-            "PATCH",
-            _path(happened.involved, happened.name),
-            until,
-            body={
-                "message": printable(happened.message, _LONGEST_MESSAGE),
-                "count": happened.count,
-                "lastTimestamp": rfc3339(happened.last),
-            },
-            content_type=_MERGE_PATCH,
-        )
-        return answer if isinstance(answer, Failure) else None
+        return _sent(answer)
 
     def _new_name(self, of: str) -> str:
         """Return `<object>.<hex>`, as client-go does, with the nanoseconds of now."""
@@ -117,41 +106,34 @@ class Events:
         return of[: _LONGEST_NAME - len(suffix)].rstrip("-.") + suffix
 
 
-def _sent(failure: Failure | None) -> Sent:
-    if failure is None:
+def _sent(answer: JsonObject | Failure) -> Sent:
+    if not isinstance(answer, Failure):
         return Sent(Fate.WRITTEN)
-    if failure.status == 403 and failure.cause != _NAMESPACE_TERMINATING:
-        return Sent(Fate.FORBIDDEN, failure.message)
-    lasting = 400 <= failure.status < 500 and failure.status not in {401, 429}
+    if answer.status == 403 and answer.cause != _NAMESPACE_TERMINATING:
+        return Sent(Fate.FORBIDDEN, answer.message)
+    lasting = 400 <= answer.status < 500 and answer.status not in {401, 429}
     fate = Fate.DROPPED if lasting else Fate.LATER
-    return Sent(fate, failure.message, failure.retry_after)
-
-
-def _path(involved: Involved, name: str = "") -> str:
-    return path_of("v1", "events", involved.namespace, name)
+    return Sent(fate, answer.message, answer.retry_after)
 
 
 def _event(happened: Occurrences, name: str) -> JsonObject:
+    """Return the Event without what changes when it happens again."""
     involved = happened.involved
     about = {
         "apiVersion": involved.api_version,
         "kind": involved.kind,
         "namespace": involved.namespace,
         "name": involved.name,
+        "uid": involved.uid,
     }
-    if involved.uid:
-        about["uid"] = involved.uid
     return {
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {"name": name, "namespace": involved.namespace},
-        "involvedObject": about,
+        "involvedObject": {key: value for key, value in about.items() if value},
         "type": happened.type,
         "reason": happened.reason,
-        "message": printable(happened.message, _LONGEST_MESSAGE),
         "firstTimestamp": rfc3339(happened.first),
-        "lastTimestamp": rfc3339(happened.last),
-        "count": happened.count,
         "source": {"component": COMPONENT},
         "reportingComponent": COMPONENT,
         "reportingInstance": "",

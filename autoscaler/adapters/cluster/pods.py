@@ -1,18 +1,16 @@
-"""Pods: lists of them in pages, and of each pod the part that a decision uses."""
+"""Pods: of each the part that a decision uses, lists of them, a copy of those that are wanted."""
 
-from collections.abc import Mapping
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TypedDict, cast
+from sys import intern
 
-from autoscaler.adapters.cluster.api import Api
+from autoscaler.adapters.cluster.api import MALFORMED, Api, JsonObject, path_of, read_list
 from autoscaler.adapters.cluster.failures import Failure, malformed
-from autoscaler.adapters.cluster.objects import (
-    MALFORMED,
-    JsonObject,
-    MetadataJson,
-    path_of,
-    read_list,
-)
+from autoscaler.adapters.cluster.watch_requests import ALL, Cache
 from autoscaler.core import quantity
 from autoscaler.core.observation import (
     ConditionStatus,
@@ -21,71 +19,43 @@ from autoscaler.core.observation import (
     PodRequests,
     Unavailable,
 )
+from autoscaler.core.selectors import LabelSelector, Operator, parse
 
+_Quantities = tuple[tuple[str, str], ...]
+_ContainerKey = tuple[str, bool, _Quantities]
+_RequestsKey = tuple[tuple[_ContainerKey, ...], tuple[_ContainerKey, ...], _Quantities]
 
-class ResourcesJson(TypedDict, total=False):
-    """`ResourceRequirements`."""
+Selectors = Mapping[str, frozenset[str]]
+"""Selectors in string form, by namespace."""
 
-    requests: dict[str, str]
+_Members = dict[str, Pod | None]
+"""Pods by name; None for one that cannot be read."""
 
+_Entry = tuple[str, LabelSelector]
+_Pair = tuple[str, str]
 
-class ContainerJson(TypedDict, total=False):
-    """`Container`."""
-
-    name: str
-    resources: ResourcesJson
-    restartPolicy: str
-
-
-class PodSpecJson(TypedDict, total=False):
-    """`PodSpec`."""
-
-    containers: list[ContainerJson]
-    initContainers: list[ContainerJson]
-    resources: ResourcesJson
-
-
-class ConditionJson(TypedDict, total=False):
-    """`PodCondition`."""
-
-    type: str
-    status: str
-    lastTransitionTime: str | None
-
-
-class PodStatusJson(TypedDict, total=False):
-    """`PodStatus`."""
-
-    phase: str
-    startTime: str
-    conditions: list[ConditionJson]
-
-
-class PodJson(TypedDict, total=False):
-    """`Pod`: the fields that are read."""
-
-    metadata: MetadataJson
-    spec: PodSpecJson
-    status: PodStatusJson
-
-
-ContainerKey = tuple[str, bool, tuple[tuple[str, str], ...]]
-RequestsKey = tuple[tuple[ContainerKey, ...], tuple[ContainerKey, ...], tuple[tuple[str, str], ...]]
-
+_STATUSES = {str(status): status for status in ConditionStatus}
 _MOST_TEMPLATES = 10_000
+_LABEL_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
+_PAGE = 500
+"""As the API's own clients page."""
+_ONE_PAGE = 0
+"""A limit of 0 is none."""
+_GONE = 410
+_LONGEST = 200
 
 
-class PodReader:
+class PodParser:
     """Reads pods; those with equal requests share one PodRequests.  Thread-safe."""
 
     def __init__(self) -> None:
-        self._templates: dict[RequestsKey, PodRequests] = {}
+        self._templates: dict[_RequestsKey, PodRequests] = {}
 
-    def read(self, pod: PodJson) -> Pod:
+    def read(self, pod: JsonObject) -> Pod:
         """Read one pod.  Raises one of MALFORMED for what is not one."""
-        metadata = pod["metadata"]
-        status = pod.get("status") or {}
-        ready = _ready(status.get("conditions") or ())
+        metadata, status = pod["metadata"], pod.get("status") or {}
+        conditions = status.get("conditions") or ()
+        ready = next((each for each in conditions if each["type"] == "Ready"), None)
         start_time = status.get("startTime")
         transition = ready.get("lastTransitionTime") if ready is not None else None
         return Pod(
@@ -98,57 +68,43 @@ class PodReader:
             requests=self._requests(pod.get("spec") or {}),
         )
 
-    def _requests(self, spec: PodSpecJson) -> PodRequests:
-        key: RequestsKey = (
-            tuple([_container_key(container) for container in spec.get("containers") or ()]),
-            tuple([_container_key(container) for container in spec.get("initContainers") or ()]),
-            _quantities(spec.get("resources")),
+    def _requests(self, spec: JsonObject) -> PodRequests:
+        containers, init, pod_level = key = (
+            _container_keys(spec.get("containers")),
+            _container_keys(spec.get("initContainers")),
+            _quantities(spec),
         )
-        known = self._templates.get(key)
-        if known is None:
+        requests = self._templates.get(key)
+        if requests is None:
             if len(self._templates) >= _MOST_TEMPLATES:
                 self._templates.clear()
-            known = self._templates.setdefault(key, _pod_requests(key))
-        return known
+            new = PodRequests(_containers(containers), _containers(init), _nano(pod_level))
+            requests = self._templates.setdefault(key, new)
+        return requests
 
 
-_STATUSES = {str(status): status for status in ConditionStatus}
-
-
-def _ready(conditions: list[ConditionJson] | tuple[()]) -> ConditionJson | None:
-    for condition in conditions:
-        if condition["type"] == "Ready":
-            return condition
-    return None
-
-
-def _container_key(container: ContainerJson) -> ContainerKey:
-    return (
-        container["name"],
-        container.get("restartPolicy") == "Always",
-        _quantities(container.get("resources")),
+def _container_keys(containers: list[JsonObject] | None) -> tuple[_ContainerKey, ...]:
+    return tuple(
+        [
+            (each["name"], each.get("restartPolicy") == "Always", _quantities(each))
+            for each in containers or ()
+        ]
     )
 
 
-def _quantities(resources: ResourcesJson | None) -> tuple[tuple[str, str], ...]:
+def _quantities(of: JsonObject) -> _Quantities:
+    resources = of.get("resources")
     return tuple((resources.get("requests") or {}).items()) if resources else ()
 
 
-def _pod_requests(key: RequestsKey) -> PodRequests:
-    containers, init_containers, pod_level = key
-    return PodRequests(
-        containers=tuple(_container(container) for container in containers),
-        init_containers=tuple(_container(container) for container in init_containers),
-        pod_level=_nano(pod_level),
+def _containers(keys: tuple[_ContainerKey, ...]) -> tuple[ContainerRequests, ...]:
+    return tuple(
+        ContainerRequests(name, _nano(requests), restartable)
+        for name, restartable, requests in keys
     )
 
 
-def _container(key: ContainerKey) -> ContainerRequests:
-    name, restartable, requests = key
-    return ContainerRequests(name, _nano(requests), restartable)
-
-
-def _nano(requests: tuple[tuple[str, str], ...]) -> Mapping[str, int]:
+def _nano(requests: _Quantities) -> Mapping[str, int]:
     return {name: quantity.parse(str(amount)) for name, amount in requests}
 
 
@@ -160,21 +116,199 @@ def unix_seconds(text: str) -> float:
     return instant.timestamp()
 
 
-_PAGE = 500
-"""As the API's own clients page."""
-_ONE_PAGE = 0
-"""A limit of 0 is none."""
-_GONE = 410
-_LONGEST = 200
+class SelectorIndex:
+    """Finds which of many selectors, in string form, match a pod, without trying all of them.
+
+    Each is stored under one of the labels that it requires: the one that the fewest others require.
+    So selectors such as `app=web,env=prod` are each tried only on pods of their own app.  Selectors
+    that cannot be read, and empty ones, are left out.
+    """
+
+    def __init__(self, selectors: Iterable[str]) -> None:
+        known = filter(is_indexable, dict.fromkeys(selectors))
+        entries = [(text, parse(text)) for text in known]
+        self._by_pair: dict[_Pair, list[_Entry]] = defaultdict(list)
+        self._by_key: dict[str, list[_Entry]] = defaultdict(list)
+        self._others: list[_Entry] = []
+        # Mostly a pod matches one selector, and thousands of pods the same one.
+        self._shared: dict[tuple[str, ...], tuple[str, ...]] = {}
+        required = Counter(pair for _, selector in entries for pair in selector.match_labels)
+        for entry in entries:
+            self._add(entry, required)
+        self.selectors = frozenset(text for text, _ in entries)
+        """The selectors that are known."""
+
+    def matching(self, labels: Mapping[str, str]) -> tuple[str, ...]:
+        """Return the selectors that match these labels, each once."""
+        matching = tuple(
+            [text for text, selector in self._candidates(labels) if selector.matches(labels)]
+        )
+        return self._shared.setdefault(matching, matching)
+
+    def _candidates(self, labels: Mapping[str, str]) -> Iterator[_Entry]:
+        for pair in labels.items():
+            yield from self._by_pair.get(pair, ())
+        if self._by_key:
+            for key in labels:
+                yield from self._by_key.get(key, ())
+        yield from self._others
+
+    def _add(self, entry: _Entry, required: Counter[_Pair]) -> None:
+        selector = entry[1]
+        if selector.match_labels:
+            rarest = min(selector.match_labels, key=lambda pair: required[pair])
+            self._by_pair[rarest].append(entry)
+            return
+        by_operator = {each.operator: each for each in reversed(selector.match_expressions)}
+        if Operator.IN in by_operator:
+            requirement = by_operator[Operator.IN]
+            for value in set(requirement.values):
+                self._by_pair[requirement.key, value].append(entry)
+        elif Operator.EXISTS in by_operator:
+            self._by_key[by_operator[Operator.EXISTS].key].append(entry)
+        else:
+            self._others.append(entry)
+
+
+def is_indexable(selector: str) -> bool:
+    """Return whether a selector can be read, as `size>3` cannot here, and is not empty."""
+    try:
+        parsed = parse(selector)
+    except ValueError:
+        return False
+    keys = [key for key, _ in parsed.match_labels]
+    keys += [requirement.key for requirement in parsed.match_expressions]
+    return not parsed.empty and all(_LABEL_KEY.fullmatch(key) for key in keys)
+
+
+@dataclass(slots=True)
+class _NamespacePods:
+    """The pods of one namespace, by the selectors that match them."""
+
+    index: SelectorIndex
+    members: dict[str, _Members]
+    matched: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """By pod, the selectors that match it."""
+    tuples: dict[str, tuple[Pod, ...] | None] = field(default_factory=dict)
+    """By selector, the pods that were returned since they last changed."""
+
+    def put(self, name: str, matching: tuple[str, ...], pod: Pod | None) -> None:
+        for selector in self.matched.get(name, ()):
+            if selector not in matching:
+                del self.members[selector][name]
+                self.tuples.pop(selector, None)
+        for selector in matching:
+            members = self.members[selector]
+            if pod is None or members.get(name) != pod:
+                members[name] = pod
+                self.tuples.pop(selector, None)
+        if matching:
+            self.matched[name] = matching
+        else:
+            self.matched.pop(name, None)
+
+    def pods(self, selector: str) -> tuple[Pod, ...] | None:
+        if selector not in self.tuples:
+            members = self.members[selector]
+            pods = [pod for _, pod in sorted(members.items()) if pod is not None]
+            self.tuples[selector] = tuple(pods) if len(pods) == len(members) else None
+        return self.tuples[selector]
+
+
+class PodCache(Cache):
+    """The pods of one namespace, or of ALL, that any of the wanted selectors matches.
+
+    ``selectors`` returns these when a list begins; other pods are dropped as they arrive, and only
+    the core's Pod is kept.  ``ready`` may wait, until a deadline, for the selectors to be known.
+    """
+
+    def __init__(
+        self,
+        namespace: str,
+        selectors: Callable[[], Selectors],
+        ready: Callable[[float], None],
+        reader: PodParser,
+    ) -> None:
+        super().__init__("pods", namespace, "they are listed for one target after the other")
+        self._selectors = selectors
+        self._ready = ready
+        self._reader = reader
+        self._namespaces: dict[str, _NamespacePods] = {}
+        self._listing: dict[str, _NamespacePods] = {}
+
+    def pods(self, namespace: str, selector: str) -> tuple[Pod, ...] | None:
+        """Return the pods that match, by name; None where they must be listed directly."""
+        with self._lock:
+            pods = self._namespaces.get(namespace)
+            if pods is None or selector not in pods.members:
+                return None
+            return pods.pods(selector)
+
+    def expects(self, namespace: str, selector: str) -> bool:
+        """Return whether the current list will add the pods that match."""
+        listing = self._listing.get(namespace)
+        return listing is not None and selector in listing.members
+
+    def path(self, deadline: float) -> str:
+        """Return the path of the pods."""
+        self._ready(deadline)
+        return path_of("v1", "pods", self.namespace)
+
+    def begin(self) -> None:
+        """Begin a list of the pods that are wanted now."""
+        listing = {}
+        for namespace, selectors in self._selectors().items():
+            if self.namespace in {ALL, namespace}:
+                index = SelectorIndex(selectors)
+                members: dict[str, _Members] = {selector: {} for selector in index.selectors}
+                listing[namespace] = _NamespacePods(index, members)
+        self._listing = listing
+
+    def add(self, items: list[JsonObject]) -> None:
+        """Add a page.  Raises one of MALFORMED for what has no name."""
+        for obj in items:
+            self._put(self._listing, obj, "ADDED")
+
+    def commit(self, version: str) -> None:  # noqa: ARG002 - no event is older than the list
+        """Use the list from now on."""
+        with self._lock:
+            self._namespaces, self._listing = self._listing, {}
+
+    def apply(self, kind: str, obj: JsonObject, version: str) -> None:  # noqa: ARG002 - in order
+        """Apply an event.  Raises one of MALFORMED for what has no name."""
+        if kind != "BOOKMARK":
+            self._put(self._namespaces, obj, kind)
+
+    def clear(self) -> None:
+        """Forget all pods."""
+        with self._lock:
+            self._namespaces, self._listing = {}, {}
+
+    def _put(self, into: dict[str, _NamespacePods], obj: JsonObject, kind: str) -> None:
+        metadata = obj["metadata"]
+        name = metadata["name"]
+        namespace = into.get(metadata["namespace"])
+        if namespace is None:
+            return
+        matching: tuple[str, ...] = ()
+        if kind != "DELETED":
+            matching = namespace.index.matching(metadata.get("labels") or {})
+        pod: Pod | None = None
+        if matching:
+            with suppress(*MALFORMED):  # the direct list reports what is wrong with it
+                pod = self._reader.read(obj)
+        if matching or name in namespace.matched:
+            with self._lock:
+                namespace.put(intern(name), matching, pod)
 
 
 class Pods:
-    """Fits `sync.ports.PodLister`."""
+    """Lists pods."""
 
     def __init__(self, api: Api, *, page_size: int = _PAGE) -> None:
         self._api = api
         self._page_size = page_size
-        self._reader = PodReader()
+        self._reader = PodParser()
 
     def pods(self, namespace: str, selector: str, deadline: float) -> tuple[Pod, ...] | Unavailable:
         """List the pods that match, all of one resourceVersion."""
@@ -187,18 +321,18 @@ class Pods:
     def _list(
         self, namespace: str, selector: str, deadline: float, limit: int
     ) -> list[Pod] | Failure:
-        def ask(query: dict[str, str]) -> JsonObject | Failure:
+        def get(query: dict[str, str]) -> JsonObject | Failure:
             return self._api.get(path_of("v1", "pods", namespace), deadline, query)
 
         def add(items: list[JsonObject]) -> None:
-            pods.extend(map(self._reader.read, cast("list[PodJson]", items)))
+            pods.extend(map(self._reader.read, items))
 
         pods: list[Pod] = []
         try:
-            version = read_list(ask, add, {"labelSelector": selector}, limit)
+            version = read_list(get, add, {"labelSelector": selector}, limit)
         except MALFORMED as error:
             return malformed(
                 self._api.server,
-                self._api.line(f"a list of pods that cannot be read: {error}", _LONGEST),
+                self._api.redactor.line(f"a list of pods that cannot be read: {error}", _LONGEST),
             )
         return version if isinstance(version, Failure) else pods

@@ -10,7 +10,6 @@ from typing import Generic, TypeVar
 from autoscaler import clock
 from autoscaler.adapters.cluster.api import Api
 from autoscaler.adapters.cluster.failures import Failure
-from autoscaler.adapters.cluster.operator_notes import OperatorNotes
 from autoscaler.adapters.cluster.watch_requests import Cache, WatchRequests, WatchTimings
 from autoscaler.core.observation import Unavailable
 from autoscaler.core.text import rfc3339
@@ -26,7 +25,7 @@ _LONGEST_RETRY_AFTER = 30.0
 _PATH_SECONDS = 10.0
 
 
-class State(Enum):
+class WatchState(Enum):
     """The state of a watch."""
 
     STARTING = "starting"
@@ -44,6 +43,38 @@ class _Outage:
     since: float
     wall: float
     reason: str
+
+
+class OperatorNotes:
+    """Sentences for the operator on topics, each sent once until its topic is resolved.
+
+    ``send`` gets whether the sentence is good news, and the sentence.
+    """
+
+    def __init__(self, send: Callable[[bool, str], None]) -> None:
+        self._send = send
+        self._last_sent: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def notify(self, topic: str, sentence: str) -> None:
+        """Send a sentence unless it is the last one that was sent on its topic."""
+        with self._lock:
+            if self._last_sent.get(topic) == sentence:
+                return
+            self._last_sent[topic] = sentence
+        self._send(False, sentence)  # noqa: FBT003 - as the observer has it
+
+    def resolved(self, topic: str, sentence: str) -> None:
+        """Send that a topic is resolved, if anything was sent on it."""
+        with self._lock:
+            if self._last_sent.pop(topic, None) is None:
+                return
+        self._send(True, sentence)  # noqa: FBT003 - as the observer has it
+
+    def forget(self, topic: str) -> None:
+        """Forget what was sent on a topic that does not matter any more."""
+        with self._lock:
+            self._last_sent.pop(topic, None)
 
 
 class Reflector(Generic[CacheT]):
@@ -68,7 +99,7 @@ class Reflector(Generic[CacheT]):
         first_refusal_confirmed_after: float = 0.0,
     ) -> None:
         self.cache = cache
-        self.state = State.STARTING
+        self.state = WatchState.STARTING
         self._requests = WatchRequests(api, cache, timings)
         self._retrier = api.retrier
         self._timings = timings
@@ -82,6 +113,8 @@ class Reflector(Generic[CacheT]):
         self._pause_after_defect = GrowingPause(timings.longest_pause, timings.refused_pause)
         self._ended = threading.Event()
         self._relist_requested = threading.Event()
+        self._distrusted: Unavailable | None = None
+        """Why the cache does not count before a list that begins from now on."""
         self._opened_since_refusal = False
         """Whether a watch has been open since the last confirmed refusal."""
         self._first_refusal_confirmed_after = first_refusal_confirmed_after
@@ -115,6 +148,16 @@ class Reflector(Generic[CacheT]):
         self._relist_requested.set()
         self._requests.interrupt()
 
+    def distrust(self, why: str) -> None:
+        """Let the cache not count before it has been listed anew, and request that."""
+        self._distrusted = Unavailable(f"{self.cache.name} is being listed anew: {why}")
+        self.relist()
+
+    @property
+    def distrusted(self) -> Unavailable | None:
+        """Why the cache does not count now, although it was listed; None while it does."""
+        return self._distrusted if self.state is WatchState.SYNCED else None
+
     def is_behind(self, seconds: float) -> bool:
         """Return whether the watch is down (broken, or listing again) for over ``seconds``."""
         outage = self._outage
@@ -129,7 +172,7 @@ class Reflector(Generic[CacheT]):
     @property
     def refused(self) -> bool:
         """Whether the server refuses the collection, be that confirmed or not."""
-        return self.state is State.REFUSED or self._first_refusal is not None
+        return self.state is WatchState.REFUSED or self._first_refusal is not None
 
     @property
     def confirmed_at(self) -> str | None:
@@ -140,6 +183,8 @@ class Reflector(Generic[CacheT]):
     @property
     def stale_reason(self) -> Unavailable | None:
         """Why the cache is too old to trust; None while it is not."""
+        if self.distrusted is not None:
+            return self.distrusted
         outage = self._outage
         if outage is None or not self.is_behind(self._timings.trusted):
             return None
@@ -185,7 +230,8 @@ class Reflector(Generic[CacheT]):
         self._requests.resume()
         if self._ended.is_set():
             return None
-        if self._relist_requested.is_set() and self.state is State.SYNCED:
+        hurried = self.distrusted is not None
+        if self._relist_requested.is_set() and self.state is WatchState.SYNCED and not hurried:
             self._ended.wait(self._timings.gather)
         if self._relist_requested.is_set() or self.stale_reason is not None:
             self._resource_version = None
@@ -194,7 +240,7 @@ class Reflector(Generic[CacheT]):
         return self._follow(self._resource_version)
 
     def _list(self) -> Failure | None:
-        if self.state is State.SYNCED and self._outage is None:
+        if self.state is WatchState.SYNCED and self._outage is None:
             # Until the list is complete the cache stays as it is now.
             self._outage = _outage_since(clock.monotonic(), "it is being listed anew")
         path = self.cache.path(clock.monotonic() + _PATH_SECONDS)
@@ -203,13 +249,17 @@ class Reflector(Generic[CacheT]):
         self._path = path
         # This list answers every request until now.
         self._relist_requested.clear()
+        distrusted = self._distrusted
         version = self._requests.list_all(path)
         if isinstance(version, str):
             self._resource_version = version
             self._outage = self._first_refusal = self._refusal_reason = None
-            if self.state is not State.SYNCED:
+            if distrusted is not None and self._distrusted is distrusted:
+                self._distrusted = None
+                self._changed(self)
+            if self.state is not WatchState.SYNCED:
                 self._notes.resolved(self.cache.name, f"{self.cache.name} can be watched now")
-                self._enter(State.SYNCED)
+                self._enter(WatchState.SYNCED)
             return None
         return version
 
@@ -241,7 +291,7 @@ class Reflector(Generic[CacheT]):
             self._fall_back_to_reads(failure.message)
             self._ended.wait(self._pause_after_refusal.next())
             return
-        elif self.state is State.STARTING and self._first_refusal is None:
+        elif self.state is WatchState.STARTING and self._first_refusal is None:
             self._first_refusal = _outage_since(clock.monotonic(), failure.message)
             self._changed(self)
         if failure.status == _GONE:
@@ -258,7 +308,7 @@ class Reflector(Generic[CacheT]):
         """Return whether a refusal is confirmed: later if the collection was watched before."""
         if self._opened_since_refusal:
             return self.is_behind(self._timings.refusal_confirmed_after)
-        if self.state is not State.STARTING or not self._first_refusal_confirmed_after:
+        if self.state is not WatchState.STARTING or not self._first_refusal_confirmed_after:
             return True
         return self._first_refusal is not None and self._until_first_is_final() <= 0.0
 
@@ -280,9 +330,9 @@ class Reflector(Generic[CacheT]):
         self._notes.notify(
             cache.name, f"{cache.name} cannot be watched ({reason}): {cache.instead}"
         )
-        self._enter(State.REFUSED)
+        self._enter(WatchState.REFUSED)
 
-    def _enter(self, state: State) -> None:
+    def _enter(self, state: WatchState) -> None:
         self.state = state
         self._changed(self)
 

@@ -1,16 +1,18 @@
 """A copy of the scales of one kind, read from the objects themselves."""
 
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from sys import intern
 
-from autoscaler.adapters.cluster.api import Api
-from autoscaler.adapters.cluster.discovery import ScalableKinds, ScalableResource, read_paths
+from autoscaler.adapters.cluster.api import MALFORMED, Api, JsonObject
+from autoscaler.adapters.cluster.discovery import (
+    ScalableKinds,
+    ScalableResource,
+    ScaleOf,
+    read_paths,
+)
 from autoscaler.adapters.cluster.failures import Failure
-from autoscaler.adapters.cluster.objects import MALFORMED, JsonObject, metadata_of, path_of
-from autoscaler.adapters.cluster.scale_json import BUILT_IN, ScaleOf
-from autoscaler.adapters.cluster.watch_scopes import ALL, EACH_NAMESPACE
+from autoscaler.adapters.cluster.watch_requests import Cache
 from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.spec import ScaleTargetRef
@@ -19,8 +21,8 @@ Key = tuple[str, str]
 """Namespace and name."""
 
 
-class ScaleCache:
-    """Fits `watch_requests.Cache` for the objects of one kind, in one namespace or in ALL.
+class ScaleCache(Cache):
+    """The scales of the objects of one kind, in one namespace or in ALL.
 
     Only the objects that ``wanted`` returned when the list began are kept, and of them only the
     scale.  A scale of None must be read directly: its object cannot be read here, or is known to be
@@ -35,17 +37,15 @@ class ScaleCache:
         namespace: str,
         wanted: Callable[[], frozenset[Key]],
     ) -> None:
-        self.name = _name(ref, namespace)
-        self.instead = "their scales are read one by one" if namespace else EACH_NAMESPACE
+        kind = f"{ref.kind}.{ref.group}" if ref.group else ref.kind
+        super().__init__(kind, namespace, "their scales are read one by one")
         self._api = api
         self._kinds = kinds
         self._ref = ref
-        self._namespace = namespace
         self._wanted = wanted
         self._rediscover = False
         self._resource: ScalableResource | None = None
         self._scale_of: ScaleOf | None = None
-        self._lock = threading.Lock()
         self._covered: frozenset[Key] = frozenset()
         self._scales: dict[Key, Scale | None] = {}
         self._version = ""
@@ -69,8 +69,7 @@ class ScaleCache:
             resource = self._resource
         if resource is None:
             return None
-        qualified = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
-        return Unavailable(f'{qualified} "{name}" not found in namespace "{namespace}"')
+        return Unavailable(f'{resource.qualified} "{name}" not found in namespace "{namespace}"')
 
     def put(self, namespace: str, name: str, scale: Scale) -> None:
         """Add a scale that the server returned for our own write.
@@ -86,8 +85,8 @@ class ScaleCache:
                 self._put(key, scale)
 
     def _put(self, key: Key, scale: Scale) -> None:
-        version, known = scale.resource_version, self._scales.get(key)
-        if known is not None and known.resource_version == version:
+        version, old = scale.resource_version, self._scales.get(key)
+        if old is not None and old.resource_version == version:
             return
         newer = is_newer(version, self._version)
         if newer is False:
@@ -95,30 +94,29 @@ class ScaleCache:
         ahead = self._ahead.get(key)
         if ahead is not None and is_newer(version, ahead.resource_version) is False:
             return
-        if known is not None:
+        if old is not None:
             # The answer to a write contains neither.
-            scale = replace(scale, annotations=known.annotations)
-            if known.generation:
-                scale = replace(scale, generation=known.generation + 1, replicas_by=FIELD_MANAGER)
+            scale = replace(scale, annotations=old.annotations)
+            if old.generation:
+                scale = replace(scale, generation=old.generation + 1, replicas_by=FIELD_MANAGER)
         self._ahead[key] = scale
-        self._scales[key] = scale if newer and known is not None else None
+        self._scales[key] = scale if newer and old is not None else None
 
     # -- for the watch ---------------------------------------------------------------------
 
     def path(self, deadline: float) -> str | Failure:
         """Return the path, once the resource and the way to read its scale are known."""
-        find = self._kinds.rediscover if self._rediscover else self._kinds.find
-        resource = find(self._ref, deadline)
+        resource = self._kinds.find(self._ref, deadline, again=self._rediscover)
         if isinstance(resource, Failure):
             return resource
-        scale_of = BUILT_IN.get((resource.group, resource.plural))
+        scale_of = resource.built_in
         if scale_of is None:
             paths = read_paths(self._api, resource, deadline)
             if isinstance(paths, Failure):
                 return paths
             scale_of = paths.read
         self._resource, self._scale_of = resource, scale_of
-        return path_of(resource.group_version, resource.plural, self._namespace)
+        return resource.path(self.namespace)
 
     def begin(self) -> None:
         """Begin a list."""
@@ -137,11 +135,7 @@ class ScaleCache:
                 self._listing[key] = self._read(obj, key)
 
     def commit(self, version: str) -> None:
-        """Use the list from now on.
-
-        It contains the writes that were answered before it began.  Those that were answered
-        meanwhile may be newer.
-        """
+        """Use the list from now on; writes that were answered since it began may be newer."""
         with self._lock:
             self._scales = self._listing or {}
             self._covered = self._listing_covers
@@ -160,10 +154,17 @@ class ScaleCache:
                 self._version = version
             return
         key = _key(obj)
-        scale = self._read(obj, key) if kind != "DELETED" and key in self._covered else None
+        covered = key in self._covered
+        scale = self._read(obj, key) if covered and kind != "DELETED" else None
         with self._lock:
             self._version = version
-            if key not in self._covered or self._is_behind(key, version):
+            ahead = self._ahead.get(key)
+            # What cannot be compared with our own write may be older.
+            if not covered or not (
+                ahead is None
+                or ahead.resource_version == version
+                or is_newer(version, ahead.resource_version)
+            ):
                 return
             self._ahead.pop(key, None)
             if kind == "DELETED":
@@ -178,14 +179,6 @@ class ScaleCache:
             self._scales, self._ahead = {}, {}
             self._listing = None
             self._rediscover = True
-
-    def _is_behind(self, key: Key, version: str) -> bool:
-        """Return whether an event is older than our own write of its object."""
-        ahead = self._ahead.get(key)
-        if ahead is None or ahead.resource_version == version:
-            return False
-        # What cannot be compared may be older.
-        return is_newer(version, ahead.resource_version) is not True
 
     def _read(self, obj: JsonObject, key: Key) -> Scale | None:
         if self._scale_of is None:
@@ -204,10 +197,5 @@ def is_newer(version: str, other: str) -> bool | None:
 
 
 def _key(obj: JsonObject) -> Key:
-    metadata = metadata_of(obj)
+    metadata = obj["metadata"]
     return intern(metadata["namespace"]), metadata["name"]
-
-
-def _name(ref: ScaleTargetRef, namespace: str) -> str:
-    kind = f"{ref.kind}.{ref.group}" if ref.group else ref.kind
-    return kind if namespace == ALL else f'{kind} in namespace "{namespace}"'

@@ -1,15 +1,23 @@
-"""The scale subresource: read it, and write it unless the count changed meanwhile."""
+"""Scales, written unless the count changed meanwhile, and the annotations of their objects."""
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from threading import Lock
 
 from autoscaler import clock
-from autoscaler.adapters.cluster.api import Api
-from autoscaler.adapters.cluster.discovery import ScalableKinds, ScalableResource
-from autoscaler.adapters.cluster.failures import Failure, in_namespace
-from autoscaler.adapters.cluster.objects import JsonObject
-from autoscaler.adapters.cluster.scale_json import scale_of
+from autoscaler.adapters.cluster.api import MALFORMED, MERGE_PATCH, Api, JsonObject
+from autoscaler.adapters.cluster.discovery import (
+    REPLICAS,
+    ScalableKinds,
+    ScalableResource,
+    annotations_of,
+    manager_of,
+    scale_of,
+)
+from autoscaler.adapters.cluster.failures import Failure, in_namespace, malformed
 from autoscaler.core.contention import FIELD_MANAGER
+from autoscaler.core.election import ALWAYS_OPEN, WriteGate
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import (
@@ -20,63 +28,139 @@ from autoscaler.core.writes import (
     WriteOutcome,
     Written,
 )
-from autoscaler.transport.retries import Retrier
-from autoscaler.transport.write_gate import ALWAYS_OPEN, WriteGate
+from autoscaler.transport import UNOBSERVED, Observer
+from autoscaler.transport.retries import FailureKind, Retrier
 
 _CONFLICT = 409
+_APPLY_PATCH = "application/apply-patch+yaml"
+PAUSE_FIELD_MANAGER = "autoscaler-pause"
+"""The manager of the annotations in an object's managedFields: not the one of the replicas."""
+
+_CANNOT_APPLY = frozenset({403, 405, 415})
+"""To patch the scale is not permitted, or the server applies nothing there."""
+_REFUSALS = frozenset({403, 404, 405})
 _CONFLICT_PAUSE_SECONDS = 0.01
 """As the HPA waits between its tries (semantics 1.5)."""
 
 
 class Scales:
-    """Fits `sync.ports.ScaleReader` and `ScaleWriter`, for every kind that has a scale.
+    """Reads and writes scales, and annotations of their objects, for every kind that has them.
 
-    The ``gate`` is asked before each try of a write.
+    The ``gate`` is asked before each try of a write.  The ``observer`` is told once if a zero
+    cannot be marked as ours, and if annotations may not be read.
     """
 
-    def __init__(self, api: Api, gate: WriteGate = ALWAYS_OPEN) -> None:
+    def __init__(
+        self, api: Api, gate: WriteGate = ALWAYS_OPEN, observer: Observer = UNOBSERVED
+    ) -> None:
         self._api = api
         self._gate = gate
-        self._kinds = ScalableKinds(api)
+        self._observer = observer
+        self._lock = Lock()
+        self._told: set[str] = set()
+        """The topics on which the observer was told something."""
+        self.kinds = ScalableKinds(api)
 
     def read(self, namespace: str, ref: ScaleTargetRef, deadline: float) -> Scale | Unavailable:
         """Read the scale; the message of Unavailable names the object and the cause."""
-        resource = self._kinds.find(ref, deadline)
-        if isinstance(resource, Failure):
-            return Unavailable(resource.message)
-        scale = self._get(resource, namespace, ref.name, deadline)
-        if isinstance(scale, Failure) and scale.status == 404 and not scale.missing:
-            # The path is unknown: the version is no longer served, or the CRD is gone.
-            resource = self._kinds.rediscover(ref, deadline)
+        again = False
+        while True:
+            resource = self.kinds.find(ref, deadline, again=again)
             if isinstance(resource, Failure):
                 return Unavailable(resource.message)
-            scale = self._get(resource, namespace, ref.name, deadline)
-        if isinstance(scale, Failure):
-            return Unavailable(in_namespace(scale, namespace))
-        return scale
+            path = f"{resource.path(namespace, ref.name)}/scale"
+            scale = self._scale(self._api.get(path, deadline))
+            if isinstance(scale, Scale):
+                return scale
+            if again or scale.status != 404 or scale.missing:
+                return Unavailable(in_namespace(scale, namespace))
+            # The path is unknown: the version is no longer served, or the CRD is gone.
+            again = True
+
+    def read_annotated(
+        self, namespace: str, ref: ScaleTargetRef, deadline: float, *, tells: bool = False
+    ) -> Scale | Unavailable:
+        """Read the scale, and by a second request the object's annotations, as `annotations_of`.
+
+        The scale subresource has none.  Where they may not be read the scale is without them, which
+        the observer is told once if this ``tells``; where they cannot, nothing may be decided.  At
+        zero the scale has the field manager that set the replicas too, where they are
+        `spec.replicas` (semantics 6.7).
+        """
+        scale = self.read(namespace, ref, deadline)
+        if isinstance(scale, Unavailable):
+            return scale
+        resource = self.kinds.find(ref, deadline)
+        if isinstance(resource, Failure):
+            return Unavailable(resource.message)
+        # Listed by its name, since to list is the right that a watch needs too.
+        named = {"fieldSelector": f"metadata.name={ref.name}"}
+        answer = self._api.get(resource.path(namespace), deadline, named)
+        if isinstance(answer, Failure):
+            if answer.status not in _REFUSALS:
+                return Unavailable(answer.message)
+            if tells:
+                unknown = "it is not known whether annotations pause a target"
+                self._tell_once("annotations", f"{unknown}: {answer.message}")
+            return scale
+        try:
+            objects = answer["items"]
+            annotations = annotations_of(objects[0]["metadata"]) if objects else ()
+        except MALFORMED:
+            return Unavailable(malformed(self._api.server, f"no list of {resource.plural}").message)
+        at_zero = objects and scale.spec_replicas == 0
+        manager = manager_of(objects[0], REPLICAS) if at_zero else scale.replicas_by
+        return replace(scale, annotations=annotations, replicas_by=manager)
+
+    def annotate(
+        self,
+        namespace: str,
+        ref: ScaleTargetRef,
+        values: Mapping[str, str | None],
+        deadline: float,
+    ) -> Failure | None:
+        """Set annotations, or remove those whose value is None; return why that failed."""
+        resource = self.kinds.find(ref, deadline)
+        if isinstance(resource, Failure):
+            return resource
+        # What was carried out and not answered may be sent again.
+        answer = self._api.retrier.call(
+            lambda: self._api.once(
+                "PATCH",
+                resource.path(namespace, ref.name),
+                deadline,
+                query={"fieldManager": PAUSE_FIELD_MANAGER},
+                body={"metadata": {"annotations": dict(values)}},
+                content_type=MERGE_PATCH,
+            ),
+            deadline,
+        )
+        return answer if isinstance(answer, Failure) else None
 
     def write(
         self, namespace: str, ref: ScaleTargetRef, scale: Scale, replicas: int, deadline: float
     ) -> WriteOutcome:
-        """Set the replicas, if they are still those of ``scale``; see `_ScaleWrite`."""
-        resource = self._kinds.find(ref, deadline)
+        """Set the replicas, if they are still those of ``scale``; see `_ScaleWrite`.
+
+        A zero is applied, since an update leaves no field manager for it: the API omits a zero from
+        a Scale.  Of custom resources the API server applies no scale.
+        """
+        resource = self.kinds.find(ref, deadline)
         if isinstance(resource, Failure):
             return WriteFailed(resource.message)
-        path = resource.scale_path(namespace, ref.name)
+        path = f"{resource.path(namespace, ref.name)}/scale"
 
         def get(until: float) -> Scale | Failure:
-            answer = self._api.once("GET", path, until)
-            return answer if isinstance(answer, Failure) else scale_of(answer, self._api.server)
+            return self._scale(self._api.once("GET", path, until))
 
         def put(version: str, until: float) -> Scale | Failure:
-            body = _body(resource, namespace, ref.name, version, replicas)
-            # A request that waits in a queue of the server, or of etcd, ends when we give it up.
-            seconds = min(self._api.request_timeout, max(0.001, until - clock.monotonic()))
-            query = {"fieldManager": FIELD_MANAGER, "timeout": f"{seconds:.3f}s"}
-            answer = self._api.once(
-                "PUT", path, until, query=query, body=body, may_send=self._may_write
-            )
-            return answer if isinstance(answer, Failure) else scale_of(answer, self._api.server)
+            body: JsonObject = {
+                "apiVersion": resource.scale_api_version,
+                "kind": "Scale",
+                "metadata": {"name": ref.name, "namespace": namespace, "resourceVersion": version},
+                "spec": {"replicas": replicas},
+            }
+            return self._scale(self._put(resource, path, body, until, apply=replicas == 0))
 
         write = _ScaleWrite(get, put, scale, replicas, deadline, self._gate.may_write_until)
         outcome = write.carry_out(self._api.retrier)
@@ -84,16 +168,44 @@ class Scales:
             return WriteFailed(in_namespace(outcome, namespace))
         return outcome
 
-    def _may_write(self) -> bool:
-        return self._gate.may_write_until() > clock.monotonic()
+    def _put(
+        self, resource: ScalableResource, path: str, body: JsonObject, until: float, *, apply: bool
+    ) -> JsonObject | Failure:
+        """Send one try of a write, which is applied where that is wanted, known and permitted."""
+        # A request that waits in a queue of the server, or of etcd, ends when we give it up.
+        seconds = min(self._api.request_timeout, max(0.001, until - clock.monotonic()))
+        query = {"fieldManager": FIELD_MANAGER, "timeout": f"{seconds:.3f}s"}
+        send = partial(
+            self._api.once,
+            path=path,
+            deadline=until,
+            body=body,
+            may_send=lambda: self._gate.may_write_until() > clock.monotonic(),
+        )
+        if apply and resource.built_in is not None:
+            answer = send("PATCH", query={**query, "force": "true"}, content_type=_APPLY_PATCH)
+            if not (isinstance(answer, Failure) and answer.status in _CANNOT_APPLY):
+                return answer
+            # Nothing in its objects says that a zero is ours.
+            self._tell_once(
+                resource.plural,
+                f"a scale of {resource.plural} that is set to 0 does not name the autoscaler as "
+                f"who set it, so that it stays at 0 if the state is lost: {answer.message}",
+            )
+        return send("PUT", query=query)
 
-    def _get(
-        self, resource: ScalableResource, namespace: str, name: str, deadline: float
-    ) -> Scale | Failure:
-        answer = self._api.get(resource.scale_path(namespace, name), deadline)
+    def _scale(self, answer: JsonObject | Failure) -> Scale | Failure:
         return answer if isinstance(answer, Failure) else scale_of(answer, self._api.server)
 
+    def _tell_once(self, topic: str, sentence: str) -> None:
+        with self._lock:
+            if topic in self._told:
+                return
+            self._told.add(topic)
+        self._observer.watch_changed(ok=False, sentence=sentence)
 
+
+@dataclass(slots=True)
 class _ScaleWrite:
     """Writes one count under the resourceVersion that was read, and finds out whether it applied.
 
@@ -108,32 +220,27 @@ class _ScaleWrite:
     have ended, which has passed if this process may not write.
     """
 
-    def __init__(
-        self,
-        get: Callable[[float], Scale | Failure],
-        put: Callable[[str, float], Scale | Failure],
-        decided_on: Scale,
-        replicas: int,
-        deadline: float,
-        may_write_until: Callable[[], float],
-    ) -> None:
-        self._get = get
-        self._put = put
-        self._decided_on = decided_on
-        self._replicas = replicas
-        self._deadline = deadline
-        self._may_write_until = may_write_until
-        self._version = decided_on.resource_version
-        self._must_read = not decided_on.resource_version
-        self._uncertain = False
+    get: Callable[[float], Scale | Failure]
+    put: Callable[[str, float], Scale | Failure]
+    decided_on: Scale
+    replicas: int
+    deadline: float
+    may_write_until: Callable[[], float]
+    _version: str = field(init=False)
+    _must_read: bool = field(init=False)
+    _uncertain: bool = False
+
+    def __post_init__(self) -> None:
+        self._version = self.decided_on.resource_version
+        self._must_read = not self._version
 
     def carry_out(self, retrier: Retrier[Failure]) -> WriteOutcome | Failure:
         """Try until the outcome is known, as long as retrier and deadline allow."""
-        outcome: WriteOutcome | Failure = retrier.call(self._once, self._deadline)
+        outcome: WriteOutcome | Failure = retrier.call(self._once, self.deadline)
         if not isinstance(outcome, Failure) or not self._uncertain:
             return outcome
         # Also after a stop: one read, no new try.
-        seen = self._judge(self._get(self._deadline))
+        seen = self._judge(self.get(self.deadline))
         if seen is None:
             message = f"{outcome.message}; the count is still the old one"
             return WriteFailed(message, unknown=True)  # the request may still be applied
@@ -144,7 +251,7 @@ class _ScaleWrite:
 
     def _once(self) -> WriteOutcome | Failure:
         if self._must_read:
-            seen = self._judge(self._get(self._deadline))
+            seen = self._judge(self.get(self.deadline))
             if seen is not None:
                 return seen
             if not self._version:
@@ -152,22 +259,23 @@ class _ScaleWrite:
                     "the API server sent a scale without a resourceVersion; nothing is written, "
                     "since a write without it could undo somebody else's"
                 )
-        return self._try()
+        may_write_until, now = self.may_write_until(), clock.monotonic()
+        if may_write_until <= now:
+            return self._not_leading()
+        # A quarter of the time, at most 1 s, is left to read.
+        until = self.deadline - min(1.0, (self.deadline - now) / 4)
+        answer = self.put(self._version, min(until, may_write_until))
+        return Written(answer) if isinstance(answer, Scale) else self._failed(answer)
 
-    def _try(self) -> WriteOutcome | Failure:
-        may_write_until = self._may_write_until()
-        if may_write_until <= clock.monotonic():
+    def _failed(self, failure: Failure) -> WriteOutcome | Failure:
+        self._uncertain = self._uncertain or failure.uncertain
+        if failure.kind is FailureKind.WITHHELD:
             return self._not_leading()
-        answer = self._put(self._version, min(self._try_until(), may_write_until))
-        if isinstance(answer, Scale):
-            return Written(answer)
-        self._uncertain = self._uncertain or answer.uncertain
-        if answer.withheld:
-            return self._not_leading()
-        self._must_read = answer.uncertain or answer.status == _CONFLICT
-        if answer.status == _CONFLICT:
-            return replace(answer, transient=True, retry_after=_CONFLICT_PAUSE_SECONDS)
-        return answer
+        conflict = failure.status == _CONFLICT
+        self._must_read = failure.uncertain or conflict
+        if not conflict:
+            return failure
+        return replace(failure, transient=True, retry_after=_CONFLICT_PAUSE_SECONDS)
 
     def _not_leading(self) -> WriteOutcome | Failure:
         """Return the outcome of a write that may not be tried, or not again."""
@@ -180,24 +288,8 @@ class _ScaleWrite:
         if isinstance(seen, Failure):
             return seen
         self._version = seen.resource_version
-        if seen.spec_replicas == self._decided_on.spec_replicas:
+        if seen.spec_replicas == self.decided_on.spec_replicas:
             return None
-        if seen.spec_replicas == self._replicas and self._uncertain:
+        if seen.spec_replicas == self.replicas and self._uncertain:
             return Written(seen)
         return Superseded(seen, uncertain=self._uncertain)
-
-    def _try_until(self) -> float:
-        """Return the end of a try, which leaves a quarter of the time, at most 1 s, to read."""
-        left = self._deadline - clock.monotonic()
-        return self._deadline - min(1.0, left / 4)
-
-
-def _body(
-    resource: ScalableResource, namespace: str, name: str, version: str, replicas: int
-) -> JsonObject:
-    return {
-        "apiVersion": resource.scale_api_version,
-        "kind": "Scale",
-        "metadata": {"name": name, "namespace": namespace, "resourceVersion": version},
-        "spec": {"replicas": replicas},
-    }

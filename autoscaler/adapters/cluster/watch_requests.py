@@ -2,62 +2,86 @@
 
 import random
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol, TypedDict, cast
+from typing import cast
 
 import urllib3
 
 from autoscaler import clock
-from autoscaler.adapters.cluster.api import MOST_BYTES, MOST_MEMORY, Api
+from autoscaler.adapters.cluster.api import (
+    MALFORMED,
+    MOST_BYTES,
+    MOST_MEMORY,
+    Api,
+    JsonObject,
+    read_list,
+)
 from autoscaler.adapters.cluster.failures import Failure, malformed
-from autoscaler.adapters.cluster.objects import MALFORMED, JsonObject, metadata_of, read_list
-from autoscaler.transport.bodies import LineTooLong, TooMuch, lines_of, parse
+from autoscaler.transport.answers import LineTooLong, TooMuch, lines_of, parse
 from autoscaler.transport.network_errors import RAISED
 
 _SHORTEST_TIMEOUT = 0.001
 _GRACE_SECONDS = 0.1
 """How much later than a socket's time-out a slow answer is cut."""
 _CHUNK_BYTES = 1 << 18
+_PAGE_SECONDS = 60.0
+_WORKED_SECONDS = 1.0
+"""A watch that lasted this long without an error worked."""
+_LONGEST_MESSAGE, _LONGEST_CAUSE = 1000, 200
+_RESUMABLE = frozenset({429, 500, 502, 503, 504})
+_EVENTS = frozenset({"ADDED", "MODIFIED", "DELETED", "BOOKMARK"})
 
 
-class Cache(Protocol):
+ALL = ""
+"""The namespace of a watch of all namespaces."""
+
+EACH_NAMESPACE = "each namespace is watched by itself"
+"""What is done where all namespaces at once cannot be watched, for messages."""
+
+
+class Cache(ABC):
     """A copy of a collection.  One watch writes it; any thread may read it.
 
     A list fills a second copy (`begin`, `add` for each page), which `commit` puts in place of the
-    first; events change the first.  `add` and `apply` raise one of `failures.MALFORMED` for what
-    cannot be read at all.
+    first; events change the first.  `add` and `apply` raise one of MALFORMED for what cannot be
+    read at all.
     """
 
-    name: str
-    """The collection, for messages: `deployments.apps in namespace "shop"`."""
-    instead: str
-    """What happens while it cannot be watched, for messages."""
+    def __init__(self, collection: str, namespace: str, instead: str) -> None:
+        """``instead`` says what happens while the objects of one namespace cannot be watched."""
+        self.name = f'{collection} in namespace "{namespace}"' if namespace else collection
+        """The collection, for messages: `deployments.apps in namespace "shop"`."""
+        self.instead = instead if namespace else EACH_NAMESPACE
+        """What happens while it cannot be watched, for messages."""
+        self.namespace = namespace
+        self._lock = threading.Lock()
 
+    @abstractmethod
     def path(self, deadline: float) -> str | Failure:
         """Return the path of the collection; called before each list, may ask the server."""
-        ...
 
+    @abstractmethod
     def begin(self) -> None:
         """Begin a list; pages of an earlier one that was not committed are dropped."""
-        ...
 
+    @abstractmethod
     def add(self, items: list[JsonObject]) -> None:
         """Add a page of the list."""
-        ...
 
+    @abstractmethod
     def commit(self, version: str) -> None:
         """Use the list from now on; it is the collection at a resourceVersion."""
-        ...
 
+    @abstractmethod
     def apply(self, kind: str, obj: JsonObject, version: str) -> None:
         """Apply an event: ADDED, MODIFIED, DELETED, or BOOKMARK, which has only a version."""
-        ...
 
+    @abstractmethod
     def clear(self) -> None:
         """Forget all objects: the collection is not watched any more."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +119,7 @@ class WatchTimings:
     page: int = 500
 
 
-class Stream:
+class WatchStream:
     """An open answer, read line by line on one thread; another thread may cancel it.
 
     No line is awaited beyond ``until``, an instant of `autoscaler.clock.monotonic`: if the server
@@ -115,10 +139,7 @@ class Stream:
         """When something was last received."""
 
     def __iter__(self) -> Iterator[bytes]:
-        """Yield whole lines until the answer ends or is cancelled.
-
-        Raises an HTTPError of urllib3: its TimeoutError when ``until`` is over, LineTooLong.
-        """
+        """Yield whole lines; raises urllib3's TimeoutError at ``until``, LineTooLong and others."""
         for line in lines_of(self._chunks(), MOST_BYTES):
             if self._cancelled.is_set():
                 return  # this may be half a line
@@ -126,28 +147,26 @@ class Stream:
                 yield line
 
     def _chunks(self) -> Iterator[bytes]:
-        ended = b"\n"
-        while chunk := self._chunk():
+        late = urllib3.exceptions.TimeoutError("the answer did not end in time")
+        chunk = b"\n"
+        while (left := self._until - clock.monotonic()) >= _SHORTEST_TIMEOUT:
+            connection = self._response.connection
+            if connection is not None and connection.sock is not None:
+                connection.sock.settimeout(left)
+            last = chunk
+            try:
+                chunk = self._response.read1(_CHUNK_BYTES)
+            except (urllib3.exceptions.HTTPError, OSError, ValueError):
+                if clock.monotonic() >= self._until:
+                    raise late from None
+                raise
+            if not chunk:
+                if not last.endswith(b"\n") and not self._cancelled.is_set():
+                    raise urllib3.exceptions.ProtocolError("the answer ended inside a line")
+                return
             self.heard = clock.monotonic()
-            ended = chunk[-1:]
             yield chunk
-        if ended != b"\n" and not self._cancelled.is_set():
-            raise urllib3.exceptions.ProtocolError("the answer ended inside a line")
-
-    def _chunk(self) -> bytes:
-        left = self._until - clock.monotonic()
-        if left < _SHORTEST_TIMEOUT:
-            raise urllib3.exceptions.TimeoutError("the answer did not end in time")
-        connection = self._response.connection
-        socket = connection.sock if connection is not None else None
-        if socket is not None:
-            socket.settimeout(left)
-        try:
-            return self._response.read1(_CHUNK_BYTES)
-        except (urllib3.exceptions.HTTPError, OSError, ValueError):
-            if clock.monotonic() >= self._until:
-                raise urllib3.exceptions.TimeoutError("the answer did not end in time") from None
-            raise
+        raise late
 
     def cancel(self) -> None:
         """End the iteration, from any thread."""
@@ -163,25 +182,6 @@ class Stream:
         """Close the connection of an answer that was not read to its end."""
         self._timer.cancel()
         self._response.close()
-
-
-_PAGE_SECONDS = 60.0
-_WORKED_SECONDS = 1.0
-"""A watch that lasted this long without an error worked."""
-_LONGEST_MESSAGE, _LONGEST_CAUSE = 1000, 200
-_RESUMABLE = frozenset({429, 500, 502, 503, 504})
-_EVENTS = frozenset({"ADDED", "MODIFIED", "DELETED", "BOOKMARK"})
-
-
-class _StatusJson(TypedDict, total=False):
-    code: int
-    reason: str
-    message: str
-
-
-class _EventJson(TypedDict):
-    type: str
-    object: JsonObject
 
 
 @dataclass(slots=True)
@@ -204,7 +204,7 @@ class WatchRequests:
         self._cache = cache
         self._timings = timings
         self._lock = threading.Lock()
-        self._stream: Stream | None = None
+        self._stream: WatchStream | None = None
         self._interrupted = False
         self._ended = False
 
@@ -229,14 +229,14 @@ class WatchRequests:
         """Fill the cache; return the list's resourceVersion, None when ended."""
         self._cache.begin()
 
-        def ask(query: dict[str, str]) -> JsonObject | Failure:
+        def get(query: dict[str, str]) -> JsonObject | Failure:
             if self._ended:
                 return Failure("the watch has ended")
             until = clock.monotonic() + _PAGE_SECONDS
             return self._api.once("GET", path, until, query=query)
 
         try:
-            version = read_list(ask, self._cache.add, {}, self._timings.page)
+            version = read_list(get, self._cache.add, {}, self._timings.page)
             if not version:
                 raise ValueError("it has no resourceVersion")
         except MALFORMED as error:
@@ -265,7 +265,7 @@ class WatchRequests:
             return response
         opened()
         began = clock.monotonic()
-        stream = Stream(response, began + seconds + timings.grace)
+        stream = WatchStream(response, began + seconds + timings.grace)
         outcome = WatchOutcome(version, heard=began)
         with self._lock:
             self._stream = stream
@@ -283,33 +283,31 @@ class WatchRequests:
             outcome.failure = Failure(f"the API server {self._api.server} ended the watch at once")
         return outcome
 
-    def _consume(self, stream: Stream, outcome: WatchOutcome) -> None:
+    def _consume(self, stream: WatchStream, outcome: WatchOutcome) -> None:
+        server = self._api.server
         try:
             for line in stream:
                 outcome.failure = self._apply(line, outcome)
                 if outcome.failure is not None:
                     break
-            outcome.heard = clock.monotonic()
         except urllib3.exceptions.TimeoutError:
             outcome.heard = stream.heard
-            outcome.failure = Failure(
-                f"the API server {self._api.server} did not end a watch in time"
-            )
+            outcome.failure = Failure(f"the API server {server} did not end a watch in time")
+            return
         except LineTooLong as error:
-            outcome.heard = clock.monotonic()
             outcome.version = None
-            outcome.failure = malformed(self._api.server, f"{error} in a watch")
+            outcome.failure = malformed(server, f"{error} in a watch")
         except RAISED as error:
-            outcome.heard = clock.monotonic()
             outcome.failure = self._api.failed(error)
+        outcome.heard = clock.monotonic()
 
     def _apply(self, line: bytes, outcome: WatchOutcome) -> Failure | None:
         try:
-            event = cast("_EventJson", parse(self._api.data(line), MOST_MEMORY))
+            event = cast("JsonObject", parse(self._api.redactor.data(line), MOST_MEMORY))
             kind, obj = event["type"], event["object"]
             if kind == "ERROR":
-                return self._error(cast("_StatusJson", obj), outcome)
-            version = metadata_of(obj)["resourceVersion"]
+                return self._error(obj, outcome)
+            version = obj["metadata"]["resourceVersion"]
             if kind not in _EVENTS or not version:
                 raise ValueError(f"type {kind}, resourceVersion {version}")
             self._cache.apply(kind, obj, version)
@@ -321,16 +319,15 @@ class WatchRequests:
         return None
 
     def _unreadable(self, what: str, error: Exception) -> Failure:
-        cause = self._api.line(f"{type(error).__name__}: {error}", _LONGEST_CAUSE)
+        cause = self._api.redactor.line(f"{type(error).__name__}: {error}", _LONGEST_CAUSE)
         return malformed(self._api.server, f"a {what} that cannot be read ({cause})")
 
-    def _error(self, status: _StatusJson, outcome: WatchOutcome) -> Failure:
+    def _error(self, status: JsonObject, outcome: WatchOutcome) -> Failure:
         """Read the ERROR event that ends a watch; only a transient one lets it be resumed."""
         code = status.get("code", 0)
         if code not in _RESUMABLE:
             outcome.version = None
-        message = self._api.line(
+        message = self._api.redactor.line(
             str(status.get("message", "an error without a message")), _LONGEST_MESSAGE
         )
-        reason = self._api.line(str(status.get("reason", "")), _LONGEST_CAUSE)
-        return Failure(message, status=code or 500, reason=reason, transient=True)
+        return Failure(message, status=code or 500, transient=True)

@@ -2,22 +2,25 @@
 
 import threading
 from collections.abc import Callable, Collection
+from enum import Enum
 from typing import Generic
 
 from autoscaler import clock
-from autoscaler.adapters.cluster.operator_notes import OperatorNotes
-from autoscaler.adapters.cluster.reflector import CacheT, Reflector, State
-
-ALL = ""
-"""The namespace of a watch of all namespaces."""
+from autoscaler.adapters.cluster.reflector import CacheT, OperatorNotes, Reflector, WatchState
+from autoscaler.adapters.cluster.watch_requests import ALL
 
 _MOST_WATCHES = 100
 """Of single namespaces; where all at once are forbidden, objects of others are read directly."""
 
-EACH_NAMESPACE = "each namespace is watched by itself"
-"""What is done where all namespaces at once cannot be watched, for messages."""
-
 Changed = Callable[[Reflector[CacheT]], None]
+
+
+class WatchCoverage(Enum):
+    """Which watches cover the needed namespaces."""
+
+    EACH = "each has its own, since they are few"
+    ALL = "one watch covers all"
+    EACH_WHILE_REFUSED = "each has its own, while the watch of all is refused and tries again"
 
 
 class WatchScopes(Generic[CacheT]):
@@ -42,49 +45,49 @@ class WatchScopes(Generic[CacheT]):
         self._changed = changed
         self._lock = threading.RLock()
         self._needed: frozenset[str] = frozenset()
-        self._all: Reflector[CacheT] | None = None
-        self._each: dict[str, Reflector[CacheT]] = {}
-        self._apart = True
-        """Whether each namespace has its own."""
+        self._coverage = WatchCoverage.EACH
+        self._of_all: Reflector[CacheT] | None = None
+        """None where the namespaces were always few."""
+        self._of_each: dict[str, Reflector[CacheT]] = {}
         self._retired: list[Reflector[CacheT]] = []
         self._closed = False
 
     def find(self, namespace: str) -> Reflector[CacheT] | None:
         """Return the watch that covers a namespace; None where there is none."""
         with self._lock:
-            every = self._all
-            if every is not None and every.state is State.SYNCED:
-                return every
-            if every is not None and every.refused and not self._apart and not self._closed:
+            watch = self._of_all
+            if watch is not None and watch.state is WatchState.SYNCED:
+                return watch
+            if watch is not None and watch.refused and self._coverage is WatchCoverage.ALL:
                 # The refusal is new; the watch has not reported it yet.
                 self._arrange()
-            return self._each.get(namespace) or every
+            return self._of_each.get(namespace) or watch
 
     def watches(self) -> list[Reflector[CacheT]]:
         """Return the watches that run now."""
         with self._lock:
-            return [*([self._all] if self._all else []), *self._each.values()]
+            return [*([self._of_all] if self._of_all else []), *self._of_each.values()]
 
     def covering(self, namespace: str) -> list[Reflector[CacheT]]:
         """Return every watch that includes a namespace, ready or not."""
         with self._lock:
-            return [watch for watch in (self._all, self._each.get(namespace)) if watch is not None]
+            watches = (self._of_all, self._of_each.get(namespace))
+            return [watch for watch in watches if watch is not None]
 
     @property
     def settled(self) -> bool:
         """Whether every namespace is covered or refused, be that confirmed or not."""
         with self._lock:
-            if self._all is not None and not self._apart:
-                return self._all.state is State.SYNCED
-            each = self._each.values()
-            return all(watch.refused or watch.state is not State.STARTING for watch in each)
+            if self._of_all is not None and self._coverage is WatchCoverage.ALL:
+                return self._of_all.state is WatchState.SYNCED
+            each = self._of_each.values()
+            return all(watch.refused or watch.state is not WatchState.STARTING for watch in each)
 
     def need(self, namespaces: Collection[str]) -> None:
         """Cover these namespaces and no others."""
         with self._lock:
             self._needed = frozenset(namespaces)
-            if not self._closed:
-                self._arrange()
+            self._arrange()
 
     def end(self) -> None:
         """End the watches soon."""
@@ -101,24 +104,35 @@ class WatchScopes(Generic[CacheT]):
             watch.join(deadline - clock.monotonic())
 
     def _arrange(self) -> None:
-        if self._all is None and len(self._needed) > self._most:
-            self._all = self._begin(ALL)
-        every = None if self._all is None else self._all.state
-        self._apart = self._all is None or self._all.refused
-        over = [one for one in self._each if every is State.SYNCED or one not in self._needed]
-        if self._apart:
-            room = max(0, _MOST_WATCHES - len(self._each) + len(over))
+        """Choose the coverage; begin the watches that it needs, and end the others."""
+        if self._closed:
+            return
+        if self._of_all is None and len(self._needed) > self._most:
+            self._of_all = self._begin(ALL)
+        state = None if self._of_all is None else self._of_all.state
+        if self._of_all is None:
+            self._coverage = WatchCoverage.EACH
+        elif self._of_all.refused:
+            self._coverage = WatchCoverage.EACH_WHILE_REFUSED
+        else:
+            self._coverage = WatchCoverage.ALL
+        # While the watch of all is not ready, those of each go on.
+        superfluous = self._of_each.keys() - (
+            frozenset() if state is WatchState.SYNCED else self._needed
+        )
+        if self._coverage is not WatchCoverage.ALL:
+            room = max(0, _MOST_WATCHES - len(self._of_each) + len(superfluous))
             # Before any ends: if one cannot begin, all stays as it was.
-            for namespace in self._rest()[:room]:
-                self._each[namespace] = self._begin(namespace)
-        for namespace in over:
-            self._retire(self._each.pop(namespace))
-        if self._apart and every is State.REFUSED:
-            self._say_unwatched(self._rest())
+            for namespace in self._unwatched()[:room]:
+                self._of_each[namespace] = self._begin(namespace)
+        for namespace in superfluous:
+            self._retire(self._of_each.pop(namespace))
+        if state is WatchState.REFUSED:
+            self._say_unwatched(self._unwatched())
 
-    def _rest(self) -> list[str]:
+    def _unwatched(self) -> list[str]:
         """Return the namespaces without a watch of their own."""
-        return sorted(self._needed - self._each.keys())
+        return sorted(self._needed - self._of_each.keys())
 
     def _begin(self, namespace: str) -> Reflector[CacheT]:
         watch = self._create(namespace, self._on_change)
@@ -133,15 +147,15 @@ class WatchScopes(Generic[CacheT]):
 
     def _on_change(self, watch: Reflector[CacheT]) -> None:
         with self._lock:
-            if watch is self._all and not self._closed:
+            if watch is self._of_all:
                 self._arrange()
         self._changed()
 
-    def _say_unwatched(self, rest: list[str]) -> None:
-        if rest and self._all is not None:
-            name, instead = self._all.cache.name, self._each[min(self._each)].cache.instead
+    def _say_unwatched(self, namespaces: list[str]) -> None:
+        if namespaces and self._of_all is not None:
+            name, instead = self._of_all.cache.name, self._of_each[min(self._of_each)].cache.instead
             self._notes.notify(
                 f"{name}, too many namespaces",
                 f"{name} in {_MOST_WATCHES} namespaces are watched one by one, because all at once "
-                f"are refused; {len(rest)} more are not watched: {instead}",
+                f"are refused; {len(namespaces)} more are not watched: {instead}",
             )

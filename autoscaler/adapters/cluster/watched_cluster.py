@@ -1,19 +1,16 @@
-"""The cluster as watches show it: scales, pods and other autoscalers without a request for each."""
+"""The cluster as watches show it, without a request for each object; and without any cache."""
 
 import threading
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import Any
 
 from autoscaler import clock
-from autoscaler.adapters.cluster.annotations import AnnotatedScales, Annotations
 from autoscaler.adapters.cluster.api import Api
 from autoscaler.adapters.cluster.autoscalers import AutoscalerCache
-from autoscaler.adapters.cluster.discovery import ScalableKinds
-from autoscaler.adapters.cluster.operator_notes import OperatorNotes
-from autoscaler.adapters.cluster.pod_cache import PodCache, is_indexable
-from autoscaler.adapters.cluster.pods import PodReader, Pods
-from autoscaler.adapters.cluster.reflector import Reflector, State
+from autoscaler.adapters.cluster.pods import PodCache, PodParser, Pods, is_indexable
+from autoscaler.adapters.cluster.reflector import CacheT, OperatorNotes, Reflector, WatchState
 from autoscaler.adapters.cluster.scale_cache import Key, ScaleCache
 from autoscaler.adapters.cluster.scales import Scales
 from autoscaler.adapters.cluster.watch_requests import WatchTimings
@@ -21,21 +18,35 @@ from autoscaler.adapters.cluster.watch_scopes import Changed, WatchScopes
 from autoscaler.core.observation import Pod, Scale, Unavailable, Unchecked
 from autoscaler.core.spec import ScaleTargetRef, needs_pods
 from autoscaler.core.target import Target
-from autoscaler.core.writes import Superseded, WriteOutcome, Written
-from autoscaler.transport.observer import UNOBSERVED, Observer
+from autoscaler.core.text import duration
+from autoscaler.core.writes import (
+    NotWritten,
+    NotWrittenReason,
+    Superseded,
+    WriteOutcome,
+    Written,
+)
+from autoscaler.transport import UNOBSERVED, Observer
 
 _CLOSE_SECONDS = 1.0
 _MOST_POD_NAMESPACES = 8
 """Above this one watch covers the pods of all namespaces, and drops those of others."""
 
+ABSENT_SECONDS = 5.0
+"""After so long without `attend` the process stood still: it was stopped, or its machine slept."""
+
+LISTED_WITHIN_SECONDS = 10.0
+"""How long after such a time syncs wait for the new lists; later those that fail delay none."""
+
+_ABSENCE = "absence"
+"""The topic of a note."""
+
 _Kind = tuple[str, str]
 """apiVersion and kind, as a target's reference has them."""
 
-_AnyScopes = WatchScopes[ScaleCache] | WatchScopes[PodCache] | WatchScopes[AutoscalerCache]
-
 
 class WatchedCluster:
-    """Scales and pods of the targets, and other autoscalers of them, from watches where possible.
+    """Fits `sync.ports.Cluster` by watches where possible.
 
     The methods ``cached_...`` never wait.  The ``observer`` is called, on any thread, when
     something cannot be watched and is read directly instead (False and a sentence), and when it can
@@ -58,20 +69,23 @@ class WatchedCluster:
         self._targets = tuple(targets)
         self._notes = OperatorNotes(observer.watch_changed)
         self._timings = timings or WatchTimings()
-        self._kinds = ScalableKinds(api)
-        self._annotated_scales = AnnotatedScales(scales, Annotations(api, self._kinds))
-        self._reader = PodReader()
+        self._reader = PodParser()
         self._lock = threading.RLock()
         self._changed = threading.Condition()
         self._closed = False
+        self._attended: float | None = None
+        """When the process was last known to run, by `clock.steady`; None before the first time."""
+        self._attending = threading.Lock()
+        self._wait_until = 0.0
+        """Until when new lists are waited for, by `clock.monotonic`."""
         self._wanted: dict[_Kind, frozenset[Key]] = {}
         self._scale_watches: dict[_Kind, WatchScopes[ScaleCache]] = {}
-        self._autoscaler_watches = WatchScopes(self._autoscaler_watch, 1, self._notes, self._notify)
+        self._autoscaler_watches = self._watches_of(
+            AutoscalerCache, 1, self._timings.first_refusal_confirmed_after
+        )
         self._asked: dict[str, frozenset[str]] = {}
         """By namespace, the selectors that were asked for and not in the cache."""
-        self._pod_watches = WatchScopes(
-            self._pod_watch, _MOST_POD_NAMESPACES, self._notes, self._notify
-        )
+        self._pod_watches = self._watches_of(self._pod_cache, _MOST_POD_NAMESPACES)
 
     # -- life ------------------------------------------------------------------------------
 
@@ -90,10 +104,8 @@ class WatchedCluster:
                 return
             self._targets = tuple(targets)
             self._autoscaler_watches.need({target.namespace for target in targets})
-            old, self._wanted = (
-                self._wanted,
-                {kind: frozenset(keys) for kind, keys in wanted.items()},
-            )
+            old = self._wanted
+            self._wanted = {kind: frozenset(keys) for kind, keys in wanted.items()}
             for kind in self._scale_watches.keys() - wanted.keys():
                 self._scale_watches.pop(kind).end()
             for kind, keys in self._wanted.items():
@@ -103,28 +115,65 @@ class WatchedCluster:
 
     def wait_synced(self, deadline: float) -> bool:
         """Wait until the caches have all that can be watched; False if the deadline comes first."""
+        return self._wait(deadline, lambda: all(watches.settled for watches in self._scopes()))
+
+    def attend(self) -> None:
+        """Note that the process runs; to be called each second from the first call on.
+
+        If it stood still meanwhile, what the caches hold may be as old, and what they receive next
+        older than now: nothing of it counts before it has been listed anew.
+        """
+        now = clock.steady()
+        with self._attending:
+            before, self._attended = self._attended, now
+            if before is None or now - before <= ABSENT_SECONDS:
+                return
+            self._wait_until = clock.monotonic() + LISTED_WITHIN_SECONDS
+            why = f"this process stood still for {duration(now - before)}"
+            for watch in self._watches():
+                watch.distrust(why)
+        self._notes.notify(_ABSENCE, f"{why}: what it knows of the cluster is listed anew")
+
+    def wait_current(self, deadline: float) -> None:
+        """Wait until all that is watched has been listed since the process stood still, if it did.
+
+        What has not by the deadline, an instant of `clock.monotonic`, is Unavailable.  It is not
+        waited for later than LISTED_WITHIN_SECONDS after the process has gone on.
+        """
+        self.attend()
+        deadline = min(deadline, self._wait_until)
+        self._wait(deadline, self._is_current)
+        if self._is_current():
+            self._notes.resolved(_ABSENCE, "what is watched has been listed anew")
+
+    def _is_current(self) -> bool:
+        return all(watch.distrusted is None for watch in self._watches())
+
+    def _scopes(self) -> list[WatchScopes[Any]]:
+        with self._lock:
+            return [*self._scale_watches.values(), self._pod_watches, self._autoscaler_watches]
+
+    def _watches(self) -> Iterator[Reflector[Any]]:
+        for watches in self._scopes():
+            yield from watches.watches()
+
+    def _wait(self, deadline: float, is_over: Callable[[], bool]) -> bool:
         with self._changed:
             return self._changed.wait_for(
-                lambda: (
-                    self._closed
-                    or (
-                        self._scales_settled()
-                        and self._pod_watches.settled
-                        and self._autoscaler_watches.settled
-                    )
-                ),
+                lambda: self._closed or is_over(),
                 timeout=max(0.0, deadline - clock.monotonic()),
             )
+
+    def _attend_again(self) -> None:
+        """Attend, if that has begun: whichever thread runs first after a stop must notice it."""
+        if self._attended is not None:
+            self.attend()
 
     def close(self) -> None:
         """End the watches, within about a second; everything must be read directly from now on."""
         with self._lock:
             self._closed = True
-            scopes: list[_AnyScopes] = [
-                *self._scale_watches.values(),
-                self._pod_watches,
-                self._autoscaler_watches,
-            ]
+            scopes = self._scopes()
         self._notify()
         deadline = clock.monotonic() + _CLOSE_SECONDS
         for watches in scopes:
@@ -140,13 +189,20 @@ class WatchedCluster:
         Unavailable says that the object does not exist, that the watch has been broken for so long
         that its copy cannot be trusted, or that the other autoscalers are not known yet.
         """
-        return self._autoscalers_missing(namespace) or self._scale(namespace, ref)
+        self._attend_again()
+        missing = self._autoscalers_missing(namespace)
+        watch = self._synced_scales(namespace, ref)
+        if missing or watch is None:
+            return missing
+        return watch.stale_reason or watch.cache.cached(namespace, ref.name)
 
     def _autoscalers_missing(self, namespace: str) -> Unavailable | None:
         """Return why nothing can be decided before the other autoscalers were listed once."""
         watch = self._autoscaler_watches.find(namespace)
-        if self._closed or watch is None or watch.state is not State.STARTING:
+        if self._closed or watch is None:
             return None
+        if watch.state is not WatchState.STARTING:
+            return watch.distrusted
         confirmed_at = watch.confirmed_at
         if confirmed_at is None and watch.stale_reason is not None:
             return watch.stale_reason
@@ -158,12 +214,15 @@ class WatchedCluster:
             )
         return Unavailable(f"the list of {watch.cache.name} is not there yet{why}")
 
-    def _scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:
+    def _scale_watch_of(self, namespace: str, ref: ScaleTargetRef) -> Reflector[ScaleCache] | None:
         watches = self._scale_watches.get((ref.api_version, ref.kind))
-        watch = watches.find(namespace) if watches is not None else None
-        if watch is None or watch.state is not State.SYNCED or self._closed:
-            return None
-        return watch.stale_reason or watch.cache.cached(namespace, ref.name)
+        return None if watches is None else watches.find(namespace)
+
+    def _synced_scales(self, namespace: str, ref: ScaleTargetRef) -> Reflector[ScaleCache] | None:
+        """Return the watch whose cache has the scale, be it up to date or not."""
+        watch = self._scale_watch_of(namespace, ref)
+        synced = watch is not None and watch.state is WatchState.SYNCED and not self._closed
+        return watch if synced else None
 
     def cached_controller(self, namespace: str, ref: ScaleTargetRef) -> str | Unchecked | None:
         """Return the name of a HorizontalPodAutoscaler of the object; None without one.
@@ -174,27 +233,23 @@ class WatchedCluster:
         """
         watches = self._autoscaler_watches
         watch = watches.find(namespace)
-        if watch is None or watch.state is State.SYNCED:
+        if watch is None or watch.state is WatchState.SYNCED:
             return None if watch is None else watch.cache.controller(namespace, ref)
         why = watch.reason or f"the list of {watch.cache.name} is not there yet"
         listed = [watch, *watches.covering(namespace)]
-        last = next((one.cache for one in listed if one.cache.listed), None)
-        known = None if last is None else last.controller(namespace, ref) or ""
-        return Unchecked(why, known)
+        last = next((each.cache for each in listed if each.cache.listed), None)
+        return Unchecked(why, None if last is None else last.controller(namespace, ref) or "")
 
-    def read(self, namespace: str, ref: ScaleTargetRef, deadline: float) -> Scale | Unavailable:
-        """Read the scale from the API server.
-
-        With its annotations while the watch has not shown them yet; not where the kind cannot be
-        watched.
-        """
-        watches = self._scale_watches.get((ref.api_version, ref.kind))
-        watch = watches.find(namespace) if watches is not None else None
-        if watch is None or watch.state is State.REFUSED or self._closed:
+    def read_scale(
+        self, namespace: str, ref: ScaleTargetRef, deadline: float
+    ) -> Scale | Unavailable:
+        """Read the scale, with its annotations unless the kind cannot be watched at all."""
+        watch = self._scale_watch_of(namespace, ref)
+        if watch is None or watch.state is WatchState.REFUSED or self._closed:
             return self._scales.read(namespace, ref, deadline)
-        return self._annotated_scales.read(namespace, ref, deadline)
+        return self._scales.read_annotated(namespace, ref, deadline)
 
-    def write(
+    def write_scale(
         self, namespace: str, ref: ScaleTargetRef, scale: Scale, replicas: int, deadline: float
     ) -> WriteOutcome:
         """Write as `Scales.write` does, and add the server's answer to the cache."""
@@ -216,9 +271,10 @@ class WatchedCluster:
         """
         if self._closed:
             return None
+        self._attend_again()
         watch = self._pod_watches.find(namespace)
-        if watch is not None and watch.state is State.SYNCED:
-            if watch.is_behind(self._timings.pods_trusted):
+        if watch is not None and watch.state is WatchState.SYNCED:
+            if watch.distrusted is not None or watch.is_behind(self._timings.pods_trusted):
                 return None
             pods = watch.cache.pods(namespace, selector)
             if pods is not None:
@@ -229,51 +285,51 @@ class WatchedCluster:
             self._ask(namespace, selector)
         return None
 
-    def pods(self, namespace: str, selector: str, deadline: float) -> tuple[Pod, ...] | Unavailable:
+    def list_pods(
+        self, namespace: str, selector: str, deadline: float
+    ) -> tuple[Pod, ...] | Unavailable:
         """List the pods at the API server."""
         return self._pods.pods(namespace, selector, deadline)
 
     # -- what is watched -------------------------------------------------------------------
 
+    def _watches_of(
+        self, create: Callable[[str], CacheT], most: int, refusal_confirmed_after: float = 0.0
+    ) -> WatchScopes[CacheT]:
+        """Return the watches of a resource, whose cache ``create`` makes for a namespace or ALL."""
+
+        def watch(namespace: str, changed: Changed[CacheT]) -> Reflector[CacheT]:
+            return Reflector(
+                self._api,
+                create(namespace),
+                self._timings,
+                self._notes,
+                changed,
+                first_refusal_confirmed_after=refusal_confirmed_after,
+            )
+
+        return WatchScopes(watch, most, self._notes, self._notify)
+
     def _watch_scales(self, kind: _Kind, *, more: bool) -> None:
         """Watch one kind; ``more`` says that there are objects that were not wanted before."""
         watches = self._scale_watches.get(kind)
         if watches is None:
-            create = partial(self._scale_watch, kind)
-            watches = WatchScopes(create, 1, self._notes, self._notify)
+            watches = self._watches_of(partial(self._scale_cache, kind), 1)
             self._scale_watches[kind] = watches
         elif more:
             for watch in watches.watches():
                 watch.relist()
         watches.need({namespace for namespace, _ in self._wanted[kind]})
 
-    def _scale_watch(
-        self, kind: _Kind, namespace: str, changed: Changed[ScaleCache]
-    ) -> Reflector[ScaleCache]:
-        cache = ScaleCache(
-            self._api,
-            self._kinds,
-            ScaleTargetRef(*kind, name=""),
-            namespace,
-            lambda: self._wanted.get(kind, frozenset()),
-        )
-        return Reflector(self._api, cache, self._timings, self._notes, changed)
+    def _scale_cache(self, kind: _Kind, namespace: str) -> ScaleCache:
+        def wanted() -> frozenset[Key]:
+            return self._wanted.get(kind, frozenset())
 
-    def _pod_watch(self, namespace: str, changed: Changed[PodCache]) -> Reflector[PodCache]:
-        cache = PodCache(namespace, self._selectors, self._await_scales, self._reader)
-        return Reflector(self._api, cache, self._timings, self._notes, changed)
+        ref = ScaleTargetRef(*kind, name="")
+        return ScaleCache(self._api, self._scales.kinds, ref, namespace, wanted)
 
-    def _autoscaler_watch(
-        self, namespace: str, changed: Changed[AutoscalerCache]
-    ) -> Reflector[AutoscalerCache]:
-        return Reflector(
-            self._api,
-            AutoscalerCache(namespace),
-            self._timings,
-            self._notes,
-            changed,
-            first_refusal_confirmed_after=self._timings.first_refusal_confirmed_after,
-        )
+    def _pod_cache(self, namespace: str) -> PodCache:
+        return PodCache(namespace, self._selectors, self._await_scales, self._reader)
 
     def _ask(self, namespace: str, selector: str) -> None:
         with self._lock:
@@ -290,31 +346,57 @@ class WatchedCluster:
         return needing | self._asked.keys()
 
     def _selectors(self) -> dict[str, frozenset[str]]:
-        """Return the selectors that were asked for, and those of the scales in the caches."""
+        """Return the selectors that were asked for, and those of the scales in the caches.
+
+        A selector hardly ever changes: it counts while the scale itself is too old to.
+        """
         with self._lock:
-            known = {namespace: set(selectors) for namespace, selectors in self._asked.items()}
+            wanted = {namespace: set(selectors) for namespace, selectors in self._asked.items()}
             targets = self._targets
         for target in targets:
             if needs_pods(target.spec):
-                selectors = known.setdefault(target.namespace, set())
-                scale = self._scale(target.namespace, target.spec.scale_target_ref)
+                selectors = wanted.setdefault(target.namespace, set())
+                ref = target.spec.scale_target_ref
+                watch = self._synced_scales(target.namespace, ref)
+                scale = None if watch is None else watch.cache.cached(target.namespace, ref.name)
                 if isinstance(scale, Scale):
                     selectors.add(scale.selector)
-        return {namespace: frozenset(selectors) for namespace, selectors in known.items()}
-
-    # -- changes ---------------------------------------------------------------------------
+        return {namespace: frozenset(selectors) for namespace, selectors in wanted.items()}
 
     def _scales_settled(self) -> bool:
         return all(watches.settled for watches in list(self._scale_watches.values()))
 
     def _await_scales(self, deadline: float) -> None:
         """Wait for the scales, whose selectors say which pods are wanted."""
-        with self._changed:
-            self._changed.wait_for(
-                lambda: self._closed or self._scales_settled(),
-                timeout=max(0.0, deadline - clock.monotonic()),
-            )
+        self._wait(deadline, self._scales_settled)
 
     def _notify(self) -> None:
         with self._changed:
             self._changed.notify_all()
+
+
+class UncachedCluster:
+    """Fits `sync.ports.Cluster` for plans: everything is read, and nothing is written.
+
+    Other autoscalers are none of its business.  The ``observer`` is told once if annotations may
+    not be read.
+    """
+
+    def __init__(self, api: Api, observer: Observer = UNOBSERVED) -> None:
+        self._scales = Scales(api, observer=observer)
+        self.list_pods = Pods(api).pods
+
+    def cached_scale(self, *_: object) -> None:
+        """Return nothing."""
+
+    cached_pods = cached_controller = cached_scale
+
+    def read_scale(
+        self, namespace: str, ref: ScaleTargetRef, deadline: float
+    ) -> Scale | Unavailable:
+        """Read the scale with the object's annotations."""
+        return self._scales.read_annotated(namespace, ref, deadline, tells=True)
+
+    def write_scale(self, *_: object) -> NotWritten:
+        """Leave the scale as it is."""
+        return NotWritten(NotWrittenReason.PLANNED)

@@ -1,6 +1,5 @@
 """Prometheus: queries over its HTTP API, or that of anything that speaks it (Thanos, Mimir)."""
 
-from autoscaler.adapters.prometheus.options import PrometheusOptions
 from autoscaler.adapters.prometheus.reader import PrometheusReader
 
-__all__ = ["PrometheusOptions", "PrometheusReader"]
+__all__ = ["PrometheusReader"]

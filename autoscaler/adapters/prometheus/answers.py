@@ -1,27 +1,186 @@
-"""The JSON of `/api/v1/query` -> a `QueryResult`.
+"""What came of a query: a `QueryResult`, or why there is none, and whether to ask again.
 
-Format: https://prometheus.io/docs/prometheus/latest/querying/api/#instant-queries
+Format: https://prometheus.io/docs/prometheus/latest/querying/api/#format-overview
 """
 
 import json
+import re
 from collections.abc import Callable
+from http.client import responses
 from typing import TypedDict, cast
 
-from autoscaler.adapters.prometheus.failures import (
-    LONGEST_TEXT,
-    REFUSED_TYPES,
-    QueryError,
-    prometheus_error,
-)
 from autoscaler.core.series import QueryResult, Series
-from autoscaler.transport.redaction import Redactor
+from autoscaler.transport.answers import Answer, TooMuch, parse
+from autoscaler.transport.network_errors import ABSENT, Kind, network_error
+from autoscaler.transport.redaction import Redactor, without_secrets
+from autoscaler.transport.retries import FailureKind, RequestFailure, retry_after
+
+
+class QueryError(Exception):
+    """Carries a RequestFailure through prometheus-api-client; never leaves this package."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        transient: bool = False,
+        retry_after: float | None = None,
+        kind: FailureKind = FailureKind.OTHER,
+    ) -> None:
+        super().__init__(message)
+        self.failure = RequestFailure(
+            message, transient=transient, retry_after=retry_after, kind=kind
+        )
+
+
+_SENTENCES = {
+    Kind.PROXY: "{subject} cannot be reached through the proxy of the environment "
+    "(HTTP_PROXY, HTTPS_PROXY): {reason}",
+    Kind.CONNECT_TIMEOUT: "{subject} did not accept a connection {within}",
+    Kind.TIMEOUT: "{subject} did not answer {within}",
+    Kind.UNTRUSTED: "{subject} is not trusted: TLS verification failed: {reason}"
+    " (tls.caFile names the authority to trust, tls.serverName the name to expect)",
+    Kind.TLS_CLOSED: "{subject} closed the connection within TLS",
+    Kind.TLS: "TLS with {subject} failed: {reason}",
+    Kind.NAME: "{subject} cannot be reached: the name {host} does not resolve ({reason})",
+    Kind.REFUSED: "{subject} refused the connection",
+    Kind.CLOSED: "{subject} closed the connection without an answer",
+    Kind.RESET: "{subject} reset the connection",
+    Kind.BROKEN_OFF: "{subject} broke off in the middle of its answer",
+    Kind.NOT_HTTP: "{subject} answered what is not HTTP",
+    Kind.UNDECODABLE: "{subject} sent an answer that cannot be decompressed",
+    Kind.SYSTEM: "{subject} cannot be reached: {reason}",
+    Kind.NOT_SENT: "the request to {subject} cannot be made ({reason})",
+}
+_LASTING = frozenset({Kind.UNTRUSTED, Kind.TLS, Kind.NOT_HTTP, Kind.UNDECODABLE, Kind.NOT_SENT})
+_TIMEOUTS = frozenset({Kind.CONNECT_TIMEOUT, Kind.TIMEOUT})
+
+
+def connection_failure(
+    error: Exception, subject: str, host: str, seconds: float, timeout: float
+) -> QueryError:
+    """Return the failure for what requests, urllib3 or the system raised.
+
+    ``seconds`` is what the deadline left of the ``timeout``.  That differs from sync to sync, so it
+    is not told.
+    """
+    cause = network_error(error)
+    within = f"within {timeout:g} s" if seconds >= timeout else "in time"
+    text = _SENTENCES[cause.kind].format(
+        subject=subject, host=host, reason=cause.reason, within=within
+    )
+    if cause.kind is Kind.TLS and "certificate" in cause.reason:
+        text += " (tls.certFile is what we show to the server)"
+    kind = FailureKind.ABSENT if cause.kind in ABSENT else FailureKind.OTHER
+    if cause.kind in _TIMEOUTS and seconds < timeout:
+        kind = FailureKind.CUT_SHORT
+    return QueryError(text, transient=cause.kind not in _LASTING, kind=kind)
+
+
+def lost_connection(error: Exception, subject: str) -> str | None:
+    """Return the sentence for what a library raised if a connection is the cause, else None."""
+    cause = network_error(error)
+    if cause.kind is Kind.NOT_SENT:
+        return None
+    return _SENTENCES[cause.kind].format(
+        subject=subject, host="of its host", reason=cause.reason, within="in time"
+    )
+
+
+# -- an answer that is no success ----------------------------------------------------------------
+
+# Of the error types of Prometheus' web/api/v1 those that are about the moment, and about the query:
+# it cannot be parsed, or not be executed.
+_TRANSIENT_TYPES = frozenset({"timeout", "canceled", "unavailable"})
+_REFUSED_TYPES = frozenset({"bad_data", "execution"})
+_OF_TYPE = {
+    "bad_data": "refused the query",
+    "execution": "could not execute the query",
+    "timeout": "gave the query up",
+}
+_TRANSIENT_STATUSES = frozenset({408, 429, 502, 503, 504})
+_LONGEST_TEXT = 1000
+"""Of Prometheus' own words."""
+_LONGEST_TYPE = 40
+_MOST_MEMORY = 4 << 20
+"""For an error, which is a sentence or two."""
+_LONGEST_FOREIGN_TEXT = 160
+_LONGEST_PAGE = 8192
+# Each tag ends where another begins, and what is never closed goes on to the end: so no part of a
+# page is read twice.
+_TITLE = re.compile(r"<title[^<>]*>([^<]*)</title>", re.IGNORECASE)
+_UNSEEN = re.compile(r"<(script|style)\b.*?(?:</\1>|\Z)|<[^<>]*>", re.IGNORECASE | re.DOTALL)
+
+
+def refusal(subject: str, answer: Answer, redactor: Redactor) -> QueryError:
+    """Return the failure for an answer with a status other than 200."""
+    status = answer.status
+    if 300 <= status < 400:
+        # Not followed: a client would turn the POST into a GET without the query, or send the
+        # credentials to another host; behind it there is mostly a login page.
+        location = without_secrets(answer.headers.get("Location", "")) or "nowhere"
+        return QueryError(
+            f"{subject} redirects to {redactor.line(location, _LONGEST_FOREIGN_TEXT)} (HTTP"
+            f" {status}): redirects are not followed; the URL should name the final address"
+        )
+    error_type, text = prometheus_error(answer.body, redactor)
+    return QueryError(
+        _sentence(subject, status, error_type, text or _foreign_text(answer.body, redactor)),
+        transient=status in _TRANSIENT_STATUSES or error_type in _TRANSIENT_TYPES,
+        retry_after=retry_after(answer.headers),
+        kind=_kind_of(error_type),
+    )
+
+
+def _kind_of(error_type: str) -> FailureKind:
+    return FailureKind.WRONG_QUERY if error_type in _REFUSED_TYPES else FailureKind.OTHER
+
+
+def prometheus_error(body: bytes, redactor: Redactor) -> tuple[str, str]:
+    """Return `errorType` and `error` of Prometheus' own error format; empty for anything else."""
+    try:
+        document = parse(body, _MOST_MEMORY)
+    except (TooMuch, ValueError, RecursionError):
+        return "", ""
+    if not isinstance(document, dict) or document.get("status") != "error":
+        return "", ""
+    error_type, text = document.get("errorType", "unknown"), document.get("error")
+    return (
+        redactor.line(str(error_type), _LONGEST_TYPE),
+        redactor.line(str(text or "no reason given"), _LONGEST_TEXT),
+    )
+
+
+def _sentence(subject: str, status: int, error_type: str, text: str) -> str:
+    if error_type in _OF_TYPE:
+        return f"Prometheus {_OF_TYPE[error_type]} ({error_type}): {text}"
+    phrase = responses.get(status, "(unknown status)")
+    if status == 401:
+        start = f"{subject} did not accept the credentials, or wants some (HTTP 401 {phrase})"
+    elif status == 404:
+        start = f"{subject} has no /api/v1/query (HTTP 404 {phrase}): is it the right URL?"
+    else:
+        start = f"{subject} answered HTTP {status} {phrase}"
+    if error_type:
+        start += f" ({error_type})"
+    return f"{start}: {text}" if text else start
+
+
+def _foreign_text(body: bytes, redactor: Redactor) -> str:
+    """Return the title, or else the beginning, of an error page that is not Prometheus' own."""
+    text = body[:_LONGEST_PAGE].decode("utf-8", "replace")
+    title = _TITLE.search(text)
+    text = title.group(1) if title else _UNSEEN.sub(" ", text)
+    return redactor.line(text, _LONGEST_FOREIGN_TEXT)
+
+
+# -- a success -----------------------------------------------------------------------------------
 
 # Prometheus 2.48 to 2.53 sent its infos ("metric might not be a counter") among the warnings.
 _INFO = "PromQL info:"
 
 _TEXT = frozenset({str})
 _LONGEST_START = 60
-_LONGEST_TYPE = 40
 _MOST_WARNINGS = 20
 """Of one answer; further ones add nothing."""
 _LATEST = 253_402_300_799.0
@@ -48,8 +207,8 @@ def document_of(
         raise _misshapen(subject, "the JSON is no object")
     if document.get("status") == "error":
         error_type, text = prometheus_error(redactor.error_body(body), redactor)
-        refused = error_type in REFUSED_TYPES
-        raise QueryError(f"Prometheus refused the query ({error_type}): {text}", refused=refused)
+        text = f"Prometheus refused the query ({error_type}): {text}"
+        raise QueryError(text, kind=_kind_of(error_type))
     return document
 
 
@@ -64,14 +223,11 @@ def answer_of(subject: str, document: dict[str, object], redactor: Redactor) -> 
         raise _misshapen(subject, "data.resultType is missing")
     kind, result = data["resultType"], data.get("result")
     if kind not in {"vector", "scalar"}:
-        article = (
-            "an unknown type"
-            if not isinstance(kind, str)
-            else f"a {redactor.line(kind, _LONGEST_TYPE)}"
-        )
+        known = isinstance(kind, str)
+        what = f"a {redactor.line(kind, _LONGEST_TYPE)}" if known else "an unknown type"
         raise QueryError(
-            f"the query returns {article}; a query must return an instant vector or a scalar",
-            refused=True,
+            f"the query returns {what}; a query must return an instant vector or a scalar",
+            kind=FailureKind.WRONG_QUERY,
         )
     try:
         if kind == "scalar":
@@ -92,7 +248,7 @@ def _series(element: _Element) -> Series:
         raise QueryError(
             "the query returns native histograms, which are no numbers; histogram_quantile,"
             " histogram_sum and histogram_count make numbers of them",
-            refused=True,
+            kind=FailureKind.WRONG_QUERY,
         )
     return _sample(element["metric"], element["value"])
 
@@ -118,12 +274,8 @@ def _warnings(subject: str, warnings: object, redactor: Redactor) -> tuple[str, 
         return ()
     if not isinstance(warnings, list):
         raise _misshapen(subject, "warnings is no list")
-    serious = [text for text in warnings if not _is_info(text)]
-    return tuple(redactor.line(str(text), LONGEST_TEXT) for text in serious[:_MOST_WARNINGS])
-
-
-def _is_info(text: object) -> bool:
-    return isinstance(text, str) and text.startswith(_INFO)
+    serious = [str(text) for text in warnings if not str(text).startswith(_INFO)]
+    return tuple(redactor.line(text, _LONGEST_TEXT) for text in serious[:_MOST_WARNINGS])
 
 
 def _misshapen(subject: str, detail: str) -> QueryError:

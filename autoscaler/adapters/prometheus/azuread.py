@@ -5,7 +5,6 @@ https://learn.microsoft.com/azure/azure-monitor/metrics/prometheus-api-promql
 
 import os
 from pathlib import Path
-from typing import NamedTuple, assert_never
 
 from azure.core.exceptions import AzureError, ClientAuthenticationError
 from azure.identity import (
@@ -17,17 +16,10 @@ from azure.identity import (
 )
 
 from autoscaler import clock
-from autoscaler.adapters.prometheus.failures import lost_connection
-from autoscaler.adapters.prometheus.options import (
-    AzureAd,
-    ClientSecret,
-    ManagedIdentity,
-    WorkloadIdentity,
-)
-from autoscaler.transport.background_token import Token, TokenError
-from autoscaler.transport.library_logs import silence
+from autoscaler.adapters.prometheus.answers import lost_connection
+from autoscaler.settings.prometheus import AzureAdSettings, WorkloadIdentitySettings
+from autoscaler.transport.credentials import SecretError, SecretFile, Token, TokenError, silence
 from autoscaler.transport.redaction import Redactor
-from autoscaler.transport.secret_files import SecretError, SecretFile
 
 silence("azure")
 silence("msal")
@@ -36,20 +28,12 @@ _LONGEST_TEXT = 300
 _TOKEN_FILE = "AZURE_FEDERATED_TOKEN_FILE"  # noqa: S105 - the name of a variable
 
 
-class _Cloud(NamedTuple):
-    authority: str | None
-    """None for the environment's, AZURE_AUTHORITY_HOST, else the public one."""
-    scope: str
-
-
+# The authority (None for the environment's, AZURE_AUTHORITY_HOST, else the public one), and the end
+# of the host of the metrics.
 _CLOUDS = {
-    "AzurePublic": _Cloud(None, "https://prometheus.monitor.azure.com/.default"),
-    "AzureGovernment": _Cloud(
-        AzureAuthorityHosts.AZURE_GOVERNMENT, "https://prometheus.monitor.azure.us/.default"
-    ),
-    "AzureChina": _Cloud(
-        AzureAuthorityHosts.AZURE_CHINA, "https://prometheus.monitor.azure.cn/.default"
-    ),
+    "AzurePublic": (None, "com"),
+    "AzureGovernment": (AzureAuthorityHosts.AZURE_GOVERNMENT, "us"),
+    "AzureChina": (AzureAuthorityHosts.AZURE_CHINA, "cn"),
 }
 
 _Credential = ManagedIdentityCredential | WorkloadIdentityCredential | ClientSecretCredential
@@ -58,54 +42,58 @@ _Credential = ManagedIdentityCredential | WorkloadIdentityCredential | ClientSec
 class AzureFetch:
     """Fetches one token each time it is called; raises TokenError."""
 
-    def __init__(self, options: AzureAd) -> None:
-        self._identity = options.identity
-        cloud = _CLOUDS[options.cloud]
-        self._scope = options.scope or cloud.scope
+    def __init__(self, settings: AzureAdSettings) -> None:
+        self._settings = settings
+        authority, end = _CLOUDS[settings.cloud]
+        self._scope = settings.scope or f"https://prometheus.monitor.azure.{end}/.default"
         # An authority is ours or the operator's: there is nobody to ask whether it is one.
-        self._settings: dict[str, object] = {"disable_instance_discovery": True, "retry_total": 1}
-        if cloud.authority is not None:
-            self._settings["authority"] = cloud.authority
-        self._secret = _secret_file(options)
+        self._usual: dict[str, object] = {"disable_instance_discovery": True, "retry_total": 1}
+        if authority is not None:
+            self._usual["authority"] = authority
+        self._secret: SecretFile | None = None
+        if (oauth := settings.oauth) is not None:
+            self._secret = SecretFile("client secret", oauth.client_secret_file)
+        elif (workload := settings.workload_identity) is not None:
+            path = workload.token_file_path or os.environ.get(_TOKEN_FILE)
+            self._secret = SecretFile("service account token", Path(path)) if path else None
 
     def __call__(self) -> Token[str]:
         """Ask with credentials made anew, which remember no token."""
+        secret = ""
         try:
             secret = "" if self._secret is None else self._secret.read()
-        except SecretError as error:
-            raise TokenError(str(error)) from None
-        try:
             with self._credential(secret) as credential:
                 token = credential.get_token(self._scope)
+        except SecretError as error:
+            raise TokenError(str(error)) from None
         except ValueError as error:  # a tenant or a client that cannot be one
-            text = Redactor(filter(None, [secret])).line(str(error), _LONGEST_TEXT)
-            raise TokenError(text) from None
+            raise TokenError(_line(str(error), secret)) from None
         except AzureError as error:
             raise TokenError(_sentence(error, secret)) from None
         return Token(token.token, token.expires_on - clock.wall())
 
     def _credential(self, secret: str) -> _Credential:
-        one = self._identity
-        if isinstance(one, ManagedIdentity):
-            return ManagedIdentityCredential(client_id=one.client_id, retry_total=1)
-        if isinstance(one, ClientSecret):
-            return ClientSecretCredential(one.tenant_id, one.client_id, secret, **self._settings)
-        if isinstance(one, WorkloadIdentity):
-            _check_workload(one)
+        if (oauth := self._settings.oauth) is not None:
+            return ClientSecretCredential(oauth.tenant_id, oauth.client_id, secret, **self._usual)
+        if (workload := self._settings.workload_identity) is not None:
+            _check_workload(workload)
+            file = workload.token_file_path
             return WorkloadIdentityCredential(
-                tenant_id=one.tenant_id,
-                client_id=one.client_id,
-                token_file_path=one.token_file_path,
-                **self._settings,
+                tenant_id=workload.tenant_id,
+                client_id=workload.client_id,
+                token_file_path=None if file is None else str(file),
+                **self._usual,
             )
-        assert_never(one)
+        machine = self._settings.managed_identity
+        client_id = None if machine is None else machine.client_id
+        return ManagedIdentityCredential(client_id=client_id, retry_total=1)
 
 
-def _check_workload(one: WorkloadIdentity) -> None:
+def _check_workload(workload: WorkloadIdentitySettings) -> None:
     needed = {
-        "clientId": (one.client_id, "AZURE_CLIENT_ID"),
-        "tenantId": (one.tenant_id, "AZURE_TENANT_ID"),
-        "tokenFilePath": (one.token_file_path, _TOKEN_FILE),
+        "clientId": (workload.client_id, "AZURE_CLIENT_ID"),
+        "tenantId": (workload.tenant_id, "AZURE_TENANT_ID"),
+        "tokenFilePath": (workload.token_file_path, _TOKEN_FILE),
     }
     missing = [
         f"{key} ({variable})"
@@ -119,10 +107,14 @@ def _check_workload(one: WorkloadIdentity) -> None:
         )
 
 
+def _line(text: str, secret: str) -> str:
+    return Redactor(filter(None, [secret])).line(text, _LONGEST_TEXT)
+
+
 def _sentence(error: AzureError, secret: str) -> str:
     text = lost_connection(_innermost(error), "Azure's token endpoint")
     if text is None and isinstance(error, ClientAuthenticationError | CredentialUnavailableError):
-        text = Redactor(filter(None, [secret])).line(error.message, _LONGEST_TEXT)
+        text = _line(error.message, secret)
     return text or f"fetching it failed ({type(error).__name__})"
 
 
@@ -132,13 +124,3 @@ def _innermost(error: AzureError) -> Exception:
         if isinstance(one, AzureError) and isinstance(one.inner_exception, Exception):
             return one.inner_exception
     return error
-
-
-def _secret_file(options: AzureAd) -> SecretFile | None:
-    one = options.identity
-    if isinstance(one, ClientSecret):
-        return SecretFile("client secret", Path(one.client_secret_file))
-    if isinstance(one, WorkloadIdentity):
-        path = one.token_file_path or os.environ.get(_TOKEN_FILE)
-        return SecretFile("service account token", Path(path)) if path else None
-    return None

@@ -13,11 +13,10 @@ from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError, Ref
 from google.auth.transport.requests import Request
 
 from autoscaler import clock
-from autoscaler.adapters.prometheus.failures import lost_connection
-from autoscaler.adapters.prometheus.options import GoogleIam
+from autoscaler.adapters.prometheus.answers import lost_connection
 from autoscaler.core.text import printable
-from autoscaler.transport.background_token import Token, TokenError
-from autoscaler.transport.library_logs import silence
+from autoscaler.settings.prometheus import GoogleIamSettings
+from autoscaler.transport.credentials import Token, TokenError, silence
 
 silence("google")
 
@@ -31,8 +30,8 @@ _CODE = re.compile(r"[a-z_]{1,40}(?=:|$)")
 class GoogleFetch:
     """Fetches one token each time it is called; raises TokenError."""
 
-    def __init__(self, options: GoogleIam) -> None:
-        self._file = options.credentials_file
+    def __init__(self, settings: GoogleIamSettings) -> None:
+        self._file = settings.credentials_file
         # It warns of files that others wrote; the operator named this one.
         warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"google\.auth\.")
 
@@ -61,7 +60,7 @@ class GoogleFetch:
             credentials, _ = google.auth.default(scopes=_SCOPES, request=request)
         else:
             credentials, _ = google.auth.load_credentials_from_file(  # type: ignore[no-untyped-call]
-                self._file, scopes=_SCOPES, request=request
+                str(self._file), scopes=_SCOPES, request=request
             )
         credentials.refresh(request)  # type: ignore[no-untyped-call]
         if not isinstance(credentials.token, str):
@@ -73,15 +72,10 @@ class GoogleFetch:
         return Token(credentials.token, expires - clock.wall())
 
     def _unusable(self, error: Exception) -> str:
-        if self._file is None:
-            told = isinstance(error, DefaultCredentialsError)
-            return (
-                printable(str(error), _LONGEST_TEXT)
-                if told
-                else f"the default credentials cannot be used ({type(error).__name__})"
-            )
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else None
-        return (
-            f"the credentials file {self._file} cannot be used: "
-            f"{reason or 'it is none of a service account or another of Google'}"
-        )
+        if self._file is not None:
+            strerror = error.strerror if isinstance(error, OSError) else None
+            reason = strerror or "it is none of a service account or another of Google"
+            return f"the credentials file {self._file} cannot be used: {reason}"
+        if isinstance(error, DefaultCredentialsError):
+            return printable(str(error), _LONGEST_TEXT)
+        return f"the default credentials cannot be used ({type(error).__name__})"

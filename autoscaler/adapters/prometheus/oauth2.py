@@ -7,7 +7,6 @@ size, with our TLS, redirects not followed.
 from base64 import b64encode
 from collections.abc import Mapping
 from http.client import responses
-from pathlib import Path
 from urllib.parse import quote_plus, urlencode
 
 import requests
@@ -15,15 +14,20 @@ import urllib3
 from oauthlib.oauth2 import BackendApplicationClient, MissingTokenError, OAuth2Error
 
 from autoscaler import clock
-from autoscaler.adapters.prometheus.failures import QueryError, connection_failure
-from autoscaler.adapters.prometheus.options import OAuth2
-from autoscaler.adapters.prometheus.tls import ConnectionPools, proxies_for
-from autoscaler.transport.background_token import FETCH_SECONDS, Token, TokenError
-from autoscaler.transport.bodies import TooLarge, UnexpectedEncoding, read_body
-from autoscaler.transport.memory import MIB
+from autoscaler.adapters.prometheus.answers import QueryError, connection_failure
+from autoscaler.adapters.prometheus.tls import ConnectionPools, Endpoint, proxies_for
+from autoscaler.settings.prometheus import OAuth2Settings
+from autoscaler.transport.answers import MIB, TooLarge, UnexpectedEncoding, read_body
+from autoscaler.transport.credentials import (
+    FETCH_SECONDS,
+    SecretError,
+    SecretFile,
+    Token,
+    TokenError,
+    check_characters,
+)
 from autoscaler.transport.network_errors import RAISED
-from autoscaler.transport.redaction import Redactor
-from autoscaler.transport.secret_files import SecretError, SecretFile, check_characters
+from autoscaler.transport.redaction import Redactor, without_secrets
 
 _SECONDS = FETCH_SECONDS / 3
 """For one request: there may be two, and both are to end by themselves."""
@@ -41,14 +45,13 @@ _DENIED = frozenset({400, 401})
 class OAuth2Fetch:
     """Fetches one token each time it is called; raises TokenError."""
 
-    def __init__(self, options: OAuth2) -> None:
-        self._options = options
-        self._subject = f"the token endpoint {options.endpoint.redacted_url}"
-        self._secret = SecretFile(
-            "client secret", Path(options.client_secret_file), ascii_only=False
-        )
-        self._client = BackendApplicationClient(options.client_id)
-        self._pools = ConnectionPools(options.endpoint)
+    def __init__(self, settings: OAuth2Settings) -> None:
+        self._settings = settings
+        self._endpoint = Endpoint(settings.token_url, settings.tls)
+        self._subject = f"the token endpoint {without_secrets(settings.token_url)}"
+        self._secret = SecretFile("client secret", settings.client_secret_file, ascii_only=False)
+        self._client = BackendApplicationClient(settings.client_id)
+        self._pools = ConnectionPools(self._endpoint)
         self._in_header = True
 
     def __call__(self) -> Token[str]:
@@ -68,16 +71,16 @@ class OAuth2Fetch:
                     self._in_header = not self._in_header
         except (SecretError, QueryError) as error:
             raise TokenError(str(error)) from None
-        redactor = Redactor((secret, quote_plus(secret), *self._options.endpoint_params.values()))
+        redactor = Redactor((secret, quote_plus(secret), *self._settings.endpoint_params.values()))
         return self._token(status, body, redactor)
 
     def _request(self, secret: str) -> tuple[int, bytes]:
-        extra = urlencode(self._options.endpoint_params)
-        scope = " ".join(self._options.scopes) or None
+        extra = urlencode(self._settings.endpoint_params)
+        scope = " ".join(self._settings.scopes) or None
         headers = {}
         if self._in_header:
             # Both are encoded first (RFC 6749 2.3.1).
-            pair = f"{quote_plus(self._options.client_id)}:{quote_plus(secret)}"
+            pair = f"{quote_plus(self._settings.client_id)}:{quote_plus(secret)}"
             headers["Authorization"] = f"Basic {b64encode(pair.encode()).decode()}"
             body = self._client.prepare_request_body(body=extra, scope=scope)
         else:
@@ -89,23 +92,19 @@ class OAuth2Fetch:
         except (TooLarge, UnexpectedEncoding) as error:
             raise TokenError(f"{self._subject} sent {error}") from None
         except RAISED as error:
-            host = self._options.endpoint.host
+            host = self._endpoint.host
             raise connection_failure(error, self._subject, host, _SECONDS, _SECONDS) from None
 
     def _post(self, headers: Mapping[str, str], body: str) -> tuple[int, bytes]:
         until = clock.monotonic() + _SECONDS
-        endpoint = self._options.endpoint
+        endpoint = self._endpoint
         with requests.Session() as session:
             session.trust_env = False
             session.proxies = proxies_for(endpoint)
-            session.verify = not endpoint.insecure_skip_verify
+            session.verify = not endpoint.tls.insecure_skip_verify
+            headers = {**_HEADERS, **headers}
             request = session.prepare_request(
-                requests.Request(
-                    "POST",
-                    endpoint.url,
-                    headers={**_HEADERS, **headers},
-                    data=body,
-                )
+                requests.Request("POST", endpoint.url, headers=headers, data=body)
             )
             with self._pools.current().send(
                 request,
@@ -117,8 +116,7 @@ class OAuth2Fetch:
 
     def _token(self, status: int, body: bytes, redactor: Redactor) -> Token[str]:
         try:
-            text = body.decode()
-            answer = self._client.parse_request_body_response(text)
+            answer = self._client.parse_request_body_response(body.decode())
         except MissingTokenError:
             raise self._refusal(status, redactor) from None
         except OAuth2Error as error:

@@ -1,114 +1,306 @@
-"""Reads metrics: one query, several tries, one answer or one sentence why there is none."""
+"""Reads metrics: one query, several tries, one answer or one sentence why there is none.
 
+`PrometheusConnect.custom_query` puts the query into the URL even of a POST, limits neither time nor
+size of the body, gives the status as the text of an exception only, and returns nothing but
+`data.result`.  But it accepts a session of ours, and all of that is done there: nothing of the
+library is overridden.
+"""
+
+import math
 import threading
 from functools import partial
 
+import requests
 import urllib3
+from prometheus_api_client import PrometheusConnect
+from requests.adapters import BaseAdapter
 
 from autoscaler import clock
-from autoscaler.adapters.prometheus.answers import answer_of
-from autoscaler.adapters.prometheus.failures import QueryError, QueryFault, connection_failure
-from autoscaler.adapters.prometheus.options import PrometheusOptions
-from autoscaler.adapters.prometheus.session import QuerySession, ask
+from autoscaler.adapters.prometheus.answers import (
+    QueryError,
+    answer_of,
+    connection_failure,
+    document_of,
+    prometheus_error,
+    refusal,
+)
 from autoscaler.adapters.prometheus.sign_in import sign_in_of
-from autoscaler.adapters.prometheus.tls import POOL_SIZE, ConnectionPools
+from autoscaler.adapters.prometheus.tls import POOL_SIZE, ConnectionPools, Endpoint, proxies_for
 from autoscaler.core.series import QueryFailure, QueryResult
+from autoscaler.settings.prometheus import PrometheusSettings
+from autoscaler.transport import UNOBSERVED, Observer
+from autoscaler.transport.answers import (
+    MIB,
+    Answer,
+    AnswerMemory,
+    NoMemory,
+    OneAnswer,
+    TooLarge,
+    TooMuch,
+    UnexpectedEncoding,
+    receive,
+)
+from autoscaler.transport.credentials import SecretError, TokenError
 from autoscaler.transport.deadline import GRACE_SECONDS, Deadline, Expired, Stopped
-from autoscaler.transport.memory import MIB, AnswerMemory
-from autoscaler.transport.observer import UNOBSERVED, Observer
-from autoscaler.transport.redaction import Redactor
-from autoscaler.transport.retries import Retrier
+from autoscaler.transport.network_errors import RAISED
+from autoscaler.transport.redaction import Redactor, credentials_of, without_secrets
+from autoscaler.transport.retries import FailureKind, RequestFailure, Retrier
 
 MOST_BYTES = 8 * MIB
 """Of one body, decompressed: 40,000 series with long labels, 100,000 with short ones."""
 _PROCESS = AnswerMemory(MOST_BYTES, parsed=200 * MIB)
 """That of all readers.  The pod of config/kubernetes has 512 MiB, of which 10,000 targets take
 about 250."""
+_SHORTEST_SECRET = 6
+"""Shorter values (a tenant "1", dedup=true) would blank out innocent words of an error text."""
+_ENCODING = "gzip"
+"""What Prometheus compresses with."""
+_LONGEST_ENCODING = 100
+_NO_RETRIES = urllib3.Retry(total=0)
+
+
+class QueriedServer:
+    """What all requests to one server share; ``name`` is what queries call it."""
+
+    def __init__(
+        self, settings: PrometheusSettings, memory: AnswerMemory, name: str, observer: Observer
+    ) -> None:
+        self.settings = settings
+        self.memory = memory
+        self.name = name
+        self.observer = observer
+        self.endpoint = Endpoint(settings.url, settings.tls)
+        self.pools = ConnectionPools(self.endpoint)
+        self.called = f"Prometheus {name}".rstrip()
+        """The server by its name, for messages."""
+        self.subject = f"{self.called} at {without_secrets(settings.url)}"
+        """The server with its URL, for messages."""
+        self.headers = {key: one.get_secret_value() for key, one in settings.headers.items()}
+        self.redactor = Redactor(self._fixed_secrets())
+        self.sign_in = sign_in_of(settings)
+
+    def failure(self, error: Exception, seconds: float) -> QueryError:
+        """Return the failure for what was raised by a request that had so many seconds."""
+        host, timeout = self.endpoint.host, self.settings.timeout
+        return connection_failure(error, self.subject, host, seconds, timeout)
+
+    def _fixed_secrets(self) -> tuple[str, ...]:
+        """Return values to redact from messages, except the contents of secret files."""
+        values: list[str] = []
+        for name, value in self.headers.items():
+            own = credentials_of(value) if name.lower().endswith("authorization") else ()
+            values += [value, *own]
+        for values_of_name in self.settings.query_parameters.values():
+            values += values_of_name
+        if self.settings.oauth2 is not None:
+            values += self.settings.oauth2.endpoint_params.values()
+        return tuple(value for value in values if len(value) >= _SHORTEST_SECRET)
+
+
+class WholeAnswer(requests.Response):
+    """A success that shows the library the whole answer in place of the result.
+
+    So `resultType` and `warnings` get through, and the JSON is parsed once.
+    """
+
+    def __init__(self, document: dict[str, object]) -> None:
+        super().__init__()
+        self.status_code = 200
+        self._document = document
+
+    def json(self, **_: object) -> dict[str, dict[str, dict[str, object]]]:
+        """Return the answer, two levels deeper than it was sent."""
+        return {"data": {"result": self._document}}
+
+
+class QuerySession(requests.Session):
+    """A session for one request: the query goes into the body, the time is limited.
+
+    The proxies of the environment are used, as by every tool of Prometheus (and as there, never for
+    a loopback address); .netrc, REQUESTS_CA_BUNDLE and CURL_CA_BUNDLE are not.
+    """
+
+    def __init__(self, server: QueriedServer, seconds: float) -> None:
+        super().__init__()
+        self.trust_env = False
+        self.verify = not server.settings.tls.insecure_skip_verify
+        self.proxies = proxies_for(server.endpoint)
+        self.headers["Accept-Encoding"] = _ENCODING
+        self.headers.update(server.headers)
+        self._server = server
+        self.redactor = server.redactor
+        """Hides what the request has carried; complete once it is prepared."""
+        self._pool = server.pools.current()
+        self._seconds = seconds
+        self._expires = clock.monotonic() + seconds
+        self.memory = OneAnswer(server.memory, self._expires, seconds)
+        """The memory of the answer."""
+
+    def get_adapter(self, url: str) -> BaseAdapter:  # noqa: ARG002 - the signature of requests
+        """Return the shared connections, whatever the library mounted."""
+        return self._pool
+
+    def prepare_request(self, request: requests.Request) -> requests.PreparedRequest:
+        """Move the query into the body, where it may be long, and sign the request.
+
+        The user's own parameters go into the URL, where proxies that authorize by them expect
+        them.  Raises QueryError for what cannot be sent.
+        """
+        request.data = request.params
+        request.params = [
+            (name, value)
+            for name, values in self._server.settings.query_parameters.items()
+            for value in values
+        ]
+        try:
+            prepared = super().prepare_request(request)
+        except (requests.RequestException, ValueError) as error:
+            # A URL or a header that cannot be sent.
+            raise self._server.failure(error, self._seconds) from None
+        try:
+            self.redactor = self._server.sign_in.sign(prepared, self.redactor, self._seconds)
+        except (SecretError, TokenError) as error:
+            self._server.observer.prometheus_sign_in_failed(self._server.name, str(error))
+            raise QueryError(str(error)) from None
+        return prepared
+
+    def get_redirect_target(self, resp: requests.Response) -> None:
+        """Follow nothing; requests would even unasked read the body and parse the location."""
+
+    def send(self, request: requests.PreparedRequest, **settings: object) -> requests.Response:
+        """Send and read within the time; raises QueryError unless the answer is a success."""
+        settings |= {
+            "stream": True,
+            "allow_redirects": False,
+            "timeout": urllib3.Timeout(total=self._seconds),
+        }
+        begun, ended, status = clock.monotonic(), math.inf, ""
+        try:
+            with super().send(request, **settings) as response:  # type: ignore[arg-type]  # as given
+                answer = receive(
+                    response.raw, self.memory, self.redactor, self._expires, encoding=_ENCODING
+                )
+            ended = clock.monotonic()
+            # A login page with status 200 is no answer of Prometheus, and does not count as one.
+            try:
+                document = self._document(answer)
+            except QueryError:
+                # Prometheus did answer, if only to refuse the query.
+                status = "200" if prometheus_error(answer.body, self.redactor)[0] else ""
+                raise
+            status = str(answer.status)
+        except RAISED as error:
+            raise self._server.failure(error, self._seconds) from None
+        finally:
+            seconds = min(ended, clock.monotonic()) - begun
+            self._server.observer.prometheus_request(self._server.name, status, seconds)
+        if answer.status in {401, 403}:
+            self._server.sign_in.refused(answer.status)
+        if answer.status != 200:
+            raise refusal(self._server.subject, answer, self.redactor)
+        return WholeAnswer(document)
+
+    def _document(self, answer: Answer) -> dict[str, object]:
+        """Return what a success is parsed to; nothing for a refusal."""
+        subject = self._server.subject
+        try:
+            if answer.unread is not None:
+                raise answer.unread
+            if answer.status != 200:
+                return {}
+            return document_of(subject, answer.body, self.redactor, self.memory.parse)
+        except TooLarge as error:
+            raise QueryError(f"{subject} sent {error}: the query should aggregate") from None
+        except TooMuch as error:
+            what = str(error).replace("JSON", "an answer", 1)
+            raise QueryError(f"Prometheus sent {what}: the query should aggregate") from None
+        except UnexpectedEncoding as error:
+            sent = self.redactor.line(str(error), _LONGEST_ENCODING)
+            raise QueryError(f"{subject} sent {sent}") from None
+        except NoMemory as error:
+            hurried = self._seconds < self._server.settings.timeout
+            kind = FailureKind.CUT_SHORT if hurried else FailureKind.OTHER
+            raise QueryError(f"{error}: queries should aggregate", kind=kind) from None
 
 
 class PrometheusReader:
     """Fits `autoscaler.sync.ports.MetricsReader` with the HTTP API of a Prometheus.  Thread-safe.
 
+    ``name`` is what queries call the server, empty for the default one.
     ``stop`` ends every wait, also that for an answer; an answer for which ``memory`` has no room is
-    refused.  The time of evaluation is the server's.  Where it signs in with tokens, a thread of
-    its own fetches them from the start until `close`.  The ``observer`` is called at each request
-    and each retry, on the thread that sends it.
+    refused.  Where it signs in with tokens, a thread of its own fetches them from the start until
+    `close`.  The ``observer`` is called at each request and each retry, on the thread that sends
+    it.  A server that is not there is tried for ``absent_seconds``; None means as long as there is
+    time.
     """
 
     def __init__(
         self,
-        options: PrometheusOptions,
+        settings: PrometheusSettings,
         stop: threading.Event,
         memory: AnswerMemory = _PROCESS,
         *,
+        name: str = "",
         observer: Observer = UNOBSERVED,
+        absent_seconds: float | None = None,
     ) -> None:
-        self._options = options
-        self._memory = memory
-        self._redactor = Redactor(options.fixed_secrets)
-        self._observer = observer
-        self._pools = ConnectionPools(options)
+        self._server = QueriedServer(settings, memory, name, observer)
         self._deadline = Deadline(4 * POOL_SIZE, stop, name="prometheus-query")
         self._retrier = Retrier(
-            QueryFault(f"stopping: nothing more is asked of {options.called}"),
+            RequestFailure(f"stopping: nothing more is asked of {self._server.called}"),
             stop,
             most_tries=None,
-            on_retry=partial(observer.prometheus_retry, options.name),
+            absent_seconds=absent_seconds,
+            on_retry=partial(observer.prometheus_retry, name),
         )
-        self._sign_in = sign_in_of(options)
 
-    def query(self, promql: str, deadline: float) -> QueryResult | QueryFailure:
-        """Evaluate an instant query now; returns by ``deadline`` (of `clock.monotonic`).
+    def query(self, promql: str, at: float | None, deadline: float) -> QueryResult | QueryFailure:
+        """Evaluate an instant query as of ``at``; returns by ``deadline`` (of `clock.monotonic`).
 
+        ``at`` is in Unix seconds, to the millisecond; None is the server's own now.
         What is transient is tried again as long as there is time: connections that fail, time-
         outs, HTTP 408, 429, 502, 503 and 504, and Prometheus' errors `timeout`, `canceled` and
         `unavailable`; not before the server's Retry-After, else after pauses that grow.
         """
-        outcome = self._retrier.call(lambda: self._attempt(promql, deadline), deadline)
+        outcome = self._retrier.call(lambda: self._attempt(promql, at, deadline), deadline)
         if isinstance(outcome, QueryResult):
             return outcome
         message = outcome.message
         if outcome.retry_after and outcome.retry_after > deadline - clock.monotonic():
             message += " (it asks to wait longer than there is time)"
-        return QueryFailure(message, refused=outcome.refused)
+        return QueryFailure(message, refused=outcome.kind is FailureKind.WRONG_QUERY)
 
     def close(self) -> None:
         """Close the connections; no query may run."""
-        self._sign_in.close()
-        self._pools.close()
+        self._server.sign_in.close()
+        self._server.pools.close()
 
-    def _attempt(self, promql: str, deadline: float) -> QueryResult | QueryFault:
-        """Send the query once."""
-        timeout, subject = self._options.timeout_seconds, self._options.subject
-        seconds = min(timeout, deadline - clock.monotonic() - GRACE_SECONDS)
+    def _attempt(
+        self, promql: str, at: float | None, deadline: float
+    ) -> QueryResult | RequestFailure:
+        left = deadline - clock.monotonic() - GRACE_SECONDS
+        seconds = min(self._server.settings.timeout, left)
         if seconds <= 0:
-            return QueryFault(
-                f"there was no time left to ask {self._options.called}", cut_short=True
+            return RequestFailure(
+                f"there was no time left to ask {self._server.called}", kind=FailureKind.CUT_SHORT
             )
         try:
             return self._deadline.run(
-                seconds + GRACE_SECONDS, lambda: self._exchange(promql, seconds)
+                seconds + GRACE_SECONDS, lambda: self._exchange(promql, at, seconds)
             )
         except QueryError as error:
-            return error.fault
+            return error.failure
         except Stopped:
-            return QueryFault(f"stopping: {subject} is not waited for")
+            return RequestFailure(f"stopping: {self._server.subject} is not waited for")
         except (Expired, RuntimeError) as error:  # RuntimeError: a shortage of threads
-            cause = urllib3.exceptions.TimeoutError() if isinstance(error, Expired) else error
-            host = self._options.host
-            return connection_failure(cause, subject, host, seconds, timeout).fault
+            return self._server.failure(error, seconds).failure
 
-    def _exchange(self, promql: str, seconds: float) -> QueryResult:
-        session = QuerySession(
-            self._options,
-            self._pools.current(),
-            self._sign_in,
-            self._redactor,
-            seconds,
-            self._memory,
-            self._observer,
-        )
-        document = ask(self._options, session, promql)
-        result = answer_of(self._options.subject, document, session.redactor)
+    def _exchange(self, promql: str, at: float | None, seconds: float) -> QueryResult:
+        time = None if at is None else {"time": f"{at:.3f}"}
+        with QuerySession(self._server, seconds) as session:
+            url = self._server.settings.url
+            connect = PrometheusConnect(url=url, session=session, retry=_NO_RETRIES, method="POST")
+            document: dict[str, object] = connect.custom_query(promql, time)
+        result = answer_of(self._server.subject, document, session.redactor)
         session.memory.keep(result)
         return result

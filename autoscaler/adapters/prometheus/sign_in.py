@@ -2,80 +2,74 @@
 
 import base64
 from collections.abc import Callable
-from pathlib import Path
-from typing import Protocol, assert_never
 
 from requests import PreparedRequest
 
-from autoscaler.adapters.prometheus.options import (
-    AzureAd,
-    GoogleIam,
-    OAuth2,
-    PrometheusOptions,
-    SigV4,
-)
-from autoscaler.transport.background_token import BackgroundToken, Token
+from autoscaler.settings.prometheus import PrometheusSettings
+from autoscaler.transport.credentials import BackgroundToken, SecretFile, Token
 from autoscaler.transport.redaction import Redactor
-from autoscaler.transport.secret_files import SecretFile
 
 _UNAUTHORIZED = 401
 
 
-class SignIn(Protocol):
-    """Puts credentials into requests.  Thread-safe."""
+class SignIn:
+    """Puts into requests the headers, the token or the password that are in files now.
+
+    Thread-safe.
+    """
+
+    def __init__(self, settings: PrometheusSettings) -> None:
+        files = settings.headers_files.items()
+        self._header_files = {name: SecretFile(f"{name} header", file) for name, file in files}
+        file, self._basic = settings.bearer_token_file, settings.basic_auth
+        self._secret = None if file is None else SecretFile("bearer token", file)
+        if self._basic is not None:
+            self._secret = SecretFile("password", self._basic.password_file, ascii_only=False)
 
     def sign(self, request: PreparedRequest, redactor: Redactor, seconds: float) -> Redactor:
         """Add the headers to a request that is else complete, within ``seconds``.
 
         Returns the redactor that hides them.  Raises SecretError or TokenError.
         """
+        for name, file in self._header_files.items():
+            value = file.read()
+            redactor.remember(value, header=name)
+            request.headers[name] = value
+        return self._authorize(request, redactor, seconds)
+
+    def _authorize(self, request: PreparedRequest, redactor: Redactor, seconds: float) -> Redactor:
+        """Add the Authorization header, which may sign the others."""
+        if authorization := self._authorization(seconds):
+            redactor.remember(authorization)
+            request.headers["Authorization"] = authorization
+        return redactor
+
+    def _authorization(self, seconds: float) -> str:  # noqa: ARG002 - nothing is waited for
+        if self._secret is None:
+            return ""
+        if self._basic is None:
+            return f"Bearer {self._secret.read()}"
+        pair = f"{self._basic.username}:{self._secret.read()}".encode()
+        return f"Basic {base64.b64encode(pair).decode('ascii')}"
 
     def refused(self, status: int) -> None:
-        """Note that the server answered 401 or 403."""
+        """Note that the server answered 401 or 403; files are read for each request."""
 
     def close(self) -> None:
         """Fetch nothing more."""
 
 
-class FileSignIn:
-    """Fits `SignIn`: none, or the token or password that is in a file now."""
+class TokenSignIn(SignIn):
+    """A bearer token that expires, kept valid in the background."""
 
-    def __init__(self, options: PrometheusOptions) -> None:
-        self._token: SecretFile | None = None
-        self._password: SecretFile | None = None
-        self._user = options.basic_auth_username
-        if options.bearer_token_file:
-            self._token = SecretFile("bearer token", Path(options.bearer_token_file))
-        elif options.basic_auth_password_file:
-            file = Path(options.basic_auth_password_file)
-            self._password = SecretFile("password", file, ascii_only=False)
-
-    def sign(self, request: PreparedRequest, redactor: Redactor, seconds: float) -> Redactor:  # noqa: ARG002 - nothing is waited for
-        """Add the Authorization header, if there is any."""
-        if self._token is not None:
-            return _authorize(request, f"Bearer {self._token.read()}", redactor)
-        if self._user or self._password is not None:
-            password = "" if self._password is None else self._password.read()
-            pair = f"{self._user or ''}:{password}".encode()
-            return _authorize(request, f"Basic {base64.b64encode(pair).decode('ascii')}", redactor)
-        return redactor
-
-    def refused(self, status: int) -> None:
-        """Do nothing: files are read for each request."""
-
-    def close(self) -> None:
-        """Do nothing."""
-
-
-class TokenSignIn:
-    """Fits `SignIn`: a bearer token that expires, kept valid in the background."""
-
-    def __init__(self, what: str, fetch: Callable[[], Token[str]]) -> None:
+    def __init__(
+        self, settings: PrometheusSettings, what: str, fetch: Callable[[], Token[str]]
+    ) -> None:
+        super().__init__(settings)
         self._token = BackgroundToken(what, fetch)
 
-    def sign(self, request: PreparedRequest, redactor: Redactor, seconds: float) -> Redactor:
-        """Add the Authorization header."""
-        return _authorize(request, f"Bearer {self._token.get(seconds)}", redactor)
+    def _authorization(self, seconds: float) -> str:
+        return f"Bearer {self._token.get(seconds)}"
 
     def refused(self, status: int) -> None:
         """Fetch a new token soon, unless the server knows whose it is."""
@@ -87,34 +81,25 @@ class TokenSignIn:
         self._token.close()
 
 
-def sign_in_of(options: PrometheusOptions) -> SignIn:
-    """Return the way that the options name; what fetches in the background begins to.
+def sign_in_of(settings: PrometheusSettings) -> SignIn:
+    """Return the way that the settings name; what fetches in the background begins to.
 
     The libraries of the vendors are imported here, where they are used.
     """
-    way = options.sign_in
-    if way is None:
-        return FileSignIn(options)
-    if isinstance(way, OAuth2):
+    if settings.oauth2 is not None:
         from autoscaler.adapters.prometheus.oauth2 import OAuth2Fetch
 
-        return TokenSignIn("access token", OAuth2Fetch(way))
-    if isinstance(way, SigV4):
+        return TokenSignIn(settings, "access token", OAuth2Fetch(settings.oauth2))
+    if settings.sigv4 is not None:
         from autoscaler.adapters.prometheus.sigv4 import SigV4SignIn
 
-        return SigV4SignIn(way)
-    if isinstance(way, GoogleIam):
+        return SigV4SignIn(settings, settings.sigv4)
+    if settings.google_iam is not None:
         from autoscaler.adapters.prometheus.google_iam import GoogleFetch
 
-        return TokenSignIn("access token of Google", GoogleFetch(way))
-    if isinstance(way, AzureAd):
+        return TokenSignIn(settings, "access token of Google", GoogleFetch(settings.google_iam))
+    if settings.azuread is not None:
         from autoscaler.adapters.prometheus.azuread import AzureFetch
 
-        return TokenSignIn("access token of Azure", AzureFetch(way))
-    assert_never(way)
-
-
-def _authorize(request: PreparedRequest, authorization: str, redactor: Redactor) -> Redactor:
-    redactor.remember(authorization)
-    request.headers["Authorization"] = authorization
-    return redactor
+        return TokenSignIn(settings, "access token of Azure", AzureFetch(settings.azuread))
+    return SignIn(settings)

@@ -4,7 +4,6 @@ https://docs.aws.amazon.com/prometheus/latest/userguide/AMP-compatible-APIs.html
 """
 
 from contextlib import closing
-from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
@@ -24,11 +23,18 @@ from botocore.exceptions import (
 from requests import PreparedRequest
 
 from autoscaler import clock
-from autoscaler.adapters.prometheus.options import SigV4
-from autoscaler.transport.background_token import EXPIRED, BackgroundToken, Token, TokenError
-from autoscaler.transport.library_logs import silence
+from autoscaler.adapters.prometheus.sign_in import SignIn
+from autoscaler.settings.prometheus import PrometheusSettings, SigV4Settings
+from autoscaler.transport.credentials import (
+    EXPIRED,
+    BackgroundToken,
+    SecretError,
+    SecretFile,
+    Token,
+    TokenError,
+    silence,
+)
 from autoscaler.transport.redaction import Redactor
-from autoscaler.transport.secret_files import SecretError, SecretFile
 
 silence("botocore")
 
@@ -45,10 +51,11 @@ _TOLD = (
     ProfileNotFound,
 )
 """Errors whose text says what is wrong; that of others may be an answer with credentials."""
+_HEADER_OF_TOKEN = "x-amz-security-token"  # noqa: S105 - a name
 _CONFIG = Config(connect_timeout=5.0, read_timeout=5.0, retries={"total_max_attempts": 2})
 
 
-class Credentials(NamedTuple):
+class SigningKeys(NamedTuple):
     """What a request is signed with."""
 
     keys: ReadOnlyCredentials
@@ -58,13 +65,14 @@ class Credentials(NamedTuple):
         return f"Credentials(region={self.region!r})"
 
 
-class SigV4SignIn:
-    """Fits `SignIn`: signs each request here, with credentials kept valid in the background."""
+class SigV4SignIn(SignIn):
+    """Signs each request here, with credentials kept valid in the background."""
 
-    def __init__(self, options: SigV4) -> None:
-        self._credentials = BackgroundToken("AWS credential", CredentialsFetch(options))
+    def __init__(self, settings: PrometheusSettings, own: SigV4Settings) -> None:
+        super().__init__(settings)
+        self._credentials = BackgroundToken("AWS credential", CredentialsFetch(own))
 
-    def sign(self, request: PreparedRequest, redactor: Redactor, seconds: float) -> Redactor:
+    def _authorize(self, request: PreparedRequest, redactor: Redactor, seconds: float) -> Redactor:
         """Add the headers.  Only those are signed that no proxy changes."""
         keys, region = self._credentials.get(seconds)
         request.url = _encoded_as_signed(request.url or "")
@@ -77,9 +85,9 @@ class SigV4SignIn:
         SigV4Auth(keys, _SERVICE, region).add_auth(signed)
         request.headers.update(signed.headers.items())
         authorization = str(signed.headers["Authorization"])
-        return redactor.also(
-            authorization, authorization.rpartition("=")[2], *filter(None, [keys.token])
-        )
+        # The same for many requests: what is to be hidden of it is found out once.
+        redactor.remember(keys.token, _HEADER_OF_TOKEN)
+        return redactor.also(authorization, authorization.rpartition("=")[2])
 
     def refused(self, status: int) -> None:  # noqa: ARG002 - Amazon refuses what expired by 403
         """Look for new credentials soon."""
@@ -96,31 +104,30 @@ class CredentialsFetch:
     So files and roles that were replaced count.
     """
 
-    def __init__(self, options: SigV4) -> None:
-        self._options = options
-        self._secret: SecretFile | None = None
-        if options.secret_key_file:
-            self._secret = SecretFile("secret key", Path(options.secret_key_file))
+    def __init__(self, settings: SigV4Settings) -> None:
+        self._settings = settings
+        file = settings.secret_key_file
+        self._secret = None if file is None else SecretFile("secret key", file)
 
-    def __call__(self) -> Token[Credentials]:
+    def __call__(self) -> Token[SigningKeys]:
         """Look where botocore does, unless an access key is given; then assume the role."""
         redactor = Redactor()
         try:
-            session = botocore.session.Session(profile=self._options.profile)
-            region = self._options.region or session.get_config_variable("region")
+            session = botocore.session.Session(profile=self._settings.profile)
+            region = self._settings.region or session.get_config_variable("region")
             if not region:
                 raise TokenError("no region is named: by sigv4.region, AWS_REGION or the profile")
             if self._secret is not None:
-                session.set_credentials(str(self._options.access_key), self._secret.read())
-            found = session.get_credentials()
-            if found is None:
+                session.set_credentials(str(self._settings.access_key), self._secret.read())
+            credentials = session.get_credentials()
+            if credentials is None:
                 raise TokenError(
                     "there are none in the environment, the shared files, or of the container or "
                     "machine"
                 )
-            keys, seconds = _frozen(found), _seconds_left(found)
-            if not self._options.role_arn:
-                return Token(Credentials(keys, region), seconds)
+            keys, seconds = _frozen(credentials), _seconds_left(credentials)
+            if not self._settings.role_arn:
+                return Token(SigningKeys(keys, region), seconds)
             redactor = Redactor(filter(None, [keys.secret_key, keys.token]))
             return self._of_role(session, region)
         except SecretError as error:
@@ -128,10 +135,10 @@ class CredentialsFetch:
         except _TOLD as error:
             raise TokenError(redactor.line(str(error), _LONGEST_TEXT)) from None
 
-    def _of_role(self, session: botocore.session.Session, region: str) -> Token[Credentials]:
-        asked = {"RoleArn": self._options.role_arn, "RoleSessionName": _SESSION_NAME}
-        if self._options.external_id:
-            asked["ExternalId"] = self._options.external_id
+    def _of_role(self, session: botocore.session.Session, region: str) -> Token[SigningKeys]:
+        asked = {"RoleArn": self._settings.role_arn, "RoleSessionName": _SESSION_NAME}
+        if self._settings.external_id:
+            asked["ExternalId"] = self._settings.external_id
         client: Any = session.create_client("sts", region_name=region, config=_CONFIG)
         with closing(client):
             given = client.assume_role(**asked)["Credentials"]
@@ -139,15 +146,14 @@ class CredentialsFetch:
             given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"]
         )
         seconds = given["Expiration"].timestamp() - clock.wall()
-        return Token(Credentials(keys, region), seconds)
+        return Token(SigningKeys(keys, region), seconds)
 
 
 def _frozen(credentials: Any) -> ReadOnlyCredentials:
     try:
         keys: ReadOnlyCredentials = credentials.get_frozen_credentials()
     except RuntimeError:  # botocore's error for credentials that are expired when they come
-        seconds = _seconds_left(credentials)
-        if seconds is not None and seconds <= 0:
+        if (seconds := _seconds_left(credentials)) is not None and seconds <= 0:
             raise TokenError(EXPIRED) from None
         raise
     return keys

@@ -4,21 +4,43 @@ import ipaddress
 import ssl
 import threading
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from re import escape
 from typing import Any
+from urllib.parse import urlsplit
 
 import urllib3.exceptions
 from requests.adapters import HTTPAdapter
 from requests.utils import get_environ_proxies
 
-from autoscaler.adapters.prometheus.failures import QueryError
-from autoscaler.adapters.prometheus.options import Endpoint
+from autoscaler.adapters.prometheus.answers import QueryError
+from autoscaler.file_contents import refuse_other_than_file
+from autoscaler.settings.prometheus import Tls
 from autoscaler.transport.deadline import POOLS
 
 # As many as ask at once: a sync asks from up to 16 threads.
 POOL_SIZE = 16
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A URL, and the TLS with its server."""
+
+    url: str
+    tls: Tls
+
+    @property
+    def host(self) -> str:
+        """The host of the URL."""
+        return urlsplit(self.url).hostname or ""
+
+    @property
+    def uses_tls(self) -> bool:
+        """Whether the URL says https."""
+        return urlsplit(self.url).scheme == "https"
 
 
 class ConnectionPool(HTTPAdapter):
@@ -29,11 +51,8 @@ class ConnectionPool(HTTPAdapter):
     """
 
     def __init__(self, context: ssl.SSLContext | None, server_name: str | None) -> None:
-        self._tls: dict[str, object] = {}
-        if context is not None:
-            self._tls["ssl_context"] = context
-        if server_name is not None:
-            self._tls["server_hostname"] = server_name
+        tls = {"ssl_context": context, "server_hostname": server_name}
+        self._tls = {name: value for name, value in tls.items() if value is not None}
         super().__init__(pool_connections=1, pool_maxsize=POOL_SIZE)
 
     def init_poolmanager(
@@ -47,11 +66,7 @@ class ConnectionPool(HTTPAdapter):
         super().init_poolmanager(connections, maxsize, block, **pool_kwargs, **self._tls)
         self.poolmanager.pool_classes_by_scheme = POOLS
 
-    def proxy_manager_for(
-        self,
-        proxy: str,
-        **proxy_kwargs: Any,
-    ) -> Any:
+    def proxy_manager_for(self, proxy: str, **proxy_kwargs: Any) -> Any:
         """Make connections through a proxy with our TLS context."""
         manager = super().proxy_manager_for(proxy, **proxy_kwargs, **self._tls)
         manager.pool_classes_by_scheme = POOLS
@@ -64,30 +79,35 @@ class ConnectionPool(HTTPAdapter):
 class ConnectionPools:
     """Gives the connection pool for the TLS files as they are now; thread-safe."""
 
-    def __init__(self, options: Endpoint) -> None:
-        self._options = options
-        self._files = {
-            "CA file": options.ca_file,
-            "certificate file": options.cert_file,
-            "key file": options.key_file,
-        }
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint, tls = endpoint, endpoint.tls
+        self._files = {"CA": tls.ca_file, "certificate": tls.cert_file, "key": tls.key_file}
         self._lock = threading.Lock()
         self._pool: ConnectionPool | None = None
         self._seen: object = None
-        if options.uses_tls and options.insecure_skip_verify:
+        if endpoint.uses_tls and tls.insecure_skip_verify:
             # The operator chose it; a Python warning at every connection would add nothing.
             warnings.filterwarnings(
                 "ignore",
-                message=f"Unverified HTTPS request is being made to host '{escape(options.host)}'",
+                message=f"Unverified HTTPS request is being made to host '{escape(endpoint.host)}'",
                 category=urllib3.exceptions.InsecureRequestWarning,
             )
 
     def current(self) -> ConnectionPool:
         """Return the pool; raises QueryError that names a TLS file which cannot be used."""
-        if not self._options.uses_tls:
-            return self._pool_for(None)
-        stamps = {name: _stamp(name, path) for name, path in self._files.items()}
-        return self._pool_for(stamps | {"system": _system_stamp()})
+        tls = self._endpoint.tls
+        stamps = None
+        if self._endpoint.uses_tls:
+            stamps = [_stamp(f"{name} file", path) for name, path in self._files.items()]
+            stamps.append(_system_stamp())
+        with self._lock:
+            if self._pool is None or stamps != self._seen:
+                context = None if stamps is None else tls_context(tls)
+                if self._pool is not None:
+                    self._pool.close()
+                self._pool = ConnectionPool(context, tls.server_name)
+                self._seen = stamps
+            return self._pool
 
     def close(self) -> None:
         """Close the idle connections."""
@@ -95,57 +115,46 @@ class ConnectionPools:
             if self._pool is not None:
                 self._pool.close()
 
-    def _pool_for(self, stamps: Mapping[str, object] | None) -> ConnectionPool:
-        with self._lock:
-            if self._pool is None or stamps != self._seen:
-                context = None if stamps is None else tls_context(self._options)
-                if self._pool is not None:
-                    self._pool.close()
-                self._pool = ConnectionPool(context, self._options.server_name)
-                self._seen = stamps
-            return self._pool
 
-
-def proxies_for(options: Endpoint) -> dict[str, str]:
+def proxies_for(endpoint: Endpoint) -> dict[str, str]:
     """Return the proxies of the environment; none for a loopback address."""
     try:
-        local = ipaddress.ip_address(options.host).is_loopback
+        local = ipaddress.ip_address(endpoint.host).is_loopback
     except ValueError:
-        local = options.host == "localhost"
-    return {} if local else get_environ_proxies(options.url)
+        local = endpoint.host == "localhost"
+    return {} if local else get_environ_proxies(endpoint.url)
 
 
-def tls_context(options: Endpoint) -> ssl.SSLContext:
-    """Return the TLS context of the options.
+def tls_context(tls: Tls) -> ssl.SSLContext:
+    """Return the TLS context of the settings.
 
     Without a CA file the system's authorities are trusted (SSL_CERT_FILE and SSL_CERT_DIR say
     where they are), with one only those in it, as curl and the tools of Prometheus do.
     """
     context = ssl.create_default_context()
-    if options.ca_file:
+    if tls.ca_file is not None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        _load("CA file", options.ca_file, lambda: context.load_verify_locations(options.ca_file))
+        with _told("CA file", tls.ca_file):
+            context.load_verify_locations(tls.ca_file)
     # Python 3.13 asks of private authorities what no Go program does; all versions do the same.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    if options.insecure_skip_verify:
+    if tls.insecure_skip_verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-    if options.cert_file:
+    if tls.cert_file is not None:
+        certificate, key = tls.cert_file, tls.key_file or tls.cert_file
         # Without a password OpenSSL would ask the terminal for that of an encrypted key.
-        _load(
-            "client certificate",
-            f"{options.cert_file} with key {options.key_file or options.cert_file}",
-            lambda: context.load_cert_chain(
-                str(options.cert_file), options.key_file, password=lambda: ""
-            ),
-        )
+        with _told("client certificate", f"{certificate} with key {key}"):
+            context.load_cert_chain(certificate, key, password=lambda: "")
     return context
 
 
-def _load(what: str, name: str, load: Callable[[], None]) -> None:
+@contextmanager
+def _told(what: str, name: object) -> Iterator[None]:
+    """Raise QueryError for a file that cannot be used."""
     try:
-        load()
+        yield
     except ssl.SSLError as error:
         reason = (error.reason or "no PEM, or encrypted").replace("_", " ")
         raise QueryError(f"the {what} {name} cannot be used: {reason.lower()}") from None
@@ -160,16 +169,15 @@ def _system_stamp() -> tuple[int, int, int] | None:
     """
     path = ssl.get_default_verify_paths().cafile  # nothing where there is no such file
     try:
-        return _stamp("file of authorities", path) if path else None
+        return _stamp("file of authorities", Path(path)) if path else None
     except QueryError:
         return None  # gone since
 
 
-def _stamp(what: str, path: str | None) -> tuple[int, int, int] | None:
+def _stamp(what: str, path: Path | None) -> tuple[int, int, int] | None:
     if path is None:
         return None
-    try:
-        status = Path(path).stat()
-    except OSError as error:
-        raise QueryError(f"the {what} {path} cannot be read: {error.strerror}") from None
+    with _told(what, path):
+        status = path.stat()
+        refuse_other_than_file(path, status.st_mode)
     return status.st_mtime_ns, status.st_ino, status.st_size

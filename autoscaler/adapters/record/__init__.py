@@ -3,8 +3,8 @@
 A file that is lost or damaged costs history, never a decision.
 """
 
+from autoscaler.adapters.record.file import SyncRow
 from autoscaler.adapters.record.reader import DirectoryRecord
-from autoscaler.adapters.record.row import NewChange, Row
 from autoscaler.adapters.record.writer import Limits, RecordWriter, Status, Times
 
-__all__ = ["DirectoryRecord", "Limits", "NewChange", "RecordWriter", "Row", "Status", "Times"]
+__all__ = ["DirectoryRecord", "Limits", "RecordWriter", "Status", "SyncRow", "Times"]

@@ -1,49 +1,101 @@
-"""The record's file as the writer has it: opened, and rows put into it."""
+"""The record's file: its tables, and rows put into it.
 
-import os
+A run is a time in which all was recorded.  Samples are bytes of `autoscaler.record.packing`: in
+`samples` those of some minutes, in `minutes` steps of a minute of some hours.  What is not in
+`samples` yet is in `recent`, a row for each batch; `open` has the begin of these bytes and the
+first row of `recent` that has some of them.  A change without rules and body is the removal of a
+target; those of others are texts of `autoscaler.record.changes`, deflated; `first` is that of the
+first body with these rules.
+"""
+
 import sqlite3
-import zlib
-from collections.abc import Callable, Collection, Sequence
-from contextlib import ExitStack
+import struct
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from hashlib import blake2b
+from itertools import accumulate
 from pathlib import Path
+from typing import NamedTuple
 
-from autoscaler.adapters.record import journal
-from autoscaler.adapters.record.dictionary import DICTIONARY
-from autoscaler.adapters.record.row import NewChange, Row
-from autoscaler.adapters.record.schema import MIGRATIONS
-from autoscaler.adapters.sqlite_files import (
-    UNREADABLE,
-    check_tables,
-    distrust,
-    identity,
-    is_damage,
-    migrate,
-    refuse_newer,
-    require_sqlite,
-)
-from autoscaler.adapters.state_directory import (
-    RECORD,
-    RECORD_LOCK,
-    UnusableError,
-    create,
-    lock,
-    set_aside,
-)
-from autoscaler.core.entry import body_to_json, rules_to_json
+from autoscaler.adapters.sqlite_files import MalformedError, Opened, Place, Schema, open_to_write
+from autoscaler.adapters.state_directory import RECORD, RECORD_LOCK
+from autoscaler.core.classification import Mark
+from autoscaler.core.sync_result import SyncResult
+from autoscaler.record.changes import deflated, inflated, texts_of
 from autoscaler.record.packing import Packer
-from autoscaler.record.rows import Mark
-
-_BUSY_SECONDS = 10.0
-"""How long a statement waits for another program that has locked the file."""
+from autoscaler.record.rows import Numbers
 
 WAL_BYTES = 4 * 2**20
 """The usual size of the write-ahead log; a reader that hangs lets it grow."""
-_CACHE_KIB = 1024
-_CHUNK_MINUTES = 15
-_MINUTE = 60.0
 
+OLDEST = ", ".join(
+    f"coalesce(({query}), 9e999)"
+    for query in (
+        "SELECT min(time) FROM changes",
+        "SELECT begin FROM samples WHERE id = (SELECT min(id) FROM samples)",
+        "SELECT begin FROM minutes WHERE id = (SELECT min(id) FROM minutes)",
+    )
+)
+"""SQL for the first instants that something is kept of; infinity where nothing is."""
+
+_MINUTE = 60.0
+_CHUNK_MINUTES = 15
 REMOVED = "it is no longer configured"
+_ADD_SAMPLES = "INSERT INTO samples (target, begin, end, period, body) VALUES (?, ?, ?, ?, ?)"
+
+SCHEMA = Schema(
+    2,
+    """
+    CREATE TABLE runs (id INTEGER PRIMARY KEY, begin REAL NOT NULL, end REAL NOT NULL) STRICT;
+    CREATE TABLE targets (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE) STRICT;
+    CREATE TABLE rules (
+        id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, body BLOB NOT NULL, first BLOB NOT NULL
+    ) STRICT;
+    CREATE TABLE changes (
+        id INTEGER PRIMARY KEY, target INTEGER NOT NULL, time REAL NOT NULL, state TEXT NOT NULL,
+        current INTEGER, desired INTEGER,
+        min_replicas INTEGER NOT NULL, max_replicas INTEGER NOT NULL,
+        marks INTEGER NOT NULL, message TEXT NOT NULL, by TEXT NOT NULL, rules INTEGER, body BLOB
+    ) STRICT;
+    CREATE INDEX changes_of_targets ON changes (target, time);
+    CREATE INDEX changes_in_time ON changes (time);
+    CREATE INDEX removals ON changes (target, time) WHERE marks & 16384;
+    CREATE TABLE samples (
+        id INTEGER PRIMARY KEY, target INTEGER NOT NULL,
+        begin REAL NOT NULL, end REAL NOT NULL, period REAL NOT NULL, body BLOB NOT NULL
+    ) STRICT;
+    CREATE INDEX samples_of_targets ON samples (target, begin);
+    CREATE TABLE minutes (
+        id INTEGER PRIMARY KEY, target INTEGER NOT NULL,
+        begin REAL NOT NULL, end REAL NOT NULL, body BLOB NOT NULL
+    ) STRICT;
+    CREATE INDEX minutes_of_targets ON minutes (target, begin);
+    CREATE TABLE open (
+        target INTEGER PRIMARY KEY,
+        begin REAL NOT NULL, period REAL NOT NULL, first INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE recent (id INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
+    """,
+    # The last seconds may be lost with the power; the file is whole all the same.
+    "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA synchronous = NORMAL;"
+    f" PRAGMA journal_size_limit = {WAL_BYTES:d}; PRAGMA cache_size = -1024;",
+)
+
+
+class SyncRow(NamedTuple):
+    """One sync of a target (its key), handed in: Unix seconds, seconds from one sync to the next.
+
+    ``change`` is the result with its inputs where something has changed; ``state`` and ``message``
+    are then its state and sentence, as `autoscaler.record.rows.Change` has them.
+    """
+
+    target: str
+    time: float
+    period: float
+    numbers: Numbers
+    change: SyncResult | None = None
+    state: str = ""
+    message: str = ""
 
 
 class _Chunk(Packer):
@@ -61,46 +113,32 @@ class _Chunk(Packer):
         self.until = (begin // _MINUTE + _CHUNK_MINUTES - minutes) * _MINUTE
 
 
-class RecordFile:
-    """A file that is locked for this process.  It belongs to the thread that opened it.
+class RecordFile(Opened):
+    """The file, with the ids of its targets."""
 
-    After an error it can only be closed.
-    """
-
-    def __init__(self, path: Path, connection: sqlite3.Connection, held: ExitStack) -> None:
-        self.path = path
-        self.connection = connection
-        self._identity = identity(path)
-        self._ids: dict[str, int] = dict(connection.execute("SELECT key, id FROM targets"))
+    def __init__(self, file: Opened, ids: dict[str, int]) -> None:
+        super().__init__(file.path, file.connection, file.identity, file.held)
+        self._ids = ids
         self._open: dict[int, _Chunk] = {}
         self._run: int | None = None
-        # Last: what raises above leaves the lock to the caller.
-        self._held = held.pop_all()
-        self._held.callback(connection.close)
 
-    def write(self, rows: Sequence[Row], now: float) -> None:
+    def write(self, rows: Sequence[SyncRow], now: float) -> None:
         """Write rows in one transaction; all until ``now`` (Unix seconds) is recorded then.
 
         Raises UnusableError, OSError or sqlite3.Error, and the file is as it was.
         """
-        if identity(self.path) != self._identity:
-            raise UnusableError(f"{self.path} was replaced while it was in use")
-        connection = self.connection
-        connection.execute("BEGIN IMMEDIATE")
-        self._extend_run(rows, now)
-        self._append(rows)
-        for row in rows:
-            if row.change is not None:
-                self._add_change(row, row.change)
-        connection.execute("COMMIT")
+        with self.transaction():
+            self._extend_run(rows, now)
+            self._append(rows)
+            for row in rows:
+                if row.change is not None:
+                    self._add_change(row, row.change)
 
     def remove_others(self, targets: Collection[str], now: float) -> None:
         """Note of each target that is not among these that it was removed.  Raises as `write`."""
-        connection = self.connection
-        connection.execute("BEGIN IMMEDIATE")
-        for key in self._ids.keys() - targets:
-            self._note_removal(self._ids[key], now)
-        connection.execute("COMMIT")
+        with self.transaction():
+            for key in self._ids.keys() - targets:
+                self._note_removal(self._ids[key], now)
 
     def end_run(self) -> None:
         """Begin another run with the next rows: some were lost.  Raises as `write`."""
@@ -109,42 +147,33 @@ class RecordFile:
 
     def finish(self) -> None:
         """Write the samples that are in no chunk yet.  Raises as `write`."""
-        connection = self.connection
-        connection.execute("BEGIN IMMEDIATE")
-        for target, chunk in self._open.items():
-            self._close_chunk(target, chunk)
-        self._open.clear()
-        connection.execute("DELETE FROM open")
-        connection.execute("DELETE FROM recent")
-        connection.execute("COMMIT")
-
-    def close(self) -> None:
-        """Close the file, and unlock it."""
-        self._held.close()
+        with self.transaction() as connection:
+            for target, chunk in self._open.items():
+                self._close_chunk(target, chunk)
+            self._open.clear()
+            connection.execute("DELETE FROM open")
+            connection.execute("DELETE FROM recent")
 
     def forget(self, targets: Collection[int]) -> None:
         """Note that nothing is left in the file of some targets."""
         gone = set(targets)
         self._ids = {key: one for key, one in self._ids.items() if one not in gone}
 
-    def _extend_run(self, rows: Sequence[Row], now: float) -> None:
+    def _extend_run(self, rows: Sequence[SyncRow], now: float) -> None:
         if self._run is None:
             begin = min([now, *(row.time for row in rows)])
-            inserted = self.connection.execute(
-                "INSERT INTO runs (begin, end) VALUES (?, ?)", (begin, now)
-            )
-            self._run = inserted.lastrowid
+            insert = "INSERT INTO runs (begin, end) VALUES (?, ?)"
+            self._run = self.connection.execute(insert, (begin, now)).lastrowid
         else:
-            self.connection.execute(
-                "UPDATE runs SET end = max(end, ?) WHERE id = ?", (now, self._run)
-            )
+            update = "UPDATE runs SET end = max(end, ?) WHERE id = ?"
+            self.connection.execute(update, (now, self._run))
 
-    def _append(self, rows: Sequence[Row]) -> None:
+    def _append(self, rows: Sequence[SyncRow]) -> None:
         """Append samples to the chunks of their targets, and what that adds to `recent`."""
         parts: dict[int, bytes | bytearray] = {}
         begun: dict[int, _Chunk] = {}
         ids, chunks = self._ids, self._open
-        for key, time, period, numbers, _ in rows:
+        for key, time, period, numbers, *_ in rows:
             target = ids.get(key) or self._new_target(key)
             chunk = chunks.get(target)
             if chunk is None or not chunk.end <= time < chunk.until:
@@ -162,35 +191,27 @@ class RecordFile:
         if not parts:
             return
         execute = self.connection.execute
-        batch = execute("INSERT INTO recent (body) VALUES (?)", (journal.pack_batch(parts),))
+        batch = execute("INSERT INTO recent (body) VALUES (?)", (_pack_batch(parts),))
         if begun:
-            self.connection.executemany(
-                "INSERT OR REPLACE INTO open VALUES (?, ?, ?, ?)",
-                [
-                    (target, chunk.begin, chunk.period, batch.lastrowid)
-                    for target, chunk in begun.items()
-                ],
-            )
+            first = batch.lastrowid
+            rows_of_open = [(key, one.begin, one.period, first) for key, one in begun.items()]
+            insert = "INSERT OR REPLACE INTO open VALUES (?, ?, ?, ?)"
+            self.connection.executemany(insert, rows_of_open)
             execute("DELETE FROM recent WHERE id < (SELECT min(first) FROM open)")
 
     def _close_chunk(self, target: int, chunk: _Chunk) -> None:
-        self.connection.execute(
-            "INSERT INTO samples (target, begin, end, period, body) VALUES (?, ?, ?, ?, ?)",
-            (target, chunk.begin, chunk.end, chunk.period, chunk.body()),
-        )
+        values = (target, chunk.begin, chunk.end, chunk.period, chunk.body())
+        self.connection.execute(_ADD_SAMPLES, values)
 
     def _new_target(self, key: str) -> int:
         inserted = self.connection.execute("INSERT INTO targets (key) VALUES (?)", (key,))
-        target = int(inserted.lastrowid or 0)
-        self._ids[key] = target
+        self._ids[key] = target = int(inserted.lastrowid or 0)
         return target
 
-    def _add_change(self, row: Row, change: NewChange) -> None:
-        decision = change.decision
-        rules = rules_to_json(change.rules).encode()
-        body = body_to_json(change.inputs, decision, change.write)
-        packer = zlib.compressobj(zdict=DICTIONARY + rules)
-        packed = packer.compress(body.encode()) + packer.flush()
+    def _add_change(self, row: SyncRow, change: SyncResult) -> None:
+        decision, foreign = change.decision, change.decision.foreign
+        rules, body = [text.encode() for text in texts_of(change)]
+        number, dictionary = self._rules(rules, body)
         current = decision.current
         self.connection.execute(
             "INSERT INTO changes (target, time, state, current, desired, min_replicas,"
@@ -199,110 +220,55 @@ class RecordFile:
             (
                 self._ids[row.target],
                 row.time,
-                change.state,
+                row.state,
                 current,
                 None if current is None else decision.desired,
                 decision.min_replicas,
                 decision.max_replicas,
-                int(change.marks),
-                _storable(change.message),
-                _storable(change.by),
-                self._rules(rules),
-                packed,
+                int(change.classified().marks),
+                _storable(row.message),
+                "" if foreign is None else _storable(foreign.manager),
+                number,
+                deflated(body, dictionary),
             ),
         )
 
-    def _rules(self, text: bytes) -> int:
-        """Return the id of rules, which many changes share."""
+    def _rules(self, text: bytes, body: bytes) -> tuple[int, bytes]:
+        """Return the id of rules, which many changes share, and the dictionary of their bodies."""
         execute = self.connection.execute
         digest = blake2b(text, digest_size=16).digest()
-        known = execute("SELECT id FROM rules WHERE digest = ?", (digest,)).fetchone()
-        if known is not None:
-            return int(known[0])
-        body = zlib.compress(text)
-        return int(
-            execute("INSERT INTO rules (digest, body) VALUES (?, ?)", (digest, body)).lastrowid or 0
+        row = execute("SELECT id, first FROM rules WHERE digest = ?", (digest,)).fetchone()
+        if row is not None:
+            return row[0], text + inflated(row[1], text)
+        inserted = execute(
+            "INSERT INTO rules (digest, body, first) VALUES (?, ?, ?)",
+            (digest, deflated(text), deflated(body, text)),
         )
+        return int(inserted.lastrowid or 0), text + body
 
     def _note_removal(self, target: int, now: float) -> None:
         """Copy the counts of its last change, unless that is its removal."""
-        last = self.connection.execute(
-            "SELECT current, desired, min_replicas, max_replicas, marks FROM changes"
-            " WHERE target = ? ORDER BY time DESC, id DESC LIMIT 1",
-            (target,),
-        ).fetchone()
-        if last is None or last[-1] & Mark.REMOVED:
-            return
-        chunk = self._open.pop(target, None)
+        removed = int(Mark.REMOVED)
+        noted = self.connection.execute(
+            "INSERT INTO changes (target, time, state, current, desired, min_replicas,"
+            " max_replicas, marks, message, by)"
+            " SELECT target, ?, 'unknown', current, desired, min_replicas, max_replicas, ?, ?, ''"
+            " FROM (SELECT * FROM changes WHERE target = ? ORDER BY time DESC, id DESC LIMIT 1)"
+            " WHERE NOT marks & ?",
+            (now, removed, REMOVED, target, removed),
+        )
+        chunk = self._open.pop(target, None) if noted.rowcount else None
         if chunk is not None:
             self._close_chunk(target, chunk)
             self.connection.execute("DELETE FROM open WHERE target = ?", (target,))
-        self.connection.execute(
-            "INSERT INTO changes (target, time, state, current, desired, min_replicas,"
-            " max_replicas, marks, message, by) VALUES (?, ?, 'unknown', ?, ?, ?, ?, ?, ?, '')",
-            (target, now, *last[:-1], int(Mark.REMOVED), REMOVED),
-        )
 
 
 def open_file(
     directory: Path, now: float, on_set_aside: Callable[[str], None], damage: str = ""
 ) -> RecordFile:
-    """Open the file of a directory, or create it.
-
-    One that cannot be read, or whose ``damage`` was met while it was written, is renamed after the
-    Unix time ``now``, and a new one begun; ``on_set_aside`` is called with a sentence ("could not
-    be read ...").  One of a newer version is left as it is.  Raises UnusableError, OSError or
-    sqlite3.Error.
-    """
-    require_sqlite()
-    path = directory / RECORD
-    with ExitStack() as held:
-        held.callback(os.close, lock(directory, RECORD_LOCK))
-        if path.exists():
-            refuse_newer(path, len(MIGRATIONS))
-        try:
-            if not damage:
-                return _opened(path, held)
-        except (*UNREADABLE, sqlite3.Error) as error:
-            if isinstance(error, sqlite3.Error) and not is_damage(error):
-                raise
-            damage = str(error)
-        # One is kept to look into: they may be large, and a bad disk makes many.
-        for older in directory.glob(f"{RECORD}.unreadable-*"):
-            older.unlink(missing_ok=True)
-        aside = set_aside(path, now)
-        on_set_aside(f"could not be read ({damage}) and is now {aside.name}")
-        return _opened(path, held)
-
-
-def _opened(path: Path, held: ExitStack) -> RecordFile:
-    connection = _open(path)
-    try:
-        return RecordFile(path, connection, held)
-    except BaseException:
-        connection.close()
-        raise
-
-
-def _open(path: Path) -> sqlite3.Connection:
-    """Open a file, migrate it, and bring what was left of an earlier run into its place."""
-    create(path)
-    connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
-    try:
-        distrust(connection)
-        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        connection.execute("PRAGMA journal_mode = WAL")
-        # The last seconds may be lost with the power; the file is whole all the same.
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES:d}")
-        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB:d}")
-        check_tables(connection, MIGRATIONS)
-        migrate(connection, MIGRATIONS)
-        _finish_open(connection)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+    """Open the file of a directory, or create it (`open_to_write`)."""
+    place = Place(directory, RECORD, RECORD_LOCK, keeps_one=True)
+    return RecordFile(*open_to_write(place, SCHEMA, _begin, now, on_set_aside, damage))
 
 
 def _storable(text: str) -> str:
@@ -310,23 +276,27 @@ def _storable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _finish_open(connection: sqlite3.Connection) -> None:
-    """Write as chunks what an earlier process that was killed has left in `recent`."""
+def _begin(connection: sqlite3.Connection) -> dict[str, int]:
+    """Write as chunks what an earlier process that was killed has left in `recent`.
+
+    Returns the ids of the targets.
+    """
+    ids = dict(connection.execute("SELECT key, id FROM targets"))
     begins = {
         target: (begin, period, first)
         for target, begin, period, first in connection.execute("SELECT * FROM open")
     }
     last = connection.execute("SELECT end FROM runs ORDER BY id DESC LIMIT 1").fetchone()
     if not begins or last is None:
-        return
+        return ids
     bodies = {target: bytearray() for target in begins}
     connection.execute("BEGIN IMMEDIATE")
     for batch, body in connection.execute("SELECT id, body FROM recent ORDER BY id"):
-        for target, part in journal.parts_of(body):
+        for target, part in _parts_of(body):
             if target in begins and batch >= begins[target][2]:
                 bodies[target] += part
     connection.executemany(
-        "INSERT INTO samples (target, begin, end, period, body) VALUES (?, ?, ?, ?, ?)",
+        _ADD_SAMPLES,
         [
             (target, begin, max(begin, last[0]), period, bytes(bodies[target]))
             for target, (begin, period, _) in begins.items()
@@ -335,3 +305,48 @@ def _finish_open(connection: sqlite3.Connection) -> None:
     connection.execute("DELETE FROM open")
     connection.execute("DELETE FROM recent")
     connection.execute("COMMIT")
+    return ids
+
+
+# -- a row of `recent` ----------------------------------------------------------------------------
+
+# A count, the targets in order, where the bytes of each begin, and then these bytes; so those of
+# one target are found without reading the others.
+
+_COUNT = struct.Struct("=I")
+
+
+def _pack_batch(parts: Mapping[int, bytes | bytearray]) -> bytes:
+    order = sorted(parts)
+    begins = [0, *accumulate([len(parts[target]) for target in order])][:-1]
+    count = len(order)
+    numbers = struct.pack(f"=I{2 * count}I", count, *order, *begins)
+    return numbers + b"".join([parts[target] for target in order])
+
+
+def part_of(body: bytes, target: int) -> bytes:
+    """Return what one target has appended; raises MalformedError."""
+    order, begins, data = _split(body)
+    index = bisect_left(order, target)
+    if index == len(order) or order[index] != target:
+        return b""
+    end = begins[index + 1] if index + 1 < len(begins) else len(data)
+    return bytes(data[begins[index] : end])
+
+
+def _parts_of(body: bytes) -> Iterator[tuple[int, bytes]]:
+    order, begins, data = _split(body)
+    for target, begin, end in zip(order, begins, [*begins[1:], len(data)], strict=True):
+        yield target, bytes(data[begin:end])
+
+
+def _split(body: bytes) -> tuple[memoryview, memoryview, memoryview]:
+    view = memoryview(body)
+    try:
+        (count,) = _COUNT.unpack_from(body)
+        middle = _COUNT.size * (1 + count)
+        end = middle + _COUNT.size * count
+        order, begins = (view[_COUNT.size : middle], view[middle:end])
+        return order.cast("I"), begins.cast("I"), view[end:]
+    except (struct.error, TypeError):
+        raise MalformedError("a batch of samples is damaged") from None

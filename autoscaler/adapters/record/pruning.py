@@ -4,21 +4,28 @@ Each step is one short transaction; there is more to do as long as a step says s
 """
 
 import math
-import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
-from autoscaler.adapters.record.file import WAL_BYTES
+from autoscaler.adapters.record.file import OLDEST, WAL_BYTES, RecordFile
+from autoscaler.core.classification import Mark
 from autoscaler.record.packing import by_minute, pack_minutes, unpack
-from autoscaler.record.rows import Mark, Sample
+from autoscaler.record.rows import Sample
 
 FULL_SECONDS = 24 * 3600.0
 """So old samples become steps of a minute."""
 
 _SPAN_SECONDS = 4 * 3600.0
 """The samples of so long a time become one row of steps."""
+
+_DELETE_EMPTY = (
+    "DELETE FROM targets WHERE id = ?1"
+    " AND NOT EXISTS (SELECT 1 FROM changes WHERE target = ?1)"
+    " AND NOT EXISTS (SELECT 1 FROM samples WHERE target = ?1)"
+    " AND NOT EXISTS (SELECT 1 FROM minutes WHERE target = ?1)"
+    " AND NOT EXISTS (SELECT 1 FROM open WHERE target = ?1)"
+)
 
 _ROWS = 200
 _TARGETS = 20
@@ -28,25 +35,17 @@ _GAP_PERIODS = 3
 
 
 class Pruner:
-    """Prunes a file through the writer's connection; belongs to its thread.
+    """Prunes a file; belongs to the thread of its writer.
 
     ``max_age`` is in seconds, ``max_size`` in bytes of the file and its write-ahead log.
-    ``forget`` is called with the targets of which nothing is left.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        connection: sqlite3.Connection,
-        max_size: int,
-        max_age: float,
-        forget: Callable[[Sequence[int]], None],
-    ) -> None:
-        self._path = path
-        self._connection = connection
+    def __init__(self, file: RecordFile, max_size: int, max_age: float) -> None:
+        self._path = file.path
+        self._connection = file.connection
+        self._forget = file.forget
         self._max_size = max_size
         self._max_age = max_age
-        self._forget = forget
         self._now = 0.0
 
     def steps(self, now: float) -> Iterator[None]:
@@ -82,16 +81,13 @@ class Pruner:
 
     def _drop_changes(self, before: float) -> Iterator[None]:
         after = (-math.inf, -1)
-        while True:
-            rows = self._connection.execute(
-                "SELECT time, id, target, rules, marks & ?, EXISTS (SELECT 1 FROM changes AS later"
-                " WHERE later.target = one.target AND later.time <= ?"
-                " AND (later.time, later.id) > (one.time, one.id)) FROM changes AS one"
-                " WHERE time < ? AND (time, id) > (?, ?) ORDER BY time, id LIMIT ?",
-                (int(Mark.REMOVED), before, before, *after, _ROWS),
-            ).fetchall()
-            if not rows:
-                return
+        while rows := self._connection.execute(
+            "SELECT time, id, target, rules, marks & ?, EXISTS (SELECT 1 FROM changes AS later"
+            " WHERE later.target = one.target AND later.time <= ?"
+            " AND (later.time, later.id) > (one.time, one.id)) FROM changes AS one"
+            " WHERE time < ? AND (time, id) > (?, ?) ORDER BY time, id LIMIT ?",
+            (int(Mark.REMOVED), before, before, *after, _ROWS),
+        ).fetchall():
             after = rows[-1][:2]
             gone = [row for row in rows if row[4] or row[5]]
             if gone:
@@ -109,20 +105,10 @@ class Pruner:
             {(row[3], row[2], row[3]) for row in rows if row[3] is not None},
         )
         removed = sorted({row[2] for row in rows if row[4]})
-        emptied = [target for target in removed if self._is_empty(target)]
-        connection.executemany("DELETE FROM targets WHERE id = ?", [(one,) for one in emptied])
+        emptied = [one for one in removed if connection.execute(_DELETE_EMPTY, (one,)).rowcount]
         connection.execute("COMMIT")
         if emptied:
             self._forget(emptied)
-
-    def _is_empty(self, target: int) -> bool:
-        return not any(
-            self._connection.execute(
-                f"SELECT 1 FROM {table} WHERE target = ? LIMIT 1",  # noqa: S608 - a constant
-                (target,),
-            ).fetchone()
-            for table in ("changes", "samples", "minutes", "open")
-        )
 
     # -- by size -----------------------------------------------------------------------------
 
@@ -147,14 +133,14 @@ class Pruner:
             )
             while self._used() > self._max_size and connection.execute(delete, (now,)).rowcount:
                 yield
-        while self._used() > self._max_size:
-            rows = connection.execute(
-                "SELECT time, id, target, rules, marks & ? FROM changes WHERE time > ?"
-                " ORDER BY time, id LIMIT ?",
-                (int(Mark.REMOVED), now, _ROWS),
-            ).fetchall()
-            if not rows:
-                return
+        later = (
+            "SELECT time, id, target, rules, marks & ? FROM changes WHERE time > ?"
+            " ORDER BY time, id LIMIT ?"
+        )
+        values = (int(Mark.REMOVED), now, _ROWS)
+        while self._used() > self._max_size and (
+            rows := connection.execute(later, values).fetchall()
+        ):
             self._delete_changes(rows)
             yield
 
@@ -176,32 +162,27 @@ class Pruner:
 
     def oldest(self) -> float | None:
         """Return the first instant that something is kept of; None if nothing is."""
-        queries = (
-            "SELECT min(time) FROM changes",
-            "SELECT begin FROM samples ORDER BY id LIMIT 1",
-            "SELECT begin FROM minutes ORDER BY id LIMIT 1",
-        )
-        rows = [self._connection.execute(query).fetchone() for query in queries]
-        return min((row[0] for row in rows if row is not None and row[0] is not None), default=None)
+        (oldest,) = self._connection.execute(f"SELECT min({OLDEST})").fetchone()
+        return None if oldest == math.inf else float(oldest)
 
     def _vacuum(self) -> Iterator[None]:
         """Give pages back to the disk if many are free; a few are soon used again."""
         while True:
-            (free,) = self._connection.execute("PRAGMA freelist_count").fetchone()
-            (pages,) = self._connection.execute("PRAGMA page_count").fetchone()
-            enough = _PAGES + pages // 8 if self.size() <= self._max_size else 0
-            if free <= enough:
+            free, pages = self._connection.execute(
+                "SELECT freelist_count, page_count FROM pragma_freelist_count, pragma_page_count"
+            ).fetchone()
+            is_large = self.size() > self._max_size
+            if free <= (0 if is_large else _PAGES + pages // 8):
                 break
             self._connection.execute(f"PRAGMA incremental_vacuum({_PAGES:d})").fetchall()
             yield
-        if self.size() > self._max_size:
+        if is_large:
             # The file itself is only then cut off.  This waits for no reader.
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     # -- steps of a minute -------------------------------------------------------------------
 
     def _to_minutes(self, before: float) -> Iterator[None]:
-        """Turn samples into steps of a minute, of each target those of some hours at once."""
         first = self._connection.execute(
             "SELECT begin FROM samples WHERE begin <= ? ORDER BY id LIMIT 1", (self._now,)
         ).fetchone()
@@ -211,14 +192,11 @@ class Pruner:
         if end > before:
             return
         after = -1
-        while True:
-            rows = self._connection.execute(
-                "SELECT DISTINCT target FROM samples WHERE target > ? AND begin < ?"
-                " ORDER BY target LIMIT ?",
-                (after, end, _TARGETS),
-            ).fetchall()
-            if not rows:
-                return
+        while rows := self._connection.execute(
+            "SELECT DISTINCT target FROM samples WHERE target > ? AND begin < ?"
+            " ORDER BY target LIMIT ?",
+            (after, end, _TARGETS),
+        ).fetchall():
             after = rows[-1][0]
             self._pack_minutes([target for (target,) in rows], end)
             yield
@@ -240,7 +218,6 @@ class Pruner:
         connection.execute("COMMIT")
 
     def _delete(self, statement: str, values: Sequence[Any]) -> Iterator[None]:
-        """Execute a statement until it deletes nothing more."""
         while self._connection.execute(statement, values).rowcount > 0:
             yield
 
@@ -258,14 +235,12 @@ def _without_lapses(chunks: Sequence[Any]) -> Iterator[list[Any]]:
 
 
 def _steps(chunks: Sequence[Any]) -> tuple[float, float, bytes]:
-    """Return begin, end and bytes of the steps of a minute."""
     steps = list(by_minute(chain.from_iterable(_readable(*chunk) for chunk in chunks)))
     begin = steps[0].time if steps else chunks[0][0]
     return begin, chunks[-1][1], pack_minutes(steps, begin)
 
 
 def _readable(begin: float, _end: float, period: float, body: bytes) -> Iterator[Sample]:
-    """Yield samples up to where a chunk is damaged."""
     try:
         yield from unpack(body, begin, period)
     except ValueError:

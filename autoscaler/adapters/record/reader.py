@@ -3,34 +3,28 @@
 import math
 import sqlite3
 import zlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from heapq import nlargest
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
-from autoscaler.adapters.record import journal
-from autoscaler.adapters.record.dictionary import DICTIONARY
-from autoscaler.adapters.record.schema import MIGRATIONS
-from autoscaler.adapters.sqlite_files import (
-    UNREADABLE,
-    check_tables,
-    read_only,
-    refuse_newer,
-    version_of,
-)
-from autoscaler.adapters.state_directory import RECORD, UnusableError, reason
-from autoscaler.core.entry import Entry, UnreadableEntryError, entry_from_json
+from autoscaler.adapters.record.file import OLDEST, SCHEMA, part_of
+from autoscaler.adapters.sqlite_files import opened_to_read, version_of
+from autoscaler.adapters.state_directory import RECORD, UnusableError
+from autoscaler.codec import UnreadableError
+from autoscaler.core.classification import Mark
+from autoscaler.core.sync_result import SyncResult
+from autoscaler.record.changes import inflated, result_of
 from autoscaler.record.packing import unpack, unpack_minutes
-from autoscaler.record.rows import Change, Lapse, Mark, RecordError, RecordReader, Sample
+from autoscaler.record.rows import Change, Lapse, RecordError, RecordReader, Sample, Standing
 
 T = TypeVar("T")
 
 STALE_SECONDS = 60.0
 """If nothing was recorded for so long up to now, that is a lapse."""
 
-_MOST_TEXT = 16 * 2**20
 _CHANGE = (
     "changes.id, key, time, state, current, desired, min_replicas, max_replicas, marks, message,"
     " by, rules"
@@ -61,14 +55,28 @@ class DirectoryRecord(RecordReader):
     def span(self) -> tuple[float, float] | None:
         """As `RecordReader.span`."""
         with self._opened() as connection:
-            begins = [
-                connection.execute(f"SELECT {time} FROM {table} ORDER BY id LIMIT 1").fetchone()  # noqa: S608 - constants
-                for table, time in (("minutes", "begin"), ("samples", "begin"), ("changes", "time"))
-            ]
-            begins.append(connection.execute("SELECT min(begin) FROM open").fetchone())
-            ends = connection.execute("SELECT max(end) FROM runs").fetchone()
-        known = [row[0] for row in begins if row is not None and row[0] is not None]
-        return (min(known), max(ends[0], min(known))) if known and ends[0] is not None else None
+            begin, end = connection.execute(
+                f"SELECT min({OLDEST}, coalesce((SELECT min(begin) FROM open), 9e999)),"  # noqa: S608 - constants
+                " (SELECT max(end) FROM runs)"
+            ).fetchone()
+        return None if begin == math.inf or end is None else (begin, max(begin, end))
+
+    def standings(self) -> Mapping[str, Standing]:
+        """As `RecordReader.standings`."""
+        found: dict[str, Standing] = {}
+        with self._opened() as connection:
+            for number, key in connection.execute("SELECT id, key FROM targets").fetchall():
+                changes = connection.execute(
+                    "SELECT state, time, marks FROM changes WHERE target = ?"
+                    " ORDER BY time DESC, id DESC",
+                    (number,),
+                )
+                for state, time, marks in changes:
+                    known = found.get(key)
+                    if marks & Mark.REMOVED or (known is not None and known.state != state):
+                        break
+                    found[key] = Standing(state, time)
+        return found
 
     def change_at(self, target: str, at: float) -> Change | None:
         """As `RecordReader.change_at`."""
@@ -98,11 +106,9 @@ class DirectoryRecord(RecordReader):
         with self._opened() as connection:
             last = (end, -1)
             if before is not None:
-                found = connection.execute("SELECT time FROM changes WHERE id = ?", (before,))
-                row = found.fetchone()
-                if row is None:  # the oldest go first: there is none before it
-                    return []
-                last = min(last, (row[0], before))
+                times = connection.execute("SELECT time FROM changes WHERE id = ?", (before,))
+                # The oldest go first: there is none before one that is gone.
+                last = min(last, (next(times, (-math.inf,))[0], before))
             bounds = (begin, *last, limit)
             within = "time >= ? AND (time, id) < (?, ?) ORDER BY time DESC, id DESC LIMIT ?"
             if targets is None:
@@ -114,24 +120,25 @@ class DirectoryRecord(RecordReader):
                 rows = nlargest(limit, rows + connection.execute(own, (target, *bounds)).fetchall())
             return [self._change(connection, one) for _, one in rows]
 
-    def entry(self, change: Change) -> Entry:
+    def entry(self, change: Change) -> SyncResult:
         """As `RecordReader.entry`."""
         with self._opened() as connection:
             row = connection.execute(
-                "SELECT rules.body, changes.body FROM changes LEFT JOIN rules"
+                "SELECT rules.body, first, changes.body FROM changes LEFT JOIN rules"
                 " ON rules.id = changes.rules WHERE changes.id = ?",
                 (change.id,),
             ).fetchone()
         if row is None:
             raise RecordError(f"the decision about {change.target} is not kept any more")
-        rules, body = row
+        rules, first, body = row
         if body is None:
             raise RecordError(f"{change.target} was removed then: there is no decision about it")
         try:
-            text = _inflated(rules or b"", b"")
-            return entry_from_json(text.decode(), _inflated(body, DICTIONARY + text).decode())
+            text = inflated(rules or b"")
+            dictionary = text + inflated(first, text)
+            return result_of(text.decode(), inflated(body, dictionary).decode())
         except (zlib.error, ValueError) as error:
-            what = error if isinstance(error, UnreadableEntryError) else "it is damaged"
+            what = error if isinstance(error, UnreadableError) else "it is damaged"
             raise RecordError(
                 f"the decision about {change.target} cannot be read: {what}"
             ) from None
@@ -144,20 +151,18 @@ class DirectoryRecord(RecordReader):
                 return
             chunks = self._chunks(connection, found[0], begin, end)
             lapses = self._lapses(connection, target, -math.inf, begin)
-        held: Sample | None = None
+        gone = max((one.begin for one in lapses), default=-math.inf)
+        held: list[Sample] = []
         for sample in _samples_of(chunks):
             if sample.time <= begin:
-                held = sample
+                held = [sample] if sample.time > gone else []
                 continue
-            if held is not None:
-                if not any(held.time <= one.begin for one in lapses):
-                    yield held
-                held = None
+            yield from held
+            held = []
             if sample.time >= end:
                 return
             yield sample
-        if held is not None and not any(held.time <= one.begin for one in lapses):
-            yield held
+        yield from held
 
     def lapses(self, target: str | None, begin: float, end: float) -> Sequence[Lapse]:
         """As `RecordReader.lapses`."""
@@ -171,10 +176,7 @@ class DirectoryRecord(RecordReader):
         found = [Lapse(one[1], other[0]) for one, other in pairwise(runs)]
         if runs and end - runs[-1][1] > STALE_SECONDS:
             found.append(Lapse(runs[-1][1], end))
-        removals = connection.execute(
-            _REMOVALS,
-            (end, target),
-        )
+        removals = connection.execute(_REMOVALS, (end, target))
         found += [Lapse(at, math.inf if back is None else back) for at, back in removals]
         return _joined(
             one for one in found if one.begin < one.end and one.begin < end > begin < one.end
@@ -194,8 +196,7 @@ class DirectoryRecord(RecordReader):
             " WHERE changes.id = ?",
             (number,),
         ).fetchone()
-        fields: list[Any] = list(row)
-        fields[8] = Mark(row[8])
+        fields: list[Any] = [*row[:8], Mark(row[8]), *row[9:]]
         return Change(*fields)
 
     def _chunks(
@@ -220,42 +221,24 @@ class DirectoryRecord(RecordReader):
             batches = connection.execute(
                 "SELECT body FROM recent WHERE id >= ? ORDER BY id", (row[2],)
             )
-            body = b"".join([journal.part_of(batch, target) for (batch,) in batches])
+            body = b"".join([part_of(batch, target) for (batch,) in batches])
             found.append((row[0], math.inf, row[1], body))
         return found
 
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
-        """Open the file for a read; all of it sees one moment.  Raises RecordError."""
         path = self._path
         try:
-            path.stat()
-            # While a daemon writes it, there is a write-ahead log.
-            alone = not path.with_name(f"{path.name}-wal").exists()
-            connection = read_only(path, alone=alone)
+            with opened_to_read(path, SCHEMA) as connection:
+                if not version_of(connection):
+                    raise RecordError(f"nothing is recorded in {path.parent} yet")
+                yield connection
         except (FileNotFoundError, NotADirectoryError):
             raise RecordError(
                 f"nothing is recorded in {path.parent}: there is no {path.name}"
             ) from None
-        except OSError as error:
-            raise RecordError(reason(path, error)) from None
-        except sqlite3.Error as error:
-            raise RecordError(f"{path} cannot be read: {error}") from None
-        try:
-            connection.execute("BEGIN")
-            version = version_of(connection)
-            if not version:
-                raise RecordError(f"nothing is recorded in {path.parent} yet")
-            if version > len(MIGRATIONS):
-                refuse_newer(path, len(MIGRATIONS))
-            check_tables(connection, MIGRATIONS)
-            yield connection
         except UnusableError as error:
             raise RecordError(str(error)) from None
-        except (*UNREADABLE, sqlite3.Error) as error:
-            raise RecordError(f"{path} cannot be read: {error}") from None
-        finally:
-            connection.close()
 
 
 def _samples_of(chunks: Sequence[tuple[Any, ...]]) -> Iterator[Sample]:
@@ -276,12 +259,3 @@ def _joined(lapses: Any) -> list[Lapse]:
         else:
             found.append(one)
     return found
-
-
-def _inflated(packed: bytes, dictionary: bytes) -> bytes:
-    """Inflate a text with an upper bound; raises zlib.error."""
-    inflater = zlib.decompressobj(zdict=dictionary) if dictionary else zlib.decompressobj()
-    text = inflater.decompress(packed, _MOST_TEXT)
-    if not inflater.eof:
-        raise zlib.error("it is cut off, or too long")
-    return text

@@ -1,19 +1,16 @@
 """Rows, packed and written by a thread of their own: no sync waits for the disk."""
 
-import sqlite3
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from autoscaler import clock
-from autoscaler.adapters.record.file import RecordFile, open_file
+from autoscaler.adapters.record.file import RecordFile, SyncRow, open_file
 from autoscaler.adapters.record.pruning import Pruner
-from autoscaler.adapters.record.row import Row
-from autoscaler.adapters.sqlite_files import is_malformed
-from autoscaler.adapters.state_directory import RECORD, UnusableError, reason
+from autoscaler.adapters.sqlite_files import SqliteWorker
+from autoscaler.adapters.state_directory import RECORD
 
 _MEANWHILE = "nothing is recorded until it can be; scaling goes on as before"
 _LEAST_ROOM = 4000
@@ -79,35 +76,31 @@ class RecordWriter:
         """It grows whenever rows were lost: what is recorded then is to begin anew."""
         self._directory = directory
         self._path = directory / RECORD
-        self._on_state = on_state
         self._limits = limits or Limits()
         self._times = times or Times()
-        self._note = note
+        self._note = f" {note}" if note else ""
         self._wall = wall
-        self._rows: deque[Row] = deque()
+        self._rows: deque[SyncRow] = deque()
         self._room = _LEAST_ROOM
         self._targets: Collection[str] | None = None
         self._accepts = True
         self._dropped = 0
-        self._reported: tuple[bool, str] | None = None
         self._aside = ""
-        self._damage = ""
-        """What SQLite said of a page of the file that it could not read."""
-        self._file: RecordFile | None = None
         self._pruning: Iterator[None] | None = None
-        self._pruner: Pruner | None = None
         self._oldest: float | None = None
         self._size = 0
-        self._retry_at = self._prune_at = self._written_at = 0.0
+        self._prune_at = self._written_at = 0.0
         self._lock = threading.Lock()
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="record", daemon=True)
+        self._worker = SqliteWorker(
+            "record", self._path, self._run, self._open, on_state, self._times.pause
+        )
 
     def start(self) -> None:
         """Begin to write."""
-        self._thread.start()
+        self._worker.start()
 
-    def put(self, row: Row) -> None:
+    def put(self, row: SyncRow) -> None:
         """Hand in a row; any thread may."""
         rows = self._rows
         if self._accepts and len(rows) < self._room:
@@ -115,7 +108,9 @@ class RecordWriter:
             return
         if self._accepts:
             self._accepts = False
-            self._report(ok=False, sentence=f"{self._path} is written too slowly; {_MEANWHILE}")
+            self._worker.report(
+                ok=False, sentence=f"{self._path} is written too slowly; {_MEANWHILE}"
+            )
         self._lose(1)
 
     def retain(self, targets: Collection[str]) -> None:
@@ -132,44 +127,36 @@ class RecordWriter:
         """Write what is left, for seconds at most, and accept nothing more."""
         self._accepts = False
         self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join(self._times.close)
+        self._worker.join(self._times.close)
 
     def _run(self) -> None:
-        """Run the thread that writes."""
         while not self._stop.is_set():
             self._try(self._turn)
             self._stop.wait(self._times.batch)
         self._try(self._end)
 
     def _try(self, work: Callable[[], None]) -> None:
-        """Do some work with the file; after an error drop all that waits, and close it."""
-        try:
-            work()
-        except (UnusableError, OSError, sqlite3.Error) as error:
-            if isinstance(error, sqlite3.Error) and is_malformed(error):
-                self._damage = str(error)
-            self._fail(reason(self._path, error))
-        except Exception as error:  # noqa: BLE001 - history is lost, and nothing else
-            self._fail(f"a fault of the autoscaler, {type(error).__name__}: {error}")
+        """Do some work with the file; after an error drop all that waits."""
+        _, failure = self._worker.attempt(work)
+        if failure:
+            self._accepts = False
+            self._worker.report(ok=False, sentence=f"{failure}; {_MEANWHILE}")
+            lost = len(self._rows)
+            self._rows.clear()
+            self._lose(lost)
+            self._pruning = None
 
     def _turn(self) -> None:
-        """Write what waits, and prune a little."""
-        file = self._file
-        if file is None:
-            if clock.monotonic() < self._retry_at:
-                return
-            file = self._open()
-        self._write(file)
-        self._note_removed(file)
-        self._prune(file)
+        if not self._worker.rests:
+            file = self._worker.file
+            self._write(file)
+            self._note_removed(file)
+            self._prune(file)
 
-    def _open(self) -> RecordFile:
-        self._retry_at = clock.monotonic() + self._times.pause
-        self._file = open_file(self._directory, self._wall(), self._set_aside, self._damage)
-        self._damage = ""
+    def _open(self, damage: str) -> RecordFile:
+        file = open_file(self._directory, self._wall(), self._set_aside, damage)
         self._accepts = not self._stop.is_set()
-        return self._file
+        return file
 
     def _write(self, file: RecordFile) -> None:
         """Write what waits in steps, between which the thread rests as long as one took."""
@@ -190,17 +177,17 @@ class RecordWriter:
             file.end_run()
             self._accepts = True
 
-    def _write_step(self, file: RecordFile, rows: Sequence[Row]) -> None:
+    def _write_step(self, file: RecordFile, rows: Sequence[SyncRow]) -> None:
         try:
             file.write(rows, max(row.time for row in rows))
         except BaseException:
             self._lose(len(rows))
             raise
 
-    def _take(self) -> list[Row]:
+    def _take(self) -> list[SyncRow]:
         """Take rows for one step: few of those that cost much."""
         rows, changes = self._rows, 0
-        taken: list[Row] = []
+        taken: list[SyncRow] = []
         while rows and len(taken) < _STEP_ROWS and changes < _STEP_CHANGES:
             row = rows.popleft()
             taken.append(row)
@@ -217,45 +204,26 @@ class RecordWriter:
         until = clock.monotonic()
         if self._pruning is None and until >= self._prune_at:
             self._prune_at = until + self._times.prune
-            limits = self._limits
-            self._pruner = Pruner(
-                file.path, file.connection, limits.max_size, limits.max_age, file.forget
-            )
-            self._pruning = self._pruner.steps(self._wall())
-        if self._pruning is None or self._pruner is None:
-            return
-        for _ in self._pruning:
+            self._pruning = self._pruned(file)
+        for _ in self._pruning or ():
             if clock.monotonic() >= until + _PRUNE_SECONDS:
                 return
         self._pruning = None
-        self._size, self._oldest = self._pruner.size(), self._pruner.oldest()
+
+    def _pruned(self, file: RecordFile) -> Iterator[None]:
+        pruner = Pruner(file, self._limits.max_size, self._limits.max_age)
+        yield from pruner.steps(self._wall())
+        self._size, self._oldest = pruner.size(), pruner.oldest()
 
     def _end(self) -> None:
-        """Write what is left."""
-        if self._file is None and not self._rows:
-            return
-        file = self._file or self._open()
-        while step := self._take():
-            self._write_step(file, step)
-        self._note_removed(file)
-        file.write((), self._wall())
-        file.finish()
-        self._file = None
-        file.close()
-
-    def _fail(self, sentence: str) -> None:
-        """Drop what waits and close the file; it is opened again after a pause."""
-        self._accepts = False
-        self._retry_at = clock.monotonic() + self._times.pause
-        self._report(ok=False, sentence=f"{sentence}; {_MEANWHILE}")
-        lost = len(self._rows)
-        self._rows.clear()
-        self._lose(lost)
-        file, self._file = self._file, None
-        self._pruning = self._pruner = None
-        if file is not None:
-            with suppress(sqlite3.Error, OSError):
-                file.close()
+        if self._worker.is_open or self._rows:
+            file = self._worker.file
+            while step := self._take():
+                self._write_step(file, step)
+            self._note_removed(file)
+            file.write((), self._wall())
+            file.finish()
+            self._worker.close_file()
 
     def _lose(self, rows: int) -> None:
         with self._lock:
@@ -263,16 +231,8 @@ class RecordWriter:
             self.epoch += 1
 
     def _well(self) -> None:
-        aside = f"; the one before {self._aside}" if self._aside else ""
-        note = f" {self._note}" if self._note else ""
-        self._report(ok=True, sentence=f"decisions are recorded in {self._path}{note}{aside}")
+        sentence = f"decisions are recorded in {self._path}{self._note}{self._aside}"
+        self._worker.report(ok=True, sentence=sentence)
 
     def _set_aside(self, fate: str) -> None:
-        self._aside = fate
-
-    def _report(self, *, ok: bool, sentence: str) -> None:
-        with self._lock:
-            if self._reported == (ok, sentence):
-                return
-            self._reported = (ok, sentence)
-        self._on_state(ok, sentence)
+        self._aside = f"; the one before {fate}"

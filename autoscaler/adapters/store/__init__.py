@@ -4,9 +4,9 @@
 it goes on from memory, reports that, and tries again.
 """
 
-from autoscaler.adapters.store.clocks import Clocks, Resumption, Stamp
 from autoscaler.adapters.store.database import Saved, Unreadable, read_saved
 from autoscaler.adapters.store.releases import Release
+from autoscaler.adapters.store.rows import Clocks, Resumption, Stamp
 from autoscaler.adapters.store.store import DiskTimeouts, SqliteHistoryStore
 
 __all__ = [

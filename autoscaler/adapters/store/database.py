@@ -1,140 +1,164 @@
-"""One database file: opened, checked, read and written."""
+"""What the file of a directory is to hold, what it holds, and the writing of the difference."""
 
-import os
 import sqlite3
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from autoscaler.adapters.sqlite_files import (
-    UNREADABLE,
     MalformedError,
-    check_tables,
-    distrust,
-    identity,
-    is_damage,
-    migrate,
-    read_only,
-    refuse_newer,
-    require_sqlite,
+    Opened,
+    Place,
+    open_to_write,
+    opened_to_read,
+    version_of,
 )
-from autoscaler.adapters.state_directory import (
-    DATABASE,
-    UnusableError,
-    create,
-    lock,
-    reason,
-    set_aside,
+from autoscaler.adapters.state_directory import DATABASE, LOCK, UnusableError
+from autoscaler.adapters.store.rows import (
+    SCHEMA,
+    Changes,
+    Clocks,
+    Contents,
+    Record,
+    Resumption,
+    Stamp,
+    read,
 )
-from autoscaler.adapters.store.clocks import Clocks, Resumption, Stamp
-from autoscaler.adapters.store.rows import Changes, Contents, Record, read
-from autoscaler.adapters.store.schema import MIGRATIONS
 from autoscaler.core.breaker import BreakerState
-
-_BUSY_SECONDS = 10.0
-"""How long a statement waits for another program that has locked the database."""
-
-_WAL_BYTES = 16 * 1024 * 1024
-"""What a large transaction leaves at most of the write-ahead log, once the database has it."""
-
+from autoscaler.core.history import shifted
 
 _MOST_BYTES = 4 * 2**30
 """Of a database; 10,000 targets with windows of an hour and a sync each second have 1 GB."""
 
 
-class Database:
-    """The database of a directory that is locked for this process.
+@dataclass(slots=True)
+class Batch:
+    """All changes since the last batch, one for each target however long the disk takes.
 
-    It belongs to the thread that opened it.  After an error it can only be closed.
+    A record of None drops its target.  ``shifts`` move what came with earlier batches; the records
+    of this one have been moved.  ``futures`` is how many were handed out until now, in this batch
+    and all before.
+    """
+
+    records: dict[str, Record | None] = field(default_factory=dict)
+    shifts: list[float] = field(default_factory=list)
+    futures: int = 0
+    breakers: Mapping[str, BreakerState] | None = None
+    """How the scale-down breakers stand, if that has changed."""
+
+
+class Writer:
+    """Holds the latest of every target, and writes what the file does not hold of it.
+
+    What could not be written is written later.  Whatever the file holds when it is opened again, it
+    is made to hold the latest of these targets and nothing else.
+
+    Belongs to one thread.  Methods raise UnusableError, OSError or sqlite3.Error for what happens
+    to the file; they have accepted what they were given all the same.
     """
 
     def __init__(
-        self,
-        path: Path,
-        connection: sqlite3.Connection,
-        ids: dict[str, int],
-        held: ExitStack,
+        self, directory: Path, clocks: Clocks, on_set_aside: Callable[[str], None]
     ) -> None:
-        self._path = path
-        self._file = identity(path)
-        self._connection = connection
-        self._ids = ids
-        self._next_id = max(ids.values(), default=0) + 1
-        self._held = held.pop_all()  # `close` releases it from now on
+        self._directory = directory
+        self._clocks = clocks
+        self._on_set_aside = on_set_aside
+        self._boot_id = clocks.boot_id()
+        # Histories are by the clock of now; a step of it is followed when `Batch.shifts` has it.
+        self._ahead = clocks.wall() - clocks.steady()
+        self._wanted: dict[str, Record] = {}
+        self._unsaved: dict[str, Record | None] = {}
+        """What the file holds of the targets of which it is to hold something else."""
+        self._breakers: Mapping[str, BreakerState] = {}
+        self._breakers_unsaved = False
+        self._contents = Contents(None)
+        """What the file held when it was opened, until it is resumed."""
+        self._ids: dict[str, int] = {}
+        self._next_id = 1
 
-    def save(
-        self,
-        wanted: Mapping[str, Record],
-        unsaved: Mapping[str, Record | None],
-        stamp: Stamp,
-        breakers: Mapping[str, BreakerState] | None = None,
-    ) -> None:
-        """Write what is wanted of the unsaved targets, in one transaction.
+    @property
+    def now(self) -> Stamp:
+        """The present instant, by the clock that all histories are by."""
+        steady = self._clocks.steady()
+        return Stamp(steady + self._ahead, steady, self._boot_id)
 
-        ``unsaved`` has what the file holds of them; ``breakers`` is None where the file holds the
-        states of these.  Raises UnusableError, OSError or
-        sqlite3.Error, and the file is as it was.
-        """
-        if identity(self._path) != self._file:
-            raise UnusableError(f"{self._path} was replaced while it was in use")
-        changes = self._changes(wanted, unsaved)
-        changes.set_saved_at(stamp)
-        if breakers is not None:
-            changes.set_breakers(breakers)
-        connection = self._connection
-        connection.execute("BEGIN IMMEDIATE")
-        changes.apply(connection)
-        connection.execute("COMMIT")
+    def open(self) -> Opened:
+        """Open the file, and note what it holds."""
+        file, contents = open_database(self._directory, self._clocks.wall(), self._on_set_aside)
+        self._contents, self._ids = contents, contents.ids
+        self._next_id = max(contents.ids.values(), default=0) + 1
+        self._unsaved = dict.fromkeys(self._wanted) | contents.records
+        self._breakers_unsaved = contents.breakers != self._breakers
+        return file
 
-    def close(self) -> None:
-        """Close the file, and unlock the directory."""
-        self._held.close()
+    def resume(self) -> Resumption:
+        """Go on with what the file held, and return it, by the clock of now."""
+        contents, self._contents = self._contents, Contents(None)
+        resumption = contents.resumed(self.now)
+        if resumption.earlier:
+            self._wanted, self._breakers = contents.records, contents.breakers
+            self._unsaved.clear()
+            self._breakers_unsaved = False
+        if resumption.moved:
+            self._shift(resumption.moved)
+        return resumption
 
-    def _changes(
-        self, wanted: Mapping[str, Record], unsaved: Mapping[str, Record | None]
-    ) -> Changes:
-        changes, ids = Changes(), self._ids
-        for key, old in unsaved.items():
-            new = wanted.get(key)
-            if new is None:
-                if old is not None:
-                    changes.delete(ids.pop(key))
-            elif old is None:
-                ids[key] = self._next_id
-                changes.add(self._next_id, key, new)
-                self._next_id += 1
+    def accept(self, batch: Batch) -> None:
+        """Accept a batch, to be written by `save`."""
+        for seconds in batch.shifts:
+            self._ahead += seconds
+            self._shift(seconds)
+        if batch.breakers is not None:
+            self._breakers, self._breakers_unsaved = batch.breakers, True
+        wanted, unsaved = self._wanted, self._unsaved
+        for target, record in batch.records.items():
+            before = wanted.get(target)
+            unsaved.setdefault(target, before)
+            if record is None:
+                wanted.pop(target, None)
+            elif record.decided is None and before is not None:
+                wanted[target] = Record(record.history, before.decided)
             else:
-                changes.replace(ids[key], old, new)
-        return changes
+                wanted[target] = record
+
+    @property
+    def is_saved(self) -> bool:
+        """Whether the file holds all."""
+        return not (self._unsaved or self._breakers_unsaved)
+
+    def save(self, file: Opened) -> None:
+        """Write what the file does not hold, in one transaction; after an error it is as it was."""
+        changes, ids = Changes(), self._ids
+        for key, old in self._unsaved.items():
+            new = self._wanted.get(key)
+            if new is not None:
+                if old is None:
+                    ids[key], self._next_id = self._next_id, self._next_id + 1
+                changes.write(ids[key], key, old, new)
+            elif old is not None:
+                changes.delete(ids.pop(key))
+        changes.set_saved_at(self.now)
+        if self._breakers_unsaved:
+            changes.set_breakers(self._breakers)
+        with file.transaction() as connection:
+            changes.apply(connection)
+        self._unsaved.clear()
+        self._breakers_unsaved = False
+
+    def _shift(self, seconds: float) -> None:
+        for target, record in self._wanted.items():
+            self._unsaved.setdefault(target, record)
+            self._wanted[target] = record.shifted(seconds)
+        if self._breakers:
+            self._breakers = {name: shifted(one, seconds) for name, one in self._breakers.items()}
+            self._breakers_unsaved = True
 
 
 def open_database(
     directory: Path, now: float, on_set_aside: Callable[[str], None]
-) -> tuple[Database, Contents]:
-    """Open the database of a directory, or create it, and read it.
-
-    One that cannot be read is renamed after the Unix time ``now``, and a new one begun;
-    ``on_set_aside`` is called with a sentence ("could not be read ...").  One of a newer version is
-    left as it is.
-    Raises UnusableError, OSError or sqlite3.Error.
-    """
-    require_sqlite()
-    path = directory / DATABASE
-    with ExitStack() as held:
-        held.callback(os.close, lock(directory))
-        if path.exists():
-            refuse_newer(path, len(MIGRATIONS))
-        try:
-            connection, contents = _open(path)
-        except (*UNREADABLE, sqlite3.Error) as error:
-            if isinstance(error, sqlite3.Error) and not is_damage(error):
-                raise
-            aside = set_aside(path, now)
-            on_set_aside(f"could not be read ({error}) and is now {aside.name}")
-            connection, contents = _open(path)
-        held.callback(connection.close)
-        return Database(path, connection, contents.ids, held), contents
+) -> tuple[Opened, Contents]:
+    """Open the database of a directory, or create it, and read it (`open_to_write`)."""
+    return open_to_write(Place(directory, DATABASE, LOCK), SCHEMA, _checked, now, on_set_aside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,58 +180,22 @@ class Unreadable:
 def read_saved(directory: Path, clocks: Clocks | None = None) -> Saved | Unreadable | None:
     """Return what a daemon that starts now would go on with; None where nothing was saved.
 
-    It may be read while a daemon writes it, and nothing is changed: what is of an older version is
-    migrated in memory.
+    It may be read while a daemon writes it, and nothing is changed.
     """
     path, now = directory / DATABASE, (clocks or Clocks()).stamp()
     try:
-        path.stat()
-        refuse_newer(path, len(MIGRATIONS))
-        contents = _read_copy(path)
+        with opened_to_read(path, SCHEMA) as connection:
+            contents = _checked(connection) if version_of(connection) else Contents(None)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (UnusableError, OSError) as error:
-        return Unreadable(reason(path, error))
-    except (*UNREADABLE, sqlite3.Error) as error:
-        return Unreadable(f"{path} cannot be read: {error}")
-    saved: Stamp | None = contents.stamp
+    except UnusableError as error:
+        return Unreadable(str(error))
+    saved = contents.stamp
     return None if saved is None else Saved(path, saved.wall, contents.resumed(now))
 
 
-def _read_copy(path: Path) -> Contents:
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
-        with closing(read_only(path)) as file:
-            _check(file)
-            file.backup(copy)
-        distrust(copy)
-        migrate(copy, MIGRATIONS)
-        return read(copy)
-
-
-def _open(path: Path) -> tuple[sqlite3.Connection, Contents]:
-    """Open a database, migrate it to the current version, and read it."""
-    create(path)
-    connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
-    try:
-        distrust(connection)
-        connection.execute("PRAGMA journal_mode = WAL")
-        # What `intend` has confirmed must outlive a loss of power.
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES:d}")
-        _check(connection)
-        migrate(connection, MIGRATIONS)
-        return connection, read(connection)
-    except BaseException:
-        connection.close()
-        raise
-
-
-def _check(connection: sqlite3.Connection) -> None:
-    """Check for damage, for other tables than ours, and for a size that ours never have.
-
-    Raises MalformedError or sqlite3.Error.
-    """
-    check_tables(connection, MIGRATIONS)
+def _checked(connection: sqlite3.Connection) -> Contents:
+    """Read all; raises as `read`, also for damage, and for a size that ours never have."""
     ((pages,),) = connection.execute("PRAGMA page_count")
     ((page,),) = connection.execute("PRAGMA page_size")
     if pages * page > _MOST_BYTES:
@@ -215,3 +203,4 @@ def _check(connection: sqlite3.Connection) -> None:
     (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if verdict != "ok":
         raise MalformedError(verdict)
+    return read(connection)

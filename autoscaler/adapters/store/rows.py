@@ -1,40 +1,66 @@
-"""The rows of each target: read and checked, and written where they changed."""
+"""What a file holds: read and checked, moved to the clock of now, and written where it changed.
+
+A history is one JSON text (`autoscaler.codec`), but for its recommendations: a sync changes one of
+each target.  They are rows for that, and slots lead their keys, so that what one sync changes lies
+close together in the file.
+
+The running daemon moves its histories when the clock is set (`autoscaler.clock.Steps`).  A process
+that reads them later does the same for what happened in between, as far as it can know.
+"""
 
 import json
 import math
 import sqlite3
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from itertools import chain, compress, count
 from operator import attrgetter, is_not
+from pathlib import Path
 from typing import NamedTuple
 
-from autoscaler.adapters.sqlite_files import MalformedError
-from autoscaler.adapters.store.clocks import Resumption, Stamp, seconds_between, seconds_to_move
-from autoscaler.adapters.store.schema import OF_A_TARGET
-from autoscaler.core.breaker import BreakerState, Trip
-from autoscaler.core.breaker import moved as shifted_breaker
+from autoscaler import clock
+from autoscaler.adapters.sqlite_files import MalformedError, Schema
+from autoscaler.codec import dumps, reader_of
+from autoscaler.core.breaker import BreakerState
 from autoscaler.core.history import History, Recommendation, shifted
-from autoscaler.core.history_json import history_reader, to_json
 from autoscaler.core.numbers import INT32_MAX, INT32_MIN
 
-_AHEAD_SECONDS = 86400.0
-"""Tolerance: an instant may be this much later than the save, if a clock was set between."""
+SCHEMA = Schema(
+    6,
+    """
+    CREATE TABLE targets (target INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE) STRICT;
+    CREATE TABLE histories (target INTEGER PRIMARY KEY, history TEXT NOT NULL) STRICT;
+    CREATE TABLE recommendations (
+        slot INTEGER NOT NULL, target INTEGER NOT NULL, replicas INTEGER NOT NULL,
+        time REAL NOT NULL, first INTEGER NOT NULL, only_down INTEGER NOT NULL,
+        PRIMARY KEY (slot, target)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE decided (target INTEGER PRIMARY KEY, time REAL NOT NULL) STRICT;
+    CREATE TABLE breakers (server TEXT PRIMARY KEY, state TEXT NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE TABLE clock (
+        only INTEGER PRIMARY KEY CHECK (only = 0),
+        wall REAL NOT NULL, steady REAL NOT NULL, boot_id TEXT NOT NULL
+    ) STRICT;
+    """,
+    # What `intend` has confirmed must outlive a loss of power.  The limit is what a large
+    # transaction leaves at most of the write-ahead log, once the database has it.
+    "PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 16777216;",
+)
+OF_A_TARGET = ("recommendations", "histories", "decided", "targets")
+"""Every table with rows of single targets, by a column `target`."""
 
+# An instant may be this much later than the save, if a clock was set between; and this much
+# earlier: a machine may start in 1970, and have its clock set later.
+_AHEAD_SECONDS = 86400.0
 _BEHIND_SECONDS = 100 * 366 * 86400.0
-"""It may be this much earlier: a machine may start in 1970, and have its clock set later."""
 
 _ROW_CHECKS = {
     # What metrics ask for may be negative, before it is limited.
     "recommendations": f"replicas BETWEEN {INT32_MIN} AND {INT32_MAX} AND first IN (0, 1)"
-    " AND time BETWEEN :earliest AND :latest",
+    " AND only_down IN (0, 1) AND time BETWEEN :earliest AND :latest",
     "decided": "time BETWEEN :earliest AND :latest",
-    "breakers": "(tripped IS NULL) = (until IS NULL) AND min(down, targets, again) >= 0"
-    " AND coalesce(tripped, :earliest) BETWEEN :earliest AND :latest"
-    " AND coalesce(until, :earliest) BETWEEN :earliest AND :latest"
-    " AND coalesce(released_until, :earliest) BETWEEN :earliest AND :latest",
 }
 """The condition that each row of a table meets."""
 
@@ -46,6 +72,81 @@ _json_fields = attrgetter(*(one.name for one in fields(History) if one.name != "
 """Returns the fields of a history that the table `histories` holds as one JSON text."""
 
 Row = tuple[str | int | float | None, ...]
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """One instant by two clocks: Unix seconds, and steady seconds since the boot ``boot_id``."""
+
+    wall: float
+    steady: float
+    boot_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resumption:
+    """The histories to go on with, by the clock as it was at the instant ``now``.
+
+    ``moved`` are the seconds by which every instant was moved for that, ``absent`` those that
+    have passed since the last save, infinity if that is not known; ``undecided`` are, by target,
+    the seconds between its last decision and the last save.  ``earlier`` says whether an earlier
+    run saved anything at all.
+    """
+
+    now: Stamp
+    histories: Mapping[str, History] = field(default_factory=dict)
+    moved: float = 0.0
+    absent: float = 0.0
+    undecided: Mapping[str, float] = field(default_factory=dict)
+    earlier: bool = False
+    breakers: Mapping[str, BreakerState] = field(default_factory=dict)
+    """How the scale-down breakers stood, by server."""
+
+
+def this_boot() -> str:
+    """Return the id of the machine's present boot; empty if the system has none."""
+    try:
+        return _BOOT_ID.read_text("ascii").strip()
+    except (OSError, ValueError):
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """The clocks that the store reads."""
+
+    wall: Callable[[], float] = clock.wall
+    steady: Callable[[], float] = clock.steady
+    monotonic: Callable[[], float] = clock.monotonic
+    boot_id: Callable[[], str] = this_boot
+
+    def stamp(self) -> Stamp:
+        """Return the present instant."""
+        return Stamp(self.wall(), self.steady(), self.boot_id())
+
+
+def seconds_to_move(saved: Stamp, now: Stamp) -> float:
+    """Return by how many seconds the instants that were saved move.
+
+    Within one boot the steady clock says how much time has passed; the rest is a step of the
+    clock.  After another boot, or on another machine, that is not known: a clock that is wrong by
+    minutes would end windows and periods early by as much.  No time counts as passed then, and the
+    last saved instant is now.  At worst a limit holds for too long, by its own length at most.
+    """
+    if _same_boot(saved, now):
+        return clock.Steps(saved.wall, saved.steady).total(now.wall, now.steady)
+    return now.wall - saved.wall
+
+
+def seconds_between(saved: Stamp, now: Stamp) -> float:
+    """Return how many seconds have passed; infinity if that is not known."""
+    return now.steady - saved.steady if _same_boot(saved, now) else math.inf
+
+
+def _same_boot(saved: Stamp, now: Stamp) -> bool:
+    return bool(saved.boot_id) and saved.boot_id == now.boot_id and saved.steady <= now.steady
 
 
 class Record(NamedTuple):
@@ -89,7 +190,7 @@ class Contents:
                 if record.decided is not None
             },
             earlier=True,
-            breakers={server: shifted_breaker(one, moved) for server, one in self.breakers.items()},
+            breakers={server: shifted(state, moved) for server, state in self.breakers.items()},
         )
 
 
@@ -106,15 +207,17 @@ def read(connection: sqlite3.Connection) -> Contents:
         query = f"SELECT 1 FROM {table} WHERE ({check}) IS NOT TRUE LIMIT 1"  # noqa: S608 - ours
         if connection.execute(query, {"earliest": earliest, "latest": latest}).fetchone():
             raise MalformedError(f"{table}: a row holds a number that cannot be")
-    contents.breakers = _breakers(connection)
-    read_history = history_reader(earliest, latest)
+    read_breaker = reader_of(BreakerState, (earliest, latest))
+    for server, text in connection.execute("SELECT server, state FROM breakers"):
+        contents.breakers[server] = read_breaker(json.loads(text))
+    read_history = reader_of(History, (earliest, latest))
     recommendations = _recommendations(connection)
     decided = dict(connection.execute("SELECT target, time FROM decided"))
     for target_id, key, text in connection.execute(
         "SELECT target, key, history FROM targets LEFT JOIN histories USING (target)"
     ):
         try:
-            history = read_history(text)
+            history = read_history(json.loads(text))
         except ValueError as error:
             raise MalformedError(f"{key:.60}: {error}") from None
         if history.recommendations is not None:
@@ -126,7 +229,6 @@ def read(connection: sqlite3.Connection) -> Contents:
 
 
 def _bounds(stamp: Stamp | None) -> tuple[float, float]:
-    """Return the earliest and the latest instant that are plausible."""
     if stamp is None:
         return -1e300, 1e300
     if not (math.isfinite(stamp.wall) and math.isfinite(stamp.steady)):
@@ -134,37 +236,17 @@ def _bounds(stamp: Stamp | None) -> tuple[float, float]:
     return stamp.wall - _BEHIND_SECONDS, stamp.wall + _AHEAD_SECONDS
 
 
-def _breakers(connection: sqlite3.Connection) -> dict[str, BreakerState]:
-    """Read how the scale-down breakers stand, by server."""
-    return {
-        server: BreakerState(
-            None if at is None else Trip(at, until, down, of, query, again), released_until
-        )
-        for server, at, until, down, of, query, again, released_until in connection.execute(
-            "SELECT server, tripped, until, down, targets, query, again, released_until"
-            " FROM breakers"
-        )
-    }
-
-
-def _breaker_row(server: str, state: BreakerState) -> Row:
-    trip, released_until = state.trip, state.released_until
-    if trip is None:
-        return (server, None, None, 0, 0, "", 0, released_until)
-    counts = (trip.down, trip.of, trip.query, trip.again)
-    return (server, trip.at, trip.until, *counts, released_until)
-
-
 def _recommendations(connection: sqlite3.Connection) -> dict[int, list[Recommendation]]:
     """Read the recommendations by row id of their target; their slots have no holes."""
     found: dict[int, list[Recommendation]] = defaultdict(list)
-    for slot, target_id, replicas, time, first in connection.execute(
-        "SELECT slot, target, replicas, time, first FROM recommendations ORDER BY slot, target"
+    for slot, target_id, replicas, time, first, only_down in connection.execute(
+        "SELECT slot, target, replicas, time, first, only_down FROM recommendations"
+        " ORDER BY slot, target"
     ):
         slots = found[target_id]
         if len(slots) != slot:
             raise MalformedError(f"recommendations: slot {len(slots)} of a target is missing")
-        slots.append(Recommendation(replicas, time, bool(first)))
+        slots.append(Recommendation(replicas, time, bool(first), bool(only_down)))
     return found
 
 
@@ -174,39 +256,38 @@ class Changes:
     def __init__(self) -> None:
         self._rows: dict[str, list[Row]] = defaultdict(list)
         self._deleted_from: dict[str, list[int]] = defaultdict(list)
-        self._whole: dict[str, list[Row]] = {}
-        """Tables that are written anew."""
-
-    def add(self, target_id: int, key: str, record: Record) -> None:
-        """Write a target that is new."""
-        self._rows["targets"].append((target_id, key))
-        self._write_text(target_id, record.history)
-        self._write_recommendations(target_id, (), record.history.recommendations or ())
-        if record.decided is not None:
-            self._rows["decided"].append((target_id, record.decided))
+        self._emptied: list[str] = []
 
     def delete(self, target_id: int) -> None:
         """Delete a target and all that belongs to it."""
         for table in OF_A_TARGET:
             self._deleted_from[table].append(target_id)
 
-    def replace(self, target_id: int, old: Record, new: Record) -> None:
-        """Write what differs between a target's record and an old one."""
-        before, after = old.history.recommendations, new.history.recommendations
+    def write(self, target_id: int, key: str, old: Record | None, new: Record) -> None:
+        """Write what differs between a target's record and the one in the file, if there is any."""
+        if old is None:
+            self._rows["targets"].append((target_id, key))
+        before = None if old is None else old.history.recommendations
+        after = new.history.recommendations
         if after is not before:
             self._write_recommendations(target_id, before or (), after or ())
-        if _json_fields(new.history) != _json_fields(old.history) or (after is None) is not (
-            before is None
+        if (
+            old is None
+            or (after is None) is not (before is None)
+            or _json_fields(new.history) != _json_fields(old.history)
         ):
-            self._write_text(target_id, new.history)
-        if new.decided is not None and new.decided != old.decided:
+            text = dumps(replace(new.history, recommendations=None if after is None else ()))
+            self._rows["histories"].append((target_id, text))
+        decided = None if old is None else old.decided
+        if new.decided is not None and new.decided != decided:
             self._rows["decided"].append((target_id, new.decided))
-        elif new.decided is None and old.decided is not None:
+        elif new.decided is None and decided is not None:
             self._deleted_from["decided"].append(target_id)
 
     def set_breakers(self, states: Mapping[str, BreakerState]) -> None:
         """Write how the scale-down breakers stand, in place of what the file holds of them."""
-        self._whole["breakers"] = [_breaker_row(*one) for one in states.items()]
+        self._emptied = ["breakers"]
+        self._rows["breakers"] = [(server, dumps(state)) for server, state in states.items()]
 
     def set_saved_at(self, stamp: Stamp) -> None:
         """Write when the rest is saved."""
@@ -219,14 +300,10 @@ class Changes:
                 f"DELETE FROM {table} WHERE target IN (SELECT value FROM json_each(?))",  # noqa: S608 - a table's name
                 (json.dumps(target_ids),),
             )
-        for table in self._whole:
+        for table in self._emptied:
             connection.execute(f"DELETE FROM {table}")  # noqa: S608 - a table's name
-        for table, rows in (*self._rows.items(), *self._whole.items()):
+        for table, rows in self._rows.items():
             _upsert(connection, table, rows)
-
-    def _write_text(self, target_id: int, history: History) -> None:
-        slots = None if history.recommendations is None else ()
-        self._rows["histories"].append((target_id, to_json(history, recommendations=slots)))
 
     def _write_recommendations(
         self, target_id: int, old: Sequence[Recommendation], new: Sequence[Recommendation]
@@ -240,11 +317,11 @@ class Changes:
         for slot in chain(changed, range(len(old), len(new))):
             one = new[slot]
             # An exact int is bound faster than a bool.
-            rows.append((slot, target_id, one.replicas, one.time, 1 if one.first else 0))
+            flags = (1 if one.first else 0, 1 if one.only_down else 0)
+            rows.append((slot, target_id, one.replicas, one.time, *flags))
 
 
 def _upsert(connection: sqlite3.Connection, table: str, rows: Sequence[Row]) -> None:
-    """Insert rows, or replace those with the same key."""
     done = 0
     for size in _ROWS_AT_ONCE:
         while len(rows) - done >= size:

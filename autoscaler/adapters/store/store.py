@@ -1,21 +1,21 @@
 """Histories in a directory, written by a thread of their own: no sync waits for the disk."""
 
-import sqlite3
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
-from autoscaler.adapters.state_directory import DATABASE, UnusableError, reason
-from autoscaler.adapters.store.clocks import Clocks, Resumption
-from autoscaler.adapters.store.write_queue import WriteQueue
-from autoscaler.adapters.store.writer import Writer
+from autoscaler.adapters.sqlite_files import SqliteWorker
+from autoscaler.adapters.state_directory import DATABASE
+from autoscaler.adapters.store.database import Batch, Writer
+from autoscaler.adapters.store.rows import Clocks, Record, Resumption
 from autoscaler.core.breaker import BreakerState
-from autoscaler.core.history import History
+from autoscaler.core.history import History, shifted
 
 Result = TypeVar("Result")
 
@@ -41,34 +41,138 @@ class DiskTimeouts:
     pause: float = 30.0
 
 
-class _State:
-    """Reports to ``on_state`` once per change whether state can be kept, and counts errors."""
-
-    def __init__(self, on_state: Callable[[bool, str], None]) -> None:
-        self._on_state = on_state
-        self._lock = threading.Lock()
-        self._reported: tuple[bool, str] | None = None
-        self.errors = 0
-
-    def well(self, sentence: str) -> None:
-        """Report that state is kept."""
-        with self._lock:
-            self._report(ok=True, sentence=sentence)
-
-    def ill(self, sentence: str, still: Callable[[], bool] = lambda: True) -> None:
-        """Count and report an error, if it is ``still`` there once no other thread reports."""
-        with self._lock:
-            if still():
-                self.errors += 1
-                self._report(ok=False, sentence=sentence)
-
-    def _report(self, *, ok: bool, sentence: str) -> None:
-        if self._reported != (ok, sentence):
-            self._reported = (ok, sentence)
-            self._on_state(ok, sentence)
+class _Waiting(NamedTuple):
+    number: int
+    due: float
+    future: Future[None]
 
 
-class SqliteHistoryStore:
+class _WriteQueue:
+    """Collects changes for the thread that writes.  No method waits for a disk.
+
+    A future is done when `_written` says so, or in `_expire` after ``timeout`` seconds of
+    ``monotonic``.  From then until the next `_written`, futures are done at once.
+    """
+
+    def __init__(self, timeout: float, monotonic: Callable[[], float]) -> None:
+        self._timeout = timeout
+        self._monotonic = monotonic
+        lock = threading.Lock()
+        self._changed = threading.Condition(lock)
+        self._awaited = threading.Condition(lock)
+        self._batch = Batch()
+        self._waiting: deque[_Waiting] = deque()
+        self._futures = 0
+        self._stalled = False
+        """Whether futures have expired since the last `_written`."""
+        self._closed = False
+
+    def keep(self, kept: Sequence[tuple[str, History, float]]) -> None:
+        """Keep histories and when they were decided about, all of them in one transaction."""
+        with self._changed:
+            if not self._closed:
+                self._batch.records.update(
+                    {target: Record(history, decided) for target, history, decided in kept}
+                )
+                self._changed.notify()
+
+    def intend(self, target: str, history: History) -> Future[None]:
+        """Keep a history; the future is done once it is on the disk, or cannot be in time."""
+        future: Future[None] = Future()
+        with self._changed:
+            if not self._closed:
+                before = self._batch.records.get(target)
+                self._batch.records[target] = Record(history, before and before.decided)
+                self._changed.notify()
+            if self._closed or self._stalled:
+                future.set_result(None)
+                return future
+            self._futures += 1
+            if not self._waiting:
+                self._awaited.notify()
+            due = self._monotonic() + self._timeout
+            self._waiting.append(_Waiting(self._futures, due, future))
+        return future
+
+    def drop(self, targets: Iterable[str]) -> None:
+        """Forget targets."""
+        with self._changed:
+            self._batch.records.update(dict.fromkeys(targets))
+            self._changed.notify()
+
+    def keep_breakers(self, states: Mapping[str, BreakerState]) -> None:
+        """Keep how the scale-down breakers of all servers stand."""
+        with self._changed:
+            if not self._closed:
+                self._batch.breakers = states
+                self._changed.notify()
+
+    def shift(self, seconds: float) -> None:
+        """Move every instant that is kept; histories that come later are by the new clock."""
+        with self._changed:
+            self._batch.shifts.append(seconds)
+            for target, record in self._batch.records.items():
+                self._batch.records[target] = record and record.shifted(seconds)
+            if (states := self._batch.breakers) is not None:
+                self._batch.breakers = {name: shifted(one, seconds) for name, one in states.items()}
+            self._changed.notify()
+
+    def _take(self) -> Batch | None:
+        """Wait for changes and return all of them; None once closed and empty."""
+        with self._changed:
+            while self._batch == Batch():
+                if self._closed:
+                    return None
+                self._changed.wait()
+            batch, self._batch = self._batch, Batch()
+            batch.futures = self._futures
+            return batch
+
+    def _written(self, futures: int) -> None:
+        """Finish the futures up to a number of them: their histories are written, or cannot be."""
+        with self._awaited:
+            self._stalled = False
+            done = self._pop(lambda one: one.number <= futures)
+            if self._closed:
+                self._awaited.notify()
+        _finish(done)
+
+    def _expire(self) -> bool:
+        """Wait until a future has waited for too long, and finish all; False once closed."""
+        with self._awaited:
+            while not (self._waiting and self._waiting[0].due <= self._monotonic()):
+                if self._closed and not self._waiting:
+                    return False
+                self._awaited.wait(
+                    self._waiting[0].due - self._monotonic() if self._waiting else None
+                )
+            self._stalled = True
+            expired = self._pop(lambda _: True)
+        _finish(expired)
+        return True
+
+    def close(self) -> None:
+        """Accept nothing more."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+            self._awaited.notify_all()
+
+    def _pop(self, done: Callable[[_Waiting], bool]) -> list[Future[None]]:
+        popped = []
+        while self._waiting and done(self._waiting[0]):
+            popped.append(self._waiting.popleft().future)
+        return popped
+
+
+def _finish(futures: Iterable[Future[None]]) -> None:
+    """Finish futures except those that were cancelled."""
+    for future in futures:
+        if future.set_running_or_notify_cancel():
+            future.set_result(None)
+
+
+class SqliteHistoryStore(_WriteQueue):
     """Keeps histories in a directory, which it creates if needed; fits `sync.ports.HistoryStore`.
 
     A disk that fails raises nothing: what cannot be written is held in memory, and written once
@@ -87,63 +191,49 @@ class SqliteHistoryStore:
         clocks = clocks or Clocks()
         self._timeouts = timeouts or DiskTimeouts()
         self._path = directory / DATABASE
-        self._state = _State(on_state)
-        self._queue = WriteQueue(self._timeouts.intend, clocks.monotonic)
-        self._writer = Writer(directory, clocks, self._timeouts.pause, self._report_set_aside)
+        super().__init__(self._timeouts.intend, clocks.monotonic)
+        self._writer = Writer(directory, clocks, self._report_set_aside)
+        self._worker = SqliteWorker(
+            "store",
+            self._path,
+            self._write,
+            lambda _: self._writer.open(),  # what is damaged is seen when it is opened
+            on_state,
+            self._timeouts.pause,
+            clocks.monotonic,
+        )
         self._resumed: SimpleQueue[Resumption] = SimpleQueue()
         self._begun = False
         self._lost = ""
         """Why there is no state of an earlier run, if there is none."""
-        self._write_thread = threading.Thread(target=self._write, name="store", daemon=True)
         self._timeout_thread = threading.Thread(
-            target=self._expire, name="store-timeouts", daemon=True
+            target=self._watch, name="store-timeouts", daemon=True
         )
 
     @property
     def errors(self) -> int:
         """How often the disk failed or did not answer in time, so far."""
-        return self._state.errors
+        return self._worker.errors
 
     def start(self) -> Resumption:
         """Return what the file holds, by the clock of now; no histories if it cannot be read.
 
         To be called first, and once.
         """
-        self._write_thread.start()
+        self._worker.start()
         self._timeout_thread.start()
         try:
             return self._resumed.get(timeout=self._timeouts.start)
         except Empty:
             self._lost = _NOT_READ
-            self._state.ill(self._no_answer(self._timeouts.start))
+            self._ill(self._no_answer(self._timeouts.start))
             return Resumption(self._writer.now)
-
-    def intend(self, target: str, history: History) -> Future[None]:
-        """Keep a history; the future is done once it is on the disk, or cannot be in time."""
-        return self._queue.put_awaited(target, history)
-
-    def keep(self, kept: Sequence[tuple[str, History, float]]) -> None:
-        """Keep histories and when they were decided about, all of them in one transaction."""
-        self._queue.put(kept)
-
-    def drop(self, targets: Iterable[str]) -> None:
-        """Forget targets."""
-        self._queue.drop(targets)
-
-    def shift(self, seconds: float) -> None:
-        """Move every instant that is kept; histories that come later are by the new clock."""
-        self._queue.shift(seconds)
-
-    def keep_breakers(self, states: Mapping[str, BreakerState]) -> None:
-        """Keep how the scale-down breakers of all servers stand."""
-        self._queue.put_breakers(states)
 
     def close(self) -> None:
         """Write what is left, and accept nothing more."""
-        self._queue.close()
-        self._write_thread.join(self._timeouts.close)
-        if self._write_thread.is_alive():
-            self._state.ill(self._no_answer(self._timeouts.close))
+        super().close()
+        if not self._worker.join(self._timeouts.close):
+            self._ill(self._no_answer(self._timeouts.close))
         self._timeout_thread.join(self._timeouts.intend)
 
     def _write(self) -> None:
@@ -153,46 +243,55 @@ class SqliteHistoryStore:
             self._lost = _NOT_READ
         self._begun = True
         self._resumed.put(resumption or Resumption(self._writer.now))
-        while (batch := self._queue.take()) is not None:
-            self._do(partial(self._writer.write, batch), batch.futures)
-        self._do(self._writer.finish)
+        while (batch := self._take()) is not None:
+            self._do(partial(self._save, batch), batch.futures)
+        self._do(self._save)
+        self._worker.close_file()
 
     def _resume(self) -> Resumption:
-        """Return what the file holds, and note why it is nothing."""
+        _ = self._worker.file
         resumption = self._writer.resume()
         if not resumption.earlier:
             self._lost = self._lost or "it held nothing of an earlier run"
         return resumption
 
+    def _save(self, batch: Batch | None = None) -> bool:
+        """Write a batch, or what is left in the end; False in the pause after an error."""
+        if batch is None:
+            skips = self._writer.is_saved
+        else:
+            self._writer.accept(batch)
+            skips = self._worker.rests
+        if not skips:
+            self._writer.save(self._worker.file)
+        return not skips
+
     def _do(self, work: Callable[[], Result], futures: int = 0) -> Result | None:
         """Do some work with the file, finish the futures up to a number, and report the state."""
-        result, failure = None, ""
-        try:
-            result = work()
-        except (UnusableError, OSError, sqlite3.Error) as error:
-            failure = reason(self._path, error)
-        except Exception as error:  # noqa: BLE001 - syncs wait for this thread: it must not end
-            failure = f"a fault of the autoscaler, {type(error).__name__}: {error}"
+        result, failure = self._worker.attempt(work)
         # Before the state, so that a stall that is over is not reported after it.
-        self._queue.written(futures)
+        self._written(futures)
         if failure:
-            self._state.ill(f"{failure}; {_IN_MEMORY}")
+            self._ill(f"{failure}; {_IN_MEMORY}")
         elif result:
             lost = f"; {self._lost}: {_ANEW}" if self._lost else ""
-            self._state.well(f"state is kept in {self._path}{lost}")
+            self._worker.report(ok=True, sentence=f"state is kept in {self._path}{lost}")
         return result
 
-    def _expire(self) -> None:
+    def _ill(self, sentence: str, still: Callable[[], bool] = lambda: True) -> None:
+        self._worker.report(ok=False, sentence=sentence, still=still)
+
+    def _watch(self) -> None:
         """Run the thread that finishes futures when the disk has not answered in time."""
-        while self._queue.expire():
-            self._state.ill(self._no_answer(self._timeouts.intend), lambda: self._queue.stalled)
+        while self._expire():
+            self._ill(self._no_answer(self._timeouts.intend), lambda: self._stalled)
 
     def _report_set_aside(self, fate: str) -> None:
         if self._begun:
-            self._state.ill(f"{self._path} {fate}; all of it is written anew")
+            self._ill(f"{self._path} {fate}; all of it is written anew")
         else:
             self._lost = f"the one before {fate}"
-            self._state.ill(f"{self._path} {fate}: {_ANEW}")
+            self._ill(f"{self._path} {fate}: {_ANEW}")
 
     def _no_answer(self, seconds: float) -> str:
         return f"{self._path} has not answered for {seconds:g} s; {_IN_MEMORY}"

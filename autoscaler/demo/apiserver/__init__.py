@@ -1,6 +1,6 @@
-"""A stand-in for a cluster: the part of the Kubernetes API that scales workloads, in-process."""
+"""A stand-in for a cluster: the part of the Kubernetes API that the demo uses, in this process."""
 
-from autoscaler.demo.apiserver.cluster import StandInCluster, deployment
-from autoscaler.demo.apiserver.status import ApiError
+from autoscaler.demo.apiserver.cluster import StandInCluster
+from autoscaler.demo.apiserver.objects import deployment
 
-__all__ = ["ApiError", "StandInCluster", "deployment"]
+__all__ = ["StandInCluster", "deployment"]

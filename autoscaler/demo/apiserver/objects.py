@@ -1,16 +1,48 @@
-"""Kubernetes objects as JSON: their type, time stamps, names and selectors."""
+"""The resources that the stand-in serves, and what all of their objects have."""
 
-import random
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
-
-from autoscaler.core.selectors import LabelSelector, Operator, Requirement
 
 KubeObject = dict[str, Any]
 """A JSON object; `Any` because its shape is its kind's, and a client may send any."""
 
-_SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+ObjectKey = tuple[str, str]
+"""Namespace (empty for a cluster-wide object) and name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServedResource:
+    """One resource of a group and version."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool = True
+
+    @property
+    def group_version(self) -> str:
+        """The `apiVersion` of its objects."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def qualified(self) -> str:
+        """The name in error messages, and under which its objects are stored."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+
+DEPLOYMENTS = ServedResource("apps", "v1", "deployments", "Deployment")
+PODS = ServedResource("", "v1", "pods", "Pod")
+EVENTS = ServedResource("", "v1", "events", "Event")
+LEASES = ServedResource("coordination.k8s.io", "v1", "leases", "Lease")
+NAMESPACES = ServedResource("", "v1", "namespaces", "Namespace", namespaced=False)
+AUTOSCALERS = ServedResource(
+    "autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler"
+)
+"""There are none; the autoscaler looks for them."""
+RESOURCES = (DEPLOYMENTS, PODS, EVENTS, LEASES, NAMESPACES, AUTOSCALERS)
 
 
 def timestamp(wall: float) -> str:
@@ -18,15 +50,10 @@ def timestamp(wall: float) -> str:
     return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def random_suffix() -> str:
-    """Return five letters as the API server appends them to `generateName`."""
-    return "".join(random.choices(_SUFFIX_LETTERS, k=5))  # noqa: S311 - a name, not a secret
-
-
 def meta(obj: Mapping[str, Any]) -> KubeObject:
     """Return the metadata, empty when there is none."""
-    found = obj.get("metadata")
-    return found if isinstance(found, dict) else {}
+    metadata = obj.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
 
 
 def labels(obj: Mapping[str, Any]) -> dict[str, str]:
@@ -34,41 +61,35 @@ def labels(obj: Mapping[str, Any]) -> dict[str, str]:
     return meta(obj).get("labels") or {}
 
 
-def key(obj: Mapping[str, Any]) -> tuple[str, str]:
-    """Return namespace (empty for a cluster-wide object) and name."""
+def key(obj: Mapping[str, Any]) -> ObjectKey:
+    """Return namespace and name."""
     return meta(obj).get("namespace", ""), meta(obj).get("name", "")
-
-
-def workload_selector(obj: Mapping[str, Any]) -> LabelSelector:
-    """Read `spec.selector`: a LabelSelector, or the plain map of a ReplicationController."""
-    raw = (obj.get("spec") or {}).get("selector") or {}
-    if obj.get("kind") == "ReplicationController":
-        return LabelSelector(tuple(raw.items()))
-    return LabelSelector(
-        tuple((raw.get("matchLabels") or {}).items()),
-        tuple(
-            Requirement(term["key"], Operator(term["operator"]), tuple(term.get("values") or ()))
-            for term in raw.get("matchExpressions") or ()
-        ),
-    )
-
-
-def selector_text(selector: LabelSelector) -> str:
-    """Write a selector as `status.selector` of a Scale holds it: conditions sorted by key."""
-    terms = [(key, f"{key}={value}") for key, value in selector.match_labels]
-    for requirement in selector.match_expressions:
-        values = ",".join(sorted(requirement.values))
-        form = {
-            Operator.IN: f"{requirement.key} in ({values})",
-            Operator.NOT_IN: f"{requirement.key} notin ({values})",
-            Operator.EXISTS: requirement.key,
-            Operator.DOES_NOT_EXIST: f"!{requirement.key}",
-        }[requirement.operator]
-        terms.append((requirement.key, form))
-    return ",".join(form for _, form in sorted(terms, key=lambda term: term[0]))
 
 
 def is_ready(pod: Mapping[str, Any]) -> bool:
     """Return whether the pod's Ready condition is true."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
     return any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)
+
+
+def typed(resource: ServedResource, obj: KubeObject) -> KubeObject:
+    """Return the object with its kind and apiVersion."""
+    return {**obj, "kind": resource.kind, "apiVersion": resource.group_version}
+
+
+def deployment(name: str, replicas: int) -> KubeObject:
+    """Return a Deployment of pause pods, labelled `app: <name>`."""
+    container = {"name": "pause", "image": "registry.k8s.io/pause:3.10"}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "labels": {"app": name}},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {"containers": [container], "terminationGracePeriodSeconds": 0},
+            },
+        },
+    }

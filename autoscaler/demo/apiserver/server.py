@@ -1,52 +1,34 @@
 """The API over HTTP/1.1 on loopback: keep-alive connections, watches as chunked streams."""
 
+import hmac
 import json
 import select
 import socket
 import threading
-from collections.abc import Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import ClassVar
 
-from autoscaler.demo.apiserver import status
-from autoscaler.demo.apiserver.access import Access
-from autoscaler.demo.apiserver.objects import KubeObject
-from autoscaler.demo.apiserver.registry import Registry
-from autoscaler.demo.apiserver.requests import Request, parse
+from autoscaler.demo.apiserver import refusals
 from autoscaler.demo.apiserver.store import ObjectStore
-from autoscaler.demo.apiserver.verbs import Verbs, WatchAnswer
+from autoscaler.demo.apiserver.verbs import ApiAnswer, Verbs, WatchEvents, parse
 
-VERSION = {
-    "major": "1",
-    "minor": "36",
-    "gitVersion": "v1.36.0-stand-in",
-    "gitCommit": "",
-    "gitTreeState": "clean",
-    "buildDate": "1970-01-01T00:00:00Z",
-    "goVersion": "",
-    "compiler": "",
-    "platform": "linux/amd64",
-}
-_HEALTH = ("/healthz", "/livez", "/readyz")
-_MAX_BODY = 3 * 1024 * 1024
+_MOST_BYTES = 3 * 1024 * 1024
 
 
 class ApiServer(ThreadingHTTPServer):
-    """Serves a store until `close`; every connection has a thread."""
+    """Serves a store, to whoever has the token, until `close`; every connection has a thread."""
 
     daemon_threads = False
     block_on_close = True
 
-    def __init__(self, store: ObjectStore, access: Access, address: tuple[str, int]) -> None:
-        self.store = store
-        self.registry = Registry(store)
-        self.verbs = Verbs(store, self.registry)
-        self.access = access
+    def __init__(self, store: ObjectStore, token: str) -> None:
+        self.verbs = Verbs(store)
+        self.authorization = f"Bearer {token}".encode()
         self.closing = threading.Event()
+        self._store = store
         self._connections: set[socket.socket] = set()
         self._lock = threading.Lock()
-        super().__init__(address, _Handler)
+        super().__init__(("127.0.0.1", 0), _ApiHandler)
 
     @property
     def url(self) -> str:
@@ -57,7 +39,7 @@ class ApiServer(ThreadingHTTPServer):
     def close(self) -> None:
         """End all watches and connections and join their threads."""
         self.closing.set()
-        self.store.wake()
+        self._store.wake()
         self.shutdown()
         with self._lock:
             for connection in self._connections:
@@ -77,12 +59,11 @@ class ApiServer(ThreadingHTTPServer):
             self._connections.discard(connection)
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _ApiHandler(BaseHTTPRequestHandler):
     server: ApiServer
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     wbufsize = -1
-    _discovery: ClassVar = ("/api", "/apis")
 
     def setup(self) -> None:
         super().setup()
@@ -102,48 +83,32 @@ class _Handler(BaseHTTPRequestHandler):
         """Log nothing: the clients see the answers."""
 
     def do_GET(self) -> None:
-        self._serve()
+        try:
+            answer = self._answer()
+        except refusals.Refused as refused:
+            self._send(refused.code, "application/json", _dump(refused.status))
+        except refusals.NoSuchPath:
+            self._send(404, "text/plain; charset=utf-8", b"404 page not found\n")
+        else:
+            if isinstance(answer, ApiAnswer):
+                self._send(answer.code, "application/json", _dump(answer.body))
+            else:
+                self._stream(answer)
 
     do_POST = do_PUT = do_PATCH = do_DELETE = do_GET  # noqa: N815 - the base's naming
 
-    def _serve(self) -> None:
+    def _answer(self) -> ApiAnswer | WatchEvents:
         length = int(self.headers.get("Content-Length") or 0)
-        if length > _MAX_BODY:
+        if length > _MOST_BYTES:
             self.close_connection = True
-            error = status.ApiError(413, "RequestEntityTooLarge", "limit is 3145728")
-            self._send_json(413, error.status)
-            return
+            raise refusals.Refused(413, "RequestEntityTooLarge", f"limit is {_MOST_BYTES}")
         body = self.rfile.read(length)
+        authorization = self.headers.get("Authorization", "").encode()
+        if not hmac.compare_digest(authorization, self.server.authorization):
+            raise refusals.unauthorized()
         content_type = self.headers.get("Content-Type") or "application/json"
         request = parse(self.command, self.path, content_type, body)
-        try:
-            user = self.server.access.authenticate(self.headers.get("Authorization"))
-            self.server.access.authorize(user, request)
-            self._answer(request)
-        except status.ApiError as error:
-            self._send_json(error.code, error.status)
-        except status.NoSuchPath:
-            self._send(404, "text/plain; charset=utf-8", b"404 page not found\n")
-
-    def _answer(self, request: Request) -> None:
-        if request.plural and request.group is not None:
-            answer = self.server.verbs.handle(request, self._going)
-            if isinstance(answer, WatchAnswer):
-                self._stream(answer.events)
-            else:
-                self._send_json(answer.code, answer.body)
-            return
-        path = request.path.rstrip("/")
-        if path in _HEALTH or path == "/version" or path.startswith(self._discovery):
-            if request.method != "GET":
-                raise status.method_not_allowed()
-            if path in _HEALTH:
-                self._send(200, "text/plain; charset=utf-8", b"ok")
-            else:
-                found = VERSION if path == "/version" else self.server.registry.discover(path)
-                self._send_json(200, found)
-            return
-        raise status.NoSuchPath
+        return self.server.verbs.handle(request, self._going)
 
     def _going(self) -> bool:
         """Return whether neither the server nor the client has hung up."""
@@ -151,9 +116,6 @@ class _Handler(BaseHTTPRequestHandler):
             return False
         readable, _, _ = select.select([self.connection], [], [], 0)
         return not (readable and self.connection.recv(1, socket.MSG_PEEK) == b"")
-
-    def _send_json(self, code: int, body: KubeObject) -> None:
-        self._send(code, "application/json", _dump(body))
 
     def _send(self, code: int, content_type: str, body: bytes) -> None:
         self.send_response(code)
@@ -163,7 +125,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
         self.wfile.flush()
 
-    def _stream(self, events: Iterator[KubeObject | None]) -> None:
+    def _stream(self, events: WatchEvents) -> None:
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Transfer-Encoding", "chunked")

@@ -6,19 +6,27 @@ readers need no copy.
 
 import copy
 import threading
+import uuid
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from autoscaler.demo.apiserver import status
-from autoscaler.demo.apiserver.objects import KubeObject, key, meta
-from autoscaler.demo.apiserver.resources import Resource
-
-Key = tuple[str, str]
+from autoscaler import clock
+from autoscaler.demo.apiserver import refusals
+from autoscaler.demo.apiserver.objects import (
+    DEPLOYMENTS,
+    KubeObject,
+    ObjectKey,
+    ServedResource,
+    key,
+    meta,
+    timestamp,
+    typed,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class StoreChange:
     """One change: ``current`` is None for a deletion, ``previous`` for a creation."""
 
     version: int
@@ -30,16 +38,17 @@ class Event:
 class ObjectStore:
     """Objects by resource, and the latest changes, for watches.
 
-    Its methods raise `ApiError` for what the API server would refuse.
+    Its methods raise `Refused` for what the API server would refuse.
     """
 
-    def __init__(self, kept_events: int = 4096) -> None:
+    def __init__(self, kept_changes: int = 4096) -> None:
         self._changed = threading.Condition(threading.RLock())
-        self._objects: dict[str, dict[Key, KubeObject]] = {}
-        self._events: deque[Event] = deque()
-        self._kept_events = kept_events
+        self._objects: dict[str, dict[ObjectKey, KubeObject]] = {}
+        self._changes: deque[StoreChange] = deque()
+        self._kept_changes = kept_changes
         self._version = 1
         self._oldest = 1
+        """The oldest resourceVersion after which all changes are still kept."""
 
     @property
     def version(self) -> int:
@@ -47,59 +56,43 @@ class ObjectStore:
         with self._changed:
             return self._version
 
-    @property
-    def oldest(self) -> int:
-        """The oldest resourceVersion after which all changes are still known."""
+    def create(self, resource: ServedResource, namespace: str, obj: KubeObject) -> KubeObject:
+        """Store a new object with what the server adds to it.  Raises AlreadyExists."""
+        metadata = {
+            **meta(obj),
+            "uid": str(uuid.uuid4()),
+            "creationTimestamp": timestamp(clock.wall()),
+        }
+        if namespace:
+            metadata["namespace"] = namespace
+        if resource is DEPLOYMENTS:
+            metadata["generation"] = 1
+        created = typed(resource, {**obj, "metadata": metadata})
         with self._changed:
-            return self._oldest
+            if key(created) in self._all(resource):
+                raise refusals.already_exists(resource, metadata["name"])
+            return self._put(resource, None, created)
 
-    def create(self, resource: Resource, obj: KubeObject, *, dry_run: bool = False) -> KubeObject:
-        """Store a new object.  Raises AlreadyExists."""
-        with self._changed:
-            name = meta(obj)["name"]
-            if key(obj) in self._all(resource):
-                raise status.already_exists(resource, name)
-            return obj if dry_run else self._put(resource, None, obj)
-
-    def get(self, resource: Resource, namespace: str, name: str) -> KubeObject:
+    def get(self, resource: ServedResource, namespace: str, name: str) -> KubeObject:
         """Return an object.  Raises NotFound."""
         with self._changed:
-            found = self._all(resource).get((namespace, name))
-        if found is None:
-            raise status.not_found(resource, name)
-        return found
+            obj = self._all(resource).get((namespace, name))
+        if obj is None:
+            raise refusals.not_found(resource, name)
+        return obj
 
-    def list_all(self, resource: Resource) -> tuple[list[KubeObject], int]:
+    def list_all(self, resource: ServedResource) -> tuple[list[KubeObject], int]:
         """Return all objects, ordered by namespace and name, and the store's version."""
         with self._changed:
             ordered = sorted(self._all(resource).items())
             return [obj for _, obj in ordered], self._version
 
-    def list_at(self, resource: Resource, version: int) -> list[KubeObject]:
-        """Return all objects as they were at a version.  Raises Expired."""
-        with self._changed:
-            if version < self._oldest:
-                raise status.expired("The provided continue parameter is too old")
-            objects = dict(self._all(resource))
-            for event in reversed(self._events):
-                if event.version <= version:
-                    break
-                if event.resource != resource.qualified:
-                    continue
-                if event.previous is not None:
-                    objects[key(event.previous)] = event.previous
-                elif event.current is not None:
-                    del objects[key(event.current)]
-        return [obj for _, obj in sorted(objects.items())]
-
     def update(
         self,
-        resource: Resource,
+        resource: ServedResource,
         namespace: str,
         name: str,
         change: Callable[[KubeObject], KubeObject],
-        *,
-        dry_run: bool = False,
     ) -> KubeObject:
         """Replace an object by the result of ``change`` on a copy of it, atomically.
 
@@ -109,29 +102,28 @@ class ObjectStore:
         with self._changed:
             previous = self.get(resource, namespace, name)
             current = change(copy.deepcopy(previous))
-            if current == previous or dry_run:
-                return current
-            return self._put(resource, previous, current)
+            return previous if current == previous else self._put(resource, previous, current)
 
-    def delete(self, resource: Resource, namespace: str, name: str) -> KubeObject:
+    def delete(self, resource: ServedResource, namespace: str, name: str) -> KubeObject:
         """Remove an object and return its last state.  Raises NotFound."""
         with self._changed:
             previous = self.get(resource, namespace, name)
             del self._all(resource)[namespace, name]
-            self._record(Event(self._next(), resource.qualified, previous, None))
+            self._version += 1
+            self._record(StoreChange(self._version, resource.qualified, previous, None))
             return previous
 
-    def events_after(self, version: int, timeout: float) -> list[Event]:
+    def changes_after(self, version: int, timeout: float) -> list[StoreChange]:
         """Return the changes after a version; wait up to ``timeout`` seconds for the first.
 
-        Raises Expired when not all of them are known any more.
+        Raises Expired when not all of them are kept any more.
         """
         with self._changed:
             if version < self._oldest:
-                raise status.expired(f"too old resource version: {version} ({self._oldest})")
+                raise refusals.expired(version, self._oldest)
             if version >= self._version:
                 self._changed.wait(timeout)
-            return [event for event in self._events if event.version > version]
+            return [change for change in self._changes if change.version > version]
 
     def wait_beyond(self, version: int, timeout: float) -> None:
         """Wait up to ``timeout`` seconds for a write after a version, or for `wake`."""
@@ -144,28 +136,20 @@ class ObjectStore:
         with self._changed:
             self._changed.notify_all()
 
-    def compact(self) -> None:
-        """Forget all changes up to now: older watches and continue tokens expire."""
-        with self._changed:
-            self._events.clear()
-            self._oldest = self._version
-
-    def _all(self, resource: Resource) -> dict[Key, KubeObject]:
+    def _all(self, resource: ServedResource) -> dict[ObjectKey, KubeObject]:
         return self._objects.setdefault(resource.qualified, {})
 
-    def _put(self, resource: Resource, previous: KubeObject | None, obj: KubeObject) -> KubeObject:
-        version = self._next()
-        stored = {**obj, "metadata": {**meta(obj), "resourceVersion": str(version)}}
+    def _put(
+        self, resource: ServedResource, previous: KubeObject | None, obj: KubeObject
+    ) -> KubeObject:
+        self._version += 1
+        stored = {**obj, "metadata": {**meta(obj), "resourceVersion": str(self._version)}}
         self._all(resource)[key(stored)] = stored
-        self._record(Event(version, resource.qualified, previous, stored))
+        self._record(StoreChange(self._version, resource.qualified, previous, stored))
         return stored
 
-    def _next(self) -> int:
-        self._version += 1
-        return self._version
-
-    def _record(self, event: Event) -> None:
-        self._events.append(event)
-        while len(self._events) > self._kept_events:
-            self._oldest = self._events.popleft().version
+    def _record(self, change: StoreChange) -> None:
+        self._changes.append(change)
+        while len(self._changes) > self._kept_changes:
+            self._oldest = self._changes.popleft().version
         self._changed.notify_all()

@@ -1,286 +1,243 @@
-"""The verbs of the API on the resources that it serves."""
+"""The verbs of the API on the resources that the stand-in serves."""
 
-import base64
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl, unquote, urlsplit
 
-from autoscaler import clock
-from autoscaler.demo.apiserver import admission, patch, scale, selection, status, watches
-from autoscaler.demo.apiserver.objects import KubeObject, key, meta, timestamp
-from autoscaler.demo.apiserver.registry import Registry
-from autoscaler.demo.apiserver.requests import Request
-from autoscaler.demo.apiserver.resources import CRDS, NAMESPACES, PODS, Resource
+from autoscaler.adapters.cluster.discovery import selector_text
+from autoscaler.core import selectors
+from autoscaler.demo.apiserver import refusals
+from autoscaler.demo.apiserver.objects import (
+    DEPLOYMENTS,
+    NAMESPACES,
+    RESOURCES,
+    KubeObject,
+    ServedResource,
+    key,
+    labels,
+    meta,
+    typed,
+)
 from autoscaler.demo.apiserver.store import ObjectStore
+from autoscaler.demo.apiserver.watches import watch_events
 
-_BODIES = ("application/json",)
-_BUILT_IN_BODIES = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
+MERGE_PATCH = "application/merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+_JSON = "application/json"
+_SCALE_VERSION = "autoscaling/v1"
+_SCALE_METADATA = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+_SERVER_FIELDS = (*_SCALE_METADATA, "generation")
+_TRUE = frozenset({"1", "true"})
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ApiRequest:
+    """A request, its path divided into the parts of a resource's path."""
+
+    method: str
+    resource: ServedResource
+    namespace: str
+    name: str
+    scale: bool
+    query: Mapping[str, str] = field(default_factory=dict)
+    content_type: str = _JSON
+    body: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiAnswer:
     """A status code and the object to send."""
 
     code: int
     body: KubeObject
 
 
-@dataclass(frozen=True, slots=True)
-class WatchAnswer:
-    """A stream of watch events; None stands for a moment without one."""
+WatchEvents = Iterator[KubeObject | None]
+"""A stream of watch events; None stands for a moment without one."""
 
-    events: Iterator[KubeObject | None]
+
+def parse(method: str, target: str, content_type: str, body: bytes) -> ApiRequest:
+    """Read the path and the query of a request.  Raises `NoSuchPath` for what is not served."""
+    url = urlsplit(target)
+    parts = [unquote(part) for part in url.path.strip("/").split("/")]
+    group, rest = ("", parts[1:]) if parts[0] == "api" else ("/".join(parts[1:2]), parts[2:])
+    version, *rest = rest or [""]
+    namespace = ""
+    if rest[:1] == ["namespaces"] and len(rest) > 2:
+        namespace, rest = rest[1], rest[2:]
+    plural, name, subresource, *more = [*rest, "", "", ""]
+    for resource in RESOURCES:
+        if (resource.group, resource.version, resource.plural) == (group, version, plural):
+            scale = subresource == "scale" and resource is DEPLOYMENTS
+            reached = bool(namespace) or not name if resource.namespaced else not namespace
+            if parts[0] not in {"api", "apis"} or any(more) or not reached:
+                break
+            if subresource and not scale:
+                break
+            query = dict(parse_qsl(url.query, keep_blank_values=True))
+            plain = content_type.partition(";")[0].strip().lower()
+            return ApiRequest(method, resource, namespace, name, scale, query, plain, body)
+    raise refusals.NoSuchPath
 
 
 class Verbs:
-    """Carries out the requests for resources.  Its methods raise `ApiError`."""
+    """Carries out requests.  Its methods raise `Refused`."""
 
-    def __init__(self, store: ObjectStore, registry: Registry) -> None:
+    def __init__(self, store: ObjectStore) -> None:
         self._store = store
-        self._registry = registry
 
-    def handle(self, request: Request, going: Callable[[], bool]) -> Answer | WatchAnswer:
+    def handle(self, request: ApiRequest, going: Callable[[], bool]) -> ApiAnswer | WatchEvents:
         """Answer one request; a watch ends once ``going`` returns False."""
-        resource = self._registry.find(request)
-        verb = request.verb
-        if verb == "watch":
-            chosen = selection.of(resource, request.namespace, request.query)
-            return WatchAnswer(watches.events(self._store, resource, chosen, request.query, going))
-        if verb == "list":
-            return self._list(resource, request)
-        if verb == "get":
-            return self._get(resource, request)
-        if verb in {"create", "delete"} and not request.subresource:
-            _check_dry_run(request, verb)
-            if verb == "delete":
-                return self._delete(resource, request)
-            if not request.name and bool(request.namespace) == resource.namespaced:
-                return self._create(resource, request)
-        if verb in {"update", "patch"}:
-            if request.name:
-                _check_dry_run(request, verb)
-                return self._write(resource, request)
-            if resource.custom:
-                raise status.bad_request("name must be provided")
-        raise status.method_not_allowed(resource, verb)
+        match request.method, bool(request.name):
+            case "GET", True:
+                return self._get(request)
+            case "GET", False if request.query.get("watch", "").lower() in _TRUE:
+                return watch_events(
+                    self._store, request.resource, request.namespace, request.query, going
+                )
+            case "GET", False:
+                return self._list(request)
+            case "POST", False:
+                return self._create(request)
+            case (("PUT" | "PATCH"), True):
+                return self._write(request)
+            case "DELETE", True if not request.scale:
+                return self._delete(request)
+        raise refusals.method_not_allowed()
 
-    def _get(self, resource: Resource, request: Request) -> Answer:
-        found = self._store.get(resource, request.namespace, request.name)
-        if request.subresource == "scale":
-            return Answer(200, scale.read(resource, found))
-        return Answer(200, _typed(resource, found))
+    def _get(self, request: ApiRequest) -> ApiAnswer:
+        obj = self._store.get(request.resource, request.namespace, request.name)
+        return ApiAnswer(200, _scale_of(obj) if request.scale else obj)
 
-    def _list(self, resource: Resource, request: Request) -> Answer:
-        chosen = selection.of(resource, request.namespace, request.query)
-        limit = selection.number(request.query, "limit")
-        objects, version = self._store.list_all(resource)
-        start = ("", "")
-        if request.query.get("continue"):
-            version, start = _read_token(request.query["continue"])
-            objects = self._store.list_at(resource, version)
-        else:
-            _check_known(request.query.get("resourceVersion", ""), version)
-        left = [obj for obj in objects if chosen.matches(obj) and key(obj) > start]
-        page = left[:limit] if limit > 0 else left
-        metadata: KubeObject = {"resourceVersion": str(version)}
-        if len(page) < len(left):
-            metadata["continue"] = _write_token(version, key(page[-1]))
-            if not chosen.partial:
-                metadata["remainingItemCount"] = len(left) - len(page)
-        # Items of built-in lists name no kind, those of custom resources do.
-        items = [_typed(resource, obj) if resource.custom else _untyped(obj) for obj in page]
-        head = {"kind": f"{resource.kind}List", "apiVersion": resource.group_version}
-        return Answer(200, {**head, "metadata": metadata, "items": items})
+    def _list(self, request: ApiRequest) -> ApiAnswer:
+        """List all that is selected in one page, as a server may whatever the `limit`."""
+        try:
+            selector = selectors.parse(request.query.get("labelSelector", ""))
+        except ValueError as error:
+            raise refusals.bad_request(f"unable to parse requirement: {error}") from None
+        name = _name_selected(request.query.get("fieldSelector", ""))
+        objects, version = self._store.list_all(request.resource)
+        items = [
+            {part: value for part, value in obj.items() if part not in {"kind", "apiVersion"}}
+            for obj in objects
+            if request.namespace in {"", key(obj)[0]}
+            and name in {"", key(obj)[1]}
+            and selector.matches(labels(obj))
+        ]
+        listed = {"metadata": {"resourceVersion": str(version)}, "items": items}
+        kind = f"{request.resource.kind}List"
+        return ApiAnswer(
+            200, {**listed, "kind": kind, "apiVersion": request.resource.group_version}
+        )
 
-    def _create(self, resource: Resource, request: Request) -> Answer:
-        obj = _decode(resource, request)
+    def _create(self, request: ApiRequest) -> ApiAnswer:
+        resource, obj = request.resource, _decode(request)
+        if not meta(obj).get("name"):
+            raise refusals.bad_request("name is required")
         if request.namespace:
-            self._check_namespace(resource, request.namespace, meta(obj).get("name", ""))
-        made = admission.for_create(resource, request.namespace, obj)
-        made = self._store.create(resource, made, dry_run="dryRun" in request.query)
-        return Answer(201, _typed(resource, made))
+            self._store.get(NAMESPACES, "", request.namespace)
+        if resource is DEPLOYMENTS:
+            spec = {"replicas": 1, **(obj.get("spec") or {})}
+            if not {"selector", "template"} <= spec.keys():
+                raise refusals.bad_request("spec.selector and spec.template are required")
+            obj = {**obj, "spec": spec}
+        return ApiAnswer(201, self._store.create(resource, request.namespace, obj))
 
-    def _check_namespace(self, resource: Resource, namespace: str, name: str) -> None:
-        found = self._store.get(NAMESPACES, "", namespace)
-        if "deletionTimestamp" in meta(found):
-            cause = {
-                "reason": "NamespaceTerminating",
-                "message": f"namespace {namespace} is being terminated",
-                "field": "metadata.namespace",
-            }
-            raise status.ApiError(
-                403,
-                "Forbidden",
-                f'{resource.qualified} "{name}" is forbidden: unable to create new content in '
-                f"namespace {namespace} because it is being terminated",
-                {**status.details_of(resource, name), "causes": [cause]},
-            )
-
-    def _write(self, resource: Resource, request: Request) -> Answer:
-        """Update or patch an object, its status or its scale."""
-        scaled = request.subresource == "scale"
-        put = _decode(resource, request) if request.verb == "update" else None
-        if put is not None:
-            _check_body(resource, request, put)
+    def _write(self, request: ApiRequest) -> ApiAnswer:
+        """Update or patch an object or its scale."""
+        body = _decode(request)
 
         def change(old: KubeObject) -> KubeObject:
-            if scaled:
-                new = put or _patched_scale(resource, request, old)
-                return scale.apply(resource, old, new)
-            new = put or _patched(resource, request, _typed(resource, old))
-            admission.check_name(request.name, meta(new))
-            made = admission.for_update(resource, old, new, request.subresource)
-            return {**made, "kind": resource.kind, "apiVersion": resource.group_version}
+            patched = request.method == "PATCH" and request.content_type == MERGE_PATCH
+            new = _merged(_scale_of(old) if request.scale else old, body) if patched else body
+            given = meta(new).get("resourceVersion", "")
+            if given not in {"", meta(old)["resourceVersion"]}:
+                raise refusals.conflict(request.resource, request.name)
+            written = _scaled(old, new) if request.scale else _updated(request.resource, old, new)
+            if "generation" in meta(old) and written.get("spec") != old["spec"]:
+                written["metadata"]["generation"] = meta(old)["generation"] + 1
+            return written
 
-        found = self._store.update(
-            resource,
-            request.namespace,
-            request.name,
-            change,
-            dry_run="dryRun" in request.query,
-        )
-        body = scale.read(resource, found, lenient=True) if scaled else _typed(resource, found)
-        return Answer(200, body)
+        written = self._store.update(request.resource, request.namespace, request.name, change)
+        return ApiAnswer(200, _scale_of(written) if request.scale else written)
 
-    def _delete(self, resource: Resource, request: Request) -> Answer:
-        options = _options(request.body)
-        found = self._store.get(resource, request.namespace, request.name)
-        admission.check_version(resource, found, options.get("preconditions") or {})
-        if "dryRun" in request.query:
-            return Answer(200, _typed(resource, found))
-        grace = request.query.get("gracePeriodSeconds", options.get("gracePeriodSeconds"))
-        if resource is NAMESPACES or (resource is PODS and _stays(found, grace)):
-            return Answer(200, self._mark_deleted(resource, request))
-        if resource is CRDS:
-            self._delete_instances(found)
-        found = self._store.delete(resource, request.namespace, request.name)
-        if resource in {PODS, CRDS}:
-            return Answer(200, _typed(resource, found))
-        details = {**status.details_of(resource, request.name), "uid": meta(found)["uid"]}
-        body = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
-        return Answer(200, {**body, "details": details})
-
-    def _mark_deleted(self, resource: Resource, request: Request) -> KubeObject:
-        def mark(obj: KubeObject) -> KubeObject:
-            if "deletionTimestamp" not in meta(obj):
-                meta(obj)["deletionTimestamp"] = timestamp(clock.wall())
-                if resource is NAMESPACES:
-                    obj["status"] = {"phase": "Terminating"}
-                else:
-                    meta(obj)["deletionGracePeriodSeconds"] = 30
-            return obj
-
-        marked = self._store.update(resource, request.namespace, request.name, mark)
-        return _typed(resource, marked)
-
-    def _delete_instances(self, crd: KubeObject) -> None:
-        for resource in self._registry.resources():
-            if resource.custom and resource.qualified == meta(crd)["name"]:
+    def _delete(self, request: ApiRequest) -> ApiAnswer:
+        """Delete at once, a namespace with all that is in it."""
+        deleted = self._store.delete(request.resource, request.namespace, request.name)
+        if request.resource is NAMESPACES:
+            for resource in RESOURCES:
                 for obj in self._store.list_all(resource)[0]:
-                    self._store.delete(resource, *key(obj))
+                    if key(obj)[0] == request.name:
+                        with refusals.if_there():
+                            self._store.delete(resource, *key(obj))
+        return ApiAnswer(200, deleted)
 
 
-def _stays(pod: KubeObject, grace: object) -> bool:
-    """Return whether a deleted pod stays for now: for a finalizer, or until its node stopped it."""
-    on_node = bool((pod.get("spec") or {}).get("nodeName")) and str(grace) != "0"
-    return on_node or bool(meta(pod).get("finalizers"))
+def _name_selected(text: str) -> str:
+    """Return the name that a field selector requires, empty for any; it can be no other field."""
+    field_name, _, name = text.partition("=")
+    if field_name not in {"", "metadata.name"}:
+        raise refusals.bad_request(f"field label not supported: {field_name}")
+    return name
 
 
-def _patched(resource: Resource, request: Request, obj: KubeObject) -> KubeObject:
-    patched = patch.apply(resource, request.content_type, request.body, obj)
-    admission.check_shape(patched)
-    return patched
-
-
-def _patched_scale(resource: Resource, request: Request, old: KubeObject) -> KubeObject:
-    current = scale.read(resource, old, lenient=True)
-    patched = _patched(resource, request, current)
-    wrong = scale.check_count(patched)
-    if wrong is not None:
-        said = json.dumps(json.dumps(patched, separators=(",", ":")))
-        reason = wrong.partition(": ")[2]
-        error = status.FieldError("patch", f"Invalid value: {said}: {reason}")
-        raise status.invalid("", "", "", [error])
-    admission.check_name(request.name, meta(patched))
-    return patched
-
-
-def _options(body: bytes) -> KubeObject:
-    """Read `DeleteOptions`, which may be left out."""
+def _decode(request: ApiRequest) -> KubeObject:
+    """Read the body.  Raises 415 for another form, 400 for what is no object."""
+    forms = {MERGE_PATCH, *([APPLY_PATCH] if request.scale else [])}
+    if request.content_type not in (forms if request.method == "PATCH" else {_JSON}):
+        raise refusals.unsupported_media_type()
     try:
-        options = json.loads(body or b"{}")
+        obj = json.loads(request.body)
     except ValueError as error:
-        raise status.bad_request(f"couldn't get version/kind; json parse error: {error}") from None
-    return options if isinstance(options, dict) else {}
-
-
-def _decode(resource: Resource, request: Request) -> KubeObject:
-    accepted = _BODIES if resource.custom else _BUILT_IN_BODIES
-    if request.content_type != "application/json":
-        raise status.unsupported_media_type(accepted)
-    if request.subresource != "scale":
-        return admission.decode(
-            request.body, resource.group_version, resource.kind, custom=resource.custom
-        )
-    obj = admission.decode(request.body, scale.GROUP_VERSION, "Scale", custom=False)
-    wrong = scale.check_count(obj)
-    if wrong is not None:
-        raise status.bad_request(wrong)
+        raise refusals.bad_request(f"json parse error: {error}") from None
+    if not isinstance(obj, dict) or any(
+        not isinstance(obj.get(part) or {}, dict) for part in ("metadata", "spec")
+    ):
+        raise refusals.bad_request("the object, its metadata or its spec is no object")
     return obj
 
 
-def _check_body(resource: Resource, request: Request, obj: KubeObject) -> None:
-    admission.check_name(request.name, meta(obj))
-    admission.check_namespace(request.namespace, meta(obj))
-    given = meta(obj).get("resourceVersion", "")
-    if resource.custom and request.subresource != "scale" and given in {"", "0"}:
-        error = status.FieldError(
-            "metadata.resourceVersion", "Invalid value: 0: must be specified for an update"
-        )
-        raise status.invalid(resource.plural, resource.group, request.name, [error])
+def _merged(obj: object, patch: KubeObject) -> KubeObject:
+    """Apply a merge patch (RFC 7386): null removes, objects merge, all else replaces."""
+    merged = dict(obj) if isinstance(obj, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = _merged(merged.get(name), value) if isinstance(value, dict) else value
+    return merged
 
 
-def _check_dry_run(request: Request, verb: str) -> None:
-    given = request.query.get("dryRun", "All")
-    if given != "All":
-        kind = f"{verb.capitalize()}Options"
-        error = status.FieldError(
-            "dryRun",
-            f'Unsupported value: ["{given}"]: supported values: "All"',
-            "FieldValueNotSupported",
-        )
-        raise status.invalid(kind, "meta.k8s.io", "", [error])
+def _updated(resource: ServedResource, old: KubeObject, new: KubeObject) -> KubeObject:
+    """Return the object after an update: what the server keeps of it stays."""
+    own = {part: meta(old)[part] for part in _SERVER_FIELDS if part in meta(old)}
+    status = {"status": old["status"]} if "status" in old else {}
+    return typed(resource, {**new, **status, "metadata": {**meta(new), **own}})
 
 
-def _check_known(given: str, current: int) -> None:
-    if not given:
-        return
-    if not given.isdecimal():
-        raise status.bad_request(
-            f'invalid resource version: resourceVersion: Invalid value: "{given}": '
-            f'strconv.ParseUint: parsing "{given}": invalid syntax'
-        )
-    if int(given) > current:
-        raise status.too_large(int(given), current)
+def _scale_of(obj: KubeObject) -> KubeObject:
+    """Return the Scale of a Deployment, in which a count of zero is left out, as in Go."""
+    replicas = obj["spec"]["replicas"]
+    status = {
+        "replicas": obj.get("status", {}).get("replicas", 0),
+        "selector": selector_text(obj["spec"]["selector"]),
+    }
+    return {
+        "kind": "Scale",
+        "apiVersion": _SCALE_VERSION,
+        "metadata": {part: meta(obj)[part] for part in _SCALE_METADATA if part in meta(obj)},
+        "spec": {"replicas": replicas} if replicas else {},
+        "status": status,
+    }
 
 
-def _typed(resource: Resource, obj: KubeObject) -> KubeObject:
-    return {**obj, "kind": resource.kind, "apiVersion": resource.group_version}
+def _scaled(obj: KubeObject, scale: KubeObject) -> KubeObject:
+    """Return a Deployment with the count of a Scale, of which an absent one is zero.
 
-
-def _untyped(obj: KubeObject) -> KubeObject:
-    return {name: value for name, value in obj.items() if name not in {"kind", "apiVersion"}}
-
-
-def _write_token(version: int, last: tuple[str, str]) -> str:
-    return base64.urlsafe_b64encode(json.dumps([version, *last]).encode()).decode()
-
-
-def _read_token(token: str) -> tuple[int, tuple[str, str]]:
-    try:
-        version, namespace, name = json.loads(base64.urlsafe_b64decode(token))
-    except ValueError as error:
-        raise status.bad_request(
-            f"invalid continue token: continue key is not valid: {error}"
-        ) from None
-    return int(version), (str(namespace), str(name))
+    A Scale is applied as it is updated: no field managers are kept here, so that none conflict.
+    """
+    replicas = (scale.get("spec") or {}).get("replicas", 0)
+    if not isinstance(replicas, int) or replicas < 0:
+        raise refusals.bad_request(f"spec.replicas: Invalid value: {replicas}")
+    return {**obj, "spec": {**obj["spec"], "replicas": replicas}, "metadata": {**meta(obj)}}

@@ -1,80 +1,76 @@
 """A target over time, for a chart: lines, bands, shades and marks.  Instants are Unix seconds."""
 
+import math
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from itertools import pairwise
+from operator import or_
 
-from autoscaler.core.decide import LONGEST_WINDOW_SECONDS
-from autoscaler.core.entry import Rules
-from autoscaler.record.rows import Lapse, RecordReader, Sample
+from autoscaler.core.classification import Mark
+from autoscaler.core.decision import ForeignChange
+from autoscaler.core.reconcile import LONGEST_WINDOW_SECONDS
+from autoscaler.core.sync_result import Rules
+from autoscaler.record.rows import Change, Lapse, RecordReader, Sample, entry_or_none
+from autoscaler.rendering import wording
 from autoscaler.rendering.chart import bands
-from autoscaler.rendering.chart.happenings import (
-    Happenings,
-    changes_of,
-    entry_or_none,
-    happenings_of,
-    without,
-)
-from autoscaler.rendering.chart.metrics import metric_lines
-from autoscaler.rendering.chart.model import (
-    Band,
-    Chart,
-    ChartMark,
-    Line,
-    MarkKind,
-    MetricLines,
-    Shade,
-    ShadeKind,
-)
-from autoscaler.rendering.chart.rows import Row, rows_of, shown, with_instants
-from autoscaler.rendering.chart.rules import MILLISECOND, RulesOverTime
+from autoscaler.rendering.chart.bands import MILLISECOND, RulesOverTime, Write
+from autoscaler.rendering.chart.lines import ChartRow, metric_lines, rows_of, shown, with_instants
+from autoscaler.rendering.chart.model import Chart, ChartMark, MarkKind, Shade, ShadeKind
 
-__all__ = [
-    "Band",
-    "Chart",
-    "ChartMark",
-    "Line",
-    "MarkKind",
-    "MetricLines",
-    "Shade",
-    "ShadeKind",
-    "chart_of",
-]
+__all__ = ["Chart", "ChartMark", "MarkKind", "Shade", "ShadeKind", "chart_of"]
 
 _LAPSE_TEXT = "nothing was recorded: the daemon did not run, or the record could not be written"
+_BEFORE_TEXT = "before anything was recorded of the target"
+_FUTURE_TEXT = "after now"
+_PAGE = 1000
+_SHADES = {Mark.FAILED: ShadeKind.FAILING} | {
+    Mark[kind.name]: kind for kind in ShadeKind if kind.name in Mark.__members__
+}
+_SHADED = reduce(or_, _SHADES)
 
 
 def chart_of(
-    record: RecordReader, target: str, begin: float, end: float, *, most_points: int = 1000
+    record: RecordReader,
+    target: str,
+    begin: float,
+    end: float,
+    *,
+    now: float = math.inf,
+    most_points: int = 1000,
 ) -> Chart | None:
     """Return a target's chart of at most so many times, from eight on.
 
-    Returns None where nothing is recorded.  Raises RecordError.
+    What is after ``now`` has not been yet.  Returns None where nothing is recorded.  Raises
+    RecordError.
     """
     span = record.span()
     until = end if span is None else min(end, span[1])
     if span is None or until < begin:
         return None
-    known = _gathered(record, target, (begin, end), until, (end - begin) / most_points)
+    known = _gathered(record, target, (begin, min(end, now)), until, (end - begin) / most_points)
     rows = rows_of(known.samples, known.gaps, begin, until)
-    if not any(row.numbers for row in rows):
+    first = next((row.time for row in rows if row.numbers), None)
+    if first is None:
         return None
     if len(rows) < most_points:
         rows = with_instants(rows, known.instants())
     kept = shown(rows, begin, until, most_points)
-    return _chart(known, rows, kept, target, (begin, end))
+    return _chart(known, rows, kept, target, (begin, end), (first, now))
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
     """What is recorded of a target in a time, and before it as far as decisions look back."""
 
-    found: Happenings
+    found: "_Happenings"
     rules: RulesOverTime
     samples: Sequence[Sample]
     lapses: Sequence[Lapse]
     gaps: Sequence[Lapse]
     """The lapses, and when it was not configured."""
-    asked: Sequence[bands.Asked]
+    asked: Sequence[bands.Proposals]
 
     def instants(self) -> Iterator[float]:
         """Yield when a band or a bound changes, to the millisecond."""
@@ -89,7 +85,7 @@ def _gathered(
 ) -> _Known:
     begin, end = view
     earliest, after = begin - LONGEST_WINDOW_SECONDS, until + MILLISECOND
-    found = happenings_of(changes_of(record, target, earliest, after), until, least)
+    found = _happenings_of(_changes_of(record, target, earliest, after), until, least)
     rules = _rules(record, found)
     since = begin - max(map(_reach, rules.all()), default=0.0)
     lapses = record.lapses(target, since, end)
@@ -103,7 +99,7 @@ def _gathered(
     return _Known(found, rules, samples, lapses, gaps, asked)
 
 
-def _rules(record: RecordReader, found: Happenings) -> RulesOverTime:
+def _rules(record: RecordReader, found: "_Happenings") -> RulesOverTime:
     known: dict[int, Rules | None] = {}
     rules: list[tuple[float, Rules | None]] = []
     for time, change in found.rules:
@@ -115,16 +111,16 @@ def _rules(record: RecordReader, found: Happenings) -> RulesOverTime:
 
 
 def _reach(rules: Rules) -> float:
-    """Return how far back decisions look, in seconds."""
     return max(bands.windows_of(rules)) + rules.target.sync_period
 
 
 def _chart(
     known: _Known,
-    rows: Sequence[Row],
+    rows: Sequence[ChartRow],
     kept: Sequence[int],
     target: str,
     view: tuple[float, float],
+    recordable: tuple[float, float],
 ) -> Chart:
     begin, end = view
     found, rules = known.found, known.rules
@@ -133,34 +129,165 @@ def _chart(
     current = [row.numbers[0] if row.numbers else None for row in those]
     bounds = [found.bounds_at(row.time) if row.numbers else None for row in those]
     return Chart(
-        target,
-        begin,
-        end,
-        times,
-        tuple(current),
-        tuple(row.numbers[1] if row.numbers else None for row in those),
-        tuple(None if one is None else one[0] for one in bounds),
-        tuple(None if one is None else one[1] for one in bounds),
-        bands.stabilization(known.asked, times, rules),
-        bands.policies(times, current, bounds, found.writes, rules),
-        metric_lines(rows, kept, rules),
-        tuple(_within(_shades(known), begin, end)),
-        tuple(one for one in found.marks if begin <= one.time <= end),
+        target=target,
+        begin=begin,
+        end=end,
+        times=times,
+        current=tuple(current),
+        desired=tuple(row.numbers[1] if row.numbers else None for row in those),
+        minimum=tuple(None if one is None else one[0] for one in bounds),
+        maximum=tuple(None if one is None else one[1] for one in bounds),
+        stabilization=bands.stabilization(known.asked, times, rules),
+        policies=bands.policies(times, current, bounds, found.writes, rules),
+        metrics=metric_lines(rows, kept, rules),
+        shades=tuple(_shades(known, view, recordable)),
+        marks=tuple(one for one in found.marks if begin <= one.time <= end),
     )
 
 
-def _shades(known: _Known) -> Iterator[Shade]:
-    """Yield what held while something was recorded, and why nothing was where it was not."""
-    removed = [one for one in known.found.shades if one.kind is ShadeKind.REMOVED]
-    held = [one for one in known.found.shades if one.kind is not ShadeKind.REMOVED]
+def _shades(
+    known: _Known, view: tuple[float, float], recordable: tuple[float, float]
+) -> Iterator[Shade]:
+    """Yield in the order of their begins what held, and where nothing was recorded why."""
+    (begin, end), (first, now), found = view, recordable, known.found
+    removed = [one for one in found.shades if one.kind is ShadeKind.REMOVED]
+    held = [one for one in found.shades if one.kind is not ShadeKind.REMOVED]
+    before = [Shade(ShadeKind.BEFORE, begin, first, _BEFORE_TEXT)] if begin < first else []
     lapses = [Shade(ShadeKind.LAPSE, *one, _LAPSE_TEXT) for one in known.lapses]
-    yield from without(held, known.lapses)
-    yield from without(lapses, known.found.removals)
-    yield from removed
-
-
-def _within(shades: Iterable[Shade], begin: float, end: float) -> Iterator[Shade]:
-    """Yield the shades within a time in the order of their begins."""
+    unrecorded = [*lapses, *_without(before, known.lapses)]
+    shades = [*_without(held, known.lapses), *_without(unrecorded, found.removals), *removed]
+    if now < end:
+        shades.append(Shade(ShadeKind.FUTURE, now, end, _FUTURE_TEXT))
     for one in sorted(shades, key=lambda one: one.begin):
         if one.begin < end and begin < one.end:
             yield replace(one, begin=max(begin, one.begin), end=min(end, one.end))
+
+
+# -- what the changes of a target tell -----------------------------------------------------------
+
+
+def _changes_of(record: RecordReader, target: str, begin: float, end: float) -> Iterator[Change]:
+    """Yield a target's changes, the last ones first, down to the one that held at ``begin``."""
+    before: int | None = None
+    while True:
+        page = record.changes([target], begin, end, limit=_PAGE, before=before)
+        yield from page
+        if len(page) < _PAGE:
+            break
+        before = page[-1].id
+    held = record.change_at(target, math.nextafter(begin, -math.inf))
+    if held is not None:
+        yield held
+
+
+@dataclass(slots=True)
+class _Happenings:
+    """What is gathered from the changes, in order of time; ``removals`` are without the target."""
+
+    bounds: list[tuple[float, tuple[int, int]]] = field(default_factory=list)
+    shades: list[Shade] = field(default_factory=list)
+    marks: list[ChartMark] = field(default_factory=list)
+    writes: list[Write] = field(default_factory=list)
+    rules: list[tuple[float, Change]] = field(default_factory=list)
+    removals: list[Lapse] = field(default_factory=list)
+    first: Change | None = None
+
+    def bounds_at(self, time: float) -> tuple[int, int] | None:
+        """Return the bounds in force at an instant; None where they are not known."""
+        index = bisect_right(self.bounds, time + MILLISECOND, key=lambda one: one[0])
+        return self.bounds[index - 1][1] if index else None
+
+
+def _happenings_of(changes: Iterable[Change], end: float, least: float) -> _Happenings:
+    """Gather what changes tell that come with the last first; ``least`` seconds can be seen.
+
+    Shades that are nearer to each other than that are one, and so are marks.
+    """
+    found = _Happenings()
+    shades: dict[ShadeKind, list[Shade]] = {kind: [] for kind in _SHADES.values()}
+    ours: list[ChartMark] = []
+    theirs: list[ChartMark] = []
+    until, foreign = end, None
+    for change in changes:
+        if foreign is not None and (mark := _foreign(foreign, _count_after(change))) is not None:
+            theirs.append(mark)
+        foreign = change if Mark.FOREIGN in change.marks else None
+        if change.marks & _SHADED:
+            for shaded, kind in _SHADES.items():
+                if shaded in change.marks:
+                    shade = Shade(kind, change.time, until, change.message)
+                    _add_shade(shades[kind], shade, least)
+        before, after = change.current, change.desired
+        if Mark.WRITTEN in change.marks and before is not None and after is not None:
+            ours.append(ChartMark(change.time, MarkKind.OURS, before, after, change.message))
+            found.writes.append(Write(change.time, after - before))
+        _note(found, change, math.inf if until == end else until)
+        until = min(until, change.time)
+    for one in (found.bounds, found.writes, found.rules, found.removals):
+        one.reverse()
+    found.shades = [shade for those in shades.values() for shade in reversed(those)]
+    # A change by others was before that of the sync which found it.
+    marks = [*_merged(ours, least), *_merged(theirs, least)]
+    found.marks = sorted(marks, key=lambda one: (one.time, one.kind))
+    return found
+
+
+def _note(found: _Happenings, change: Change, until: float) -> None:
+    if Mark.REMOVED in change.marks:
+        found.removals.append(Lapse(change.time, until))
+        return
+    bounds = (change.min_replicas, change.max_replicas)
+    if found.bounds and found.bounds[-1][1] == bounds:
+        found.bounds.pop()
+    found.bounds.append((change.time, bounds))
+    if found.rules and found.rules[-1][1].rules == change.rules:
+        found.rules.pop()
+    found.rules.append((change.time, change))
+    found.first = change
+
+
+def _count_after(change: Change) -> int | None:
+    return change.desired if Mark.WRITTEN in change.marks else change.current
+
+
+def _foreign(change: Change, before: int | None) -> ChartMark | None:
+    after = change.current
+    if before is None or after is None:
+        return None
+    text = wording.foreign(ForeignChange(before, after, change.by))
+    return ChartMark(change.time, MarkKind.FOREIGN, before, after, text)
+
+
+def _add_shade(shades: list[Shade], shade: Shade, least: float) -> None:
+    """Add a shade to those of its kind, which come with the last first."""
+    if shades and shades[-1].begin - shade.end <= least:
+        shades[-1] = replace(shades[-1], begin=shade.begin, text=shade.text)
+    else:
+        shades.append(shade)
+
+
+def _merged(marks: Iterable[ChartMark], least: float) -> Iterator[ChartMark]:
+    """Yield marks of one kind, which come with the last first, near ones as one."""
+    groups: list[list[ChartMark]] = []
+    for mark in marks:
+        if groups and groups[-1][0].time - mark.time < least:
+            groups[-1].append(mark)
+        else:
+            groups.append([mark])
+    for group in groups:
+        last, before = group[0], group[-1].before
+        move = f"{before} -> {wording.counted(last.after, 'replica')}"
+        text = last.text if len(group) == 1 else f"{len(group)} changes: {move}"
+        yield replace(last, before=before, text=text)
+
+
+def _without(shades: Iterable[Shade], lapses: Sequence[Lapse]) -> Iterator[Shade]:
+    for shade in shades:
+        edges = [shade.begin]
+        for lapse in lapses:
+            if lapse.begin < shade.end and shade.begin < lapse.end:
+                edges += [max(shade.begin, lapse.begin), min(shade.end, lapse.end)]
+        edges.append(shade.end)
+        for begin, end in [*pairwise(edges)][::2]:
+            if begin < end:
+                yield replace(shade, begin=begin, end=end)

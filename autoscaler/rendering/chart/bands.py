@@ -7,27 +7,51 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from autoscaler.core.entry import Entry, Rules
 from autoscaler.core.history import GAP_PERIODS, Recommendation, ScaleEvent
-from autoscaler.core.instants import AFTER_DUE_SECONDS
-from autoscaler.core.limits import Changes, permitted
-from autoscaler.core.normalize import down_window
-from autoscaler.core.spec import Behavior
+from autoscaler.core.normalize import Changes, down_window, permitted
+from autoscaler.core.sync_result import Rules, SyncResult
+from autoscaler.core.writes import AFTER_DUE_SECONDS
 from autoscaler.record.rows import Lapse, Sample
 from autoscaler.rendering.chart.model import Band
-from autoscaler.rendering.chart.rules import RulesOverTime
+
+MILLISECOND = 0.001
+"""Samples are kept to a millisecond, changes are not: one this much later is of the same sync."""
 
 
-class Asked(NamedTuple):
+class RulesOverTime:
+    """Which rules came into force when; None for those that are not known."""
+
+    def __init__(self, rules: Sequence[tuple[float, Rules | None]]) -> None:
+        self.times = [time - MILLISECOND for time, _ in rules]
+        self._rules = [one for _, one in rules]
+
+    def at(self, time: float) -> Rules | None:
+        """Return the rules in force at an instant; None where they are not known."""
+        index = bisect_right(self.times, time)
+        return self._rules[index - 1] if index else None
+
+    def until(self, time: float) -> float:
+        """Return when the rules at an instant are replaced; infinity if they are not."""
+        index = bisect_right(self.times, time)
+        return self.times[index] if index < len(self.times) else math.inf
+
+    def all(self) -> Sequence[Rules]:
+        """Return all that are known."""
+        return [one for one in self._rules if one is not None]
+
+
+class Proposals(NamedTuple):
     """What the metrics asked for in the syncs from ``time`` to ``last``: the least and the most.
 
-    Both are None if nothing was to be asked for, as while a metric fails.
+    Both are None if nothing was to be asked for, as while a metric fails.  What is ``only_down``
+    does not count for scaling up (`Recommendation.only_down`).
     """
 
     time: float
     last: float
     low: int | None
     high: int | None
+    only_down: bool = False
 
 
 class Write(NamedTuple):
@@ -37,27 +61,22 @@ class Write(NamedTuple):
     step: int
 
 
-def up_window(behavior: Behavior | None) -> float:
-    """Return the stabilization window of scale-up in seconds (semantics 4.1, 4.2)."""
-    return 0.0 if behavior is None else float(behavior.scale_up.stabilization_window_seconds or 0)
-
-
 def windows_of(rules: Rules) -> tuple[float, float]:
-    """Return the stabilization windows of scale-up and scale-down in seconds."""
+    """Return the stabilization windows of scale-up and scale-down in seconds (semantics 4.1)."""
     behavior = rules.target.spec.behavior
-    return up_window(behavior), down_window(behavior, rules.flags)
+    up = 0.0 if behavior is None else float(behavior.scale_up.stabilization_window_seconds or 0)
+    return up, down_window(behavior, rules.flags)
 
 
-def longest_period(rules: Rules) -> float:
-    """Return the longest period of a policy in seconds; 0 without one."""
+def _periods(rules: Rules) -> set[int]:
     behavior = rules.target.spec.behavior
     if behavior is None:
-        return 0.0
+        return set()
     policies = (*behavior.scale_up.policies, *behavior.scale_down.policies)
-    return float(max((one.period_seconds for one in policies), default=0))
+    return {one.period_seconds for one in policies}
 
 
-def combined(current: int | None, proposals: Sequence[int | None]) -> int | None:
+def _combined(current: int | None, proposals: Sequence[int | None]) -> int | None:
     """Return the combined proposal; None if failed metrics leave none (semantics 1.3.2)."""
     known = [one for one in proposals if one is not None]
     if not known or current is None:
@@ -68,7 +87,7 @@ def combined(current: int | None, proposals: Sequence[int | None]) -> int | None
 
 def asked_by(
     samples: Iterable[Sample], lapses: Sequence[Lapse], rules: RulesOverTime, end: float
-) -> Iterator[Asked]:
+) -> Iterator[Proposals]:
     """Yield what the samples asked for in each sync; a minute first as its extremes.
 
     After a lapse of more than some periods the current count is a recommendation too, since others
@@ -81,10 +100,10 @@ def asked_by(
             gap = gaps.pop(0)
             if held is not None:
                 yield from _asked_of(held, gap.begin)
-            yield Asked(gap.begin, gap.begin, None, None)
+            yield Proposals(gap.begin, gap.begin, None, None)
             absent, current = sample.time - gap.begin, sample.numbers[0]
             if current is not None and absent > GAP_PERIODS * _period(rules, sample.time):
-                yield Asked(sample.time, sample.time, current, current)
+                yield Proposals(sample.time, sample.time, current, current, only_down=True)
             held = None
         if held is not None:
             last = max(held.time, sample.time - _period(rules, held.time))
@@ -99,26 +118,26 @@ def _period(rules: RulesOverTime, time: float) -> float:
     return 0.0 if own is None else own.target.sync_period
 
 
-def _asked_of(sample: Sample, last: float) -> Iterator[Asked]:
+def _asked_of(sample: Sample, last: float) -> Iterator[Proposals]:
     current = sample.numbers[0]
-    count = combined(current, sample.numbers[3::2])
+    count = _combined(current, sample.numbers[3::2])
     if sample.seconds and count is not None:
-        low, high = (combined(current, those[3::2]) for those in (sample.low, sample.high))
+        low, high = (_combined(current, those[3::2]) for those in (sample.low, sample.high))
         end = min(last, sample.time + sample.seconds)
         counts = [one for one in (count, low, high) if one is not None]
-        yield Asked(sample.time, end, min(counts), max(counts))
-    yield Asked(sample.time, last, count, count)
+        yield Proposals(sample.time, end, min(counts), max(counts))
+    yield Proposals(sample.time, last, count, count)
 
 
-def asked_before(entry: Entry) -> Iterator[Asked]:
+def asked_before(entry: SyncResult) -> Iterator[Proposals]:
     """Yield what was asked for before a decision, as its history tells."""
     inputs, current = entry.inputs, entry.decision.current
     known = inputs.history.recommendations
-    if known is None or inputs.history.unobserved:
-        initial = () if current is None else (Recommendation(current, inputs.stamp),)
-        known = (*(known or ()), *initial)
-    for one in sorted(known, key=lambda one: one.time):
-        yield Asked(one.time, one.time, one.replicas, one.replicas)
+    if current is not None and (known is None or inputs.history.unobserved):
+        first = Recommendation(current, inputs.stamp, only_down=known is not None)
+        known = (*(known or ()), first)
+    for one in sorted(known or (), key=lambda one: one.time):
+        yield Proposals(one.time, one.time, one.replicas, one.replicas, one.only_down)
 
 
 class _Window:
@@ -143,7 +162,7 @@ class _Window:
         return self._sign * max(held, self._sign * count)
 
 
-def stabilization(asked: Sequence[Asked], times: Sequence[float], rules: RulesOverTime) -> Band:
+def stabilization(asked: Sequence[Proposals], times: Sequence[float], rules: RulesOverTime) -> Band:
     """Return the least that scale-up's window permits, and the most that scale-down's holds.
 
     They are the extremes of what was asked for within each (semantics 4.1, 4.2).
@@ -157,7 +176,8 @@ def stabilization(asked: Sequence[Asked], times: Sequence[float], rules: RulesOv
         while index < len(asked) and asked[index].time <= time:
             now = asked[index]
             if now.low is not None and now.high is not None and now.last > since:
-                lows.add(now.low, now.last)
+                if not now.only_down:
+                    lows.add(now.low, now.last)
                 highs.add(now.high, now.last)
             index += 1
         if own is None or now is None or now.low is None or now.high is None:
@@ -169,7 +189,7 @@ def stabilization(asked: Sequence[Asked], times: Sequence[float], rules: RulesOv
     return Band(tuple(low for low, _ in band), tuple(high for _, high in band))
 
 
-def releases(asked: Sequence[Asked], rules: RulesOverTime) -> Iterator[float]:
+def releases(asked: Sequence[Proposals], rules: RulesOverTime) -> Iterator[float]:
     """Yield the instants from which something that was asked for no longer counts."""
     for one, after in pairwise(asked):
         own = rules.at(one.time)
@@ -186,10 +206,7 @@ def renewals(writes: Sequence[Write], rules: RulesOverTime) -> Iterator[float]:
     """Yield the instants from which a write no longer counts for a policy."""
     for one in writes:
         own = rules.at(one.time)
-        behavior = None if own is None else own.target.spec.behavior
-        if behavior is not None:
-            policies = (*behavior.scale_up.policies, *behavior.scale_down.policies)
-            yield from (one.time + period for period in {one.period_seconds for one in policies})
+        yield from (one.time + period for period in (() if own is None else _periods(own)))
 
 
 def policies(
@@ -207,7 +224,7 @@ def policies(
         if own is None or count is None or bound is None:
             band.append((None, None))
             continue
-        first = bisect_right(written, time - longest_period(own))
+        first = bisect_right(written, time - max(_periods(own), default=0))
         recent = writes[first : bisect_left(written, time - AFTER_DUE_SECONDS)]
         changes = Changes(
             tuple(ScaleEvent(one.step, one.time) for one in recent if one.step > 0),

@@ -1,9 +1,30 @@
-"""What a chart is made of: lines, bands, shades and marks.  Instants are Unix seconds."""
+"""What a chart is made of: lines, bands, shades and marks.  Instants are Unix seconds.
+
+What is made in thousands are plain dataclasses, which `Chart` writes as it does itself.
+"""
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Annotated, Any
 
-Line = tuple[float | None, ...]
+from pydantic import Field, PlainSerializer, WithJsonSchema
+
+from autoscaler.rendering.answers import AnswerModel, ExactInstant
+
+
+def _short(value: float) -> Any:
+    """Return a whole number without its fraction, which is most of a chart."""
+    return int(value) if value == int(value) else value
+
+
+def _line(numbers: tuple[float | None, ...]) -> list[Any]:
+    return [None if number is None else _short(number) for number in numbers]
+
+
+_NUMBER = {"type": "number"}
+_NUMBERS = {"type": "array", "items": {"anyOf": [_NUMBER, {"type": "null"}]}}
+Number = Annotated[float, PlainSerializer(_short), WithJsonSchema(_NUMBER)]
+Line = Annotated[tuple[float | None, ...], PlainSerializer(_line), WithJsonSchema(_NUMBERS)]
 """One number for each of `Chart.times`, which holds until the next; None where there is none."""
 
 
@@ -26,7 +47,7 @@ class MetricLines:
 
     name: str
     unit: str
-    target: float
+    target: Number
     targets: Line
     value: Line
     low: Line
@@ -44,6 +65,7 @@ class ShadeKind(StrEnum):
     PAUSED = "paused"
     IDLE = "idle"
     BREAKER = "breaker"
+    QUERY_HOLD = "queryHold"
     CONTESTED = "contested"
     CONTROLLED = "controlled"
     DISABLED = "disabled"
@@ -51,6 +73,10 @@ class ShadeKind(StrEnum):
     REMOVED = "removed"
     LAPSE = "lapse"
     """Nothing was recorded."""
+    BEFORE = "before"
+    """It was before anything was recorded of the target."""
+    FUTURE = "future"
+    """It has not been yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +84,8 @@ class Shade:
     """A time in which something held, and the sentence of when it began."""
 
     kind: ShadeKind
-    begin: float
-    end: float
+    begin: ExactInstant
+    end: ExactInstant
     text: str
 
 
@@ -74,15 +100,14 @@ class MarkKind(StrEnum):
 class ChartMark:
     """A change of the count, by us or by others; ``text`` says why, or by whom."""
 
-    time: float
+    time: ExactInstant
     kind: MarkKind
     before: int
     after: int
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
+class Chart(AnswerModel):
     """One target from ``begin`` to ``end``.
 
     ``times`` ascend.  Counts that were reached between two times have times of their own; if all of
@@ -94,9 +119,9 @@ class Chart:
     """
 
     target: str
-    begin: float
-    end: float
-    times: tuple[float, ...]
+    begin: ExactInstant = Field(alias="from")
+    end: ExactInstant = Field(alias="to")
+    times: tuple[ExactInstant, ...]
     current: Line
     desired: Line
     minimum: Line

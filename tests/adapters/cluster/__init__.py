@@ -1,4 +1,1 @@
-"""What we rely on of the Kubernetes API, held against a real control plane and the stand-in.
-
-The tests of this folder do not know which of the two they talk to.
-"""
+"""Our adapters of the Kubernetes API, on a real control plane and on scripted servers."""

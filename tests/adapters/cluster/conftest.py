@@ -1,54 +1,29 @@
-"""The cluster under test, each server in turn, and our adapters on it."""
+"""The cluster under test, and our adapters on it."""
 
-import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from autoscaler.adapters.cluster import Api, Pods, Scales, connect
-from tests.adapters.cluster import manifests
-from tests.adapters.cluster.cluster import ClusterUnderTest, eventually
-from tests.adapters.cluster.clusters import (
-    REAL,
-    STAND_IN,
-    fresh_namespace,
-    real_cluster,
-    requested_cluster,
-)
-from tests.adapters.cluster.faults import Script
-from tests.adapters.cluster.scripted import Answer, ScriptedServer
-from tests.controlplane import binaries
-from tests.controlplane.server import ControlPlane
+from tests.worlds.cluster import manifests
+from tests.worlds.cluster.cluster import ClusterUnderTest, eventually
+from tests.worlds.cluster.clusters import fresh_namespace, real_cluster
+from tests.worlds.cluster.faults import Script, scripts
+from tests.worlds.controlplane.kubelet import FakeKubelet
+from tests.worlds.controlplane.server import ControlPlane
 
 RBAC = "rbac.authorization.k8s.io"
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Build the control plane's binaries before the first test that asks for them indirectly."""
-    wanted = any(
-        item.callspec.params.get("cluster") == REAL
-        for item in session.items
-        if isinstance(item, pytest.Function) and hasattr(item, "callspec")
-    )
-    if wanted and not session.config.getoption("collectonly"):
-        # The fixture meets the same obstacle and reports it.
-        with suppress(binaries.ControlPlaneUnavailable):
-            binaries.locate()
-
-
-@pytest.fixture(scope="session", params=[REAL, STAND_IN])
-def cluster(request: pytest.FixtureRequest) -> Iterator[ClusterUnderTest]:
-    """Run each server of the Kubernetes API that the contract binds."""
-    yield from requested_cluster(request, _cluster_with_viewer)
-
-
-@contextmanager
-def _cluster_with_viewer(plane: ControlPlane) -> Iterator[ClusterUnderTest]:
-    """Make a cluster of the control plane, whose user "viewer" gets a role that only reads."""
-    with real_cluster(plane) as cluster:
+@pytest.fixture(scope="session")
+def cluster(
+    control_plane: ControlPlane,
+    kubelet: FakeKubelet,  # noqa: ARG001 - runs the pods
+) -> Iterator[ClusterUnderTest]:
+    """Use the control plane, whose user "viewer" gets a role that only reads."""
+    with real_cluster(control_plane) as cluster:
         rules = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]}]
         name = {"name": "contract-reader"}
         role = {"apiGroup": RBAC, "kind": "ClusterRole"} | name
@@ -113,14 +88,5 @@ def pods(api: Api) -> Pods:
 @pytest.fixture
 def script(tmp_path: Path) -> Iterator[Script]:
     """Start servers as the test asks for them, and end them after it."""
-    with ExitStack() as stack:
-
-        def start(
-            *answers: Answer, timeout: float = 5.0, stop: threading.Event | None = None
-        ) -> tuple[ScriptedServer, Api]:
-            server = stack.enter_context(ScriptedServer(*answers))
-            kubeconfig = server.write_kubeconfig(tmp_path / "kubeconfig")
-            api = stack.enter_context(connect(kubeconfig, request_timeout=timeout, stop=stop))
-            return server, api
-
+    with scripts(tmp_path) as start:
         yield start

@@ -8,8 +8,8 @@ import pytest
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Pods, connect
 from autoscaler.core.observation import ConditionStatus, Pod, Unavailable
-from tests.adapters.cluster import manifests
-from tests.adapters.cluster.cluster import ClusterUnderTest, eventually
+from tests.worlds.cluster import manifests
+from tests.worlds.cluster.cluster import ClusterUnderTest, eventually
 
 
 def _soon() -> float:
@@ -68,27 +68,6 @@ def test_a_pod_that_is_going_says_so(cluster: ClusterUnderTest, pods: Pods, name
     [pod] = _list(pods, namespace, "app=web")
     assert pod.deleted
     cluster.patch(f"{manifests.pods(namespace)}/p", {"metadata": {"finalizers": None}})
-
-
-def test_a_finalizer_keeps_a_deleted_pod_until_it_is_removed(
-    cluster: ClusterUnderTest, pods: Pods, namespace: str
-) -> None:
-    """A pod that was deleted without grace is there until its last finalizer is removed."""
-    body = manifests.pod("p", {"app": "web"})
-    body["metadata"]["finalizers"] = ["example.com/hold"]
-    cluster.create(manifests.pods(namespace), body)
-    cluster.request("DELETE", f"{manifests.pods(namespace)}/p?gracePeriodSeconds=0")
-    cluster.create(manifests.pods(namespace), manifests.pod("other", {"app": "web"}))
-    eventually(
-        lambda: _list(pods, namespace, "app=web"),
-        lambda found: any(p.name == "other" and p.phase == "Running" for p in found),
-    )
-    assert "p" in {pod.name for pod in _list(pods, namespace, "app=web")}
-    cluster.patch(f"{manifests.pods(namespace)}/p", {"metadata": {"finalizers": None}})
-    eventually(
-        lambda: {pod.name for pod in _list(pods, namespace, "app=web")},
-        lambda names: names == {"other"},
-    )
 
 
 def test_a_bad_selector_is_refused_in_the_servers_words(pods: Pods, namespace: str) -> None:

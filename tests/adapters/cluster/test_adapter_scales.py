@@ -12,9 +12,8 @@ from autoscaler.adapters.cluster import Scales, connect
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import Superseded, WriteFailed, Written
-from autoscaler.sync.ports import ScaleReader
-from tests.adapters.cluster import manifests
-from tests.adapters.cluster.cluster import ClusterUnderTest, eventually
+from tests.worlds.cluster import manifests
+from tests.worlds.cluster.cluster import ClusterUnderTest, eventually
 
 WEB = ScaleTargetRef("apps/v1", "Deployment", "web")
 CREW = ScaleTargetRef(f"{manifests.CRD_GROUP}/v1", "Crew", "alpha")
@@ -24,7 +23,7 @@ def _soon() -> float:
     return clock.monotonic() + 10
 
 
-def _read(scales: ScaleReader, namespace: str, ref: ScaleTargetRef = WEB) -> Scale:
+def _read(scales: Scales, namespace: str, ref: ScaleTargetRef = WEB) -> Scale:
     scale = scales.read(namespace, ref, _soon())
     assert isinstance(scale, Scale), scale
     return scale
@@ -90,12 +89,6 @@ def test_a_version_that_is_not_served_is_no_obstacle(scales: Scales, namespace: 
     """The version of the reference is ignored where it is not served, as the HPA ignores it."""
     ref = ScaleTargetRef("apps/v1beta1", "Deployment", "web")
     assert _read(scales, namespace, ref).spec_replicas == 2
-
-
-def test_a_count_of_zero_is_read(cluster: ClusterUnderTest, scales: Scales, namespace: str) -> None:
-    """An absent count is zero."""
-    cluster.create(manifests.deployments(namespace), manifests.deployment("web", 0))
-    assert _read(scales, namespace).spec_replicas == 0
 
 
 def test_a_change_of_another_field_is_no_obstacle(
@@ -220,19 +213,6 @@ def test_what_is_forbidden_is_said_in_the_servers_words(
     assert isinstance(outcome, WriteFailed)
     assert 'cannot update resource "deployments/scale" in API group "apps"' in outcome.message
     assert cluster.get(web).body["spec"]["replicas"] == 2
-
-
-def test_credentials_that_are_no_good_are_named_by_their_source(
-    cluster: ClusterUnderTest, namespace: str, tmp_path: Path
-) -> None:
-    """The sentence says where the credentials came from, and not what they are."""
-    path = cluster.write_kubeconfig(tmp_path / "bad", "s3cret-but-wrong")
-    with connect(path) as api:
-        answer = Scales(api).read(namespace, WEB, _soon())
-    assert answer == Unavailable(
-        f'the API server {cluster.url} does not accept the credentials of context "main" of '
-        f"{path}: Unauthorized"
-    )
 
 
 def test_nothing_is_begun_once_we_stop(

@@ -9,12 +9,11 @@ import urllib3
 from kubernetes.client import Configuration
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import ConnectError, Failure, connect
-from autoscaler.adapters.cluster import kubeconfig as kubeconfig_module
+from autoscaler.adapters.cluster import ConnectError, Failure, connect, connection
 from autoscaler.adapters.cluster.credentials import Access, Credentials
-from tests.adapters.cluster.cluster import eventually
-from tests.adapters.cluster.scripted import ScriptedServer, failure
-from tests.controlplane.credentials import kubeconfig
+from tests.worlds.cluster.cluster import eventually
+from tests.worlds.cluster.scripted import ScriptedServer, failure
+from tests.worlds.controlplane.credentials import kubeconfig
 
 NO_DATE = "\nexpires: 2020-13-45\n"
 """YAML takes it for a date, and there is no such date."""
@@ -84,7 +83,7 @@ def test_a_file_that_changes_while_it_is_read_is_a_sentence(
     """It is checked first, and then read by the client."""
     path = tmp_path / "kubeconfig"
     path.write_text(kubeconfig({"server": "http://127.0.0.1:1"}, {"token": "s3cret"}))
-    check = kubeconfig_module._check_form
+    check = connection._check_form
 
     def check_and_spoil(file: Path) -> None:
         check(file)
@@ -92,7 +91,7 @@ def test_a_file_that_changes_while_it_is_read_is_a_sentence(
             file.unlink()
         spoil(file)
 
-    monkeypatch.setattr(kubeconfig_module, "_check_form", check_and_spoil)
+    monkeypatch.setattr(connection, "_check_form", check_and_spoil)
     with pytest.raises(ConnectError) as raised:
         connect(path)
     assert str(raised.value) == f"the kubeconfig {path} changed while it was read"

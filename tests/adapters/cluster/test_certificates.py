@@ -1,22 +1,31 @@
-"""Certificates of a kubeconfig that are replaced while requests go on."""
+"""Certificates of a kubeconfig that are replaced, gone or refused while requests go on."""
 
 import base64
+import ssl
+import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import requests
+from kubernetes.client import Configuration
+from kubernetes.config import kube_config
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Api, Failure, connect
-from autoscaler.adapters.cluster.objects import JsonObject
-from tests.adapters.prometheus.certificates import KeyPair, self_signed
-from tests.controlplane.binaries import ControlPlaneUnavailable
-from tests.controlplane.credentials import kubeconfig
-from tests.controlplane.fixtures import unavailable
-from tests.controlplane.server import ControlPlane
-from tests.controlplane.waiting import wait_until
+from autoscaler.adapters.cluster import Api, Failure, connect, memory_files
+from autoscaler.adapters.cluster.api import JsonObject
+from autoscaler.transport.retries import FailureKind
+from tests.worlds.certificates import KeyPair, self_signed
+from tests.worlds.cluster.localserver import LocalHandler, LocalServer
+from tests.worlds.controlplane.binaries import ControlPlaneUnavailable
+from tests.worlds.controlplane.credentials import kubeconfig
+from tests.worlds.controlplane.fixtures import unavailable
+from tests.worlds.controlplane.server import ControlPlane
+from tests.worlds.waiting import wait_until
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,3 +158,142 @@ def test_what_stays_rejected_is_told(trusting: Trusting, tmp_path: Path) -> None
         f"the API server {trusting.plane.url} does not accept the credentials of "
         f'context "main" of {kubeconfig}: Unauthorized'
     )
+
+
+def test_nothing_of_a_kubeconfig_is_left_in_the_temporary_directory(
+    trusting: Trusting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a certificate nor a key, so that a process that is killed leaves none either."""
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    kubeconfig = tmp_path / "kubeconfig"
+    pair = self_signed(tmp_path, "me", "system:masters")
+    user = {"client-certificate-data": data(pair.certificate), "client-key-data": data(pair.key)}
+    authority: JsonObject = {"certificate-authority-data": data(trusting.plane.ca_file)}
+    write(kubeconfig, trusting.plane.url, authority, user)
+    trusting.trust(pair)
+    wait_until("the server trusts it", lambda: trusting.trusts(pair))
+    with connect(kubeconfig) as api:
+        assert whoami(api) == "me"
+        assert list(temporary.iterdir()) == []
+
+
+def test_only_the_last_certificates_and_those_in_use_stay_in_memory() -> None:
+    """A plugin may renew its own every few minutes; the authority is read once."""
+    descriptors = Path("/proc/self/fd")
+    before = len(list(descriptors.iterdir()))
+    configuration = Configuration()
+    memory_files.use_for(configuration)
+    make: Callable[..., str] = kube_config._create_temp_file_with_content
+    configuration.ssl_ca_cert = make("the authority")
+    for number in range(100):
+        path = make(f"number {number}", None, force_recreate=True)
+        assert Path(path).read_text() == f"number {number}"
+        assert make(f"number {number}") == path
+    assert Path(str(configuration.ssl_ca_cert)).read_text() == "the authority"
+    assert len(list(descriptors.iterdir())) <= before + 66
+
+
+def ask(api: Api) -> object:
+    """Send one request, on a connection of its own if there is none."""
+    return api.once("GET", "/api", clock.monotonic() + 10)
+
+
+@pytest.fixture
+def named(control_plane: ControlPlane, tmp_path: Path) -> Iterator[tuple[Api, Path]]:
+    """Connect by a kubeconfig that names a file with the authority; give that too."""
+    path = tmp_path / "kubeconfig"
+    authority = name_authority(path, control_plane, "authority.crt")
+    with connect(path) as api:
+        yield api, authority
+
+
+def name_authority(path: Path, plane: ControlPlane, name: str) -> Path:
+    """Write a kubeconfig that names a file with the authority of the control plane."""
+    authority = path.with_name(name)
+    authority.write_bytes(plane.ca_file.read_bytes())
+    user = {"token": plane.admin_token}
+    write(path, plane.url, {"certificate-authority": str(authority)}, user)
+    return authority
+
+
+def test_certificates_that_are_replaced_under_other_names(
+    control_plane: ControlPlane, named: tuple[Api, Path]
+) -> None:
+    """The kubeconfig names new files, and the old ones are removed."""
+    api, old = named
+    name_authority(old.with_name("kubeconfig"), control_plane, "another.crt")
+    old.unlink()
+    assert not isinstance(ask(api), Failure)
+
+
+def test_a_certificate_that_is_gone_is_told(named: tuple[Api, Path]) -> None:
+    """Nothing was sent."""
+    api, authority = named
+    authority.unlink()
+    message = f"a certificate or key for the API server {api.server} is not there any more"
+    assert ask(api) == Failure(message, transient=True, kind=FailureKind.REJECTED)
+
+
+def test_a_certificate_that_is_gone_for_a_moment(named: tuple[Api, Path]) -> None:
+    """Somebody removes the old one before the new one is written: it is tried again."""
+    api, authority = named
+    content = authority.read_bytes()
+    authority.unlink()
+    back = threading.Timer(0.3, authority.write_bytes, (content,))
+    back.start()
+    answer = api.get("/api", clock.monotonic() + 20)
+    back.join()
+    assert not isinstance(answer, Failure)
+
+
+class Front(LocalServer):
+    """Asks for a client certificate itself, before HTTP begins, and knows only ``trusted``."""
+
+    def __init__(self, own: KeyPair, trusted: KeyPair) -> None:
+        super().__init__(FrontHandler)
+        self.own = own
+        self.trusted = trusted
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        """Begin TLS, and go on if the client is known."""
+        tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=self.trusted.certificate)
+        tls.load_cert_chain(self.own.certificate, self.own.key)
+        tls.verify_mode = ssl.CERT_REQUIRED
+        with suppress(OSError), tls.wrap_socket(request, server_side=True) as wrapped:
+            super().finish_request(wrapped, client_address)
+
+
+class FrontHandler(LocalHandler):
+    """Answers everything alike, each on a connection of its own."""
+
+    def do_GET(self) -> None:  # noqa: N802 - the base's
+        """Answer."""
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", "2")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+
+def test_a_client_certificate_that_tls_refuses(tmp_path: Path) -> None:
+    """The kubeconfig is read again for that as for a 401."""
+    own, old, new = (self_signed(tmp_path, name) for name in ("localhost", "old", "new"))
+    path = tmp_path / "kubeconfig"
+    with Front(own, old) as front:
+        url = front.url.replace("http://127.0.0.1", "https://localhost")
+        cluster = {"server": url, "certificate-authority": str(own.certificate)}
+
+        def show(pair: KeyPair) -> None:
+            user = {"client-certificate": str(pair.certificate), "client-key": str(pair.key)}
+            path.write_text(kubeconfig(cluster, user))
+
+        show(old)
+        with connect(path) as api:
+            assert ask(api) == {}
+            show(new)
+            front.trusted = new
+            answers = [ask(api) for _ in range(5)]
+    assert answers[-1] == {}

@@ -8,11 +8,12 @@ import pytest
 import yaml
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Api, Failure, Scales, connect
+from autoscaler.adapters.cluster import Api, Failure, connect
 from autoscaler.adapters.cluster.failures import from_exception
 from autoscaler.core.observation import Scale, Unavailable
-from tests.adapters.cluster.faults import WEB
-from tests.adapters.cluster.scripted import ScriptedServer, failure, scale
+from tests.worlds.cluster.faults import UNAUTHORIZED, Script, read_web
+from tests.worlds.cluster.scripted import ScriptedServer, scale
+from tests.worlds.controlplane.credentials import kubeconfig
 
 BAD_TOKENS = ["line1-s3cret\nline2", "line1-s3cret\r\n X-Other: 1", "s3cr\u65e5et", "s3cret\x7f"]
 FAULT = "holds characters that no token may have; right is one line of printable ASCII"
@@ -28,92 +29,63 @@ def _read(api: Api) -> object:
 
 @pytest.mark.parametrize("ask", [_read, _begin_watch])
 @pytest.mark.parametrize("token", BAD_TOKENS)
-def test_a_token_file_that_no_header_can_carry(
-    tmp_path: Path, token: str, ask: Callable[[Api], object]
+@pytest.mark.parametrize("in_file", [True, False])
+def test_a_token_that_no_header_can_carry(
+    script: Script, tmp_path: Path, token: str, ask: Callable[[Api], object], *, in_file: bool
 ) -> None:
-    """The file is named, the token is not, and nothing is sent."""
+    """Its file is named, or the kubeconfig; the token is not, and nothing is sent."""
     (tmp_path / "token").write_text(token)
-    with (
-        ScriptedServer(scale(1)) as server,
-        connect(server.write_kubeconfig(tmp_path / "k", tokenFile="token")) as api,
-    ):
-        answer = ask(api)
-    assert answer == Failure(f"the token file {tmp_path}/token {FAULT}")
+    server, api = script(scale(1), user={"tokenFile": "token"} if in_file else {"token": token})
+    where = "file {0}/token" if in_file else 'of context "main" of {0}/kubeconfig'
+    assert ask(api) == Failure(f"the token {where.format(tmp_path)} {FAULT}")
     assert server.asked == []
 
 
-@pytest.mark.parametrize("token", BAD_TOKENS)
-def test_a_kubeconfigs_token_that_no_header_can_carry(tmp_path: Path, token: str) -> None:
-    """The context and the file are named."""
-    with (
-        ScriptedServer(scale(1)) as server,
-        connect(server.write_kubeconfig(tmp_path / "k", token=token)) as api,
-    ):
-        answer = Scales(api).read("shop", WEB, clock.monotonic() + 5)
-        assert answer == Unavailable(f'the token of context "main" of {tmp_path}/k {FAULT}')
-        assert isinstance(_begin_watch(api), Failure)
-    assert server.asked == []
-
-
-def test_a_rotation_to_a_bad_token_is_told_and_mended(tmp_path: Path) -> None:
+def test_a_rotation_to_a_bad_token_is_told_and_mended(script: Script, tmp_path: Path) -> None:
     """After a 401 a bad file is told, and once it is mended reads go on."""
     token = tmp_path / "token"
     token.write_text("one")
-    answers = (failure(401, "Unauthorized", "Unauthorized"), scale(2))
-    with (
-        ScriptedServer(*answers) as server,
-        connect(server.write_kubeconfig(tmp_path / "k", tokenFile=str(token))) as api,
-    ):
-        scales = Scales(api)
-        assert api.origin
-        api._credentials.access(clock.monotonic())
-        token.write_text("two\nthree")
-        answer = scales.read("shop", WEB, clock.monotonic() + 5)
-        assert answer == Unavailable(f"the token file {token} {FAULT}")
-        token.write_text("four")
-        until = clock.monotonic() + 5
-        while isinstance(answer, Unavailable) and clock.monotonic() < until:
-            answer = scales.read("shop", WEB, until)
-        assert isinstance(answer, Scale)
+    server, api = script(UNAUTHORIZED, scale(2), user={"tokenFile": str(token)})
+    api._credentials.access(clock.monotonic())
+    token.write_text("two\nthree")
+    answer = read_web(api)
+    assert answer == Unavailable(f"the token file {token} {FAULT}")
+    token.write_text("four")
+    until = clock.monotonic() + 5
+    while isinstance(answer, Unavailable) and clock.monotonic() < until:
+        answer = read_web(api)
+    assert isinstance(answer, Scale)
     assert [asked.authorization for asked in server.asked] == ["Bearer one", "Bearer four"]
 
 
 @pytest.mark.parametrize(
     ("spoil", "fault"),
     [
-        (lambda path: path.write_bytes(b"\xff\xfe"), "the token file {} is not text in UTF-8"),
-        (lambda path: path.write_text(" \n"), "the token file {} is empty"),
-        (Path.unlink, "the token file {} cannot be read: No such file or directory"),
-        (
-            lambda path: os.truncate(path, 3 * 2**30),
-            "the token file {} cannot be read: it is larger than 1 MiB",
-        ),
+        (lambda path: path.write_bytes(b"\xff\xfe"), "is not text in UTF-8"),
+        (lambda path: path.write_text(" \n"), "is empty"),
+        (Path.unlink, "cannot be read: No such file or directory"),
+        (lambda path: os.truncate(path, 3 * 2**30), "cannot be read: it is larger than 1 MiB"),
     ],
     ids=["no text", "empty", "gone", "gigabytes"],
 )
 def test_a_token_file_without_a_token_is_not_nobody(
-    tmp_path: Path, spoil: Callable[[Path], object], fault: str
+    script: Script, tmp_path: Path, spoil: Callable[[Path], object], fault: str
 ) -> None:
     """Without a token that was read before, nothing is asked in nobody's name."""
     token = tmp_path / "token"
     token.write_text("one")
-    with (
-        ScriptedServer(scale(1)) as server,
-        connect(server.write_kubeconfig(tmp_path / "k", tokenFile=str(token))) as api,
-    ):
-        spoil(token)
-        answer = Scales(api).read("shop", WEB, clock.monotonic() + 5)
-    assert answer == Unavailable(fault.format(token))
+    server, api = script(scale(1), user={"tokenFile": str(token)})
+    spoil(token)
+    assert read_web(api) == Unavailable(f"the token file {token} {fault}")
     assert server.asked == []
 
 
 def test_what_the_client_cannot_send_is_a_sentence(tmp_path: Path) -> None:
     """A request that the libraries refuse to make is told, by both ways of asking."""
-    with ScriptedServer(scale(1)) as server:
-        kubeconfig = server.write_kubeconfig(tmp_path / "k")
-    kubeconfig.write_text(kubeconfig.read_text().replace(server.url, "http://h..h"))
+    path = tmp_path / "kubeconfig"
+    path.write_text(kubeconfig({"server": "http://h..h"}, {"token": "one"}))
     message = "the request to the API server http://h..h cannot be made (LocationParseError)"
-    with connect(kubeconfig) as api:
+    with connect(path) as api:
         for answer in (_read(api), _begin_watch(api)):
             assert isinstance(answer, Failure)
             assert answer.message == message
@@ -142,21 +114,20 @@ def write_contexts(path: Path, server: str, current: str, **tokens: str) -> Path
 
 def test_a_rejected_token_is_replaced_by_that_of_the_same_context(tmp_path: Path) -> None:
     """Who chooses another current-context meanwhile does not send its token to this server."""
-    rejected = failure(401, "Unauthorized", "Unauthorized")
-    with ScriptedServer(rejected, scale(2)) as server:
-        kubeconfig = write_contexts(tmp_path / "k", server.url, "one", one="first", two="other")
-        with connect(kubeconfig) as api:
-            write_contexts(kubeconfig, server.url, "two", one="second", two="other")
-            assert isinstance(Scales(api).read("shop", WEB, clock.monotonic() + 5), Scale)
+    with ScriptedServer(UNAUTHORIZED, scale(2)) as server:
+        path = write_contexts(tmp_path / "k", server.url, "one", one="first", two="other")
+        with connect(path) as api:
+            write_contexts(path, server.url, "two", one="second", two="other")
+            assert isinstance(read_web(api), Scale)
     assert [asked.authorization for asked in server.asked] == ["Bearer first", "Bearer second"]
 
 
 def test_a_token_of_another_server_is_not_sent_to_this_one(tmp_path: Path) -> None:
     """Which server it is takes a restart."""
-    with ScriptedServer(failure(401, "Unauthorized", "Unauthorized")) as server:
-        kubeconfig = write_contexts(tmp_path / "k", server.url, "one", one="first")
-        with connect(kubeconfig) as api:
-            write_contexts(kubeconfig, "http://127.0.0.1:1", "one", one="second")
-            answer = Scales(api).read("shop", WEB, clock.monotonic() + 5)
+    with ScriptedServer(UNAUTHORIZED) as server:
+        path = write_contexts(tmp_path / "k", server.url, "one", one="first")
+        with connect(path) as api:
+            write_contexts(path, "http://127.0.0.1:1", "one", one="second")
+            answer = read_web(api)
     assert isinstance(answer, Unavailable)
     assert [asked.authorization for asked in server.asked] == ["Bearer first"]

@@ -1,8 +1,12 @@
-"""Exec plugins of a kubeconfig: their credentials are used, their words and their time are not."""
+"""Exec plugins of a kubeconfig: their credentials are used, their words and their time are not.
+
+And the program that runs them for the client, and ends them when their time is over.
+"""
 
 import datetime as dt
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -13,11 +17,11 @@ from pathlib import Path
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import ConnectError, Scales, connect, credentials, exec_plugin
+from autoscaler.adapters.cluster import ConnectError, connect, credentials, exec_plugin
 from autoscaler.core.observation import Scale, Unavailable
-from tests.adapters.cluster.faults import WEB
-from tests.adapters.cluster.scripted import ScriptedServer, failure, scale
-from tests.controlplane.waiting import wait_until
+from tests.worlds.cluster.faults import UNAUTHORIZED, Script, read_web
+from tests.worlds.cluster.scripted import ScriptedServer, scale
+from tests.worlds.waiting import wait_until
 
 REFUSED = "does not accept the credentials of "
 VERSION = "client.authentication.k8s.io/v1"
@@ -75,15 +79,12 @@ def is_gone(pid: int) -> bool:
         return True
 
 
-def test_a_plugins_token_is_sent(tmp_path: Path, plugin: Plugin) -> None:
+def test_a_plugins_token_is_sent(script: Script, plugin: Plugin) -> None:
     """It has the arguments and the environment that the kubeconfig gives it."""
     run = plugin(f"""test "$1 $2" = "get token" && echo '{credential("from-plugin-'$PART'")}'""")
     run |= {"args": ["get", "token"], "env": [{"name": "PART", "value": "seven"}]}
-    with (
-        ScriptedServer(scale(1)) as server,
-        connect(server.write_kubeconfig(tmp_path / "k", exec=run)) as api,
-    ):
-        assert isinstance(Scales(api).read("shop", WEB, clock.monotonic() + 5), Scale)
+    server, api = script(scale(1), user={"exec": run})
+    assert isinstance(read_web(api), Scale)
     assert server.asked[0].authorization == "Bearer from-plugin-seven"
 
 
@@ -123,6 +124,7 @@ def test_a_failing_plugin_prints_nothing_of_the_clients(
 
 
 def test_a_plugin_that_fails_later_prints_nothing_either(
+    script: Script,
     tmp_path: Path,
     plugin: Plugin,
     capfd: pytest.CaptureFixture[str],
@@ -134,13 +136,10 @@ def test_a_plugin_that_fails_later_prints_nothing_either(
     first, again = tmp_path / "first", tmp_path / "again"
     first.write_text(credential("old", "2020-01-01T00:00:00Z"))
     run = plugin(f"cat {first} && rm {first} && exit; echo s3cret-plugin >&2; touch {again}")
-    with (
-        ScriptedServer(scale(1)) as server,
-        connect(server.write_kubeconfig(tmp_path / "k", exec=run)) as api,
-    ):
-        assert not first.exists()
-        Scales(api).read("shop", WEB, clock.monotonic() + 5)
-        wait_until("the plugin has failed", lambda: again.exists() and not busy())
+    _, api = script(scale(1), user={"exec": run})
+    assert not first.exists()
+    read_web(api)
+    wait_until("the plugin has failed", lambda: again.exists() and not busy())
     assert capfd.readouterr().err == ""
     assert [record for record in caplog.records if record.name == "root"] == []
 
@@ -167,7 +166,7 @@ def test_a_plugin_that_hangs_is_ended_with_its_children(
 
 
 def test_a_plugin_that_hangs_later_delays_nobody(
-    tmp_path: Path, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
+    script: Script, tmp_path: Path, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Requests go on with the last token, and what the plugin says next is taken up."""
     monkeypatch.setattr(exec_plugin, "SECONDS", 5.0)
@@ -175,77 +174,115 @@ def test_a_plugin_that_hangs_later_delays_nobody(
     answer, hangs = tmp_path / "answer", tmp_path / "hangs"
     answer.write_text(credential("old", in_five_minutes_and(1)))
     run = plugin(f"test -e {answer} && exec cat {answer}; touch {hangs}; exec sleep 300")
-    with (
-        ScriptedServer(scale(1)) as server,
-        connect(server.write_kubeconfig(tmp_path / "k", exec=run)) as api,
-    ):
-        scales = Scales(api)
+    server, api = script(scale(1), user={"exec": run})
 
-        def read() -> object:
-            began = clock.monotonic()
-            outcome = scales.read("shop", WEB, began + 20)
-            assert clock.monotonic() - began < 4.5
-            return outcome
+    def read() -> object:
+        began = clock.monotonic()
+        outcome = read_web(api, 20.0)
+        assert clock.monotonic() - began < 4.5
+        return outcome
 
+    assert isinstance(read(), Scale)
+    answer.unlink()
+    wait_until("the plugin hangs", lambda: isinstance(read(), Scale) and hangs.exists())
+    while busy():
         assert isinstance(read(), Scale)
-        answer.unlink()
-        wait_until("the plugin hangs", lambda: isinstance(read(), Scale) and hangs.exists())
-        while busy():
-            assert isinstance(read(), Scale)
-        assert {asked.authorization for asked in server.asked} == {"Bearer old"}
-        answer.write_text(credential("new", in_five_minutes_and(60)))
-        wait_until(
-            "the new token is sent",
-            lambda: isinstance(read(), Scale) and server.asked[-1].authorization == "Bearer new",
-        )
+    assert {asked.authorization for asked in server.asked} == {"Bearer old"}
+    answer.write_text(credential("new", in_five_minutes_and(60)))
+    wait_until(
+        "the new token is sent",
+        lambda: isinstance(read(), Scale) and server.asked[-1].authorization == "Bearer new",
+    )
 
 
 def test_while_a_plugin_hangs_a_rejected_request_keeps_its_deadline(
-    tmp_path: Path, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
+    script: Script, tmp_path: Path, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is told is what the server said, not that the plugin is awaited."""
     monkeypatch.setattr(exec_plugin, "SECONDS", 20.0)
     answer = tmp_path / "answer"
     answer.write_text(credential("old"))
     run = plugin(f"test -e {answer} && exec cat {answer}; exec sleep 300")
-    with (
-        ScriptedServer(failure(401, "Unauthorized", "Unauthorized")) as server,
-        connect(server.write_kubeconfig(tmp_path / "k", exec=run)) as api,
-    ):
-        answer.unlink()
-        began = clock.monotonic()
-        outcome = Scales(api).read("shop", WEB, began + 4)
-        assert clock.monotonic() - began < 15
-        assert isinstance(outcome, Unavailable)
-        assert REFUSED in outcome.message
-        answer.write_text(credential("new"))
+    _, api = script(UNAUTHORIZED, user={"exec": run})
+    answer.unlink()
+    began = clock.monotonic()
+    outcome = read_web(api, 4.0)
+    assert clock.monotonic() - began < 15
+    assert isinstance(outcome, Unavailable)
+    assert REFUSED in outcome.message
+    answer.write_text(credential("new"))
 
 
 def test_a_shortage_of_threads_is_over_when_it_is_over(
-    tmp_path: Path, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
+    script: Script, tmp_path: Path, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A thread that could not be started keeps nobody from starting one later."""
     answer = tmp_path / "answer"
     answer.write_text(credential("old", in_five_minutes_and(0)))
     monkeypatch.setattr(credentials, "_PLUGIN_FRESH_SECONDS", 0.0)
-    with (
-        ScriptedServer(scale(1)) as server,
-        connect(server.write_kubeconfig(tmp_path / "k", exec=plugin(f"cat {answer}"))) as api,
-    ):
-        answer.write_text(credential("new"))
-        with monkeypatch.context() as short:
-            short.setattr(threading.Thread, "start", no_thread)
-            with pytest.raises(RuntimeError):
-                Scales(api).read("shop", WEB, clock.monotonic() + 5)
-        wait_until(
-            "the new token is sent",
-            lambda: (
-                isinstance(Scales(api).read("shop", WEB, clock.monotonic() + 5), Scale)
-                and server.asked[-1].authorization == "Bearer new"
-            ),
-        )
+    server, api = script(scale(1), user={"exec": plugin(f"cat {answer}")})
+    answer.write_text(credential("new"))
+    with monkeypatch.context() as short:
+        short.setattr(threading.Thread, "start", no_thread)
+        with pytest.raises(RuntimeError):
+            read_web(api)
+    wait_until(
+        "the new token is sent",
+        lambda: isinstance(read_web(api), Scale) and server.asked[-1].authorization == "Bearer new",
+    )
 
 
 def no_thread(_: threading.Thread) -> None:
     """Fail as Python does where the system gives no thread."""
     raise RuntimeError("can't start new thread")
+
+
+WRAPPER = [sys.executable, "-I", exec_plugin.__file__]
+
+
+def run_wrapper(seconds: float, script: str) -> subprocess.CompletedProcess[str]:
+    """Run a script in the wrapper, as the client does; without an end in 30 s the test fails."""
+    return subprocess.run(
+        [*WRAPPER, str(seconds), *(("/bin/sh", "-c", script) if script else ("/nonexistent",))],
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        timeout=30,
+    )
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "output"),
+    [
+        ("echo said; exit 3", 3, "said\n"),
+        ("sleep 20 & echo said", 0, "said\n"),
+        ("echo half; sleep 300", 124, ""),
+        ("setsid sleep 20 & sleep 300", 124, ""),
+        ("", 127, ""),
+    ],
+    ids=["ends", "leaves a child behind", "hangs", "hangs, and so does another", "is not there"],
+)
+def test_the_wrapper_ends_when_the_plugin_or_its_time_does(
+    script: str, code: int, output: str
+) -> None:
+    """Whatever still has the plugin's output open: only then does the client stop waiting."""
+    began = clock.monotonic()
+    ran = run_wrapper(3.0, script)
+    assert clock.monotonic() - began < 15
+    assert (ran.returncode, ran.stdout, ran.stderr) == (code, output, "")
+
+
+@pytest.mark.parametrize("received", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_wrapper_that_is_told_to_end_takes_the_plugin_along(
+    tmp_path: Path, received: signal.Signals
+) -> None:
+    """Else the client would wait for a plugin that nothing limits any more."""
+    pid = tmp_path / "pid"
+    script = f"echo $$ > {pid}.new; mv {pid}.new {pid}; sleep 300"
+    command = [*WRAPPER, "300", "/bin/sh", "-c", script]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL) as wrapper:
+        wait_until("the plugin runs", pid.exists)
+        wrapper.send_signal(received)
+        assert wrapper.wait(30) == 128 + received
+    assert is_gone(int(pid.read_text()))

@@ -10,7 +10,6 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -19,20 +18,18 @@ import pytest
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Failure, Pods, Scales, connect
 from autoscaler.adapters.cluster.api import MOST_BYTES
-from autoscaler.adapters.cluster.watch_requests import Stream
+from autoscaler.adapters.cluster.watch_requests import WatchStream
 from autoscaler.core.observation import Scale
-from autoscaler.core.spec import Flags
 from autoscaler.core.writes import WriteFailed
-from autoscaler.sync.syncer import Syncer
-from autoscaler.transport.bodies import LineTooLong
-from autoscaler.transport.memory import AnswerMemory
-from tests.adapters.cluster.faults import WEB, within
-from tests.adapters.prometheus import faults
-from tests.adapters.prometheus.faults import Peer, ScriptedServer, Step, answer
-from tests.controlplane.credentials import kubeconfig
-from tests.controlplane.waiting import wait_until
-from tests.sync.world import T0, Memory, external
-from tests.sync.world import answer as load
+from autoscaler.transport.answers import AnswerMemory, LineTooLong
+from autoscaler.transport.retries import FailureKind
+from tests.worlds.cluster.faults import WEB, within
+from tests.worlds.controlplane.credentials import kubeconfig
+from tests.worlds.memory import T0, Memory, external
+from tests.worlds.memory import answer as load
+from tests.worlds.prometheus import faults
+from tests.worlds.prometheus.faults import Peer, ScriptedServer, Step, answer
+from tests.worlds.waiting import wait_until
 
 TOKEN = "eyJhbGciOi.a/b+c=d-e_f.Zm9vYmFy"  # noqa: S105 - made up
 MIB = 1 << 20
@@ -195,8 +192,8 @@ def test_a_sync_and_a_stop_end_in_time(hostile: Connect) -> None:
     memory = Memory(
         answers={"queue": load(200.0)}, scales={"shop/worker": Scale(1, 1, "app=w", "7")}
     )
-    world = replace(memory.world(), writer=Scales(api))
-    with within(15.0), Syncer(Flags(), world, stop) as syncer:
+    memory.write_scale = Scales(api).write  # type: ignore[method-assign]
+    with within(15.0), memory.syncer(stop) as syncer:
         for number in range(2):
             syncer.sync([external("shop", "worker")], T0 + 15 * number, 1.0, steady=15.0 * number)
             assert isinstance(memory.result("shop/worker").write, WriteFailed)
@@ -232,10 +229,10 @@ def test_a_watch_begins_in_time(hostile: Connect, step: Step) -> None:
     wait_until("its thread has ended", lambda: not _request_threads())
 
 
-def _stream(api: Api, seconds: float) -> Stream:
+def _stream(api: Api, seconds: float) -> WatchStream:
     response = api.stream("/x", {}, 5.0)
     assert not isinstance(response, Failure), response
-    return Stream(response, clock.monotonic() + seconds)
+    return WatchStream(response, clock.monotonic() + seconds)
 
 
 def _chunked(*parts: bytes, drip: bytes = b"") -> Step:
@@ -273,7 +270,7 @@ def test_an_answer_beyond_the_bound_is_given_up(hostile: Connect) -> None:
     failure = api.get("/x", clock.monotonic() + 20)
     assert isinstance(failure, Failure)
     assert failure.message == f"the API server {server.url} sent more than 16 MiB"
-    assert failure.too_large
+    assert failure.kind is FailureKind.TOO_LARGE
     assert len(server.received) == 1
 
 

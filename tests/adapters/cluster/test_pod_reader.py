@@ -2,12 +2,12 @@
 
 import pytest
 
-from autoscaler.adapters.cluster.objects import MALFORMED
-from autoscaler.adapters.cluster.pods import PodJson, PodReader, unix_seconds
+from autoscaler.adapters.cluster.api import MALFORMED, JsonObject
+from autoscaler.adapters.cluster.pods import PodParser, unix_seconds
 from autoscaler.core.observation import ConditionStatus, ContainerRequests, Pod, PodRequests
 
 
-def _pod(name: str) -> PodJson:
+def _pod(name: str) -> JsonObject:
     return {
         "metadata": {"name": name},
         "spec": {
@@ -42,7 +42,7 @@ def _pod(name: str) -> PodJson:
 
 def test_everything_that_a_decision_looks_at_is_read() -> None:
     """Containers, sidecars, requests of the whole pod in nano-units; times in Unix seconds."""
-    assert PodReader().read(_pod("p")) == Pod(
+    assert PodParser().read(_pod("p")) == Pod(
         name="p",
         phase="Running",
         ready=ConditionStatus.FALSE,
@@ -65,7 +65,7 @@ def test_everything_that_a_decision_looks_at_is_read() -> None:
 
 def test_a_pod_that_nobody_looked_at_yet_has_nothing() -> None:
     """Without status there is no phase, no readiness and no time; nothing is invented."""
-    pod = PodReader().read({"metadata": {"name": "p", "deletionTimestamp": "x"}})
+    pod = PodParser().read({"metadata": {"name": "p", "deletionTimestamp": "x"}})
     assert (pod.phase, pod.ready, pod.ready_transition, pod.start_time) == ("", None, None, None)
     assert pod.deleted
     assert pod.requests == PodRequests(())
@@ -73,7 +73,7 @@ def test_a_pod_that_nobody_looked_at_yet_has_nothing() -> None:
 
 def test_pods_of_one_template_share_their_requests() -> None:
     """Equal requests are one object, whatever else differs; other requests are another."""
-    reader = PodReader()
+    reader = PodParser()
     first, second, other = _pod("a"), _pod("b"), _pod("c")
     other["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "501m"
     assert reader.read(first).requests is reader.read(second).requests
@@ -113,7 +113,7 @@ def test_what_is_no_time_is_refused(text: str) -> None:
         },
     ],
 )
-def test_what_is_no_pod_raises_what_is_announced(pod: PodJson) -> None:
+def test_what_is_no_pod_raises_what_is_announced(pod: JsonObject) -> None:
     """One of MALFORMED, which the list turns into a sentence."""
     with pytest.raises(MALFORMED):
-        PodReader().read(pod)
+        PodParser().read(pod)

@@ -1,17 +1,15 @@
 """Reads from a server that misbehaves: how often we try, how long, and what we say."""
 
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Api, Failure, Pods, Scales, connect
+from autoscaler.adapters.cluster import Pods, Scales, connect
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.writes import WriteFailed
-from autoscaler.transport.retries import Retrier
-from tests.adapters.cluster.faults import (
+from tests.worlds.cluster.faults import (
     BROKEN,
     HANG,
     HTML,
@@ -21,14 +19,11 @@ from tests.adapters.cluster.faults import (
     WEB,
     Script,
     at_once,
+    read_web,
     within,
 )
-from tests.adapters.cluster.scripted import Answer, ScriptedServer, failure, scale
-from tests.controlplane.waiting import wait_until
-
-
-def _read(api: Api, seconds: float = 10.0) -> Scale | Unavailable:
-    return Scales(api).read("shop", WEB, clock.monotonic() + seconds)
+from tests.worlds.cluster.scripted import Answer, ScriptedServer, failure, scale
+from tests.worlds.waiting import wait_until
 
 
 @pytest.mark.parametrize(
@@ -47,7 +42,7 @@ def _read(api: Api, seconds: float = 10.0) -> Scale | Unavailable:
 def test_a_read_is_tried_again_after_what_is_transient(script: Script, fault: Answer) -> None:
     """Two faults, then the scale: three requests, one answer."""
     server, api = script(fault, fault, scale(3))
-    assert _read(api) == Scale(3, 1, "app=web", "7")
+    assert read_web(api) == Scale(3, 1, "app=web", "7")
     assert server.methods == ["GET"] * 3
 
 
@@ -91,17 +86,8 @@ def test_a_read_is_tried_again_after_what_is_transient(script: Script, fault: An
 def test_a_read_gives_up_after_five_tries(script: Script, fault: Answer, sentence: str) -> None:
     """What does not go away is told with its cause, by the same words each time."""
     server, api = script(fault)
-    assert _read(api) == Unavailable(sentence.format(server.url))
+    assert read_web(api) == Unavailable(sentence.format(server.url))
     assert len(server.asked) == 5
-
-
-def test_each_retry_is_told_with_the_failure_before_it() -> None:
-    """Of two failures and a success the success is not told."""
-    told: list[str] = []
-    outcomes = [*(Failure(text, transient=True, retry_after=0.0) for text in ("away", "busy")), 3]
-    retrier = Retrier(Failure("stopping"), threading.Event(), on_retry=told.append)
-    assert retrier.call(lambda: outcomes.pop(0), clock.monotonic() + 10) == 3
-    assert told == ["away", "busy"]
 
 
 @pytest.mark.parametrize(
@@ -117,31 +103,11 @@ def test_each_retry_is_told_with_the_failure_before_it() -> None:
 def test_a_refusal_is_asked_for_once(script: Script, refusal: Answer) -> None:
     """What another try cannot change is not tried again, and no redirect is followed."""
     server, api = script(refusal)
-    assert isinstance(_read(api), Unavailable)
+    assert isinstance(read_web(api), Unavailable)
     deadline = clock.monotonic() + 5
     outcome = Scales(api).write("shop", WEB, Scale(1, 1, "app=web", "7"), 4, deadline)
     assert isinstance(outcome, WriteFailed)
     assert server.methods == ["GET", "PUT"]
-
-
-def test_a_server_that_asks_for_patience_gets_it(script: Script) -> None:
-    """Retry-After is waited for, in seconds."""
-    slow = Answer(SLOW_DOWN.status, SLOW_DOWN.body, {"Retry-After": "1"})
-    server, api = script(slow, scale(3))
-    began = clock.monotonic()
-    assert isinstance(_read(api), Scale)
-    assert 1.0 <= clock.monotonic() - began < 8.0
-    assert len(server.asked) == 2
-
-
-def test_patience_ends_at_the_deadline(script: Script) -> None:
-    """A Retry-After that reaches past the deadline ends the call at once."""
-    slow = Answer(SLOW_DOWN.status, SLOW_DOWN.body, {"Retry-After": "60"})
-    server, api = script(slow)
-    with within(8.0):
-        answer = _read(api, seconds=20.0)
-    assert isinstance(answer, Unavailable)
-    assert len(server.asked) == 1
 
 
 @pytest.mark.parametrize("fault", [HANG, Answer(body=scale(3).body, fault="drip")])
@@ -149,7 +115,7 @@ def test_no_answer_takes_longer_than_the_deadline(script: Script, fault: Answer)
     """Neither silence nor an answer that drips holds a sync up."""
     server, api = script(fault, timeout=30.0)
     with within(9.0):
-        answer = _read(api, seconds=3.0)
+        answer = read_web(api, seconds=3.0)
     assert isinstance(answer, Unavailable)
     assert answer.message == f"the API server {server.url} gave no answer in time"
 
@@ -157,14 +123,14 @@ def test_no_answer_takes_longer_than_the_deadline(script: Script, fault: Answer)
 def test_a_slow_try_leaves_time_for_another(script: Script) -> None:
     """The time-out of one request is shorter than the deadline."""
     server, api = script(HANG, scale(3), timeout=2.5)
-    assert _read(api, 20.0) == Scale(3, 1, "app=web", "7")
+    assert read_web(api, 20.0) == Scale(3, 1, "app=web", "7")
     assert len(server.asked) == 2
 
 
 def test_a_deadline_that_is_over_sends_nothing(script: Script) -> None:
     """No time left is a sentence, and no request."""
     server, api = script(scale(3))
-    answer = _read(api, seconds=-1.0)
+    answer = read_web(api, seconds=-1.0)
     assert answer == Unavailable(
         f"no time was left to ask the API server {server.url} before the deadline"
     )
@@ -176,7 +142,7 @@ def test_a_server_that_is_not_there_is_told(tmp_path: Path) -> None:
     with ScriptedServer(Answer()) as server:
         kubeconfig = server.write_kubeconfig(tmp_path / "kubeconfig")
     with connect(kubeconfig) as api:
-        assert _read(api) == Unavailable(
+        assert read_web(api) == Unavailable(
             f"the API server {server.url} cannot be reached: connection refused"
         )
 
@@ -238,11 +204,11 @@ def test_a_429_holds_back_everybody(script: Script) -> None:
     server, api = script(asked_to_wait, scale(3), scale(3))
     with ThreadPoolExecutor(1) as pool:
         begun = clock.monotonic()
-        first = pool.submit(_read, api, 30.0)
+        first = pool.submit(read_web, api, 30.0)
         wait_until("the first read was refused", lambda: server.methods == ["GET"])
         # The answer may still be on its way to the client.
         wait_until("the refusal has arrived", lambda: api.retrier.held)
-        assert isinstance(_read(api, 30.0), Scale)
+        assert isinstance(read_web(api, 30.0), Scale)
         assert clock.monotonic() - begun >= 3.0
         assert isinstance(first.result(30), Scale)
     assert server.methods == ["GET"] * 3
@@ -252,28 +218,9 @@ def test_a_deadline_inside_a_429s_pause_is_kept(script: Script) -> None:
     """A read that has no time to wait gives up at its deadline, and says so."""
     asked_to_wait = Answer(429, SLOW_DOWN.body, {"Retry-After": "30"})
     _, api = script(asked_to_wait, scale(3))
-    assert isinstance(_read(api, 5.0), Unavailable)
+    assert isinstance(read_web(api, 5.0), Unavailable)
     with within(10.0):
-        assert isinstance(_read(api, 0.5), Unavailable)
-
-
-def test_a_429_does_not_hold_everybody_for_long(script: Script) -> None:
-    """A Retry-After of a day ends the read that got it; the others are held 30 s at most."""
-    _, api = script(Answer(429, SLOW_DOWN.body, {"Retry-After": "86400"}))
-    with within(8.0):
-        answer = _read(api, 20.0)
-    assert isinstance(answer, Unavailable)
-    assert 20.0 < api.retrier._held_until - clock.monotonic() <= 30.0
-
-
-@pytest.mark.parametrize("retry_after", ["\xb2", "9" * 400, "Thu, 01 Jan 0001 00:00:00 -2359", "?"])
-def test_an_odd_retry_after_is_no_exception(script: Script, retry_after: str) -> None:
-    """Whatever stands in the header, the answer is a sentence."""
-    server, api = script(Answer(429, SLOW_DOWN.body, {"Retry-After": retry_after}))
-    answer = api.once("GET", "/a", clock.monotonic() + 5)
-    assert isinstance(answer, Failure)
-    assert answer.status == 429
-    assert len(server.asked) == 1
+        assert isinstance(read_web(api, 0.5), Unavailable)
 
 
 @pytest.mark.parametrize(
@@ -290,4 +237,4 @@ def test_an_odd_retry_after_is_no_exception(script: Script, retry_after: str) ->
 def test_an_odd_answer_is_no_exception(script: Script, answer: Answer) -> None:
     """Whatever the server sends, the port returns a sentence."""
     _, api = script(at_once(answer))
-    assert isinstance(_read(api, 2.0), Unavailable)
+    assert isinstance(read_web(api, 2.0), Unavailable)

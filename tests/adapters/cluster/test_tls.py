@@ -9,7 +9,7 @@ import yaml
 from autoscaler import clock
 from autoscaler.adapters.cluster import ConnectError, Pods, connect
 from autoscaler.core.observation import Unavailable
-from tests.controlplane.server import ControlPlane
+from tests.worlds.controlplane.server import ControlPlane
 
 
 @pytest.fixture

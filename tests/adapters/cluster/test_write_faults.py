@@ -8,7 +8,8 @@ from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Scales
 from autoscaler.core.observation import Scale
 from autoscaler.core.writes import Superseded, WriteFailed, WriteOutcome, Written
-from tests.adapters.cluster.faults import (
+from autoscaler.transport import Observer
+from tests.worlds.cluster.faults import (
     BROKEN,
     CONFLICT,
     HANG,
@@ -20,8 +21,8 @@ from tests.adapters.cluster.faults import (
     at_once,
     within,
 )
-from tests.adapters.cluster.scripted import Answer, scale
-from tests.controlplane.waiting import SetByTheFirstWait
+from tests.worlds.cluster.scripted import Answer, scale
+from tests.worlds.waiting import SetByTheFirstWait
 
 DECIDED_ON = Scale(1, 1, "app=web", "7")
 
@@ -59,6 +60,31 @@ def test_a_conflict_over_something_else_is_written_anew(script: Script) -> None:
     assert _write(api) == Written(Scale(4, 1, "app=web", "10"))
     assert server.methods == ["PUT", "GET", "PUT"]
     assert server.asked[-1].body["metadata"]["resourceVersion"] == "9"
+
+
+@pytest.mark.parametrize("status", [403, 405, 415])
+def test_a_zero_that_may_not_be_applied_is_written_all_the_same(
+    script: Script, status: int
+) -> None:
+    """With an older role, or another server: it is told once that nothing says whose zero it is."""
+    server, api = script(*[Answer(status, {"message": "no patch"}), scale(0, "8")] * 2)
+    notes: list[str] = []
+    observer = Observer()
+
+    def note(*, ok: bool, sentence: str) -> None:
+        assert not ok
+        notes.append(sentence)
+
+    observer.watch_changed = note  # type: ignore[method-assign,assignment]
+    scales = Scales(api, observer=observer)
+    for _ in range(2):
+        outcome = scales.write("shop", WEB, DECIDED_ON, 0, clock.monotonic() + 20.0)
+        assert outcome == Written(Scale(0, 1, "app=web", "8"))
+    assert server.methods == ["PATCH", "PUT"] * 2
+    assert dict(parse_qsl(server.asked[0].path.partition("?")[2]))["force"] == "true"
+    assert server.asked[0].body == server.asked[1].body
+    (told,) = notes
+    assert told.startswith("a scale of deployments that is set to 0 does not name the autoscaler")
 
 
 @pytest.mark.parametrize("theirs", [6, 4])

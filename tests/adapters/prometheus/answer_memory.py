@@ -12,8 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from autoscaler import clock
-from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
+from autoscaler.adapters.prometheus import PrometheusReader
 from autoscaler.core.series import QueryResult
+from tests.adapters.prometheus.reading import settings
 
 
 def status(field: str) -> int:
@@ -24,11 +25,11 @@ def status(field: str) -> int:
 
 def main(url: str, queries: int, seconds: float) -> None:
     """Ask, keep all answers as a sync does, and print."""
-    reader = PrometheusReader(PrometheusOptions(url, timeout_seconds=seconds), threading.Event())
+    reader = PrometheusReader(settings(url, timeout=seconds), threading.Event())
     before = status("VmRSS")
     with ThreadPoolExecutor(queries) as threads:
         until = clock.monotonic() + seconds
-        outcomes = list(threads.map(lambda n: reader.query(f"q{n}", until), range(queries)))
+        outcomes = list(threads.map(lambda n: reader.query(f"q{n}", None, until), range(queries)))
     taken = status("VmHWM") - before
     answers = [one for one in outcomes if isinstance(one, QueryResult)]
     failures = sorted({one.message for one in outcomes if not isinstance(one, QueryResult)})

@@ -1,16 +1,27 @@
 """A reader for one test, and what it said."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from pathlib import Path
+
+from pydantic import SecretStr
 
 from autoscaler import clock
-from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
+from autoscaler.adapters.prometheus import PrometheusReader
 from autoscaler.adapters.prometheus.reader import MOST_BYTES
 from autoscaler.core.series import QueryFailure, QueryResult
-from autoscaler.transport.memory import AnswerMemory
-from autoscaler.transport.observer import UNOBSERVED, Observer
+from autoscaler.settings.prometheus import (
+    AzureAdSettings,
+    BasicAuth,
+    GoogleIamSettings,
+    OAuth2Settings,
+    PrometheusSettings,
+    SigV4Settings,
+    Tls,
+)
+from autoscaler.transport import UNOBSERVED, Observer
+from autoscaler.transport.answers import AnswerMemory
 
 
 class Observed(Observer):
@@ -33,9 +44,44 @@ class Observed(Observer):
         self._failures.append(failure)
 
 
+_SIGN_INS: dict[type, str] = {
+    AzureAdSettings: "azuread",
+    BasicAuth: "basic_auth",
+    GoogleIamSettings: "google_iam",
+    OAuth2Settings: "oauth2",
+    SigV4Settings: "sigv4",
+}
+
+
+def settings(
+    url: str, *, sign_in: object = None, headers: Mapping[str, str] | None = None, **fields: object
+) -> PrometheusSettings:
+    """Return settings that nothing has checked; fields of `tls` stand beside the others."""
+    fields |= {
+        name: Path(value)
+        for name, value in fields.items()
+        if name.endswith("_file") and isinstance(value, str)
+    }
+    if sign_in is not None:
+        fields[_SIGN_INS[type(sign_in)]] = sign_in
+    own = {name: fields.pop(name) for name in Tls.model_fields if name in fields}
+    secret = {name: SecretStr(value) for name, value in (headers or {}).items()}
+    return PrometheusSettings.model_construct(
+        url=url,
+        tls=Tls.model_construct(**own),  # type: ignore[arg-type]  # checked at run time
+        headers=secret,
+        **fields,  # type: ignore[arg-type]  # as above
+    )
+
+
+def basic_auth(username: str, file: Path) -> BasicAuth:
+    """Return a user whose password is in a file."""
+    return BasicAuth.model_construct(username=username, password_file=file)
+
+
 @contextmanager
 def reading(
-    where: str | PrometheusOptions,
+    where: str | PrometheusSettings,
     *,
     stop: threading.Event | None = None,
     most_bytes: int = MOST_BYTES,
@@ -43,11 +89,10 @@ def reading(
     observer: Observer = UNOBSERVED,
     **changes: object,
 ) -> Iterator[PrometheusReader]:
-    """Give a reader of a URL or of options, with fields of the options changed."""
-    options = PrometheusOptions(where) if isinstance(where, str) else where
-    options = replace(options, **changes)  # type: ignore[arg-type]  # checked at run time
+    """Give a reader of settings, or of a URL and other fields of them."""
+    url = str(changes.pop("url", where))
     reader = PrometheusReader(
-        options,
+        settings(url, **changes) if isinstance(where, str) else where,  # type: ignore[arg-type]
         stop or threading.Event(),
         memory or AnswerMemory(most_bytes, parsed=200 << 20),
         observer=observer,
@@ -59,11 +104,11 @@ def reading(
 
 
 def ask(
-    where: str | PrometheusOptions, promql: str, *, within: float = 10.0, **changes: object
+    where: str | PrometheusSettings, promql: str, *, within: float = 10.0, **changes: object
 ) -> QueryResult | QueryFailure:
     """Ask once with a reader of its own."""
     with reading(where, **changes) as reader:  # type: ignore[arg-type]  # checked at run time
-        return reader.query(promql, clock.monotonic() + within)
+        return reader.query(promql, None, clock.monotonic() + within)
 
 
 def answered(outcome: QueryResult | QueryFailure) -> QueryResult:

@@ -3,15 +3,14 @@
 import gzip
 import json
 import math
-import threading
 
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
 from autoscaler.core.series import QueryFailure
-from tests.adapters.prometheus import faults
-from tests.adapters.prometheus.faults import (
+from tests.adapters.prometheus.reading import Observed, answered, ask, failed, reading
+from tests.worlds.prometheus import faults
+from tests.worlds.prometheus.faults import (
     ORDERS,
     VECTOR,
     ScriptedServer,
@@ -20,7 +19,6 @@ from tests.adapters.prometheus.faults import (
     error,
     vector,
 )
-from tests.adapters.prometheus.reading import Observed, answered, ask, failed, reading
 
 FOLLOWED_NOT = "redirects are not followed; the URL should name the final address"
 HISTOGRAMS = (
@@ -28,106 +26,68 @@ HISTOGRAMS = (
     " histogram_sum and histogram_count make numbers of them"
 )
 
-FINAL: list[tuple[str, Step, str]] = [
+FINAL: list[tuple[Step, str]] = [
     (
-        "bad_data",
         answer(error("bad_data", "1:5: parse error:\n x"), "400 Bad Request"),
         "Prometheus refused the query (bad_data): 1:5: parse error: x",
     ),
     (
-        "execution",
         answer(error("execution", "many-to-many"), "422 Unprocessable Entity"),
         "Prometheus could not execute the query (execution): many-to-many",
     ),
     (
-        "internal",
         answer(error("internal", "head is gone"), "500 Internal Server Error"),
         "{} answered HTTP 500 Internal Server Error (internal): head is gone",
     ),
     (
-        "unauthorized",
         answer("Unauthorized", "401 Unauthorized"),
         "{} did not accept the credentials, or wants some (HTTP 401 Unauthorized): Unauthorized",
     ),
-    ("forbidden", answer("", "403 Forbidden"), "{} answered HTTP 403 Forbidden"),
+    (answer("", "403 Forbidden"), "{} answered HTTP 403 Forbidden"),
     (
-        "not found",
         answer("<h1>404</h1> page not found", "404 Not Found"),
         "{} has no /api/v1/query (HTTP 404 Not Found): is it the right URL?: 404 page not found",
     ),
     (
-        "redirect",
         answer("", "302 Found", {"Location": "https://u:p@login.test/start?state=s3cret"}),
         f"{{}} redirects to https://login.test/start (HTTP 302): {FOLLOWED_NOT}",
     ),
     (
-        "redirect on the same server",
         answer("", "302 Found", {"Location": "/login?state=s3cret"}),
         f"{{}} redirects to /login (HTTP 302): {FOLLOWED_NOT}",
     ),
+    (answer("", "302 Found", {"Location": "/"}), f"{{}} redirects to / (HTTP 302): {FOLLOWED_NOT}"),
+    (answer("", "302 Found"), f"{{}} redirects to nowhere (HTTP 302): {FOLLOWED_NOT}"),
     (
-        "redirect to the start",
-        answer("", "302 Found", {"Location": "/"}),
-        f"{{}} redirects to / (HTTP 302): {FOLLOWED_NOT}",
-    ),
-    (
-        "redirect without a location",
-        answer("", "302 Found"),
-        f"{{}} redirects to nowhere (HTTP 302): {FOLLOWED_NOT}",
-    ),
-    (
-        "odd redirect",
         answer("", "301 Moved Permanently", {"Location": "http://[bad"}),
         f"{{}} redirects to nowhere (HTTP 301): {FOLLOWED_NOT}",
     ),
-    ("no content", answer("", "204 No Content"), "{} answered HTTP 204 No Content"),
+    (answer("", "204 No Content"), "{} answered HTTP 204 No Content"),
     (
-        "login page",
         answer("<!DOCTYPE html>\n<p>Log in"),
         "{} sent an answer that is no JSON, it starts: <!DOCTYPE html> <p>Log in",
     ),
+    (answer(error("bad_data", "odd proxy")), "Prometheus refused the query (bad_data): odd proxy"),
     (
-        "error with status 200",
-        answer(error("bad_data", "odd proxy")),
-        "Prometheus refused the query (bad_data): odd proxy",
-    ),
-    (
-        "matrix",
         answer({"status": "success", "data": {"resultType": "matrix", "result": []}}),
         "the query returns a matrix; a query must return an instant vector or a scalar",
     ),
+    (answer(vector({"metric": {}, "histogram": [1.0, {"count": "1"}]})), HISTOGRAMS),
+    (answer([]), "{} sent an answer that is not Prometheus' format: the JSON is no object"),
     (
-        "native histogram",
-        answer(vector({"metric": {}, "histogram": [1.0, {"count": "1"}]})),
-        HISTOGRAMS,
-    ),
-    (
-        "no object",
-        answer([]),
-        "{} sent an answer that is not Prometheus' format: the JSON is no object",
-    ),
-    (
-        "no data",
         answer({"status": "success"}),
         "{} sent an answer that is not Prometheus' format: data.resultType is missing",
     ),
+    (faults.speak(b"SSH-2.0-OpenSSH_9.2\r\n"), "{} answered what is not HTTP"),
     (
-        "not HTTP",
-        faults.speak(b"SSH-2.0-OpenSSH_9.2\r\n"),
-        "{} answered what is not HTTP",
-    ),
-    (
-        "corrupt gzip",
         answer(b"no gzip", headers={"Content-Encoding": "gzip"}),
         "{} sent an answer that cannot be decompressed",
     ),
 ]
 
 
-@pytest.mark.parametrize(
-    ("step", "sentence"), [case[1:] for case in FINAL], ids=[case[0] for case in FINAL]
-)
-def test_final(step: Step, sentence: str) -> None:
+@pytest.mark.parametrize(("step", "sentence"), FINAL)
+def test_what_another_try_cannot_mend_is_asked_once(step: Step, sentence: str) -> None:
     """What another try cannot mend is asked once and told in a sentence."""
     with ScriptedServer(step) as server:
         message = failed(ask(server.url, "x"))
@@ -146,7 +106,7 @@ def test_final(step: Step, sentence: str) -> None:
         (answer(b"<p>Log in"), False),
     ],
 )
-def test_whose_fault_it_is(step: Step, *, refused: bool) -> None:
+def test_a_query_is_at_fault_where_prometheus_says_so(step: Step, *, refused: bool) -> None:
     """A query is at fault where Prometheus says so, and not for a proxy or a login page."""
     with ScriptedServer(step) as server:
         failure = ask(server.url, "x")
@@ -177,7 +137,7 @@ def test_whose_fault_it_is(step: Step, *, refused: bool) -> None:
         None,
     ],
 )
-def test_misshapen(element: object) -> None:
+def test_an_element_of_another_shape_fails_the_whole_answer(element: object) -> None:
     """An element of any other shape fails the whole answer: no sample is guessed or dropped."""
     good = {"metric": {}, "value": [1.0, "2"]}
     with ScriptedServer(answer(vector(good, element))) as server:
@@ -185,7 +145,7 @@ def test_misshapen(element: object) -> None:
     assert message.endswith("not Prometheus' format: the result is no vector of floats")
 
 
-def test_misshapen_scalar() -> None:
+def test_a_scalar_without_a_time_is_no_answer() -> None:
     """A scalar without a time is no answer either."""
     data = {"resultType": "scalar", "result": [math.nan, "2"]}
     with ScriptedServer(answer({"status": "success", "data": data})) as server:
@@ -202,7 +162,7 @@ def test_misshapen_scalar() -> None:
         {"query_parameters": {"k": ("s3cret\ud800",)}},
     ],
 )
-def test_what_cannot_be_sent(changes: dict[str, object]) -> None:
+def test_what_cannot_be_sent_is_a_sentence(changes: dict[str, object]) -> None:
     """A URL, a header or a parameter that the libraries refuse is a sentence, not an exception."""
     message = failed(ask("http://h", "x", **changes))  # type: ignore[arg-type]  # a table
     assert "cannot be made (" in message
@@ -210,7 +170,7 @@ def test_what_cannot_be_sent(changes: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["deflate", "br", "gzip, gzip"])
-def test_an_encoding_that_was_not_asked_for(encoding: str) -> None:
+def test_an_encoding_that_was_not_asked_for_is_refused(encoding: str) -> None:
     """Only gzip is, which is what Prometheus speaks."""
     with ScriptedServer(answer(headers={"Content-Encoding": encoding})) as server:
         message = failed(ask(server.url, "x"))
@@ -233,25 +193,21 @@ def test_what_is_compressed_is_read_and_bounded() -> None:
         )
 
 
-def test_success() -> None:
+def test_a_vector_is_read_over_one_connection() -> None:
     """The scripted server's answer is read as a real one's, over one connection for all."""
     with ScriptedServer(answer()) as server, reading(server.url) as reader:
         for _ in range(5):
-            assert reader.query("x", clock.monotonic() + 10) == ORDERS
+            assert reader.query("x", None, clock.monotonic() + 10) == ORDERS
         assert (len(server.received), server.connections) == (5, 1)
 
 
-def test_request() -> None:
+def test_the_query_is_sent_in_the_body_only() -> None:
     """The query is sent in the body only; the user's parameters and headers beside it."""
     with ScriptedServer(answer()) as server:
-        answered(
-            ask(
-                f"{server.url}/prom/",
-                'a{b="ü"} + 1',
-                headers={"X-Scope-OrgID": "shop"},
-                query_parameters={"dedup": ("true",), "match": ("a", "b")},
-            )
-        )
+        given = {"dedup": ("true",), "match": ("a", "b")}
+        headers = {"X-Scope-OrgID": "shop"}
+        base = f"{server.url}/prom"
+        answered(ask(base, 'a{b="ü"} + 1', headers=headers, query_parameters=given))
         (received,) = server.received
     assert received.target == "/prom/api/v1/query?dedup=true&match=a&match=b"
     assert received.body == b"query=a%7Bb%3D%22%C3%BC%22%7D+%2B+1"
@@ -259,7 +215,7 @@ def test_request() -> None:
     assert received.headers["Content-Type"] == "application/x-www-form-urlencoded"
 
 
-def test_partial_answer() -> None:
+def test_warnings_are_kept_with_the_answer() -> None:
     """Warnings are kept with the answer; infos, in either place, say nothing of completeness."""
     partial = vector(
         *VECTOR["data"]["result"],  # type: ignore[index]  # the shape is ours
@@ -272,7 +228,7 @@ def test_partial_answer() -> None:
     assert outcome.warnings == ("store 2: gone",)
 
 
-def test_partial_answer_of_victoriametrics() -> None:
+def test_a_partial_answer_of_victoriametrics_is_partial() -> None:
     """Its cluster says in a field of its own that a store is out of reach, without a warning."""
     for flag, warnings in ((True, ("isPartial is true",)), (False, ())):
         with ScriptedServer(answer({**VECTOR, "isPartial": flag})) as server:
@@ -280,22 +236,28 @@ def test_partial_answer_of_victoriametrics() -> None:
         assert (outcome.series, outcome.warnings) == (ORDERS.series, warnings)
 
 
-@pytest.mark.parametrize("body", ["<p>Log in", '{"status":"success","da', ""])
-def test_what_is_no_prometheus_does_not_count_as_one(body: str) -> None:
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (error("bad_data", "odd proxy"), "200"),
+        (vector(), "200"),
+        ("<p>Log in", ""),
+        ('{"status":"success","da', ""),
+        ("", ""),
+    ],
+)
+def test_what_is_no_prometheus_does_not_count_as_one(body: object, code: str) -> None:
     """A login page, or half an answer, with status 200 leaves the server unheard."""
     codes: list[str] = []
     with ScriptedServer(answer(body)) as server:
-        options, stop = PrometheusOptions(server.url), threading.Event()
-        reader = PrometheusReader(options, stop, observer=Observed(codes))
-        failed(reader.query("x", clock.monotonic() + 1))
-        reader.close()
-    assert set(codes) == {""}
+        ask(server.url, "x", within=1.0, observer=Observed(codes))
+    assert set(codes) == {code}
 
 
-def test_too_large() -> None:
+def test_an_answer_beyond_the_bound_is_given_up_while_it_comes() -> None:
     """An answer beyond the bound is given up while it comes, not held in memory."""
     with ScriptedServer(answer(b" " * (3 << 20))) as server:
         with reading(server.url, most_bytes=2 << 20) as reader:
-            message = failed(reader.query("x", clock.monotonic() + 10))
+            message = failed(reader.query("x", None, clock.monotonic() + 10))
         assert message.endswith("sent more than 2 MiB: the query should aggregate")
         assert len(server.received) == 1

@@ -9,19 +9,20 @@ from urllib.parse import unquote
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.prometheus.options import (
-    AzureAd,
-    ClientSecret,
-    ManagedIdentity,
-    WorkloadIdentity,
-)
+from autoscaler.adapters.prometheus.azuread import AzureFetch
 from autoscaler.core.series import QueryResult
-from autoscaler.transport import background_token
-from tests.adapters.prometheus import faults
-from tests.adapters.prometheus.certificates import self_signed
-from tests.adapters.prometheus.faults import Peer, ScriptedServer, Step, answer
+from autoscaler.settings.prometheus import (
+    AzureAdSettings,
+    AzureOAuthSettings,
+    ManagedIdentitySettings,
+    WorkloadIdentitySettings,
+)
 from tests.adapters.prometheus.reading import answered, ask, failed, reading
-from tests.adapters.prometheus.signing_in import behind_tls, denied, form, only_with, query, soon
+from tests.worlds.certificates import self_signed
+from tests.worlds.prometheus import faults
+from tests.worlds.prometheus.faults import Peer, ScriptedServer, Step, answer
+from tests.worlds.prometheus.token_endpoints import behind_tls, denied, form, only_with, query, soon
+from tests.worlds.prometheus.token_endpoints import token_answer as token
 
 TOKEN, OTHER = "eyJ0-first-token-of-azure", "eyJ0-second-token-of-azure"
 SECRET = "client~secret/of.azure"  # noqa: S105 - made up
@@ -30,12 +31,9 @@ SCOPE = "https://prometheus.monitor.azure.com/.default"
 
 @pytest.fixture(autouse=True)
 def _nothing_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hide what may be configured here, and make pauses short."""
+    """Hide what may be configured here."""
     for name in ("AZURE_CLIENT_ID", "AZURE_TENANT_ID", "AZURE_FEDERATED_TOKEN_FILE"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(background_token, "_SHORTEST_PAUSE", 0.05)
-    monkeypatch.setattr(background_token, "_LONGEST_PAUSE", 0.1)
-    monkeypatch.setattr(background_token, "_REFUSED_PAUSE", 0.05)
 
 
 def of_machine(token: str, seconds: int = 3600) -> Step:
@@ -58,9 +56,10 @@ def test_a_managed_identity(client_id: str | None, monkeypatch: pytest.MonkeyPat
         ScriptedServer(of_machine(TOKEN)) as machine,
     ):
         monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", machine.url)
-        with reading(server.url, sign_in=AzureAd(ManagedIdentity(client_id))) as reader:
+        with reading(server.url, sign_in=machine_of(client_id)) as reader:
             for _ in range(3):
                 answered(query(reader))
+        assert 3500 < (AzureFetch(machine_of(client_id))().seconds or 0) <= 3600
     target = machine.received[-1].target
     assert target.startswith("/metadata/identity/oauth2/token?")
     assert "resource=https://prometheus.monitor.azure.com" in unquote(target)
@@ -76,9 +75,24 @@ def test_a_refused_token_and_a_machine_that_fails(monkeypatch: pytest.MonkeyPatc
         ScriptedServer(of_machine(TOKEN), bad, bad, of_machine(OTHER)) as machine,
     ):
         monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", machine.url)
-        with reading(server.url, sign_in=AzureAd(ManagedIdentity())) as reader:
+        with reading(server.url, sign_in=machine_of(None)) as reader:
             assert "did not accept the credentials" in failed(query(reader))
             soon(lambda: isinstance(query(reader), QueryResult))
+
+
+def machine_of(client_id: str | None) -> AzureAdSettings:
+    """Return settings of the identity of a machine."""
+    identity = ManagedIdentitySettings.model_construct(client_id=client_id)
+    return AzureAdSettings.model_construct(managed_identity=identity)
+
+
+def workload(client_id: str | None = None, token_file_path: Path | None = None) -> AzureAdSettings:
+    """Return settings of a service account."""
+    return AzureAdSettings.model_construct(
+        workload_identity=WorkloadIdentitySettings.model_construct(
+            client_id=client_id, token_file_path=token_file_path
+        )
+    )
 
 
 class Authority:
@@ -117,16 +131,14 @@ def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Autho
         yield one
 
 
-def token(value: str, seconds: int = 3600) -> Step:
-    """Answer with a token as Entra ID does."""
-    body = {"access_token": value, "token_type": "Bearer", "expires_in": seconds}
-    return answer(body, headers={"Content-Type": "application/json"})
-
-
-def client(folder: Path, secret: str = SECRET) -> AzureAd:
+def client(folder: Path, secret: str = SECRET) -> AzureAdSettings:
     """Return options of an application whose secret is in a file."""
     (folder / "secret").write_text(f"{secret}\n")
-    return AzureAd(ClientSecret("the-client", "tenant", str(folder / "secret")))
+    return AzureAdSettings.model_construct(
+        oauth=AzureOAuthSettings.model_construct(
+            client_id="the-client", tenant_id="tenant", client_secret_file=folder / "secret"
+        )
+    )
 
 
 def test_a_client_secret_that_rotates(authority: Authority, tmp_path: Path) -> None:
@@ -146,21 +158,6 @@ def test_a_client_secret_that_rotates(authority: Authority, tmp_path: Path) -> N
     assert (first["client_secret"], last["client_secret"]) == (SECRET, "rotated")
 
 
-def test_no_query_waits_for_a_slow_endpoint(authority: Authority, tmp_path: Path) -> None:
-    """Before a token expires another is asked for; while that hangs, queries go on."""
-    authority.token = token(TOKEN, 2)
-    with (
-        ScriptedServer(only_with(TOKEN)) as server,
-        reading(server.url, sign_in=client(tmp_path)) as reader,
-    ):
-        answered(query(reader))
-        authority.token = faults.hang
-        soon(lambda: len(authority.requests) > 1)
-        begun = clock.monotonic()
-        answered(query(reader))
-        assert clock.monotonic() - begun < 0.2
-
-
 def test_a_workload_identity(
     authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,9 +168,10 @@ def test_a_workload_identity(
     monkeypatch.setenv("AZURE_TENANT_ID", "tenant")
     monkeypatch.setenv("AZURE_FEDERATED_TOKEN_FILE", str(tmp_path / "federated"))
     with ScriptedServer(only_with(TOKEN)) as server:
-        answered(ask(server.url, "x", sign_in=AzureAd(WorkloadIdentity())))
-        named = WorkloadIdentity("another", None, str(tmp_path / "federated"))
-        answered(ask(server.url, "x", sign_in=AzureAd(named, scope="api://x/.default")))
+        answered(ask(server.url, "x", sign_in=workload()))
+        named = workload(client_id="another", token_file_path=tmp_path / "federated")
+        named = named.model_copy(update={"scope": "api://x/.default"})
+        answered(ask(server.url, "x", sign_in=named))
     one, two = (form(request) for request in authority.requests)
     assert (one["client_assertion"], one["client_id"]) == ("service-account-token", "the-client")
     assert (two["client_id"], two["scope"]) == ("another", "api://x/.default")
@@ -200,7 +198,7 @@ def test_what_is_wrong_is_said(
 
 def test_what_is_missing_is_named() -> None:
     """Of a workload identity without its webhook."""
-    message = failed(ask("http://127.0.0.1:1", "x", sign_in=AzureAd(WorkloadIdentity())))
+    message = failed(ask("http://127.0.0.1:1", "x", sign_in=workload()))
     assert message.startswith("there is no valid access token of Azure: ")
     assert "does not name clientId (AZURE_CLIENT_ID), tenantId (AZURE_TENANT_ID), " in message
 
@@ -225,7 +223,7 @@ def test_no_secret_is_told(
         assert "<hidden>" in said
         authority.token = token(TOKEN)
         soon(lambda: failed(query(reader)) != "" and len(server.received) > 0)
-        said += failed(query(reader)) + repr(vars(reader._sign_in)) + repr(options)
+        said += failed(query(reader)) + repr(vars(reader._server.sign_in)) + repr(options)
     said += "".join(record.getMessage() for record in caplog.records)
     for secret in (SECRET, TOKEN):
         assert secret not in said

@@ -23,12 +23,12 @@ PROGRAM = f"""
 import sys, threading
 from contextlib import closing
 from pathlib import Path
-import autoscaler.cli.running, autoscaler.cli.planning, autoscaler.cli.validating
+import autoscaler.daemon.service, autoscaler.cli.planning, autoscaler.cli.validating
 from autoscaler.config import load
-from autoscaler.daemon.wiring import prometheus_reader
+from autoscaler.adapters.prometheus import PrometheusReader
 for way in {list(WAYS)!r}:
     config = load(Path(way))
-    with closing(prometheus_reader(config.prometheus, threading.Event())):
+    with closing(PrometheusReader(config.prometheus, threading.Event())):
         print(way, *[name for name in {MODULES!r} if name in sys.modules])
 """
 
@@ -52,20 +52,20 @@ def test_only_what_is_used_is_imported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "library", "extra"),
+    ("key", "value", "library"),
     [
-        ("sigv4", "{}", "botocore", "aws"),
-        ("googleIam", "{}", "google.auth", "google"),
-        ("azuread", "{managedIdentity: {}}", "azure.identity", "azure"),
+        ("sigv4", "{}", "botocore"),
+        ("googleIam", "{}", "google.auth"),
+        ("azuread", "{managedIdentity: {}}", "azure.identity"),
     ],
 )
 def test_an_extra_that_is_missing_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, value: str, library: str, extra: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, value: str, library: str
 ) -> None:
     """When the configuration is checked, in one sentence."""
     monkeypatch.setitem(sys.modules, library, None)
     (problem,) = refused(tmp_path, prometheus(f"{key}: {value}\n"))
     assert problem.path == f"prometheus.{key}"
-    sentence = f"needs a library that is not installed: pip install '.[{extra}]' in "
-    sentence += "the checkout of this project"
+    sentence = "needs a library that is not installed: pip install --require-hashes -r "
+    sentence += "requirements-cloud.lock in the checkout of this project"
     assert problem.message == sentence

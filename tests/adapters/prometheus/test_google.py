@@ -9,15 +9,14 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from google.auth.compute_engine import _metadata
 
-from autoscaler import clock
-from autoscaler.adapters.prometheus.options import GoogleIam
+from autoscaler.adapters.prometheus.google_iam import GoogleFetch
 from autoscaler.core.series import QueryResult
-from autoscaler.transport import background_token
-from tests.adapters.prometheus import faults
-from tests.adapters.prometheus.faults import Peer, ScriptedServer, Step, answer
+from autoscaler.settings.prometheus import GoogleIamSettings
 from tests.adapters.prometheus.reading import answered, ask, failed, reading
-from tests.adapters.prometheus.signing_in import claims, denied, form, only_with, query, soon
-from tests.adapters.prometheus.signing_in import token_answer as token
+from tests.worlds.prometheus import faults
+from tests.worlds.prometheus.faults import Peer, ScriptedServer, Step, answer
+from tests.worlds.prometheus.token_endpoints import claims, denied, form, only_with, query, soon
+from tests.worlds.prometheus.token_endpoints import token_answer as token
 
 TOKEN, OTHER = "ya29.first-token-of-google", "ya29.second-token-of-google"
 READ = "https://www.googleapis.com/auth/monitoring.read"
@@ -36,13 +35,15 @@ def private_key() -> str:
 
 @pytest.fixture(autouse=True)
 def _nothing_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Hide what may be configured here, and make pauses short."""
+    """Hide what may be configured here."""
     monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
     monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path / "none"))
     monkeypatch.setattr(_metadata, "_NO_GCE_CHECK", True)
-    monkeypatch.setattr(background_token, "_SHORTEST_PAUSE", 0.05)
-    monkeypatch.setattr(background_token, "_LONGEST_PAUSE", 0.1)
-    monkeypatch.setattr(background_token, "_REFUSED_PAUSE", 0.05)
+
+
+def google(file: Path) -> GoogleIamSettings:
+    """Return settings with a file of credentials."""
+    return GoogleIamSettings.model_construct(credentials_file=file)
 
 
 def account(folder: Path, private_key: str, tokens: ScriptedServer, name: str = "reader") -> Path:
@@ -65,9 +66,7 @@ def test_a_service_account_gets_a_token_to_read_metrics(tmp_path: Path, private_
     with (
         ScriptedServer(only_with(TOKEN)) as server,
         ScriptedServer(token(TOKEN)) as tokens,
-        reading(
-            server.url, sign_in=GoogleIam(str(account(tmp_path, private_key, tokens)))
-        ) as reader,
+        reading(server.url, sign_in=google(account(tmp_path, private_key, tokens))) as reader,
     ):
         for _ in range(3):
             answered(query(reader))
@@ -85,30 +84,12 @@ def test_a_refused_token_and_a_rotated_file(tmp_path: Path, private_key: str) ->
         ScriptedServer(token(TOKEN), token(OTHER)) as tokens,
     ):
         file = account(tmp_path, private_key, tokens)
-        with reading(server.url, sign_in=GoogleIam(str(file))) as reader:
+        with reading(server.url, sign_in=google(file)) as reader:
             soon(lambda: len(tokens.received) == 1)
             account(tmp_path, private_key, tokens, "another")
             assert "did not accept the credentials" in failed(query(reader))
             soon(lambda: isinstance(query(reader), QueryResult))
     assert str(claims(form(tokens.received[-1])["assertion"])["iss"]).startswith("another@")
-
-
-def test_a_token_that_expires_is_replaced_while_queries_go_on(
-    tmp_path: Path, private_key: str
-) -> None:
-    """The second request hangs; no query waits for it."""
-    with (
-        ScriptedServer(only_with(TOKEN)) as server,
-        ScriptedServer(token(TOKEN, 1), faults.hang) as tokens,
-        reading(
-            server.url, sign_in=GoogleIam(str(account(tmp_path, private_key, tokens)))
-        ) as reader,
-    ):
-        answered(query(reader))
-        soon(lambda: len(tokens.received) == 2)
-        begun = clock.monotonic()
-        answered(query(reader))
-        assert clock.monotonic() - begun < 0.2
 
 
 def test_the_application_default_credentials(
@@ -118,7 +99,8 @@ def test_the_application_default_credentials(
     with ScriptedServer(only_with(TOKEN)) as server, ScriptedServer(token(TOKEN)) as tokens:
         file = account(tmp_path, private_key, tokens)
         monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(file))
-        answered(ask(server.url, "x", sign_in=GoogleIam()))
+        answered(ask(server.url, "x", sign_in=GoogleIamSettings()))
+        assert 3500 < (GoogleFetch(GoogleIamSettings())().seconds or 0) <= 3600
     assert claims(form(tokens.received[0])["assertion"])["scope"] == READ
 
 
@@ -138,7 +120,7 @@ def test_the_metadata_server_of_a_machine(monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(_metadata, "_NO_GCE_CHECK", False)
         monkeypatch.setattr(_metadata, "_GCE_METADATA_HOST", host)
         monkeypatch.setenv("GCE_METADATA_IP", host)
-        answered(ask(server.url, "x", sign_in=GoogleIam()))
+        answered(ask(server.url, "x", sign_in=GoogleIamSettings()))
 
 
 @pytest.mark.parametrize(
@@ -153,7 +135,7 @@ def test_what_is_wrong_is_said(tmp_path: Path, private_key: str, step: Step, sen
     """And nothing is sent to Prometheus."""
     with ScriptedServer(answer()) as server, ScriptedServer(step) as tokens:
         file = account(tmp_path, private_key, tokens)
-        message = failed(ask(server.url, "x", sign_in=GoogleIam(str(file))))
+        message = failed(ask(server.url, "x", sign_in=google(file)))
     assert message.startswith("there is no valid access token of Google: ")
     assert sentence in message
     assert server.received == []
@@ -166,10 +148,10 @@ def test_a_file_that_is_none_is_named(tmp_path: Path) -> None:
     for content in (None, "", "s3cret", '{"type": "s3cret"}', '{"type": "service_account"}'):
         if content is not None:
             file.write_text(content)
-        message = failed(ask("http://127.0.0.1:1", "x", sign_in=GoogleIam(str(file))))
+        message = failed(ask("http://127.0.0.1:1", "x", sign_in=google(file)))
         assert message.startswith(start)
         assert "s3cret" not in message
-    message = failed(ask("http://127.0.0.1:1", "x", sign_in=GoogleIam()))
+    message = failed(ask("http://127.0.0.1:1", "x", sign_in=GoogleIamSettings()))
     assert "default credentials were not found" in message
 
 
@@ -187,12 +169,12 @@ def test_no_secret_is_told(
         ScriptedServer(faults.echo("401 Unauthorized")) as server,
         ScriptedServer(repeat, token(TOKEN)) as tokens,
     ):
-        options = GoogleIam(str(account(tmp_path, private_key, tokens)))
+        options = google(account(tmp_path, private_key, tokens))
         with reading(server.url, sign_in=options) as reader:
             said = failed(query(reader))
             assert "invalid_grant" in said
             soon(lambda: failed(query(reader)) != "" and len(server.received) > 0)
-            said += failed(query(reader)) + repr(vars(reader._sign_in))
+            said += failed(query(reader)) + repr(vars(reader._server.sign_in))
     assertion = form(tokens.received[0])["assertion"]
     said += "".join(record.getMessage() for record in caplog.records)
     for secret in (TOKEN, assertion, assertion.rpartition(".")[2], private_key.splitlines()[1]):

@@ -3,16 +3,19 @@
 import json
 import subprocess
 import sys
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypedDict
 
 import pytest
 
 from autoscaler import clock
+from autoscaler.adapters.prometheus.answers import answer_of, document_of
 from autoscaler.adapters.prometheus.reader import MOST_BYTES
-from autoscaler.transport.memory import AnswerMemory
-from tests.adapters.prometheus.faults import ORDERS, Peer, ScriptedServer, Step, answer
+from autoscaler.transport.answers import AnswerMemory
+from autoscaler.transport.redaction import Redactor
 from tests.adapters.prometheus.reading import answered, failed, reading
+from tests.worlds.prometheus.faults import ORDERS, Peer, ScriptedServer, Step, answer
 
 MIB = 1 << 20
 _POD, _DAEMON = 512 * MIB, 270 * MIB
@@ -30,14 +33,8 @@ class Taken(TypedDict):
 def ask_at_once(step: Step) -> Taken:
     """Ask a server that always answers the same sixteen times at once."""
     with ScriptedServer(step) as server:
-        command = [
-            sys.executable,
-            "-m",
-            "tests.adapters.prometheus.answer_memory",
-            server.url,
-            "16",
-            "2",
-        ]
+        module = "tests.adapters.prometheus.answer_memory"
+        command = [sys.executable, "-m", module, server.url, "16", "2"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     taken: Taken = json.loads(done.stdout)
     return taken
@@ -63,12 +60,24 @@ def test_sixteen_answers_at_once_fit_into_the_pod(body: bytes) -> None:
     assert taken < _POD - _DAEMON
 
 
+def test_the_largest_answer_fits_into_the_pod() -> None:
+    """Half of its 512 MiB are left to the daemon, however short the labels."""
+    body = _series(9999)
+    tracemalloc.start()
+    try:
+        answer_of("it", document_of("it", body, Redactor()), Redactor())
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (peak / len(body) + 1) * MOST_BYTES < 256 << 20
+
+
 def test_what_takes_too_much_is_refused_before_it_is_parsed() -> None:
     """However short it is: the sentence tells what it would take, and what to do."""
     with ScriptedServer(answer(_body(["[]"] * 100_000))) as server:
         memory = AnswerMemory(MOST_BYTES, parsed=2 * MIB, kept_for_small=MIB)
         with reading(server.url, memory=memory) as reader:
-            message = failed(reader.query("x", clock.monotonic() + 10))
+            message = failed(reader.query("x", None, clock.monotonic() + 10))
         assert len(server.received) == 1
     assert message == (
         "Prometheus sent an answer that takes more than 1 MiB of memory: the query should aggregate"
@@ -80,12 +89,12 @@ def test_answers_that_are_kept_leave_less_room() -> None:
     large, small = answer(_series(10_000)), answer()
     with ScriptedServer(large, large, small, large) as server:
         memory = AnswerMemory(MOST_BYTES, parsed=14 * MIB, kept_for_small=MIB)
-        with reading(server.url, memory=memory, timeout_seconds=2.0) as reader:
-            first = answered(reader.query("large", clock.monotonic() + 20))
-            message = failed(reader.query("large", clock.monotonic() + 2.2))
-            assert reader.query("small", clock.monotonic() + 20) == ORDERS
+        with reading(server.url, memory=memory, timeout=2.0) as reader:
+            first = answered(reader.query("large", None, clock.monotonic() + 20))
+            message = failed(reader.query("large", None, clock.monotonic() + 2.2))
+            assert reader.query("small", None, clock.monotonic() + 20) == ORDERS
             del first
-            answered(reader.query("large", clock.monotonic() + 20))
+            answered(reader.query("large", None, clock.monotonic() + 20))
     because = "because of other large answers: queries should aggregate"
     assert message == f"there was no memory in time for an answer to be parsed, {because}"
 
@@ -96,11 +105,13 @@ def test_large_answers_are_received_a_few_at_a_time() -> None:
     with ScriptedServer(_all_then_silence(head)) as server:
         memory = AnswerMemory(MOST_BYTES, parsed=200 * MIB, at_once=1)
         with (
-            reading(server.url, memory=memory, timeout_seconds=0.5) as reader,
+            reading(server.url, memory=memory, timeout=0.5) as reader,
             ThreadPoolExecutor(2) as threads,
         ):
             until = clock.monotonic() + 0.6
-            messages = set(threads.map(lambda n: failed(reader.query(f"{n}", until)), range(2)))
+            messages = set(
+                threads.map(lambda n: failed(reader.query(f"{n}", None, until)), range(2))
+            )
     because = "because of other large answers: queries should aggregate"
     assert messages == {
         f"Prometheus at {server.url} did not answer within 0.5 s",

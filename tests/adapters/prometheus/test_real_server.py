@@ -9,13 +9,15 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.core.series import QueryFailure, QueryResult
-from tests.adapters.prometheus.exporter import Exporter
-from tests.adapters.prometheus.fixtures import StartPrometheus
 from tests.adapters.prometheus.reading import answered, ask, failed, reading
-from tests.adapters.prometheus.server import PrometheusServer
+from tests.worlds.prometheus.exporter import Exporter
+from tests.worlds.prometheus.fixtures import StartPrometheus
+from tests.worlds.prometheus.server import PrometheusServer
 
 
-def test_vector(prometheus_server: PrometheusServer, prometheus_exporter: Exporter) -> None:
+def test_a_vectors_series_have_labels_values_and_a_time(
+    prometheus_server: PrometheusServer, prometheus_exporter: Exporter
+) -> None:
     """A vector's series come with their labels, values and the server's time of evaluation."""
     labels = {"namespace": "shop", "pod": 'quo"te\\', "job": "mine", "instance": "me"}
     prometheus_exporter.set("vector_test", labels, 1.5)
@@ -29,13 +31,13 @@ def test_vector(prometheus_server: PrometheusServer, prometheus_exporter: Export
     assert answer.warnings == ()
 
 
-def test_scalar(prometheus_server: PrometheusServer) -> None:
+def test_a_scalar_is_one_series_without_labels(prometheus_server: PrometheusServer) -> None:
     """A scalar is one series without labels."""
     (series,) = answered(ask(prometheus_server.url, "scalar(vector(2)) * 21")).series
     assert (series.labels, series.value) == ({}, 42.0)
 
 
-def test_empty(prometheus_server: PrometheusServer) -> None:
+def test_no_series_is_an_answer_without_series(prometheus_server: PrometheusServer) -> None:
     """No series is an answer with no series, not a failure and not a zero."""
     assert answered(ask(prometheus_server.url, "no_such_metric")) == QueryResult([])
 
@@ -43,13 +45,17 @@ def test_empty(prometheus_server: PrometheusServer) -> None:
 @pytest.mark.parametrize(
     ("promql", "value"), [("vector(0)/0", math.nan), ("vector(1)/0", math.inf), ("-Inf", -math.inf)]
 )
-def test_not_finite(prometheus_server: PrometheusServer, promql: str, value: float) -> None:
+def test_nan_and_the_infinities_arrive_as_such(
+    prometheus_server: PrometheusServer, promql: str, value: float
+) -> None:
     """NaN and the infinities arrive as such: what they mean is the core's to say."""
     (series,) = answered(ask(prometheus_server.url, promql)).series
     assert series.value == pytest.approx(value, nan_ok=True)
 
 
-def test_gone_series(prometheus_server: PrometheusServer, prometheus_exporter: Exporter) -> None:
+def test_a_series_that_is_gone_leaves_the_answer(
+    prometheus_server: PrometheusServer, prometheus_exporter: Exporter
+) -> None:
     """A series that the exporter no longer has is gone from the answer by the next scrape."""
     prometheus_exporter.set("gone_test", {}, 7.0)
     prometheus_server.wait_for("gone_test")
@@ -73,7 +79,7 @@ def test_gone_series(prometheus_server: PrometheusServer, prometheus_exporter: E
         ('"text"', "returns a string; a query must return an instant vector or a scalar"),
     ],
 )
-def test_refusals(
+def test_the_servers_own_reason_reaches_the_user(
     prometheus_server: PrometheusServer,
     prometheus_exporter: Exporter,
     promql: str,
@@ -91,7 +97,7 @@ def test_refusals(
     assert failure.refused
 
 
-def test_long_query(prometheus_server: PrometheusServer) -> None:
+def test_a_query_of_100_kb_arrives(prometheus_server: PrometheusServer) -> None:
     """A query of 100 kB arrives: it is in the body, where no limit of a URL cuts it."""
     pods = "|".join(f"worker-{number:05}" for number in range(8000))
     promql = f'vector(42) or up{{pod=~"{pods}"}}'
@@ -100,7 +106,9 @@ def test_long_query(prometheus_server: PrometheusServer) -> None:
     assert series.value == 42.0
 
 
-def test_query_parameters(prometheus_server: PrometheusServer) -> None:
+def test_parameters_of_the_user_never_replace_the_query(
+    prometheus_server: PrometheusServer,
+) -> None:
     """Parameters of the user's own are sent, `time` among them, and never replace the query."""
     parameters = {"time": ("1700000000",), "query": ("vector(13)",), "dedup": ("true", "false")}
     (series,) = answered(
@@ -109,7 +117,21 @@ def test_query_parameters(prometheus_server: PrometheusServer) -> None:
     assert (series.timestamp, series.value) == (1700000000.0, 1.0)
 
 
-def test_ten_thousand_series(start_prometheus: StartPrometheus, exporter: Exporter) -> None:
+def test_a_query_is_evaluated_as_of_the_instant_that_is_given(
+    prometheus_server: PrometheusServer,
+) -> None:
+    """Without one, as of the server's now."""
+    with reading(prometheus_server.url) as reader:
+        then, now = 1_700_000_000.125, clock.wall()
+        (past,) = answered(reader.query("vector(time())", then, clock.monotonic() + 10)).series
+        (present,) = answered(reader.query("vector(time())", None, clock.monotonic() + 10)).series
+    assert (past.timestamp, past.value) == (then, then)
+    assert abs(present.value - now) < 5
+
+
+def test_ten_thousand_series_arrive_whole(
+    start_prometheus: StartPrometheus, exporter: Exporter
+) -> None:
     """10,000 series arrive whole, and quickly."""
     for number in range(10_000):
         labels = {"namespace": f"team-{number % 50}", "pod": f"worker-{number:05}"}
@@ -121,14 +143,14 @@ def test_ten_thousand_series(start_prometheus: StartPrometheus, exporter: Export
         answer = QueryResult([])
         for _ in range(5):
             begin = time.perf_counter()
-            answer = answered(reader.query("many_test", clock.monotonic() + 10))
+            answer = answered(reader.query("many_test", None, clock.monotonic() + 10))
             durations.append(time.perf_counter() - begin)
     assert sum(series.value for series in answer.series) == sum(range(10_000))
     # About 80 ms on two cores, 25 of it ours; the bound is for a slow, busy machine.
     assert min(durations) < 1.0, durations
 
 
-def test_sixteen_threads(prometheus_server: PrometheusServer) -> None:
+def test_each_of_sixteen_threads_gets_its_own_answer(prometheus_server: PrometheusServer) -> None:
     """One reader serves 16 threads at once, and each gets the answer to its own query."""
     ready = threading.Barrier(16)
     with reading(prometheus_server.url) as reader:
@@ -137,7 +159,9 @@ def test_sixteen_threads(prometheus_server: PrometheusServer) -> None:
             ready.wait(timeout=30)
             deadline = clock.monotonic() + 30
             return [
-                answered(reader.query(f"vector({number * 100 + i})", deadline)).series[0].value
+                answered(reader.query(f"vector({number * 100 + i})", None, deadline))
+                .series[0]
+                .value
                 for i in range(20)
             ]
 
@@ -146,20 +170,13 @@ def test_sixteen_threads(prometheus_server: PrometheusServer) -> None:
     assert values == [[float(number * 100 + i) for i in range(20)] for number in range(16)]
 
 
-def test_recording_rule(start_prometheus: StartPrometheus) -> None:
-    """The test bed's rules are evaluated: what later tests build on."""
-    rules = "groups: [{name: g, rules: [{record: 'rule:test', expr: 'vector(3)'}]}]"
-    server = start_prometheus([], rules)
-    assert server.wait_for("rule:test")[0][1] == 3.0
-
-
-def test_server_that_comes_back(start_prometheus: StartPrometheus) -> None:
+def test_a_server_that_comes_back_answers_again(start_prometheus: StartPrometheus) -> None:
     """A Prometheus that restarts fails the query with a sentence, then answers again."""
     server = start_prometheus()
     with reading(server.url) as reader:
-        answered(reader.query("vector(1)", clock.monotonic() + 10))
+        answered(reader.query("vector(1)", None, clock.monotonic() + 10))
         server.stop()
-        message = failed(reader.query("vector(1)", clock.monotonic() + 2))
+        message = failed(reader.query("vector(1)", None, clock.monotonic() + 2))
         assert message.startswith(f"Prometheus at {server.url} refused the connection")
         server.start()
-        answered(reader.query("vector(1)", clock.monotonic() + 10))
+        answered(reader.query("vector(1)", None, clock.monotonic() + 10))

@@ -2,44 +2,106 @@
 
 import os
 import shutil
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
+import urllib3
 
 from autoscaler import clock
-from tests.adapters.prometheus.certificates import (
-    NEW,
-    OLD,
-    SERVER_NAME,
-    USER,
-    self_signed,
-    write_web_config,
-)
-from tests.adapters.prometheus.faults import ScriptedServer, answer
-from tests.adapters.prometheus.fixtures import StartPrometheus
-from tests.adapters.prometheus.reading import answered, ask, failed, reading
-from tests.adapters.prometheus.server import PrometheusServer
+from autoscaler.core.series import QueryFailure, QueryResult
+from tests.adapters.prometheus.reading import answered, ask, basic_auth, failed, reading
+from tests.worlds.certificates import self_signed
+from tests.worlds.prometheus.faults import Peer, ScriptedServer, answer
+from tests.worlds.prometheus.fixtures import StartPrometheus
+from tests.worlds.prometheus.server import PrometheusServer
+from tests.worlds.prometheus.web_config import NEW, OLD, SERVER_NAME, USER, write_web_config
 
 
-def test_password_rotates(start_prometheus: StartPrometheus, tmp_path: Path) -> None:
+def test_a_new_password_is_used_from_the_next_query_on(
+    start_prometheus: StartPrometheus, tmp_path: Path
+) -> None:
     """A new password is used from the next query on; the old one is refused in a sentence."""
     web_config = write_web_config(tmp_path / "web.yml", user_password=OLD)
     server = start_prometheus(web_config=web_config)
     file = tmp_path / "password"
     file.write_text(f"{OLD}\n")
     refused = f"Prometheus at {server.url} did not accept the credentials, or wants some"
-    with reading(
-        server.url, basic_auth_username=USER, basic_auth_password_file=str(file)
-    ) as reader:
-        answered(reader.query("vector(1)", clock.monotonic() + 10))
+    with reading(server.url, basic_auth=basic_auth(USER, file)) as reader:
+        answered(reader.query("vector(1)", None, clock.monotonic() + 10))
         write_web_config(web_config, user_password=NEW)
-        assert failed(reader.query("vector(1)", clock.monotonic() + 10)).startswith(refused)
+        assert failed(reader.query("vector(1)", None, clock.monotonic() + 10)).startswith(refused)
         file.write_text(f"{NEW}\n")
-        answered(reader.query("vector(1)", clock.monotonic() + 10))
+        answered(reader.query("vector(1)", None, clock.monotonic() + 10))
     assert failed(ask(server.url, "vector(1)")).startswith(refused)
 
 
-def test_tls(start_prometheus: StartPrometheus, tmp_path: Path) -> None:
+def test_an_authorization_of_a_file_rotates(
+    start_prometheus: StartPrometheus, tmp_path: Path
+) -> None:
+    """The whole header may be in a file, as for a scheme that has no key of its own."""
+    web_config = write_web_config(tmp_path / "web.yml", user_password=OLD)
+    server = start_prometheus(web_config=web_config)
+    file = tmp_path / "authorization"
+    with reading(server.url, headers_files={"Authorization": file}) as reader:
+        assert f"the Authorization header file {file} cannot be read: No such file" in failed(
+            reader.query("vector(1)", None, clock.monotonic() + 10)
+        )
+        file.write_text(f"Basic {b64encode(f'{USER}:{NEW}'.encode()).decode()}\n")
+        assert "did not accept" in failed(reader.query("vector(1)", None, clock.monotonic() + 10))
+        file.write_text(f"Basic {b64encode(f'{USER}:{OLD}'.encode()).decode()}\n")
+        answered(reader.query("vector(1)", None, clock.monotonic() + 10))
+
+
+def test_an_api_key_of_a_file_rotates(prometheus_server: PrometheusServer, tmp_path: Path) -> None:
+    """A proxy before Prometheus that wants a key gets the one in the file now; it is never told.
+
+    A password beside it goes to Prometheus as ever.
+    """
+    right = ["first-secret-key"]
+
+    def checking(peer: Peer) -> None:
+        headers = peer.received.headers
+        if headers.get("X-Api-Key") != right[0] or "Authorization" not in headers:
+            answer(f"the key {headers.get('X-Api-Key')} is wrong", "403 Forbidden")(peer)
+            return
+        target = f"{prometheus_server.url}{peer.received.target}"
+        sent = {"Content-Type": headers["Content-Type"]}
+        with urllib3.PoolManager() as pool:
+            found = pool.request("POST", target, body=peer.received.body, headers=sent)
+        answer(found.data)(peer)
+
+    key, password = tmp_path / "key", tmp_path / "password"
+    key.write_text("first-secret-key\n")
+    password.write_text(OLD)
+    with (
+        ScriptedServer(checking) as proxy,
+        reading(
+            proxy.url,
+            basic_auth=basic_auth(USER, password),
+            headers_files={"X-Api-Key": key},
+        ) as reader,
+    ):
+
+        def query() -> QueryResult | QueryFailure:
+            return reader.query("vector(7)", None, clock.monotonic() + 10)
+
+        assert answered(query()).series[0].value == 7.0
+        right[0] = "second-secret-key"
+        message = failed(query())
+        assert "answered HTTP 403 Forbidden: the key " in message
+        assert "first-secret-key" not in message
+        key.write_text("second-secret-key")
+        assert answered(query()).series[0].value == 7.0
+        key.write_text("")  # in the middle of a rotation
+        assert answered(query()).series[0].value == 7.0
+        key.write_text("two\nlines")
+        assert "holds characters that no X-Api-Key header may have" in failed(query())
+
+
+def test_a_private_authority_is_trusted_if_it_is_named(
+    start_prometheus: StartPrometheus, tmp_path: Path
+) -> None:
     """A private authority is trusted if its file is named, for the name that is expected."""
     pair = self_signed(tmp_path, SERVER_NAME)
     server = start_prometheus(web_config=write_web_config(tmp_path / "web.yml", server=pair))
@@ -60,14 +122,16 @@ def test_tls(start_prometheus: StartPrometheus, tmp_path: Path) -> None:
     )
 
 
-def test_https_to_plain_http(prometheus_server: PrometheusServer) -> None:
+def test_https_of_a_server_without_tls_is_told(prometheus_server: PrometheusServer) -> None:
     """A URL that says https of a server without TLS is told as what it is."""
     url = prometheus_server.url.replace("http", "https")
     message = failed(ask(url, "vector(1)"))
     assert message == f"TLS with Prometheus at {url} failed: wrong version number"
 
 
-def test_client_certificate_rotates(start_prometheus: StartPrometheus, tmp_path: Path) -> None:
+def test_a_new_client_certificate_is_shown(
+    start_prometheus: StartPrometheus, tmp_path: Path
+) -> None:
     """A server that wants a client certificate gets the one that is in the file now."""
     pair = self_signed(tmp_path, SERVER_NAME)
     good, bad = self_signed(tmp_path, "good"), self_signed(tmp_path, "bad")
@@ -83,14 +147,14 @@ def test_client_certificate_rotates(start_prometheus: StartPrometheus, tmp_path:
         cert_file=str(cert),
         key_file=str(key),
     ) as reader:
-        failed(reader.query("vector(1)", clock.monotonic() + 1))
+        failed(reader.query("vector(1)", None, clock.monotonic() + 1))
         shutil.copy(good.certificate, cert)
-        message = failed(reader.query("vector(1)", clock.monotonic() + 10))
+        message = failed(reader.query("vector(1)", None, clock.monotonic() + 10))
         assert message.startswith(f"the client certificate {cert} with key {key} cannot be used: ")
         shutil.copy(good.key, key)
-        answered(reader.query("vector(1)", clock.monotonic() + 10))
+        answered(reader.query("vector(1)", None, clock.monotonic() + 10))
         key.unlink()
-        message = failed(reader.query("vector(1)", clock.monotonic() + 10))
+        message = failed(reader.query("vector(1)", None, clock.monotonic() + 10))
         assert message == f"the key file {key} cannot be read: No such file or directory"
 
 
@@ -104,9 +168,9 @@ def test_the_systems_authorities_rotate(
     monkeypatch.setenv("SSL_CERT_FILE", str(bundle))
     server = start_prometheus(web_config=write_web_config(tmp_path / "web.yml", server=new))
     with reading(server.url, server_name=SERVER_NAME) as reader:
-        assert "is not trusted" in failed(reader.query("vector(1)", clock.monotonic() + 10))
+        assert "is not trusted" in failed(reader.query("vector(1)", None, clock.monotonic() + 10))
         shutil.copy(new.certificate, bundle)
-        answered(reader.query("vector(1)", clock.monotonic() + 10))
+        answered(reader.query("vector(1)", None, clock.monotonic() + 10))
 
 
 def _folders(parent: Path) -> list[str]:
@@ -115,7 +179,7 @@ def _folders(parent: Path) -> list[str]:
     return ["old", "new"]
 
 
-def test_token_rotates(tmp_path: Path) -> None:
+def test_a_bearer_token_is_read_for_every_request(tmp_path: Path) -> None:
     """The bearer token is read for every request; what is in no state to be sent is named."""
     file = tmp_path / "token"
     with (
@@ -124,7 +188,7 @@ def test_token_rotates(tmp_path: Path) -> None:
     ):
 
         def query() -> object:
-            return reader.query("x", clock.monotonic() + 10)
+            return reader.query("x", None, clock.monotonic() + 10)
 
         assert f"the bearer token file {file} cannot be read: No such file" in str(query())
         for content, fault in {
@@ -149,7 +213,9 @@ def test_token_rotates(tmp_path: Path) -> None:
     ]
 
 
-def test_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_environment_gives_no_credentials(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """.netrc gives no credentials, and no proxy stands before a loopback address."""
     netrc = tmp_path / "netrc"
     netrc.write_text("machine 127.0.0.1 login root password from-netrc\n")
@@ -162,7 +228,7 @@ def test_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert "Authorization" not in received.headers
 
 
-def test_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environments_proxy_is_used_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """The environment's proxy is used for any other address, and named when it fails."""
     with ScriptedServer(answer()) as proxy:
         monkeypatch.setenv("http_proxy", proxy.url.replace("//", "//user:s3cret@"))

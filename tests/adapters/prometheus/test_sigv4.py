@@ -3,6 +3,7 @@
 https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
 """
 
+import base64
 import gc
 import hashlib
 import hmac
@@ -19,16 +20,15 @@ import requests
 from botocore.session import Session
 
 from autoscaler import clock
-from autoscaler.adapters.prometheus import PrometheusOptions
-from autoscaler.adapters.prometheus.options import SigV4
 from autoscaler.adapters.prometheus.sigv4 import SigV4SignIn
 from autoscaler.core.series import QueryResult
-from autoscaler.transport import background_token
+from autoscaler.settings.prometheus import SigV4Settings
+from autoscaler.transport import redaction
 from autoscaler.transport.redaction import Redactor
-from tests.adapters.prometheus import faults
-from tests.adapters.prometheus.faults import Peer, ScriptedServer, Step, answer
-from tests.adapters.prometheus.reading import answered, ask, failed, reading
-from tests.adapters.prometheus.signing_in import form, query, soon
+from tests.adapters.prometheus.reading import answered, ask, failed, reading, settings
+from tests.worlds.prometheus import faults
+from tests.worlds.prometheus.faults import Peer, Received, ScriptedServer, Step, answer
+from tests.worlds.prometheus.token_endpoints import form, query, soon
 
 KEY, SECRET = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
 ROLE = "arn:aws:iam::123456789012:role/metrics"
@@ -75,16 +75,15 @@ def signature(
 
 
 def assert_signed(
-    method: str,
-    target: str,
-    headers: Mapping[str, str],
-    body: bytes,
+    received: Received,
     *,
+    method: str = "POST",
     secret: str = SECRET,
     token: str | None = None,
     region: str = "eu-west-1",
 ) -> None:
     """Check the signature of a request, and that it covers what it must."""
+    target, headers, body = received.target, received.headers, received.body
     form = _STARTS.fullmatch(headers["Authorization"])
     assert form is not None
     key, day, of_region, service, names, given = form.groups()
@@ -122,16 +121,20 @@ def _nothing_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    monkeypatch.setattr(background_token, "_SHORTEST_PAUSE", 0.05)
-    monkeypatch.setattr(background_token, "_LONGEST_PAUSE", 0.1)
-    monkeypatch.setattr(background_token, "_REFUSED_PAUSE", 0.05)
+
+
+def sigv4(region: str, access_key: str, secret_key_file: Path) -> SigV4Settings:
+    """Return settings with an access key."""
+    return SigV4Settings.model_construct(
+        region=region, access_key=access_key, secret_key_file=secret_key_file
+    )
 
 
 @pytest.fixture
-def keyed(tmp_path: Path) -> SigV4:
+def keyed(tmp_path: Path) -> SigV4Settings:
     """Return options with an access key."""
     (tmp_path / "key").write_text(f"{SECRET}\n")
-    return SigV4("eu-west-1", access_key=KEY, secret_key_file=str(tmp_path / "key"))
+    return sigv4("eu-west-1", access_key=KEY, secret_key_file=tmp_path / "key")
 
 
 @pytest.mark.parametrize(
@@ -146,40 +149,28 @@ def keyed(tmp_path: Path) -> SigV4:
     "parameters",
     [
         {},
-        {
-            "partial_response": ("false",),
-            "b": ("2", "1", ""),
-            "a b": ("c d+e/f~g*h",),
-            "B": ("ü&=%",),
-        },
+        {"dedup": ("false",), "b": ("2", "1", ""), "a b": ("c d+e/f~g*h",), "B": ("ü&=%",)},
     ],
 )
 def test_queries_are_signed(
-    keyed: SigV4, promql: str, parameters: dict[str, tuple[str, ...]]
+    keyed: SigV4Settings, promql: str, parameters: dict[str, tuple[str, ...]]
 ) -> None:
     """As the reader sends them: the query in the body, the user's parameters in the URL."""
     with ScriptedServer(answer()) as server:
         base = f"{server.url}/workspaces/ws-1:a/%7Eb"
-        answered(
-            ask(
-                base,
-                promql,
-                sign_in=keyed,
-                query_parameters=parameters,
-                headers={"X-Scope-OrgID": "shop", "X-Amz-Custom": "a  b"},
-            )
-        )
+        headers = {"X-Scope-OrgID": "shop", "X-Amz-Custom": "a  b"}
+        answered(ask(base, promql, sign_in=keyed, query_parameters=parameters, headers=headers))
     (received,) = server.received
-    assert_signed("POST", received.target, received.headers, received.body)
+    assert_signed(received)
     assert form(received)["query"] == promql
     assert received.headers["X-Amz-Custom"]
     assert "x-amz-custom" in received.headers["Authorization"]
     assert "accept-encoding" not in received.headers["Authorization"]  # which proxies change
 
 
-def test_a_get_without_a_body_is_signed(keyed: SigV4) -> None:
+def test_a_get_without_a_body_is_signed(keyed: SigV4Settings) -> None:
     """With the query in its URL."""
-    with closing(SigV4SignIn(keyed)) as sign_in:
+    with closing(SigV4SignIn(settings("https://aps.example"), keyed)) as sign_in:
         url = "https://aps.example:8443/w/ws 1/api/v1/query"
         request = requests.Request("GET", url, params={"query": 'up{a="b c"}'}).prepare()
         sign_in.sign(request, Redactor(), 5.0)
@@ -187,7 +178,7 @@ def test_a_get_without_a_body_is_signed(keyed: SigV4) -> None:
     target = request.url.removeprefix("https://aps.example:8443")
     headers = {**request.headers, "Host": "aps.example:8443"}
     assert "%20c" in target
-    assert_signed("GET", target, headers, b"")
+    assert_signed(Received(target, headers, b""), method="GET")
 
 
 def role_answer(key: str, secret: str, token: str, seconds: float = 3600) -> Step:
@@ -212,21 +203,17 @@ def sts_error(code: str, message: str) -> Step:
     )
 
 
-def assumed(keyed: SigV4, sts: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> SigV4:
+def assumed(
+    keyed: SigV4Settings, sts: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> SigV4Settings:
     """Return options with a role of a stand-in of STS."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_STS", sts.url)
-    return SigV4(
-        keyed.region,
-        access_key=keyed.access_key,
-        secret_key_file=keyed.secret_key_file,
-        role_arn=ROLE,
-        external_id="shop",
-    )
+    return keyed.model_copy(update={"role_arn": ROLE, "external_id": "shop"})
 
 
-def test_a_role_is_assumed(keyed: SigV4, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_role_is_assumed(keyed: SigV4Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once for many queries, and again before its credentials expire."""
-    first = role_answer("ASIA1", "role-secret-1", "session+token/1==", 3)
+    first = role_answer("ASIA1", "role-secret-1", "session+token/1==", 8)
     second = role_answer("ASIA2", "role-secret-2", "session+token/2==")
 
     def signs_with_the_second() -> bool:
@@ -246,14 +233,8 @@ def test_a_role_is_assumed(keyed: SigV4, monkeypatch: pytest.MonkeyPatch) -> Non
     asked = form(sts.received[0])
     assert (asked["Action"], asked["RoleArn"], asked["ExternalId"]) == ("AssumeRole", ROLE, "shop")
     for number, received in ((1, server.received[0]), (2, server.received[-1])):
-        assert_signed(
-            "POST",
-            received.target,
-            received.headers,
-            received.body,
-            secret=f"role-secret-{number}",
-            token=f"session+token/{number}==",
-        )
+        secret, token = f"role-secret-{number}", f"session+token/{number}=="
+        assert_signed(received, secret=secret, token=token)
 
 
 def test_credentials_of_a_container_are_replaced_before_they_expire(
@@ -263,7 +244,7 @@ def test_credentials_of_a_container_are_replaced_before_they_expire(
 
     def give(peer: Peer) -> None:
         number = len(container.received)
-        expires = datetime.fromtimestamp(clock.wall() + 2, UTC).isoformat()
+        expires = datetime.fromtimestamp(clock.wall() + 8, UTC).isoformat()
         keys = {"AccessKeyId": f"ASIA{number}", "SecretAccessKey": "s", "Token": "t"}
         answer(keys | {"Expiration": expires})(peer)
 
@@ -273,14 +254,14 @@ def test_credentials_of_a_container_are_replaced_before_they_expire(
 
     with ScriptedServer(give) as container, ScriptedServer(answer()) as server:
         monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", container.url)
-        with reading(server.url, sign_in=SigV4("eu-west-1")) as reader:
+        with reading(server.url, sign_in=SigV4Settings(region="eu-west-1")) as reader:
             first = keys_of_the_last()
             soon(lambda: keys_of_the_last() != first)
 
 
 @pytest.mark.parametrize("of", ["role", "container"])
 def test_credentials_that_have_expired_when_they_come_are_told(
-    of: str, keyed: SigV4, monkeypatch: pytest.MonkeyPatch
+    of: str, keyed: SigV4Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By our clock, which may be wrong; nothing is sent."""
     ended = datetime.fromtimestamp(clock.wall() - 60, UTC).isoformat()
@@ -288,7 +269,11 @@ def test_credentials_that_have_expired_when_they_come_are_told(
     step = role_answer("ASIA1", "s", "t", -60) if of == "role" else answer(keys)
     with ScriptedServer(step) as giver, ScriptedServer(answer()) as server:
         monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", giver.url)
-        options = assumed(keyed, giver, monkeypatch) if of == "role" else SigV4("eu-west-1")
+        options = (
+            assumed(keyed, giver, monkeypatch)
+            if of == "role"
+            else SigV4Settings(region="eu-west-1")
+        )
         message = failed(ask(server.url, "x", sign_in=options))
     assert message == (
         "there is no valid AWS credential: the one that came has expired already: is the clock "
@@ -298,7 +283,7 @@ def test_credentials_that_have_expired_when_they_come_are_told(
 
 
 def test_an_sts_that_cannot_be_reached_is_named(
-    keyed: SigV4, monkeypatch: pytest.MonkeyPatch
+    keyed: SigV4Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The most common fault of a network."""
     with ScriptedServer(answer()) as server:
@@ -310,14 +295,16 @@ def test_an_sts_that_cannot_be_reached_is_named(
     )
 
 
-def test_fetches_leave_no_sessions_behind(keyed: SigV4, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fetches_leave_no_sessions_behind(
+    keyed: SigV4Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Those of botocore are cycles of megabytes, and the daemon collects garbage rarely."""
     gc.collect()
     gc.disable()
     try:
         with (
             ScriptedServer(sts_error("AccessDenied", "no")) as sts,
-            closing(SigV4SignIn(assumed(keyed, sts, monkeypatch))),
+            closing(SigV4SignIn(settings(sts.url), assumed(keyed, sts, monkeypatch))),
         ):
             soon(lambda: len(sts.received) >= 6)
         left = [one for one in gc.get_objects() if isinstance(one, Session)]
@@ -326,7 +313,7 @@ def test_fetches_leave_no_sessions_behind(keyed: SigV4, monkeypatch: pytest.Monk
     assert len(left) <= 2  # that of the last fetch, and one that was freed too early
 
 
-def test_no_query_waits_for_sts(keyed: SigV4, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_query_waits_for_sts(keyed: SigV4Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """A 403 of Amazon has the role assumed again; while STS hangs queries go on."""
     first = role_answer("ASIA1", "role-secret-1", "token-1")
     refused = answer("expired", "403 Forbidden")
@@ -339,10 +326,10 @@ def test_no_query_waits_for_sts(keyed: SigV4, monkeypatch: pytest.MonkeyPatch) -
         soon(lambda: len(sts.received) == 2)
         begun = clock.monotonic()
         answered(query(reader))
-        assert clock.monotonic() - begun < 0.3
+        assert clock.monotonic() - begun < 2.0
 
 
-def test_sts_fails_and_recovers(keyed: SigV4, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sts_fails_and_recovers(keyed: SigV4Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its reason is told; nothing is sent unsigned."""
     denied = sts_error("AccessDenied", f"User is not authorized {SECRET} to assume it")
     good = role_answer("ASIA1", "role-secret-1", "token-1")
@@ -366,34 +353,35 @@ def test_the_profile_and_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_pa
         f"[metrics]\naws_access_key_id = {KEY}\naws_secret_access_key = {SECRET}\n"
     )
     with ScriptedServer(answer()) as server:
-        answered(ask(server.url, "x", sign_in=SigV4(profile="metrics")))
+        answered(ask(server.url, "x", sign_in=SigV4Settings(profile="metrics")))
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDENV")
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "env-secret")
         monkeypatch.setenv("AWS_SESSION_TOKEN", "env-token")
-        answered(ask(server.url, "x", sign_in=SigV4("us-east-2")))
+        answered(ask(server.url, "x", sign_in=SigV4Settings(region="us-east-2")))
     one, two = server.received
-    assert_signed("POST", one.target, one.headers, one.body, region="eu-central-1")
-    assert_signed(
-        *("POST", two.target, two.headers, two.body),
-        secret="env-secret",  # noqa: S106 - made up
-        token="env-token",  # noqa: S106 - made up
-        region="us-east-2",
-    )
+    assert_signed(one, region="eu-central-1")
+    assert_signed(two, secret="env-secret", token="env-token", region="us-east-2")  # noqa: S106 - made up
 
 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (SigV4("eu-west-1"), "there are none in the environment, the shared files, or of the"),
-        (SigV4(), "no region is named: by sigv4.region, AWS_REGION or the profile"),
-        (SigV4("eu-west-1", profile="none"), "The config profile (none) could not be found"),
         (
-            SigV4("eu-west-1", access_key="A", secret_key_file="/nowhere/key"),  # noqa: S106
+            SigV4Settings(region="eu-west-1"),
+            "there are none in the environment, the shared files, or of the",
+        ),
+        (SigV4Settings(), "no region is named: by sigv4.region, AWS_REGION or the profile"),
+        (
+            SigV4Settings(region="eu-west-1", profile="none"),
+            "The config profile (none) could not be found",
+        ),
+        (
+            sigv4("eu-west-1", access_key="A", secret_key_file=Path("/nowhere/key")),
             "the secret key file /nowhere/key cannot be read: No such file or directory",
         ),
     ],
 )
-def test_what_is_missing_is_named(options: SigV4, sentence: str) -> None:
+def test_what_is_missing_is_named(options: SigV4Settings, sentence: str) -> None:
     """In a sentence, and nothing is sent."""
     with ScriptedServer(answer()) as server:
         message = failed(ask(server.url, "x", sign_in=options))
@@ -402,9 +390,38 @@ def test_what_is_missing_is_named(options: SigV4, sentence: str) -> None:
     assert server.received == []
 
 
+def test_a_failing_query_does_not_work_through_the_session_token_again(
+    keyed: SigV4Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is long and the same for many requests; a piece of it is hidden in every answer."""
+    token = base64.b64encode(bytes(range(256)) * 3).decode()
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    monkeypatch.setenv("AWS_SESSION_TOKEN", token)
+    looked_at: list[int] = []
+    without_blanks = redaction._without_blanks
+
+    def counting(text: str) -> tuple[str, list[int]]:
+        looked_at.append(len(text))
+        return without_blanks(text)
+
+    monkeypatch.setattr(redaction, "_without_blanks", counting)
+    redactor, works = Redactor(), []
+    with closing(SigV4SignIn(settings(""), SigV4Settings(region=keyed.region))) as sign_in:
+        for _ in range(3):
+            request = requests.Request("POST", "http://127.0.0.1/api/v1/query").prepare()
+            own = sign_in.sign(request, redactor, 5.0)
+            signature = request.headers["Authorization"][-64:]
+            told = f"throttled {token[100:120]} {signature[8:24]}"
+            assert own.line(told, 100) == "throttled <hidden> <hidden>"
+            works.append(sum(looked_at))
+            looked_at.clear()
+    assert max(works[1:]) * 2 < works[0]
+
+
 @pytest.mark.parametrize("status", ["200 OK", "403 Forbidden", "503 Service Unavailable"])
 def test_no_signature_is_told(
-    keyed: SigV4,
+    keyed: SigV4Settings,
     status: str,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -427,11 +444,11 @@ def test_no_signature_is_told(
         ScriptedServer(role_answer("ASIA1", "role-secret-1", "the-session-token/1")) as sts,
     ):
         role = assumed(keyed, sts, monkeypatch)
-        options = PrometheusOptions(server.url, sign_in=role)
+        options = settings(server.url, sign_in=role)
         with reading(options) as reader:
             answered(query(reader))
-            said = failed(query(reader, 0.3)) + repr(options) + repr(reader._sign_in)
-            said += repr(answered(query(reader))) + repr(vars(reader._sign_in))
+            said = failed(query(reader, 0.3)) + repr(options) + repr(reader._server.sign_in)
+            said += repr(answered(query(reader))) + repr(vars(reader._server.sign_in))
     said += "".join(record.getMessage() for record in caplog.records)
     signatures = [one.headers["Authorization"][-64:] for one in server.received]
     for secret in (*signatures, "the-session-token", "role-secret", SECRET):

@@ -8,15 +8,14 @@ import pytest
 from urllib3.util.ssltransport import SSLTransport
 
 from autoscaler import clock
-from autoscaler.adapters.prometheus.options import PrometheusOptions
 from autoscaler.adapters.prometheus.reader import PrometheusReader
 from autoscaler.core.series import QueryResult
+from autoscaler.transport import Observer
 from autoscaler.transport.deadline import RequestSocket
-from autoscaler.transport.observer import Observer
-from tests.adapters.prometheus import faults
-from tests.adapters.prometheus.faults import ScriptedServer
-from tests.adapters.prometheus.reading import failed, query_threads, reading
-from tests.controlplane.waiting import wait_until
+from tests.adapters.prometheus.reading import failed, query_threads, reading, settings
+from tests.worlds.prometheus import faults
+from tests.worlds.prometheus.faults import ScriptedServer
+from tests.worlds.waiting import wait_until
 
 BODY = b'{"status":"success","data":{"resultType":"scalar","result":[1,"1"]}}'
 
@@ -52,17 +51,17 @@ def test_a_connection_that_another_request_uses_by_now_is_left_alone() -> None:
         server.daemon_threads = True
         serving = threading.Thread(target=server.serve_forever)
         serving.start()
-        options = PrometheusOptions(f"http://127.0.0.1:{server.server_port}")
+        options = settings(f"http://127.0.0.1:{server.server_port}")
         reader = PrometheusReader(options, threading.Event(), observer=Waiting())
 
         def first() -> None:
-            reader.query("first", clock.monotonic() + 0.5)
+            reader.query("first", None, clock.monotonic() + 0.5)
             cut.set()
 
         thread = threading.Thread(target=first)
         thread.start()
         assert read.wait(20)
-        answer = reader.query("second", clock.monotonic() + 20)
+        answer = reader.query("second", None, clock.monotonic() + 20)
         go_on.set()
         thread.join()
         server.shutdown()
@@ -80,7 +79,7 @@ def test_a_proxy_whose_answer_drips_leaves_no_thread_behind(
     with ScriptedServer(faults.drip("head", 0.05)) as proxy:
         monkeypatch.setenv("https_proxy", proxy.url)
         with reading("https://prometheus.test") as reader:
-            failed(reader.query("x", clock.monotonic() + 0.5))
+            failed(reader.query("x", None, clock.monotonic() + 0.5))
             wait_until("its thread has ended", lambda: not query_threads())
 
 

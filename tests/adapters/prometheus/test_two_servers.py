@@ -6,13 +6,14 @@ import threading
 from contextlib import ExitStack, closing
 
 from autoscaler import clock
-from autoscaler.adapters.prometheus import PrometheusOptions, PrometheusReader
+from autoscaler.adapters.prometheus import PrometheusReader
 from autoscaler.core.decision import Calculation, Decision, MetricFailure
 from autoscaler.core.observation import Scale
-from tests.adapters.prometheus.fixtures import StartPrometheus
-from tests.adapters.prometheus.server import PrometheusServer
+from tests.adapters.prometheus.reading import settings
 from tests.sync.test_servers import on
-from tests.sync.world import Memory, external
+from tests.worlds.memory import Memory, external
+from tests.worlds.prometheus.fixtures import StartPrometheus
+from tests.worlds.prometheus.server import PrometheusServer
 
 BUDGET = 1.8
 
@@ -60,7 +61,7 @@ def test_one_server_that_hangs_or_dies_costs_only_its_own_targets(
 
 def reader_of(server: PrometheusServer, name: str) -> PrometheusReader:
     """Return the connection to a server."""
-    return PrometheusReader(PrometheusOptions(server.url, name=name), threading.Event())
+    return PrometheusReader(settings(server.url), threading.Event(), name=name)
 
 
 def _assert_other_goes_on(synced: tuple[float, Decision, Decision], *said: str) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 from autoscaler.adapters.record import DirectoryRecord
 from tests.adapters.record.recording import (
     WEB,
-    Sayings,
     Time,
     decided,
     plain,
@@ -19,6 +18,7 @@ from tests.adapters.record.recording import (
     wait_recorded,
 )
 from tests.adapters.store.filling import full
+from tests.adapters.store.opening import Sayings
 from tests.core.builders import BASE
 
 

@@ -2,8 +2,6 @@
 
 import re
 import sqlite3
-import subprocess
-import sys
 import time as clock
 from contextlib import closing
 from pathlib import Path
@@ -13,18 +11,17 @@ import pytest
 from autoscaler.adapters.record import DirectoryRecord, Times
 from autoscaler.record.rows import RecordError
 from tests.adapters.record.recording import (
-    LONG,
     QUICK,
     WEB,
-    Sayings,
     Time,
     decided,
     plain,
     running,
+    until,
     values,
     wait_recorded,
 )
-from tests.adapters.store.test_full_disk import MOUNTED
+from tests.adapters.store.opening import LONG, Sayings
 from tests.core.builders import BASE
 
 DATABASE = "record.db"
@@ -167,9 +164,7 @@ def test_the_end_does_not_wait_for_a_disk(tmp_path: Path) -> None:
     times = Times(batch=0.01, close=0.2)
     with running(tmp_path, times=times) as writer:
         writer.put(decided())
-        deadline = clock.monotonic() + LONG
-        while not (tmp_path / DATABASE).exists() and clock.monotonic() < deadline:
-            clock.sleep(0.005)
+        until((tmp_path / DATABASE).exists)
         clock.sleep(0.1)
         with closing(sqlite3.connect(tmp_path / DATABASE, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
@@ -195,15 +190,3 @@ def test_a_file_that_was_replaced_is_not_written_any_more(tmp_path: Path) -> Non
         writer.put(decided(seconds=30))
     assert QUICK.pause < 1
     assert values(DirectoryRecord(tmp_path), 0, 60) == [(30, 10_000)]
-
-
-@pytest.mark.parametrize("real", [False, True], ids=["files may not grow", "full file system"])
-def test_a_full_disk(tmp_path: Path, real: bool) -> None:  # noqa: FBT001 - a parameter
-    """Rows are dropped until there is room, and all that was there can be read."""
-    own = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", MOUNTED, str(tmp_path)]
-    if real and subprocess.run([*own, "true"], capture_output=True, check=False).returncode:
-        pytest.skip("no file system can be mounted here, not even in a namespace of one's own")
-    filling = [sys.executable, "-m", "tests.adapters.record.filling", str(tmp_path)]
-    command = [*own, *filling] if real else filling
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
-    assert done.returncode == 0, done.stderr

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from autoscaler.adapters.record import DirectoryRecord, reader
-from tests.adapters.record.recording import WEB, decided, plain, renamed, running
+from autoscaler.adapters import sqlite_files
+from autoscaler.adapters.record import DirectoryRecord
+from tests.adapters.record.recording import WEB, decided, plain, running
 from tests.core.builders import BASE
 
-_SHORT = re.compile(r"^SCAN (sqlite_schema|targets|runs|open)\b")
+_SHORT = re.compile(r"^SCAN (sqlite_schema|targets|runs|open|CONSTANT ROW)\b")
 """What may be read as a whole: as many rows as there are targets, and starts of the daemon."""
 
 
@@ -33,11 +34,11 @@ def test_every_read_uses_an_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with running(tmp_path) as writer:
         for number in range(50):
             for name in (WEB, "shop/Deployment/api"):
-                writer.put(renamed(decided(seconds=15.0 * number), name))
+                writer.put(decided(seconds=15.0 * number, target=name))
                 writer.put(plain(15.0 * number + 1, number, name))
     monkeypatch.setattr(
-        reader,
-        "read_only",
+        sqlite_files,
+        "_read_only",
         lambda path, **_: sqlite3.connect(path, factory=Explained),
     )
     record = DirectoryRecord(tmp_path)
@@ -50,6 +51,7 @@ def test_every_read_uses_an_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     record.entry(at)
     record.span()
     record.targets()
+    record.standings()
     record.lapses(WEB, BASE, BASE + 900)
     plans = Explained.plans
     assert len(plans) > 15

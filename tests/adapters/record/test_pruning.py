@@ -2,40 +2,26 @@
 
 import random
 import sqlite3
-import time as clock
-from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 
 from autoscaler.adapters.record import DirectoryRecord, Limits
 from autoscaler.adapters.record.file import RecordFile, open_file
 from autoscaler.adapters.record.pruning import Pruner
-from autoscaler.record.rows import RecordError, Sample
+from autoscaler.record.rows import Sample
 from tests.adapters.record.recording import (
-    LONG,
     WEB,
     Time,
     decided,
     plain,
-    renamed,
     running,
+    until,
     values,
 )
 from tests.core.builders import BASE
 
 HOUR = 3600.0
 DAY = 24 * HOUR
-
-
-def until(seen: Callable[[], bool]) -> None:
-    """Wait until it is so."""
-    deadline = clock.monotonic() + LONG
-    while True:
-        with suppress(RecordError):  # as long as the file is made
-            if seen():
-                return
-        assert clock.monotonic() < deadline
-        clock.sleep(0.01)
 
 
 def test_the_old_goes_and_what_holds_stays(tmp_path: Path) -> None:
@@ -45,8 +31,8 @@ def test_the_old_goes_and_what_holds_stays(tmp_path: Path) -> None:
     with running(tmp_path, limits=limits, time=time) as writer:
         for number in range(40):
             writer.put(decided(replicas=3 + number, seconds=900.0 * number))
-            writer.put(renamed(plain(900.0 * number, number), "shop/Deployment/api"))
-        writer.put(renamed(decided(seconds=0), "shop/Deployment/old"))
+            writer.put(plain(900.0 * number, number, "shop/Deployment/api"))
+        writer.put(decided(target="shop/Deployment/old"))
         names = [f"shop/Deployment/{one}" for one in ("api", "old", "web")]
         until(lambda: record.targets() == names)
         time.now = BASE + 36_000
@@ -68,18 +54,13 @@ def test_a_removed_target_is_forgotten(tmp_path: Path) -> None:
     """Once its removal is as old as anything that is kept."""
     record, time = DirectoryRecord(tmp_path), Time()
     with running(tmp_path, limits=Limits(max_age=HOUR), time=time) as writer:
-        writer.put(renamed(decided(), "shop/Deployment/gone"))
+        writer.put(decided(target="shop/Deployment/gone"))
         writer.retain([WEB])
         writer.put(decided())
-        until(
-            lambda: (
-                (tmp_path / "record.db").exists()
-                and len(record.changes(None, 0, 2e12, limit=9)) == 3
-            )
-        )
+        until(lambda: len(record.changes(None, 0, 2e12, limit=9)) == 3)
         time.now = BASE + 2 * HOUR
         until(lambda: record.targets() == [WEB])
-        writer.put(renamed(decided(seconds=2 * HOUR), "shop/Deployment/gone"))
+        writer.put(decided(seconds=2 * HOUR, target="shop/Deployment/gone"))
         until(lambda: len(record.targets()) == 2)
 
 
@@ -123,7 +104,7 @@ def count_of(file: RecordFile, table: str) -> int:
 
 def pruned(file: RecordFile, now: float, max_size: int, max_age: float = 14 * DAY) -> None:
     """Prune once, to the end."""
-    for _ in Pruner(file.path, file.connection, max_size, max_age, file.forget).steps(now):
+    for _ in Pruner(file, max_size, max_age).steps(now):
         pass
 
 

@@ -3,43 +3,26 @@
 import stat
 import subprocess
 import sys
-import time as clock
 from pathlib import Path
 
 import pytest
 
 from autoscaler.adapters.record import DirectoryRecord, RecordWriter
-from autoscaler.core.entry import is_same, recompute
+from autoscaler.codec import is_same
+from autoscaler.core.classification import Mark
+from autoscaler.core.step import recompute
 from autoscaler.daemon.recording import Recorder
-from autoscaler.record.rows import Lapse, Mark, RecordError
-from tests.adapters.record.recording import (
-    LONG,
-    WEB,
-    Sayings,
-    Time,
-    decided,
-    plain,
-    renamed,
-    running,
-    values,
-)
+from autoscaler.record.rows import Lapse, RecordError, Standing
+from tests.adapters.record.recording import WEB, Time, decided, plain, running, until, values
+from tests.adapters.store.opening import Sayings
 from tests.core.builders import BASE, average, external, spec
 from tests.core.timeline import Timeline
-from tests.record.memory import MemoryRecord, synced
+from tests.worlds.record import MemoryRecord, synced
 
 
 def wait_for(record: DirectoryRecord, seconds: float) -> None:
     """Wait until it is recorded up to an instant."""
-    deadline = clock.monotonic() + LONG
-    while True:
-        try:
-            span = record.span()
-        except RecordError:
-            span = None
-        if span is not None and span[1] >= BASE + seconds:
-            return
-        assert clock.monotonic() < deadline, span
-        clock.sleep(0.005)
+    until(lambda: (record.span() or (0, 0))[1] >= BASE + seconds)
 
 
 def fill(writer: RecordWriter, memory: MemoryRecord) -> None:
@@ -111,12 +94,31 @@ def test_a_restart_goes_on_and_shows_when_it_was_away(tmp_path: Path) -> None:
     assert record.lapses(WEB, BASE + 101, BASE + 900) == [Lapse(BASE + 115, BASE + 900)]
 
 
+def test_a_state_is_dated_over_restarts_and_changes_within_it(tmp_path: Path) -> None:
+    """From the first change of it after another state; what was removed stands no way."""
+    record, api = DirectoryRecord(tmp_path), "shop/Deployment/api"
+    states = [("ok", 0), ("failing", 15), ("ok", 30), ("ok", 45)]
+    for seconds, chosen in ((0, states[:3]), (100, states[3:])):
+        with running(tmp_path) as writer:
+            for state, at in chosen:
+                row = decided(seconds=at + seconds)._replace(state=state)
+                writer.put(row)
+                writer.put(row._replace(target=api))
+    assert record.standings() == dict.fromkeys((WEB, api), Standing("ok", BASE + 30))
+    time = Time()
+    time.now = BASE + 200
+    with running(tmp_path, time=time) as writer:
+        writer.retain([WEB])
+        writer.put(plain(200, 1))
+    assert record.standings() == {WEB: Standing("ok", BASE + 30)}
+
+
 def test_a_target_that_is_no_longer_configured_is_removed(tmp_path: Path) -> None:
     """It has a change without an entry, also if it went while the daemon was away, and only one."""
     record, time = DirectoryRecord(tmp_path), Time()
     with running(tmp_path, time=time) as writer:
         writer.put(decided())
-        writer.put(renamed(decided(), "shop/Deployment/api"))
+        writer.put(decided(target="shop/Deployment/api"))
         wait_for(record, 0)
     time.now = BASE + 60
     for _ in range(2):

@@ -37,9 +37,9 @@ _gaps = st.builds(
 histories = st.builds(
     History,
     recommendations=st.none()
-    | st.lists(st.builds(Recommendation, _changes, _instants, st.booleans()), max_size=9).map(
-        tuple
-    ),
+    | st.lists(
+        st.builds(Recommendation, _changes, _instants, st.booleans(), st.booleans()), max_size=9
+    ).map(tuple),
     scale_ups=_scale_events,
     scale_downs=_scale_events,
     conditions=st.lists(
@@ -71,7 +71,10 @@ histories = st.builds(
         st.none() | st.builds(KnownBound, _counts, _instants),
         st.none() | st.builds(KnownBound, _counts, _instants),
         st.none() | _instants,
+        st.none() | _gaps,
+        st.none() | _instants,
     ),
+    metric_keys=st.lists(_texts, max_size=2).map(tuple),
 )
 """Any history that can be."""
 

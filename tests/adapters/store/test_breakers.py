@@ -6,7 +6,8 @@ import pytest
 
 from autoscaler.adapters.store import Saved, read_saved, releases
 from autoscaler.adapters.store.releases import Release
-from autoscaler.core.breaker import BreakerState, Trip, moved
+from autoscaler.core.breaker import BreakerState, Trip
+from autoscaler.core.history import shifted
 from tests.adapters.store.histories import nth
 from tests.adapters.store.opening import T0, Sayings, Time, running
 
@@ -55,7 +56,9 @@ def test_they_move_with_a_clock_that_is_set_while_the_daemon_runs(
             store.intend("shop/Deployment/web", nth(7)).result(10)
         time.wall += 3600
         store.shift(3600.0)
-    assert breakers_in(tmp_path, time) == {name: moved(one, 3600.0) for name, one in STATES.items()}
+    assert breakers_in(tmp_path, time) == {
+        name: shifted(one, 3600.0) for name, one in STATES.items()
+    }
 
 
 def test_they_move_with_a_clock_that_is_set_while_no_daemon_runs(tmp_path: Path) -> None:
@@ -66,7 +69,7 @@ def test_they_move_with_a_clock_that_is_set_while_no_daemon_runs(tmp_path: Path)
     time.pass_(60.0)
     time.wall -= 7200
     found = breakers_in(tmp_path, time)
-    assert found == {name: moved(one, -7200.0) for name, one in STATES.items()}
+    assert found == {name: shifted(one, -7200.0) for name, one in STATES.items()}
 
 
 def test_a_request_is_taken_once(tmp_path: Path) -> None:

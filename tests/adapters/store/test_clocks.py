@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler import clock
-from autoscaler.adapters.store.clocks import Stamp, seconds_to_move, this_boot
+from autoscaler.adapters.store.rows import Stamp, seconds_to_move, this_boot
 from autoscaler.core.history import shifted
 from tests.adapters.store.histories import decided_at, nth
 from tests.adapters.store.opening import LONG, T0, Time, decided_in, kept_in, running, stalled

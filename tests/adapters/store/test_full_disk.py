@@ -1,4 +1,4 @@
-"""A disk that is full, or lets no file grow: the store goes on from memory, and recovers."""
+"""A disk that is full, or lets no file grow: store and record go on, and recover."""
 
 import subprocess
 import sys
@@ -6,24 +6,17 @@ from pathlib import Path
 
 import pytest
 
-FILLING = [sys.executable, "-m", "tests.adapters.store.filling"]
 MOUNTED = 'mount -t tmpfs -o size=8m none "$0" && exec "$@"'
 
 
-def run(command: list[str]) -> None:
-    """Run it; all that is expected is checked in there."""
+@pytest.mark.parametrize("real", [False, True], ids=["files may not grow", "full file system"])
+@pytest.mark.parametrize("of", ["store", "record"])
+def test_a_full_disk_is_gone_on_from(tmp_path: Path, of: str, *, real: bool) -> None:
+    """After a while there is room again; the store has kept all, the record dropped rows."""
+    own = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", MOUNTED, str(tmp_path)]
+    if real and subprocess.run([*own, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no file system can be mounted here, not even in a namespace of one's own")
+    filling = [sys.executable, "-m", f"tests.adapters.{of}.filling", str(tmp_path)]
+    command = [*own, *filling] if real else filling
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
     assert done.returncode == 0, done.stderr
-
-
-def test_files_that_may_not_grow(tmp_path: Path) -> None:
-    """The process's limit on the size of files, as of a quota, is lifted after a while."""
-    run([*FILLING, str(tmp_path)])
-
-
-def test_a_full_file_system(tmp_path: Path) -> None:
-    """Something else takes all the room of a real one, and gives it back after a while."""
-    own = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", MOUNTED, str(tmp_path)]
-    if subprocess.run([*own, "true"], capture_output=True, check=False).returncode:
-        pytest.skip("no file system can be mounted here, not even in a namespace of one's own")
-    run([*own, *FILLING, str(tmp_path)])

@@ -38,7 +38,7 @@ def test_what_was_promised_is_on_the_disk(tmp_path: Path) -> None:
         assert store.intend(TARGETS[0], nth(5, pending=True)).result(LONG) is None
         with closing(sqlite3.connect(tmp_path / DATABASE)) as other:
             ((history,),) = other.execute("SELECT history FROM histories").fetchall()
-        assert '"pending":[5,6,' in history
+        assert '"pending":{"before":5,"after":6,' in history
     assert kept_in(tmp_path) == {TARGETS[0]: nth(5, pending=True)}
 
 

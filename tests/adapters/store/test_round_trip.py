@@ -10,10 +10,9 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autoscaler.adapters.sqlite_files import migrate
+from autoscaler.adapters.sqlite_files import create_tables
 from autoscaler.adapters.store import SqliteHistoryStore
-from autoscaler.adapters.store.rows import Changes, Record, read
-from autoscaler.adapters.store.schema import MIGRATIONS
+from autoscaler.adapters.store.rows import OF_A_TARGET, SCHEMA, Changes, Record, read
 from autoscaler.core.history import (
     Condition,
     Contention,
@@ -99,13 +98,11 @@ def test_the_rows_that_differ_lead_from_any_history_to_any_other(
 def assert_leads(old: History, new: History) -> None:
     """Write a history, then what another one differs by, and find the other one."""
     with closing(sqlite3.connect(":memory:")) as connection:
-        migrate(connection, MIGRATIONS)
-        first = Changes()
-        first.add(7, "shop/Deployment/a", Record(old))
-        first.apply(connection)
-        then = Changes()
-        then.replace(7, Record(old), Record(new))
-        then.apply(connection)
+        create_tables(connection, SCHEMA)
+        for before, after in ((None, Record(old)), (Record(old), Record(new))):
+            changes = Changes()
+            changes.write(7, "shop/Deployment/a", before, after)
+            changes.apply(connection)
         assert same(read(connection).records["shop/Deployment/a"].history, new)
 
 
@@ -119,14 +116,14 @@ def test_a_field_that_alone_differs_is_written(old: History, other: History, nam
 def test_no_field_of_a_history_is_left_out() -> None:
     """A field that is new has to be drawn here."""
     drawn = {
-        History: 14,
-        Recommendation: 3,
+        History: 15,
+        Recommendation: 4,
         ScaleEvent: 4,
         Condition: 5,
         PendingWrite: 4,
         ReadingGap: 6,
         Contention: 4,
-        ExtensionHistory: 6,
+        ExtensionHistory: 8,
         FailureStreak: 2,
         KnownBound: 2,
     }
@@ -141,14 +138,14 @@ def test_only_what_changed_is_written() -> None:
     after = replace(nth(9), recommendations=(*(before.recommendations or ())[:-1], latest))
     rows: list[int] = []
     with closing(sqlite3.connect(":memory:")) as connection:
-        migrate(connection, MIGRATIONS)
+        create_tables(connection, SCHEMA)
         for old, new in (
             (Record(History()), Record(before, T0)),
             (Record(before, T0), Record(equal, T0)),
             (Record(before, T0), Record(after, T0 + 15.0)),
         ):
             changes = Changes()
-            changes.replace(1, old, new)
+            changes.write(1, "a", old, new)
             changes.apply(connection)
             rows.append(connection.total_changes - sum(rows))
     assert rows == [7, 0, 2]
@@ -164,3 +161,16 @@ def test_a_target_that_was_dropped_begins_anew(tmp_path: Path) -> None:
         assert resumption.histories == {"b": nth(3)}
         store.intend("shop/Deployment/a", History())
     assert kept_in(tmp_path) == {"shop/Deployment/a": History(), "b": nth(3)}
+
+
+def test_every_table_of_targets_is_known() -> None:
+    """A table that is new is emptied with its target."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        create_tables(connection, SCHEMA)
+        tables = "SELECT name FROM sqlite_schema WHERE type = 'table'"
+        of_a_target = {
+            name
+            for (name,) in connection.execute(tables).fetchall()
+            if "target" in {row[1] for row in connection.execute(f"PRAGMA table_info({name})")}
+        }
+    assert of_a_target == set(OF_A_TARGET)

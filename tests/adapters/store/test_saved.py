@@ -1,8 +1,6 @@
 """Another process's state is read: it is what a start goes on with, and nothing changes."""
 
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,6 +10,7 @@ from autoscaler.core.history import shifted
 from tests.adapters.store.failing import fill
 from tests.adapters.store.histories import decided_at, nth
 from tests.adapters.store.opening import DATABASE, T0, Time, running, same
+from tests.adapters.store.test_earlier_state import changed, half_a_file, no_database
 
 
 def found(directory: Path, time: Time) -> Saved:
@@ -58,25 +57,16 @@ def test_where_nothing_was_kept_nothing_is_found_or_made(tmp_path: Path) -> None
     assert [one.name for one in tmp_path.iterdir()] == ["file"]
 
 
-def _newer(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA user_version = 99")
-
-
-def _damaged(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:5000])
-
-
-def _other(path: Path) -> None:
-    path.write_text("targets:\n" * 1000)
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (_newer, "is of a newer version of autoscaler"),
-        (_damaged, "cannot be read: "),
-        (_other, "cannot be read: "),
+        (changed("PRAGMA user_version = 99"), "is of a newer version of autoscaler"),
+        (
+            changed("PRAGMA user_version = 1"),
+            "cannot be read: its tables have version 1, and version 6 is read",
+        ),
+        (half_a_file, "cannot be read: "),
+        (no_database, "cannot be read: "),
     ],
 )
 def test_what_cannot_be_read_is_told_and_left(
@@ -92,14 +82,3 @@ def test_what_cannot_be_read_is_told_and_left(
     assert outcome.message.startswith(f"{path} {said}")
     assert path.read_bytes() == before
     assert list(tmp_path.glob("*unreadable*")) == []
-
-
-def test_state_of_an_older_version_is_read_and_left(tmp_path: Path) -> None:
-    """It is brought up to date in memory only."""
-    with closing(sqlite3.connect(tmp_path / DATABASE)) as connection:
-        connection.executescript(Path(__file__).with_name("version-1.sql").read_text())
-    before = (tmp_path / DATABASE).read_bytes()
-    histories = found(tmp_path, Time()).resumption.histories
-    assert (tmp_path / DATABASE).read_bytes() == before
-    with running(tmp_path) as (_, resumption):
-        assert resumption.histories == histories

@@ -10,11 +10,11 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.adapters.store import SqliteHistoryStore
-from autoscaler.daemon import memory
-from autoscaler.sync.histories import Histories
+from autoscaler.daemon import state_directory
+from autoscaler.sync.state import Histories
 from tests.adapters.store.histories import nth
 from tests.adapters.store.opening import LONG, PATIENT, Time, running
-from tests.sync.world import external
+from tests.worlds.memory import external
 
 PERIOD = 15.0
 HUNG, WELL = external("shop", "hung"), external("shop", "well")
@@ -24,19 +24,17 @@ RESTART = 5.0
 @contextmanager
 def restarted(
     directory: Path, time: Time, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[memory.Memory]:
+) -> Iterator[state_directory.Memory]:
     """Open what an earlier run kept, as the daemon does."""
     monkeypatch.setattr(
-        memory,
+        state_directory,
         "SqliteHistoryStore",
         lambda folder, say: SqliteHistoryStore(folder, say, time.clocks, PATIENT),
     )
     config: Any = SimpleNamespace(state_directory=directory, targets=(HUNG, WELL))
-    nobody: Any = SimpleNamespace(
-        state=lambda *_: None, resumed=lambda _: None, ask_for_store_errors=lambda _: None
-    )
+    nobody: Any = SimpleNamespace(state=lambda *_: None, resumed=lambda _: None)
     with ExitStack() as stack:
-        yield memory.open_memory(config, nobody, nobody, stack)
+        yield state_directory.open_memory(config, nobody, nobody, stack)
 
 
 def test_when_each_was_decided_last_is_known(tmp_path: Path) -> None:
@@ -71,6 +69,24 @@ def test_it_goes_on_as_if_it_had_been_absent(
         HUNG.key: unobserved,
         WELL.key: False,
     }
+
+
+def test_when_each_was_decided_last_is_known_by_the_steady_clock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So a reading that is missing at the first sync has no longer gap than it really has."""
+    time = Time()
+    with running(tmp_path, time=time) as (store, _):
+        store.keep([(HUNG.key, nth(1), time.wall)])
+        decided = time.steady
+        time.pass_(PERIOD)
+        store.keep([(WELL.key, nth(3), time.wall)])
+    time.pass_(RESTART)
+    with restarted(tmp_path, time, monkeypatch) as opened:
+        assert opened.decided == {HUNG.key: decided, WELL.key: decided + PERIOD}
+    time.boot_id = "another boot"
+    with restarted(tmp_path, time, monkeypatch) as opened:
+        assert opened.decided == {}
 
 
 @pytest.mark.parametrize("step", [3600.0, -3600.0])

@@ -1,4 +1,4 @@
-"""Clusters to watch: each server in turn, and a control plane that only these tests use."""
+"""Clusters to watch: the shared control plane, and a control plane that only these tests use."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -7,26 +7,25 @@ from pathlib import Path
 import pytest
 
 from autoscaler.adapters.cluster import Api, connect
-from tests.adapters.cluster import manifests
-from tests.adapters.cluster.cluster import ClusterUnderTest, Json
-from tests.adapters.cluster.clusters import (
-    REAL,
-    STAND_IN,
-    fresh_namespace,
-    real_cluster,
-    requested_cluster,
-)
-from tests.adapters.cluster.scripted import Answer
-from tests.adapters.watches.scripted import Script, WatchScript
-from tests.controlplane.binaries import ControlPlaneUnavailable
-from tests.controlplane.fixtures import unavailable
-from tests.controlplane.server import ControlPlane
+from tests.worlds.cluster import manifests
+from tests.worlds.cluster.cluster import ClusterUnderTest, Json
+from tests.worlds.cluster.clusters import fresh_namespace, real_cluster
+from tests.worlds.cluster.scripted import Answer
+from tests.worlds.cluster.watch_script import Script, WatchScript
+from tests.worlds.controlplane.binaries import ControlPlaneUnavailable
+from tests.worlds.controlplane.fixtures import unavailable
+from tests.worlds.controlplane.kubelet import FakeKubelet
+from tests.worlds.controlplane.server import ControlPlane
 
 
-@pytest.fixture(scope="session", params=[REAL, STAND_IN])
-def cluster(request: pytest.FixtureRequest) -> Iterator[ClusterUnderTest]:
-    """Run each server of the Kubernetes API."""
-    yield from requested_cluster(request)
+@pytest.fixture(scope="session")
+def cluster(
+    control_plane: ControlPlane,
+    kubelet: FakeKubelet,  # noqa: ARG001 - runs the pods
+) -> Iterator[ClusterUnderTest]:
+    """Use the control plane that all tests share."""
+    with real_cluster(control_plane) as cluster:
+        yield cluster
 
 
 @pytest.fixture

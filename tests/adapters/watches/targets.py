@@ -20,7 +20,8 @@ from autoscaler.core.spec import (
     TargetType,
 )
 from autoscaler.core.target import Query, Target
-from tests.adapters.cluster.cluster import Noting, eventually
+from tests.worlds.cluster.cluster import Noting, eventually
+from tests.worlds.cluster.scripted import failure
 
 QUICK = WatchTimings(
     shortest_watch=2,
@@ -58,6 +59,19 @@ def target(namespace: str, ref: ScaleTargetRef | str, *, pods: bool = False) -> 
     named = deployment_ref(ref) if isinstance(ref, str) else ref
     spec = HorizontalPodAutoscalerSpec(named, 1, 10, (_CPU if pods else _EXTERNAL,))
     return Target(namespace, spec, (Query("up"),))
+
+
+WEB = deployment_ref("web")
+SHOP, TILL = target("shop", "web"), target("till", "web")
+FORBIDDEN = failure(403, "Forbidden", "horizontalpodautoscalers is forbidden")
+BROKEN = failure(500, "InternalError", "no leader")
+INSTEAD = "a target that one of them controls is refused there only if that was seen before"
+"""What is said where HorizontalPodAutoscalers may not be listed."""
+
+
+def soon() -> float:
+    """Return a deadline that no answer of a server at work comes near."""
+    return clock.monotonic() + 10
 
 
 @contextmanager

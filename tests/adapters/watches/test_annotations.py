@@ -3,39 +3,33 @@
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Api, Scales
-from autoscaler.adapters.cluster.annotations import AnnotatedScales, Annotations
-from autoscaler.adapters.cluster.discovery import ScalableKinds
-from autoscaler.adapters.cluster.scale_json import annotations_of
+from autoscaler.adapters.cluster import Api, UncachedCluster
+from autoscaler.adapters.cluster.discovery import annotations_of
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import Written
-from tests.adapters.cluster import manifests
-from tests.adapters.cluster.cluster import ClusterUnderTest, Json, Noting, eventually
-from tests.adapters.cluster.scripted import Answer
 from tests.adapters.watches.conftest import CREW_GROUP
-from tests.adapters.watches.rights import READ_SCALES, await_granted, grant
-from tests.adapters.watches.scripted import Script, deployment, listed
 from tests.adapters.watches.targets import (
     SLOW,
+    WEB,
     await_scale,
-    deployment_ref,
     scale_of,
+    soon,
     target,
     watching,
 )
+from tests.worlds.cluster import manifests
+from tests.worlds.cluster.cluster import ClusterUnderTest, Json, Noting, eventually
+from tests.worlds.cluster.roles import READ_SCALES, await_granted, grant
+from tests.worlds.cluster.scripted import Answer
+from tests.worlds.cluster.watch_script import Script, deployment, listed
 
-WEB = deployment_ref("web")
 CREW = ScaleTargetRef(f"{CREW_GROUP}/v1", "Crew", "alpha")
 PAUSED = (("autoscaler/paused", "true"),)
 
 
 def _annotated(annotations: Json) -> Json:
     return {"metadata": {"annotations": annotations}}
-
-
-def _soon() -> float:
-    return clock.monotonic() + 10
 
 
 @pytest.mark.usefixtures("crew_definition")
@@ -51,7 +45,7 @@ def test_they_come_with_the_scale_and_go(
         path = manifests.deployments(namespace)
         cluster.create(path, manifests.deployment("web", 0))
     path = f"{path}/{ref.name}"
-    plan = AnnotatedScales(Scales(api), Annotations(api, ScalableKinds(api)))
+    plan = UncachedCluster(api)
     with watching(api, [target(namespace, ref)], pace=SLOW) as watched:
         assert scale_of(watched, namespace, ref).annotations == ()
         both = {"autoscaler/paused-until": "2026-11-22T18:00:00Z", "autoscaler/paused": "true"}
@@ -61,12 +55,12 @@ def test_they_come_with_the_scale_and_go(
         await_scale(
             watched, namespace, ref, lambda seen: getattr(seen, "annotations", None) == wanted
         )
-        assert getattr(plan.read(namespace, ref, _soon()), "annotations", None) == wanted
+        assert getattr(plan.read_scale(namespace, ref, soon()), "annotations", None) == wanted
         with watching(api, [target(namespace, ref)]) as late:
             assert scale_of(late, namespace, ref).annotations == wanted
         cluster.patch(path, _annotated(dict.fromkeys(both)))
         await_scale(watched, namespace, ref, lambda seen: getattr(seen, "annotations", None) == ())
-        assert getattr(plan.read(namespace, ref, _soon()), "annotations", None) == ()
+        assert getattr(plan.read_scale(namespace, ref, soon()), "annotations", None) == ()
 
 
 def test_they_stay_after_our_own_write(cluster: ClusterUnderTest, api: Api, namespace: str) -> None:
@@ -80,7 +74,7 @@ def test_they_stay_after_our_own_write(cluster: ClusterUnderTest, api: Api, name
     with watching(api, [target(namespace, "web")]) as watched:
         for count in (2, 3, 4):
             scale = scale_of(watched, namespace, "web")
-            assert isinstance(watched.write(namespace, WEB, scale, count, _soon()), Written)
+            assert isinstance(watched.write_scale(namespace, WEB, scale, count, soon()), Written)
             after = scale_of(watched, namespace, "web")
             assert (after.spec_replicas, after.annotations) == (count, PAUSED)
     assert cluster.get(path).body["spec"]["replicas"] == 4
@@ -94,7 +88,7 @@ def test_they_are_asked_for_while_the_first_list_is_not_there(script: Script) ->
     with watching(api, [target("shop", "web")], pace=SLOW, synced=False) as watched:
         eventually(lambda: server.count("list"), bool)
         assert watched.cached_scale("shop", WEB) is None
-        scale = watched.read("shop", WEB, _soon())
+        scale = watched.read_scale("shop", WEB, soon())
         assert isinstance(scale, Scale)
         assert scale.annotations == PAUSED
 
@@ -102,8 +96,7 @@ def test_they_are_asked_for_while_the_first_list_is_not_there(script: Script) ->
 def test_nothing_is_decided_while_they_cannot_be_read(script: Script) -> None:
     """A server that answers for the scale and not for them leaves a pause unknown."""
     server, api = script(Answer(body=deployment("7", 1)), Answer(body={"items": [{}]}))
-    reader = AnnotatedScales(Scales(api), Annotations(api, ScalableKinds(api)))
-    scale = reader.read("shop", WEB, clock.monotonic() + 1)
+    scale = UncachedCluster(api).read_scale("shop", WEB, clock.monotonic() + 1)
     assert scale == Unavailable(f"the API server {api.server} sent no list of deployments")
     assert server.count("list") == 2
 
@@ -118,15 +111,13 @@ def test_without_the_right_to_list_there_are_none(
     grant(lone_cluster, shop, "scales", READ_SCALES)
     await_granted(limited, f"{manifests.deployments(shop)}/web/scale")
     with watching(limited, [target(shop, "web")]) as watched:
-        scale = watched.read(shop, WEB, _soon())
+        scale = watched.read_scale(shop, WEB, soon())
         assert isinstance(scale, Scale)
         assert scale.annotations == ()
     notes: list[str] = []
-    plan = AnnotatedScales(
-        Scales(limited), Annotations(limited, ScalableKinds(limited)), Noting(notes)
-    )
+    plan = UncachedCluster(limited, Noting(notes))
     for _ in range(2):
-        assert plan.read(shop, WEB, _soon()) == scale
+        assert plan.read_scale(shop, WEB, soon()) == scale
     (note,) = notes
     assert note == (
         "it is not known whether annotations pause a target: "

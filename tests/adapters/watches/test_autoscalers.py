@@ -13,26 +13,27 @@ from autoscaler import clock
 from autoscaler.adapters.cluster import Api, connect, watch_scopes
 from autoscaler.adapters.cluster.autoscalers import AutoscalerCache, ListedAutoscalers
 from autoscaler.core.observation import Scale, Unavailable, Unchecked
-from tests.adapters.cluster import manifests
-from tests.adapters.cluster.cluster import ClusterUnderTest, Json, Noting, eventually
-from tests.adapters.cluster.clusters import fresh_namespace
-from tests.adapters.cluster.scripted import Answer, failure
-from tests.adapters.watches.others import HAND_MADE, autoscaler, await_controller, create, path_of
-from tests.adapters.watches.rights import AUTOSCALERS, WATCH, await_granted, grant, revoke
-from tests.adapters.watches.scripted import RESET, Script, deployment, event, gone, listed
 from tests.adapters.watches.targets import (
+    BROKEN,
+    FORBIDDEN,
+    INSTEAD,
     QUICK,
     SLOW,
+    WEB,
     await_scale,
     deployment_ref,
     target,
     watching,
 )
+from tests.worlds.cluster import manifests
+from tests.worlds.cluster.cluster import ClusterUnderTest, Json, Noting, eventually
+from tests.worlds.cluster.clusters import fresh_namespace
+from tests.worlds.cluster.others import HAND_MADE, autoscaler, await_controller, create, path_of
+from tests.worlds.cluster.roles import AUTOSCALERS, WATCH, await_granted, grant, revoke
+from tests.worlds.cluster.scripted import Answer, failure
+from tests.worlds.cluster.watch_script import RESET, Script, deployment, event, gone, listed
 
-WEB = deployment_ref("web")
 KEDA_MADE = 'HorizontalPodAutoscaler "keda-hpa-web" of ScaledObject "web"'
-INSTEAD = "a target that one of them controls is refused there only if that was seen before"
-FORBIDDEN = failure(403, "Forbidden", "horizontalpodautoscalers is forbidden")
 
 
 def keda_made(*, by: str) -> Json:
@@ -137,7 +138,7 @@ def test_very_many_of_one_object_cost_no_more_than_of_many() -> None:
 def test_nothing_is_decided_before_they_are_known(script: Script) -> None:
     """Until their first list is there no scale is at hand, nor is one asked for; it says why."""
     server, api = script(listed("7", deployment("7", 1)))
-    server.autoscalers.lists[0] = failure(500, "InternalError", "no leader")
+    server.autoscalers.lists[0] = BROKEN
     pace = replace(SLOW, trusted=60.0)
     with watching(api, [target("shop", "web")], pace=pace, synced=False) as watched:
         eventually(lambda: server.count("watch"), bool)
@@ -153,7 +154,7 @@ def test_nothing_is_decided_before_they_are_known(script: Script) -> None:
         assert watched.cached_controller("shop", WEB) == HAND_MADE
 
 
-@pytest.mark.parametrize("fault", [failure(500, "InternalError", "no leader"), FORBIDDEN])
+@pytest.mark.parametrize("fault", [BROKEN, FORBIDDEN])
 def test_the_last_list_stands_while_the_watch_is_broken(script: Script, fault: Answer) -> None:
     """However long it is broken, or forbidden by now; what was deleted meanwhile is seen after."""
     server, api = script(listed("7", deployment("7", 1)))
@@ -273,7 +274,7 @@ def test_all_at_once_is_tried_again_after_a_refusal(
             for shop in shops:
                 await_controller(watched, shop, WEB, HAND_MADE)
                 await_scale(watched, shop, WEB, lambda seen: isinstance(seen, Unavailable))
-            eventually(lambda: watched._autoscaler_watches._each, lambda each: not each)
+            eventually(lambda: watched._autoscaler_watches._of_each, lambda each: not each)
         finally:
             revoke(lone_cluster, "late", limited, manifests.pods(shops[0]))
 

@@ -12,9 +12,22 @@ from autoscaler.adapters.cluster import WatchedCluster, connect
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import Written
-from tests.adapters.cluster.cluster import eventually
-from tests.adapters.cluster.scripted import Answer, failure, scale
-from tests.adapters.watches.scripted import (
+from tests.adapters.watches.targets import (
+    BROKEN,
+    SLOW,
+    WEB,
+    await_count,
+    await_scale,
+    deployment_ref,
+    has_count,
+    scale_of,
+    target,
+    watch_threads,
+    watching,
+)
+from tests.worlds.cluster.cluster import eventually
+from tests.worlds.cluster.scripted import Answer, failure, scale
+from tests.worlds.cluster.watch_script import (
     END,
     RESET,
     Script,
@@ -25,24 +38,11 @@ from tests.adapters.watches.scripted import (
     gone,
     listed,
 )
-from tests.adapters.watches.targets import (
-    SLOW,
-    await_count,
-    await_scale,
-    deployment_ref,
-    has_count,
-    scale_of,
-    target,
-    watch_threads,
-    watching,
-)
-
-WEB = deployment_ref("web")
 
 
 def _write(watched: WatchedCluster, replicas: int) -> Written:
     decided_on = Scale(1, 1, "app=web", "7")
-    outcome = watched.write("shop", WEB, decided_on, replicas, clock.monotonic() + 20)
+    outcome = watched.write_scale("shop", WEB, decided_on, replicas, clock.monotonic() + 20)
     assert isinstance(outcome, Written)
     return outcome
 
@@ -194,7 +194,7 @@ def test_an_object_that_cannot_be_read_is_read_directly(script: Script) -> None:
     "fault",
     [
         failure(429, "TooManyRequests", "slow down"),
-        failure(500, "InternalError", "no leader"),
+        BROKEN,
         Answer(200, b"<html>"),
         Answer(200, {"items": 1, "metadata": {}}),
         Answer(fault="hang"),

@@ -4,23 +4,23 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Scales
-from autoscaler.adapters.cluster.scale_json import manager_of
+from autoscaler.adapters.cluster.discovery import manager_of
 from autoscaler.core.contention import FIELD_MANAGER
+from autoscaler.core.observation import Scale
 from autoscaler.core.spec import ScaleTargetRef
-from tests.adapters.cluster import manifests
-from tests.adapters.cluster.cluster import MERGE_PATCH, ClusterUnderTest, Json, eventually
-from tests.adapters.watches.others import APPLY, set_count
+from autoscaler.core.writes import Superseded, Written
 from tests.adapters.watches.targets import (
     SLOW,
+    WEB,
     await_scale,
-    deployment_ref,
     has_count,
     scale_of,
     target,
     watching,
 )
-
-WEB = deployment_ref("web")
+from tests.worlds.cluster import manifests
+from tests.worlds.cluster.cluster import MERGE_PATCH, ClusterUnderTest, Json, eventually
+from tests.worlds.cluster.others import APPLY, set_count
 
 
 def test_a_name_that_is_no_name_is_short_and_printable() -> None:
@@ -77,13 +77,56 @@ def test_our_own_write_stands_under_our_name(
         watching(lone_api, [target(shop, "web")], pace=SLOW) as ours,
         watching(lone_api, [target(shop, "web")], pace=SLOW) as others,
     ):
-        ours.write(shop, WEB, scale_of(ours, shop, "web"), 4, clock.monotonic() + 5)
+        ours.write_scale(shop, WEB, scale_of(ours, shop, "web"), 4, clock.monotonic() + 5)
         await_scale(others, shop, WEB, lambda seen: has_count(4, seen))
         assert scale_of(others, shop, "web").replicas_by == FIELD_MANAGER
         eventually(lambda: scale_of(ours, shop, "web").replicas_by, FIELD_MANAGER.__eq__)
     path = f"{manifests.deployments(shop)}/web"
     entries = lone_cluster.get(path).body["metadata"]["managedFields"]
     assert [one["subresource"] for one in entries if one["manager"] == FIELD_MANAGER] == ["scale"]
+
+
+def test_a_zero_of_ours_is_told_from_one_by_hand(
+    lone_cluster: ClusterUnderTest, lone_api: Api, shop: str
+) -> None:
+    """With a watch and without, and also once the count has been above zero and is zero again."""
+    scales, path = Scales(lone_api), f"{manifests.deployments(shop)}/web/scale"
+
+    def who_set(count: int) -> str:
+        read = scales.read_annotated(shop, WEB, clock.monotonic() + 5)
+        assert isinstance(read, Scale)
+        assert read.spec_replicas == count
+        with watching(lone_api, [target(shop, "web")], pace=SLOW) as watched:
+            seen = scale_of(watched, shop, "web")
+            assert seen.replicas_by == read.replicas_by or count
+            return seen.replicas_by
+
+    def write(count: int) -> None:
+        read = scales.read(shop, WEB, clock.monotonic() + 5)
+        assert isinstance(read, Scale)
+        written = scales.write(shop, WEB, read, count, clock.monotonic() + 5)
+        assert isinstance(written, Written)
+        assert written.scale.spec_replicas == count
+
+    for count in (0, 4, 0):
+        write(count)
+        assert who_set(count) == FIELD_MANAGER
+    for count in (3, 0):
+        set_count(lone_cluster, path, count, "kubectl")
+        assert who_set(count) == ("kubectl" if count else "")
+
+
+def test_a_zero_over_another_change_is_a_conflict(
+    lone_cluster: ClusterUnderTest, lone_api: Api, shop: str
+) -> None:
+    """It is guarded by the version that was read, as every other write."""
+    scales = Scales(lone_api)
+    read = scales.read(shop, WEB, clock.monotonic() + 5)
+    assert isinstance(read, Scale)
+    set_count(lone_cluster, f"{manifests.deployments(shop)}/web/scale", 5, "kubectl")
+    outcome = scales.write(shop, WEB, read, 0, clock.monotonic() + 5)
+    assert isinstance(outcome, Superseded)
+    assert outcome.scale.spec_replicas == 5
 
 
 @pytest.mark.parametrize("part", ["", "/scale"], ids=["object", "scale"])
@@ -107,6 +150,12 @@ def test_the_manager_of_a_custom_count_is_told(
         )
         await_scale(watched, shop, crew, lambda seen: has_count(6, seen))
         assert scale_of(watched, shop, crew).replicas_by == "boatswain"
+        seen = scale_of(watched, shop, crew)
+        zero = Scales(lone_api).write(shop, crew, seen, 0, clock.monotonic() + 5)
+        assert isinstance(zero, Written)
+        await_scale(watched, shop, crew, lambda seen: has_count(0, seen))
+        # The API server keeps no manager of a zero in a custom resource, and applies none there.
+        assert scale_of(watched, shop, crew).replicas_by == ""
     lone_cluster.request("DELETE", f"{manifests.CRDS}/{definition['metadata']['name']}")
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,20 @@ from autoscaler import clock
 from autoscaler.adapters.cluster import Api, connect
 from autoscaler.core.observation import Scale
 from autoscaler.core.spec import ScaleTargetRef
-from tests.adapters.cluster import manifests
-from tests.adapters.cluster.cluster import ClusterUnderTest, eventually
-from tests.adapters.cluster.clusters import fresh_namespace
-from tests.adapters.watches.rights import (
+from tests.adapters.watches.targets import (
+    WEB,
+    await_scale,
+    has_count,
+    names,
+    scale_of,
+    target,
+    watch_threads,
+    watching,
+)
+from tests.worlds.cluster import manifests
+from tests.worlds.cluster.cluster import ClusterUnderTest, eventually
+from tests.worlds.cluster.clusters import fresh_namespace
+from tests.worlds.cluster.roles import (
     AUTOSCALERS,
     RBAC,
     READ_SCALES,
@@ -21,17 +32,6 @@ from tests.adapters.watches.rights import (
     await_granted,
     grant,
 )
-from tests.adapters.watches.targets import (
-    await_scale,
-    deployment_ref,
-    names,
-    scale_of,
-    target,
-    watch_threads,
-    watching,
-)
-
-WEB = deployment_ref("web")
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_what_is_forbidden_is_read_directly_until_it_is_allowed(
     notes: list[str] = []
     with watching(limited, [target(shop, "web")], notes=notes) as watched:
         assert watched.cached_scale(shop, WEB) is None
-        assert isinstance(watched.read(shop, WEB, clock.monotonic() + 5), Scale)
+        assert isinstance(watched.read_scale(shop, WEB, clock.monotonic() + 5), Scale)
         name = f'Deployment.apps in namespace "{shop}"'
         note = (
             f'{name} cannot be watched (deployments.apps is forbidden: User "limited" cannot list '
@@ -95,17 +95,6 @@ def test_a_role_in_each_namespace_is_enough(
         "HorizontalPodAutoscaler.autoscaling",
     ]
     assert all(note.endswith(": each namespace is watched by itself") for note in notes)
-
-
-def test_one_namespace_may_be_forbidden(
-    lone_cluster: ClusterUnderTest, limited: Api, shops: list[str]
-) -> None:
-    """What is allowed is watched, what is not is read directly."""
-    grant(lone_cluster, shops[0], "watch", WATCH)
-    await_granted(limited, manifests.pods(shops[0]))
-    with watching(limited, [target(shop, "web") for shop in shops]) as watched:
-        assert isinstance(watched.cached_scale(shops[0], WEB), Scale)
-        assert watched.cached_scale(shops[1], WEB) is None
 
 
 def test_a_role_that_is_taken_back_ends_the_watch(
@@ -165,10 +154,5 @@ def test_a_definition_whose_paths_change_is_read_again(
         schema["properties"]["crew"] = {"type": "integer", "default": 7}
         versions[0]["subresources"]["scale"]["specReplicasPath"] = ".spec.crew"
         assert lone_cluster.patch(name, {"spec": {"versions": versions}}).status == 200
-        await_scale(
-            watched,
-            shops[0],
-            crew,
-            lambda seen: isinstance(seen, Scale) and seen.spec_replicas == 7,
-        )
+        await_scale(watched, shops[0], crew, partial(has_count, 7))
     lone_cluster.request("DELETE", name)

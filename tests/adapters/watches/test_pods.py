@@ -1,29 +1,29 @@
 """Pods at hand: those of known selectors, as a list would answer, in step with every change."""
 
+import subprocess
+import sys
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
 import pytest
 
-from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Pods, WatchedCluster
+from autoscaler.adapters.cluster.pods import PodCache, PodParser
 from autoscaler.core.observation import ConditionStatus, Pod
-from tests.adapters.cluster import manifests
-from tests.adapters.cluster.cluster import ClusterUnderTest, eventually
 from tests.adapters.watches.targets import (
     QUICK,
     await_pods,
     deployment_ref,
     names,
     scale_of,
+    soon,
     target,
     watch_threads,
     watching,
 )
-
-
-def _soon() -> float:
-    return clock.monotonic() + 10
+from tests.worlds.cluster import fleet, manifests
+from tests.worlds.cluster.cluster import ClusterUnderTest, eventually
 
 
 def _are_ready(count: int, pods: tuple[Pod, ...]) -> bool:
@@ -36,7 +36,7 @@ def _await_equality(watched: WatchedCluster, pods: Pods, namespace: str, selecto
     eventually(
         lambda: (
             watched.cached_pods(namespace, selector),
-            pods.pods(namespace, selector, _soon()),
+            pods.pods(namespace, selector, soon()),
         ),
         lambda both: isinstance(both[0], tuple) and both[0] == both[1],
     )
@@ -149,3 +149,24 @@ def test_a_ninth_namespace_joins_the_others(
         await_pods(watched, namespace, "app=web", lambda pods: names(pods) == ["a"])
         for name in asked:
             await_pods(watched, name, "app=web", lambda pods: not pods)
+
+
+def test_a_pod_costs_little_memory(record_property: Callable[[str, object], None]) -> None:
+    """Of kilobytes of JSON less than one is kept for each pod; the figure is printed."""
+    command = [sys.executable, "-m", "tests.adapters.watches.pod_memory"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    kept, sent = map(int, done.stdout.split())
+    record_property("bytes_per_pod", kept)
+    print(f"{kept} bytes kept of {sent} sent for each pod")
+    assert kept < 1000
+
+
+def test_pods_that_nobody_selects_cost_nothing() -> None:
+    """They are dropped as they come in."""
+    cache = PodCache("shop", lambda: {"shop": frozenset({"app=x"})}, lambda _: None, PodParser())
+    cache.begin()
+    for page in fleet.pages(10, 20):
+        cache.add(page)
+    cache.commit("1")
+    assert cache.pods("shop", "app=x") == ()
+    assert cache._namespaces["shop"].matched == {}

@@ -5,24 +5,21 @@ from functools import partial
 from pathlib import Path
 
 from autoscaler.adapters.cluster import connect
-from autoscaler.core.observation import Scale, Unavailable
-from tests.adapters.cluster import manifests
-from tests.adapters.cluster.cluster import ClusterUnderTest
-from tests.adapters.cluster.clusters import fresh_namespace
+from autoscaler.core.observation import Unavailable
 from tests.adapters.watches.targets import (
     QUICK,
     await_pods,
     await_scale,
+    has_count,
     names,
     scale_of,
     target,
     watching,
 )
-from tests.controlplane.server import ControlPlane
-
-
-def _count(count: int, seen: Scale | Unavailable | None) -> bool:
-    return isinstance(seen, Scale) and seen.spec_replicas == count
+from tests.worlds.cluster import manifests
+from tests.worlds.cluster.cluster import ClusterUnderTest
+from tests.worlds.cluster.clusters import fresh_namespace
+from tests.worlds.controlplane.server import ControlPlane
 
 
 def test_a_restart_of_the_api_server_loses_nothing(
@@ -45,7 +42,7 @@ def test_a_restart_of_the_api_server_loses_nothing(
             lone_plane.start_apiserver()
             lone_cluster.patch(f"{path}/web/scale", {"spec": {"replicas": 3}})
             lone_cluster.create(manifests.pods(namespace), manifests.pod("p", {"app": "web"}))
-            await_scale(watched, namespace, "web", partial(_count, 3))
+            await_scale(watched, namespace, "web", partial(has_count, 3))
             await_pods(watched, namespace, "app=web", lambda pods: names(pods) == ["p"])
 
 
@@ -64,4 +61,4 @@ def test_a_short_restart_is_not_noticed_by_readers(
             lone_plane.restart_apiserver(grace=0)
             assert scale_of(watched, namespace, "web").spec_replicas == 1
             lone_cluster.patch(f"{path}/web/scale", {"spec": {"replicas": 3}})
-            await_scale(watched, namespace, "web", partial(_count, 3))
+            await_scale(watched, namespace, "web", partial(has_count, 3))

@@ -5,20 +5,25 @@ from dataclasses import replace
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, WatchedCluster
-from autoscaler.adapters.cluster.reflector import State
+from autoscaler.adapters.cluster.reflector import WatchState
 from autoscaler.core.observation import Scale, Unavailable, Unchecked
-from tests.adapters.cluster.cluster import ClusterUnderTest, eventually
-from tests.adapters.cluster.clusters import fresh_namespace
-from tests.adapters.cluster.scripted import failure
-from tests.adapters.watches.others import HAND_MADE, autoscaler, await_controller, create, path_of
-from tests.adapters.watches.rights import AUTOSCALERS, READ_SCALES, WATCH, await_granted, grant
-from tests.adapters.watches.scripted import Script, deployment, gone, listed
-from tests.adapters.watches.targets import SLOW, await_scale, deployment_ref, target, watching
+from tests.adapters.watches.targets import (
+    BROKEN,
+    FORBIDDEN,
+    SHOP,
+    SLOW,
+    TILL,
+    WEB,
+    await_scale,
+    target,
+    watching,
+)
+from tests.worlds.cluster.cluster import ClusterUnderTest, eventually
+from tests.worlds.cluster.clusters import fresh_namespace
+from tests.worlds.cluster.others import HAND_MADE, autoscaler, await_controller, create, path_of
+from tests.worlds.cluster.roles import AUTOSCALERS, READ_SCALES, WATCH, await_granted, grant
+from tests.worlds.cluster.watch_script import Script, deployment, gone, listed
 
-WEB = deployment_ref("web")
-SHOP, TILL = target("shop", "web"), target("till", "web")
-FORBIDDEN = failure(403, "Forbidden", "horizontalpodautoscalers is forbidden")
-BROKEN = failure(500, "InternalError", "no leader")
 ONCE = replace(SLOW, longest_pause=60, refused_pause=60, refusal_confirmed_after=0.0, trusted=60.0)
 """What is refused is believed at once, and not tried again during a test."""
 
@@ -126,7 +131,7 @@ def test_a_namespace_is_waited_for_from_the_refusal_of_all_on(script: Script) ->
         with scopes._lock:
             # Its thread has to wait for the lock before it can begin the others.
             server.autoscalers.page_gate.set()
-            eventually(lambda: every.state, lambda state: state is State.REFUSED)
+            eventually(lambda: every.state, lambda state: state is WatchState.REFUSED)
             assert is_awaited(watched, "shop")
 
 

@@ -11,11 +11,12 @@ from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.decision import Decision, ForeignChange, Zone
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
-from autoscaler.sync.ports import Ports
+from autoscaler.sync.ports import DEFAULT_CLUSTER, Ports
 from autoscaler.sync.syncer import Syncer
-from tests.adapters.cluster import manifests
-from tests.adapters.cluster.cluster import ClusterUnderTest
-from tests.adapters.watches.others import (
+from tests.adapters.watches.targets import SLOW, await_scale, has_count, watching
+from tests.worlds.cluster import manifests
+from tests.worlds.cluster.cluster import ClusterUnderTest
+from tests.worlds.cluster.others import (
     HAND_MADE,
     autoscaler,
     await_controller,
@@ -23,8 +24,7 @@ from tests.adapters.watches.others import (
     path_of,
     set_count,
 )
-from tests.adapters.watches.targets import SLOW, await_scale, has_count, watching
-from tests.sync.world import T0, Memory, answer, external
+from tests.worlds.memory import T0, Memory, answer, external
 
 
 class Instance:
@@ -42,10 +42,11 @@ class Instance:
         """Take part in an election unless ``leads`` is None, and never win or lose it."""
         self.target = one
         self.watched = stack.enter_context(watching(api, [one], pace=SLOW))
-        cache = self.watched
-        ports = (cache, cache, cache, cache, memory)
+        clusters = {DEFAULT_CLUSTER: self.watched}
         since = -math.inf if leads is None else clock.steady()
-        world = Ports({"": memory}, *ports, leads_since=lambda: None if leads is False else since)
+        world = Ports(
+            {"": memory}, clusters, memory, leads_since=lambda: None if leads is False else since
+        )
         self.syncer = stack.enter_context(Syncer(Flags(), world, threading.Event()))
         self.memory = memory
 

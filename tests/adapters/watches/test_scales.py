@@ -10,20 +10,22 @@ from autoscaler.adapters.cluster import Api, Scales, WatchedCluster
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import Superseded, Written
-from tests.adapters.cluster import manifests
-from tests.adapters.cluster.cluster import ClusterUnderTest, Json, eventually
-from tests.adapters.cluster.clusters import fresh_namespace
 from tests.adapters.watches.conftest import CREW_GROUP
 from tests.adapters.watches.targets import (
+    WEB,
     await_scale,
     deployment_ref,
+    has_count,
     scale_of,
+    soon,
     target,
     watch_threads,
     watching,
 )
+from tests.worlds.cluster import manifests
+from tests.worlds.cluster.cluster import ClusterUnderTest, Json, eventually
+from tests.worlds.cluster.clusters import fresh_namespace
 
-WEB = deployment_ref("web")
 CREW = ScaleTargetRef(f"{CREW_GROUP}/v1", "Crew", "alpha")
 
 _EXPRESSIONS = [
@@ -32,14 +34,6 @@ _EXPRESSIONS = [
     {"key": "canary", "operator": "DoesNotExist"},
     {"key": "zone", "operator": "Exists"},
 ]
-
-
-def _soon() -> float:
-    return clock.monotonic() + 10
-
-
-def _has_count(count: int, seen: Scale | Unavailable | None) -> bool:
-    return isinstance(seen, Scale) and seen.spec_replicas == count
 
 
 def _unattributed(scale: Scale | Unavailable | None) -> Scale | Unavailable | None:
@@ -52,7 +46,7 @@ def _await_equality(watched: WatchedCluster, api: Api, namespace: str, ref: Scal
     eventually(
         lambda: (
             _unattributed(watched.cached_scale(namespace, ref)),
-            Scales(api).read(namespace, ref, _soon()),
+            Scales(api).read(namespace, ref, soon()),
         ),
         lambda both: isinstance(both[0], Scale) and both[0] == both[1],
     )
@@ -68,25 +62,19 @@ def _with_expressions(workload: Json) -> Json:
     return workload
 
 
+EXPRESSIVE = _with_expressions(manifests.deployment("web", 2))
+CONTROLLER = manifests.replication_controller("web", 2)
+
+
 @pytest.mark.parametrize(
     ("api_version", "kind", "plural", "workload"),
     [
         ("apps/v1", "Deployment", "deployments", manifests.deployment("web", 2)),
         ("apps/v1", "Deployment", "deployments", manifests.deployment("web", 0)),
-        (
-            "apps/v1",
-            "Deployment",
-            "deployments",
-            _with_expressions(manifests.deployment("web", 2)),
-        ),
+        ("apps/v1", "Deployment", "deployments", EXPRESSIVE),
         ("apps/v1", "StatefulSet", "statefulsets", manifests.stateful_set("web", 2)),
         ("apps/v1", "ReplicaSet", "replicasets", manifests.replica_set("web", 2)),
-        (
-            "v1",
-            "ReplicationController",
-            "replicationcontrollers",
-            manifests.replication_controller("web", 2),
-        ),
+        ("v1", "ReplicationController", "replicationcontrollers", CONTROLLER),
     ],
     ids=["Deployment", "of none", "every operator", "StatefulSet", "ReplicaSet", "RC"],
 )
@@ -124,12 +112,12 @@ def test_a_custom_resource_is_read_by_the_paths_of_its_definition(
     cluster.create(path, manifests.crew("alpha", 4) | {"apiVersion": CREW.api_version})
     with watching(api, [target(namespace, CREW)]) as watched:
         bare = scale_of(watched, namespace, CREW)
-        assert _unattributed(bare) == Scales(api).read(namespace, CREW, _soon())
+        assert _unattributed(bare) == Scales(api).read(namespace, CREW, soon())
         assert (bare.spec_replicas, bare.status_replicas, bare.selector) == (4, 0, "")
         cluster.patch(f"{path}/alpha/status", {"status": {"aboard": 3, "selector": "crew=a"}})
         await_scale(watched, namespace, CREW, lambda seen: seen != bare)
         full = scale_of(watched, namespace, CREW)
-        assert _unattributed(full) == Scales(api).read(namespace, CREW, _soon())
+        assert _unattributed(full) == Scales(api).read(namespace, CREW, soon())
         assert (full.status_replicas, full.selector) == (3, "crew=a")
 
 
@@ -143,7 +131,7 @@ def test_a_custom_resource_without_a_count_is_read_directly(
     cluster.create(path, crew | {"spec": {}})
     with watching(api, [target(namespace, CREW)]) as watched:
         assert watched.cached_scale(namespace, CREW) is None
-        assert isinstance(watched.read(namespace, CREW, _soon()), Unavailable)
+        assert isinstance(watched.read_scale(namespace, CREW, soon()), Unavailable)
 
 
 def test_changes_arrive(cluster: ClusterUnderTest, api: Api, namespace: str) -> None:
@@ -152,25 +140,15 @@ def test_changes_arrive(cluster: ClusterUnderTest, api: Api, namespace: str) -> 
     missing = Unavailable(f'deployments.apps "web" not found in namespace "{namespace}"')
     with watching(api, [target(namespace, "web")]) as watched:
         assert watched.cached_scale(namespace, WEB) == missing
-        assert watched.read(namespace, WEB, _soon()) == missing
+        assert watched.read_scale(namespace, WEB, soon()) == missing
         cluster.create(path, manifests.deployment("web", 2))
         await_scale(watched, namespace, WEB, lambda seen: isinstance(seen, Scale))
         cluster.patch(f"{path}/web/scale", {"spec": {"replicas": 5}})
-        await_scale(
-            watched,
-            namespace,
-            WEB,
-            lambda seen: isinstance(seen, Scale) and seen.spec_replicas == 5,
-        )
+        await_scale(watched, namespace, WEB, partial(has_count, 5))
         cluster.request("DELETE", f"{path}/web")
         await_scale(watched, namespace, WEB, lambda seen: seen == missing)
         cluster.create(path, manifests.deployment("web", 7))
-        await_scale(
-            watched,
-            namespace,
-            WEB,
-            lambda seen: isinstance(seen, Scale) and seen.spec_replicas == 7,
-        )
+        await_scale(watched, namespace, WEB, partial(has_count, 7))
 
 
 def test_changes_arrive_after_the_watch_was_renewed(
@@ -184,7 +162,7 @@ def test_changes_arrive_after_the_watch_was_renewed(
         while clock.monotonic() < until:
             count = (count + 1) % 3
             cluster.patch(f"{path}/web/scale", {"spec": {"replicas": count}})
-            await_scale(watched, namespace, WEB, partial(_has_count, count))
+            await_scale(watched, namespace, WEB, partial(has_count, count))
 
 
 def test_our_own_write_is_at_hand_at_once(
@@ -196,7 +174,7 @@ def test_our_own_write_is_at_hand_at_once(
     with watching(api, [target(namespace, "web")]) as watched:
         for count in range(2, 12):
             scale = scale_of(watched, namespace, "web")
-            outcome = watched.write(namespace, WEB, scale, count, _soon())
+            outcome = watched.write_scale(namespace, WEB, scale, count, soon())
             assert isinstance(outcome, Written), outcome
             assert scale_of(watched, namespace, "web").spec_replicas == count
 
@@ -210,7 +188,7 @@ def test_a_count_of_somebody_else_is_at_hand_at_once(
     with watching(api, [target(namespace, "web")]) as watched:
         scale = scale_of(watched, namespace, "web")
         cluster.patch(f"{path}/web/scale", {"spec": {"replicas": 4}})
-        outcome = watched.write(namespace, WEB, scale, 9, _soon())
+        outcome = watched.write_scale(namespace, WEB, scale, 9, soon())
         assert isinstance(outcome, Superseded)
         assert scale_of(watched, namespace, "web").spec_replicas == 4
 

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.adapters.cluster.pod_cache import SelectorIndex
-from autoscaler.adapters.cluster.scale_json import LabelSelectorJson, labels_text, selector_text
+from autoscaler.adapters.cluster.api import JsonObject
+from autoscaler.adapters.cluster.discovery import selector_text
+from autoscaler.adapters.cluster.pods import SelectorIndex
 from autoscaler.core.selectors import parse
 
 _KEYS = st.sampled_from(["app", "tier", "zone", "x.example.com/y"])
@@ -50,6 +51,7 @@ def test_a_pod_is_tried_against_few_selectors() -> None:
         (None, ""),
         ({}, ""),
         ({"matchLabels": {"b": "2", "a": "1"}}, "a=1,b=2"),
+        ({"matchLabels": None}, ""),  # of a ReplicationController without a selector
         ({"matchLabels": {"a": ""}}, "a="),
         (
             {
@@ -65,15 +67,9 @@ def test_a_pod_is_tried_against_few_selectors() -> None:
         ),
     ],
 )
-def test_a_selector_is_printed_as_go_prints_it(selector: LabelSelectorJson, text: str) -> None:
+def test_a_selector_is_printed_as_go_prints_it(selector: JsonObject, text: str) -> None:
     """Sorted by key, values sorted, one form for each operator."""
     assert selector_text(selector) == text
-
-
-def test_a_map_is_printed_as_equalities() -> None:
-    """A ReplicationController's selector; without one it selects nothing by itself."""
-    assert labels_text({"b": "2", "a": "1"}) == "a=1,b=2"
-    assert labels_text(None) == ""
 
 
 def test_an_unknown_operator_is_refused() -> None:

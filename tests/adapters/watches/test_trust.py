@@ -1,26 +1,35 @@
 """How long a cache is trusted that gets no events, and what happens instead."""
 
+import re
 from dataclasses import replace
 
+import pytest
+
 from autoscaler import clock
+from autoscaler.adapters.cluster import watched_cluster
 from autoscaler.core.observation import Scale, Unavailable
-from tests.adapters.cluster.cluster import eventually
-from tests.adapters.cluster.scripted import Answer, failure
-from tests.adapters.watches.scripted import RESET, Script, bookmark, deployment, listed
 from tests.adapters.watches.targets import (
+    BROKEN,
     QUICK,
     SLOW,
+    WEB,
     await_count,
     await_pods,
     await_scale,
-    deployment_ref,
     names,
     scale_of,
     target,
     watching,
 )
+from tests.worlds.cluster.cluster import eventually
+from tests.worlds.cluster.others import autoscaler
+from tests.worlds.cluster.scripted import Answer
+from tests.worlds.cluster.watch_script import RESET, Script, bookmark, deployment, listed
 
-WEB = deployment_ref("web")
+STOOD_STILL = "this process stood still for .*: what it knows of the cluster is listed anew"
+LISTED = "what is watched has been listed anew"
+NOT_LISTED = "FailedGetScale: .* is being listed anew: this process stood still for "
+"""What the operator sees, as patterns."""
 
 
 def test_a_silent_cut_is_noticed(script: Script) -> None:
@@ -39,10 +48,10 @@ def test_a_silent_cut_is_noticed(script: Script) -> None:
 def test_a_watch_that_stays_broken_is_not_trusted(script: Script) -> None:
     """After the time of trust the reason is given with the instant; then a list, not a watch."""
     server, api = script(listed("7", deployment("7", 1)), listed("9", deployment("9", 6)))
-    server.heads.extend([Answer(), *[failure(500, "InternalError", "no leader")] * 200])
+    server.heads.extend([Answer(), *[BROKEN] * 200])
     pace = replace(SLOW, trusted=4.0, longest_pause=0.2)
     with watching(api, [target("shop", "web")], pace=pace) as watched:
-        server.lists = type(server.lists)([failure(500, "InternalError", "no leader")])
+        server.lists = type(server.lists)([BROKEN])
         server.send(RESET)
         assert isinstance(watched.cached_scale("shop", WEB), Scale)
         seen = await_scale(watched, "shop", WEB, lambda seen: isinstance(seen, Unavailable))
@@ -80,7 +89,7 @@ def test_pods_of_a_broken_watch_are_listed_directly(script: Script) -> None:
         "status": {"phase": "Running"},
     }
     server, api = script(listed("7", pod))
-    server.heads.extend([Answer(), *[failure(500, "InternalError", "no leader")] * 200])
+    server.heads.extend([Answer(), *[BROKEN] * 200])
     pace = replace(SLOW, pods_trusted=4.0, longest_pause=0.2)
     with watching(api, [], pace=pace) as watched:
         asked = ("shop", "app=web")
@@ -88,7 +97,114 @@ def test_pods_of_a_broken_watch_are_listed_directly(script: Script) -> None:
         server.send(RESET)
         assert watched.cached_pods(*asked) is not None
         eventually(lambda: watched.cached_pods(*asked), lambda pods: pods is None)
-        assert isinstance(watched.pods(*asked, clock.monotonic() + 20), tuple)
+        assert isinstance(watched.list_pods(*asked, clock.monotonic() + 20), tuple)
         assert watched.cached_pods(*asked) is None
         server.heads.clear()
         await_pods(watched, *asked, lambda pods: names(pods) == ["a"])
+
+
+class Stopped:
+    """The clock of a process that is stopped: it jumps where a test says so."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 1000.0
+        monkeypatch.setattr(clock, "steady", lambda: self.now)
+
+
+def test_after_a_stop_nothing_counts_before_it_is_listed_anew(
+    script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does what the watch still brings from before; the log says why."""
+    stopped = Stopped(monkeypatch)
+    notes: list[str] = []
+    again = listed("8", deployment("8", 8), more="next")
+    server, api = script(listed("7", deployment("7", 8)), again, listed("9", deployment("9", 10)))
+    with watching(api, [target("shop", "web")], pace=SLOW, notes=notes) as watched:
+        watched.attend()
+        stopped.now += 4.0
+        assert isinstance(watched.cached_scale("shop", WEB), Scale)
+        server.page_gate.clear()
+        stopped.now += 18.0
+        seen = watched.cached_scale("shop", WEB)
+        assert isinstance(seen, Unavailable)
+        assert re.match(NOT_LISTED, f"FailedGetScale: {seen.message}")
+        assert seen.message.endswith("for 18 s")
+        watched.wait_current(clock.monotonic() + 0.05)
+        assert isinstance(watched.cached_scale("shop", WEB), Unavailable)
+        server.page_gate.set()
+        watched.wait_current(clock.monotonic() + 20.0)
+        seen = watched.cached_scale("shop", WEB)
+        assert isinstance(seen, Scale)
+        assert seen.spec_replicas == 10
+    stood_still, listed_anew = notes
+    assert re.fullmatch(STOOD_STILL, stood_still)
+    assert listed_anew == f"good: {LISTED}"
+
+
+def test_after_a_stop_pods_are_listed_directly(
+    script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until the watch has listed them anew."""
+    stopped = Stopped(monkeypatch)
+    server, api = script(listed("7", deployment("7", 8)))
+    with watching(api, [target("shop", "web", pods=True)], pace=SLOW) as watched:
+        watched.attend()
+        await_pods(watched, "shop", "app=web", lambda pods: pods == ())
+        server.lists = type(server.lists)([BROKEN])
+        stopped.now += 18.0
+        assert watched.cached_pods("shop", "app=web") is None
+        server.lists = type(server.lists)([listed("9", deployment("9", 8))])
+        await_pods(watched, "shop", "app=web", lambda pods: pods == ())
+
+
+def test_after_a_stop_the_other_autoscalers_are_listed_anew_too(
+    script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that was made meanwhile controls the target: nothing is decided before that is known."""
+    stopped = Stopped(monkeypatch)
+    server, api = script(listed("7", deployment("7", 8)))
+    server.autoscalers.lists.extend([listed("3", more="next"), listed("3", autoscaler("rival"))])
+    with watching(api, [target("shop", "web")], pace=SLOW) as watched:
+        watched.attend()
+        server.autoscalers.page_gate.clear()
+        stopped.now += 3600.0
+        watched.wait_current(clock.monotonic() + 0.5)
+        seen = watched.cached_scale("shop", WEB)
+        assert isinstance(seen, Unavailable)
+        assert seen.message.startswith("HorizontalPodAutoscaler.autoscaling")
+        server.autoscalers.page_gate.set()
+        watched.wait_current(clock.monotonic() + 20.0)
+        assert isinstance(watched.cached_scale("shop", WEB), Scale)
+        assert watched.cached_controller("shop", WEB) == 'HorizontalPodAutoscaler "rival"'
+
+
+def test_one_list_that_keeps_failing_after_a_stop_delays_no_sync_for_long(
+    script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is waited for in the first seconds; later only its own targets are blocked."""
+    stopped = Stopped(monkeypatch)
+    monkeypatch.setattr(watched_cluster, "LISTED_WITHIN_SECONDS", 0.1, raising=False)
+    server, api = script(listed("7", deployment("7", 8)))
+    with watching(api, [target("shop", "web")], pace=SLOW) as watched:
+        watched.attend()
+        server.lists = type(server.lists)([BROKEN])
+        stopped.now += 18.0
+        begun = clock.monotonic()
+        for _ in range(3):
+            watched.wait_current(clock.monotonic() + 3.0)
+        assert clock.monotonic() - begun < 3.0
+        assert isinstance(watched.cached_scale("shop", WEB), Unavailable)
+
+
+def test_after_a_stop_pods_are_listed_with_the_selectors_that_are_known(
+    script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of the scales, which do not count themselves before they have been listed anew."""
+    stopped = Stopped(monkeypatch)
+    server, api = script(listed("7", deployment("7", 8)))
+    with watching(api, [target("shop", "web", pods=True)], pace=SLOW) as watched:
+        watched.attend()
+        server.lists = type(server.lists)([BROKEN])
+        stopped.now += 18.0
+        assert isinstance(watched.cached_scale("shop", WEB), Unavailable)
+        assert watched._selectors() == {"shop": frozenset({"app=web"})}

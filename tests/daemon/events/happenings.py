@@ -5,17 +5,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from autoscaler.adapters.cluster.events import Events, Fate, Occurrences, Sent
+from autoscaler.adapters.cluster.events import Events, Fate, Involved, Occurrences, Sent
 from autoscaler.core.decision import Decision, Event, ForeignChange
+from autoscaler.core.election import ALWAYS_OPEN, WriteGate
 from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query, Target
 from autoscaler.core.writes import WriteOutcome
 from autoscaler.daemon.events import EventPace, EventReporter
-from autoscaler.sync.ports import SyncResult
-from autoscaler.transport.write_gate import ALWAYS_OPEN, WriteGate
-from tests.adapters.cluster.cluster import Noting
 from tests.core.builders import BASE, average, external, spec, values
 from tests.core.deciding import decided, observe
+from tests.worlds.cluster.cluster import Noting
 
 RESCALED = Event("Normal", "SuccessfulRescale", "New size: 5; reason: queue above target")
 FAILED = Event("Warning", "FailedGetExternalMetric", "no answer")
@@ -59,6 +59,9 @@ class Notebook(Events):
         self.fate = fate
         self.written: list[tuple[str, str, int]] = []
         """Namespace, message and count of what was tried."""
+        self.told: list[tuple[str, str, str]] = []
+        """Type, reason and message of it."""
+        self.involved: list[Involved] = []
         self.gate = threading.Event()
         """While this is not set, writing waits."""
         self.gate.set()
@@ -69,6 +72,8 @@ class Notebook(Events):
         self.reached.set()
         self.gate.wait(30)
         self.written.append((happened.involved.namespace, happened.message, happened.count))
+        self.told.append((happened.type, happened.reason, happened.message))
+        self.involved.append(happened.involved)
         return self.fate(happened)
 
 

@@ -10,12 +10,12 @@ from autoscaler.adapters.cluster import Api as ClusterApi
 from autoscaler.adapters.cluster import connect
 from autoscaler.adapters.cluster.events import Events
 from autoscaler.core.decision import Event, ForeignChange
-from autoscaler.sync.ports import SyncResult
-from tests.adapters.cluster.cluster import Json, eventually
-from tests.controlplane import workloads
-from tests.controlplane.api import Api
-from tests.controlplane.server import ControlPlane
+from autoscaler.core.sync_result import SyncResult
 from tests.daemon.events.happenings import FAILED, QUICK, RESCALED, reporting, result
+from tests.worlds.cluster.cluster import Json, eventually
+from tests.worlds.controlplane import workloads
+from tests.worlds.controlplane.api import Api
+from tests.worlds.controlplane.server import ControlPlane
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 WRONG = "hunter2"

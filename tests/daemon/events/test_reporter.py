@@ -10,17 +10,17 @@ from autoscaler import clock
 from autoscaler.adapters.cluster.events import Fate, Involved, Occurrences, Sent
 from autoscaler.core.breaker import Trip
 from autoscaler.core.decision import Event, ForeignChange, Zone
+from autoscaler.core.election import WriteGate
 from autoscaler.core.extensions import Pause, PauseMode
 from autoscaler.core.observation import Gap, GapKind
+from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query, Target
 from autoscaler.core.writes import NotWritten, NotWrittenReason, Superseded, WriteFailed
 from autoscaler.daemon import events as reporter_module
-from autoscaler.daemon.events import EventCounts, EventPace, EventReporter, _QueuedEvents
-from autoscaler.daemon.own_pod import tell_breaker
-from autoscaler.sync.ports import BreakerChange, BreakerNews, Reporter, SyncResult, SyncSummary
-from autoscaler.transport.observer import Observer
-from autoscaler.transport.write_gate import WriteGate
-from tests.adapters.cluster.cluster import eventually
+from autoscaler.daemon.events import EventPace, EventReporter, _QueuedEvents, tell_breaker
+from autoscaler.sync.ports import BreakerChange, BreakerNews, SyncSummary
+from autoscaler.telemetry.metrics import EventCounts
+from autoscaler.transport import Observer
 from tests.core.builders import BASE, average, external, spec, values
 from tests.core.deciding import decided, observe
 from tests.daemon.events.happenings import (
@@ -32,18 +32,14 @@ from tests.daemon.events.happenings import (
     reporting,
     result,
 )
-
-
-def fits(reporter: EventReporter) -> Reporter:
-    """Hold the reporter to the port's shape."""
-    return reporter
+from tests.worlds.cluster.cluster import eventually
 
 
 def test_what_a_decision_tells_is_written() -> None:
     """All of its events, in their order, and its foreign change before them."""
     notebook = Notebook()
     with reporting(notebook) as reporter:
-        fits(reporter).report(result(FAILED, RESCALED, foreign=BY_KUBECTL))
+        reporter.report(result(FAILED, RESCALED, foreign=BY_KUBECTL))
     messages = [message for _, message, _ in notebook.written]
     foreign = '"kubectl" set the replicas from 3 to 7'
     assert messages == [foreign, FAILED.message, RESCALED.message]
@@ -84,15 +80,10 @@ def test_a_foreign_change_is_told_with_its_manager(
     change: ForeignChange, kind: str, message: str
 ) -> None:
     """It is a warning where it undoes what we did."""
-    told: list[tuple[str, str, str]] = []
-
-    def note(happened: Occurrences) -> Sent:
-        told.append((happened.type, happened.reason, happened.message))
-        return Sent(Fate.WRITTEN)
-
-    with reporting(Notebook(note)) as reporter:
+    notebook = Notebook()
+    with reporting(notebook) as reporter:
         reporter.report(result(foreign=change))
-    assert told == [(kind, "ReplicasChangedByOther", message)]
+    assert notebook.told == [(kind, "ReplicasChangedByOther", message)]
 
 
 class Gate(WriteGate):
@@ -126,18 +117,13 @@ def test_a_failed_write_is_told(write: type) -> None:
 
 def test_a_scale_that_cannot_be_read_keeps_its_uid() -> None:
     """The object is still known by the UID that it had last; without any the Event has none."""
-    seen: list[str] = []
-
-    def note(happened: Occurrences) -> Sent:
-        seen.append(happened.involved.uid)
-        return Sent(Fate.WRITTEN)
-
-    with reporting(Notebook(note)) as reporter:
+    notebook = Notebook()
+    with reporting(notebook) as reporter:
         reporter.report(result(FAILED, uid=None))
-        eventually(lambda: seen, bool)
+        eventually(lambda: notebook.involved, bool)
         reporter.report(result(uid="known"))
         reporter.report(result(FAILED, uid=None))
-    assert seen == ["", "known"]
+    assert [involved.uid for involved in notebook.involved] == ["", "known"]
 
 
 def test_a_calm_decision_costs_next_to_nothing() -> None:
@@ -291,25 +277,20 @@ def test_a_defect_is_told_and_costs_one_event() -> None:
 
 def test_what_happens_to_the_daemon_is_told_on_its_own_pod() -> None:
     """A breaker that trips is a Warning there, its end is not; a follower tells nothing."""
-    told: list[tuple[str, str, str, int]] = []
-    pod = Involved("v1", "Pod", "autoscaler", "autoscaler-7d", "u-1")
+    notebook, pod = Notebook(), Involved("v1", "Pod", "autoscaler", "autoscaler-7d", "u-1")
     trip = Trip(BASE, BASE + 600, 380, 500, "ready")
-
-    def note(happened: Occurrences) -> Sent:
-        assert happened.involved == pod
-        told.append((happened.type, happened.reason, happened.message[:44], happened.count))
-        return Sent(Fate.WRITTEN)
-
-    with reporting(Notebook(note)) as reporter:
+    with reporting(notebook) as reporter:
         for change in (BreakerChange.TRIPPED, BreakerChange.ENDED):
             tell_breaker(reporter, pod, BreakerNews(change, "", trip, 3, 500))
-    assert told == [
-        ("Warning", "ScaleDownBreakerTripped", "the scale-down breaker has tripped: 380 of t", 1),
-        ("Normal", "ScaleDownBreakerEnded", "the scale-down breaker has ended after 10 mi", 1),
+    assert notebook.involved == [pod, pod]
+    assert [count for _, _, count in notebook.written] == [1, 1]
+    assert [(kind, reason, message[:44]) for kind, reason, message in notebook.told] == [
+        ("Warning", "ScaleDownBreakerTripped", "the scale-down breaker has tripped: 380 of t"),
+        ("Normal", "ScaleDownBreakerEnded", "the scale-down breaker has ended after 10 mi"),
     ]
-    with reporting(Notebook(note), gate=Gate()) as reporter:
+    with reporting(notebook, gate=Gate()) as reporter:
         tell_breaker(reporter, pod, BreakerNews(BreakerChange.TRIPPED, "", trip, 3, 500))
-    assert len(told) == 2
+    assert len(notebook.told) == 2
 
 
 def paused(pause: Pause | None) -> SyncResult:
@@ -320,19 +301,14 @@ def paused(pause: Pause | None) -> SyncResult:
 
 def test_a_pause_is_told_when_it_begins_changes_and_ends() -> None:
     """Once each; one that is there when the process begins was told before."""
-    told: list[tuple[str, str, str]] = []
-
-    def note(happened: Occurrences) -> Sent:
-        told.append((happened.type, happened.reason, happened.message))
-        return Sent(Fate.WRITTEN)
-
+    notebook = Notebook()
     down = Pause(PauseMode.SCALE_DOWN, by="the annotation autoscaler/paused", until=BASE + 3600)
     unread = replace(paused(None), decision=replace(paused(None).decision, zone=Zone.UNKNOWN))
     syncs = [paused(Pause()), paused(Pause()), paused(None), paused(down), unread, paused(down)]
-    with reporting(Notebook(note)) as reporter:
+    with reporting(notebook) as reporter:
         for one in (*syncs, paused(Pause())):
             reporter.report(one)
-    assert told == [
+    assert notebook.told == [
         ("Normal", "Resumed", "no longer paused"),
         (
             "Normal",

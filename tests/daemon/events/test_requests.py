@@ -1,21 +1,14 @@
 """One Event, one request: what is sent, and what becomes of each answer."""
 
 import math
-import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Api, connect
 from autoscaler.adapters.cluster.events import Events, Fate, Involved, Occurrences
-from tests.adapters.cluster.cluster import eventually
-from tests.adapters.cluster.faults import CONFLICT, HTML, RESET, UNAVAILABLE, Script
-from tests.adapters.cluster.localserver import GREETING
-from tests.adapters.cluster.scripted import Answer, ScriptedServer, failure
 from tests.core.builders import BASE
 from tests.daemon.events.happenings import (
     BY_KUBECTL,
@@ -26,6 +19,10 @@ from tests.daemon.events.happenings import (
     reporting,
     result,
 )
+from tests.worlds.cluster.cluster import eventually
+from tests.worlds.cluster.faults import CONFLICT, HTML, RESET, UNAVAILABLE, Script, scripts
+from tests.worlds.cluster.localserver import GREETING
+from tests.worlds.cluster.scripted import Answer, failure
 
 CREATED = Answer(201, {"kind": "Event"})
 FORBIDDEN = failure(403, "Forbidden", "events is forbidden")
@@ -44,16 +41,7 @@ EVENTS = "/api/v1/namespaces/shop/events"
 @pytest.fixture
 def script(tmp_path: Path) -> Iterator[Script]:
     """Start servers as the test asks for them, and end them after it."""
-    with ExitStack() as stack:
-
-        def start(
-            *answers: Answer, timeout: float = 10.0, stop: threading.Event | None = None
-        ) -> tuple[ScriptedServer, Api]:
-            server = stack.enter_context(ScriptedServer(*answers))
-            kubeconfig = server.write_kubeconfig(tmp_path / "kubeconfig")
-            api = stack.enter_context(connect(kubeconfig, request_timeout=timeout, stop=stop))
-            return server, api
-
+    with scripts(tmp_path) as start:
         yield start
 
 

@@ -9,14 +9,14 @@ import pytest
 from autoscaler.adapters.cluster import Leases, connect
 from autoscaler.core.election import ElectionTimes
 from autoscaler.daemon.leadership import Leadership
-from tests.adapters.cluster.scripted import Answer, ScriptedServer
-from tests.controlplane.binaries import ControlPlaneUnavailable
-from tests.controlplane.credentials import write_kubeconfig
-from tests.controlplane.fixtures import unavailable
-from tests.controlplane.server import ControlPlane
 from tests.daemon.leadership.audit import POLICY
-from tests.daemon.leadership.proxy import TcpProxy
 from tests.daemon.leadership.told import Told
+from tests.worlds.cluster.scripted import Answer, ScriptedServer
+from tests.worlds.controlplane.binaries import ControlPlaneUnavailable
+from tests.worlds.controlplane.credentials import write_kubeconfig
+from tests.worlds.controlplane.fixtures import unavailable
+from tests.worlds.controlplane.server import ControlPlane
+from tests.worlds.proxies.tcp import TcpProxy
 
 QUICK = ElectionTimes(lease_duration=2.0, renew_deadline=1.5, retry_period=0.2)
 """For tests that wait for an end; whoever must go on leading would not survive a busy machine."""

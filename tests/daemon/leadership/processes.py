@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from autoscaler.core.election import ElectionTimes
 from autoscaler.daemon.leadership import Role
-from tests.controlplane.waiting import wait_until
+from tests.worlds.waiting import wait_until
 
 
 class WriterProcess:

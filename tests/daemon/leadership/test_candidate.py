@@ -1,25 +1,34 @@
 """One candidate by itself: clocks that are set or stand still, failures, and defects."""
 
 import threading
+from typing import cast
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Failure, Lease
+from autoscaler.adapters.cluster import Api, Failure, Lease, Leases
 from autoscaler.core.election import ElectionTimes, LeaseRecord
 from autoscaler.daemon.leadership import Leadership, Role, unique
-from tests.controlplane.waiting import wait_until
 from tests.daemon.leadership.told import Told
+from tests.worlds.waiting import wait_until
 
 
-class FakeLease:
-    """Fits `LeaseAccess`: a Lease that takes whatever is written."""
+class FakeLease(Leases):
+    """A Lease that takes whatever is written, until a test says how writes fail."""
+
+    def __init__(self, present: Lease | None = None) -> None:
+        super().__init__(cast(Api, None), "shop", "autoscaler")
+        self.present = present
+        self.failure: Failure | None = None
 
     def read(self, deadline: float) -> Lease | Failure | None:  # noqa: ARG002 - the port's
-        """Find none."""
-        return None
+        """Find what was written last."""
+        return self.present
 
     def write(self, record: LeaseRecord, over: Lease | None, deadline: float) -> Lease | Failure:  # noqa: ARG002
-        """Take it."""
-        return Lease(record, {})
+        """Take it, or fail."""
+        if self.failure is None:
+            self.present = Lease(record, {})
+            return self.present
+        return self.failure
 
 
 def test_a_machine_that_sleeps_does_not_lead_when_it_wakes() -> None:
@@ -40,18 +49,11 @@ def test_a_machine_that_sleeps_does_not_lead_when_it_wakes() -> None:
     assert leadership.leading()
 
 
-class ForeignLease(FakeLease):
-    """One that somebody holds whose name is no name."""
-
-    def read(self, deadline: float) -> Lease | Failure | None:  # noqa: ARG002 - the port's
-        """Find it."""
-        return Lease(LeaseRecord("b\n\x1b[2J" + "x" * 1_000_000, 15.0, version="1"), {})
-
-
 def test_the_name_of_the_holder_is_short_and_printable() -> None:
     """Whoever may write the Lease may write anything into it."""
-    told = Told()
-    leadership = Leadership(ForeignLease(), "a", ElectionTimes(), observer=told)
+    told, holder = Told(), "b\n\x1b[2J" + "x" * 1_000_000
+    foreign = FakeLease(Lease(LeaseRecord(holder, 15.0, version="1"), {}))
+    leadership = Leadership(foreign, "a", ElectionTimes(), observer=told)
     leadership.try_acquire_or_renew()
     ((standing, sentence),) = told.changes
     assert standing is Role.FOLLOWER
@@ -60,33 +62,11 @@ def test_the_name_of_the_holder_is_short_and_printable() -> None:
     assert len(sentence) < 400
 
 
-class FailingLease(FakeLease):
-    """One whose writes fail, once a test says how, so that it stays as it was."""
-
-    failure: Failure | None = None
-    present: Lease | None = None
-
-    def read(self, deadline: float) -> Lease | Failure | None:  # noqa: ARG002 - the port's
-        """Find what was written last."""
-        return self.present
-
-    def write(self, record: LeaseRecord, over: Lease | None, deadline: float) -> Lease | Failure:  # noqa: ARG002
-        """Take it, or fail."""
-        if self.failure is None:
-            self.present = Lease(record, {})
-            return self.present
-        return self.failure
-
-
 def test_a_lost_lease_is_told_again_when_the_cause_is_another_one() -> None:
     """Else the operator would look for a slow server where a right is missing."""
-    passed, told, lease = [0.0], Told(), FailingLease()
+    passed, told, lease = [0.0], Told(), FakeLease()
     leadership = Leadership(
-        lease,
-        "a",
-        ElectionTimes(),
-        steady=lambda: clock.steady() + passed[0],
-        observer=told,
+        lease, "a", ElectionTimes(), steady=lambda: clock.steady() + passed[0], observer=told
     )
     leadership.try_acquire_or_renew()
     failures = [Failure(f"no answer within 0.{n} s") for n in (4, 5)]

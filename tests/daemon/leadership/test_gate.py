@@ -10,15 +10,15 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Failure, Scales, connect
+from autoscaler.core.election import WriteGate
 from autoscaler.core.observation import Scale
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import NotWritten, NotWrittenReason, WriteFailed, WriteOutcome, Written
-from autoscaler.transport.write_gate import WriteGate
-from tests.adapters.cluster.faults import BROKEN, CONFLICT, HANG, WEB, at_once, within
-from tests.adapters.cluster.scripted import Answer, ScriptedServer, scale
-from tests.controlplane import workloads
-from tests.controlplane.api import Api as AdminApi
-from tests.controlplane.server import ControlPlane
+from tests.worlds.cluster.faults import BROKEN, CONFLICT, HANG, WEB, at_once, within
+from tests.worlds.cluster.scripted import Answer, ScriptedServer, scale
+from tests.worlds.controlplane import workloads
+from tests.worlds.controlplane.api import Api as AdminApi
+from tests.worlds.controlplane.server import ControlPlane
 
 DECIDED_ON = Scale(1, 1, "app=web", "7")
 FOR_EVER, OVER = math.inf, -math.inf

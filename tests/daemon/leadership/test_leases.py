@@ -1,40 +1,32 @@
-"""Leases on a real API server, and on the stand-in for one."""
+"""Leases on a real API server."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Api, Failure, Lease, Leases, connect
+from autoscaler.adapters.cluster import Failure, Lease, Leases, connect
 from autoscaler.core.election import LeaseRecord
-from tests.adapters.cluster.cluster import ClusterUnderTest, Json
-from tests.adapters.cluster.clusters import REAL, STAND_IN, fresh_namespace, requested_cluster
-from tests.adapters.cluster.scripted import Answer, failure
+from tests.worlds.cluster.scripted import Answer, failure
+from tests.worlds.controlplane.api import Api, Json
+from tests.worlds.controlplane.server import ControlPlane
 
 WALL = 1_800_000_000.123456
 OURS = LeaseRecord("a_1", 15, WALL, WALL + 2, 3)
 
 
-@pytest.fixture(scope="session", params=[REAL, STAND_IN])
-def cluster(request: pytest.FixtureRequest) -> Iterator[ClusterUnderTest]:
-    """Run each server of the Kubernetes API."""
-    yield from requested_cluster(request)
+@pytest.fixture
+def leases(control_plane: ControlPlane, namespace: str) -> Iterator[Leases]:
+    """Give a Lease, by a connection as our programs have it."""
+    with connect(control_plane.kubeconfig) as api:
+        yield Leases(api, namespace, "autoscaler")
 
 
 @pytest.fixture
-def namespace(cluster: ClusterUnderTest) -> Iterator[str]:
-    """Make a fresh namespace, deleted after the test, and give its name."""
-    with fresh_namespace(cluster, "leadership") as name:
-        yield name
-
-
-@pytest.fixture
-def api(cluster: ClusterUnderTest, tmp_path: Path) -> Iterator[Api]:
-    """Connect as our programs do."""
-    with connect(cluster.write_kubeconfig(tmp_path / "kubeconfig")) as api:
-        yield api
+def path(namespace: str) -> str:
+    """Return its path."""
+    return f"{collection(namespace)}/autoscaler"
 
 
 def soon() -> float:
@@ -53,17 +45,13 @@ def written(outcome: Lease | Failure | None) -> Lease:
     return outcome
 
 
-def test_a_lease_is_made_read_and_written(
-    cluster: ClusterUnderTest, api: Api, namespace: str
-) -> None:
+def test_a_lease_is_made_read_and_written(admin_api: Api, leases: Leases, path: str) -> None:
     """What is written is read, to the microsecond, in the form of client-go."""
-    leases = Leases(api, namespace, "autoscaler")
     assert leases.read(soon()) is None
     made = written(leases.write(OURS, None, soon()))
     assert replace(made.record, version="") == OURS
     assert leases.read(soon()) == made
-    spec = cluster.get(f"{collection(namespace)}/autoscaler").body["spec"]
-    assert spec == {
+    assert admin_api.get(path)["spec"] == {
         "holderIdentity": "a_1",
         "leaseDurationSeconds": 15,
         "acquireTime": "2027-01-15T08:00:00.123456Z",
@@ -75,9 +63,8 @@ def test_a_lease_is_made_read_and_written(
     assert renewed.record.version != made.record.version
 
 
-def test_only_one_of_two_writes_over_the_same_record(api: Api, namespace: str) -> None:
+def test_only_one_of_two_writes_over_the_same_record(leases: Leases) -> None:
     """409, as for the second of two that make it: the record is the first one's."""
-    leases = Leases(api, namespace, "autoscaler")
     made = written(leases.write(OURS, None, soon()))
     again = leases.write(replace(OURS, holder="b_2"), None, soon())
     assert isinstance(again, Failure)
@@ -89,14 +76,10 @@ def test_only_one_of_two_writes_over_the_same_record(api: Api, namespace: str) -
     assert leases.read(soon()) == first
 
 
-def test_a_lease_that_was_deleted_is_not_written(
-    cluster: ClusterUnderTest, api: Api, namespace: str
-) -> None:
+def test_a_lease_that_was_deleted_is_not_written(admin_api: Api, leases: Leases, path: str) -> None:
     """404 or 409: a PUT over what is gone makes no Lease."""
-    leases = Leases(api, namespace, "autoscaler")
     made = written(leases.write(OURS, None, soon()))
-    path = f"{collection(namespace)}/autoscaler"
-    assert cluster.request("DELETE", path).status == 200
+    admin_api.delete(path)
     answer = leases.write(OURS, made, soon())
     assert isinstance(answer, Failure)
     assert answer.status in {404, 409}
@@ -104,41 +87,39 @@ def test_a_lease_that_was_deleted_is_not_written(
 
 
 def test_a_lease_without_a_spec_is_nobodys(
-    cluster: ClusterUnderTest, api: Api, namespace: str
+    admin_api: Api, leases: Leases, namespace: str, path: str
 ) -> None:
     """As a manifest may make it; labels and what else it has stay when it is taken."""
     bare = {"metadata": {"name": "autoscaler", "labels": {"app": "autoscaler"}}}
-    cluster.create(collection(namespace), bare)
-    leases = Leases(api, namespace, "autoscaler")
+    admin_api.create(collection(namespace), bare)
     seen = written(leases.read(soon()))
     assert replace(seen.record, version="") == LeaseRecord()
     written(leases.write(OURS, seen, soon()))
-    found = cluster.get(f"{collection(namespace)}/autoscaler").body
+    found = admin_api.get(path)
     assert found["metadata"]["labels"] == {"app": "autoscaler"}
     assert found["spec"]["holderIdentity"] == "a_1"
 
 
-def test_a_lease_is_given_back(cluster: ClusterUnderTest, api: Api, namespace: str) -> None:
+def test_a_lease_is_given_back(admin_api: Api, leases: Leases, path: str) -> None:
     """Its holder is empty then, which the server takes."""
-    leases = Leases(api, namespace, "autoscaler")
     made = written(leases.write(OURS, None, soon()))
     freed = written(leases.write(LeaseRecord("", 1, WALL, WALL, 3), made, soon()))
     assert freed.record.holder == ""
-    assert not cluster.get(f"{collection(namespace)}/autoscaler").body["spec"]["holderIdentity"]
+    assert not admin_api.get(path)["spec"]["holderIdentity"]
 
 
-def test_a_duration_is_written_in_whole_seconds(api: Api, namespace: str) -> None:
+def test_a_duration_is_written_in_whole_seconds(leases: Leases) -> None:
     """Rounded up: the others may wait longer, never shorter."""
-    leases = Leases(api, namespace, "autoscaler")
     made = written(leases.write(replace(OURS, duration=1.2), None, soon()))
     assert made.record.duration == 2.0
 
 
-def test_a_namespace_that_is_not_there_is_told(api: Api) -> None:
+def test_a_namespace_that_is_not_there_is_told(control_plane: ControlPlane) -> None:
     """The Lease is missing as any, and making it says why."""
-    leases = Leases(api, "nowhere", "autoscaler")
-    assert leases.read(soon()) is None
-    answer = leases.write(OURS, None, soon())
+    with connect(control_plane.kubeconfig) as api:
+        leases = Leases(api, "nowhere", "autoscaler")
+        assert leases.read(soon()) is None
+        answer = leases.write(OURS, None, soon())
     assert isinstance(answer, Failure)
     assert (answer.status, answer.message) == (404, 'namespaces "nowhere" not found')
 

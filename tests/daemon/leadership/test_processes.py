@@ -11,14 +11,14 @@ import pytest
 from autoscaler import clock
 from autoscaler.core.election import ElectionTimes
 from autoscaler.daemon.leadership import Role
-from tests.controlplane import workloads
-from tests.controlplane.credentials import write_kubeconfig
-from tests.controlplane.server import ControlPlane
-from tests.controlplane.waiting import wait_until
 from tests.daemon.leadership.audit import Audit
 from tests.daemon.leadership.conftest import SLACK
 from tests.daemon.leadership.processes import WriterProcess
-from tests.daemon.leadership.proxy import TcpProxy
+from tests.worlds.controlplane import workloads
+from tests.worlds.controlplane.credentials import write_kubeconfig
+from tests.worlds.controlplane.server import ControlPlane
+from tests.worlds.proxies.tcp import TcpProxy
+from tests.worlds.waiting import wait_until
 
 TIMES = ElectionTimes(lease_duration=6.0, renew_deadline=3.0, retry_period=0.2)
 """A busy machine, and writers who keep it so, neither end a lease nor bring two close together."""

@@ -6,37 +6,32 @@ it found, its own writes keep to the policy.
 """
 
 import os
-import secrets
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 import pytest
 
 from autoscaler import clock
-from tests.adapters.prometheus.exporter import Exporter
-from tests.adapters.prometheus.fixtures import StartPrometheus
-from tests.controlplane import workloads
-from tests.controlplane.api import Api
-from tests.controlplane.server import ControlPlane
-from tests.controlplane.waiting import wait_until
-from tests.endtoend.daemon import DaemonProcess, write_config
+from tests.daemon.leadership.shop import Shop, rules
+from tests.worlds.controlplane.server import ControlPlane
+from tests.worlds.daemon import DaemonProcess
+from tests.worlds.prometheus.exporter import Exporter
+from tests.worlds.prometheus.server import PrometheusServer
+from tests.worlds.waiting import wait_until
 
 PODS, PERIOD = 2, 8.0
 """What the policy permits in the direction that is judged, and in how many seconds."""
 
 SYNC = 1.0
-
 START = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(NamedTuple):
     """What happens to a workload while the standby is stopped, and the load after the takeover."""
 
     up: bool
@@ -56,8 +51,12 @@ CASES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
+BURST, AT_MOST = "burst", 14
+"""A workload with a window of five minutes, whose burst only the leader sees."""
+NAMES = (*CASES, BURST)
+
+
+class Count(NamedTuple):
     """A count of a workload, and when it was first seen."""
 
     time: float
@@ -67,10 +66,9 @@ class Count:
 class Counts:
     """Looks at all workloads many times a second, and notes how their counts change."""
 
-    def __init__(self, api: Api, namespace: str) -> None:
-        self.seen: dict[str, list[Count]] = {name: [] for name in CASES}
-        self._path = workloads.collection("Deployment", namespace)
-        self._api = api
+    def __init__(self, shop: Shop) -> None:
+        self.seen: dict[str, list[Count]] = {name: [] for name in NAMES}
+        self._shop = shop
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -98,112 +96,42 @@ class Counts:
 
     def _run(self) -> None:
         while not self._stop.wait(0.05):
-            for item in self._api.get(self._path)["items"]:
+            for item in self._shop.api.get(self._shop.deployments)["items"]:
                 counts, found = self.seen[item["metadata"]["name"]], item["spec"]["replicas"]
                 if not counts or counts[-1].replicas != found:
                     counts.append(Count(clock.monotonic(), found))
 
 
-class Bed:
-    """A namespace, its queues, and daemons by user."""
-
-    def __init__(
-        self, plane: ControlPlane, api: Api, exporter: Exporter, prometheus: str, folder: Path
-    ) -> None:
-        self.namespace = f"rates-{secrets.token_hex(5)}"
-        self.api = api
-        self._plane, self._exporter = plane, exporter
-        self._prometheus, self._folder = prometheus, folder
-        api.create("/api/v1/namespaces", {"metadata": {"name": self.namespace}})
-        for name in CASES:
-            path = workloads.collection("Deployment", self.namespace)
-            api.create(path, workloads.deployment(name, START))
-
-    def load(self, name: str, replicas: int) -> None:
-        """Fill a queue for so many replicas."""
-        self._exporter.set("rates_messages", {"queue": f"{self.namespace}-{name}"}, replicas)
-
-    def by_hand(self, name: str, replicas: int) -> None:
-        """Set a count, as somebody does with kubectl."""
-        path = f"{workloads.collection('Deployment', self.namespace)}/{name}/scale"
-        scale = self.api.get(path)
-        self.api.replace(path, {**scale, "spec": {"replicas": replicas}})
-
-    def daemon(self, user: str) -> DaemonProcess:
-        """Run a daemon."""
-        kubeconfig = self._plane.write_kubeconfig(
-            self._folder / f"{user}.kubeconfig", self._plane.token_for(user)
-        )
-        file = write_config(self._folder / f"{user}.yaml", self._document(user))
-        return DaemonProcess(file, {"KUBECONFIG": str(kubeconfig)})
-
-    def holder(self) -> str:
-        """Return who holds the Lease, without the random part."""
-        path = f"/apis/coordination.k8s.io/v1/namespaces/{self.namespace}/leases"
-        items = self.api.get(path)["items"]
-        holder = items[0]["spec"].get("holderIdentity") or "" if items else ""
-        return str(holder).partition("_")[0]
-
-    def _document(self, user: str) -> dict[str, object]:
-        return {
-            "prometheus": {"url": self._prometheus},
-            "syncPeriod": f"{SYNC:g}s",
-            "tolerance": 0,
-            "leaderElection": {
-                "enabled": True,
-                "namespace": self.namespace,
-                "identity": user,
-                "leaseDuration": "2s",
-                "renewDeadline": "1500ms",
-                "retryPeriod": "300ms",
-            },
-            "queries": {"rates_messages": "sum by (queue) (rates_messages)"},
-            "targets": [self._target(name, case) for name, case in CASES.items()],
-        }
-
-    def _target(self, name: str, case: Case) -> dict[str, object]:
-        selector = {"matchLabels": {"queue": f"{self.namespace}-{name}"}}
-        return {
-            "namespace": self.namespace,
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
-            "maxReplicas": 40,
-            "metrics": [
-                {
-                    "type": "External",
-                    "external": {
-                        "metric": {"name": "rates_messages", "selector": selector},
-                        "target": {"type": "AverageValue", "averageValue": 1},
-                    },
-                }
-            ],
-            "behavior": {
-                "scaleUp": _rules(strict=case.up),
-                "scaleDown": _rules(strict=not case.up),
-            },
-        }
+def behavior(case: Case) -> dict[str, object]:
+    """Return the rules of a workload: strict in the direction that is judged."""
+    strict, free = rules(PODS, round(PERIOD)), rules(100, 1)
+    up, down = (strict, free) if case.up else (free, strict)
+    return {"scaleUp": up, "scaleDown": down}
 
 
-def _rules(*, strict: bool) -> dict[str, object]:
-    value, seconds = (PODS, round(PERIOD)) if strict else (100, 1)
-    policy = {"type": "Pods", "value": value, "periodSeconds": seconds}
-    return {"stabilizationWindowSeconds": 0, "policies": [policy]}
+BEHAVIORS = {name: behavior(case) for name, case in CASES.items()} | {BURST: {}}
+ELECTION = {"leaseDuration": "2s", "renewDeadline": "1500ms", "retryPeriod": "300ms"}
+
+Run = Callable[[str], DaemonProcess]
 
 
 @pytest.fixture
-def bed(
-    audited_plane: ControlPlane,
-    exporter: Exporter,
-    start_prometheus: StartPrometheus,
-    tmp_path: Path,
-) -> Iterator[Bed]:
+def shop(audited_plane: ControlPlane, prometheus_exporter: Exporter) -> Iterator[Shop]:
     """Make a namespace with its queues at rest."""
-    prometheus = start_prometheus([exporter.target])
     with audited_plane.api() as api:
-        bed = Bed(audited_plane, api, exporter, prometheus.url, tmp_path)
-        for name in CASES:
-            bed.load(name, START)
-        prometheus.wait_for("rates_messages", count=len(CASES))
-        yield bed
+        yield Shop(audited_plane, api, prometheus_exporter, NAMES, START)
+
+
+@pytest.fixture
+def run(shop: Shop, prometheus_server: PrometheusServer, tmp_path: Path) -> Run:
+    """Give what starts a daemon as a user of its own."""
+    prometheus_server.wait_for(shop.queues, count=len(NAMES))
+    document = {
+        "prometheus": {"url": prometheus_server.url},
+        "tolerance": 0,
+        "leaderElection": ELECTION | {"enabled": True},
+    }
+    return lambda user: shop.daemon(user, tmp_path, document, BEHAVIORS)
 
 
 def most_within(counts: list[Count], case: Case, seconds: float) -> int:
@@ -216,32 +144,44 @@ def most_within(counts: list[Count], case: Case, seconds: float) -> int:
     )
 
 
-def test_a_standby_that_was_away_keeps_the_leaders_rates(bed: Bed) -> None:
-    """Its writes and the leader's before it keep to the policy, and then what is due is done."""
+def test_a_standby_that_was_away_keeps_the_leaders_rates(shop: Shop, run: Run) -> None:
+    """Its writes and the leader's before it keep to the policy, and then what is due is done.
+
+    Nor does it take down within its window what the leader had gone up to meanwhile.
+    """
     with ExitStack() as stack:
-        leader = stack.enter_context(bed.daemon("left"))
-        wait_until("the leader leads", lambda: bed.holder() == "left", interval=0.02)
-        standby = stack.enter_context(bed.daemon("right"))
+        leader = stack.enter_context(run("left"))
+        shop.wait_held("left")
+        standby = stack.enter_context(run("right"))
         standby.wait_for("it serves", lambda line: line["event"] == "started")
-        counts = stack.enter_context(Counts(bed.api, bed.namespace))
+        counts = stack.enter_context(Counts(shop))
         # What the leader did not see before it led keeps it still for one period of a policy.
         pause(PERIOD)
         os.kill(standby.pid, signal.SIGSTOP)
         judged_from = {}
+        shop.load(BURST, AT_MOST)
+        counts.wait_for(BURST, AT_MOST)
+        shop.load(BURST, START)
         for name, case in CASES.items():
             if case.hand is not None:
-                bed.by_hand(name, case.hand)
+                path = f"{shop.deployments}/{name}/scale"
+                scale = shop.api.get(path)
+                shop.api.replace(path, {**scale, "spec": {"replicas": case.hand}})
                 counts.wait_for(name, case.hand)
             judged_from[name] = len(counts.seen[name]) - 1
             for load in case.loads:
-                bed.load(name, load)
+                shop.load(name, load)
                 counts.wait_for(name, load)
         os.kill(standby.pid, signal.SIGCONT)
+        standby.wait_for(
+            "what it does about its caches",
+            lambda line: line.get("message", "").startswith("this process stood still for "),
+        )
         pause(2 * SYNC)
         leader.kill()
         for name, case in CASES.items():
-            bed.load(name, case.after)
-        wait_until("the standby leads", lambda: bed.holder() == "right", interval=0.02)
+            shop.load(name, case.after)
+        shop.wait_held("right")
         for name, case in CASES.items():
             counts.wait_for_other(name, case.loads[-1])
         pause(2 * SYNC)
@@ -249,6 +189,7 @@ def test_a_standby_that_was_away_keeps_the_leaders_rates(bed: Bed) -> None:
         ours = counts.seen[name][judged_from[name] :]
         # A look is a moment late now and then: two steps of one period may seem closer.
         assert most_within(ours, case, PERIOD - 2 * SYNC) <= PODS, (name, ours)
+    assert max(one.replicas for one in counts.seen[BURST]) == counts.seen[BURST][-1].replicas
 
 
 def pause(seconds: float) -> None:

@@ -1,0 +1,76 @@
+"""Certificates and keys that a kubeconfig holds, as files in memory.
+
+The client library needs a path, and would write them to the system's temporary directory, where a
+process that is killed leaves them.
+"""
+
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from kubernetes.client import Configuration
+from kubernetes.config import kube_config
+
+_MOST = 64
+"""So many beside those in use are kept: a plugin that renews certificates makes two each time."""
+
+# There is no other way in, and it has no types.
+_on_disk: Callable[..., str] = kube_config._create_temp_file_with_content  # noqa: SLF001
+_lock = threading.Lock()
+_files: dict[bytes, int] = {}
+"""The descriptors by content; those that were made last are last."""
+_users: list["weakref.ref[Configuration]"] = []
+
+
+def use_for(configuration: Configuration) -> None:
+    """Let the client keep those of a configuration in memory, as long as that, where it can."""
+    with _lock:
+        _users[:] = [user for user in _users if user() is not None]
+        _users.append(weakref.ref(configuration))
+    if hasattr(os, "memfd_create"):
+        kube_config._create_temp_file_with_content = _in_memory  # noqa: SLF001 - as above
+
+
+def _in_memory(
+    content: str | bytes,
+    temp_file_path: str | None = None,
+    force_recreate: bool = False,  # noqa: FBT001, FBT002 - the library's signature
+) -> str:
+    """Return the path of a file with this content, the same as long as it is kept."""
+    data = content.encode() if isinstance(content, str) else content
+    with _lock, suppress(OSError):
+        if data not in _files:
+            _forget_some()
+            _files[data] = _written(data)
+        path = _path(_files[data])
+        if Path(path).is_file():
+            return path
+    return _on_disk(content, temp_file_path, force_recreate)
+
+
+def _forget_some() -> None:
+    """Close the oldest that no configuration names, if there are many."""
+    known = [user() for user in _users]
+    used = {
+        path
+        for one in known
+        if one is not None
+        for path in (one.cert_file, one.key_file, one.ssl_ca_cert)
+    }
+    unused = [data for data, descriptor in _files.items() if _path(descriptor) not in used]
+    for data in unused[: max(0, len(unused) + 1 - _MOST)]:
+        os.close(_files.pop(data))
+
+
+def _path(descriptor: int) -> str:
+    return f"/proc/self/fd/{descriptor}"
+
+
+def _written(data: bytes) -> int:
+    descriptor = os.memfd_create("kubeconfig")
+    with os.fdopen(descriptor, "wb", closefd=False) as file:
+        file.write(data)
+    return descriptor

@@ -1,0 +1,219 @@
+"""Which rights the daemon lacks: each is asked for by a SelfSubjectAccessReview.
+
+A SelfSubjectRulesReview would be one request, but is incomplete where webhooks or other authorizers
+than RBAC decide.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from autoscaler import clock
+from autoscaler.adapters.cluster.api import Api, JsonObject
+from autoscaler.adapters.cluster.discovery import ScalableKinds, ScalableResource
+from autoscaler.adapters.cluster.failures import Failure
+from autoscaler.core.spec import needs_pods
+from autoscaler.core.target import Target
+from autoscaler.core.text import printable
+
+TARGETS = "config/kubernetes/base/clusterrole.yaml"
+"""The manifest with the rights where the targets are."""
+LEASE = "config/kubernetes/base/role.yaml"
+"""The manifest with the rights to the Lease."""
+
+_PATH = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+_MOST_REVIEWS = 200
+_MOST_NAMESPACES = 20
+"""So many namespaces are asked for where a right is not given in all of them."""
+_MOST_NAMED = 5
+_LONGEST_NAME = 253
+_NO_LEADER = "it cannot become the leader, and writes nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """One verb of one resource, which is needed in some namespaces.
+
+    None means a resource of the whole cluster.  ``name`` limits it to one object.
+    ``otherwise`` says what does not work without it, ``manifest`` which file grants it.
+    """
+
+    verb: str
+    group: str
+    resource: str
+    namespaces: tuple[str, ...] | None
+    otherwise: str
+    manifest: str = TARGETS
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionLease:
+    """The Lease of a leader election."""
+
+    namespace: str
+    name: str
+
+
+class _NotReviewedError(Exception):
+    """The API server does not say what is allowed."""
+
+
+def rights_needed(
+    targets: Sequence[Target],
+    resources: Sequence[ScalableResource],
+    lease: ElectionLease | None,
+    *,
+    events: bool,
+) -> Iterator[Right]:
+    """Yield the rights that a daemon needs for its targets, whose kinds are ``resources``."""
+
+    def namespaces(wanted: Callable[[Target], bool] = lambda _: True) -> tuple[str, ...]:
+        return tuple(sorted({target.namespace for target in targets if wanted(target)}))
+
+    def rights(
+        verbs: str, group: str, resource: str, where: tuple[str, ...] | None, otherwise: str
+    ) -> Iterator[Right]:
+        for verb in verbs.split():
+            yield Right(verb, group, resource, where, otherwise)
+
+    everywhere, with_pods = namespaces(), namespaces(lambda target: needs_pods(target.spec))
+    for resource in resources:
+        group, plural = resource.group, resource.plural
+        each = "each scale is read at every sync, and pauses by annotation are not seen"
+        yield from rights("list watch", group, plural, everywhere, each)
+        scale = f"{plural}/scale"
+        yield Right("get", group, scale, everywhere, "no scale can be read by itself")
+        yield Right("update", group, scale, everywhere, "nothing can be scaled")
+        zero = "the object does not say that a zero is the autoscaler's"
+        yield Right("patch", group, scale, namespaces(_goes_to_zero), zero)
+    yield Right("list", "", "pods", with_pods, "metrics of pods cannot be used")
+    yield Right("watch", "", "pods", with_pods, "pods are listed at every sync")
+    unknown = "it is not known whether a HorizontalPodAutoscaler controls a target too"
+    others = "horizontalpodautoscalers"
+    yield from rights("list watch", "autoscaling", others, everywhere, unknown)
+    if events:
+        untold = "no Events tell what happens to a workload"
+        yield from rights("create patch", "", "events", everywhere, untold)
+    if any(resource.group not in {"", "apps"} for resource in resources):
+        crd, unwatched = "customresourcedefinitions", "custom resources cannot be watched"
+        yield Right("get", "apiextensions.k8s.io", crd, None, unwatched)
+    if lease is not None:
+        where = (lease.namespace,)
+        for right in rights(
+            "create get update", "coordination.k8s.io", "leases", where, _NO_LEADER
+        ):
+            name = "" if right.verb == "create" else lease.name
+            yield replace(right, manifest=LEASE, name=name)
+
+
+def missing_rights(
+    api: Api,
+    targets: Sequence[Target],
+    lease: ElectionLease | None,
+    *,
+    events: bool,
+    deadline: float,
+) -> list[str]:
+    """Return a sentence for each kind of right that is lacked, and the manifest that grants it.
+
+    Nothing is said of what the API server does not tell before the ``deadline``, an instant of
+    `autoscaler.clock.monotonic`.
+    """
+    resources = _resources(api, targets, deadline) if targets else []
+    review = _Reviews(api, deadline)
+    lacked: list[Right] = []
+    try:
+        for right in rights_needed(targets, resources, lease, events=events):
+            if right.namespaces is None:
+                lacked += [] if review.is_allowed(right, "") else [right]
+            elif namespaces := review.lacking(right, right.namespaces):
+                lacked.append(replace(right, namespaces=namespaces))
+    except _NotReviewedError:
+        pass
+    return [
+        f"the credentials of {api.origin} do not permit to {what}" for what in _sentences(lacked)
+    ]
+
+
+def _resources(api: Api, targets: Sequence[Target], deadline: float) -> list[ScalableResource]:
+    kinds = ScalableKinds(api)
+    refs = [target.spec.scale_target_ref for target in targets]
+    by_kind = {(ref.api_version, ref.kind): ref for ref in refs}
+    resources = [kinds.find(ref, deadline) for ref in by_kind.values()]
+    # Two versions of a kind are one resource.
+    return list(
+        {each.qualified: each for each in resources if not isinstance(each, Failure)}.values()
+    )
+
+
+class _Reviews:
+    """Asks what is allowed, a bounded number of times."""
+
+    def __init__(self, api: Api, deadline: float) -> None:
+        self._api = api
+        self._deadline = deadline
+        self._left = _MOST_REVIEWS
+
+    def lacking(self, right: Right, namespaces: Sequence[str]) -> tuple[str, ...]:
+        """Return the namespaces in which a right is lacked.  Raises _NotReviewedError."""
+        if len(namespaces) > 1 and self.is_allowed(right, ""):
+            return ()
+        reviewed = namespaces[:_MOST_NAMESPACES]
+        return tuple(each for each in reviewed if not self.is_allowed(right, each))
+
+    def is_allowed(self, right: Right, namespace: str) -> bool:
+        """Return whether a right is given in a namespace, or in all.  Raises _NotReviewedError."""
+        if not self._left or clock.monotonic() >= self._deadline:
+            raise _NotReviewedError
+        self._left -= 1
+        resource, _, subresource = right.resource.partition("/")
+        attributes = {
+            "namespace": namespace,
+            "verb": right.verb,
+            "group": right.group,
+            "resource": resource,
+            "subresource": subresource,
+            "name": right.name,
+        }
+        body: JsonObject = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": {key: text for key, text in attributes.items() if text}},
+        }
+        answer = self._api.once("POST", _PATH, self._deadline, body=body)
+        match None if isinstance(answer, Failure) else answer.get("status"):
+            case {"allowed": True}:
+                return True
+            # An authorizer that failed did not say that it is forbidden.
+            case {"allowed": False, **rest} if not rest.get("evaluationError"):
+                return False
+        raise _NotReviewedError
+
+
+def _sentences(lacked: Sequence[Right]) -> Iterator[str]:
+    """Yield a sentence for all verbs of a resource that are lacked in the same namespaces."""
+    alike: dict[Right, list[str]] = defaultdict(list)
+    for right in lacked:
+        alike[replace(right, verb="", name="")].append(right.verb)
+    for right, verbs in alike.items():
+        plural, slash, subresource = right.resource.partition("/")
+        group = f".{right.group}" if right.group else ""
+        named = printable(f"{plural}{group}{slash}{subresource}", _LONGEST_NAME)
+        what = f"{' and '.join(verbs)} {named}{_where(right.namespaces)}"
+        yield f"{what}: {right.otherwise}; {right.manifest} grants it"
+
+
+def _where(namespaces: Sequence[str] | None) -> str:
+    if not namespaces:
+        return ""
+    first = ", ".join(namespaces[:_MOST_NAMED])
+    more = len(namespaces) - _MOST_NAMED
+    rest = f" and {more} more" if more > 0 else ""
+    return f" in namespace{'s' if len(namespaces) > 1 else ''} {first}{rest}"
+
+
+def _goes_to_zero(target: Target) -> bool:
+    schedules = target.extensions.schedules
+    minima = [target.spec.min_replicas, *(schedule.min_replicas for schedule in schedules)]
+    return target.extensions.idle is not None or 0 in minima

@@ -1,0 +1,69 @@
+"""What commands print: text wrapped for terminals, and what is wrong, with the exit code of it."""
+
+import functools
+import shutil
+import sys
+import textwrap
+from collections.abc import Callable
+from typing import ParamSpec
+
+from autoscaler.cli.target_names import UnknownTargetError
+from autoscaler.cli.times import UnknownTimeError
+from autoscaler.config import ConfigError
+
+_NARROWEST = 40
+_INDENT = "  "
+
+EXPLAINED_FROM = 14
+"""The column at which the text of an explanation begins, after the name of the stage."""
+
+_P = ParamSpec("_P")
+
+
+class CommandError(Exception):
+    """A command cannot do what is asked; the text is a sentence for the operator."""
+
+    code = 1
+
+
+def exit_code(command: Callable[_P, int]) -> Callable[_P, int]:
+    """Have a command print what is wrong: the code is 2 for what it was given, else mostly 1."""
+
+    @functools.wraps(command)
+    def run(*args: _P.args, **named: _P.kwargs) -> int:
+        try:
+            return command(*args, **named)
+        except (ConfigError, UnknownTargetError, UnknownTimeError) as error:
+            print(error, file=sys.stderr)
+            return 2
+        except CommandError as error:
+            print(error, file=sys.stderr)
+            return error.code
+
+    return run
+
+
+def wrapped(text: str, width: int, first: str = "", others: str = _INDENT) -> list[str]:
+    """Wrap a text between words; lines begin with ``first`` and ``others``.  No word is broken."""
+    return textwrap.wrap(
+        text,
+        max(width, len(first) + 1, len(others) + 1),
+        initial_indent=first,
+        subsequent_indent=others,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def print_text(text: str, indent: int = 2 * len(_INDENT)) -> None:
+    """Print lines, on a terminal wrapped between words; in a pipe each is one line, for grep.
+
+    The rest of an indented line that is wrapped is indented by so many blanks.
+    """
+    if not sys.stdout.isatty():
+        print(text)
+        return
+    width = max(_NARROWEST, shutil.get_terminal_size().columns)
+    for line in text.split("\n"):
+        others = " " * indent if line.startswith(" ") else _INDENT
+        print("\n".join(wrapped(line, width, others=others) or [""]))

@@ -1,0 +1,358 @@
+"""Where decisions are read from: the record in a state directory, or a running daemon."""
+
+import re
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import quote, urlencode
+
+from pydantic import TypeAdapter, ValidationError
+
+from autoscaler.adapters.daemon import (
+    Daemon,
+    NobodyListensError,
+    NotThereError,
+    PageError,
+    PageLimits,
+    read_page,
+)
+from autoscaler.adapters.record import DirectoryRecord
+from autoscaler.cli import times
+from autoscaler.cli.output import CommandError
+from autoscaler.config import Address, ConfigError, load
+from autoscaler.config.loading import namespace_or_anywhere
+from autoscaler.config.settings import LISTEN, STATE_DIRECTORY
+from autoscaler.config.sources import MOST_OF_A_FILE
+from autoscaler.core.observation import LONGEST_SENTENCE
+from autoscaler.core.text import rfc3339_milli, visible
+from autoscaler.documents import Value, child, documents
+from autoscaler.file_contents import read_bytes
+from autoscaler.record.rows import RecordError, RecordReader, last_count_change
+from autoscaler.rendering.answers import (
+    AnswerModel,
+    Change,
+    ChangeList,
+    Explanation,
+    Json,
+    Lapse,
+    TargetList,
+)
+from autoscaler.rendering.instant import change_of, explanation_at, lapse_of, recorded_targets
+from autoscaler.settings.fields import Listen
+from autoscaler.transport.answers import TooMuch, parse
+
+_LIMITS = PageLimits(connect_seconds=5.0, silence_seconds=10.0, most_bytes=64 << 20)
+"""A page of 10,000 targets is 7 MB."""
+_MOST_MEMORY = 512 << 20
+_LISTEN_TYPE: TypeAdapter[Address | None] = TypeAdapter(Listen | None)
+_LINE = re.compile(r"^listen[ \t]*:.*$", re.MULTILINE)
+_PAGE = 1000
+_LONGEST_LINE = 2 * LONGEST_SENTENCE
+"""With the name of its stage, or of the target, before the sentence."""
+_NO_SIGN_IN = Daemon("")
+
+
+class NoAddressError(CommandError):
+    """The daemon of a configuration has no address that is known."""
+
+    code = 2
+
+
+class NotRunningError(CommandError):
+    """There is no daemon at an address."""
+
+    advice = (
+        "; start it with `autoscaler run`, or say where to read with -c, --url or --state-directory"
+    )
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(f"{sentence}{self.advice}")
+        self.sentence = sentence
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """Where the command line says to read; ``sign_in`` has no address, and is for any."""
+
+    config: Path | None = None
+    directory: Path | None = None
+    url: str | None = None
+    sign_in: Daemon = _NO_SIGN_IN
+
+    def at(self, url: str) -> Daemon:
+        """Return the daemon at an address."""
+        return replace(self.sign_in, url=url)
+
+
+class Standings(NamedTuple):
+    """How all targets stand, and each as JSON, with what only other versions know."""
+
+    targets: TargetList
+    documents: Sequence[Json]
+
+
+# -- daemon or directory -------------------------------------------------------------------------
+
+
+def source_of(place: SourceOptions) -> "DecisionSource":
+    """Return what to read of the past: a directory that holds something, or a daemon."""
+    directory, nothing = _directory_of(place), ""
+    if directory is not None:
+        if place.directory is not None or directory.holds_something():
+            return directory
+        nothing = f"nothing is recorded in {directory.path}, and "
+    try:
+        return _daemon_of(place, nothing)
+    except NoAddressError as error:
+        raise CommandError(f"{nothing}{error}") from None
+
+
+def live_of(place: SourceOptions) -> tuple["DecisionSource", Standings, str]:
+    """Return what to read of the present, a daemon or else a directory; the standings; a note."""
+    directory = _directory_of(place)
+    if directory is None or place.directory is None:
+        daemon = _daemon_of(place)
+        try:
+            return daemon, daemon.standings(), ""
+        except NotRunningError as error:
+            if directory is None or not directory.holds_something():
+                raise
+            note = f"{error.sentence}; what is shown was recorded until"
+    else:
+        note = f"from {directory.name}, as it was at"
+    standings = directory.standings()
+    return directory, standings, f"{note} {times.local(standings.targets.time)}"
+
+
+def _directory_of(place: SourceOptions) -> "DirectorySource | None":
+    if place.url is not None:
+        return None
+    directory = place.directory or Path(STATE_DIRECTORY)
+    if place.directory is None and place.config is not None:
+        try:
+            found = load(place.config, namespace_or_anywhere).state_directory
+        except ConfigError:  # its `listen` may be readable all the same
+            return None
+        if found is None:
+            return None
+        directory = found
+    return DirectorySource(directory)
+
+
+def _daemon_of(place: SourceOptions, why: str = "") -> "DaemonSource":
+    """Return the daemon that is named, of the configuration, or usual; raises NoAddressError."""
+    url, file = place.url or LISTEN.url, place.config
+    if place.url is None and file is not None:
+        listen, scheme, valid = _api_address_of(file)
+        if listen is None:
+            raise NoAddressError(f"the daemon of {file} serves no pages: `listen` is null")
+        if listen.port == 0:
+            raise NoAddressError(
+                f"the daemon of {file} listens on any free port (`listen` is {listen}): "
+                "give the one that its log names with --url"
+            )
+        url = listen.url_of(scheme)
+        if not valid:
+            print(
+                f"{file} has mistakes (`autoscaler validate {file}` tells them); "
+                f"the daemon at {url} is asked",
+                file=sys.stderr,
+            )
+    return DaemonSource(place.at(url), why)
+
+
+_ApiAddress = tuple[Address | None, str, bool]
+"""Where the API is, if it is served, its scheme, and whether the configuration is valid."""
+
+
+def _api_address_of(file: Path) -> _ApiAddress:
+    """Return where the API of a configuration's daemon is.
+
+    From a file with mistakes only `listen` and `web` are taken, or the default if they are
+    mistakes too.  Raises ConfigError if the file cannot be read.
+    """
+    try:
+        config = load(file, namespace_or_anywhere)  # no Lease is needed
+    except ConfigError:
+        with suppress(OSError):
+            return _address_in(read_bytes(file, MOST_OF_A_FILE).decode("utf-8-sig", "replace"))
+        raise
+    return config.web_listen, _scheme(config.web.tls), True
+
+
+def _address_in(text: str) -> _ApiAddress:
+    """Return it from YAML; if that cannot be parsed as a whole, from the line of `listen`."""
+    found: list[Value] = [one.value for one in islice(documents(text), 1)]
+    if not found:
+        found = [document.value for line in _LINE.findall(text) for document in documents(line)]
+    for value in found:
+        scheme = _scheme(child(value, "web", "tls"))
+        for listen in (child(value, "web"), value):
+            if isinstance(listen, dict) and "listen" in listen:
+                with suppress(ValidationError):
+                    address = _LISTEN_TYPE.validate_python(listen["listen"])
+                    if address is not None or listen is value:
+                        return address, scheme, False
+    return LISTEN, "http", False
+
+
+def _scheme(tls: object) -> str:
+    return "http" if tls is None else "https"
+
+
+# -- what a directory or a daemon answers; methods raise CommandError ----------------------------
+
+
+class DirectorySource:
+    """Reads the record in a state directory, whether its daemon runs or not."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.name = f"the record in {path}"
+        self.record: RecordReader = DirectoryRecord(path)
+
+    def holds_something(self) -> bool:
+        """Return whether there is a record that can be read."""
+        with suppress(RecordError):
+            return self.record.span() is not None
+        return False
+
+    def standings(self) -> Standings:
+        """Return how all targets stood last."""
+        with _reading():
+            targets = recorded_targets(self.record)
+        return Standings(targets, targets.document()["targets"])
+
+    def targets(self) -> Sequence[str]:
+        """Return the keys of all targets."""
+        with _reading():
+            return self.record.targets()
+
+    def explanation(self, target: str, at: float) -> Explanation | None:
+        """Explain what held at an instant; None where nothing is recorded."""
+        with _reading():
+            return explanation_at(self.record, target, at)
+
+    def last_change(self, target: str, until: float) -> float | None:
+        """Return when the count last changed; None if it never did."""
+        with _reading():
+            change = last_count_change(self.record, target, until)
+        return None if change is None else change.time
+
+    def changes(
+        self, targets: Collection[str] | None, begin: float, end: float, limit: int
+    ) -> ChangeList:
+        """Return the last changes of a time, the last one first."""
+        with _reading():
+            rows = self.record.changes(targets, begin, end, limit=limit)
+            lapses = self.record.lapses(None, rows[-1].time, rows[0].time) if rows else ()
+        return ChangeList(changes=tuple(map(change_of, rows)), lapses=tuple(map(lapse_of, lapses)))
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    try:
+        yield
+    except RecordError as error:
+        raise CommandError(str(error)) from None
+
+
+_A = TypeVar("_A", bound=AnswerModel)
+
+
+class DaemonSource:
+    """Asks a running daemon; ``why`` it is asked stands before the sentence that nobody listens."""
+
+    def __init__(self, daemon: Daemon, why: str = "") -> None:
+        self.name = str(daemon)
+        self._daemon = daemon
+        self._why = why
+
+    def standings(self) -> Standings:
+        """Return how all targets stand."""
+        document = self._document("/targets")
+        return Standings(self._answer(TargetList, document), document["targets"])
+
+    def targets(self) -> Sequence[str]:
+        """Return the keys of all targets."""
+        return [target.target for target in self.standings().targets.targets]
+
+    def explanation(self, target: str, at: float) -> Explanation | None:
+        """Explain what held at an instant; None where nothing is recorded."""
+        return self._explained(target, {"at": rfc3339_milli(at)})
+
+    def last_change(self, target: str, until: float) -> float | None:
+        """Return when the count last changed; None if it never did."""
+        explained = self._explained(target, {"at": rfc3339_milli(until), "lastChange": "true"})
+        return None if explained is None else explained.time
+
+    def changes(
+        self, targets: Collection[str] | None, begin: float, end: float, limit: int
+    ) -> ChangeList:
+        """Return the last changes of a time, the last one first."""
+        query = [("target", target) for target in targets or ()]
+        query += [("from", rfc3339_milli(begin)), ("to", rfc3339_milli(end))]
+        changes: tuple[Change, ...] = ()
+        lapses: tuple[Lapse, ...] = ()
+        more: list[tuple[str, str]] = []
+        while (missing := limit - len(changes)) > 0:
+            parameters = urlencode([*query, ("limit", str(min(missing, _PAGE))), *more])
+            page = self._read(ChangeList, f"/changes?{parameters}")
+            if page is None:
+                break
+            changes, lapses = (*changes, *page.changes), (*lapses, *page.lapses)
+            if page.continue_ is None:
+                break
+            more = [("continue", page.continue_)]
+        return ChangeList(changes=changes, lapses=lapses)
+
+    def _explained(self, target: str, query: Mapping[str, str]) -> Explanation | None:
+        explained = self._read(
+            Explanation, f"/targets/{quote(target)}/explanation?{urlencode(query)}"
+        )
+        if explained is None:
+            return None
+        lines = tuple(visible(line, _LONGEST_LINE) for line in explained.lines)
+        return explained.model_copy(update={"lines": lines})
+
+    def _read(self, kind: type[_A], path: str) -> _A | None:
+        """Return an answer, None if there is nothing of what is asked for."""
+        try:
+            return self._answer(kind, self._document(path))
+        except NotThereError:
+            return None
+
+    def _answer(self, kind: type[_A], document: object) -> _A:
+        try:
+            return kind.model_validate(document)
+        except ValueError:
+            raise CommandError(
+                f"what answers at {self._daemon.url} is no autoscaler, or one of a version that "
+                "this program does not understand"
+            ) from None
+
+    def _document(self, path: str) -> Any:
+        """Return the JSON of a path below /api/v1; raises NotThereError for a 404."""
+        try:
+            return parse(
+                read_page(self._daemon, f"/api/v1{path}", b"\n".join, _LIMITS), _MOST_MEMORY
+            )
+        except NotThereError:
+            raise
+        except NobodyListensError as error:
+            raise NotRunningError(f"{self._why}{error}") from None
+        except PageError as error:
+            raise CommandError(str(error)) from None
+        except (ValueError, RecursionError):
+            raise CommandError(
+                f"what answers at {self._daemon.url} is no autoscaler: it sent no JSON"
+            ) from None
+        except TooMuch as error:
+            raise CommandError(f"{self.name} sent {error}") from None
+
+
+DecisionSource = DirectorySource | DaemonSource

@@ -1,0 +1,302 @@
+"""A target as a user writes it, and what differs between two configurations.
+
+The keys are the names of the core's fields, so that a field which is added there is written, shown
+and compared as well.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
+from functools import cache
+from typing import TYPE_CHECKING, TypeAlias
+
+from pydantic import BaseModel
+from pydantic.alias_generators import to_camel
+
+from autoscaler.config.promql import range_of
+from autoscaler.config.settings import Config
+from autoscaler.core.extensions import Fallback, FallbackBehavior, Pause, PauseMode
+from autoscaler.core.quantity import format_fine, format_milli
+from autoscaler.core.selectors import LabelSelector
+from autoscaler.core.spec import (
+    SOURCES,
+    ContainerResourceMetric,
+    MetricSpec,
+    MetricTarget,
+    ResourceMetric,
+    ScaleTargetRef,
+    ScalingRules,
+)
+from autoscaler.core.target import HoldQuery, Query, Target
+from autoscaler.documents import Location, one_line, path_of
+from autoscaler.settings.durations import format_seconds
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Parts: TypeAlias = dict[str, object]
+
+_USUAL = Query(promql="")
+
+
+def as_written(target: Target) -> Parts:
+    """Return an entry of `targets` that is the same target in any configuration.
+
+    What `queries` and `resourceQueries` say stands in the entry; what is off does not.
+    """
+    return _without_nothing(written(target, complete=False))
+
+
+def written(target: Target, *, complete: bool = True) -> Parts:
+    """Return the same with what is off; None stands for what is not set.
+
+    A ``complete`` one has the queries with their defaults, beside the metrics: they may stand in
+    `queries` too.
+    """
+    spec, extensions = target.spec, _parts(target.extensions)
+    extensions |= {"pause": _paused(target.extensions.pause)}
+    del extensions["activations"]
+    activations = target.extensions.activations or (0.0,) * len(spec.metrics)
+    metrics = zip(spec.metrics, target.queries, activations, strict=True)
+    low, high, hold = target.min_replicas_query, target.max_replicas_query, target.hold
+    return {
+        "namespace": target.namespace,
+        **_parts(spec),
+        "metrics": [_metric(*metric, complete=complete) for metric in metrics],
+        "syncPeriod": format_seconds(target.sync_period),
+        **{"paused" if key == "pause" else key: part for key, part in extensions.items()},
+        "minReplicasQuery": None if low is None else _answer(low, complete=complete),
+        "maxReplicasQuery": None if high is None else _answer(high, complete=complete),
+        "holdScaleDownQuery": None if hold is None else _hold(hold, complete=complete),
+    }
+
+
+def _parts(thing: "DataclassInstance") -> Parts:
+    return {key: _plain(getattr(thing, name)) for name, key in _keys(type(thing))}
+
+
+@cache
+def _keys(kind: "type[DataclassInstance]") -> tuple[tuple[str, str], ...]:
+    return tuple((field.name, to_camel(field.name)) for field in fields(kind))
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, float):
+        return format_seconds(value)
+    if isinstance(value, tuple):
+        return [_plain(part) for part in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return _parts(value) | _otherwise(value)
+    return value
+
+
+def _otherwise(value: object) -> Parts:
+    """Return the fields that are not written as their types are."""
+    match value:
+        case LabelSelector():
+            return {"matchLabels": dict(value.match_labels)}
+        case MetricTarget():
+            quantities = {"value": value.value, "averageValue": value.average_value}
+            return {key: m if m is None else format_milli(m) for key, m in quantities.items()}
+        case ScaleTargetRef():
+            return {"apiVersion": value.api_version or None}
+        case ScalingRules(tolerance=float(tolerance)):
+            return {"tolerance": f"{tolerance:.9f}".rstrip("0").rstrip(".")}
+        case Fallback(behavior=FallbackBehavior.CURRENT_REPLICAS):
+            return {"replicas": None}
+    return {}
+
+
+def _metric(metric: MetricSpec, query: Query, activation: float, *, complete: bool) -> Parts:
+    source, asked = _parts(metric), _query(query, complete=complete)
+    if isinstance(metric, ResourceMetric | ContainerResourceMetric):
+        source |= {} if complete else {"query": asked}
+    elif not complete:
+        source["metric"] = _parts(metric.metric) | {"query": asked}
+    return {
+        "type": metric.type,
+        SOURCES[metric.type]: source,
+        **(asked if complete else {}),
+        "activation": format_fine(activation) if activation else None,
+    }
+
+
+def _paused(pause: Pause | None) -> object:
+    if pause is None:
+        return False
+    if pause.replicas is not None:
+        return {"replicas": pause.replicas}
+    return True if pause.mode is PauseMode.ALL else pause.mode.value
+
+
+def _query(query: Query, *, complete: bool) -> Parts:
+    """Return the query of a metric; a window that is written stands for a range too."""
+    window = query.window != _USUAL.window or query.range_seconds != range_of(query.promql)
+    return _answer(query, complete=complete) | {
+        "window": format_seconds(query.window) if complete or window else None,
+        "labels": _parts(query.labels) if complete or query.labels != _USUAL.labels else None,
+    }
+
+
+def _hold(hold: HoldQuery, *, complete: bool) -> Parts:
+    parts = _answer(hold.query, complete=complete) | {"selector": _plain(hold.selector)}
+    return {key: part for key, part in parts.items() if key != "empty"}
+
+
+def _answer(query: Query, *, complete: bool) -> Parts:
+    """Return what all queries have; what follows from the PromQL is left out."""
+    parts: Parts = {
+        "query": query.promql,
+        "server": query.server or None,
+        "maxAge": format_seconds(query.max_age),
+        "empty": "zero" if query.empty_is_zero else "fail",
+        "nan": "zero" if query.nan_is_zero else "fail",
+        "partial": "use" if query.use_partial else "hold",
+    }
+    if complete:
+        return parts
+    usual = _answer(_USUAL, complete=True)
+    return {key: part for key, part in parts.items() if key == "query" or part != usual[key]}
+
+
+def _without_nothing(parts: Parts) -> Parts:
+    return {
+        key: _filled(part)
+        for key, part in parts.items()
+        if part is not None and part is not False and part != []
+    }
+
+
+def _filled(part: object) -> object:
+    if isinstance(part, dict):
+        return _without_nothing(part)
+    return [_filled(one) for one in part] if isinstance(part, list) else part
+
+
+_AT_RESTART = (
+    *("stateDirectory.", "record.", "listen.", "web.", "leaderElection."),
+    *("kubernetes.kubeconfig.", "kubernetes.context."),
+)
+"""The keys whose changes take effect when the daemon starts again."""
+
+_SECRET = {"headers", "queryParameters", "endpointParams"}
+"""The keys below `prometheus` whose values may be secrets."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """A field that differs: where it stands in the YAML, and both values.
+
+    None means absent.  Secrets are not among the values.
+    """
+
+    path: str
+    before: str | None
+    after: str | None
+
+    def __str__(self) -> str:
+        """Write it as ``maxReplicas: 10 -> 20``."""
+        values = ("nothing" if v is None else one_line(v, 200) for v in (self.before, self.after))
+        return f"{self.path}: {' -> '.join(values)}"
+
+
+@dataclass(frozen=True, slots=True)
+class TargetChange:
+    """A target that both configurations have and describe differently."""
+
+    key: str
+    fields: tuple[FieldChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What a reload changes.  Targets are named by their keys, in the order of the files."""
+
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: tuple[TargetChange, ...] = ()
+    settings: tuple[FieldChange, ...] = ()
+    """Of all but the targets, in force at once."""
+    at_restart: tuple[FieldChange, ...] = ()
+    """Of the keys that are read only when the daemon starts."""
+
+
+def compare(before: Config, after: Config) -> Comparison:
+    """Say what a reload changes: values as they are in force, with defaults filled in.
+
+    Where the targets stand, in which file and in which order, makes no difference.
+    """
+    old = {target.key: target for target in before.targets}
+    new = {target.key: target for target in after.targets}
+    both = (
+        TargetChange(key, tuple(field_changes(_of_target(old[key], before), _of_target(to, after))))
+        for key, to in new.items()
+        if key in old and to != old[key]
+    )
+    settings = tuple(field_changes(_of_settings(before), _of_settings(after)))
+    late = tuple(change for change in settings if f"{change.path}.".startswith(_AT_RESTART))
+    return Comparison(
+        added=tuple(key for key in new if key not in old),
+        removed=tuple(key for key in old if key not in new),
+        changed=tuple(change for change in both if change.fields),
+        settings=tuple(change for change in settings if change not in late),
+        at_restart=late,
+    )
+
+
+def only_targets_differ(before: Config, after: Config) -> bool:
+    """Return whether two configurations have the same settings, secrets among them."""
+    settings = Config.model_fields.keys() - {"targets", "sources"}
+    return all(getattr(before, name) == getattr(after, name) for name in settings)
+
+
+def _of_settings(config: Config) -> Mapping[str | int, object]:
+    left_out = {"path", "sources", "targets"}
+    return {key: value for key, value in (_inside(config) or {}).items() if key not in left_out}
+
+
+def _of_target(target: Target, config: Config) -> Parts:
+    own_period = target.sync_period != config.sync_period
+    return written(target) | ({} if own_period else {"syncPeriod": None})
+
+
+def field_changes(before: object, after: object, place: Location = ()) -> Iterator[FieldChange]:
+    """Walk to the values that differ of what `written` or a model has."""
+    if before == after:
+        return
+    old, new = _inside(before), _inside(after)
+    if old is None and new is None:
+        yield FieldChange(path_of(place), _shown(before, place), _shown(after, place))
+    old, new = old or {}, new or {}
+    for key in old | new:
+        yield from field_changes(old.get(key), new.get(key), (*place, key))
+
+
+def _inside(value: object) -> dict[str | int, object] | None:
+    """Return what a value consists of by key or position in the YAML; None for a single value."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, tuple | list):
+        return dict(enumerate(value))
+    if isinstance(value, BaseModel):
+        of = type(value).model_fields.items()
+        return {field.alias or name: getattr(value, name) for name, field in of}
+    return None
+
+
+def _shown(value: object, place: Location) -> str | None:
+    if value is None:
+        return None
+    if place[:1] == ("prometheus",) and not _SECRET.isdisjoint(place):
+        return "(not shown)"
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case float() if place[-1] != "tolerance":
+            return format_seconds(value)
+        case int() if place == ("record", "maxSize"):
+            return format_milli(value * 1000, binary=True)
+    unit = "%" if place == ("scaleDownBreaker", "share") else ""
+    return f"{value}{unit}" or '""'

@@ -1,0 +1,335 @@
+"""What is so of a decision and of its write; docs/operations.md says what each state means.
+
+Each fact is defined here and nowhere else.  State, cause and marks are made from a decision here;
+the log, the pages, the API, the metrics, the filters and the record take theirs from these.
+"""
+
+from enum import Enum, IntFlag, StrEnum, auto
+from functools import cache
+from typing import NamedTuple
+
+from autoscaler.core.decision import Decision, MetricFailure, MetricResult, Outcome, Zone
+from autoscaler.core.holds import why_held
+from autoscaler.core.normalize import TOO_FEW, TOO_MANY
+from autoscaler.core.observation import LONGEST_SENTENCE, ConditionStatus
+from autoscaler.core.pauses import INVALID_ANNOTATION
+from autoscaler.core.status import (
+    ABLE_TO_SCALE,
+    MIN_REPLICAS_UNKNOWN,
+    SCALE_DOWN_BREAKER,
+    SCALE_DOWN_HELD,
+    SCALING_ACTIVE,
+)
+from autoscaler.core.text import printable
+from autoscaler.core.writes import NotWritten, WriteFailed, WriteOutcome
+
+MISSING_BOUND, MISSING_HOLD = "MissingBound", "MissingHold"
+"""The queries of bounds, and that of the hold, have no answer that counts."""
+
+
+class Mark(IntFlag):
+    """What is so of a decision besides its counts; the values are those in the record's file."""
+
+    WRITTEN = auto()
+    """We changed the count."""
+    FOREIGN = auto()
+    """Others changed it since the sync before."""
+    FAILED = auto()
+    """The scale, the pods, a metric, the query of a bound or of the hold, or the write failed.
+
+    While everything is paused only the write can; while the target is idle a metric that takes no
+    part in that cannot.
+    """
+    FALLBACK = auto()
+    """A fallback stands for a metric."""
+    PAUSED = auto()
+    """Somebody paused it, or one direction of it."""
+    IDLE = auto()
+    """No metric is active, and has not been for long enough."""
+    HELD = auto()
+    """A stabilization window, a reading that has just returned, `holdScaleDownQuery` or the
+    scale-down breaker permits less than is wanted."""
+    LIMITED = auto()
+    """The maximum or a policy permits less of a change than is wanted."""
+    AT_MAXIMUM = auto()
+    """More is asked for than the maximum in force permits, whatever else prevents it."""
+    BREAKER = auto()
+    """The scale-down breaker holds it."""
+    CONTROLLED = auto()
+    """Another autoscaler controls it."""
+    CONTESTED = auto()
+    """Others undo our changes, and nothing is written for a while."""
+    DISABLED = auto()
+    """Somebody set the count to zero."""
+    STANDBY = auto()
+    """The write is left out on purpose: another process leads, and writes."""
+    REMOVED = auto()
+    """It is no longer configured; only the record has it, and there is no decision."""
+    QUERY_HOLD = auto()
+    """`holdScaleDownQuery` lets nothing go down, whether or not anything would."""
+
+    @property
+    def word(self) -> str:
+        """The name of one mark in camelCase, such as `atMaximum`."""
+        first, *others = (self.name or "").lower().split("_")
+        return first + "".join(part.capitalize() for part in others)
+
+
+class State(StrEnum):
+    """The state of a target: the first of the marks below that it has."""
+
+    FAILING = "failing"
+    CONTROLLED = "controlled"
+    CONTESTED = "contested"
+    PAUSED = "paused"
+    DISABLED = "disabled"
+    LIMITED = "limited"
+    HELD = "held"
+    IDLE = "idle"
+    OK = "ok"
+    """None of these."""
+    UNKNOWN = "unknown"
+    """It was not synced yet."""
+
+
+class Restraint(Enum):
+    """What keeps the count from what the metrics ask for."""
+
+    OTHERS = "others"
+    """They undo our changes."""
+    PAUSE = "pause"
+    QUERY = "query"
+    """`holdScaleDownQuery`."""
+    UNKNOWN_MINIMUM = "unknown minimum"
+    BREAKER = "breaker"
+    LIMIT = "limit"
+    """The maximum, or a policy; a minimum gives more than is asked for."""
+    STABILIZATION = "stabilization"
+
+
+class Failure(NamedTuple):
+    """What failed: the HPA's reason or one of ours, and a sentence."""
+
+    reason: str
+    message: str
+
+
+class Classification(NamedTuple):
+    """What is so of a decision and of its write.
+
+    ``cause`` is that of the state, as the same text for all targets and syncs of that cause; empty
+    where the state says enough.
+    """
+
+    marks: Mark
+    state: State
+    cause: str
+
+
+def classify(
+    decision: Decision, write: WriteOutcome | None = None, controller: str = ""
+) -> Classification:
+    """Return what is so of a decision.
+
+    ``controller`` is what controls the target of a plan that is decided all the same.  It is quick,
+    since each sync does it for every target.
+    """
+    bits = 0
+    for bit, applies in zip(_BITS, _facts(decision, write, controller), strict=True):
+        if applies:
+            bits |= bit
+    for bit, state in _STATES:
+        if bits & bit:
+            return Classification(_marks(bits), state, _cause(state, decision, write))
+    return Classification(_marks(bits), _OK, "")
+
+
+def _facts(decision: Decision, write: WriteOutcome | None, controller: str) -> tuple[bool, ...]:
+    """Return which marks a decision has, in their order."""
+    zone, restraint = decision.zone, restraint_of(decision)
+    return (
+        decision.written,
+        decision.foreign is not None,
+        _is_failing(decision, write),
+        _uses_fallback(decision),
+        decision.pause is not None,
+        zone is Zone.IDLE,
+        restraint in _HOLDING,
+        restraint is Restraint.LIMIT,
+        _is_at_maximum(decision),
+        restraint is Restraint.BREAKER,
+        zone is Zone.CONTROLLED or controller != "",
+        restraint is Restraint.OTHERS,
+        zone is Zone.DISABLED,
+        type(write) is NotWritten,
+        False,
+        decision.hold is not None,
+    )
+
+
+# Members of an Enum cost more to look up and to compare than numbers.
+_BITS = tuple(map(int, Mark))
+_marks = cache(Mark)
+_OK = State.OK
+_STATES = (
+    (int(Mark.CONTROLLED), State.CONTROLLED),
+    (int(Mark.CONTESTED), State.CONTESTED),
+    (int(Mark.FAILED), State.FAILING),
+    (int(Mark.PAUSED), State.PAUSED),
+    (int(Mark.DISABLED), State.DISABLED),
+    (int(Mark.HELD), State.HELD),
+    (int(Mark.IDLE), State.IDLE),
+    (int(Mark.LIMITED), State.LIMITED),
+)
+_HOLDING = (Restraint.QUERY, Restraint.BREAKER, Restraint.STABILIZATION)
+
+
+def restraint_of(decision: Decision) -> Restraint | None:
+    """Return what keeps the count from what the metrics ask for; of several the last that does."""
+    restraint = None
+    if decision.held_until is not None:
+        restraint = Restraint.OTHERS
+    elif decision.breaker is not None:
+        restraint = Restraint.BREAKER
+    elif decision.zone is Zone.PAUSED or decision.paused_from is not None:
+        restraint = Restraint.PAUSE
+    elif decision.hold is not None and decision.hold.replicas is not None:
+        restraint = Restraint.QUERY
+    elif _is_held_by_unknown_minimum(decision):
+        restraint = Restraint.UNKNOWN_MINIMUM
+    elif limit_of(decision):
+        restraint = Restraint.LIMIT
+    elif stabilization_holds(decision):
+        restraint = Restraint.STABILIZATION
+    return restraint
+
+
+def _is_held_by_unknown_minimum(decision: Decision) -> bool:
+    return (decision.bounds is not None and decision.bounds.hold_down) and any(
+        condition.reason == MIN_REPLICAS_UNKNOWN for condition in decision.conditions
+    )
+
+
+def limit_of(decision: Decision) -> str:
+    """Return the HPA's reason of what limits the count; empty where the metrics have theirs.
+
+    A window may keep a count at the maximum before the limit does: it is the maximum all the same.
+    """
+    limit, combination = decision.limit, decision.combination
+    if limit is None or (combination is not None and combination.after == decision.desired):
+        return ""
+    if _is_at_maximum(decision):
+        return TOO_MANY
+    return "" if limit.before == limit.after or limit.reason == TOO_FEW else limit.reason
+
+
+def _is_at_maximum(decision: Decision) -> bool:
+    limit, combination, most = decision.limit, decision.combination, decision.max_replicas
+    if limit is None or combination is None:
+        return False
+    return limit.after == most and combination.after > most
+
+
+def stabilization_holds(decision: Decision) -> bool:
+    """Return whether stabilization changes the count, and the bounds would not have."""
+    stage = decision.stabilization
+    if stage is None or stage.before == stage.after:
+        return False
+    within_bounds = min(max(stage.before, decision.min_replicas), decision.max_replicas)
+    return within_bounds != decision.desired
+
+
+def _uses_fallback(decision: Decision) -> bool:
+    for metric in decision.metrics:  # noqa: SIM110 - `any` takes three times as long
+        if metric.fallback is not None:
+            return True
+    return False
+
+
+# -- what failed ---------------------------------------------------------------------------------
+
+
+def _is_failing(decision: Decision, write: WriteOutcome | None) -> bool:
+    if type(write) is WriteFailed:
+        return True
+    if decision.outcome is Outcome.OK or decision.zone in {Zone.PAUSED, Zone.CONTROLLED}:
+        return False
+    is_blocked = decision.outcome is Outcome.BLOCKED and decision.held_until is None
+    return is_blocked or _missing(decision) is not None
+
+
+def failure_of(decision: Decision) -> Failure | None:
+    """Return why the outcome of a decision is not ok; None where nothing failed.
+
+    It is the first of what failed, and what blocks a decision comes before the rest.
+    """
+    if decision.outcome is Outcome.BLOCKED:
+        kinds = (ABLE_TO_SCALE,) if failed_metrics(decision) else (ABLE_TO_SCALE, SCALING_ACTIVE)
+        for kind in kinds:
+            for condition in decision.conditions:
+                if condition.type == kind and condition.status is not ConditionStatus.TRUE:
+                    return Failure(condition.reason, condition.message)
+    return _missing(decision) or _warned_of(decision)
+
+
+def failed_metrics(decision: Decision) -> tuple[MetricResult, ...]:
+    """Return the metrics that failed; an idle target has no pods to measure."""
+    is_idle = decision.zone is Zone.IDLE
+    return tuple(
+        metric
+        for metric in decision.metrics
+        if type(metric.outcome) is MetricFailure and not (is_idle and metric.activity is None)
+    )
+
+
+def _missing(decision: Decision) -> Failure | None:
+    """Return which metric, bound or hold is missing, and why; None without one."""
+    for metric in failed_metrics(decision):
+        if isinstance(metric.outcome, MetricFailure):
+            reason, message = metric.outcome.reason, metric.outcome.message
+            return Failure(reason, printable(message, LONGEST_SENTENCE))
+    if decision.bounds is not None and decision.bounds.missing:
+        return Failure(MISSING_BOUND, printable(decision.bounds.missing, LONGEST_SENTENCE))
+    if decision.hold is not None and decision.hold.reading.gap is not None:
+        return Failure(MISSING_HOLD, printable(why_held(decision.hold.reading), LONGEST_SENTENCE))
+    return None
+
+
+def _warned_of(decision: Decision) -> Failure | None:
+    """Return what kept all metrics from being read, such as a selector; its condition may be gone.
+
+    A pause sets another one.
+    """
+    for event in () if decision.outcome is Outcome.OK else decision.events:
+        if event.type == "Warning" and event.reason != INVALID_ANNOTATION:
+            return Failure(event.reason, event.message)
+    return None
+
+
+def _cause(state: State, decision: Decision, write: WriteOutcome | None) -> str:
+    """Return the cause of a state; empty where the state says enough."""
+    cause = ""
+    if state is State.CONTROLLED:
+        cause = "another autoscaler controls them"
+    elif state is State.CONTESTED:
+        cause = "others undo our changes"
+    elif state is State.FAILING and isinstance(write, WriteFailed):
+        cause = f"FailedRescale: {printable(write.message, LONGEST_SENTENCE)}"
+    elif state is State.FAILING:
+        used = " (a fallback is in use)" if _uses_fallback(decision) else ""
+        cause = ": ".join(failure_of(decision) or ()) + used
+    elif state is State.PAUSED and decision.pause is not None:
+        cause = decision.pause.by
+    elif state is State.HELD:
+        cause = _cause_of_hold(decision)
+    elif state is State.LIMITED:
+        cause = limit_of(decision)
+    return cause
+
+
+def _cause_of_hold(decision: Decision) -> str:
+    if decision.breaker is not None:
+        return SCALE_DOWN_BREAKER
+    if decision.hold is not None and decision.hold.replicas is not None:
+        return SCALE_DOWN_HELD
+    return "" if decision.stabilization is None else decision.stabilization.reason

@@ -1,0 +1,138 @@
+"""What a target has besides its spec, as it stands at one instant, and what that prevents.
+
+The rules are in a file each, in the order of semantics 8: `pauses`, `bounds`, `idling`,
+`fallbacks`, `holds`.  A target that has none of them passes through none of these files.
+"""
+
+from dataclasses import dataclass, replace
+
+from autoscaler.core.bounds import bounds_in_force, keeps_awake, within
+from autoscaler.core.decision import Bounds, IdleStatus, Outcome, QueryHold, Reconciled, Refill
+from autoscaler.core.extensions import Extensions, Fallback, Pause, PauseMode
+from autoscaler.core.history import History
+from autoscaler.core.holds import hold_in_force, why_held
+from autoscaler.core.idling import Activities, activities_of, idle_status, is_active, note_activity
+from autoscaler.core.observation import ConditionStatus, Scale
+from autoscaler.core.pauses import INVALID_ANNOTATION, pause_in_force, paused, why_paused
+from autoscaler.core.quick import changed, quick
+from autoscaler.core.reconcile import DecisionContext
+from autoscaler.core.status import MIN_REPLICAS_UNKNOWN, SCALE_DOWN_HELD, SCALING_LIMITED
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class Guards:
+    """What holds for a target; `Decision` has fields of the same names.
+
+    It ``is_back`` if nothing is known of the time just before this sync, and ``sleeps`` if it is
+    asleep and may stay so.  ``paused_from`` is known once there is a result.
+    """
+
+    fallback: Fallback | None = None
+    ignore_surge: bool = False
+    is_back: bool = False
+    hold: QueryHold | None = None
+    hold_refill: Refill | None = None
+    pause: Pause | None = None
+    bounds: Bounds | None = None
+    idle: IdleStatus | None = None
+    activities: Activities = ()
+    pauses_all: bool = False
+    sleeps: bool = False
+    paused_from: int | None = None
+
+
+NO_GUARDS = Guards()
+
+
+def guards_of(
+    context: DecisionContext, extensions: Extensions, history: History
+) -> tuple[Guards, History]:
+    """Return what holds whatever the scale is, and the history with it."""
+    hold = refill = None
+    if context.observation.hold is not None or history.extended.hold_gap is not None:
+        hold, refill, history = hold_in_force(context, history)
+    fallback, surge = extensions.fallback, extensions.ignore_surge
+    return Guards(fallback, surge, history.unobserved, hold, refill), history
+
+
+def guards_in_force(
+    context: DecisionContext, guards: Guards, extensions: Extensions, scale: Scale, history: History
+) -> tuple[DecisionContext, Guards, History]:
+    """Find the pause, the bounds in force and the activity (semantics 8.1 to 8.3)."""
+    observation, spec, extended = context.observation, context.spec, history.extended
+    recommendations, now = history.recommendations, context.now
+    pause, bounds, idle, kept_awake = _pause(context, extensions, scale), None, None, False
+    activities: Activities = ()
+    if extensions.schedules or observation.asks_for_bounds:
+        bounds, extended = bounds_in_force(spec, observation, extended, now)
+        kept_awake = keeps_awake(spec, bounds, observation)
+        context = replace(context, spec=within(spec, bounds))
+    if extensions.idle is not None:
+        activities = activities_of(spec.metrics, extensions, observation, history, now)
+        is_new = recommendations is None
+        active = is_new or guards.is_back or kept_awake or is_active(activities)
+        extended = note_activity(extended, context.stamp, active=active, is_new=is_new)
+        idle = idle_status(
+            extensions.idle, activities, extended, scale.spec_replicas, kept_awake=kept_awake
+        )
+        if idle.asleep and recommendations:
+            recommendations = ()
+    elif extended.last_active is not None:
+        extended = replace(extended, last_active=None)
+    guards = changed(
+        guards,
+        pause=pause,
+        bounds=bounds,
+        idle=idle,
+        activities=activities,
+        pauses_all=pause is not None and pause.mode is PauseMode.ALL,
+        sleeps=idle is not None and idle.asleep and not kept_awake,
+    )
+    if extended is not history.extended or recommendations is not history.recommendations:
+        history = changed(history, extended=extended, recommendations=recommendations)
+    return context, guards, history
+
+
+def _pause(context: DecisionContext, extensions: Extensions, scale: Scale) -> Pause | None:
+    if not scale.annotations:
+        return extensions.pause
+    pause, problems = pause_in_force(extensions.pause, scale.annotations, context.now)
+    for problem in problems:
+        context.status.warn(INVALID_ANNOTATION, problem)
+    return pause
+
+
+def guarded(
+    context: DecisionContext, result: Reconciled, guards: Guards, current: int
+) -> tuple[Reconciled, Guards]:
+    """Return what a pause, a hold and an unknown minimum leave of a result (8.1, 8.9, 8.2).
+
+    Also the guards with the count that they prevent.
+    """
+    wanted, pause, hold, bounds = result.desired, guards.pause, guards.hold, guards.bounds
+    is_down = wanted < current
+    if pause is not None and guards.pauses_all:
+        result = paused(result, pause, current, context.status)
+        if result.desired != wanted:
+            guards = replace(guards, paused_from=wanted)
+    elif pause is not None and (why := why_paused(pause, current, wanted)) is not None:
+        result = _prevented(context, result, current, *why)
+        guards = replace(guards, paused_from=wanted)
+    elif hold is not None and is_down:
+        result = _prevented(context, result, current, SCALE_DOWN_HELD, why_held(hold.reading))
+        guards = replace(guards, hold=replace(hold, replicas=wanted))
+    elif bounds is not None and is_down and bounds.hold_down:
+        result = _prevented(context, result, current, MIN_REPLICAS_UNKNOWN, bounds.missing)
+    lacks_hold = hold is not None and hold.reading.gap is not None
+    lacks_bound = bounds is not None and bounds.missing != ""
+    if result.outcome is Outcome.OK and (lacks_hold or lacks_bound):
+        result = replace(result, outcome=Outcome.PARTIAL)
+    return result, guards
+
+
+def _prevented(
+    context: DecisionContext, result: Reconciled, current: int, reason: str, message: str
+) -> Reconciled:
+    context.status.override(SCALING_LIMITED, ConditionStatus.TRUE, reason, message)
+    return replace(result, desired=current)

@@ -1,0 +1,82 @@
+"""What makes decisions quick: frozen dataclasses that cost little to make, and bounded caches."""
+
+from collections.abc import Callable, Hashable
+from dataclasses import field, fields, make_dataclass
+from functools import cache, wraps
+from itertools import islice
+from operator import attrgetter
+from typing import Any, TypeVar
+
+_Record = TypeVar("_Record")
+_Key = TypeVar("_Key", bound=Hashable)
+_Value = TypeVar("_Value")
+
+
+def quick(record: type[_Record]) -> type[_Record]:
+    """Let a frozen dataclass set its fields directly when it is made.
+
+    By itself it calls `object.__setattr__` for each: a decision makes dozens of them, and takes a
+    quarter longer then.  That nobody sets a field later is held by the type checker, which reads
+    ``frozen=True``.
+    """
+    plain = make_dataclass(
+        record.__name__,
+        [
+            (one.name, one.type, field(default=one.default, default_factory=one.default_factory))
+            for one in fields(record)  # type: ignore[arg-type]
+        ],
+    )
+    type.__setattr__(record, "__init__", plain.__init__)  # type: ignore[misc]
+    del record.__setattr__, record.__delattr__
+    return record
+
+
+def changed(record: _Record, **changes: Any) -> _Record:
+    """Do what `dataclasses.replace` does in a third of the time; names are not checked."""
+    made_of: Any = type(record)
+    copy: _Record = made_of(*_values_of(made_of)(record))
+    for name, value in changes.items():
+        object.__setattr__(copy, name, value)
+    return copy
+
+
+@cache
+def _values_of(record: Any) -> Callable[[Any], tuple[Any, ...]]:
+    return attrgetter(*(one.name for one in fields(record)))
+
+
+def bounded_cache(
+    most_bytes: int, size_of: Callable[[_Key], int]
+) -> Callable[[Callable[[_Key], _Value]], Callable[[_Key], _Value]]:
+    """Keep the results of a function of one argument, of the last ones that fit.
+
+    ``size_of`` estimates the bytes of an argument and its result.  What alone is larger than an
+    eighth of ``most_bytes`` is not kept, nor are exceptions.  Any thread may call.
+    """
+
+    def decorate(function: Callable[[_Key], _Value]) -> Callable[[_Key], _Value]:
+        kept: dict[_Key, _Value] = {}
+        total = 0
+
+        @wraps(function)
+        def cached(key: _Key) -> _Value:
+            nonlocal total
+            try:
+                return kept[key]
+            except KeyError:
+                value = function(key)
+            size = size_of(key)
+            if size > most_bytes // 8:
+                return value
+            if total + size > most_bytes:
+                # The older half goes at once, so that a full cache costs little at each call.
+                for old in tuple(islice(kept, (len(kept) + 1) // 2)):
+                    kept.pop(old, None)
+                total = sum(map(size_of, tuple(kept)))
+            kept[key] = value
+            total += size
+            return value
+
+        return cached
+
+    return decorate

@@ -1,0 +1,191 @@
+"""One sync of one target without its reads and writes: the order of all that is pure in it.
+
+    absence -> instants -> windows -> observation      `inputs_of`
+    decision                                           `step_of`
+    breaker                                            `Step.held_back`
+    intent                                             `Step.intended`
+    settlement                                         `Step.settled`
+
+Whoever syncs, plans, plays a scenario or computes a decision again takes these steps, and waits
+between them for what is its own.  Every instant is an argument, in Unix seconds.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from autoscaler.core.breaker import goes_down, held_back
+from autoscaler.core.decide import decide
+from autoscaler.core.decision import Decision
+from autoscaler.core.extensions import Schedule
+from autoscaler.core.gaps import after_absence
+from autoscaler.core.history import History
+from autoscaler.core.observation import Observation, OpenWindow, Pod, Scale, Unavailable, Unchecked
+from autoscaler.core.readings import read, read_bound, read_hold
+from autoscaler.core.series import QueryFailure, QueryResult
+from autoscaler.core.sync_result import Inputs, Rules, SyncResult
+from autoscaler.core.target import QueryKey, Target
+from autoscaler.core.writes import AFTER_DUE_SECONDS, WriteOutcome, intend, settle_write
+
+OpenWindows = Callable[[Sequence[Schedule], float], tuple[OpenWindow, ...]]
+"""Returns which schedules are open at an instant, as `autoscaler.schedules.open_windows` does.
+
+It needs the calendar, which is no part of the core.
+"""
+
+_ON_TIME_SECONDS, _ON_TIME_PART = 0.25, 0.1
+_EARLIEST_SECONDS = 1.0
+
+
+class SyncTimes(NamedTuple):
+    """The instants of a target's sync, all by one clock.
+
+    The sync was ``due``, has ``begun``, and the decision is taken ``now``.  ``last_sync`` is when
+    the target was decided about before, ``last_read`` when this process read its scale before;
+    None where that is not known.
+    """
+
+    due: float
+    begun: float
+    now: float
+    last_sync: float | None = None
+    last_read: float | None = None
+
+
+class Instants(NamedTuple):
+    """The sync is recorded as of ``stamp``, and ages are taken at ``now``."""
+
+    stamp: float
+    now: float
+
+
+def instants_of(due: float, now: float, period: float) -> Instants:
+    """Return the instants of a decision taken at ``now`` in a sync that was ``due`` (7.1).
+
+    The HPA waits one period after each reconcile, so that every age is a little more than a whole
+    number of periods.  Syncs here are due on a grid and begin with some jitter: by the clock, a
+    policy or window of whole periods would last one sync too long each second time.  So a sync that
+    is late by at most a tenth of the ``period``, or 0.25 s, is recorded as of ``due`` and never
+    decided before that.  A later one is recorded as of its own instant minus that allowance.
+    """
+    if due > now + _EARLIEST_SECONDS:
+        due = now  # this is no jitter: the clock was set
+    allowance = max(_ON_TIME_SECONDS, _ON_TIME_PART * period)
+    return Instants(max(due, now - allowance), max(now, due + AFTER_DUE_SECONDS))
+
+
+class SyncReads(NamedTuple):
+    """What a sync has read for a target; the fields are those of `Observation`.
+
+    ``answers`` has one for each query of the target.
+    """
+
+    scale: Scale | Unavailable
+    pods: tuple[Pod, ...] | Unavailable | None
+    answers: Mapping[QueryKey, QueryResult | QueryFailure]
+    ambiguous_with: tuple[str, ...] = ()
+    controller: str | Unchecked | None = None
+    sole_writer: bool = True
+
+
+def inputs_of(
+    target: Target,
+    history: History,
+    reads: SyncReads,
+    times: SyncTimes,
+    open_windows: OpenWindows,
+) -> Inputs:
+    """Return what is decided from: what was read, and the history after an absence."""
+    last_sync, answers = times.last_sync, reads.answers
+    absent = 0.0 if last_sync is None else times.begun - last_sync
+    previous = after_absence(target, history, absent, times.begun)
+    stamp, now = instants_of(times.due, times.now, target.sync_period)
+    pods = reads.pods if isinstance(reads.pods, tuple) else ()
+    low, high = (
+        None if query is None else read_bound(query, answers[query.key], now)
+        for query in (target.min_replicas_query, target.max_replicas_query)
+    )
+    hold = target.hold
+    observation = Observation(
+        reads.scale,
+        reads.pods,
+        tuple(
+            read(metric, query, answers[query.key], target.namespace, pods, now)
+            for metric, query in zip(target.spec.metrics, target.queries, strict=True)
+        ),
+        reads.ambiguous_with,
+        reads.controller,
+        reads.sole_writer,
+        times.last_read,
+        tuple(query.range_seconds for query in target.queries),
+        windows=open_windows(target.extensions.schedules, now),
+        min_replicas_reading=low,
+        max_replicas_reading=high,
+        last_sync=last_sync,
+        metric_keys=target.metric_keys,
+        hold=None if hold is None else read_hold(hold, answers[hold.query.key], now),
+    )
+    return Inputs(observation, previous, now, stamp)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A target's sync as far as it has come, with the ``history`` to go on with.
+
+    ``write`` is None while nothing was written.
+    """
+
+    rules: Rules
+    inputs: Inputs
+    decision: Decision
+    history: History
+    write: WriteOutcome | None = None
+
+    @property
+    def result(self) -> SyncResult:
+        """What is reported of it."""
+        target, flags = self.rules.target, self.rules.flags
+        return SyncResult(target, self.decision, self.write, given=self.inputs, flags=flags)
+
+    def held_back(self, holds: Mapping[str, float]) -> "Step":
+        """Return the step as scale-down breakers leave it (semantics 8.7).
+
+        ``holds`` has the servers whose breakers hold now, and until when.  Of those that the
+        target's count comes from, the one that holds longest counts.
+        """
+        servers = {query.server for query in self.rules.target.count_queries} & holds.keys()
+        if not servers or not goes_down(self.decision):
+            return self
+        server = max(sorted(servers), key=holds.__getitem__)
+        decision, history = held_back(
+            self.decision, self.history, self.inputs.history, server, holds[server]
+        )
+        return replace(self, decision=decision, history=history)
+
+    def intended(self) -> History:
+        """Return the history to be kept before the write is sent: it has the write as pending."""
+        return intend(self.decision, self.history)
+
+    def settled(self, write: WriteOutcome) -> "Step":
+        """Return the step after the outcome of the write, be it one that was left out."""
+        spec, previous, earlier = self.rules.target.spec, self.inputs.history, self.history.pending
+        decision, history = settle_write(
+            spec, self.decision, write, self.intended(), previous, earlier
+        )
+        return replace(self, decision=decision, history=history, write=write)
+
+
+def step_of(rules: Rules, inputs: Inputs) -> Step:
+    """Decide; what follows from breakers and the write is to come."""
+    spec, extensions = rules.target.spec, rules.target.extensions
+    seen, before, now, stamp = inputs.observation, inputs.history, inputs.now, inputs.stamp
+    decision, history = decide(spec, rules.flags, seen, before, now, stamp, extensions)
+    return Step(rules, inputs, decision, history)
+
+
+def recompute(result: SyncResult) -> Decision:
+    """Decide again from what a result was made from; also what followed from hold and write."""
+    step, hold = step_of(result.rules, result.inputs), result.decision.breaker
+    if hold is not None:
+        step = step.held_back({hold.server: hold.until})
+    return step.decision if result.write is None else step.settled(result.write).decision

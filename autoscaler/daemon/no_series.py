@@ -1,0 +1,132 @@
+"""Finds out why queries of targets find no series, beside the syncs, and says it."""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby, islice
+from typing import Self
+
+from autoscaler import clock
+from autoscaler.core.series import QueryFailure, QueryResult
+from autoscaler.core.sync_result import SyncResult
+from autoscaler.core.target import QueryKey
+from autoscaler.daemon.token_bucket import TokenBucket
+from autoscaler.rendering.no_series import Findings, Missing, missing_in
+from autoscaler.sync.ports import MetricsReader, Reporter
+
+_MOST_WAITING = 2000
+"""So many targets wait to be looked at; of further ones nothing is found out."""
+_QUERIES, _REFILL_SECONDS = 20, 30.0
+"""So many queries are looked at at once, and one more each so many seconds: an outage of what
+Prometheus scrapes begins everywhere at the same time."""
+_BATCH_SECONDS = 1.0
+"""How long after the first target others are waited for, which may have the same query."""
+_QUESTION_SECONDS = 5.0
+_MOST_LINES = 20
+"""So many sentences are told of what began at one time; each target has its own all the same."""
+
+
+class NoSeriesReporter(Reporter):
+    """Asks Prometheus about targets whose queries begin to find nothing, on a thread of its own.
+
+    ``found`` is called with a target's key and what there is, with an empty text once that is over;
+    ``told`` with a sentence and the keys of all targets that it is about; ``fault`` with a defect.
+    """
+
+    def __init__(
+        self,
+        found: Callable[[str, str], None],
+        told: Callable[[str, Sequence[str]], None],
+        fault: Callable[[BaseException], None],
+        *,
+        batch_seconds: float = _BATCH_SECONDS,
+    ) -> None:
+        self._found = found
+        self._told = told
+        self._fault = fault
+        self._batch_seconds = batch_seconds
+        self._readers: Mapping[str, MetricsReader] = {}
+        self._missing: dict[str, tuple[Missing, ...]] = {}
+        """By target what it lacks since that began."""
+        self._waiting: deque[str] = deque()
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        self._stop = threading.Event()
+        self._bucket = TokenBucket(_QUERIES, _REFILL_SECONDS)
+        self._thread = threading.Thread(target=self._run, name="no-series", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Ask nothing more; a question under way is left to end by itself."""
+        self._stop.set()
+        self._wake.set()
+
+    def use(self, readers: Mapping[str, MetricsReader]) -> Self:
+        """Ask these servers from now on; what is lacked is looked at anew."""
+        with self._lock:
+            self._readers = readers
+            self._missing.clear()
+            self._waiting.clear()
+        return self
+
+    def report(self, result: SyncResult) -> None:
+        """Look at a target that begins to lack series, and forget one that does not any more."""
+        key, inputs = result.target.key, result.given
+        missing = () if inputs is None else missing_in(result.target, inputs.observation)
+        if not missing and key not in self._missing:
+            return
+        with self._lock:
+            before = self._missing.pop(key, ())
+            if missing:
+                self._missing[key] = missing
+            if missing == before:
+                return
+            self._found(key, "")
+            if missing and len(self._waiting) < _MOST_WAITING:
+                self._waiting.append(key)
+                self._wake.set()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            self._wake.wait()
+            self._stop.wait(self._batch_seconds)
+            self._wake.clear()
+            try:
+                self._look()
+            except Exception as error:  # noqa: BLE001 - scaling goes on without it
+                self._fault(error)
+
+    def _look(self) -> None:
+        """Look at all that waits, query by query, so that each is asked once."""
+        with self._lock:
+            missing = {key: self._missing.get(key, ()) for key in self._waiting}
+            self._waiting.clear()
+        uses = [(key, one) for key, of_target in missing.items() for one in of_target]
+        findings, sentences = Findings(self._ask), dict[str, list[str]]()
+        told: dict[str, list[str]] = {}
+        for _, same in groupby(sorted(uses, key=_query_of), _query_of):
+            if self._stop.is_set() or not self._bucket.take(clock.monotonic()):
+                break
+            for key, one in same:
+                if sentence := findings.of(one):
+                    sentences.setdefault(key, []).append(sentence)
+                    told.setdefault(sentence, []).append(key)
+        with self._lock:
+            for key, found in sentences.items():
+                if self._missing.get(key) == missing[key]:
+                    self._found(key, "; ".join(found))
+        for sentence, keys in islice(told.items(), _MOST_LINES):
+            self._told(sentence, keys)
+
+    def _ask(self, server: str, promql: str) -> QueryResult | QueryFailure:
+        reader = self._readers.get(server)
+        if reader is None or self._stop.is_set():
+            return QueryFailure("it is not asked any more")
+        return reader.query(promql, None, clock.monotonic() + _QUESTION_SECONDS)
+
+
+def _query_of(use: tuple[str, Missing]) -> QueryKey:
+    return use[1].query.key

@@ -1,0 +1,137 @@
+"""What the daemon does with its state directory.
+
+It waits until no other one is at work with it, goes on with the histories that are there, keeps
+them for the next start, and looks for requests of `autoscaler release`.
+"""
+
+import math
+import os
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import Empty, SimpleQueue
+
+from autoscaler import clock
+from autoscaler.adapters.state_directory import DAEMON_LOCK, HeldError, UnusableError, lock
+from autoscaler.adapters.store import SqliteHistoryStore, releases
+from autoscaler.config import Config
+from autoscaler.core.breaker import BreakerState
+from autoscaler.core.history import History
+from autoscaler.daemon.announcements import Announcements
+from autoscaler.daemon.remembered import known_of
+from autoscaler.sync.ports import HistoryStore, NoHistoryStore
+from autoscaler.telemetry.metrics import Metrics
+
+_TRY_SECONDS = 0.5
+_DISK_SECONDS = 20.0
+"""How long a disk is waited for, as the store waits for it at the start."""
+_LOOK_SECONDS = 1.0
+
+
+def await_turn(
+    directory: Path, stop: threading.Event, waits: Callable[[str], None], stack: ExitStack
+) -> bool:
+    """Wait until no other daemon is at work with a directory; return False if ``stop`` comes first.
+
+    The directory is this process' until the ``stack`` closes, or the process ends in any way.
+    ``waits`` is called with who has it, at each try.  Where nothing can be locked nobody is waited
+    for: the store says what is wrong with the directory.
+    """
+    while not stop.is_set():
+        found = _try(directory)
+        if isinstance(found, HeldError):
+            waits(found.holder)
+            stop.wait(_TRY_SECONDS)
+            continue
+        if found is not None:
+            stack.callback(os.close, found)
+        return True
+    return False
+
+
+def _try(directory: Path) -> int | HeldError | None:
+    """Return the lock, who has it, or None where it cannot be locked in time."""
+    results: SimpleQueue[int | HeldError | None] = SimpleQueue()
+
+    def attempt() -> None:
+        try:
+            results.put(lock(directory, DAEMON_LOCK))
+        except HeldError as error:
+            results.put(error)
+        except UnusableError:
+            results.put(None)
+
+    threading.Thread(target=attempt, name="turn", daemon=True).start()
+    try:
+        return results.get(timeout=_DISK_SECONDS)
+    except Empty:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A store, the histories to go on with, and the clock that they are by.
+
+    ``decided`` says when, by `clock.steady`, their targets were decided about last, where that is
+    known.
+    """
+
+    history_store: HistoryStore
+    known: Mapping[str, History] = field(default_factory=dict)
+    steps: clock.Steps = field(default_factory=lambda: clock.Steps(clock.wall(), clock.steady()))
+    breakers: Mapping[str, BreakerState] = field(default_factory=dict)
+    decided: Mapping[str, float] = field(default_factory=dict)
+
+
+def open_memory(
+    config: Config, announcements: Announcements, metrics: Metrics, stack: ExitStack
+) -> Memory:
+    """Open the state directory; ``stack`` closes it.
+
+    Histories of targets that are no longer configured are dropped.
+    """
+    if config.state_directory is None:
+        return Memory(NoHistoryStore())
+    store = SqliteHistoryStore(config.state_directory, announcements.state)
+    metrics.store_errors = lambda: store.errors
+    stack.enter_context(closing(store))
+    resumption = store.start()
+    announcements.resumed(resumption)
+    now, known = resumption.now, known_of(config.targets, resumption)
+    store.drop(resumption.histories.keys() - known.keys())
+    for key, history in known.items():
+        if history is not resumption.histories[key]:
+            # Another restart may come before its first sync.
+            store.intend(key, history)
+    steps, decided = clock.Steps(now.wall, now.steady), dict[str, float]()
+    if math.isfinite(resumption.absent):
+        saved = now.steady - resumption.absent
+        decided = {key: saved - seconds for key, seconds in resumption.undecided.items()}
+    return Memory(store, known, steps, resumption.breakers, decided)
+
+
+def look_for_releases(
+    directory: Path,
+    stop: threading.Event,
+    release: Callable[[str | None], object],
+    refused: Callable[[str], None],
+) -> None:
+    """Look for requests until ``stop``, on a thread of its own: a disk may hang.
+
+    On that thread ``release`` is called with the server of a request, None for all, and ``refused``
+    with why a request cannot be read.
+    """
+
+    def look() -> None:
+        while not stop.wait(_LOOK_SECONDS):
+            try:
+                request = releases.take(directory)
+            except (OSError, ValueError) as error:
+                refused(str(error))
+                continue
+            if request is not None:
+                release(request.server)
+
+    threading.Thread(target=look, name="release", daemon=True).start()

@@ -1,0 +1,608 @@
+"""What the API, `-o json` and the log say: one model for each answer, built from a decision once.
+
+The OpenAPI document is made of these models, and the commands read a daemon's answers with them.
+Counts that are not known are null.  A field that has a default is left out while it has that.
+"""
+
+from collections.abc import Callable, Collection
+from typing import Annotated, Any
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    PlainSerializer,
+    WithJsonSchema,
+)
+from pydantic.alias_generators import to_camel
+
+from autoscaler.config.spec_model import TargetModel
+from autoscaler.core.classification import Mark, State
+from autoscaler.core.decision import Activity, Formula, Outcome, UnreadyRule, Zone
+from autoscaler.core.extensions import FallbackBehavior, PauseMode
+from autoscaler.core.observation import LONGEST_SENTENCE, ConditionStatus, GapKind
+from autoscaler.core.spec import ScalingPolicy
+from autoscaler.core.text import instant_of, printable, rfc3339, rfc3339_milli
+
+Json = dict[str, Any]
+
+
+def _unix_time(instant: object) -> object:
+    return instant_of(instant) if isinstance(instant, str) else instant
+
+
+def _instant(write: Callable[[float], str]) -> Any:
+    schema = {"type": "string", "format": "date-time"}
+    return (BeforeValidator(_unix_time), PlainSerializer(write), WithJsonSchema(schema))
+
+
+Instant = Annotated[float, *_instant(rfc3339)]
+"""A Unix time, RFC 3339 in UTC in JSON, to the second."""
+ExactInstant = Annotated[float, *_instant(rfc3339_milli)]
+"""The same to the millisecond."""
+StateWord = Annotated[str, WithJsonSchema({"type": "string", "enum": [*State]})]
+"""A `State`; another version may have more."""
+MarkWord = Annotated[str, WithJsonSchema({"type": "string", "enum": [mark.word for mark in Mark]})]
+
+
+def _escaped(value: Any) -> Any:
+    """Return JSON whose texts have no lone surrogates, which UTF-8 cannot hold."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode(errors="backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_escaped(key): _escaped(one) for key, one in value.items()}
+    return [_escaped(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def _one_line(value: object) -> object:
+    return printable(value, LONGEST_SENTENCE) if isinstance(value, str) else value
+
+
+Text = Annotated[str, BeforeValidator(_escaped)]
+"""A text that may be of any characters: of a file, a server or a workload."""
+Sentence = Annotated[str, BeforeValidator(_one_line)]
+"""A text on one line, no longer than a sentence may be."""
+Written = Annotated[Json, BeforeValidator(_escaped)]
+"""JSON with such texts."""
+
+
+class _Of:
+    """Describes a field of JSON as a model that wrote it."""
+
+    def __init__(self, model: type[BaseModel]) -> None:
+        self._model = model
+
+    def __get_pydantic_json_schema__(self, _: object, describe: GetJsonSchemaHandler) -> Json:
+        return describe(self._model.__pydantic_core_schema__)
+
+
+class AnswerModel(BaseModel):
+    """Has keys in camelCase; later versions may add some."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        use_attribute_docstrings=True,
+        frozen=True,
+    )
+
+    def encoded(self) -> bytes:
+        """Write it as JSON on one line, in ASCII whatever its texts hold."""
+        text = self.model_dump_json(by_alias=True, exclude_defaults=True, ensure_ascii=True)
+        return text.encode()
+
+    def document(self) -> Json:
+        """Return what `encoded` writes."""
+        return self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+
+    def log_fields(self, only: Collection[str]) -> Json:
+        """Return some of the fields with keys in snake_case, as of a log line."""
+        return self.model_dump(mode="json", include=set(only), exclude_defaults=True)
+
+
+class BadParameter(AnswerModel):
+    """A parameter that cannot be."""
+
+    name: str
+    value: str
+    problem: str
+    """What would be right."""
+
+
+class ProblemDetails(AnswerModel):
+    """An error, as of RFC 9457."""
+
+    type: str
+    """`about:blank`: the status says what kind of problem it is."""
+    title: str
+    status: int
+    detail: Text
+    """The sentence for people."""
+    parameters: tuple[BadParameter, ...] = ()
+    """All parameters that cannot be."""
+    suggestions: tuple[Text, ...] = ()
+    """Keys of targets that may have been meant."""
+
+
+class ComponentState(AnswerModel):
+    """A part of the daemon."""
+
+    name: str
+    ok: bool
+    required: bool
+    """Whether the daemon is not ready without it."""
+    message: Text
+    since: Instant
+    """When `ok` last changed."""
+
+
+# -- targets -------------------------------------------------------------------------------------
+
+
+class Fallback(AnswerModel):
+    """The fallback that stands for a metric that fails."""
+
+    behavior: FallbackBehavior
+    failed_syncs: int
+
+
+class Metric(AnswerModel):
+    """A metric against its target, in base units, or in percent for a utilization."""
+
+    name: str
+    type: str
+    """The type of the metric's source, such as External."""
+    target_type: str
+    """utilization, value or average."""
+    value: int | float | str | None
+    """A text for what is no finite number."""
+    target: int | float
+    text: str
+    """Both as `kubectl get hpa` writes them."""
+    proposed_replicas: int | None
+    """What it asks for."""
+    activity: Activity | None = None
+    """With `idle`: whether it is active."""
+    fallback: Fallback | None = None
+
+
+class Pause(AnswerModel):
+    """A pause that holds."""
+
+    mode: PauseMode
+    by: Text
+    """Who paused it."""
+    replicas: int | None = None
+    """The count that it asks for."""
+    until: Instant | None = None
+    prevented_replicas: int | None = None
+    """The count that there would be without it."""
+
+
+class Idle(AnswerModel):
+    """How a target stands with its `idle` rule."""
+
+    asleep: bool
+    active: bool
+    last_active: Instant
+    goes_idle: Instant | None = None
+
+
+class Hold(AnswerModel):
+    """`holdScaleDownQuery` lets nothing go down."""
+
+    message: Sentence
+    """Why: what the query returns, or why it has no answer that counts."""
+    series: int = 0
+    """How many series hold."""
+    prevented_replicas: int | None = None
+    """The count that there would be without it."""
+
+
+class TargetSummary(AnswerModel):
+    """How a target stands after a sync."""
+
+    target: str
+    """NAMESPACE/KIND/NAME, of a kind that is not of its usual group NAMESPACE/KIND.GROUP/NAME."""
+    state: StateWord
+    message: Sentence
+    """What was decided, and why."""
+    min_replicas: int
+    max_replicas: int
+    current_replicas: int | None
+    desired_replicas: int | None
+    metrics: tuple[Metric, ...]
+    min_replicas_by: str | None = None
+    """What sets the minimum in force, if not the target itself."""
+    max_replicas_by: str | None = None
+    missing_bound: Sentence | None = None
+    """Why the query of a bound has no value, or no whole one."""
+    pause: Pause | None = None
+    idle: Idle | None = None
+    hold: Hold | None = None
+
+
+class TargetState(TargetSummary):
+    """How a target stands, as of its last sync."""
+
+    namespace: str
+    kind: str
+    name: str
+    since: Instant | None
+    """The first sync of this state."""
+    last_sync: Instant | None
+
+
+class TargetList(AnswerModel):
+    """Targets, in the order of the configuration."""
+
+    time: Instant
+    components: tuple[ComponentState, ...] = ()
+    """The parts of the daemon that are not ok."""
+    targets: tuple[TargetState, ...]
+    continue_: str | None = Field(None, alias="continue", description="Asks for the next page.")
+
+
+class Schedule(AnswerModel):
+    """A schedule: while it is open, its bounds replace those of the target."""
+
+    name: Text
+    open: bool
+    opens: Instant | None
+    """When it opens next; null while it is open."""
+    closes: Instant
+    min_replicas: int | None
+    max_replicas: int | None
+
+
+class Defaults(AnswerModel):
+    """The settings that apply where the target's own configuration says nothing."""
+
+    tolerance: float
+    downscale_stabilization: str
+    cpu_initialization_period: str
+    initial_readiness_delay: str
+
+
+class TargetDetail(AnswerModel):
+    """A target: its state, and the configuration that is in force for it."""
+
+    state: TargetState
+    configuration: Annotated[Written, _Of(TargetModel)]
+    """An entry of `targets`, complete: defaults and shared queries are written out."""
+    defaults: Defaults
+    schedules: tuple[Schedule, ...]
+    """Those that are open, and those to come."""
+
+
+# -- the record ----------------------------------------------------------------------------------
+
+
+class Change(AnswerModel):
+    """A decision in which something changed; it holds until the target's next one."""
+
+    id: int
+    """Orders the changes of all targets as they were recorded."""
+    target: Text
+    time: ExactInstant
+    state: StateWord
+    message: Text
+    current_replicas: int | None
+    desired_replicas: int | None
+    min_replicas: int
+    max_replicas: int
+    marks: tuple[MarkWord, ...]
+    by: Text | None
+    """The field manager of others who changed the count."""
+
+
+class Lapse(AnswerModel):
+    """Nothing was recorded from `begin` to `end`: the daemon did not run, or lost it."""
+
+    begin: ExactInstant
+    end: ExactInstant
+
+
+class ChangeList(AnswerModel):
+    """Changes, the last first."""
+
+    changes: tuple[Change, ...]
+    lapses: tuple[Lapse, ...] = ()
+    """When nothing was recorded, between the changes of this page."""
+    continue_: str | None = Field(None, alias="continue", description="Asks for the next page.")
+
+
+class Query(AnswerModel):
+    """The PromQL of a metric."""
+
+    promql: Sentence
+    source: str | None = None
+    """Where it is written: `queries.NAME`, the metric's own, a built-in one."""
+    server: str | None = None
+    """The Prometheus server that is asked, if not the default one."""
+
+
+class MissingData(AnswerModel):
+    """Data that is missing."""
+
+    kind: GapKind
+    detail: Text
+
+
+class UnreadyPod(AnswerModel):
+    """An unready pod, the rule, and from when on it no longer applies."""
+
+    pod: Text
+    rule: UnreadyRule
+    until: Instant | None = None
+
+
+class DecisionPods(AnswerModel):
+    """The number of ready pods, and the names of the others."""
+
+    ready: int
+    unready: tuple[Text, ...]
+    missing: tuple[Text, ...]
+    ignored: tuple[Text, ...]
+    unready_by: tuple[UnreadyPod, ...] = ()
+
+
+class DecisionMetric(Metric):
+    """A metric of a decision, with how it came to its proposal, or why it did not."""
+
+    query: Query | None = None
+    default: bool = False
+    """Whether it is the one that a target without `metrics` has."""
+    failed: str | None = None
+    """The HPA's reason why there is no proposal."""
+    error: Text | None = None
+    missing: tuple[MissingData, ...] = ()
+    usage: str | None = None
+    """The average of the pods that a utilization is made of."""
+    request: str | None = None
+    total: str | None = None
+    """The sum that an average is made of."""
+    ratio: float | str | None = None
+    rule: Formula | None = None
+    """The formula that gave the proposal."""
+    values: tuple[str, ...] | None = None
+    multiplier: int | None = None
+    rebalanced_ratio: float | str | None = None
+    pods: DecisionPods | None = None
+    negative_sum: bool = False
+    returned: Instant | None = None
+    """When it was read again after a gap."""
+    nothing_down_before: Instant | None = None
+
+
+class BreakerHold(AnswerModel):
+    """The scale-down breaker holds a target that would go down to so many replicas."""
+
+    server: str
+    until: Instant
+    replicas: int
+
+
+class Decided(TargetSummary):
+    """What was decided in one sync, and what became of it."""
+
+    time: Instant
+    outcome: Outcome
+    cause: Text | None = None
+    """The reason for the state, such as ScaleDownStabilized."""
+    write: str | None = None
+    """What became of the write; absent where none was due."""
+    controlled_by: Text | None = None
+    """The other autoscaler that controls the target."""
+    held_until: Instant | None = None
+    """Until when nothing is written, since others undo our changes."""
+    breaker: BreakerHold | None = None
+    """The scale-down breaker that holds it."""
+    releases_at: Instant | None = None
+    """When what holds it ends."""
+
+
+class ScaleRead(AnswerModel):
+    """The scale that was read, or why it was not."""
+
+    spec_replicas: int | None = None
+    status_replicas: int | None = None
+    selector: Sentence | None = None
+    error: Sentence | None = None
+
+
+class StageRecommendation(AnswerModel):
+    """The recommendation that stabilization goes by."""
+
+    replicas: int
+    time: Instant
+    first: bool = False
+    only_down: bool = False
+
+
+class DecisionStage(AnswerModel):
+    """A stage that changed the count, or kept it."""
+
+    name: str
+    before: int
+    after: int
+    reason: str
+    held_by: StageRecommendation | None = None
+    policy: ScalingPolicy | None = None
+    unseen_until: Instant | None = None
+    until: Instant | None = None
+
+
+class DecisionCondition(AnswerModel):
+    """One of the HPA's conditions."""
+
+    type: str
+    status: ConditionStatus
+    reason: str
+    message: Text
+    last_transition_time: Instant | None = None
+
+
+class DecisionEvent(AnswerModel):
+    """One of the HPA's events."""
+
+    type: str
+    reason: str
+    message: Text
+
+
+class CountChange(AnswerModel):
+    """Somebody else changed the count; a ``reversal`` undoes our own change."""
+
+    before: int
+    after: int
+    manager: Text = ""
+    reversal: bool = False
+
+
+class Decision(Decided):
+    """A whole decision."""
+
+    metrics: tuple[DecisionMetric, ...]
+    zone: Zone
+    """What kind of decision it is."""
+    scale: ScaleRead
+    stages: tuple[DecisionStage, ...]
+    """What changed the count on its way, in order."""
+    rescale: bool
+    """Whether the count is to be changed."""
+    reason: Text
+    """As the HPA writes it."""
+    conditions: tuple[DecisionCondition, ...]
+    events: tuple[DecisionEvent, ...]
+    current_metrics: tuple[Written, ...]
+    """`currentMetrics` of the HPA's status."""
+    foreign_change: CountChange | None = None
+    """Who else changed the count since the sync before."""
+    no_series: tuple[Text, ...] = ()
+    """What there is where a query found no series; of `autoscaler plan` only."""
+
+
+class RecordedDecision(AnswerModel):
+    """A decision in which something changed."""
+
+    id: int
+    target: Text
+    time: ExactInstant
+    decision: Decision | None
+    missing: Text | None = None
+    """Why there is no decision: it is lost, or the target was removed."""
+
+
+class DecisionList(AnswerModel):
+    """Decisions, the last first; a page is shorter than `limit` where they are large."""
+
+    decisions: tuple[RecordedDecision, ...]
+    continue_: str | None = Field(None, alias="continue", description="Asks for the next page.")
+
+
+class Explanation(AnswerModel):
+    """The decision that held for a target at an instant, and why."""
+
+    target: Text
+    at: ExactInstant
+    time: ExactInstant
+    """When it was decided."""
+    until: ExactInstant | None
+    """When the next change came; null if it still holds, or nothing was recorded since."""
+    recorded_until: ExactInstant | None
+    """Set if nothing was recorded at `at`: the last instant before it that was."""
+    state: StateWord
+    message: Sentence
+    lines: tuple[Text, ...]
+    """The explanation, as `autoscaler plan --explain` shows it."""
+    values: tuple[Sentence, ...]
+    """The numbers of the last sync at or before `at`, if that is a later one."""
+    differences: tuple[Sentence, ...]
+    """What differs from the change before."""
+    alternatives: tuple[Sentence, ...]
+    """What would have had to be different for another count."""
+    others: tuple[Sentence, ...]
+    """Who else wrote."""
+    decision: Annotated[Json, _Of(Decision)] | None
+    """All of it; null if it is lost, or the target was removed."""
+    recomputed: bool | None = None
+    """Whether deciding again came to the same; of `autoscaler explain --recompute` only."""
+
+    @property
+    def held(self) -> str:
+        """Until when it held, in words."""
+        if self.recorded_until is not None:
+            return f"it held when it was last recorded, at {rfc3339(self.recorded_until)}"
+        if self.until is None:
+            return "it still holds"
+        return f"it held until {rfc3339_milli(self.until)}"
+
+
+# -- the daemon ----------------------------------------------------------------------------------
+
+
+class Replicas(AnswerModel):
+    """Sums over the targets whose count is known."""
+
+    targets: int
+    current: int
+    desired: int
+    minimum: int
+    maximum: int
+
+
+class FleetTotals(AnswerModel):
+    """All targets in sums."""
+
+    time: Instant
+    targets: int
+    states: dict[str, int]
+    """How many targets are in each state."""
+    failing: int
+    at_maximum: int
+    """How many are at their maximum and need more."""
+    replicas: Replicas
+    ready: bool
+    leads: bool | None
+    """Whether this daemon writes; null without leader election."""
+
+
+class ServerBreaker(AnswerModel):
+    """The scale-down breaker of a Prometheus server."""
+
+    server: str
+    tripped: bool
+    until: Instant | None
+    held: int
+    """So many targets it holds."""
+    targets: int
+
+
+class RecordState(AnswerModel):
+    """The record of decisions."""
+
+    on: bool
+    from_: ExactInstant | None = Field(
+        alias="from", description="The first instant that is recorded."
+    )
+    to: ExactInstant | None
+    problem: Text | None
+    """Why it cannot be read."""
+
+
+class DaemonHealth(AnswerModel):
+    """The daemon itself."""
+
+    version: str
+    ready: bool
+    stalled: str | None
+    """Which sync hangs."""
+    leads: bool | None
+    """Whether this daemon writes; null without leader election."""
+    components: tuple[ComponentState, ...]
+    breakers: tuple[ServerBreaker, ...]
+    record: RecordState

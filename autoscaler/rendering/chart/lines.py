@@ -1,0 +1,244 @@
+"""The lines of a chart: the rows of what was so from one instant on, and those of each metric."""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from autoscaler.core.spec import ContainerResourceMetric, MetricSpec, ResourceMetric
+from autoscaler.core.sync_result import Rules
+from autoscaler.record.rows import Lapse, Numbers, Sample
+from autoscaler.rendering import wording
+from autoscaler.rendering.chart.bands import RulesOverTime
+from autoscaler.rendering.chart.model import MetricLines
+
+_COUNTS = (0, 1)
+"""Where the current and the desired count are in the numbers."""
+_MOST_OF_BUCKET = 8
+"""Of a bucket are shown: the last, two extremes of two counts, a gap and what is after it."""
+_LEAST_SECONDS = 0.001
+
+
+class ChartRow(NamedTuple):
+    """The numbers from an instant on, and their extremes until the next; none in a gap."""
+
+    time: float
+    numbers: Numbers = ()
+    low: Numbers = ()
+    high: Numbers = ()
+
+
+def rows_of(
+    samples: Iterable[Sample], lapses: Sequence[Lapse], begin: float, end: float
+) -> list[ChartRow]:
+    """Return the rows of a time, the last at its end; what is before the begin holds at it."""
+    rows: list[ChartRow] = []
+    gaps = [lapse for lapse in lapses if lapse.begin < end]
+    for sample in samples:
+        if sample.time > end:
+            break
+        while gaps and gaps[0].begin < sample.time:
+            _append(rows, ChartRow(gaps.pop(0).begin), begin)
+        if sample.seconds:
+            for row in _of_minute(sample, rows[-1].numbers if rows else ()):
+                _append(rows, row, begin)
+        else:
+            numbers = sample.numbers
+            _append(rows, ChartRow(sample.time, numbers, numbers, numbers), begin)
+    for gap in gaps:
+        _append(rows, ChartRow(gap.begin), begin)
+    if rows and rows[-1].numbers and rows[-1].time < end:
+        rows.append(_held(rows[-1], end))
+    return rows
+
+
+def _append(rows: list[ChartRow], row: ChartRow, begin: float) -> None:
+    """Append a row at its time, or right after the row before; the last one at the begin holds."""
+    time = row.time
+    if time > begin and (not rows or time > rows[-1].time):
+        rows.append(row)
+        return
+    time = max(time, begin)
+    if rows and time <= rows[-1].time:
+        if time == begin:
+            rows.pop()
+        else:
+            time = rows[-1].time + _LEAST_SECONDS
+    rows.append(row._replace(time=time))
+
+
+def _of_minute(minute: Sample, before: Numbers) -> Iterator[ChartRow]:
+    """Yield the row of a minute, before it those with the extremes of its counts."""
+    time, last, seconds, low, high = minute
+    extremes: list[Numbers] = []
+    for those in (high, low):
+        counts = tuple(_beyond(last, before, those, index) for index in _COUNTS)
+        if counts != last[:2]:
+            extremes.append((*counts, *last[2:]))
+    step = seconds / (len(extremes) + 1)
+    for index, numbers in enumerate((*extremes, last)):
+        yield ChartRow(time + index * step, numbers, low, high)
+
+
+def _beyond(last: Numbers, before: Numbers, those: Numbers, index: int) -> int | None:
+    """Return an extreme of a count if it is not between the counts before and after."""
+    here, extreme = last[index], those[index]
+    if here is None or extreme is None:
+        return here
+    held = before[index] if index < len(before) else None
+    ends = (here, here if held is None else held)
+    return here if min(ends) <= extreme <= max(ends) else extreme
+
+
+def _held(row: ChartRow, time: float) -> ChartRow:
+    return ChartRow(time, row.numbers, row.numbers, row.numbers)
+
+
+def with_instants(rows: Sequence[ChartRow], instants: Iterable[float]) -> list[ChartRow]:
+    """Return the rows with others at some instants, at which what is before them holds."""
+    if not rows:
+        return []
+    known = {row.time for row in rows}
+    first, last = rows[0].time, rows[-1].time
+    others = sorted({at for at in instants if first < at < last} - known)
+    merged: list[ChartRow] = []
+    index = 0
+    for row in rows:
+        while index < len(others) and others[index] < row.time:
+            merged.append(_held(merged[-1], others[index]))
+            index += 1
+        merged.append(row)
+    return merged
+
+
+def shown(rows: Sequence[ChartRow], begin: float, end: float, most: int) -> list[int]:
+    """Return the indexes of at most so many rows, from eight on, that show what all of them do.
+
+    Of each bucket of time these are the last, and those with counts beyond the ones before and
+    after, so that no step is lost; and the first gap.
+    """
+    if len(rows) <= most:
+        return [*range(len(rows))]
+    times = [row.time for row in rows]
+    kept: list[int] = []
+    for part in (1, 0.8, 0.5, 0.25, 1 / _MOST_OF_BUCKET):
+        kept = _of_buckets(rows, times, begin, end, max(1, int(most * part)))
+        if len(kept) <= most:
+            break
+    return kept
+
+
+def _of_buckets(
+    rows: Sequence[ChartRow], times: Sequence[float], begin: float, end: float, buckets: int
+) -> list[int]:
+    width = (end - begin) / buckets
+    kept: list[int] = []
+    start = 0
+    while start < len(rows):
+        bucket = int((times[start] - begin) / width)
+        stop = len(rows)
+        if bucket < buckets - 1:
+            stop = max(start + 1, bisect_left(times, begin + (bucket + 1) * width, lo=start))
+        kept += [start] if stop == start + 1 else _of_bucket(rows, start, stop)
+        start = stop
+    return kept
+
+
+def _of_bucket(rows: Sequence[ChartRow], start: int, stop: int) -> list[int]:
+    kept = {stop - 1}
+    before = rows[start - 1].numbers if start else ()
+    for count in _COUNTS:
+        known = [
+            (number, index)
+            for index in range(start, stop)
+            if rows[index].numbers and (number := rows[index].numbers[count]) is not None
+        ]
+        if not known:
+            continue
+        ends = [known[-1][0]]
+        if before and (held := before[count]) is not None:
+            ends.append(held)
+        least, most = min(known), max(known)
+        if least[0] < min(ends):
+            kept.add(least[1])
+        if most[0] > max(ends):
+            kept.add(most[1])
+    gap = next((index for index in range(start, stop) if not rows[index].numbers), None)
+    if gap is not None:
+        kept |= {gap, min(gap + 1, stop - 1)}
+    return sorted(kept)
+
+
+# -- metrics -------------------------------------------------------------------------------------
+
+_FIRST = 2
+"""Where the numbers of the first metric are."""
+_Key = tuple[str, str, int]
+"""Name, unit, and which one of equal ones."""
+_Number = float | None
+
+
+def metric_lines(
+    rows: Sequence[ChartRow], kept: Sequence[int], rules: RulesOverTime
+) -> tuple[MetricLines, ...]:
+    """Return the lines of each metric that was configured, at the rows that are kept."""
+    found: dict[_Key, list[list[_Number]]] = {}
+    targets: dict[_Key, float] = {}
+    shown: dict[int, dict[_Key, float]] = {}
+    for at, (index, after) in enumerate(zip(kept, [*kept[1:], len(rows)], strict=True)):
+        row = rows[index]
+        own = rules.at(row.time)
+        if own is None:
+            continue
+        if id(own) not in shown:
+            shown[id(own)] = _targets(own)
+        until = rules.until(row.time)
+        those = [one for one in rows[index:after] if one.time < until]
+        for number, (key, target) in enumerate(shown[id(own)].items()):
+            targets[key] = target
+            values = [target if row.numbers else None]
+            column = _FIRST + 2 * number
+            values += _numbers(row, those, column, 1 if key[1] == "%" else 1000)
+            values += _numbers(row, those, column + 1, 1)
+            lines = found.setdefault(key, [[None] * len(kept) for _ in values])
+            for line, value in zip(lines, values, strict=True):
+                line[at] = value
+    return tuple(
+        MetricLines(*key[:2], targets[key], *map(tuple, lines)) for key, lines in found.items()
+    )
+
+
+def _numbers(
+    row: ChartRow, rows: Sequence[ChartRow], column: int, divisor: int
+) -> Iterator[_Number]:
+    """Yield the number in a column, and the least and the most of it in some rows."""
+    yield _divided(row.numbers[column] if column < len(row.numbers) else None, divisor)
+    yield _divided(min(_known([one.low for one in rows], column), default=None), divisor)
+    yield _divided(max(_known([one.high for one in rows], column), default=None), divisor)
+
+
+def _divided(number: int | None, divisor: int) -> _Number:
+    return number if number is None or divisor == 1 else number / divisor
+
+
+def _known(rows: Sequence[Numbers], column: int) -> list[int]:
+    return [
+        one for numbers in rows if column < len(numbers) and (one := numbers[column]) is not None
+    ]
+
+
+def _targets(rules: Rules) -> dict[_Key, float]:
+    targets: dict[_Key, float] = {}
+    for metric in rules.target.spec.metrics:
+        name, unit = wording.metric_name(metric), _unit(metric)
+        equal = sum(key[:2] == (name, unit) for key in targets)
+        targets[name, unit, equal] = wording.target_number(metric)[1]
+    return targets
+
+
+def _unit(metric: MetricSpec) -> str:
+    if wording.target_number(metric)[0] == "utilization":
+        return "%"
+    unit = ""
+    if isinstance(metric, ResourceMetric | ContainerResourceMetric):
+        unit = "cores" if metric.name == "cpu" else "bytes"
+    return f"{unit}{wording.per(metric)}".strip()

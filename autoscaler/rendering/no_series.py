@@ -1,0 +1,310 @@
+"""What a metric uses of its query's answer, and why a query finds no series.
+
+The second is asked of its Prometheus, a few short questions.  `validate --prometheus`, `plan` and
+the daemon say the same.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from autoscaler.config.promql import Matcher, VectorSelector, selectors_of
+from autoscaler.core.observation import (
+    Gap,
+    GapKind,
+    Observation,
+    Pod,
+    PodRequests,
+    Reading,
+    Values,
+)
+from autoscaler.core.readings import read
+from autoscaler.core.series import QueryFailure, QueryResult
+from autoscaler.core.spec import (
+    ContainerResourceMetric,
+    ExternalMetric,
+    MetricSpec,
+    ObjectMetric,
+    PodsMetric,
+    measures_pods,
+)
+from autoscaler.core.target import Query, QueryKey, Target
+from autoscaler.core.text import printable
+from autoscaler.rendering import wording
+
+_NAMES_ITS_PODS = {"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"}
+"""The kinds whose pods' names begin with the name of the workload."""
+
+_VALUELESS = {GapKind.NOT_A_NUMBER, GapKind.STALE}
+_MOST_VALUES, _MOST_LABELS, _LONGEST = 5, 20, 60
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What a metric uses of an answer.
+
+    ``used`` are the values of an External or Object metric in milli-units, or the number of pods
+    with a sample.  ``faults`` are sentences that say what is missing.  ``valueless`` is set if
+    there are series, but none with a value that counts, ``empty`` if there is no series and that
+    counts as 0; ``nans`` of the values were NaN and count as 0.
+    """
+
+    used: tuple[int, ...] | int
+    faults: tuple[str, ...] = ()
+    valueless: bool = False
+    empty: bool = False
+    nans: int = 0
+
+
+def coverage(
+    target: Target, metric: MetricSpec, query: Query, answer: QueryResult, now: float
+) -> Coverage:
+    """Read a metric as a sync would; the pods are those that the series name."""
+    if not answer.series:
+        return Coverage((), ("the query returned no series",))
+    per_pod = measures_pods(metric)
+    pods = _pods(target, query, answer) if per_pod else ()
+    if per_pod and not pods:
+        return Coverage(0, (_no_pods(target, metric, query, answer),))
+    reading = read(metric, query, answer, target.namespace, pods, now)
+    if isinstance(reading, Gap):
+        fault = reading.detail
+        if reading.kind in {GapKind.EMPTY, GapKind.PARTIAL}:
+            fault += f": {existing(target, metric, query, answer)}"
+        return Coverage(0 if per_pod else (), (fault,), reading.kind in _VALUELESS)
+    gaps = tuple(gap.detail for gap in reading.gaps)
+    if isinstance(reading, Values):
+        return Coverage(reading.values, gaps, empty=reading.empty, nans=reading.nans)
+    lacking = (*reading.gaps, *reading.dropped.values())
+    valueless = not reading.samples and any(gap.kind in _VALUELESS for gap in lacking)
+    dropped = [gap.detail for gap in list(reading.dropped.values())[:_MOST_VALUES]]
+    return Coverage(len(reading.samples), (*gaps, *dropped), valueless)
+
+
+def _pods(target: Target, query: Query, answer: QueryResult) -> Sequence[Pod]:
+    series = answer.with_label(query.labels.namespace, target.namespace)
+    names = dict.fromkeys(one.labels.get(query.labels.pod, "") for one in series)
+    ref = target.spec.scale_target_ref
+    if ref.kind in _NAMES_ITS_PODS:
+        names = dict.fromkeys(name for name in names if name.startswith(f"{ref.name}-"))
+    none = PodRequests(())
+    return [Pod(name, "Running", None, None, None, False, none) for name in names if name]  # noqa: FBT003
+
+
+def _no_pods(target: Target, metric: MetricSpec, query: Query, answer: QueryResult) -> str:
+    ref = target.spec.scale_target_ref
+    whose = f" beginning with {ref.name}-" if ref.kind in _NAMES_ITS_PODS else ""
+    return (
+        f"none of the {len(answer.series)} series is labelled "
+        f'{query.labels.namespace}="{target.namespace}" and {query.labels.pod}=<a name{whose}>: '
+        f"{existing(target, metric, query, answer)}"
+    )
+
+
+def existing(target: Target, metric: MetricSpec, query: Query, answer: QueryResult) -> str:
+    """Return which values the labels have that select a metric's series."""
+    wanted = list(dict.fromkeys(_labels_used(metric, query)))
+    texts = [values_of(label, answer) for label in wanted]
+    lacking = [label for label, text in zip(wanted, texts, strict=True) if not text]
+    parts = [text for text in texts if text]
+    if lacking:
+        parts.append(f"no series has the label {' or '.join(lacking)}")
+        parts.append(labels_of(answer))
+    if not measures_pods(metric) or lacking:
+        return "; ".join(parts)
+    in_namespace = answer.with_label(query.labels.namespace, target.namespace)
+    if in_namespace:
+        pods = values_of(query.labels.pod, QueryResult(in_namespace))
+        return f"in namespace {target.namespace} {pods}"
+    return "; ".join(parts)
+
+
+def labels_of(answer: QueryResult) -> str:
+    """Return which labels the series of an answer have."""
+    known = sorted({name for one in answer.series for name in one.labels})
+    shown = ", ".join(printable(name, _LONGEST) for name in known[:_MOST_LABELS])
+    return f"their labels are {shown}" if shown else "they have no labels"
+
+
+def _labels_used(metric: MetricSpec, query: Query) -> Iterator[str]:
+    if isinstance(metric, ObjectMetric):
+        described = metric.described_object
+        yield described.kind.lower()
+    elif measures_pods(metric):
+        yield query.labels.namespace
+        yield query.labels.pod
+    if isinstance(metric, ContainerResourceMetric):
+        yield query.labels.container
+    if isinstance(metric, ExternalMetric | ObjectMetric | PodsMetric):
+        selector = metric.metric.selector
+        if selector is not None:
+            yield from (key for key, _ in selector.match_labels)
+            yield from (expression.key for expression in selector.match_expressions)
+
+
+def values_of(label: str, answer: QueryResult, *, all_of_them: bool = True) -> str:
+    """Return which values a label has in an answer, of which there may be others; empty if none."""
+    values = sorted({one.labels[label] for one in answer.series if label in one.labels})
+    if not values:
+        return ""
+    shown = ", ".join(f'"{printable(value, _LONGEST)}"' for value in values[:_MOST_VALUES])
+    more = f" and {len(values) - _MOST_VALUES} more" if len(values) > _MOST_VALUES else ""
+    more = more if all_of_them else " and others"
+    return f"{printable(label, _LONGEST)} is {shown}{more}"
+
+
+# -- why there is none ---------------------------------------------------------------------------
+
+Ask = Callable[[str], QueryResult | QueryFailure]
+"""Asks one PromQL expression."""
+
+_MOST_QUESTIONS = 20
+_MOST_SELECTORS, _MOST_MATCHERS = 4, 8
+_LONGEST_FINDING = 1000
+_LONGEST_SELECTOR = 200
+
+
+class _UnknownError(Exception):
+    """Prometheus does not say it."""
+
+
+def why_no_series(ask: Ask, promql: str) -> str:
+    """Say which part of a query without series finds nothing; empty where that is not known."""
+    found: list[str] = []
+    with suppress(_UnknownError):
+        for sentence in _Looking(ask).at(promql):
+            found.append(sentence)  # noqa: PERF402 - what is known before a question fails stays
+    return printable("; ".join(found), _LONGEST_FINDING)
+
+
+class _Looking:
+    """Asks at most so many questions about one query."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+        self._left = _MOST_QUESTIONS
+
+    def at(self, promql: str) -> Iterator[str]:
+        """Yield a sentence for each selector that finds nothing, or one on all that find some."""
+        selectors = selectors_of(promql)[:_MOST_SELECTORS]
+        found: list[str] = []
+        for selector in selectors:
+            if count := self._count(selector):
+                found.append(f"{_shown(selector)} has {count:,} series")
+            else:
+                yield self._lacking(selector)
+        if found and len(found) == len(selectors):
+            ranges = any(selector.range for selector in selectors)
+            rate = "; rate and its like need two samples within their range" if ranges else ""
+            yield f"{', '.join(found)}, and what the query does with that leaves none{rate}"
+
+    def _lacking(self, selector: VectorSelector) -> str:
+        named = selector.only(*selector.name_matchers)
+        others = [matcher for matcher in selector.matchers if matcher not in named.matchers]
+        if not str(named).strip("{}"):
+            return f"there are no series {_shown(selector)}"
+        within = f" within {selector.range}" if selector.range else ""
+        total = self._count(named) if others else 0
+        if not total:
+            return f"there are no series {_shown(named)}{within}"
+        there = f"{_shown(named)} has {total:,} series"
+        asked = others[:_MOST_MATCHERS]
+        for one in asked:
+            if not self._count(selector.only(*named.matchers, one)):
+                return f"{there}, but none with {_shown(one)}: {self._there_is(named, one)}"
+        for one in asked:
+            rest = selector.only(*(each for each in selector.matchers if each != one))
+            if count := self._count(rest):
+                without = f"without {_shown(one)} there are {count}"
+                return f"{there}, but none with all of its matchers; {without}: " + self._there_is(
+                    rest, one
+                )
+        return f"{there}, but none is {_shown(selector)}"
+
+    def _there_is(self, selector: VectorSelector, matcher: Matcher) -> str:
+        by_value = f"count by ({matcher.label}) ({selector.promql})"
+        answer = self._answer(f"topk({_MOST_VALUES + 1}, {by_value})")
+        label = matcher.label.strip("\"'`")
+        values = values_of(label, answer, all_of_them=len(answer.series) <= _MOST_VALUES)
+        if values:
+            return values
+        names = labels_of(self._answer(f"topk(1, {selector.promql})"))
+        return f"no series has the label {printable(label, _LONGEST_SELECTOR)}; {names}"
+
+    def _count(self, selector: VectorSelector) -> int:
+        series = self._answer(f"count({selector.promql})").series
+        return int(series[0].value) if series else 0
+
+    def _answer(self, promql: str) -> QueryResult:
+        if not self._left:
+            raise _UnknownError
+        self._left -= 1
+        answer = self._ask(promql)
+        # A part of the series may be elsewhere.
+        if isinstance(answer, QueryFailure) or answer.warnings:
+            raise _UnknownError
+        return answer
+
+
+def _shown(part: VectorSelector | Matcher) -> str:
+    return printable(str(part), _LONGEST_SELECTOR)
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A query that found no series; ``what`` is its use, ``metric`` None for a bound's."""
+
+    target: Target
+    what: str
+    query: Query
+    metric: MetricSpec | None = None
+
+
+def missing_in(target: Target, observation: Observation) -> tuple[Missing, ...]:
+    """Return the queries of a target in which a sync found no series."""
+    found = [
+        Missing(target, wording.metric_name(metric), query, metric)
+        for metric, query, reading in zip(
+            target.spec.metrics, target.queries, observation.readings, strict=True
+        )
+        if _is_empty(reading)
+    ]
+    for bound, query, reading in (
+        ("minReplicasQuery", target.min_replicas_query, observation.min_replicas_reading),
+        ("maxReplicasQuery", target.max_replicas_query, observation.max_replicas_reading),
+    ):
+        if query is not None and _is_empty(reading):
+            found.append(Missing(target, bound, query))
+    return tuple(found)
+
+
+def _is_empty(reading: Reading | None) -> bool:
+    return type(reading) is Gap and reading.kind is GapKind.EMPTY
+
+
+@dataclass(slots=True)
+class Findings:
+    """Says why queries find nothing; uses of one that follow each other are asked once."""
+
+    ask: Callable[[str, str], QueryResult | QueryFailure]
+    """Gets the name of the server, and PromQL."""
+    _last: tuple[QueryKey, QueryResult | QueryFailure, str] | None = None
+
+    def of(self, missing: Missing) -> str:
+        """Return the name of the use, and what there is; empty where nothing is known."""
+        key = missing.query.key
+        if self._last is None or self._last[0] != key:
+            self._last = (key, *self._asked(key))
+        _, answer, found = self._last
+        if isinstance(answer, QueryFailure):
+            return ""
+        if answer.series and missing.metric is not None:
+            there = existing(missing.target, missing.metric, missing.query, answer)
+            found = f"the query returns {len(answer.series):,} series: {there}"
+        return f"{missing.what}: {found}" if found else ""
+
+    def _asked(self, key: QueryKey) -> tuple[QueryResult | QueryFailure, str]:
+        answer = self.ask(key.server, key.promql)
+        if isinstance(answer, QueryFailure) or answer.series:
+            return answer, ""
+        return answer, why_no_series(lambda promql: self.ask(key.server, promql), key.promql)

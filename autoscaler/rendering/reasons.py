@@ -1,0 +1,484 @@
+"""What was decided and why, as sentences: of the log, the pages, `plan`, `status` and Events.
+
+`verdict` is the whole sentence; the others are its parts, which an explanation tells one by one:
+what keeps a count from what the metrics ask for, what decides besides the metrics, and the breaker.
+"""
+
+from collections.abc import Iterator
+
+from autoscaler.core.classification import (
+    MISSING_BOUND,
+    MISSING_HOLD,
+    Restraint,
+    failed_metrics,
+    failure_of,
+    restraint_of,
+    stabilization_holds,
+)
+from autoscaler.core.decision import (
+    Activity,
+    Bound,
+    BreakerHold,
+    Combination,
+    Decision,
+    Limit,
+    MetricFailure,
+    MetricResult,
+    Outcome,
+    Saturation,
+    Stabilization,
+    Zone,
+)
+from autoscaler.core.extensions import FallbackBehavior, Pause, PauseMode
+from autoscaler.core.holds import HOLD_QUERY, why_held
+from autoscaler.core.normalize import SCALE_DOWN_LIMIT, SCALE_UP_LIMIT, TOO_FEW, TOO_MANY
+from autoscaler.core.observation import LONGEST_SENTENCE
+from autoscaler.core.pauses import INVALID_ANNOTATION
+from autoscaler.core.quantity import format_fine
+from autoscaler.core.spec import Behavior, Flags, ScalingRules, SelectPolicy
+from autoscaler.core.sync_result import SyncResult
+from autoscaler.core.target import Target
+from autoscaler.core.text import duration, printable, rfc3339, time_of_day
+from autoscaler.core.writes import NotWritten, NotWrittenReason, Superseded, WriteFailed, Written
+from autoscaler.rendering import wording
+from autoscaler.sync.ports import BreakerChange, BreakerNews
+
+_LONGEST_QUERY = 300
+_MOST_METRICS = 5
+"""At most so many metrics are named in one sentence."""
+
+
+def verdict(result: SyncResult) -> str:
+    """Return one sentence: what was decided, why, and what became of it."""
+    decision, restraint = result.decision, restraint_of(result.decision)
+    if decision.current is None:
+        why = _failure(decision)
+        sentence = f"nothing is decided, since the scale cannot be read: {why}"
+    elif decision.rescale:
+        sentence = _change(result, restraint)
+    elif decision.zone is Zone.DISABLED:
+        sentence = (
+            "disabled: somebody set the replicas to 0, and minReplicas is "
+            f"{min_replicas(decision)}; it goes on once they are set to 1 or more"
+            f"{wanted(decision)}{_besides(decision, restraint)}"
+        )
+    else:
+        count = wording.counted(decision.current, "replica")
+        sentence = f"stays at {count}{_why_unchanged(result, restraint)}"
+    if result.controller:
+        but = ", but" if decision.rescale else ";"
+        return f"{sentence}{but} {result.controller} controls it: the daemon leaves it alone"
+    return sentence
+
+
+def _failure(decision: Decision) -> str:
+    failure = failure_of(decision)
+    return "" if failure is None else failure.message
+
+
+def _change(result: SyncResult, restraint: Restraint | None) -> str:
+    decision, write = result.decision, result.write
+    move = f"{decision.current} -> {wording.counted(decision.desired, 'replica')}"
+    if isinstance(write, Superseded):
+        other = f"somebody else set {write.scale.spec_replicas} meanwhile"
+        return f"{move} not written: {other}{_besides(decision, restraint)}"
+    if isinstance(write, WriteFailed):
+        return f"{move} not written: {printable(write.message, LONGEST_SENTENCE)}"
+    restricted = _restricted(result, restraint)
+    asked = f"; {_asked(decision)}" if restricted and decision.combination is not None else ""
+    why = f"{_why(decision, restraint)}{asked}{restricted}{_besides(decision, restraint)}"
+    if isinstance(write, NotWritten) and write.reason is NotWrittenReason.NOT_LEADING:
+        return f"{move} is left to the process that leads: {why}"
+    because = ", since " if _active(decision, restraint) is not None else ": "
+    return f"{'scaled' if isinstance(write, Written) else 'would scale'} {move}{because}{why}"
+
+
+def _why_unchanged(result: SyncResult, restraint: Restraint | None) -> str:
+    decision = result.decision
+    if restraint is Restraint.OTHERS:
+        until = time_of_day(decision.held_until or 0.0, decision.time)
+        wanted = "" if decision.limit is None else f", not {decision.limit.after}"
+        return f"{wanted}: nothing is written until {until}, since others undo our changes"
+    if decision.zone is Zone.CONTROLLED:
+        return f": {_failure(decision)}"
+    if decision.outcome is Outcome.BLOCKED:
+        return f": nothing can be decided: {_failed_metric(decision)}"
+    if restraint is Restraint.QUERY and decision.hold is not None:
+        why = f", not {decision.hold.replicas}: {why_held(decision.hold.reading)}"
+    elif restraint is Restraint.BREAKER and decision.breaker is not None:
+        why = f", not {decision.breaker.replicas}: {_by_breaker(decision.breaker, decision.time)}"
+    elif decision.zone is Zone.IDLE or restraint is Restraint.PAUSE:
+        why = f": {_why(decision, restraint)}"
+    else:
+        restricted = _restricted(result, restraint)
+        why = f": {_asked(decision)}{restricted}" if restricted else ""
+    return why + _besides(decision, restraint)
+
+
+def _by_breaker(hold: BreakerHold, now: float) -> str:
+    server, until = wording.prometheus_server(hold.server), time_of_day(hold.until, now)
+    return f"the scale-down breaker lets no target of {server} go down before {until}"
+
+
+def _asked(decision: Decision) -> str:
+    combined = decision.combination
+    return decision.reason if combined is None else f"the metrics ask for {combined.after}"
+
+
+def _failed_metric(decision: Decision) -> str:
+    failed = failed_metrics(decision)
+    name = f"{wording.metric_name(failed[0].metric)}: " if failed else ""
+    return f"{name}{_failure(decision)}{_and_more(len(failed) - 1)}"
+
+
+def _and_more(count: int) -> str:
+    return f" (and {wording.counted(count, 'more metric')})" if count > 0 else ""
+
+
+def _partly(decision: Decision) -> str:
+    in_use = [metric for metric in decision.metrics if metric.fallback is not None]
+    if in_use:
+        return f"{fallback(in_use[0])}: {_failure(decision)}{_and_more(len(in_use) - 1)}"
+    failure = failure_of(decision)
+    if decision.outcome is not Outcome.PARTIAL or failure is None:
+        return ""
+    if failure.reason in {MISSING_BOUND, MISSING_HOLD}:
+        return ""
+    return f"not all metrics could be used: {_failed_metric(decision)}"
+
+
+def _besides(decision: Decision, restraint: Restraint | None) -> str:
+    """Return what else there is to know: each part begins with a semicolon."""
+    bounds, paused = decision.bounds, decision.pause
+    parts = [_partly(decision)]
+    if bounds is not None:
+        parts.append(bounds.missing)
+    if decision.hold is not None and restraint is not Restraint.QUERY:
+        parts.append(why_held(decision.hold.reading))
+    if paused is not None and restraint is not Restraint.PAUSE:
+        parts.append(pause(paused, decision.time))
+    if paused is not None:
+        parts += [one.message for one in decision.events if one.reason == INVALID_ANNOTATION]
+    parts.append(goes_idle(decision))
+    return "".join(f"; {part}" for part in parts if part)
+
+
+# -- why it changes ------------------------------------------------------------------------------
+
+
+def _why(decision: Decision, restraint: Restraint | None) -> str:
+    combined, paused = decision.combination, decision.pause
+    if paused is not None and restraint is Restraint.PAUSE:
+        return pause(paused, decision.time) + prevented(decision)
+    if decision.zone is Zone.IDLE:
+        return asleep(decision)
+    return (
+        decision.reason
+        if combined is None
+        else _by_metrics(decision, combined, _active(decision, restraint))
+    )
+
+
+def _by_metrics(decision: Decision, combined: Combination, active: MetricResult | None) -> str:
+    winner = next((one for one in decision.metrics if one.name == combined.winner), None)
+    if winner is not None and winner.fallback is not None:
+        return f"fallback for {wording.metric_name(winner.metric)}"
+    if active is not None:
+        held_to = wording.target(active.metric)
+        value = wording.usage(active)
+        if value == "0":
+            value = wording.exactly(active) or value
+        return f"{wording.reason(decision)}: {value}, for {held_to}"
+    if _wakes(decision):
+        return wording.reason(decision)
+    if (combined.after > combined.before) is not (decision.desired > combined.before):
+        return "earlier recommendations stand"
+    if combined.after > combined.before:
+        measured = [
+            f"{wording.reason(decision)}: {wording.usage_and_target(one)}"
+            for one in decision.metrics
+            if one.name == combined.winner and one.proposal == combined.after
+        ]
+        return measured[0] if measured else wording.reason(decision)
+    shown = [_shown(one) for one in decision.metrics[:_MOST_METRICS]]
+    if len(decision.metrics) > _MOST_METRICS:
+        shown.append(f"{len(decision.metrics) - _MOST_METRICS} more")
+    below = "below target" if len(decision.metrics) == 1 else "all metrics below target"
+    return f"{below}: {', '.join(shown)}"
+
+
+def _shown(one: MetricResult) -> str:
+    value = wording.usage_and_target(one) if one.fallback is None else "by the fallback"
+    return f"{wording.metric_name(one.metric)} {value}"
+
+
+def _active(decision: Decision, restraint: Restraint | None) -> MetricResult | None:
+    if not _wakes(decision) or restraint is Restraint.PAUSE:
+        return None
+    awake = (one for one in decision.metrics if decision.reason == f"{one.name} is active")
+    return next(awake, None)
+
+
+def _wakes(decision: Decision) -> bool:
+    idle = decision.idle
+    return (
+        decision.zone is Zone.METRICS and idle is not None and idle.asleep and not idle.kept_awake
+    )
+
+
+# -- what restricts it ---------------------------------------------------------------------------
+
+
+def _restricted(result: SyncResult, restraint: Restraint | None) -> str:
+    """Return what keeps the count from what the metrics ask for; empty where nothing does."""
+    decision = result.decision
+    stabilization, limit, combined = decision.stabilization, decision.limit, decision.combination
+    if restraint is Restraint.PAUSE:
+        return ""
+    if restraint is Restraint.UNKNOWN_MINIMUM:
+        return "; nothing goes down, since minReplicas is not known"
+    if combined is not None and combined.after == decision.desired:
+        return ""
+    parts = []
+    if stabilization is not None and stabilization_holds(decision):
+        parts.append(hold(stabilization, decision.time))
+    if limit is not None and limit.before != limit.after:
+        parts.append(restriction(limit, result))
+    elif stabilization is not None and not parts:
+        parts += _bound(stabilization.before, decision)
+    return "".join(f"; {part}" for part in parts)
+
+
+def _bound(asked: int, decision: Decision) -> list[str]:
+    """Return the bound that the metrics ask to pass, if any; the count is held at it anyway."""
+    if asked < decision.min_replicas:
+        return [f"minReplicas is {min_replicas(decision)}"]
+    if asked > decision.max_replicas:
+        return [f"maxReplicas is {max_replicas(decision)}"]
+    return []
+
+
+# -- windows, bounds and rate limits -------------------------------------------------------------
+
+
+def hold(stage: Stabilization, now: float) -> str:
+    """Return what holds a count away from the proposal, and until when."""
+    until = "" if stage.until is None else f" until {time_of_day(stage.until, now)}"
+    if stage.refill is not None:
+        what = "the first reading was" if stage.refill.first else "a reading returned after a gap"
+        returned = time_of_day(stage.refill.returned, now)
+        if stage.refill.after_hold:
+            return f"nothing goes down{until}, since {HOLD_QUERY} held it until {returned}"
+        return f"nothing goes down{until}, since {what} at {returned}"
+    if stage.held_by is None:
+        return f"held at {stage.after}{until} ({stage.reason})"
+    count, at = stage.held_by.replicas, time_of_day(stage.held_by.time, now)
+    if stage.held_by.first:
+        found = wording.found(stage.held_by)
+        return f"held at {stage.after}{until} by the count of {count} {found}, {at}"
+    return f"held at {stage.after}{until} by the recommendation of {count} at {at}"
+
+
+def behavior(of: Behavior | None, flags: Flags) -> Iterator[tuple[str, str]]:
+    """Yield what is in force for scaling up and down, by what it is called."""
+    window = flags.downscale_stabilization
+    if of is None:
+        yield "Scale up", "at once, to at most twice the replicas or 4 in one sync"
+        yield "Scale down", f"to the highest recommendation of {duration(window)}"
+        yield "Tolerance", f"{flags.tolerance:.4g} of the ratio"
+        return
+    yield "Scale up", _rules(of.scale_up, 0.0)
+    yield "Scale down", _rules(of.scale_down, window)
+    for name, one in (("up", of.scale_up), ("down", of.scale_down)):
+        tolerance = flags.tolerance if one.tolerance is None else one.tolerance
+        yield f"Tolerance {name}", f"{tolerance:.4g} of the ratio"
+
+
+def _rules(rules: ScalingRules, usual_window: float) -> str:
+    if rules.select_policy is SelectPolicy.DISABLED:
+        return "disabled"
+    window = rules.stabilization_window_seconds
+    seconds = usual_window if window is None else float(window)
+    parts = [f"at most {wording.policy(one)}" for one in rules.policies]
+    which = "most" if rules.select_policy is SelectPolicy.MAX else "least"
+    chosen = f" (what permits the {which})" if len(parts) > 1 else ""
+    held = f"stabilized over {duration(seconds)}" if seconds else "without stabilization"
+    return f"{' or '.join(parts)}{chosen}, {held}"
+
+
+def restriction(stage: Limit, result: SyncResult) -> str:
+    """Return which bound or rate limit permits no more, and from when on it does."""
+    decision, now = result.decision, result.decision.time
+    if stage.reason == TOO_FEW:
+        return f"minReplicas is {min_replicas(decision)}"
+    if stage.reason == TOO_MANY:
+        return f"maxReplicas is {max_replicas(decision)}"
+    direction = {SCALE_UP_LIMIT: "scaleUp", SCALE_DOWN_LIMIT: "scaleDown"}[stage.reason]
+    if stage.unseen is not None:
+        unseen = time_of_day(stage.unseen, now)
+        text = (
+            f"what other instances of this autoscaler changed until {unseen} is not known, "
+            f"and counts as all that {direction} permits"
+        )
+    else:
+        text = f"{_rule(stage, result.target.spec.behavior, direction)} permits {stage.allowed} now"
+    more = "" if stage.until is None else f", more from {time_of_day(stage.until, now)} on"
+    return text + more
+
+
+def _rule(stage: Limit, behavior: Behavior | None, direction: str) -> str:
+    if stage.policy is not None:
+        return f"the {direction} policy of {wording.policy(stage.policy, stage.start)}"
+    if behavior is None:
+        return "the HPA's limit of twice the replicas or 4 for each step without behavior"
+    rules = behavior.scale_up if direction == "scaleUp" else behavior.scale_down
+    disabled = rules.select_policy is SelectPolicy.DISABLED
+    return f"{direction}.selectPolicy Disabled" if disabled else direction
+
+
+# -- what a target may have beyond the HPA's spec ------------------------------------------------
+
+_PAUSED = {
+    PauseMode.ALL: "paused",
+    PauseMode.SCALE_DOWN: "scale-down is paused",
+    PauseMode.SCALE_UP: "scale-up is paused",
+}
+
+
+def pause(one: Pause, now: float) -> str:
+    """Write what is paused, by whom, and until when."""
+    until = "" if one.until is None else f" until {time_of_day(one.until, now)}"
+    return f"{_PAUSED[one.mode]} by {one.by}{until}"
+
+
+def prevented(decision: Decision) -> str:
+    """Write which count a pause prevents; empty where it prevents none."""
+    if decision.paused_from is None:
+        return ""
+    return f"; {wording.counted(decision.paused_from, 'replica')} without it"
+
+
+def min_replicas(decision: Decision) -> str:
+    """Write the minimum in force, and what sets it if that is not the target itself."""
+    return _by(decision.min_replicas, None if decision.bounds is None else decision.bounds.minimum)
+
+
+def max_replicas(decision: Decision) -> str:
+    """Write likewise the maximum."""
+    return _by(decision.max_replicas, None if decision.bounds is None else decision.bounds.maximum)
+
+
+def _by(replicas: int, bound: Bound | None) -> str:
+    return str(replicas) if bound is None or not bound.by else f"{replicas} by {bound.by}"
+
+
+def goes_idle(decision: Decision) -> str:
+    """Write when a target that is awake goes idle; empty where it will not."""
+    idle = decision.idle
+    if idle is None or decision.zone is not Zone.METRICS:
+        return ""
+    if idle.active or idle.asleep or idle.kept_awake or idle.until <= decision.time:
+        return ""
+    return f"idle from {time_of_day(idle.until, decision.time)} on unless a metric becomes active"
+
+
+def asleep(decision: Decision) -> str:
+    """Write why a target is idle."""
+    idle = decision.idle
+    if idle is None or not idle.active:
+        since = "" if idle is None else f" since {time_of_day(idle.last_active, decision.time)}"
+        return f"idle, every metric has been inactive{since}"
+    unknown = [one for one in decision.metrics if one.activity is Activity.UNKNOWN]
+    names = " or ".join(wording.metric_name(one.metric) for one in unknown)
+    return f"idle, and it is not known whether {names} is active"
+
+
+def activity(result: MetricResult, target: Target) -> str:
+    """Write whether a metric is above its activation; empty where it takes no part."""
+    if result.activity is None:
+        return ""
+    if result.activity is Activity.UNKNOWN:
+        return "not known to be active or not, which keeps it awake and does not wake it"
+    exact = wording.exactly(result)
+    value = f"{exact} is " if exact else ""
+    above = {
+        Activity.ACTIVE: f"active: {value}above",
+        Activity.INACTIVE: f"not active: {value}not above",
+    }
+    activations = dict(zip(target.spec.metrics, target.extensions.activations, strict=False))
+    activation = format_fine(activations.get(result.metric, 0))
+    return f"{above[result.activity]} its activation of {activation}"
+
+
+def fallback(result: MetricResult) -> str:
+    """Write what the fallback asks for in place of a metric; empty where it does not."""
+    use = result.fallback
+    if use is None:
+        return ""
+    name, syncs = wording.metric_name(result.metric), wording.counted(use.syncs, "sync")
+    in_a_row = " in a row" if use.syncs > 1 else ""
+    failed = f"{name} failed in {syncs}{in_a_row}"
+    if _is_read(result):
+        return f"{failed}, and what was read of it asks for {use.proposal} at least"
+    return f"{failed}, and the fallback asks for {use.proposal}"
+
+
+def _is_read(result: MetricResult) -> bool:
+    """Return whether an incomplete reading asks for what is proposed in place of a fallback."""
+    return isinstance(result.outcome, MetricFailure) and result.outcome.at_least == result.proposal
+
+
+def fallback_rule(result: MetricResult) -> str:
+    """Write in brackets what a fallback depends on; empty where it is a plain count, or unused."""
+    one = None if result.fallback is None else result.fallback.fallback
+    if one is None or one.behavior is FallbackBehavior.STATIC or _is_read(result):
+        return ""
+    if one.behavior is FallbackBehavior.CURRENT_REPLICAS:
+        return " (the current count)"
+    higher = one.behavior is FallbackBehavior.CURRENT_REPLICAS_IF_HIGHER
+    word = "higher" if higher else "lower"
+    return f" ({one.replicas}, or the current count if that is {word})"
+
+
+def wanted(decision: Decision) -> str:
+    """Write which metric asks for replicas of a target that others switched off; or nothing."""
+    metric = decision.wanted_by
+    return "" if metric is None else f"; {wording.metric_name(metric)} asks for replicas meanwhile"
+
+
+def saturation(one: Saturation, now: float) -> str:
+    """Write how many replicas are missing, and since when."""
+    missing = wording.counted(one.missing, "replica")
+    return f"{missing} missing since {time_of_day(one.since, now)}: {one.reason}"
+
+
+# -- the scale-down breaker ----------------------------------------------------------------------
+
+
+def breaker(news: BreakerNews) -> str:
+    """Say what happened to the breaker of a server, with all that an operator needs."""
+    trip, server = news.trip, wording.prometheus_server(news.server)
+    who = f"{trip.down} of the {trip.of} targets that read from {server}"
+    now = f"{wording.counted(news.down, 'target')} of {news.of} that read from {server}"
+    query = printable(trip.query, _LONGEST_QUERY)
+    shared = f"; the query that they share most is {query}" if query else ""
+    held = (
+        f"; nothing goes down before {rfc3339(trip.until)}, scale-ups go on{shared}; "
+        f"if they may go down: {release_command(news.server)}"
+    )
+    released = f"{now} may go down; it does not trip again for as long as it holds"
+    ended = f"{duration(trip.until - trip.at)}: {now} would go down, which is not too many"
+    change = {
+        BreakerChange.TRIPPED: f"has tripped: {who} would go down at once{held}",
+        BreakerChange.TRIPPED_AGAIN: f"has tripped again: {who} would still go down{held}",
+        BreakerChange.RESUMED: f"goes on after the restart: {who} were about to go down{held}",
+        BreakerChange.RELEASED: f"was released: {released}",
+        BreakerChange.ENDED: f"has ended after {ended}",
+        BreakerChange.REMOVED: f"has ended by the new configuration: {now} may go down",
+    }[news.change]
+    return f"the scale-down breaker {change}"
+
+
+def release_command(server: str) -> str:
+    """Return the command that releases a server."""
+    return f"autoscaler release --server {printable(server)}" if server else "autoscaler release"

@@ -1,0 +1,307 @@
+"""Calls on threads: the most urgent first, room for each group, and none passed over for ever."""
+
+import heapq
+import itertools
+import math
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
+
+from autoscaler import clock
+from autoscaler.core.series import QueryFailure, QueryResult
+from autoscaler.core.target import QueryKey
+from autoscaler.sync.ports import MetricsReader
+
+R = TypeVar("R")
+
+Urgency = tuple[int, float]
+"""Sorts: what is smaller comes first."""
+
+_BURST_SECONDS = 10.0
+
+
+class RateLimiter:
+    """Permits at most so many calls a second, after a burst of ten seconds' worth."""
+
+    def __init__(self, per_second: float) -> None:
+        self.per_second = per_second
+        self._burst = max(1.0, per_second * _BURST_SECONDS)
+        self._left = self._burst
+        self._since = clock.monotonic()
+        self._lock = threading.Lock()
+
+    def take(self) -> float:
+        """Take one permit, and return the seconds to wait before it may be used."""
+        with self._lock:
+            now = clock.monotonic()
+            self._left = min(self._burst, self._left + (now - self._since) * self.per_second)
+            self._since = now
+            self._left -= 1.0
+            return max(0.0, -self._left / self.per_second)
+
+    def give_back(self) -> None:
+        """Return a permit that was not used."""
+        with self._lock:
+            self._left += 1.0
+
+
+@dataclass(order=True, slots=True)
+class _WaitingCall:
+    urgency: Urgency
+    number: int
+    group: str = field(compare=False)
+    future: Future[Any] = field(compare=False)
+    call: Callable[[], Any] = field(compare=False)
+
+
+def _drop_cancelled(waiting: list[_WaitingCall]) -> None:
+    """Drop what was cancelled from the top."""
+    while waiting and waiting[0].future.cancelled():
+        heapq.heappop(waiting)
+
+
+class PriorityPool:
+    """Runs calls on ``at_once`` threads in order of urgency, at most ``per_second``.
+
+    Which call runs is chosen when a thread is free and the rate permits one.  One ``group`` (such
+    as a namespace) has at most two thirds of the threads, so that a slow one leaves room for the
+    others.  Once ``stop`` is set no other call begins.
+    """
+
+    def __init__(
+        self, name: str, at_once: int, stop: threading.Event, per_second: float | None = None
+    ) -> None:
+        self._threads = ThreadPoolExecutor(at_once, name)
+        self._most_of_a_group = max(1, at_once * 2 // 3)
+        self._limiter = None if per_second is None else RateLimiter(per_second)
+        self._stop = stop
+        self._lock = threading.Lock()
+        self._numbers = itertools.count()
+        self._waiting: list[_WaitingCall] = []
+        self._held: dict[str, list[_WaitingCall]] = {}
+        """By group, what waits until a call of the same group has ended."""
+        self._running: Counter[str] = Counter()
+
+    def set_rate(self, per_second: float) -> None:
+        """Run at most so many calls a second from now on."""
+        if self._limiter is None or self._limiter.per_second != per_second:
+            self._limiter = RateLimiter(per_second)
+
+    def submit(self, how_urgent: Urgency, group: str, call: Callable[[], R]) -> Future[R]:
+        """Run a call; its future may be cancelled until that begins."""
+        waiting = _WaitingCall(how_urgent, next(self._numbers), group, Future(), call)
+        with self._lock:
+            heapq.heappush(self._waiting, waiting)
+        self._threads.submit(self._work)
+        return waiting.future
+
+    def shutdown(self) -> None:
+        """Wait for the calls that run; those that have not begun are cancelled."""
+        self._threads.shutdown(cancel_futures=True)
+        for waiting in (*self._waiting, *itertools.chain(*self._held.values())):
+            waiting.future.cancel()
+
+    def _work(self) -> None:
+        while self._run_most_urgent():
+            """Run also what waited for a place of its group."""
+
+    def _run_most_urgent(self) -> bool:
+        """Run the most urgent call, if any; return whether that has freed another one."""
+        with self._lock:
+            _drop_cancelled(self._waiting)
+            if not self._waiting:
+                return False
+        limiter = self._limiter
+        if limiter is not None and (wait := limiter.take()) > 0:
+            self._stop.wait(wait)
+        chosen = self._choose()
+        if chosen is None:
+            if limiter is not None:
+                limiter.give_back()
+            return False
+        try:
+            result = chosen.call()
+        except BaseException as error:  # noqa: BLE001 - the future has it
+            chosen.future.set_exception(error)
+        else:
+            chosen.future.set_result(result)
+        return self._release(chosen.group)
+
+    def _choose(self) -> _WaitingCall | None:
+        """Take the most urgent call whose group has room; the others of a full group are held."""
+        with self._lock:
+            while self._waiting:
+                waiting = heapq.heappop(self._waiting)
+                if waiting.future.cancelled():
+                    continue
+                if self._running[waiting.group] >= self._most_of_a_group:
+                    heapq.heappush(self._held.setdefault(waiting.group, []), waiting)
+                elif self._stop.is_set():
+                    waiting.future.cancel()
+                elif waiting.future.set_running_or_notify_cancel():
+                    self._running[waiting.group] += 1
+                    return waiting
+        return None
+
+    def _release(self, group: str) -> bool:
+        """Let the most urgent held call of a group wait again; return whether any call does."""
+        with self._lock:
+            self._running -= Counter((group,))
+            waiting = self._held.get(group, [])
+            _drop_cancelled(waiting)
+            if waiting:
+                heapq.heappush(self._waiting, heapq.heappop(waiting))
+            if not waiting:
+                self._held.pop(group, None)
+            return bool(self._waiting)
+
+
+NOT_BEGUN = "no turn came before the end of the sync; the next one tries again"
+
+_QUERIES_AT_ONCE = 16
+"""In each of the two pools of a server."""
+
+_END_SECONDS = 0.1
+"""So long before its deadline a reader gives up, to be back by then."""
+
+
+class LeastRecentlyServed:
+    """When the call of each key was last served, so that none is passed over for ever.
+
+    A call that began in the second half of its time and was cut short by its deadline was not
+    served: else the same ones might come last, and be cut short, each time.  Thread-safe.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[str, float] = {}
+
+    def submit(
+        self,
+        pool: PriorityPool,
+        key: str,
+        group: str,
+        deadline: float,
+        call: Callable[[], R],
+        late: Callable[[], R],
+    ) -> Future[R]:
+        """Run a key's call in a group of a pool; ``late`` instead after the deadline."""
+        serve = partial(self.serve, key, clock.monotonic(), deadline, call, late)
+        return pool.submit(self.urgency(key), group, serve)
+
+    def serve(
+        self, key: str, since: float, deadline: float, call: Callable[[], R], late: Callable[[], R]
+    ) -> R:
+        """Run a key's call now, which was submitted at the instant ``since``."""
+        begun, before = clock.monotonic(), self._last.get(key, -math.inf)
+        if begun >= deadline:
+            return late()
+        self._last[key] = begun
+        result = call()
+        if clock.monotonic() >= deadline - _END_SECONDS and begun - since > deadline - begun:
+            self._last[key] = before
+        return result
+
+    def urgency(self, key: str) -> Urgency:
+        """Return how urgent a key's call is: the more so the longer ago it was served."""
+        return 0, self._last.get(key, -math.inf)
+
+    def in_order(self, keys: Iterable[str]) -> list[str]:
+        """Return the keys, the most urgent first."""
+        return sorted(keys, key=self.urgency)
+
+    def retain(self, keys: AbstractSet[str]) -> None:
+        """Forget all other keys."""
+        for gone in list(self._last):
+            if gone not in keys:
+                del self._last[gone]
+
+
+class FairQueries:
+    """Asks queries on threads.  Each server has its own, and so costs only its own queries time."""
+
+    def __init__(self, slow_seconds: float) -> None:
+        self._slow_seconds = slow_seconds
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+        self._servers: dict[str, _QueriesOfServer] = {}
+
+    def in_order(self, queries: Iterable[QueryKey]) -> list[QueryKey]:
+        """Return the queries in the order in which those of each server should be asked."""
+        return sorted(queries, key=lambda query: self._of(query.server).urgency(query.promql))
+
+    def ask(
+        self, metrics: MetricsReader, query: QueryKey, at: float | None, deadline: float
+    ) -> Future[QueryResult | QueryFailure]:
+        """Ask one query; a QueryFailure if it could not begin before the deadline."""
+        return self._of(query.server).ask(metrics, query.promql, at, deadline)
+
+    def retain(self, queries: AbstractSet[QueryKey]) -> None:
+        """Forget what is known of queries that are not asked any more.  None of them may run."""
+        for server, of_server in list(self._servers.items()):
+            left = {query.promql for query in queries if query.server == server}
+            of_server.retain(left)
+            if not left:
+                del self._servers[server]
+                of_server.close()
+
+    def close(self) -> None:
+        """Wait for the queries that run; those that have not begun are cancelled."""
+        self._stop.set()
+        for queries in self._servers.values():
+            queries.close()
+
+    def _of(self, server: str) -> "_QueriesOfServer":
+        queries = self._servers.get(server)
+        if queries is not None:
+            return queries
+        with self._lock:
+            new = _QueriesOfServer(server, self._slow_seconds, self._stop)
+            return self._servers.setdefault(server, new)
+
+
+class _QueriesOfServer:
+    """Asks the queries of one server; those that were slow last time have threads of their own.
+
+    So they delay only each other.  Slow is what took more than ``slow_seconds``.
+    """
+
+    def __init__(self, server: str, slow_seconds: float, stop: threading.Event) -> None:
+        self._slow_seconds = slow_seconds
+        self._slow: set[str] = set()
+        self._served = LeastRecentlyServed()
+        self._quick_pool = PriorityPool(f"query {server}".rstrip(), _QUERIES_AT_ONCE, stop)
+        self._slow_pool = PriorityPool(f"slow-query {server}".rstrip(), _QUERIES_AT_ONCE, stop)
+
+    def urgency(self, promql: str) -> Urgency:
+        return self._served.urgency(promql)
+
+    def ask(
+        self, metrics: MetricsReader, promql: str, at: float | None, deadline: float
+    ) -> Future[QueryResult | QueryFailure]:
+        pool = self._slow_pool if promql in self._slow else self._quick_pool
+        call = partial(self._ask, metrics, promql, at, deadline)
+        return self._served.submit(
+            pool, promql, promql, deadline, call, partial(QueryFailure, NOT_BEGUN)
+        )
+
+    def retain(self, queries: AbstractSet[str]) -> None:
+        self._slow.intersection_update(queries)
+        self._served.retain(queries)
+
+    def close(self) -> None:
+        for pool in (self._quick_pool, self._slow_pool):
+            pool.shutdown()
+
+    def _ask(
+        self, metrics: MetricsReader, promql: str, at: float | None, deadline: float
+    ) -> QueryResult | QueryFailure:
+        begun = clock.monotonic()
+        answer = metrics.query(promql, at, deadline)
+        slow = clock.monotonic() - begun > self._slow_seconds
+        (self._slow.add if slow else self._slow.discard)(promql)
+        return answer

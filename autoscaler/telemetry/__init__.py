@@ -1,0 +1,1 @@
+"""What the daemon knows of itself and its targets at any time: metrics, live states, health."""

@@ -1,0 +1,222 @@
+"""The daemon's health: whether its syncs complete, and whether all that it needs works."""
+
+import math
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import NamedTuple
+
+from autoscaler import clock
+from autoscaler.rendering.answers import ComponentState
+
+PERIODS_ALLOWED = 3
+"""A sync that did not end within so many of its periods hangs."""
+
+NOT_ASKED = "there is no target to ask it for"
+_NOT_HEARD_OF = "not heard of yet"
+ANSWERS_COUNT_SECONDS = 60.0
+"""A server that answered within so many seconds answers, whatever failed since."""
+
+
+class Component(StrEnum):
+    """A part of the daemon that may be well or not."""
+
+    CONFIGURATION = "configuration"
+    PROMETHEUS = "prometheus"
+    KUBERNETES = "kubernetes"
+    CACHES = "caches"
+    STATE = "state"
+    RECORD = "record"
+    RELOAD = "reload"
+    LEADERSHIP = "leadership"
+    BREAKER = "scale-down breaker"
+
+
+REQUIRED = (Component.CONFIGURATION, Component.PROMETHEUS, Component.KUBERNETES, Component.CACHES)
+"""Without one of these the daemon is not ready; the others only inform.
+
+A Prometheus server that the configuration names is none: it costs only the targets that ask it.
+"""
+
+
+def component_of(server: str) -> str:
+    """Return the component of a Prometheus server, whose name is empty for the default one."""
+    return f"{Component.PROMETHEUS}/{server}" if server else Component.PROMETHEUS
+
+
+def _part(name: str) -> str:
+    """Return the `Component` that a component is, or is one of."""
+    return name.partition("/")[0]
+
+
+class SyncsState(NamedTuple):
+    """The syncs of one period in seconds: how many, and when the one ended that did longest ago.
+
+    Before its first end a sync counts from when it was expected.
+    """
+
+    period: float
+    syncs: int
+    ago: float
+
+
+class Health:
+    """The states of all components, and when each sync completed last; any thread may call.
+
+    Messages are sentences for operators, without secrets: the pages show them.
+    """
+
+    def __init__(
+        self,
+        monotonic: Callable[[], float] = clock.monotonic,
+        wall: Callable[[], float] = clock.wall,
+    ) -> None:
+        self._monotonic = monotonic
+        self._wall = wall
+        self._lock = threading.Lock()
+        self._periods: dict[str, float] = {}
+        self._completed: dict[str, float] = {}
+        self._suspended = False
+        self._answered: dict[str, float] = {}
+        self._away: dict[str, float] = {}
+        """Servers that do not answer, and since when (monotonic) they have not."""
+        self._states: dict[str, ComponentState] = {}
+        """By a `Component`, or by that of a named Prometheus server (`component_of`)."""
+        self.report_unheard()
+
+    # -- liveness --------------------------------------------------------------------------
+
+    def expect(self, periods: Mapping[str, float]) -> None:
+        """Watch these syncs from now on: by name, the period of each in seconds."""
+        now = self._monotonic()
+        with self._lock:
+            self._completed = {name: self._completed.get(name, now) for name in periods}
+            self._periods = dict(periods)
+
+    def sync_completed(self, name: str) -> None:
+        """Note that a sync has ended."""
+        now = self._monotonic()
+        with self._lock:
+            if name in self._periods:
+                self._completed[name] = now
+
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        """Do not count the time of the block, in which no sync begins.
+
+        A sync that hung before still does afterwards.
+        """
+        begun = self._monotonic()
+        with self._lock:
+            self._suspended = True
+        try:
+            yield
+        finally:
+            now = self._monotonic()
+            with self._lock:
+                self._suspended = False
+                self._completed = {
+                    name: min(now, at + now - begun) for name, at in self._completed.items()
+                }
+
+    def stalled(self) -> str | None:
+        """Return the sentence on a sync that hangs; None if none does."""
+        now = self._monotonic()
+        with self._lock:
+            waits = [
+                (now - completed, self._periods[name])
+                for name, completed in self._completed.items()
+                if now - completed > PERIODS_ALLOWED * self._periods[name]
+            ]
+            if self._suspended or not waits:
+                return None
+        longest, period = max(waits)
+        others = f", nor did {len(waits) - 1} others in time" if len(waits) > 1 else ""
+        return f"a sync that is due every {period:g} s has not ended for {longest:.0f} s{others}"
+
+    def syncs(self) -> tuple[SyncsState, ...]:
+        """Return how the syncs of each period stand, the shortest first."""
+        now = self._monotonic()
+        ages: dict[float, list[float]] = {}
+        with self._lock:
+            for name, period in self._periods.items():
+                ages.setdefault(period, []).append(now - self._completed[name])
+        return tuple(SyncsState(age, len(ages[age]), max(ages[age])) for age in sorted(ages))
+
+    # -- readiness -------------------------------------------------------------------------
+
+    def expect_servers(self, servers: AbstractSet[str]) -> None:
+        """Watch these Prometheus servers from now on: by name, those that some target asks."""
+        asked = {component_of(server) for server in servers}
+        with self._lock:
+            known = {name for name in self._states if _part(name) == Component.PROMETHEUS}
+            for name in known - asked:
+                self._away.pop(name, None)
+                if name != Component.PROMETHEUS:
+                    del self._states[name]
+            for name in asked - known:
+                self._set(name, ok=False, message=_NOT_HEARD_OF)
+            if Component.PROMETHEUS not in asked:
+                self._set(Component.PROMETHEUS, ok=True, message=NOT_ASKED)
+
+    def report_unheard(self) -> None:
+        """Set all required components to not heard of yet."""
+        for name in REQUIRED:
+            self.report(name, ok=False, message=_NOT_HEARD_OF)
+
+    def report(self, name: str, *, ok: bool, message: str) -> None:
+        """Set the state of a component."""
+        with self._lock:
+            self._set(name, ok=ok, message=message)
+
+    def request_ended(self, name: str, problem: str | None = None) -> float | None:
+        """Note that a server answered, or the ``problem`` because of which it did not.
+
+        A problem counts once there was no answer for a minute: one request that fails among
+        others that succeed says nothing of the server.  Returns for how many seconds the server
+        has not answered, when that has just begun or ended, else None.
+        """
+        now = self._monotonic()
+        with self._lock:
+            if name not in self._states:  # a late answer of a server that no target asks any more
+                return None
+            if problem is None:
+                self._answered[name] = now
+                self._set(name, ok=True, message="answers")
+                away = self._away.pop(name, None)
+                return None if away is None else now - away
+            answered = self._answered.get(name, -math.inf)
+            if now - answered < ANSWERS_COUNT_SECONDS:
+                return None
+            self._set(name, ok=False, message=problem)
+            if name in self._away:
+                return None
+            self._away[name] = self._answered.get(name, now)
+            return now - self._away[name]
+
+    @property
+    def ready(self) -> bool:
+        """Whether all required components are well."""
+        with self._lock:
+            return all(self._states[name].ok for name in REQUIRED)
+
+    def components(self) -> tuple[ComponentState, ...]:
+        """Return the state of each known or required component, in a fixed order."""
+        order: list[str] = list(Component)
+        with self._lock:
+            states = sorted(self._states.items())
+        return tuple(
+            state for _, state in sorted(states, key=lambda one: order.index(_part(one[0])))
+        )
+
+    def _set(self, name: str, *, ok: bool, message: str) -> None:
+        known = self._states.get(name)
+        if known is not None and (known.ok, known.message) == (ok, message):
+            return
+        since = known.since if known is not None and known.ok is ok else self._wall()
+        required = name in REQUIRED
+        self._states[name] = ComponentState(
+            name=name, ok=ok, required=required, message=message, since=since
+        )

@@ -1,0 +1,173 @@
+"""The metrics of the daemon as a whole: name, type, labels and what each means.
+
+They are made from this table, and those of each target from `target_text.PER_TARGET`; a test
+compares docs/metrics.md with both.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class MetricKind(StrEnum):
+    """The type of a metric, as Prometheus calls it."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+_SYNC_BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 15.0, 30.0)
+_LAG_BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+_REQUEST_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One metric.  The name is that of its samples, so that a counter's ends in `_total`."""
+
+    name: str
+    kind: MetricKind
+    meaning: str
+    labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = ()
+    """Upper bounds of a histogram's buckets, in seconds."""
+
+
+def _counter(name: str, meaning: str, *labels: str) -> Family:
+    return Family(f"autoscaler_{name}", MetricKind.COUNTER, meaning, labels)
+
+
+def _gauge(name: str, meaning: str, *labels: str) -> Family:
+    return Family(f"autoscaler_{name}", MetricKind.GAUGE, meaning, labels)
+
+
+def _histogram(name: str, meaning: str, buckets: tuple[float, ...], *labels: str) -> Family:
+    return Family(f"autoscaler_{name}", MetricKind.HISTOGRAM, meaning, labels, buckets)
+
+
+# -- the process ---------------------------------------------------------------------------
+
+BUILD_INFO = _gauge("build_info", "Always 1; the version that runs.", "version", "python")
+LIVE = _gauge("live", "Whether every sync ended within three of its periods, as /livez says.")
+READY = _gauge("ready", "Whether all that the daemon needs is there, as /readyz says.")
+COMPONENT_OK = _gauge(
+    "component_ok", "Whether a component is well; /readyz has the sentence to it.", "component"
+)
+SIGN_INS_FAILED = _counter(
+    "web_sign_ins_failed_total",
+    "Requests for the pages and the API whose credentials were wrong, by the way to sign in: "
+    "basic, bearer, certificate or other.",
+    "way",
+)
+FAULTS = _counter("faults_total", "Defects of the autoscaler itself; the log has each.")
+CLOCK_STEPS = _counter("clock_steps_total", "Times that the system's clock was set.")
+
+# -- syncs ---------------------------------------------------------------------------------
+
+TARGETS = _gauge(
+    "targets",
+    "Targets by the outcome of their last sync; none before the first.",
+    "outcome",
+)
+SYNC_DURATION = _histogram(
+    "sync_duration_seconds", "How long a sync of the targets of one turn took.", _SYNC_BUCKETS
+)
+SYNC_LAG = _histogram("sync_lag_seconds", "How late a sync began.", _LAG_BUCKETS)
+SYNCS_SKIPPED = _counter(
+    "syncs_skipped_total", "Syncs left out because the one before was still running."
+)
+SYNCS_FAILED = _counter("syncs_failed_total", "Syncs that a defect ended.")
+DECISIONS = _counter(
+    "decisions_total",
+    "Decisions by outcome: ok, or failed for one with some metric or all of it missing.",
+    "outcome",
+)
+WRITES = _counter(
+    "writes_total",
+    "Changes of scale by what became of them: written, superseded by somebody else's, failed, "
+    "or left out because another process leads.",
+    "outcome",
+    "direction",
+)
+
+_BREAKER = "scale_down_breaker"
+BREAKER_TRIPPED = _gauge(
+    f"{_BREAKER}_tripped",
+    "Whether the scale-down breaker lets no target of a Prometheus server go down; only with "
+    "scaleDownBreaker, as the others of its name.",
+    "server",
+)
+BREAKER_UNTIL = _gauge(
+    f"{_BREAKER}_until_timestamp_seconds",
+    "When the scale-down breaker of a server ends; absent while it has not tripped.",
+    "server",
+)
+BREAKER_HELD = _gauge(
+    f"{_BREAKER}_held_targets", "Targets that would go down and are held by it.", "server"
+)
+BREAKER_TARGETS = _gauge(
+    f"{_BREAKER}_targets", "Targets that read from a Prometheus server.", "server"
+)
+
+# -- requests ------------------------------------------------------------------------------
+
+PROMETHEUS_REQUEST_DURATION = _histogram(
+    "prometheus_request_duration_seconds",
+    "Requests to Prometheus, each try by itself, by HTTP status; error where no answer came"
+    " that can be read. The server is a key of prometheus.servers, or default.",
+    _REQUEST_BUCKETS,
+    "server",
+    "code",
+)
+PROMETHEUS_RETRIES = _counter(
+    "prometheus_retries_total",
+    "Tries of a query after its first, because of a passing failure.",
+    "server",
+)
+KUBERNETES_REQUEST_DURATION = _histogram(
+    "kubernetes_request_duration_seconds",
+    "Requests to the API server, each try by itself, by HTTP status; error where no answer came."
+    " The verb WATCH measures until the watch began.",
+    _REQUEST_BUCKETS,
+    "verb",
+    "code",
+)
+KUBERNETES_RETRIES = _counter(
+    "kubernetes_retries_total", "Tries of a call after its first, a write's conflicts among them."
+)
+WATCH_NOTES = _counter(
+    "watch_notes_total",
+    "Times that something could not be watched, or could again; the log has each.",
+)
+
+# -- the service ---------------------------------------------------------------------------
+
+RELOADS = _counter("reloads_total", "Reloads of the configuration by outcome.", "outcome")
+RELOAD_ATTEMPT = _gauge(
+    "reload_last_attempt_timestamp_seconds", "When the configuration was last read."
+)
+RELOAD_SUCCESS = _gauge(
+    "reload_last_success_timestamp_seconds", "When the configuration in force was read."
+)
+STORE_ERRORS = _counter(
+    "store_errors_total", "Times that the state could not be kept in the state directory."
+)
+RECORD_BYTES = _gauge("record_bytes", "The size of the record of decisions; 0 without one.")
+RECORD_OLDEST = _gauge(
+    "record_oldest_timestamp_seconds",
+    "When what the record has begins, as Unix time; none while it is empty.",
+)
+RECORD_DROPPED = _counter(
+    "record_dropped_total",
+    "Results of syncs that the record lacks, since its disk was full, failed or was too slow.",
+)
+LEADER = _gauge("leader", "Whether this process leads; only where leader election is enabled.")
+LEADERSHIP_TRANSITIONS = _counter(
+    "leadership_transitions_total", "Times that this process came to lead or ceased to."
+)
+EVENTS = _counter(
+    "events_total",
+    "Kubernetes Events: written, held back (an object has 25 of each reason at once, then one more "
+    "each 5 minutes), or dropped because there were too many or they could not be written.",
+    "outcome",
+)

@@ -1,0 +1,274 @@
+"""What the pages show of each target: its last result, without large readings."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import NamedTuple
+
+from autoscaler.core.classification import Mark, State
+from autoscaler.core.decision import Calculation, Decision, MetricResult, Outcome
+from autoscaler.core.observation import LONGEST_SENTENCE, Gap, Reading, Values
+from autoscaler.core.sync_result import SyncResult
+from autoscaler.core.target import Target
+from autoscaler.core.text import printable
+from autoscaler.core.writes import WriteFailed
+from autoscaler.record.rows import Standing
+from autoscaler.rendering import wording
+from autoscaler.rendering.reasons import verdict
+
+_MOST = 10
+"""So many values of an External metric, or names of pods, are kept."""
+_NOTHING = Values(())
+NOT_SYNCED_YET = "not synced yet since the daemon started, or since its metrics were changed"
+NOT_SYNCED = "none"
+"""The outcome of a target before its first sync."""
+
+
+@dataclass(slots=True)
+class TargetState:
+    """One target's last sync.  Never changed once it is made.
+
+    The result is without readings and groups that are large, as those of thousands of pods are.
+    ``since`` is the first sync of this state, by the clock as it was set when this process began;
+    ``first`` is set if this process has seen no other state of it.  ``foreign_changes`` counts
+    those of others.
+    """
+
+    result: SyncResult
+    succeeded: float | None
+    marks: Mark
+    state: State
+    since: float
+    first: bool
+    foreign_changes: int
+
+
+@dataclass(frozen=True, slots=True)
+class TargetLabels:
+    """A target's labels as the page writes them, without the closing brace.
+
+    ``metrics``, ``target_types`` and ``target_values`` are in the order of the spec's metrics; the
+    types' texts stand after those of the metrics, the values are in base units or in percent.
+    """
+
+    target: str
+    info: str
+    metrics: tuple[str, ...]
+    target_types: tuple[str, ...]
+    target_values: tuple[str, ...] = field(compare=False)
+
+
+class TargetRow(NamedTuple):
+    """What the page writes of one target."""
+
+    labels: TargetLabels
+    decision: Decision
+    marks: int
+    succeeded: float | None
+    foreign_changes: int
+
+
+class TargetFacts(NamedTuple):
+    """What is known of one target; ``last`` and ``since`` are None before its first sync.
+
+    ``finding`` says what there is where a query found no series; empty where that is not known.
+    """
+
+    target: Target
+    last: SyncResult | None
+    state: State
+    marks: Mark
+    since: float | None
+    finding: str = ""
+
+    @property
+    def message(self) -> str:
+        """What was decided and why, and what there is where a query found no series."""
+        if self.last is None:
+            return NOT_SYNCED_YET
+        said = verdict(self.last)
+        return printable(f"{said}; {self.finding}" if self.finding else said, LONGEST_SENTENCE)
+
+
+class TargetStates:
+    """The last state of each target of the configuration.
+
+    Syncs note results while a page is made of them: neither waits for the other.  A target is
+    synced by one thread at a time.
+    """
+
+    def __init__(self) -> None:
+        self._targets: dict[str, Target] = {}
+        """By key, in the order of the configuration."""
+        self._labels: dict[str, TargetLabels] = {}
+        self._states: dict[str, TargetState] = {}
+        self._of_other_metrics: dict[str, TargetState] = {}
+        """The states of targets whose metrics were changed, until their next sync."""
+        self._findings: dict[str, str] = {}
+        self._recorded: dict[str, Standing] = {}
+        """How targets stood before this process began, until it is used."""
+        self._clock_set = 0.0
+        self._versions = count()
+        self.version = next(self._versions)
+        """Another one whenever something has changed; to be read before what is shown."""
+
+    def set_targets(self, targets: Sequence[Target]) -> None:
+        """Keep the states of these targets, and forget all others.
+
+        No sync may run of one that is changed or removed.  A target whose metrics are others than
+        before has no state until its next sync: the old proposals are not of the new metrics.  If
+        that sync finds the same state, it goes on.
+        """
+        labels = {target.key: _labels(target) for target in targets}
+        known = {key for key, one in labels.items() if one == self._labels.get(key)}
+        for key in self._states.keys() - known:
+            self._of_other_metrics[key] = self._states.pop(key)
+        for key in self._of_other_metrics.keys() - labels.keys():
+            del self._of_other_metrics[key]
+        self._findings = {}
+        self._labels = labels
+        self._targets = {target.key: target for target in targets}
+        self.version = next(self._versions)
+
+    def find(self, key: str, finding: str) -> None:
+        """Note what there is where a query of a target found no series; empty for no more."""
+        if finding:
+            self._findings[key] = finding
+        else:
+            self._findings.pop(key, None)
+        self.version = next(self._versions)
+
+    def resume(self, standings: Mapping[str, Standing]) -> None:
+        """Go on with the states that are recorded, at the next sync of each target."""
+        self._recorded = dict(standings)
+
+    def note(self, result: SyncResult) -> None:
+        """Keep a target's result.  It is quick, since each sync does it for every target."""
+        decision, key = result.decision, result.target.key
+        before = self._states.get(key)
+        if decision.outcome is Outcome.BLOCKED or type(result.write) is WriteFailed:
+            succeeded = None if before is None else before.succeeded
+        else:
+            succeeded = decision.time
+        marks, state, _ = result.classified()
+        stood = before or self._of_other_metrics.pop(key, None)
+        goes_on = stood is not None and stood.state is state
+        since = stood.since if stood and goes_on else decision.time - self._clock_set
+        first = stood is None or (goes_on and stood.first)
+        recorded = self._recorded.pop(key, None) if self._recorded else None
+        if recorded is not None and first and recorded.state == state:
+            since = min(since, recorded.since)
+        foreign = (stood.foreign_changes if stood else 0) + (decision.foreign is not None)
+        self._states[key] = TargetState(
+            _to_keep(result), succeeded, marks, state, since, first, foreign
+        )
+        self.version = next(self._versions)
+
+    def clock_set(self, seconds: float) -> None:
+        """Follow the system's clock, which was set by so many seconds."""
+        self._clock_set += seconds
+        self.version = next(self._versions)
+
+    def known(self) -> list[TargetFacts]:
+        """Return what is known of each target, in the order of the configuration."""
+        return [self._known(target) for target in self._targets.values()]
+
+    def known_of(self, key: str) -> TargetFacts | None:
+        """Return what is known of one target; None if there is no such target."""
+        target = self._targets.get(key)
+        return None if target is None else self._known(target)
+
+    def _known(self, target: Target) -> TargetFacts:
+        state = self._states.get(target.key)
+        if state is None:
+            return TargetFacts(target, None, State.UNKNOWN, Mark(0), None)
+        since, finding = state.since + self._clock_set, self._findings.get(target.key, "")
+        return TargetFacts(target, state.result, state.state, state.marks, since, finding)
+
+    def rows(self) -> list[TargetRow]:
+        """Return what there is to show; a target that was not synced yet is left out."""
+        labels, states = self._labels, self._states.copy()
+        return [
+            TargetRow(
+                *(labels[key], one.result.decision, int(one.marks)),
+                *(one.succeeded, one.foreign_changes),
+            )
+            for key, one in states.items()
+            if key in labels
+        ]
+
+    def outcomes(self) -> Counter[str]:
+        """Count the targets by the outcome of their last sync."""
+        labels = self._labels
+        counts = Counter({outcome.value: 0 for outcome in Outcome})
+        counts.update(
+            state.result.decision.outcome.value
+            for key, state in self._states.copy().items()
+            if key in labels
+        )
+        counts[NOT_SYNCED] = len(labels) - counts.total()
+        return counts
+
+
+def _to_keep(result: SyncResult) -> SyncResult:
+    """Return a result without what may be large; most have nothing of that kind."""
+    decision = result.decision
+    for one in decision.metrics:
+        if not _is_small(one.reading):
+            metrics = tuple([_reduced(one) for one in decision.metrics])
+            decision = replace(decision, metrics=metrics)
+            break
+    return SyncResult(result.target, decision, result.write, result.controller)
+
+
+def _is_small(reading: Reading) -> bool:
+    if isinstance(reading, Values):
+        return len(reading.values) <= _MOST
+    return isinstance(reading, Gap)
+
+
+def _reduced(one: MetricResult) -> MetricResult:
+    outcome = one.outcome
+    if (
+        isinstance(outcome, Calculation)
+        and (groups := outcome.groups) is not None
+        and len(groups.unready) + len(groups.missing) + len(groups.ignored) > _MOST
+    ):
+        outcome = replace(outcome, groups=None)
+    # dataclasses.replace takes twice as long, and this is done for every such target at every sync.
+    return MetricResult(
+        one.metric, one.name, _NOTHING, outcome, one.refill, one.fallback, one.activity
+    )
+
+
+def _labels(target: Target) -> TargetLabels:
+    key = wording.target_key(target)
+    head = f'{{target="{escaped(key)}"'
+    _, kind_and_group, name = wording.key_parts(target)
+    info = (
+        f'{head},target_namespace="{escaped(target.namespace)}"'
+        f',target_kind="{escaped(kind_and_group)}",target_name="{escaped(name)}"'
+    )
+    metrics: list[str] = []
+    seen: Counter[str] = Counter()
+    for metric in target.spec.metrics:
+        name, kind = wording.metric_name(metric), metric.type
+        seen[kind + name] += 1
+        if seen[kind + name] > 1:
+            # The same metric may be held to several targets; series must differ.
+            name = f"{name} #{seen[kind + name]}"
+        metrics.append(f'{head},metric_name="{escaped(name)}",type="{kind}"')
+    targets = [wording.target_number(metric) for metric in target.spec.metrics]
+    return TargetLabels(
+        head,
+        info,
+        tuple(metrics),
+        tuple(f',metric_target_type="{kind}"' for kind, _ in targets),
+        tuple(repr(value) for _, value in targets),
+    )
+
+
+def escaped(value: str) -> str:
+    """Write a label's value as the text formats want it."""
+    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")

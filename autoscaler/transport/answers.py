@@ -1,0 +1,328 @@
+"""Answers of a server: received, split into lines and parsed within limits.
+
+Of one answer, and of the memory that all answers of a server take together.
+"""
+
+import json
+import re
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import urllib3
+
+from autoscaler import clock
+from autoscaler.transport.redaction import Redactor
+
+MIB = 1 << 20
+_CHUNK_BYTES = 65_536
+_SMALL_BYTES = MIB // 4
+"""A body of up to this size is received without a reservation."""
+_SMALL_PARSED = MIB
+_KEPT_PART = 2
+"""What is kept of an answer takes at most this part of what parsing it took."""
+_EARLIER_SECONDS, _EARLIER_PART = 0.5, 0.2
+"""How long before the end of a request the wait for memory ends, so that the failure can say so: in
+seconds, and at most this part of the request's time."""
+_POLL_SECONDS = 0.02
+"""How soon a waiting thread notices that bytes were given back."""
+
+# An upper bound in bytes on what json.loads makes of each: CPython 3.11 to 3.13.
+_OF_A_LIST, _OF_AN_OBJECT, _OF_A_PAIR, _OF_AN_ELEMENT = 88, 120, 100, 64
+_OF_A_BYTE = _OF_AN_OBJECT + 2 * 4
+# One character makes all others of its string as wide as it is: from U+0100 on 2 bytes, from
+# U+10000 on 4.  First as they begin in UTF-8, then as escapes.
+_WIDE, _WIDEST = re.compile(rb"[\xc4-\xff]"), re.compile(rb"[\xf0-\xff]")
+_WIDE_ESCAPE, _WIDEST_ESCAPE = re.compile(rb"\\u(?!00)"), re.compile(rb"\\u[dD][89abAB]")
+
+
+class TooLarge(Exception):  # noqa: N818 - what the answer is
+    """The body is larger than allowed; the rest was not received."""
+
+    def __init__(self, most_bytes: int) -> None:
+        super().__init__(f"more than {most_bytes >> 20} MiB")
+
+
+class UnexpectedEncoding(Exception):  # noqa: N818 - as above
+    """The body has a content encoding that was not asked for; it was not received."""
+
+    def __init__(self, encoding: str) -> None:
+        super().__init__(f"an answer in the content encoding {encoding}, which was not asked for")
+
+
+class LineTooLong(urllib3.exceptions.HTTPError):
+    """A line is longer than allowed; the rest was not received."""
+
+    def __init__(self, most_bytes: int) -> None:
+        super().__init__(f"a line of more than {most_bytes >> 20} MiB")
+
+
+class TooMuch(Exception):  # noqa: N818 - as above
+    """The parsed document would take more memory than allowed."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"JSON that takes more than {most >> 20} MiB of memory")
+
+
+class NoMemory(Exception):  # noqa: N818 - what happened
+    """There was no memory for an answer in time; the message is a sentence."""
+
+
+# -- a body ----------------------------------------------------------------------------------------
+
+
+def check_encoding(response: urllib3.BaseHTTPResponse, asked_for: str = "") -> None:
+    """Close and raise UnexpectedEncoding for one not asked for: a bomb may grow thousandfold."""
+    encoding = response.headers.get("Content-Encoding", "").strip()
+    if encoding.lower() not in {"", "identity", asked_for}:
+        response.close()
+        raise UnexpectedEncoding(encoding)
+
+
+def read_body(
+    response: urllib3.BaseHTTPResponse,
+    until: float,
+    most_bytes: int,
+    *,
+    encoding: str = "",
+    on_size: Callable[[int], None] = lambda _: None,
+) -> bytes:
+    """Return the whole body, decompressed if it has the ``encoding`` that was asked for.
+
+    ``until`` is an instant of `autoscaler.clock.monotonic`.  ``on_size`` is called with the bytes
+    received so far and may raise to give the body up, which closes the connection.  Raises
+    TooLarge, UnexpectedEncoding, and what urllib3 raises; its TimeoutError at ``until``.
+    """
+    check_encoding(response, encoding)
+    chunks: list[bytes] = []
+    size = 0
+    try:
+        for chunk in chunks_of(response, until, most_bytes, decode=bool(encoding)):
+            chunks.append(chunk)
+            size += len(chunk)
+            on_size(size)
+    except BaseException:
+        response.close()
+        raise
+    return b"".join(chunks)
+
+
+def chunks_of(
+    response: urllib3.BaseHTTPResponse, until: float, most_bytes: int, *, decode: bool
+) -> Iterator[bytes]:
+    """Yield a body as it arrives, decompressed if ``decode`` says so; raises as `read_body`."""
+    size = 0
+    # read1 returns what has arrived; read would wait for a whole chunk of a slow body.
+    while chunk := response.read1(_CHUNK_BYTES, decode_content=decode):
+        size += len(chunk)
+        if size > most_bytes:
+            raise TooLarge(most_bytes)
+        if clock.monotonic() >= until:
+            raise urllib3.exceptions.TimeoutError("the answer is not complete")
+        yield chunk
+
+
+def lines_of(chunks: Iterable[bytes], most_bytes: int) -> Iterator[bytes]:
+    """Yield the lines of a body without their ends, the last one too; raises LineTooLong."""
+    parts: list[bytes] = []
+    size = 0
+    for chunk in chunks:
+        first, *lines = chunk.split(b"\n")
+        parts.append(first)
+        size += len(first)
+        if lines:
+            yield b"".join(parts)
+            yield from lines[:-1]
+            parts, size = [lines[-1]], len(lines[-1])
+        if size > most_bytes:
+            raise LineTooLong(most_bytes)
+    if size:
+        yield b"".join(parts)
+
+
+def parse(body: bytes, most: int) -> object:
+    """Return a parsed JSON body, which takes at most ``most`` bytes of memory.
+
+    Raises TooMuch before it parses, and ValueError or RecursionError for what is no JSON.
+    """
+    # A short body cannot take that much.
+    if len(body) * _OF_A_BYTE > most and memory_of(body) > most:
+        raise TooMuch(most)
+    document: object = json.loads(body)
+    return document
+
+
+def memory_of(body: bytes) -> int:
+    """Return an upper bound on the bytes that parsing a JSON body takes, without the body itself.
+
+    `[[],[],…` takes fifty times its own size; what servers really send, half to two thirds of the
+    bound.
+    """
+    of_text = of_strings = 1
+    if not body.isascii():
+        of_text = of_strings = 4 if _WIDEST.search(body) else 2 if _WIDE.search(body) else 1
+    if b"\\u" in body:
+        escaped = 4 if _WIDEST_ESCAPE.search(body) else 2 if _WIDE_ESCAPE.search(body) else 1
+        of_strings = max(of_text, escaped)
+    return (
+        (of_text + of_strings) * len(body)
+        + _OF_A_LIST * body.count(b"[")
+        + _OF_AN_OBJECT * body.count(b"{")
+        + _OF_A_PAIR * body.count(b":")
+        + _OF_AN_ELEMENT * body.count(b",")
+    )
+
+
+# -- the memory of all -----------------------------------------------------------------------------
+
+
+class Reservation:
+    """Bytes of a budget, until they are given back."""
+
+    def __init__(self, size: int, returned: "deque[int]") -> None:
+        self.size = size
+        self._returned = returned
+
+    def shrink(self, size: int = 0) -> None:
+        """Give back all but ``size`` bytes; a second call changes nothing."""
+        self._returned.append(max(0, self.size - size))
+        self.size = min(self.size, size)
+
+
+class Budget:
+    """A number of bytes that many threads reserve parts of.
+
+    Requests for more than ``small`` bytes leave ``kept_for_small`` bytes to smaller ones.
+    """
+
+    def __init__(self, total: int, *, small: int = 0, kept_for_small: int = 0) -> None:
+        self.most = total - kept_for_small
+        """The largest reservation."""
+        self._total = total
+        self._small = small
+        self._used = 0
+        self._lock = threading.Lock()
+        # A finalizer may run on any thread at any point, so it must not take the lock.
+        self._returned: deque[int] = deque()
+
+    def reserve(self, size: int, until: float) -> Reservation | None:
+        """Reserve bytes, waiting for them until an instant; None if there were none by then."""
+        limit = self._total if size <= self._small else self.most
+        while size <= limit:
+            with self._lock:
+                while self._returned:
+                    self._used -= self._returned.popleft()
+                if self._used + size <= limit:
+                    self._used += size
+                    return Reservation(size, self._returned)
+            left = until - clock.monotonic()
+            if left <= 0:
+                break
+            threading.Event().wait(min(left, _POLL_SECONDS))
+        return None
+
+
+class AnswerMemory:
+    """The memory for all answers of a server: bodies while received, then what they are parsed to.
+
+    ``most_bytes`` is the largest body, of which ``at_once`` are received; ``kept_for_small`` bytes
+    of ``parsed``, by default a fifth, are for answers that take up to 1 MiB.  Thread-safe.
+    """
+
+    def __init__(
+        self, most_bytes: int, parsed: int, *, at_once: int = 3, kept_for_small: int | None = None
+    ) -> None:
+        self.most_bytes = most_bytes
+        self.received = Budget(at_once * most_bytes)
+        kept = parsed // 5 if kept_for_small is None else kept_for_small
+        self.parsed = Budget(parsed, small=_SMALL_PARSED, kept_for_small=kept)
+
+
+class OneAnswer:
+    """The memory of one answer, which is given back when this object is freed.
+
+    ``until`` is when its request ends, ``seconds`` the time that this had.  `receive` and `parse`
+    wait for memory, and raise NoMemory if there is none until shortly before that.
+    """
+
+    def __init__(self, memory: AnswerMemory, until: float, seconds: float) -> None:
+        self._memory = memory
+        self.most_bytes = memory.most_bytes
+        self._until = until - min(_EARLIER_SECONDS, seconds * _EARLIER_PART)
+        self._received: Reservation | None = None
+        self._parsed: Reservation | None = None
+
+    def __del__(self) -> None:
+        for reservation in (self._received, self._parsed):
+            if reservation is not None:
+                reservation.shrink()
+
+    def receive(self, size: int) -> None:
+        """Reserve the largest body, once more bytes have come than a small one has.
+
+        All of it at once: answers that each had a part would wait for one another.
+        """
+        if size > _SMALL_BYTES and self._received is None:
+            what = f"an answer of more than {_SMALL_BYTES >> 10} KiB"
+            self._received = self._reserve(self._memory.received, self._memory.most_bytes, what)
+
+    def parse(self, body: bytes) -> object:
+        """Return a parsed JSON body; raises TooMuch, ValueError or RecursionError as well."""
+        size, budget = memory_of(body), self._memory.parsed
+        if size > budget.most:
+            raise TooMuch(budget.most)
+        self._parsed = self._reserve(budget, size, "an answer to be parsed")
+        document: object = json.loads(body)
+        return document
+
+    def keep(self, kept: object) -> None:
+        """Keep the memory of what was made of the document until that is freed."""
+        if self._parsed is not None:
+            self._parsed.shrink(self._parsed.size // _KEPT_PART)
+            weakref.finalize(kept, self._parsed.shrink).atexit = False
+            self._parsed = None
+
+    def _reserve(self, budget: Budget, size: int, what: str) -> Reservation:
+        reservation = budget.reserve(size, self._until)
+        if reservation is None:
+            raise NoMemory(
+                f"there was no memory in time for {what}, because of other large answers"
+            )
+        return reservation
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Answer:
+    """A whole answer without our credentials; ``unread`` says why a body is missing."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    memory: OneAnswer
+    unread: TooLarge | UnexpectedEncoding | NoMemory | None = None
+
+
+def is_success(status: int) -> bool:
+    """Return whether a status of HTTP is one of success."""
+    return 200 <= status <= 299
+
+
+def receive(
+    response: urllib3.BaseHTTPResponse,
+    memory: OneAnswer,
+    redactor: Redactor,
+    until: float,
+    *,
+    encoding: str = "",
+) -> Answer:
+    """Read an answer before an instant, in the ``encoding`` that was asked for; raises RAISED."""
+    status, headers = response.status, response.headers
+    most = memory.most_bytes
+    try:
+        body = read_body(response, until, most, encoding=encoding, on_size=memory.receive)
+    except (UnexpectedEncoding, TooLarge, NoMemory) as error:
+        return Answer(status, headers, b"", memory, error)
+    hide = redactor.data if is_success(status) else redactor.error_body
+    return Answer(status, headers, hide(body), memory)

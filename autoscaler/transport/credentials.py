@@ -1,0 +1,211 @@
+"""Secrets in files, which may be replaced at any time, and tokens that expire.
+
+Tokens are fetched by a thread of their own, so that no request waits for them.
+"""
+
+import gc
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from autoscaler import clock
+from autoscaler.file_contents import MOST_OF_A_SECRET, read_bytes
+from autoscaler.transport.deadline import Deadline, Expired, Stopped
+from autoscaler.transport.retries import GrowingPause
+
+FETCH_SECONDS = 30.0
+"""How long one fetch may take."""
+FIRST_SECONDS = 5.0
+"""How long after the start a request waits for the first fetch; later none waits for any."""
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
+"""Between two fetches; after failures the pause grows from one to the other."""
+_REFUSED_PAUSE = 30.0
+"""At least so long after a fetch a refusal causes another: the token need not be the reason."""
+_EARLY_SHARE = 0.2
+_EARLIEST_SECONDS = 300.0
+"""A token is replaced when this share of its time is left, or so many seconds if that is less."""
+_NO_EXPIRY_SECONDS = 300.0
+"""How often a token that does not say when it expires is fetched again."""
+_LONGEST_WAIT = 86_400.0
+"""A token that lasts longer, even for ever, is replaced each day; Python cannot wait 292 years."""
+EXPIRED = "the one that came has expired already: is the clock right?"
+
+T = TypeVar("T")
+
+
+class SecretError(Exception):
+    """There is no secret that can be used; the message is a sentence that names its file."""
+
+
+class SecretFile:
+    """A file with a secret that is read again for each use, so that a new one is never missed.
+
+    ``what`` it is stands in messages.  With ``ascii_only`` the secret must fit into any header.
+    """
+
+    def __init__(self, what: str, path: Path, *, ascii_only: bool = True) -> None:
+        self._what = what
+        self._path = path
+        self._ascii_only = ascii_only
+        self._last = ""
+
+    def read(self) -> str:
+        """Return the secret; while the file is gone or empty, the last one that was read.
+
+        So it is in the middle of a rotation.  A secret that is not valid any more the server
+        rejects.  Raises SecretError.
+        """
+        name = f"the {self._what} file {self._path}"
+        try:
+            secret, fault = read_bytes(self._path, MOST_OF_A_SECRET).decode("utf-8").strip(), ""
+        except OSError as error:
+            secret, fault = "", f"cannot be read: {error.strerror}"
+        except UnicodeDecodeError:
+            raise SecretError(f"{name} is not text in UTF-8") from None
+        if secret:
+            check_characters(self._what, name, secret, ascii_only=self._ascii_only)
+            self._last = secret
+        if not self._last:
+            raise SecretError(f"{name} {fault or 'is empty'}")
+        return self._last
+
+
+def check_characters(what: str, name: str, secret: str, *, ascii_only: bool = True) -> None:
+    """Raise SecretError unless a secret is one printable line, of ASCII if ``ascii_only``."""
+    if secret.isprintable() and (secret.isascii() or not ascii_only):
+        return
+    right = "printable ASCII" if ascii_only else "printable text"
+    raise SecretError(
+        f"{name} holds characters that no {what} may have; right is one line of {right}"
+    )
+
+
+def silence(library: str) -> None:
+    """Keep what a library logs to itself: it may hold what was sent, and words of servers."""
+    logging.getLogger(library).setLevel(logging.CRITICAL)
+
+
+class TokenError(Exception):
+    """There is no token that can be used; the message is a sentence without secrets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token(Generic[T]):
+    """What was fetched."""
+
+    value: T = field(repr=False)
+    seconds: float | None = None
+    """How long it is valid from now on; None if that is not known."""
+
+
+class BackgroundToken(Generic[T]):
+    """Keeps a token valid: fetches it at once, again before it expires, and soon after a refusal.
+
+    ``fetch`` runs on other threads, one at a time; it raises TokenError.  What else it raises is
+    told by its type.  A token that has expired when it comes counts as a failure.  While fetching
+    fails, a token that is still valid stays in use.  ``what`` the token is of stands in messages.
+    Thread-safe.
+    """
+
+    def __init__(self, what: str, fetch: Callable[[], Token[T]]) -> None:
+        self._what = what
+        self._fetch = fetch
+        self._begun = clock.monotonic()
+        self._changed = threading.Condition()
+        self._value: T | None = None
+        self._expires: float | None = None
+        self._fault = ""
+        self._fetched = False
+        self._refused = False
+        self._closed = threading.Event()
+        self._deadline = Deadline(1, self._closed, name="token-fetch")
+        self._thread = threading.Thread(target=self._keep, name="token", daemon=True)
+        self._thread.start()
+
+    def __repr__(self) -> str:
+        return f"BackgroundToken({self._what!r})"
+
+    def get(self, seconds: float) -> T:
+        """Return the valid token.
+
+        Waits only for the outcome of the first fetch: for ``seconds`` at most, and until
+        FIRST_SECONDS after the start.  Raises TokenError.
+        """
+        until = min(clock.monotonic() + seconds, self._begun + FIRST_SECONDS)
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._fetched or self._closed.is_set(),
+                timeout=max(0.0, until - clock.monotonic()),
+            )
+            is_valid = self._expires is None or clock.steady() < self._expires
+            if self._value is not None and is_valid:
+                return self._value
+            fault = self._fault or "none has come yet"
+            raise TokenError(f"there is no valid {self._what}: {fault}")
+
+    def refused(self) -> None:
+        """Note that a server did not accept the token: it is fetched again soon."""
+        with self._changed:
+            self._refused = True
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Fetch nothing more; a fetch under way is left to end by itself."""
+        with self._changed:
+            self._closed.set()
+            self._changed.notify_all()
+        self._thread.join()
+
+    def _keep(self) -> None:
+        pauses = GrowingPause(_SHORTEST_PAUSE, _LONGEST_PAUSE, jitter=True)
+        while not self._closed.is_set():
+            token, fault = self._fetched_once()
+            # The vendors' libraries leave cycles of megabytes, and the daemon collects rarely.
+            gc.collect(1)
+            with self._changed:
+                self._fetched, self._fault = True, fault
+                if token is None:
+                    pause, refusable = pauses.next(), _LONGEST_PAUSE
+                else:
+                    pauses.reset()
+                    self._value, seconds = token.value, token.seconds
+                    self._expires = None if seconds is None else clock.steady() + seconds
+                    pause, refusable = _pause_after(token), _REFUSED_PAUSE
+                self._refused = False
+                self._changed.notify_all()
+                self._wait(pause, refusable)
+
+    def _wait(self, pause: float, refusable: float) -> None:
+        """Wait for the pause, or after ``refusable`` seconds for a refusal; holds the lock."""
+        begun = clock.monotonic()
+        while not self._closed.is_set():
+            waited = clock.monotonic() - begun
+            left = (min(pause, refusable) if self._refused else pause) - waited
+            if left <= 0:
+                return
+            self._changed.wait(left)
+
+    def _fetched_once(self) -> tuple[Token[T] | None, str]:
+        try:
+            token = self._deadline.run(FETCH_SECONDS, self._fetch)
+            is_valid = token.seconds is None or token.seconds > 0  # as NaN is not
+        except TokenError as error:
+            return None, str(error)
+        except Expired:
+            return None, f"it was not given within {FETCH_SECONDS:g} s"
+        except Stopped:
+            return None, "stopping"
+        except BaseException as error:  # noqa: BLE001 - vendors' libraries raise anything
+            # Their texts may hold what was sent.
+            return None, f"fetching it failed ({type(error).__name__})"
+        return (token, "") if is_valid else (None, EXPIRED)
+
+
+def _pause_after(token: Token[T]) -> float:
+    if token.seconds is None:
+        return _NO_EXPIRY_SECONDS
+    early = min(_EARLIEST_SECONDS, token.seconds * _EARLY_SHARE)
+    return min(max(token.seconds - early, _SHORTEST_PAUSE), _LONGEST_WAIT)

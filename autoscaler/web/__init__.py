@@ -1,0 +1,1 @@
+"""The daemon over HTTP: a listener with its access, the API, and the pages."""

@@ -1,0 +1,237 @@
+"""The application below /api/v1, with FastAPI: its endpoints, and the OpenAPI document."""
+
+import json
+from collections.abc import Callable, Iterable
+from functools import cache, partial
+from secrets import token_hex
+from typing import Annotated, Any
+
+from fastapi import Depends, FastAPI, Path, Request
+from fastapi.openapi.utils import get_openapi
+from fastapi.responses import Response
+from starlette.types import ASGIApp
+
+from autoscaler import __version__, clock
+from autoscaler.rendering import answers
+from autoscaler.rendering.chart import Chart
+from autoscaler.web.answering import Answering, Page, tag_of
+from autoscaler.web.api import PREFIX, endpoints
+from autoscaler.web.api.requests import (
+    MEDIA_TYPE,
+    STARTING,
+    ChartQuery,
+    ExplanationQuery,
+    HistoryQuery,
+    Nothing,
+    ProblemError,
+    Targets,
+    answer_with_problems,
+)
+from autoscaler.web.site import ShownViews, Views
+
+_TARGET = "/targets/{namespace}/{kind}/{name}"
+_RESPONSES: dict[int | str, dict[str, Any]] = {
+    304: {"description": "Nothing has changed since the ETag of If-None-Match."},
+    "default": {
+        "model": answers.ProblemDetails,
+        "description": "Why the request is not answered.",
+    },
+}
+
+
+def _key(
+    namespace: Annotated[str, Path(description="The target's namespace.")],
+    kind: Annotated[str, Path(description="Its kind; KIND.GROUP if not of the usual group.")],
+    name: Annotated[str, Path(description="Its name.")],
+) -> str:
+    return f"{namespace}/{kind}/{name}"
+
+
+Key = Annotated[str, Depends(_key)]
+
+
+def make(views: ShownViews) -> ASGIApp:
+    """Return the application."""
+    app = FastAPI(
+        title="autoscaler",
+        version=__version__,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        # The configuration is described as it is written, and not as it is held.
+        separate_input_output_schemas=False,
+        responses=_RESPONSES,
+    )
+    answer_with_problems(app)
+    answer = _ApiAnswers(views)
+    _of_the_daemon(app, answer)
+    _of_targets(app, answer)
+    once = cache(partial(document, app))
+
+    @app.get("/openapi.json", include_in_schema=False)
+    async def openapi(request: Request, _: Nothing) -> Response:
+        return await answer.always(request, once)
+
+    return app
+
+
+class _ApiAnswers:
+    """Answers with what is made of the views, at a Unix time."""
+
+    def __init__(self, views: ShownViews) -> None:
+        self._views = views
+        self._answering = Answering()
+        self._process = token_hex(8)
+
+    async def __call__(
+        self, request: Request, make: Callable[[Views, float], answers.AnswerModel | bytes]
+    ) -> Response:
+        """Return what is made; its ETag is of its content."""
+
+        def content() -> bytes:
+            made = make(self._current(), clock.wall())
+            return (made if isinstance(made, bytes) else made.encoded()) + b"\n"
+
+        return await self.always(request, content)
+
+    async def always(self, request: Request, make: Callable[[], bytes]) -> Response:
+        """Return likewise what needs no views."""
+
+        def page() -> Page:
+            body = make()
+            return _page([body], tag_of(body))
+
+        return await self._answering.answer(request, page)
+
+    async def as_of_syncs(
+        self,
+        request: Request,
+        make: Callable[[Views, float], Iterable[bytes]],
+        key: Callable[[Views], tuple[object, ...]],
+        *,
+        large: bool = False,
+    ) -> Response:
+        """Return what is another answer only after a sync, or if ``key`` is another.
+
+        A ``large`` one is sent while it is made.
+        """
+
+        def page() -> Page:
+            views = self._current()
+            tag = tag_of(repr((self._process, views.states.version, key(views))).encode())
+            return _page(make(views, clock.wall()), tag, large=large)
+
+        return await self._answering.answer(request, page)
+
+    def _current(self) -> Views:
+        views = self._views()
+        if views is None:
+            raise ProblemError(503, STARTING)
+        return views
+
+
+def _page(body: Iterable[bytes], tag: str, *, large: bool = False) -> Page:
+    headers = {"Cache-Control": "no-cache", "ETag": tag}
+    return Page(200, "application/json", body, large=large, streamed=large, headers=headers)
+
+
+def _of_the_daemon(app: FastAPI, answer: _ApiAnswers) -> None:
+    @app.get("/targets", response_model=answers.TargetList)
+    async def targets(request: Request, query: Targets) -> Response:
+        """List how each target stands, as of its last sync, in the order of the configuration.
+
+        Without `limit` these are all targets, sent while they are made.
+        """
+        return await answer.as_of_syncs(
+            request,
+            partial(endpoints.targets, query),
+            lambda views: (query, views.health.components()),
+            large=True,
+        )
+
+    @app.get("/fleet", response_model=answers.FleetTotals)
+    async def fleet(request: Request, _: Nothing) -> Response:
+        """Sum up all targets."""
+        return await answer.as_of_syncs(
+            request,
+            lambda views, now: (endpoints.fleet(views, now).encoded(), b"\n"),
+            lambda views: ("fleet", views.health.ready, views.leads()),
+        )
+
+    @app.get("/health", response_model=answers.DaemonHealth)
+    async def health(request: Request, _: Nothing) -> Response:
+        """Show how the daemon itself stands: what it needs, its breakers and its record."""
+        return await answer(request, endpoints.health)
+
+
+def _of_targets(app: FastAPI, answer: _ApiAnswers) -> None:
+    @app.get("/changes", response_model=answers.ChangeList)
+    async def changes(request: Request, query: HistoryQuery) -> Response:
+        """List what has changed, of all targets or of some, the last first."""
+        return await answer(request, partial(endpoints.changes, query))
+
+    @app.get("/decisions", response_model=answers.DecisionList)
+    async def decisions(request: Request, query: HistoryQuery) -> Response:
+        """List the decisions in which something changed, in full, the last first."""
+        return await answer(request, partial(endpoints.decisions, query))
+
+    @app.get(_TARGET, response_model=answers.TargetDetail)
+    async def target(request: Request, key: Key, _: Nothing) -> Response:
+        """Show a target: its state, the configuration in force, and its schedules."""
+        return await answer(request, partial(endpoints.one_target, key))
+
+    @app.get(f"{_TARGET}/chart", response_model=Chart)
+    async def chart(request: Request, key: Key, query: ChartQuery) -> Response:
+        """Show a target over time: counts, bounds, what holds it, and its metrics."""
+        return await answer(request, partial(endpoints.chart, key, query))
+
+    @app.get(f"{_TARGET}/explanation", response_model=answers.Explanation)
+    async def explanation(request: Request, key: Key, query: ExplanationQuery) -> Response:
+        """Explain the decision that held for a target at an instant."""
+        return await answer(request, partial(endpoints.explanation, key, query))
+
+
+# -- the document --------------------------------------------------------------------------------
+
+_DESCRIPTION = (
+    "How the targets of a daemon stand, what it has decided, and why. Read-only. Times are RFC "
+    "3339 in UTC; what has no value is null or absent."
+)
+_HISTORIES: dict[str, Any] = {
+    "get": {
+        "operationId": "histories",
+        "summary": "Histories",
+        "description": "What each target remembers, for `autoscaler plan`: a header, then a line "
+        "for each target. Its form is that of the version that sends it.",
+        "responses": {
+            "200": {
+                "description": "Lines of JSON.",
+                "content": {"application/x-ndjson": {"schema": {"type": "string"}}},
+            },
+            "503": {
+                "description": "The daemon starts.",
+                "content": {"text/plain": {"schema": {"type": "string"}}},
+            },
+        },
+    }
+}
+
+
+def document(app: FastAPI) -> bytes:
+    """Return the document as JSON."""
+    made = get_openapi(
+        title=app.title,
+        version=app.version,
+        description=_DESCRIPTION,
+        routes=app.routes,
+        servers=[{"url": PREFIX}],
+        separate_input_output_schemas=False,
+    )
+    for path in made["paths"].values():
+        for operation in path.values():
+            operation["operationId"] = operation["summary"].lower()
+            problem = operation["responses"]["default"]
+            problem["content"] = {MEDIA_TYPE: problem["content"].pop("application/json")}
+    made["paths"]["/histories"] = _HISTORIES
+    return json.dumps(made).encode() + b"\n"

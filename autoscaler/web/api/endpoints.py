@@ -1,0 +1,353 @@
+"""What each endpoint answers."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from autoscaler import __version__, clock
+from autoscaler.config.written import as_written
+from autoscaler.core.classification import Mark, State
+from autoscaler.core.extensions import Schedule
+from autoscaler.core.text import printable, rfc3339, rfc3339_milli
+from autoscaler.record.rows import Change, RecordError, RecordReader, last_count_change
+from autoscaler.rendering import answers, wording
+from autoscaler.rendering.chart import Chart, chart_of
+from autoscaler.rendering.instant import change_of, explanation_at, lapse_of
+from autoscaler.rendering.record import (
+    UNKNOWN,
+    metrics_without_values,
+    name_fields,
+    target_state,
+    whole,
+)
+from autoscaler.schedules import next_window
+from autoscaler.settings.durations import format_seconds as duration
+from autoscaler.telemetry.target_states import TargetFacts
+from autoscaler.web.api.requests import (
+    ChartParameters,
+    ExplanationParameters,
+    HistoryParameters,
+    ProblemError,
+    TargetsParameters,
+    bad,
+    place_after,
+    token_of,
+)
+from autoscaler.web.site import RECORD_IS_OFF, Views, similar
+
+
+def configured(views: Views, key: str) -> TargetFacts:
+    """Return a target of the configuration; raises ProblemError if there is none of that key."""
+    known = views.states.known_of(key)
+    if known is None:
+        recorded = views.record is not None and key in views.record.targets()
+        more = "; what is recorded of it is still there" if recorded else ""
+        suggestions = () if recorded else similar(views, key)
+        raise _unknown(f"no target {printable(key)} is configured{more}", suggestions)
+    return known
+
+
+def record_of(views: Views, keys: Iterable[str] = ()) -> RecordReader:
+    """Return the record; raises ProblemError without one, and for targets that it cannot know."""
+    record = views.record
+    if record is None:
+        raise ProblemError(503, RECORD_IS_OFF)
+    unknown = [key for key in keys if views.states.known_of(key) is None]
+    if unknown:
+        recorded = frozenset(record.targets())
+        for key in unknown:
+            if key not in recorded:
+                sentence = f"no target {printable(key)} is configured, and none is recorded"
+                raise _unknown(sentence, similar(views, key))
+    return record
+
+
+def _unknown(sentence: str, suggestions: Sequence[str]) -> ProblemError:
+    advice = f"; did you mean {' or '.join(map(printable, suggestions))}?" if suggestions else ""
+    return ProblemError(404, sentence + advice, suggestions=suggestions)
+
+
+# -- targets --------------------------------------------------------------------------------------
+
+_LIST = "targets"
+_PART_BYTES = 64 << 10
+
+
+def targets(query: TargetsParameters, views: Views, now: float) -> Iterator[bytes]:
+    """Return the targets that are asked for, in parts; raises ProblemError at once."""
+    place = place_after(query.continue_, _LIST, int, str)
+
+    def parts() -> Iterator[bytes]:
+        not_ok = [one for one in views.health.components() if not one.ok]
+        page, token = _page(views.states.known(), place, query)
+        yield from target_list(page, now, not_ok, token)
+
+    return parts()
+
+
+def _page(
+    known: Sequence[TargetFacts], place: Sequence[int | str] | None, query: TargetsParameters
+) -> tuple[list[TargetFacts], str | None]:
+    """Return a page of targets, and the token of the next one if there is one.
+
+    It begins at the target of ``place``, or where that was if it is no longer there.
+    """
+    words, states, begin = query.search.casefold().split(), frozenset(query.state), 0
+    if place is not None:
+        numbers = (index for index, one in enumerate(known) if one.target.key == place[1])
+        begin = next(numbers, int(place[0]))
+    page: list[TargetFacts] = []
+    for index in range(begin, len(known)):
+        target = known[index]
+        key = target.target.key.casefold() if words else ""
+        if (not states or target.state in states) and all(word in key for word in words):
+            if len(page) == query.limit:
+                return page, token_of(_LIST, index, target.target.key)
+            page.append(target)
+    return page, None
+
+
+def target_list(
+    targets: Iterable[TargetFacts],
+    now: float,
+    components: Sequence[answers.ComponentState] = (),
+    token: str | None = None,
+) -> Iterator[bytes]:
+    """Yield an `answers.TargetList` in parts, one target a line; ``now`` is its Unix time.
+
+    ``components`` are those that are not ok; ``token`` asks for the page after it, if there is one.
+    Sentences take long: they are made here, and not at every sync.
+    """
+    faulty = b", ".join(component.encoded() for component in components)
+    part = [b'{"time": "%s", "components": [%s], "targets": [' % (rfc3339(now).encode(), faulty)]
+    size = len(part[0])
+    separator = b"\n"
+    for target in targets:
+        line = state_of(target).encoded()
+        part += (separator, line)
+        separator = b",\n"
+        size += len(line)
+        if size >= _PART_BYTES:
+            yield b"".join(part)
+            part, size = [], 0
+    part.append(b'\n], "continue": %s}\n' % json.dumps(token).encode())
+    yield b"".join(part)
+
+
+def state_of(known: TargetFacts) -> answers.TargetState:
+    """Return how a target stands."""
+    target, last = known.target, known.last
+    if last is not None:
+        return target_state(last, known.since, known.message if known.finding else "")
+    return answers.TargetState(
+        target=wording.target_key(target),
+        **name_fields(target),
+        state=State.UNKNOWN,
+        since=None,
+        last_sync=None,
+        message=known.message,
+        min_replicas=target.spec.min_replicas,
+        max_replicas=target.spec.max_replicas,
+        current_replicas=None,
+        desired_replicas=None,
+        metrics=metrics_without_values(target.spec.metrics, UNKNOWN),
+    )
+
+
+def one_target(key: str, views: Views, now: float) -> answers.TargetDetail:
+    """Return a target's state, configuration and schedules."""
+    known, flags = configured(views, key), views.config().flags
+    return answers.TargetDetail(
+        state=state_of(known),
+        configuration=as_written(known.target),
+        defaults=answers.Defaults(
+            tolerance=flags.tolerance,
+            downscale_stabilization=duration(flags.downscale_stabilization),
+            cpu_initialization_period=duration(flags.cpu_initialization_period),
+            initial_readiness_delay=duration(flags.initial_readiness_delay),
+        ),
+        schedules=tuple(_schedule(one, now) for one in known.target.extensions.schedules),
+    )
+
+
+def _schedule(schedule: Schedule, now: float) -> answers.Schedule:
+    opens, closes = next_window(schedule, now)
+    return answers.Schedule(
+        name=schedule.name,
+        open=opens is None,
+        opens=opens,
+        closes=closes,
+        min_replicas=schedule.min_replicas,
+        max_replicas=schedule.max_replicas,
+    )
+
+
+# -- the daemon -----------------------------------------------------------------------------------
+
+
+def fleet(views: Views, now: float) -> answers.FleetTotals:
+    """Return the sums over all targets."""
+    known = views.states.known()
+    states = Counter(target.state.value for target in known)
+    decisions = [one.last.decision for one in known if one.last is not None]
+    counted = [one for one in decisions if one.current is not None]
+    return answers.FleetTotals(
+        time=now,
+        targets=len(known),
+        states={state.value: states[state.value] for state in State},
+        failing=states[State.FAILING],
+        at_maximum=sum(Mark.AT_MAXIMUM in target.marks for target in known),
+        replicas=answers.Replicas(
+            targets=len(counted),
+            current=sum(one.current or 0 for one in counted),
+            desired=sum(one.desired for one in counted),
+            minimum=sum(one.min_replicas for one in counted),
+            maximum=sum(one.max_replicas for one in counted),
+        ),
+        ready=views.health.ready,
+        leads=views.leads(),
+    )
+
+
+def health(views: Views, _: float) -> answers.DaemonHealth:
+    """Return how the daemon itself stands."""
+    return answers.DaemonHealth(
+        version=__version__,
+        ready=views.health.ready,
+        stalled=views.health.stalled(),
+        leads=views.leads(),
+        components=views.health.components(),
+        breakers=tuple(
+            answers.ServerBreaker(
+                server=wording.server_label(one.server),
+                tripped=one.until is not None,
+                until=one.until,
+                held=one.down,
+                targets=one.of,
+            )
+            for one in views.breakers()
+        ),
+        record=_record(views),
+    )
+
+
+def _record(views: Views) -> answers.RecordState:
+    begin, end, problem = None, None, None
+    if views.record is not None:
+        try:
+            begin, end = views.record.span() or (None, None)
+        except RecordError as error:
+            problem = str(error)
+    return answers.RecordState(on=views.record is not None, from_=begin, to=end, problem=problem)
+
+
+# -- the record -----------------------------------------------------------------------------------
+
+
+MOST_BYTES, MOST_SECONDS = 8 << 20, 3.0
+"""A page of decisions ends early beyond these."""
+
+
+def changes(query: HistoryParameters, views: Views, now: float) -> bytes:
+    """Return a page of changes."""
+    record = record_of(views, query.target)
+    rows = _rows(record, "changes", query, now)
+    page = rows[: query.limit]
+    # Also those between the last one and the first of the next page.
+    lapses = record.lapses(None, rows[-1].time, rows[0].time) if rows else ()
+    return listed(
+        "changes",
+        (change_of(row).encoded() for row in page),
+        token_of("changes", page[-1].id) if len(rows) > len(page) else None,
+        lapses=[lapse_of(row).document() for row in lapses],
+    )
+
+
+def decisions(query: HistoryParameters, views: Views, now: float) -> bytes:
+    """Return a page of whole decisions."""
+    record = record_of(views, query.target)
+    rows = _rows(record, "decisions", query, now)
+    texts = list(_within_bounds(record, rows[: query.limit]))
+    token = token_of("decisions", rows[len(texts) - 1].id) if len(rows) > len(texts) else None
+    return listed("decisions", texts, token)
+
+
+def listed(name: str, entries: Iterable[bytes], token: str | None, **more: object) -> bytes:
+    """Write a page of entries, which are JSON, one on each line; ``more`` stands after them."""
+    rest = json.dumps(more | {"continue": token})[1:]
+    return b'{"%s": [\n%s\n], %s' % (name.encode(), b",\n".join(entries), rest.encode())
+
+
+def period(begin: float | None, end: float | None, now: float, usual: float) -> tuple[float, float]:
+    """Return the time that is asked for; ``usual`` seconds of it unless told."""
+    end = now if end is None else end
+    begin = max(end - usual, 0.0) if begin is None else begin
+    if begin >= end:
+        raise bad(("from", rfc3339_milli(begin), f"must be before {rfc3339_milli(end)}"))
+    return begin, end
+
+
+def _rows(record: RecordReader, of: str, query: HistoryParameters, now: float) -> Sequence[Change]:
+    """Return the changes of a page, and one more if there is a next page."""
+    place = place_after(query.continue_, of, int)
+    before = None if place is None else int(place[0])
+    begin, end = period(query.from_, query.to, now, now)
+    targets = query.target or None
+    return record.changes(targets, begin, end, limit=query.limit + 1, before=before)
+
+
+def _within_bounds(record: RecordReader, rows: Sequence[Change]) -> Iterator[bytes]:
+    """Yield decisions as JSON until they are too large or take too long, but the first anyway."""
+    until, size = clock.monotonic() + MOST_SECONDS, 0
+    for row in rows:
+        if size > MOST_BYTES or (size and clock.monotonic() > until):
+            return
+        text = _decision(record, row).encoded()
+        size += len(text)
+        yield text
+
+
+def _decision(record: RecordReader, change: Change) -> answers.RecordedDecision:
+    decision, missing = None, change.message if Mark.REMOVED in change.marks else None
+    if missing is None:
+        try:
+            decision = whole(record.entry(change))
+        except RecordError as error:
+            missing = str(error)
+    return answers.RecordedDecision(
+        id=change.id, target=change.target, time=change.time, decision=decision, missing=missing
+    )
+
+
+_USUAL_SECONDS = 3600.0
+
+
+def chart(key: str, query: ChartParameters, views: Views, now: float) -> Chart:
+    """Return a target's chart."""
+    record = record_of(views, [key])
+    begin, end = period(query.from_, query.to, now, _USUAL_SECONDS)
+    drawn = chart_of(record, key, begin, end, now=now, most_points=query.points)
+    if drawn is None:
+        raise _nothing(key, f"from {rfc3339_milli(begin)} to {rfc3339_milli(end)}")
+    return drawn
+
+
+def explanation(
+    key: str, query: ExplanationParameters, views: Views, now: float
+) -> answers.Explanation:
+    """Return the explanation of an instant."""
+    record = record_of(views, [key])
+    at = now if query.at is None else query.at
+    if query.last_change:
+        last = last_count_change(record, key, at)
+        if last is None:
+            raise ProblemError(404, f"no change of the count of {printable(key)} is recorded")
+        at = last.time
+    explained = explanation_at(record, key, at)
+    if explained is None:
+        raise _nothing(key, f"at {rfc3339_milli(at)}")
+    return explained
+
+
+def _nothing(key: str, when: str) -> ProblemError:
+    return ProblemError(404, f"nothing is recorded of {printable(key)} {when}")

@@ -1,0 +1,197 @@
+"""Whether the credentials of a request are right: a token, or the password of a user."""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import secrets
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum, auto
+from functools import partial
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import bcrypt
+from anyio import CapacityLimiter, to_thread
+
+from autoscaler.config.settings import WebAuth
+from autoscaler.config.web_files import WebFileError, token_in, users_in
+
+T = TypeVar("T")
+
+
+class Rotating(Generic[T]):
+    """Makes a value again when its files change; the last good one stays while they are broken.
+
+    ``told`` is called with False and a sentence once they are, and with True when they are well
+    again.  The first value is made at once: raises WebFileError and OSError.  Any thread may call
+    any method.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        files: Sequence[Path],
+        make: Callable[[], T],
+        told: Callable[[bool, str], None],
+    ) -> None:
+        self._name = name
+        self._files = files
+        self._make = make
+        self._told = told
+        self._lock = threading.Lock()
+        self._seen = self._stamps()
+        self._value = make()
+        self._fault = ""
+
+    def current(self) -> T:
+        """Return the value of the files as they are, or as they last were well."""
+        with self._lock:
+            stamps = self._stamps()
+            if stamps != self._seen:
+                self._seen = stamps
+                self._renew()
+            return self._value
+
+    def _renew(self) -> None:
+        try:
+            self._value = self._make()
+        except WebFileError as error:
+            fault = str(error)
+        except OSError as error:
+            fault = f"{error.filename} cannot be read: {error.strerror}"
+        else:
+            fault = ""
+        if fault != self._fault:
+            stays = f": {fault}; what was read before it stays in use"
+            self._told(not fault, self._name + (stays if fault else " can be used again"))
+        self._fault = fault
+
+    def _stamps(self) -> list[tuple[int, ...] | None]:
+        return [_stamp(path) for path in self._files]
+
+
+def _stamp(path: Path) -> tuple[int, ...] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_ctime_ns, status.st_mtime_ns, status.st_size
+
+
+MOST_AT_ONCE = 2
+"""So many passwords are checked at once: each takes a processor for about 0.1 s."""
+MOST_WAITING = 16
+"""So many more wait for that; a further one is answered at once that it has to come again."""
+_MOST_REMEMBERED = 64
+_LONGEST_PASSWORD = 72
+"""The bytes of a password that bcrypt takes in."""
+_NO_SALT_NO_HASH = "." * 53
+
+
+class Verdict(Enum):
+    """What is to be done with a request."""
+
+    RIGHT = auto()
+    MISSING = auto()
+    """It has no credentials."""
+    WRONG = auto()
+    BUSY = auto()
+    """Too many passwords wait to be checked."""
+
+
+class WebCredentials:
+    """Checks the Authorization headers of requests.
+
+    All but `check` is done on worker threads.  ``told`` is as for `Rotating`.
+    """
+
+    def __init__(self, auth: WebAuth, told: Callable[[bool, str], None]) -> None:
+
+        def rotating(name: str, file: Path | None, make: Callable[[Path], T]) -> Rotating[T] | None:
+            return None if file is None else Rotating(name, [file], partial(make, file), told)
+
+        self._token = rotating("web.auth.bearerTokenFile", auth.bearer_token_file, token_in)
+        self._users = rotating("web.auth.basicAuthUsersFile", auth.basic_auth_users_file, users_in)
+        self._key = secrets.token_bytes(32)
+        self._verified: OrderedDict[bytes, None] = OrderedDict()
+        """Digests of the passwords that were right lately, with their users and hashes."""
+        self._waiting = 0
+        self._limiter: CapacityLimiter | None = None
+
+    @property
+    def challenges(self) -> list[str]:
+        """The values of WWW-Authenticate."""
+        bearer = ['Bearer realm="autoscaler"'] if self._token is not None else []
+        basic = ['Basic realm="autoscaler", charset="UTF-8"'] if self._users is not None else []
+        return [*bearer, *basic]
+
+    async def check(self, header: str) -> Verdict:
+        """Check an Authorization header; the event loop alone calls this."""
+        scheme, _, value = header.partition(" ")
+        if not header:
+            return Verdict.MISSING
+        if scheme.lower() == "bearer" and self._token is not None:
+            return await to_thread.run_sync(self._check_token, self._token, value.strip())
+        if scheme.lower() == "basic" and self._users is not None:
+            users = await to_thread.run_sync(self._users.current)
+            return await self._check_user(users, value.strip())
+        return Verdict.WRONG
+
+    def _check_token(self, token: Rotating[bytes], given: str) -> Verdict:
+        right = hmac.compare_digest(token.current(), given.encode("latin-1", "replace"))
+        return Verdict.RIGHT if right else Verdict.WRONG
+
+    async def _check_user(self, users: Mapping[str, bytes], value: str) -> Verdict:
+        try:
+            name, _, password = base64.b64decode(value, validate=True).partition(b":")
+            hashed = users.get(name.decode())
+        except (binascii.Error, ValueError):
+            return Verdict.WRONG
+        # It stands for a right password, until its hash changes.
+        known = b"\0".join((name, hashed or b"", password))
+        digest = hmac.digest(self._key, known, hashlib.sha256)
+        if digest in self._verified:
+            self._verified.move_to_end(digest)
+            return Verdict.RIGHT
+        if self._waiting >= MOST_AT_ONCE + MOST_WAITING:
+            return Verdict.BUSY
+        dearest = max(map(_cost, users.values()))
+        # An unknown user takes as long as a known one.
+        given = password, hashed or _hash_of_nobody(dearest), dearest
+        self._waiting += 1
+        try:
+            if self._limiter is None:  # it belongs to the event loop
+                self._limiter = CapacityLimiter(MOST_AT_ONCE)
+            right = await to_thread.run_sync(_is, *given, limiter=self._limiter)
+        finally:
+            self._waiting -= 1
+        if not right or hashed is None:
+            return Verdict.WRONG
+        self._verified[digest] = None
+        if len(self._verified) > _MOST_REMEMBERED:
+            self._verified.popitem(last=False)
+        return Verdict.RIGHT
+
+
+def _is(password: bytes, hashed: bytes, dearest: int) -> bool:
+    """Return whether a password is right; a wrong one takes the time of the ``dearest`` cost."""
+    too_long = len(password) > _LONGEST_PASSWORD
+    if bcrypt.checkpw(b"" if too_long else password, hashed) and not too_long:
+        return True
+    # A cost takes twice the time of the one below: those from its own on up to the dearest, and its
+    # own once more, together take as long as the dearest.
+    for cost in range(_cost(hashed), dearest):
+        bcrypt.checkpw(b"", _hash_of_nobody(cost))
+    return False
+
+
+def _cost(hashed: bytes) -> int:
+    return int(hashed.split(b"$")[2])
+
+
+def _hash_of_nobody(cost: int) -> bytes:
+    """Return a hash of no password that takes the time of a cost."""
+    return f"$2b${cost:02}${_NO_SALT_NO_HASH}".encode()

@@ -1,0 +1,76 @@
+"""The pages: fleet, target and health, rendered on the server.
+
+They work without scripts; with them they refresh themselves, and a target has a chart.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from starlette.convertors import Convertor, register_url_convertor
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Match, Mount, Route
+from starlette.types import Scope
+
+from autoscaler import clock
+from autoscaler.web.answering import Answering, Page
+from autoscaler.web.pages.fleet import fleet_page
+from autoscaler.web.pages.frame import StaticFiles, starting
+from autoscaler.web.pages.health import health_page
+from autoscaler.web.pages.target import no_page, target_page, unknown_page
+from autoscaler.web.site import OPEN, ShownViews, Views
+
+
+class _Rest(Convertor[str]):
+    """The rest of a path, whatever it holds: that of Starlette ends at a line's end."""
+
+    regex = "(?s:.*)"
+
+    def convert(self, value: str) -> str:
+        """Return it as it is."""
+        return value
+
+    def to_string(self, value: str) -> str:
+        """Return it as it is."""
+        return value
+
+
+register_url_convertor("rest", _Rest())
+
+
+class _Elsewhere(Route):
+    """Any address that a browser asks for; the pages for programs stay what they are."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """As a route, for a path that is no other's."""
+        if scope["type"] != "http" or scope["path"].rstrip("/") in OPEN:
+            return Match.NONE, {}
+        accepted = Headers(scope=scope).get("accept", "")
+        return super().matches(scope) if "text/html" in accepted else (Match.NONE, {})
+
+
+def routes(views: ShownViews) -> list[BaseRoute]:
+    """Return the routes of the pages."""
+    # As many wait for their turn as the listener admits.
+    answering = Answering(wait_seconds=math.inf)
+
+    def page(make: Callable[[Views, Request, float], Page]) -> Any:
+        def made(request: Request) -> Page:
+            shown, now = views(), clock.wall()
+            return starting(now) if shown is None else make(shown, request, now)
+
+        async def answer(request: Request) -> Response:
+            return await answering.answer(request, lambda: made(request))
+
+        return answer
+
+    return [
+        Route("/", page(fleet_page)),
+        Route("/targets/{namespace}/{kind}/{name:rest}", page(target_page)),
+        Route("/targets{key:rest}", page(unknown_page)),
+        Route("/health", page(health_page)),
+        Mount("/static", StaticFiles()),
+        _Elsewhere("/{path:rest}", page(no_page)),
+    ]

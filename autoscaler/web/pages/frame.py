@@ -1,0 +1,195 @@
+"""What every page is made with: its frame, the templates and their filters, static files."""
+
+import hashlib
+import re
+from functools import cache
+from pathlib import Path
+from urllib.parse import quote
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from autoscaler import __version__
+from autoscaler.core.observation import LONGEST_SENTENCE
+from autoscaler.core.text import duration, printable, rfc3339
+from autoscaler.rendering.wording import state_word
+from autoscaler.web.answering import Page
+from autoscaler.web.site import RECORD_IS_OFF, Views, similar
+
+NO_RECORD = f"No decisions are recorded: {RECORD_IS_OFF}."
+_STARTS_AGAIN_SECONDS = "3"
+_LONGEST_TOLD = 100
+
+
+def page(template: str, views: Views | None, now: float, status: int = 200, **more: object) -> Page:
+    """Return a page with the frame of all, as of a Unix time; every text in it is escaped.
+
+    ``views`` is None while the daemon starts.
+    """
+    not_ok = [] if views is None else [one for one in views.health.components() if not one.ok]
+    stands_by = views is not None and views.leads() is False
+    made = _environment().get_template(template)
+    text = made.render({"now": now, "not_ok": not_ok, "stands_by": stands_by, **more})
+    headers = {"Cache-Control": "no-store"}
+    if status == 503:
+        headers["Retry-After"] = _STARTS_AGAIN_SECONDS
+    body = text.encode(errors="replace")
+    return Page(status, "text/html; charset=utf-8", [body], headers=headers)
+
+
+def starting(now: float) -> Page:
+    """Return the page while the daemon starts."""
+    sentence = "It has not read its targets yet. This page shows them once it has."
+    return _message(None, now, 503, "The daemon starts", sentence)
+
+
+def not_found(views: Views, now: float, sentence: str, key: str) -> Page:
+    """Return the page in place of one that there is not; ``key`` may be nearly that of a target."""
+    return _message(views, now, 404, "There is no such page", sentence, similar(views, key))
+
+
+def _message(
+    views: Views | None,
+    now: float,
+    status: int,
+    title: str,
+    sentence: str,
+    suggestions: tuple[str, ...] = (),
+) -> Page:
+    told = {"title": title, "sentence": sentence, "suggestions": suggestions}
+    return page("message.html", views, now, status, **told, refresh=views is None)
+
+
+def ignored(name: str, text: str, right: str) -> str:
+    """Return the sentence about a parameter of the address that cannot be."""
+    return f"{name}={printable(text, _LONGEST_TOLD)} is ignored: it must be {right}."
+
+
+# -- templates ------------------------------------------------------------------------------------
+
+_LONGEST_SHOWN = 160
+"""So much of a name is shown; the rest is in its title."""
+_INSTANT = re.compile(r"\b(\d{4}-\d\d-\d\dT)?\d\d:\d\d:\d\d(?:\.\d+)?Z")
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader(__package__),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.filters |= {"time": _time, "age": duration, "outside": _outside, "name": _name}
+    made.filters |= {"sentence": _sentence, "line": _line, "shown": _shown, "instant": rfc3339}
+    made.filters |= {"word": state_word}
+    made.globals |= {"static": static_url, "version": __version__, "href": target_path}
+    made.globals |= {"no_record": NO_RECORD, "current": ""}
+    return made
+
+
+def target_path(key: str) -> str:
+    """Return the path of a target's page."""
+    parts = [quote(part, safe="", errors="replace") for part in key.split("/", 2)]
+    return f"/targets/{'/'.join(parts)}"
+
+
+def _time(instant: float) -> Markup:
+    """Write an instant in UTC; a script writes it in the reader's zone."""
+    text = rfc3339(instant)
+    return _time_element(text, f"{text[:10]} {text[11:19]}")
+
+
+def _time_element(instant: str, shown: str) -> Markup:
+    return Markup('<time datetime="{}">{}</time>').format(instant, shown)
+
+
+def _outside(text: str) -> Markup:
+    """Write a text that may be from outside: its letters cannot turn those around it."""
+    return Markup("<bdi>{}</bdi>").format(printable(text, LONGEST_SENTENCE))
+
+
+def _sentence(text: str, near: float) -> Markup:
+    """Write a sentence that may be from outside, with its instants as times.
+
+    Those without a date are of the day of ``near`` in UTC, as of `core.text.time_of_day`.
+    """
+    return _with_times(printable(text, LONGEST_SENTENCE), near)
+
+
+def _line(text: str, near: float) -> Markup:
+    """Write a line of an explanation likewise, with the blanks that align it."""
+    return _with_times(text if text.isprintable() else printable(text, LONGEST_SENTENCE), near)
+
+
+def _with_times(text: str, near: float) -> Markup:
+    day, parts, end = rfc3339(near)[:11], [], 0
+    for found in _INSTANT.finditer(text):
+        parts.append(escape(text[end : found.start()]))
+        parts.append(_time_element(found[0] if found[1] else day + found[0], found[0]))
+        end = found.end()
+    return Markup("<bdi>{}</bdi>").format(Markup("").join([*parts, escape(text[end:])]))
+
+
+def _shown(text: str) -> str:
+    """Return a name from outside for where there is no markup."""
+    return printable(text, _LONGEST_SHOWN)
+
+
+def _name(text: str) -> Markup:
+    """Write a name from outside, cut if it is very long."""
+    whole = printable(text, LONGEST_SENTENCE)
+    shown = printable(whole, _LONGEST_SHOWN)
+    if shown == whole:
+        return Markup("<bdi>{}</bdi>").format(shown)
+    return Markup('<bdi title="{}">{}</bdi>').format(whole, shown)
+
+
+# -- static files ---------------------------------------------------------------------------------
+
+_TYPES = {
+    ".svg": "image/svg+xml",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+}
+_FOREVER = "public, max-age=31536000, immutable"
+
+
+def static_url(name: str) -> str:
+    """Return the address of a file."""
+    return f"/static/{_version()}/{name}"
+
+
+class StaticFiles:
+    """Answers below `/static`."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request; any version gets the file that there is, which only ours may keep."""
+        version, _, name = scope["path"].removeprefix(scope["root_path"])[1:].partition("/")
+        response: Response = PlainTextResponse("there is no such file\n", 404)
+        if (body := _contents().get(name)) is not None:
+            kept = {"Cache-Control": _FOREVER if version == _version() else "no-cache"}
+            response = Response(body, media_type=_TYPES[Path(name).suffix], headers=kept)
+        await response(scope, receive, send)
+
+
+@cache
+def _contents() -> dict[str, bytes]:
+    """Return all files, some 80 kB, by name."""
+    folder = Path(__file__).parent / "static"
+    files = sorted(file for file in folder.rglob("*") if file.suffix in _TYPES)
+    return {str(file.relative_to(folder)): file.read_bytes() for file in files}
+
+
+@cache
+def _version() -> str:
+    """Return the hash of all files: scripts import each other by names without one."""
+    digest = hashlib.sha256()
+    for name, body in _contents().items():
+        digest.update(b"%s %d " % (name.encode(), len(body)))
+        digest.update(body)
+    return digest.hexdigest()[:16]

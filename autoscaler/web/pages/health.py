@@ -1,0 +1,75 @@
+"""The page about the daemon itself: what it needs, its syncs, and who leads."""
+
+import platform
+from collections import Counter
+from itertools import chain
+
+from starlette.requests import Request
+
+from autoscaler import __version__
+from autoscaler.config import Config
+from autoscaler.record.rows import RecordError
+from autoscaler.rendering import reasons, wording
+from autoscaler.rendering.answers import ComponentState
+from autoscaler.telemetry.health import Component, component_of
+from autoscaler.web.answering import Page
+from autoscaler.web.pages.frame import NO_RECORD, page
+from autoscaler.web.site import Views
+
+
+def health_page(views: Views, request: Request, now: float) -> Page:  # noqa: ARG001 - as all pages
+    """Make the page."""
+    config, components = views.config(), views.health.components()
+    sentence, span = _record(views)
+    return page(
+        "health.html",
+        views,
+        now,
+        current="health",
+        ready=views.health.ready,
+        stalled=views.health.stalled(),
+        components=components,
+        leads=views.leads(),
+        syncs=views.health.syncs(),
+        targets_by_period=Counter(target.sync_period for target in config.targets),
+        servers=_servers(config, views, components),
+        has_breaker=config.breaker is not None,
+        file=str(config.path),
+        files=len(config.sources.digests),
+        reload=next((one for one in components if one.name == Component.RELOAD), None),
+        targets=len(config.targets),
+        record_sentence=sentence,
+        span=span,
+        versions=(("autoscaler", __version__), ("Python", platform.python_version())),
+    )
+
+
+def _servers(
+    config: Config, views: Views, components: tuple[ComponentState, ...]
+) -> list[dict[str, object]]:
+    """Return the Prometheus servers; in the core the name of the default one is empty."""
+    asked = Counter(
+        chain.from_iterable({query.server for query in t.all_queries} for t in config.targets)
+    )
+    states = {component.name: component for component in components}
+    breakers = {one.server: one for one in views.breakers()}
+    return [
+        {
+            "label": wording.server_label(name),
+            "targets": asked[name],
+            "state": states.get(component_of(name)),
+            "breaker": breakers.get(name),
+            "release": reasons.release_command(name),
+        }
+        for name in config.servers
+    ]
+
+
+def _record(views: Views) -> tuple[str, tuple[float, float] | None]:
+    if views.record is None:
+        return NO_RECORD, None
+    try:
+        span = views.record.span()
+    except RecordError as error:
+        return f"The record cannot be read: {error}", None
+    return ("Decisions are recorded." if span else "Nothing is recorded yet."), span

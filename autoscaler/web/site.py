@@ -1,0 +1,146 @@
+"""What is served: to programs metrics, probes and histories; to the API and the pages `Views`."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from autoscaler.config import Config
+from autoscaler.record.rows import RecordReader
+from autoscaler.sync.breakers import BreakerStatus
+from autoscaler.telemetry.health import Health
+from autoscaler.telemetry.metrics import Metrics
+from autoscaler.telemetry.target_states import TargetStates
+from autoscaler.web.answering import Answering, BusyError, Page
+
+HISTORIES = "/api/v1/histories"
+PROBES = frozenset({"/livez", "/healthz", "/readyz"})
+OPEN = frozenset({"/metrics", *PROBES})
+"""What is served at `listen` where `web.listen` is another address."""
+RECORD_IS_OFF = "the record is off: `record` is null"
+
+_MANY = 1000
+"""Such pages wait for no others: a probe is answered whatever else is asked for."""
+_MOST_SUGGESTED, _MOST_COMPARED, _LONGEST_COMPARED = 5, 500, 300
+
+
+@dataclass(frozen=True, slots=True)
+class Views:
+    """The daemon as the API and the pages show it; each part is asked at each request.
+
+    ``config`` is that in force.  ``record`` is None if nothing is recorded; ``leads`` is None
+    without leader election.
+    """
+
+    states: TargetStates
+    health: Health
+    config: Callable[[], Config]
+    record: RecordReader | None
+    breakers: Callable[[], Sequence[BreakerStatus]]
+    leads: Callable[[], bool | None]
+
+
+ShownViews = Callable[[], Views | None]
+"""Returns the views; None while the daemon starts."""
+
+
+def similar(views: Views, key: str) -> tuple[str, ...]:
+    """Return the keys of targets that may be meant by an unknown one, the likeliest first."""
+    keys = [one.target.key for one in views.states.known()]
+    name, namespace = _name(key), key.partition("/")[0] + "/"
+    found = [one for one in keys if _name(one) == name]
+    if not found:
+        near = [one for one in keys if one.startswith(namespace)] or keys
+        shown = key[:_LONGEST_COMPARED]
+        found = get_close_matches(shown, near[:_MOST_COMPARED], _MOST_SUGGESTED, 0.5)
+    return tuple(found[:_MOST_SUGGESTED])
+
+
+def _name(key: str) -> str:
+    return key.rpartition("/")[2].lower()
+
+
+class Site:
+    """Answers requests of programs; any thread may ask.
+
+    ``views`` are what the API and the pages show, and ``history_lines`` is called for the lines of
+    the page of histories; both are None while the daemon starts.
+    """
+
+    def __init__(self, metrics: Metrics, health: Health) -> None:
+        self._metrics = metrics
+        self._health = health
+        self.history_lines: Callable[[], Iterator[bytes]] | None = None
+        self.views: Views | None = None
+
+    def page(self, path: str, accept: str) -> Page:
+        """Return the page of a path, without its query; ``accept`` is the Accept header."""
+        if path == "/metrics":
+            return Page(200, *self._metrics.page(accept), large=True)
+        if path in {"/livez", "/healthz"}:
+            stalled = self._health.stalled()
+            return text_page(200, "ok") if stalled is None else text_page(503, stalled)
+        if path == "/readyz":
+            return self._readyz()
+        if path != HISTORIES:
+            return text_page(404, "there is no such page")
+        if self.history_lines is None:
+            return text_page(503, "the daemon starts, and has not read what it remembers yet")
+        lines = self.history_lines()
+        return Page(200, "application/x-ndjson", lines, large=True, streamed=True)
+
+    def open_page(self, path: str, accept: str) -> Page:
+        """Return the page of a path where pages and API have another address."""
+        if path in OPEN:
+            return self.page(path, accept)
+        return text_page(404, "here are /metrics, /livez and /readyz; the rest is at web.listen")
+
+    def _readyz(self) -> Page:
+        ready, components = self._health.ready, self._health.components()
+        body = {"ready": ready, "components": [component.document() for component in components]}
+        text = json.dumps(body, indent=2) + "\n"
+        return Page(200 if ready else 503, "application/json", [text.encode()])
+
+
+def text_page(status: int, sentence: str) -> Page:
+    """Return a page of one sentence."""
+    return Page(status, "text/plain; charset=utf-8", [f"{sentence}\n".encode()])
+
+
+def application(
+    answer: Callable[[str, str], Page],
+    on_fault: Callable[[BaseException], None],
+    routes: Sequence[BaseRoute] = (),
+) -> Starlette:
+    """Return the application: the ``routes``, and what ``answer`` returns for any other path.
+
+    ``answer`` is called with the path and the Accept header, ``on_fault`` with what a page raises,
+    which is a 500.
+    """
+    answering = Answering(_MANY)
+
+    def fault(_: Request, error: Exception) -> Response:
+        on_fault(error)
+        return PlainTextResponse("a fault; the log has it\n", 500)
+
+    async def other_method(_: Request, __: Exception) -> Response:
+        return PlainTextResponse("only GET and HEAD are answered\n", 501)
+
+    async def page(request: Request) -> Response:
+        path, accept = request.scope["path"], request.headers.get("accept", "")
+        try:
+            return await answering.answer(request, lambda: answer(path, accept))
+        except BusyError as error:
+            busy = text_page(503, str(error))
+            return await answering.answer(request, lambda: busy)
+
+    # The histories are below the API's path, and not of it.
+    return Starlette(
+        routes=[Route(HISTORIES, page), *routes, Route("/{path:path}", page)],
+        exception_handlers={405: other_method, Exception: fault},
+    )

@@ -1,0 +1,161 @@
+"""The rights that a daemon lacks are known before one of them is needed."""
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.adapters.cluster import connect
+from autoscaler.adapters.cluster.discovery import ScalableResource
+from autoscaler.adapters.cluster.rights import (
+    LEASE,
+    TARGETS,
+    ElectionLease,
+    missing_rights,
+    rights_needed,
+)
+from autoscaler.core.target import Query, Target
+from tests.core.builders import average, external, per_pod, spec
+from tests.worlds.cluster.scripted import Answer, ScriptedServer, failure
+from tests.worlds.controlplane.api import Api
+from tests.worlds.controlplane.credentials import kubeconfig
+from tests.worlds.controlplane.server import ControlPlane
+from tests.worlds.service_account import Rights, Rule, manifest, one_by_one, service_account
+
+ELECTION = ElectionLease("autoscaler", "autoscaler")
+RESOURCES = [
+    ScalableResource("apps", "v1", "deployments"),
+    ScalableResource("apps", "v1", "statefulsets"),
+    ScalableResource("example.org", "v1", "fleets"),
+]
+
+
+def target(namespace: str = "shop") -> Target:
+    """Return a target that has a metric of its pods and may go to zero."""
+    of = spec(per_pod("5"), external(average("30")), minimum=0)
+    return Target(namespace, of, (Query("rps"), Query("queue")))
+
+
+def rules_of(file: str) -> list[Rule]:
+    """Return the rules of a manifest, each one verb of one resource."""
+    name = file.removeprefix("config/kubernetes/").removesuffix(".yaml")
+    return one_by_one(manifest(name)["rules"])
+
+
+def test_what_is_asked_for_is_what_the_manifests_grant() -> None:
+    """Each verb of each rule, and the file that is named has it."""
+    asked = {
+        (one.manifest, one.group, one.resource, one.verb, one.name)
+        for one in rights_needed([target()], RESOURCES, ELECTION, events=True)
+        if one.group != "example.org"
+    }
+    granted = {
+        (file, *rule["apiGroups"], *rule["resources"], *rule["verbs"], name)
+        for file in (TARGETS, LEASE)
+        for rule in rules_of(file)
+        for name in rule.get("resourceNames", [""])
+    }
+    assert asked == granted
+
+
+def test_nothing_is_asked_for_that_is_not_needed() -> None:
+    """Neither pods without a metric of pods, nor Events, a Lease or definitions."""
+    of = spec(external(average("30")), minimum=1)
+    needed = rights_needed([Target("shop", of, (Query("q"),))], RESOURCES[:1], None, events=False)
+    verbs = {(one.resource, one.verb) for one in needed if one.namespaces != ()}
+    assert verbs == {
+        *(("deployments", verb) for verb in ("list", "watch")),
+        *(("deployments/scale", verb) for verb in ("get", "update")),
+        *(("horizontalpodautoscalers", verb) for verb in ("list", "watch")),
+    }
+
+
+def without_some(rules: list[Rule]) -> list[Rule]:
+    """Return the rules but for some verbs."""
+    lacked = [(["deployments/scale"], ["update"]), (["leases"], ["update"])]
+    lacked += [(["events"], [verb]) for verb in ("create", "patch")]
+    return [one for one in one_by_one(rules) if (one["resources"], one["verbs"]) not in lacked]
+
+
+@pytest.mark.parametrize("rights", [Rights.CLUSTER, Rights.NAMESPACED])
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_real_api_server_says_which_rights_are_lacked(
+    control_plane: ControlPlane,
+    admin_api: Api,
+    namespace: str,
+    tmp_path: Path,
+    rights: Rights,
+    whole: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    """With the rights of the manifests none; else where, what does not work, and which file."""
+    change = list if whole else without_some
+    with service_account(admin_api, namespace, rights, change) as token:
+        path = control_plane.write_kubeconfig(tmp_path / "kubeconfig", token)
+        with closing(connect(path)) as api:
+            lease, until = ElectionLease(namespace, "autoscaler"), clock.monotonic() + 20
+            found = missing_rights(api, [target(namespace)], lease, events=True, deadline=until)
+            beginning = f"the credentials of {api.origin} do not permit to "
+    leaderless = "it cannot become the leader, and writes nothing"
+    lacked = {
+        "update deployments.apps/scale": f"nothing can be scaled; {TARGETS}",
+        "create and patch events": f"no Events tell what happens to a workload; {TARGETS}",
+        "update leases.coordination.k8s.io": f"{leaderless}; {LEASE}",
+    }
+    assert found == [
+        f"{beginning}{what} in namespace {namespace}: {why} grants it"
+        for what, why in ({} if whole else lacked).items()
+    ]
+
+
+def allowed(*, yes: bool, error: str = "") -> Answer:
+    """Answer a review."""
+    status = {"allowed": yes} | ({"evaluationError": error} if error else {})
+    return Answer(201, {"kind": "SelfSubjectAccessReview", "status": status})
+
+
+REFUSED = failure(403, "Forbidden", "selfsubjectaccessreviews is forbidden")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return a private file for a kubeconfig."""
+    file = tmp_path / "kubeconfig"
+    file.touch(mode=0o600)
+    return file
+
+
+def reviewed(path: Path, *answers: Answer, namespaces: int = 1) -> tuple[list[str], int]:
+    """Return the sentences on what answers say, and how many were asked for."""
+    with ScriptedServer(*answers) as server:
+        path.write_text(kubeconfig({"server": server.url}, {"token": "s3cret"}))
+        with closing(connect(path)) as api:
+            targets = [target(f"n{number:03}") for number in range(namespaces)]
+            until = clock.monotonic() + 20
+            found = missing_rights(api, targets, None, events=True, deadline=until)
+            return found, len(server.asked)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        REFUSED,
+        Answer(404),
+        Answer(200, b"<html>"),
+        Answer(201, {"status": "odd"}),
+        Answer(201, {"status": {}}),
+        allowed(yes=False, error="the webhook did not answer"),
+    ],
+)
+def test_where_nothing_is_told_nothing_is_said(path: Path, answer: Answer) -> None:
+    """A review that is refused or cannot be read means nothing, and nothing more is asked."""
+    assert reviewed(path, answer) == ([], 1)
+
+
+def test_all_namespaces_at_once_are_asked_for_first(path: Path) -> None:
+    """A right in all of them is one question; else so many are asked for, and few named."""
+    all_of_them = reviewed(path, allowed(yes=True), namespaces=100)
+    assert all_of_them == ([], 11)
+    lacked, asked = reviewed(path, allowed(yes=False), namespaces=100)
+    assert asked == 200
+    assert "in namespaces n000, n001, n002, n003, n004 and 15 more: " in lacked[0]

@@ -1,0 +1,116 @@
+"""What is no file in a state directory holds nobody up: neither the daemon nor a command."""
+
+import os
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from autoscaler.adapters.record import DirectoryRecord
+from autoscaler.adapters.record.file import open_file
+from autoscaler.adapters.state_directory import (
+    DATABASE,
+    LOCK,
+    RECORD,
+    RECORD_LOCK,
+    UnusableError,
+    lock,
+)
+from autoscaler.adapters.store import Unreadable, read_saved
+from autoscaler.adapters.store.database import open_database
+from autoscaler.cli import app
+from autoscaler.file_contents import NoFileError
+from autoscaler.record.rows import RecordError
+
+pytestmark = pytest.mark.timeout(20)
+
+NOW = 1_767_225_600.0
+Make = Callable[[Path], None]
+
+
+@pytest.fixture(params=["a pipe", "a socket", "a device", "a pipe behind a link"])
+def make(request: pytest.FixtureRequest) -> Iterator[tuple[Make, str]]:
+    """Give what puts something that is no file at a path, and its name."""
+    kind = str(request.param)
+    with ExitStack() as stack:
+
+        def put(path: Path) -> None:
+            path.unlink(missing_ok=True)
+            if kind == "a pipe":
+                os.mkfifo(path)
+            elif kind == "a socket":
+                stack.enter_context(socket.socket(socket.AF_UNIX)).bind(str(path))
+            elif kind == "a device":
+                path.symlink_to("/dev/zero")
+            else:
+                os.mkfifo(path.with_name("elsewhere"))
+                path.symlink_to("elsewhere")
+
+        yield put, kind.removesuffix(" behind a link")
+
+
+def state_in(directory: Path) -> None:
+    """Leave a state and a record, as a daemon does."""
+    open_file(directory, NOW, print).close()
+    open_database(directory, NOW, print)[0].close()
+
+
+@pytest.mark.parametrize("end", ["", "-wal", "-shm", "-journal"])
+def test_in_place_of_the_record(tmp_path: Path, make: tuple[Make, str], end: str) -> None:
+    """Or of what SQLite has beside it; the sentence says what it is."""
+    state_in(tmp_path)
+    make[0](tmp_path / f"{RECORD}{end}")
+    with pytest.raises(RecordError, match=f"it is {make[1]}, not a file"):
+        DirectoryRecord(tmp_path).targets()
+    with pytest.raises(NoFileError):
+        open_file(tmp_path, NOW, print)
+
+
+@pytest.mark.parametrize("end", ["", "-wal", "-shm", "-journal"])
+def test_in_place_of_the_state(tmp_path: Path, make: tuple[Make, str], end: str) -> None:
+    """The daemon tells it and keeps its histories in memory; `plan` and `release` tell it."""
+    state_in(tmp_path)
+    make[0](tmp_path / f"{DATABASE}{end}")
+    saved = read_saved(tmp_path)
+    assert isinstance(saved, Unreadable)
+    assert f"it is {make[1]}, not a file" in saved.message
+    with pytest.raises(NoFileError):
+        open_database(tmp_path, NOW, print)
+
+
+def test_in_place_of_a_lock(tmp_path: Path, make: tuple[Make, str]) -> None:
+    """Nothing is kept then."""
+    state_in(tmp_path)
+    make[0](tmp_path / LOCK)
+    with pytest.raises(UnusableError):
+        open_database(tmp_path, NOW, print)
+    (tmp_path / "elsewhere").unlink(missing_ok=True)
+    make[0](tmp_path / RECORD_LOCK)
+    with pytest.raises(UnusableError):
+        open_file(tmp_path, NOW, print)
+
+
+@pytest.mark.parametrize("name", [LOCK, RECORD_LOCK])
+def test_a_lock_is_not_written_through_a_link(tmp_path: Path, name: str) -> None:
+    """In a folder of several it may lead to a file of the daemon's user."""
+    precious = tmp_path / "precious"
+    precious.write_text("x")
+    (tmp_path / name).symlink_to(precious)
+    with pytest.raises(UnusableError):
+        lock(tmp_path, name)
+    assert precious.read_text() == "x"
+
+
+@pytest.mark.parametrize(
+    "asked", [["history"], ["explain", "shop/web"], ["status"], ["history", "-o", "json"]]
+)
+def test_commands_say_so_at_once(tmp_path: Path, asked: list[str]) -> None:
+    """In a sentence, with the exit code of what cannot be read."""
+    os.mkfifo(tmp_path / RECORD)
+    ran = CliRunner().invoke(app, [*asked, "--state-directory", str(tmp_path)])
+    assert ran.exit_code == 1
+    assert ran.stderr == f"{tmp_path / RECORD} cannot be used: it is a pipe, not a file\n"
+    assert ran.stdout == ""

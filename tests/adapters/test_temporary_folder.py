@@ -1,0 +1,138 @@
+"""What a process that was killed has left in /tmp is removed, and nothing that somebody uses."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from autoscaler.adapters.state_directory import RECORD_LOCK, lock
+from autoscaler.adapters.temporary_folder import held, temporary_folder
+
+PREFIX = "autoscaler-test-"
+LIVES = f"""
+import sys, time
+from autoscaler.adapters.temporary_folder import temporary_folder
+with temporary_folder({PREFIX!r}) as folder:
+    (folder / "record.db").write_text("rows")
+    print(folder, flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture(autouse=True)
+def tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a system's temporary directory of the test's own."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    return tmp_path
+
+
+def age(path: Path, seconds: float = 3600.0) -> None:
+    """Let a folder be an hour old."""
+    then = time.time() - seconds
+    os.utime(path, (then, then), follow_symlinks=False)
+
+
+def mark(folder: Path) -> None:
+    """Make the file that a temporary folder has."""
+    (folder / f".{folder.name}").touch()
+
+
+def process() -> tuple["subprocess.Popen[str]", Path]:
+    """Start a process with a folder."""
+    # It inherits TMPDIR.
+    begun = subprocess.Popen([sys.executable, "-c", LIVES], stdout=subprocess.PIPE, text=True)
+    assert begun.stdout is not None
+    folder = Path(begun.stdout.readline().strip())
+    age(folder)
+    return begun, folder
+
+
+def test_the_folder_of_a_killed_process_is_removed_by_the_next_and_that_of_a_living_stays() -> None:
+    """Whatever their age: a lock tells them apart."""
+    dead, left = process()
+    dead.send_signal(signal.SIGKILL)
+    dead.communicate(timeout=20)
+    living, used = process()
+    try:
+        assert left.parent == used.parent == Path(tempfile.gettempdir())
+        assert not left.exists()
+        with temporary_folder(PREFIX) as own:
+            assert own.stat().st_mode & 0o777 == 0o700
+            assert (used / "record.db").read_text() == "rows"
+        assert not own.exists()
+    finally:
+        living.send_signal(signal.SIGKILL)
+        living.communicate(timeout=20)
+
+
+def test_a_child_keeps_the_folder_of_its_parent(tmp: Path) -> None:
+    """As the demo's Prometheus does when the demo is killed."""
+    folder = tmp / f"{PREFIX}1"
+    folder.mkdir(0o700)
+    mark(folder)
+    with held(folder) as descriptor:
+        child = subprocess.Popen(["sleep", "60"], pass_fds=(descriptor,))
+    age(folder)
+    with temporary_folder(PREFIX):
+        assert folder.exists()
+    child.kill()
+    child.wait(20)
+    with temporary_folder(PREFIX):
+        assert not folder.exists()
+
+
+def test_what_is_not_ours_stays(tmp: Path) -> None:
+    """Another name, a link, a file, a folder that others may enter, and a link for the mark."""
+    names = ("link", "file", "open", "marked-by-link")
+    link, file, opened, marked = (tmp / f"{PREFIX}{name}" for name in names)
+    other, aim = tmp / "autoscaler-other-1", tmp / "aim"
+    for folder in (opened, marked, other, aim):
+        folder.mkdir(0o700)
+    for folder in (opened, other):
+        mark(folder)
+    (aim / f".{link.name}").touch()
+    (marked / f".{marked.name}").symlink_to(aim / f".{link.name}")
+    (aim / "precious").write_text("x")
+    opened.chmod(0o755)
+    link.symlink_to(aim)
+    file.write_text("x")
+    for path in (link, file, opened, marked, other, aim):
+        age(path)
+    with temporary_folder(PREFIX):
+        pass
+    assert all(path.exists() for path in (link, file, opened, marked, other, aim / "precious"))
+
+
+def test_what_was_not_made_as_a_temporary_folder_stays(tmp: Path) -> None:
+    """A state directory and a backup may be named as one is, and lie for long."""
+    used, backup, copied = (tmp / f"{PREFIX}{name}" for name in ("prod", "backup", "copied"))
+    descriptor = lock(used, RECORD_LOCK)
+    backup.mkdir(0o700)
+    (backup / "record.db").write_text("rows")
+    dead, left = process()
+    dead.send_signal(signal.SIGKILL)
+    dead.communicate(timeout=20)
+    shutil.copytree(left, copied)
+    for path in (used, backup, copied):
+        age(path)
+    with temporary_folder(PREFIX):
+        pass
+    os.close(descriptor)
+    assert not left.exists()
+    assert all(path.exists() for path in (used, backup / "record.db", copied / "record.db"))
+
+
+def test_a_folder_that_is_left_goes_however_young_it_is(tmp: Path) -> None:
+    """A daemon that is killed and started again at once does not leave its record for long."""
+    left = tmp / f"{PREFIX}1"
+    left.mkdir(0o700)
+    mark(left)
+    with temporary_folder(PREFIX):
+        assert not left.exists()

@@ -1,0 +1,312 @@
+"""While `holdScaleDownQuery` says so, nothing goes down (semantics 8.9)."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autoscaler.codec import dumps, is_same, loads
+from autoscaler.core.alternatives import LeftOut, Without, alternatives_of
+from autoscaler.core.decision import Outcome, QueryHold, Zone
+from autoscaler.core.extensions import Extensions, Fallback, Idle, Pause, PauseMode
+from autoscaler.core.history import History
+from autoscaler.core.observation import Gap, GapKind, HoldReading
+from autoscaler.core.readings import read_hold
+from autoscaler.core.selectors import LabelSelector
+from autoscaler.core.series import QueryFailure, QueryResult, Series
+from autoscaler.core.spec import Flags
+from autoscaler.core.step import recompute
+from autoscaler.core.sync_result import SyncResult
+from autoscaler.core.target import HoldQuery, Query, Target
+from autoscaler.record.changes import result_of, texts_of
+from tests.core.builders import BASE, average, behavior, external, pods_policy, rules, spec
+from tests.core.timeline import Timeline
+
+QUEUE = external(average("10"))
+"""30 messages are 3 replicas."""
+AWAY = HoldReading(1, '{job="orders"}')
+FREE = HoldReading()
+SILENT = HoldReading(gap=Gap(GapKind.ERROR, "no answer"))
+AT_ONCE = spec(
+    QUEUE, minimum=1, maximum=20, behavior=behavior(down=rules(pods_policy(100), window=0))
+)
+
+
+def series(value: float, age: float = 0.0, **labels: str) -> Series:
+    """Return a series of an answer."""
+    return Series(labels, value, BASE - age)
+
+
+ONE, OTHER = series(1.0, job="b"), series(2.0, job="a")
+JOB_B = LabelSelector((("job", "b"),))
+WARNED = QueryResult((), ("store eu is unreachable",))
+
+
+@pytest.mark.parametrize(
+    ("answer", "hold", "says", "gap"),
+    [
+        (QueryResult(()), {}, 0, None),
+        (QueryResult((series(0.0), series(-0.0, job="a"))), {}, 0, None),
+        (QueryResult((ONE, OTHER, series(0.0))), {}, 2, None),
+        (QueryResult((series(1e-9), series(-1.0), series(math.inf))), {}, 3, None),
+        (QueryResult((series(0.0, job="a"),)), {"condition": True}, 1, None),
+        (QueryResult(()), {"condition": True}, 0, None),
+        (QueryResult((series(math.nan),)), {"condition": True}, 1, None),
+        (QueryResult((ONE, OTHER)), {"selector": JOB_B}, 1, None),
+        (QueryResult((OTHER,)), {"selector": JOB_B}, 0, None),
+        (QueryFailure("it timed out"), {}, 0, GapKind.ERROR),
+        (QueryResult((series(math.nan),)), {}, 0, GapKind.NOT_A_NUMBER),
+        (QueryResult((series(1.0, 301.0),)), {}, 0, GapKind.STALE),
+        (QueryResult((series(0.0, 301.0),)), {"condition": True}, 0, GapKind.STALE),
+        (QueryResult((series(math.nan, 301.0), ONE)), {}, 1, None),
+        (WARNED, {}, 0, GapKind.PARTIAL),
+        (QueryResult((OTHER,), WARNED.warnings), {"selector": JOB_B}, 0, GapKind.PARTIAL),
+        (QueryResult((ONE,), WARNED.warnings), {}, 1, None),
+        (WARNED, {"query": Query("up", use_partial=True)}, 0, None),
+        (QueryResult((series(math.nan),)), {"query": Query("up", nan_is_zero=True)}, 0, None),
+    ],
+)
+def test_what_an_answer_says(
+    answer: QueryResult | QueryFailure, hold: dict[str, object], says: int, gap: GapKind | None
+) -> None:
+    """No series holds nothing; a value that is 0 neither, unless the query is a condition.
+
+    Each kind of missing data holds, and a series that says so needs no whole answer.
+    """
+    query = replace(HoldQuery(Query("up")), **hold)  # type: ignore[arg-type]  # checked at run time
+    found = read_hold(query, answer, BASE)
+    assert (found.series, None if found.gap is None else found.gap.kind) == (says, gap)
+    assert found.holds == (says > 0 or gap is not None)
+
+
+def test_the_series_that_is_named_does_not_depend_on_the_order() -> None:
+    """An answer may come in another order each time."""
+    hold = HoldQuery(Query("up"))
+    names = {
+        read_hold(hold, QueryResult(both), BASE).first for both in ((ONE, OTHER), (OTHER, ONE))
+    }
+    assert names == {'{job="a"}'}
+
+
+def down() -> Timeline:
+    """Return a target of 10 replicas with messages for 10, that may go down at once."""
+    return Timeline(AT_ONCE, replicas=10).at("0s", queue=100).want(10)
+
+
+@pytest.mark.parametrize("reading", [AWAY, SILENT])
+def test_nothing_goes_down_while_it_holds_and_all_goes_up(reading: HoldReading) -> None:
+    """After it the count is what the metrics ask for.
+
+    Not at the first sync: what that read of the metrics may be older than the end of the hold.
+    """
+    line = down().held(reading).at("15s", queue=30)
+    line.want(10).conditions(ScalingLimited="ScaleDownHeld")
+    assert line.decision is not None
+    assert line.decision.hold == QueryHold(reading, 3)
+    assert line.decision.limit is not None
+    assert line.decision.limit.after == 3
+    line.at("30s", queue=120).want(12).conditions(ScalingLimited="DesiredWithinRange")
+    assert line.decision.hold == QueryHold(reading)
+    line.at("45s", queue=30).want(12)
+    line.held(FREE).at("60s", queue=30).want(12, outcome=Outcome.OK)
+    assert line.decision.hold == QueryHold(FREE, 3)
+    line.at("75s", queue=30).want(3).conditions(ScalingLimited="DesiredWithinRange")
+
+
+def test_only_an_answer_that_is_missing_is_told_as_a_failure() -> None:
+    """The outcome is partial, whether or not anything would go down."""
+    line = down().held(AWAY).at("15s", queue=30).want(10, outcome=Outcome.OK)
+    line.held(SILENT).at("30s", queue=30).want(10, outcome=Outcome.PARTIAL)
+    line.at("45s", queue=100).want(10, outcome=Outcome.PARTIAL)
+
+
+def test_the_window_goes_on_meanwhile() -> None:
+    """What the metrics asked for within it still counts at the end, and there is no second one."""
+    of = spec(QUEUE, minimum=1, maximum=20, behavior=behavior(down=rules(pods_policy(100))))
+    line = Timeline(of, replicas=10).at("0s", queue=100).want(10)
+    line.held(AWAY).at("15s", queue=60).want(10).at("4m", queue=30).want(10)
+    line.held(FREE).at("4m30s", queue=30).want(10, stabilized="ScaleDownStabilized")
+    line.at("5m1s", queue=30).want(6).at("5m16s", queue=30).want(3)
+    line = Timeline(of, replicas=10).at("0s", queue=100).held(AWAY)
+    line.at("15s", queue=30).at("10m", queue=30).want(10)
+    line.held(FREE).at("10m15s", queue=30).want(10).at("10m30s", queue=30).want(3)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.integers(0, 200), st.booleans()), min_size=1, max_size=30))
+def test_a_course_is_that_without_a_hold_but_for_what_it_holds(
+    course: list[tuple[int, bool]],
+) -> None:
+    """It is never lower while it holds and once more, else as the HPA's; never lower than that."""
+    of = spec(
+        QUEUE,
+        minimum=1,
+        maximum=20,
+        behavior=behavior(up=rules(pods_policy(100)), down=rules(pods_policy(100), window=60)),
+    )
+    held, free = (Timeline(of, replicas=10, flags=Flags(tolerance=0.0)) for _ in range(2))
+    held_before = False
+    for number, (messages, holds) in enumerate(course):
+        before = held.replicas
+        free.at(f"{15 * number}s", queue=messages)
+        held.held(AWAY if holds else FREE).at(f"{15 * number}s", queue=messages)
+        kept = holds or held_before
+        assert held.replicas == (max(before, free.replicas) if kept else free.replicas)
+        held_before = holds
+
+
+@pytest.mark.parametrize("reading", [AWAY, SILENT])
+def test_after_it_a_range_is_filled_again_first(reading: HoldReading) -> None:
+    """What it told of may have cost samples, as an exporter's that was away: as after a gap."""
+    line = down().over(120.0).at("15s", queue=100).held(reading).at("30s", queue=100)
+    line.held(FREE).at("45s", queue=30).want(10, stabilized="ScaleDownStabilized")
+    assert line.decision is not None
+    assert line.decision.hold == QueryHold(FREE)
+    assert line.decision.refill is not None
+    assert line.decision.refill.after_hold
+    assert line.decision.refill.until == BASE + 45.0 + 155.0
+    line.conditions(ScalingLimited="DesiredWithinRange").at("60s", queue=120).want(12)
+    line.at("3m15s", queue=30).want(12).at("3m20s", queue=30).want(3)
+    assert line.history.extended.hold_gap is None
+
+
+def test_a_short_hold_costs_a_long_range_nothing() -> None:
+    """If it may have lost no more than the tolerance."""
+    line = down().over(600.0).at("15s", queue=100).held(AWAY).at("30s", queue=100)
+    line.held(FREE).at("45s", queue=30).want(10).at("60s", queue=30).want(3)
+
+
+def test_a_restart_forgets_neither() -> None:
+    """What is kept of it is enough; so it is for another instance that takes over."""
+    line = down().over(120.0).at("15s", queue=100).held(AWAY).at("30s", queue=30).want(10)
+    line.history, line.looked = loads(History, dumps(line.history)), None
+    line.at("45s", queue=30).want(10).held(FREE).at("60s", queue=30).want(10)
+    line.history, line.looked = loads(History, dumps(line.history)), None
+    line.at("3m30s", queue=30).want(10).at("3m45s", queue=30).want(3)
+
+
+def test_one_that_takes_over_holds_too() -> None:
+    """It asks for itself, and what it found of the count stands."""
+    line = down().led(by_us=False).held(AWAY).at("15s", queue=30).want(10)
+    line.led(by_us=True).at("30s", queue=30).want(10).held(FREE).at("45s", queue=30).want(10)
+    line.at("60s", queue=30).want(3)
+
+
+def test_a_new_target_that_is_held_goes_down_a_window_later() -> None:
+    """As any whose histories are not known: the count that was found is a recommendation."""
+    of = spec(QUEUE, behavior=behavior(down=rules(pods_policy(100), window=60)))
+    line = Timeline(of, replicas=10).held(AWAY).at("0s", queue=30).want(10)
+    line.held(FREE).at("30s", queue=30).want(10).at("61s", queue=30).want(3)
+
+
+def test_a_gap_of_the_metric_beside_it() -> None:
+    """A metric that fails blocks as ever; what holds besides is told too."""
+    line = down().over(120.0).at("15s", queue=100).held(AWAY)
+    line.at("30s", queue=None).want(10, outcome=Outcome.BLOCKED)
+    line.held(FREE).at("45s", queue=30).want(10).at("3m15s", queue=30).want(10)
+    line.at("3m30s", queue=30).want(3)
+
+
+def test_zero_is_down() -> None:
+    """An idle target keeps its count; afterwards it sleeps at once. It wakes at any time."""
+    extensions = Extensions(idle=Idle(0, after=60.0))
+    line = Timeline(AT_ONCE, replicas=3, extensions=extensions).at("0s", queue=30).held(AWAY)
+    line.at("2m", queue=0).want(3).conditions(ScalingLimited="ScaleDownHeld")
+    assert line.decision is not None
+    assert (line.decision.zone, line.decision.hold) == (Zone.IDLE, QueryHold(AWAY, 0))
+    line.held(FREE).at("2m15s", queue=0).want(3).at("2m20s", queue=0).want(0).held(SILENT).at(
+        "2m30s", queue=0
+    ).want(0)
+    line.at("2m45s", queue=30).want(3)
+
+
+def test_after_it_a_target_sleeps_once_the_range_is_filled() -> None:
+    """A rate that has just returned may read too low to be active."""
+    extensions = Extensions(idle=Idle(0, after=60.0))
+    line = Timeline(AT_ONCE, replicas=3, extensions=extensions).over(120.0)
+    line.at("0s", queue=30).at("2m40s", queue=30).held(AWAY).at("4m", queue=0).want(3)
+    line.held(FREE).at("5m", queue=0).want(3).at("7m30s", queue=0).want(3)
+    line.at("7m35s", queue=0).want(0)
+
+
+@pytest.mark.parametrize("reading", [AWAY, SILENT])
+def test_a_lower_maximum_waits(reading: HoldReading) -> None:
+    """Nothing goes down, for whatever reason: so it is for the breaker, too."""
+    line = down().change(replace(AT_ONCE, max_replicas=5)).held(reading)
+    line.at("15s", queue=100).want(10).conditions(ScalingLimited="ScaleDownHeld")
+    assert line.decision is not None
+    assert (line.decision.zone, line.decision.hold) == (Zone.ABOVE_MAX, QueryHold(reading, 5))
+    line.held(FREE).at("30s", queue=100).want(10).at("45s", queue=100).want(5)
+
+
+def test_a_fallback_waits() -> None:
+    """It may go up."""
+    fallback = Extensions(fallback=Fallback(4, failure_threshold=1))
+    line = Timeline(AT_ONCE, replicas=10, extensions=fallback).held(AWAY)
+    line.at("0s", queue=None).want(10).by_hand(2).at("15s", queue=None).want(4)
+
+
+def test_a_pause_wins() -> None:
+    """A count that a person asks for is gone to; a pause of one direction goes with the hold."""
+    line = down().held(AWAY).annotated(paused_replicas="2").at("15s", queue=30).want(2)
+    line.annotated(paused="scale-up").at("30s", queue=30).want(2)
+    line = down().held(AWAY).annotated(paused="scale-up").at("15s", queue=30).want(10)
+    assert line.decision is not None
+    assert (line.decision.hold, line.decision.paused_from) == (QueryHold(AWAY, 3), None)
+    line.annotated(paused="scale-down").at("30s", queue=30).want(10)
+    assert (line.decision.hold, line.decision.paused_from) == (QueryHold(AWAY), 3)
+    paused = Extensions(pause=Pause(PauseMode.ALL))
+    line = Timeline(AT_ONCE, replicas=10, extensions=paused).held(SILENT).at("0s", queue=30)
+    assert line.want(10).decision is not None
+    assert line.decision is not None
+    assert line.decision.zone is Zone.PAUSED
+
+
+def test_what_others_set_stands() -> None:
+    """It is we who take nothing down."""
+    down().held(AWAY).by_hand(4).at("15s", queue=30).want(4)
+
+
+def test_a_conflict_is_tried_again() -> None:
+    """The write after a hold is one as any."""
+    line = down().held(AWAY).at("15s", queue=30).held(FREE).at("20s", queue=30)
+    line.at("30s", queue=30, write_fails="conflict").want(10).at("45s", queue=30).want(3)
+
+
+def test_without_the_query_nothing_is_kept_of_it() -> None:
+    """A reload takes it away, also what would have followed."""
+    line = down().over(120.0).at("15s", queue=100).held(AWAY).at("30s", queue=30).want(10)
+    line.held(None).at("45s", queue=30).want(3)
+    assert line.history.extended.hold_gap is None
+
+
+def entry_of(line: Timeline) -> SyncResult:
+    """Return the entry of the last sync."""
+    assert line.inputs is not None
+    assert line.decision is not None
+    hold = HoldQuery(Query("up == 0"), JOB_B, condition=True)
+    target = Target("shop", line.spec, (Query("q"),), extensions=line.extensions, hold=hold)
+    return SyncResult(target, line.decision, given=line.inputs, flags=line.flags)
+
+
+@pytest.mark.parametrize("reading", [AWAY, SILENT])
+def test_a_record_is_decided_again_the_same(reading: HoldReading) -> None:
+    """While it holds, and after it."""
+    line = down().over(120.0).at("15s", queue=100).held(reading).at("30s", queue=30)
+    for entry in (entry_of(line), entry_of(line.held(FREE).at("45s", queue=30))):
+        back = result_of(*texts_of(entry))
+        assert back == entry
+        assert is_same(recompute(back), entry.decision)
+
+
+def test_what_it_prevents_is_an_alternative() -> None:
+    """While it holds, and while a range is filled after it."""
+    line = down().over(120.0).at("15s", queue=100).held(AWAY).at("30s", queue=30)
+    without = LeftOut(Without.HOLD, 3)
+    assert without in [*alternatives_of(entry_of(line))]
+    line.held(FREE).at("45s", queue=30)
+    assert [one for one in alternatives_of(entry_of(line)) if isinstance(one, LeftOut)] == [without]
+    line = down().held(AWAY).at("15s", queue=100)
+    assert without not in [*alternatives_of(entry_of(line))]

@@ -1,0 +1,125 @@
+"""Entries of the record: what is read back is what was written, and is decided again the same."""
+
+import math
+from dataclasses import replace
+from typing import get_args
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from autoscaler.codec import UnreadableError, dumps, is_same
+from autoscaler.core.decision import Calculation
+from autoscaler.core.history import History, PendingWrite
+from autoscaler.core.observation import Scale, Values
+from autoscaler.core.spec import Flags
+from autoscaler.core.step import recompute, step_of
+from autoscaler.core.sync_result import Inputs, Rules, SyncResult
+from autoscaler.core.target import HoldQuery, Query, Target
+from autoscaler.core.writes import (
+    NotWritten,
+    NotWrittenReason,
+    Superseded,
+    WriteFailed,
+    WriteOutcome,
+    Written,
+)
+from autoscaler.record.changes import result_of, texts_of
+from tests.core import strategies
+from tests.core.builders import BASE, spec
+from tests.core.deciding import QUEUE, decided, observe
+from tests.core.test_order import drawn
+
+SCALE = Scale(3, 3, "app=web", "12")
+OUTCOMES: tuple[WriteOutcome, ...] = (
+    Written(SCALE),
+    Superseded(SCALE),
+    Superseded(SCALE, uncertain=True),
+    WriteFailed("refused"),
+    WriteFailed("no answer", unknown=True),
+    NotWritten(NotWrittenReason.NOT_LEADING),
+)
+
+
+def synced(data: st.DataObject) -> SyncResult:
+    """Draw a sync of any target: its decision, perhaps held, perhaps written."""
+    of, observation, history, extensions = drawn(data)
+    if data.draw(st.booleans()):
+        history = replace(history, pending=PendingWrite(2, 4, BASE - 15, "11"))
+    queries = tuple(Query(f"sum(up{{of='{n}'}})", server="mimir") for n in range(len(of.metrics)))
+    asks = data.draw(st.booleans())
+    hold = HoldQuery(Query("up == 0"), condition=True) if asks else None
+    target = Target(
+        "shop", of, queries, extensions=extensions, min_replicas_query=Query("a"), hold=hold
+    )
+    if asks:
+        observation = replace(observation, hold=data.draw(strategies.hold_readings))
+    rules = Rules(target, data.draw(strategies.flags))
+    stamp = BASE - data.draw(st.sampled_from((0.0, 0.001, 1.5)))
+    inputs = Inputs(observation, history, BASE, stamp)
+    step = step_of(rules, inputs)
+    if data.draw(st.booleans()):
+        step = step.held_back({"mimir": BASE + 600})
+    if step.decision.rescale:
+        step = step.settled(data.draw(st.sampled_from(OUTCOMES)))
+    return step.result
+
+
+def kept(entry: SyncResult) -> SyncResult:
+    """Write an entry and read it back."""
+    return result_of(*texts_of(entry))
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_an_entry_is_read_back_as_it_was_and_decided_again_the_same(data: st.DataObject) -> None:
+    """With every extension, hold and outcome of the write, and any odd reading."""
+    entry = synced(data)
+    back = kept(entry)
+    assert back.rules == entry.rules
+    assert back.inputs == entry.inputs
+    assert back.write == entry.write
+    assert is_same(back.decision, entry.decision)
+    assert is_same(recompute(back), entry.decision)
+
+
+def test_every_outcome_of_a_write_is_among_those_that_are_tried() -> None:
+    """So that a new kind of outcome is not forgotten."""
+    assert {type(one) for one in OUTCOMES} == set(get_args(WriteOutcome))
+
+
+@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_a_decision_that_was_changed_is_not_the_same(data: st.DataObject) -> None:
+    """A comparison that could not fail would prove nothing."""
+    entry = synced(data)
+    changed = replace(entry.decision, desired=entry.decision.desired + 1)
+    assert not is_same(recompute(entry), changed)
+    other = replace(entry.decision, conditions=())
+    assert is_same(entry.decision, other) == (entry.decision.conditions == ())
+
+
+@pytest.mark.parametrize("ratio", [math.inf, -math.inf, math.nan])
+def test_infinities_and_nan_are_read_back(ratio: float) -> None:
+    """A ratio may be any of them, where usage or target is 0."""
+    seen = observe(3, Values((40_000,)))
+    decision, _ = decided(spec(QUEUE), seen)
+    (metric,) = decision.metrics
+    assert isinstance(metric.outcome, Calculation)
+    odd = replace(metric, outcome=replace(metric.outcome, ratio=ratio))
+    decision = replace(decision, metrics=(odd,))
+    inputs = Inputs(seen, History(), BASE, BASE)
+    back = kept(SyncResult(Target("shop", spec(QUEUE), ()), decision, given=inputs))
+    assert is_same(back.decision, decision)
+    assert not is_same(recompute(back), decision)
+
+
+DAMAGED = ["", "[]", "[1]", "{}", "[" * 100_000, "null", '{"decision":{"type":"scale"}}', "3"]
+
+
+@pytest.mark.parametrize("body", DAMAGED)
+def test_what_is_no_entry_is_an_error_of_one_kind(body: str) -> None:
+    """However it is damaged."""
+    rules = dumps(Rules(Target("shop", spec(QUEUE), ()), Flags()))
+    with pytest.raises(UnreadableError):
+        result_of(rules, body)

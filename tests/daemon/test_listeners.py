@@ -1,0 +1,176 @@
+"""The daemon's addresses: metrics and pages at one or at two, who is let in, and what is told."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+import urllib3
+from starlette.routing import BaseRoute
+from structlog.testing import capture_logs
+
+from autoscaler.config import load
+from autoscaler.daemon.announcements import Announcements
+from autoscaler.daemon.listeners import open_listeners
+from autoscaler.daemon.service_manager import Notifier
+from autoscaler.telemetry.health import Health
+from autoscaler.telemetry.metrics import Metrics
+from autoscaler.web.listener import ListenError
+from autoscaler.web.site import Site
+from tests.config.documents import top
+from tests.web.test_listener import threads
+from tests.worlds.certificates import of_loopback
+from tests.worlds.prometheus.web_config import HASHES, NEW
+from tests.worlds.waiting import wait_until
+
+SECRET = "hunter2hunter2"  # noqa: S105 - what must not be seen
+TLS = "tls: {certFile: server.crt, keyFile: server.key}"
+AUTH = "auth: {bearerTokenFile: token, basicAuthUsersFile: users}"
+HISTORIES = "/api/v1/histories"
+
+
+@dataclass(frozen=True)
+class Daemon:
+    """Where it listens, and what it has logged."""
+
+    lines: list[Any]
+    metrics: Metrics
+    folder: Path
+
+    def urls(self) -> list[str]:
+        """Return where it says that it listens."""
+        told = [line["message"] for line in self.lines if line["event"] == "listening"]
+        return [message.rpartition(" ")[2] for message in told]
+
+    def get(self, path: str, url: str, **headers: str) -> urllib3.BaseHTTPResponse:
+        """Ask one address."""
+        authorities = str(self.folder / "server.crt")
+        with urllib3.PoolManager(retries=False, ca_certs=authorities) as pool:
+            return pool.request("GET", url + path, headers=headers, timeout=20)
+
+
+@contextmanager
+def listening(folder: Path, text: str, routes: Sequence[BaseRoute] = ()) -> Iterator[Daemon]:
+    """Open the addresses of a configuration; ``routes`` are those of pages and API."""
+    of_loopback(folder, "server")
+    (folder / "token").write_text(SECRET)
+    (folder / "users").write_text(f"alice: {HASHES[NEW]}\n")
+    file = folder / "autoscaler.yaml"
+    file.write_text(top(text))
+    health = Health()
+    metrics = Metrics(health)
+    with capture_logs() as lines, ExitStack() as stack:
+        log = structlog.get_logger()
+        announcements = Announcements(log, health, metrics.instruments, Notifier({}))
+        open_listeners(load(file), Site(metrics, health), routes, announcements, stack)
+        yield Daemon(lines, metrics, folder)
+    wait_until("the threads have ended", lambda: not threads())
+
+
+def test_one_address_by_default(tmp_path: Path) -> None:
+    """It has metrics, probes, pages and API; to this machine all of them are open."""
+    with listening(tmp_path, "listen: 127.0.0.1:0") as daemon:
+        (url,) = daemon.urls()
+        for path in ("/metrics", "/livez"):
+            assert daemon.get(path, url).status == 200
+        assert daemon.get(HISTORIES, url).status == 503
+        assert daemon.get(HISTORIES, url, Host="evil.example").status == 403
+
+
+def test_two_addresses(tmp_path: Path) -> None:
+    """The metrics stay at `listen`, without TLS and for everybody; the pages are elsewhere."""
+    with listening(
+        tmp_path, f"listen: 127.0.0.1:0\nweb: {{listen: '127.0.0.1:0', {TLS}, {AUTH}}}"
+    ) as daemon:
+        metrics, pages = daemon.urls()
+        assert (metrics[:7], pages[:8]) == ("http://", "https://")
+        for path in ("/metrics", "/livez"):
+            assert daemon.get(path, metrics).status == 200
+        elsewhere = daemon.get(HISTORIES, metrics)
+        assert elsewhere.status == 404
+        assert b"web.listen" in elsewhere.data
+        assert daemon.get(HISTORIES, pages).status == 401
+        assert daemon.get(HISTORIES, pages, authorization=f"Bearer {SECRET}").status == 503
+
+
+def test_only_the_pages_listen(tmp_path: Path) -> None:
+    """Where `listen` is null."""
+    with listening(tmp_path, "listen: null\nweb: {listen: '127.0.0.1:0'}") as daemon:
+        (url,) = daemon.urls()
+        assert daemon.get(HISTORIES, url).status == 503
+    with listening(tmp_path, "listen: null") as daemon:
+        assert daemon.urls() == []
+
+
+def test_with_tls_at_one_address_probes_need_it_too(tmp_path: Path) -> None:
+    """And no credentials, which the metrics need."""
+    with listening(tmp_path, f"listen: 127.0.0.1:0\nweb: {{{TLS}, {AUTH}}}") as daemon:
+        (url,) = daemon.urls()
+        assert [daemon.get(path, url).status for path in ("/livez", "/metrics")] == [200, 401]
+        user = urllib3.make_headers(basic_auth=f"alice:{NEW}")
+        assert daemon.get("/metrics", url, **user).status == 200
+
+
+def test_failed_sign_ins_are_counted_and_told_now_and_then_without_the_secret(
+    tmp_path: Path,
+) -> None:
+    """Five lines, then one a minute; nothing of what was sent is in them, nor on a page."""
+    with listening(tmp_path, f"listen: 127.0.0.1:0\nweb: {{{AUTH}}}") as daemon:
+        (url,) = daemon.urls()
+        for number in range(8):
+            wrong = urllib3.make_headers(basic_auth=f"alice{SECRET}:{SECRET}{number}")
+            for header in (wrong["authorization"], f"Bearer {SECRET}{number}"):
+                answer = daemon.get(HISTORIES, url, authorization=header)
+                assert answer.status == 401
+                assert SECRET not in f"{answer.headers}{answer.data!r}"
+        right = {"authorization": f"Bearer {SECRET}"}
+        page = daemon.get("/metrics", url, **right).data.decode()
+    told = [line for line in daemon.lines if line["event"] == "sign_in_failed"]
+    assert len(told) == 5
+    assert told[0]["message"] == "a client at 127.0.0.1 was refused: wrong credentials (basic)"
+    for way in ("basic", "bearer"):
+        assert f'autoscaler_web_sign_ins_failed_total{{way="{way}"}} 8.0' in page
+    assert SECRET not in f"{daemon.lines}{page}"
+    assert HASHES[NEW] not in f"{daemon.lines}{page}"
+
+
+@pytest.mark.parametrize("broken", ["token", "users", "server.key"])
+def test_a_file_that_is_gone_by_the_start_is_said_in_a_sentence(
+    tmp_path: Path, broken: str
+) -> None:
+    """The configuration was valid a moment before; the daemon ends with the reason."""
+    text = f"listen: 127.0.0.1:0\nweb: {{{TLS}, {AUTH}}}"
+    with listening(tmp_path, text):
+        config = load(tmp_path / "autoscaler.yaml")
+    (tmp_path / broken).unlink()
+    health = Health()
+    metrics = Metrics(health)
+    log = structlog.get_logger()
+    announcements = Announcements(log, health, metrics.instruments, Notifier({}))
+    with ExitStack() as stack, pytest.raises(ListenError) as raised:
+        open_listeners(config, Site(metrics, health), [], announcements, stack)
+    assert str(raised.value) == (
+        f"cannot listen on 127.0.0.1:0: {tmp_path}/{broken} cannot be read: No such file or "
+        "directory"
+    )
+
+
+def test_an_address_that_is_taken_is_named_with_its_key(tmp_path: Path) -> None:
+    """`web.listen` is another key than `listen`."""
+    with listening(tmp_path, "listen: 127.0.0.1:0") as daemon:
+        port = daemon.urls()[0].rpartition(":")[2]
+        text = f"listen: 127.0.0.1:0\nweb: {{listen: '127.0.0.1:{port}'}}"
+        with pytest.raises(ListenError, match=r"\(web\.listen\)"), listening(tmp_path, text):
+            """It does not come so far."""
+
+
+def test_a_refusal_below_the_api_is_a_problem(tmp_path: Path) -> None:
+    """As every error of the API."""
+    with listening(tmp_path, "listen: 127.0.0.1:0") as daemon:
+        answer = daemon.get(HISTORIES, daemon.urls()[0], Host="evil.example")
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    assert json.loads(answer.data)["title"] == "Forbidden"

@@ -1,0 +1,117 @@
+"""What the daemon finds out of queries without series, and when it asks."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from autoscaler.core.observation import Gap, GapKind
+from autoscaler.core.series import QueryResult
+from autoscaler.core.sync_result import SyncResult
+from autoscaler.daemon.no_series import NoSeriesReporter
+from tests.core.builders import average, external, spec
+from tests.core.timeline import Timeline
+from tests.worlds.record import synced
+from tests.worlds.waiting import wait_until
+
+
+@dataclass
+class World:
+    """A Prometheus without series, and what is found out of it."""
+
+    asked: list[str] = field(default_factory=list)
+    found: dict[str, str] = field(default_factory=dict)
+    told: list[tuple[str, list[str]]] = field(default_factory=list)
+    faults: list[BaseException] = field(default_factory=list)
+    answers: threading.Event = field(default_factory=threading.Event)
+    fails: bool = False
+
+    def query(self, promql: str, at: float | None, deadline: float) -> QueryResult:  # noqa: ARG002 - the port's
+        """As `MetricsReader.query`."""
+        self.asked.append(promql)
+        self.answers.wait(30)
+        if self.fails:
+            raise OSError
+        return QueryResult(())
+
+    def tell(self, sentence: str, targets: Sequence[str]) -> None:
+        """Keep what is told."""
+        self.told.append((sentence, list(targets)))
+
+    @contextmanager
+    def reporter(self) -> Iterator[NoSeriesReporter]:
+        """Run a reporter that asks this Prometheus."""
+        opened = NoSeriesReporter(
+            self.found.__setitem__, self.tell, self.faults.append, batch_seconds=0.0
+        )
+        with opened.use({"": self}) as reporter:
+            yield reporter
+
+
+def result(*, empty: bool, namespace: str = "shop") -> SyncResult:
+    """Return the sync of a target, whose query is sum(m0)."""
+    timeline = Timeline(spec(external(average("10"))), replicas=3)
+    one = synced(timeline.at("0s", queue=30), namespace)
+    if not empty:
+        return one
+    nothing = (Gap(GapKind.EMPTY, "the query returned no series"),)
+    observation = replace(one.inputs.observation, readings=nothing)
+    return replace(one, given=replace(one.inputs, observation=observation))
+
+
+KEY = "shop/Deployment/web"
+FINDING = "queue: there are no series m0"
+
+
+def test_a_failure_is_looked_at_once_when_it_begins() -> None:
+    """What is found stays while the failure does, and goes with it."""
+    world = World()
+    world.answers.set()
+    with world.reporter() as reporter:
+        reporter.report(result(empty=False))
+        assert world.found == {}
+        for _ in range(3):
+            reporter.report(result(empty=True))
+        wait_until("it is found", lambda: world.found.get(KEY) == FINDING)
+        wait_until("it is told", lambda: world.told == [(FINDING, [KEY])])
+        reporter.report(result(empty=True))
+        assert world.asked == ["sum(m0)", "count(m0)"]
+        reporter.report(result(empty=False))
+        assert world.found == {KEY: ""}
+        reporter.report(result(empty=True))
+        wait_until("it is found again", lambda: world.found.get(KEY) == FINDING)
+        assert len(world.asked) == 4
+        reporter.use({"": world})
+        reporter.report(result(empty=True))
+        wait_until("a new configuration is looked at anew", lambda: len(world.asked) == 6)
+    assert world.faults == []
+
+
+def test_no_sync_waits_for_an_answer_and_one_that_is_late_is_not_used() -> None:
+    """The questions have a thread of their own; of a failure that is over nothing is said."""
+    world = World()
+    with world.reporter() as reporter:
+        reporter.report(result(empty=True))
+        wait_until("it is asked", lambda: world.asked == ["sum(m0)"])
+        names = [f"n{number}" for number in range(100)]
+        for namespace in names:
+            reporter.report(result(empty=True, namespace=namespace))
+        reporter.report(result(empty=False))
+        world.answers.set()
+        wait_until("the others are found", lambda: world.found.get("n99/Deployment/web") == FINDING)
+    assert world.found[KEY] == ""
+    # One query for all of them, in two batches at most.
+    assert len(world.asked) <= 4
+    assert sum(len(targets) for _, targets in world.told) >= 100
+
+
+def test_a_defect_is_told_and_the_next_failure_is_looked_at() -> None:
+    """It costs no sync."""
+    world = World(fails=True)
+    world.answers.set()
+    with world.reporter() as reporter:
+        reporter.report(result(empty=True))
+        wait_until("it is told", lambda: len(world.faults) == 1)
+        world.fails = False
+        reporter.report(result(empty=True, namespace="mail"))
+        wait_until("it is found", lambda: "mail/Deployment/web" in world.found)

@@ -1,0 +1,264 @@
+"""What the demo's stand-in for a cluster answers as a real API server does."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.adapters.cluster import Api, Failure, Lease, Leases, Pods, Scales, connect
+from autoscaler.adapters.cluster.events import Events, Fate, Involved, Occurrences
+from autoscaler.core.election import LeaseRecord
+from autoscaler.core.observation import Scale
+from autoscaler.core.spec import ScaleTargetRef
+from autoscaler.core.writes import Superseded, Written
+from tests.worlds.cluster import manifests
+from tests.worlds.cluster.cluster import ClusterUnderTest, Json, Reply, eventually
+
+WEB = ScaleTargetRef("apps/v1", "Deployment", "web")
+
+
+@pytest.fixture
+def api(cluster: ClusterUnderTest, tmp_path: Path) -> Iterator[Api]:
+    """Connect as our programs do."""
+    with connect(cluster.write_kubeconfig(tmp_path / "kubeconfig")) as api:
+        yield api
+
+
+@pytest.fixture
+def web(cluster: ClusterUnderTest, namespace: str) -> str:
+    """Create the Deployment web with two replicas, and give its path."""
+    cluster.create(manifests.deployments(namespace), manifests.deployment("web", 2))
+    return f"{manifests.deployments(namespace)}/web"
+
+
+def soon() -> float:
+    """Return a deadline that leaves time."""
+    return clock.monotonic() + 10
+
+
+def scale_of(scales: Scales, namespace: str) -> Scale:
+    """Return the scale of web."""
+    scale = scales.read(namespace, WEB, soon())
+    assert isinstance(scale, Scale), scale
+    return scale
+
+
+def eventually_written(write: Callable[[], Reply]) -> Reply:
+    """Write over the latest version; the controllers write the same object now and then."""
+    return eventually(write, lambda reply: reply.status != 409)
+
+
+@pytest.mark.parametrize("count", [3, 0])
+def test_a_scale_is_read_and_written(api: Api, namespace: str, web: str, count: int) -> None:
+    """Also to zero, which is applied."""
+    assert web
+    scales = Scales(api)
+    scale = scale_of(scales, namespace)
+    assert (scale.spec_replicas, scale.selector) == (2, "app=web")
+    outcome = scales.write(namespace, WEB, scale, count, soon())
+    assert isinstance(outcome, Written)
+    assert outcome.scale.resource_version != scale.resource_version
+    assert scale_of(scales, namespace).spec_replicas == count
+
+
+def test_a_count_of_zero_is_left_out(cluster: ClusterUnderTest, namespace: str) -> None:
+    """The scale of a workload at zero has no spec.replicas."""
+    cluster.create(manifests.deployments(namespace), manifests.deployment("idle", 0))
+    read = cluster.get(f"{manifests.deployments(namespace)}/idle/scale").body
+    assert (read["apiVersion"], read["kind"], read["spec"]) == ("autoscaling/v1", "Scale", {})
+    assert read["status"] == {"replicas": 0, "selector": "app=idle"}
+
+
+def test_a_count_of_somebody_else_stands(
+    cluster: ClusterUnderTest, api: Api, namespace: str, web: str
+) -> None:
+    """Who changed the count between our read and our write is not overwritten."""
+    scales = Scales(api)
+    scale = scale_of(scales, namespace)
+
+    def put() -> Reply:
+        body = cluster.get(f"{web}/scale").body | {"spec": {"replicas": 7}}
+        return cluster.request("PUT", f"{web}/scale", body)
+
+    assert eventually_written(put).status == 200
+    assert isinstance(scales.write(namespace, WEB, scale, 4, soon()), Superseded)
+    assert scale_of(scales, namespace).spec_replicas == 7
+
+
+def test_a_stale_version_is_a_conflict(cluster: ClusterUnderTest, web: str) -> None:
+    """A PUT with an old resourceVersion changes nothing and says Conflict."""
+    old = cluster.get(f"{web}/scale").body
+    assert cluster.patch(f"{web}/scale", {"spec": {"replicas": 3}}).status == 200
+    reply = cluster.request("PUT", f"{web}/scale", old | {"spec": {"replicas": 9}})
+    assert (reply.status, reply.body["reason"]) == (409, "Conflict")
+    assert cluster.get(web).body["spec"]["replicas"] == 3
+
+
+def test_a_missing_object_is_told_by_a_status(cluster: ClusterUnderTest, namespace: str) -> None:
+    """404 NotFound names the object, its group and its resource."""
+    for suffix in ("/gone", "/gone/scale"):
+        reply = cluster.get(f"{manifests.deployments(namespace)}{suffix}")
+        assert (reply.status, reply.body["reason"]) == (404, "NotFound")
+        assert reply.body["message"] == 'deployments.apps "gone" not found'
+        assert reply.body["details"] == {"name": "gone", "group": "apps", "kind": "deployments"}
+
+
+def test_an_unknown_token_is_unauthorized(cluster: ClusterUnderTest) -> None:
+    """401 is a Status with reason Unauthorized."""
+    reply = cluster.request("GET", "/api/v1/pods", token="nobody-knows-me")  # noqa: S106 - none
+    assert (reply.status, reply.body["reason"]) == (401, "Unauthorized")
+
+
+@pytest.mark.usefixtures("web")
+def test_annotations_are_set_and_removed(api: Api, namespace: str) -> None:
+    """By a merge patch, and read by a list of that name alone."""
+    scales = Scales(api)
+    for value, kept in (("true", (("autoscaler/paused", "true"),)), (None, ())):
+        assert scales.annotate(namespace, WEB, {"autoscaler/paused": value}, soon()) is None
+        read = scales.read_annotated(namespace, WEB, soon())
+        assert isinstance(read, Scale)
+        assert read.annotations == kept
+
+
+def test_an_event_is_made_and_updated(cluster: ClusterUnderTest, api: Api, namespace: str) -> None:
+    """The second time by a merge patch of its count."""
+    events = Events(api)
+    web = Involved("apps/v1", "Deployment", namespace, "web")
+    happened = Occurrences(web, "Normal", "SuccessfulRescale", "New size: 3", 1.0, 1.0, 1)
+    for count in (1, 2):
+        happened.count = count
+        assert events.write(happened, soon()).fate is Fate.WRITTEN
+    (event,) = cluster.get(f"/api/v1/namespaces/{namespace}/events").body["items"]
+    assert (event["reason"], event["count"]) == ("SuccessfulRescale", 2)
+    assert event["involvedObject"]["name"] == "web"
+
+
+def test_of_two_writers_of_a_lease_one_wins(api: Api, namespace: str) -> None:
+    """The second gets 409, as does who makes it a second time."""
+    leases, record = Leases(api, namespace, "autoscaler"), LeaseRecord("a", 15, 1.0, 1.0)
+    assert leases.read(soon()) is None
+    made = leases.write(record, None, soon())
+    assert isinstance(made, Lease)
+    assert isinstance(leases.write(LeaseRecord("c", 15, 1.0, 1.0), made, soon()), Lease)
+    for over in (None, made):
+        refused = leases.write(LeaseRecord("b", 15, 2.0, 2.0), over, soon())
+        assert isinstance(refused, Failure)
+        assert refused.status == 409
+
+
+def test_pods_are_selected_by_their_labels(api: Api, namespace: str, web: str) -> None:
+    """Those of other labels, or of another namespace, are not listed; a bad selector is told."""
+    assert web
+    pods = Pods(api)
+
+    def listed(space: str, selector: str) -> list[str]:
+        answer = pods.pods(space, selector, soon())
+        assert isinstance(answer, tuple), answer
+        return [pod.name for pod in answer]
+
+    assert eventually(lambda: len(listed(namespace, "app=web")), lambda count: count == 2)
+    assert len(listed(namespace, "app in (api,web),tier!=front")) == 2
+    assert listed(namespace, "app=api") == listed("default", "app=web") == []
+    assert not isinstance(pods.pods(namespace, "a in b", soon()), tuple)
+
+
+def test_a_watch_tells_what_happens(cluster: ClusterUnderTest, namespace: str) -> None:
+    """ADDED, MODIFIED and DELETED follow the list that the watch began at, in order."""
+    path = manifests.deployments(namespace)
+    version = cluster.get(path).version
+    cluster.create(path, manifests.deployment("web", 0))
+    with cluster.watch(path, resourceVersion=version) as events:
+        first = next(events)
+        assert (first["type"], first["object"]["spec"]["replicas"]) == ("ADDED", 0)
+        written = cluster.patch(f"{path}/web/scale", {"spec": {"replicas": 2}}).version
+        event = next(e for e in events if e["object"]["metadata"]["resourceVersion"] == written)
+        assert (event["type"], event["object"]["kind"]) == ("MODIFIED", "Deployment")
+        assert event["object"]["metadata"]["generation"] == 2
+        assert cluster.request("DELETE", f"{path}/web").status == 200
+        last = next(event for event in events if event["type"] == "DELETED")
+    assert last["object"]["spec"]["replicas"] == 2
+    versions = [int(e["object"]["metadata"]["resourceVersion"]) for e in (first, event, last)]
+    assert versions == sorted(set(versions))
+
+
+def test_a_watch_ends_when_its_time_is_over(cluster: ClusterUnderTest, namespace: str) -> None:
+    """The parameter timeoutSeconds ends the answer in good order."""
+    version = cluster.get(manifests.pods(namespace)).version
+    query = {"resourceVersion": version, "timeoutSeconds": "1"}
+    with cluster.watch(manifests.pods(namespace), **query) as events:
+        assert list(events) == []
+
+
+def test_bookmarks_tell_how_far_a_watch_is(cluster: ClusterUnderTest, namespace: str) -> None:
+    """A bookmark is an object of the kind that holds nothing but a version."""
+    path = manifests.deployments(namespace)
+    version = cluster.get(path).version
+    cluster.create(path, manifests.deployment("web", 0))
+    query = {"resourceVersion": version, "allowWatchBookmarks": "true", "timeoutSeconds": "4"}
+
+    def sent() -> list[Json]:
+        with cluster.watch(path, **query) as events:
+            return [event["object"] for event in events if event["type"] == "BOOKMARK"]
+
+    # The server sends it some time before the end of the watch, unless it is late.
+    bookmarks = eventually(sent, bool)
+    assert bookmarks[-1]["kind"] == "Deployment"
+    assert int(bookmarks[-1]["metadata"]["resourceVersion"]) > int(version)
+
+
+def _pods(cluster: ClusterUnderTest, namespace: str, name: str) -> list[Json]:
+    reply = cluster.get(manifests.pods(namespace), labelSelector=f"app={name}")
+    assert reply.status == 200
+    items: list[Json] = reply.body["items"]
+    return items
+
+
+def _ready(pod: Json) -> Json | None:
+    conditions = pod["status"].get("conditions") or []
+    found = [condition for condition in conditions if condition["type"] == "Ready"]
+    return found[0] if found and found[0]["status"] == "True" else None
+
+
+def test_pods_follow_the_count_up_and_down(cluster: ClusterUnderTest, namespace: str) -> None:
+    """Scaling up makes pods that become ready; scaling down removes pods; status follows."""
+    cluster.create(manifests.deployments(namespace), manifests.deployment("web", 1))
+    path = f"{manifests.deployments(namespace)}/web"
+
+    cluster.patch(f"{path}/scale", {"spec": {"replicas": 3}})
+    pods = eventually(
+        lambda: _pods(cluster, namespace, "web"),
+        lambda pods: len(pods) == 3 and all(map(_ready, pods)),
+    )
+    for pod in pods:
+        ready = _ready(pod)
+        assert ready is not None
+        assert pod["status"]["phase"] == "Running"
+        began, became = pod["metadata"]["creationTimestamp"], ready["lastTransitionTime"]
+        assert began <= pod["status"]["startTime"] <= became
+        container = pod["spec"]["containers"][0]
+        assert container["resources"]["requests"] == {"cpu": "250m", "memory": "64Mi"}
+    eventually(
+        lambda: cluster.get(path).body["status"],
+        lambda status: status.get("readyReplicas") == 3,
+    )
+    assert cluster.get(f"{path}/scale").body["status"]["replicas"] == 3
+
+    cluster.patch(f"{path}/scale", {"spec": {"replicas": 1}})
+    eventually(lambda: len(_pods(cluster, namespace, "web")), lambda count: count == 1)
+    eventually(
+        lambda: cluster.get(f"{path}/scale").body["status"]["replicas"], lambda count: count == 1
+    )
+
+
+def test_a_deleted_pod_is_replaced(cluster: ClusterUnderTest, namespace: str) -> None:
+    """The count is kept: another pod takes the place of one that was deleted."""
+    cluster.create(manifests.deployments(namespace), manifests.deployment("web", 1))
+    [first] = eventually(lambda: _pods(cluster, namespace, "web"), lambda pods: len(pods) == 1)
+    name = first["metadata"]["name"]
+    reply = cluster.request("DELETE", f"{manifests.pods(namespace)}/{name}")
+    assert reply.status == 200
+    eventually(
+        lambda: [pod["metadata"]["name"] for pod in _pods(cluster, namespace, "web")],
+        lambda names: len(names) == 1 and names != [name],
+    )

@@ -1,0 +1,351 @@
+"""What a metric finds in an answer, and why a query finds none, as a real Prometheus knows it."""
+
+import math
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.adapters.prometheus import PrometheusReader
+from autoscaler.config.promql import selectors_of
+from autoscaler.core.observation import Gap, GapKind, Observation, Scale, Values
+from autoscaler.core.selectors import LabelSelector, Operator, Requirement, parse
+from autoscaler.core.series import QueryFailure, QueryResult, Series
+from autoscaler.core.spec import (
+    ContainerResourceMetric,
+    ExternalMetric,
+    HorizontalPodAutoscalerSpec,
+    MetricIdentifier,
+    MetricSpec,
+    MetricTarget,
+    ObjectMetric,
+    PodsMetric,
+    ResourceMetric,
+    ScaleTargetRef,
+    TargetType,
+)
+from autoscaler.core.target import Query, SeriesLabels, Target
+from autoscaler.rendering import wording
+from autoscaler.rendering.no_series import (
+    Ask,
+    Findings,
+    Missing,
+    coverage,
+    missing_in,
+    why_no_series,
+)
+from tests.adapters.prometheus.reading import settings
+from tests.core.builders import average, external, spec
+from tests.worlds.prometheus.exporter import Exporter
+from tests.worlds.prometheus.server import PrometheusServer
+
+SELECTORS = [
+    ('sum by (queue) (ready{namespace="rabbitmq"})', ['ready{namespace="rabbitmq"}']),
+    (
+        'rate(x{a="b",c=~"d|e"}[5m] offset 1h) / on (pod) group_left (x) y > bool 3',
+        ['last_over_time(x{a="b",c=~"d|e"}[5m] offset 1h)', "y"],
+    ),
+    ('sum(a) by (b) + {__name__="z", j!="k"}', ["a", '{__name__="z",j!="k"}']),
+    ('{"my.metric", a="b"}', ['{__name__="my.metric",a="b"}']),
+    ("max_over_time(rate(x[1m])[5m:10s])", ["last_over_time(x[1m])"]),
+    ("histogram_quantile(0.9, sum(rate(h[2m])) by (le))", ["last_over_time(h[2m])"]),
+    ("a offset -5m or a offset 5m", ["a offset -5m", "a offset 5m"]),
+    ("x @ start() unless count", ["x", "count"]),
+    ('label_replace(up{job=\'a\'}, "pod", "$1", "instance", "(.*)")', ["up{job='a'}"]),
+    ("a # b\n+ a", ["a"]),
+    ("vector(1) > inf", []),
+    # What is not understood is left out.
+    ('x{a="b" or c="d"} + y', ["y"]),
+    ("x{", []),
+    ("{", []),
+    ("x{}[", ["x"]),
+    ("x offset", ["x"]),
+]
+
+
+@pytest.mark.parametrize(("promql", "expected"), SELECTORS)
+def test_the_selectors_of_an_expression(promql: str, expected: list[str]) -> None:
+    """With their ranges and offsets, each once; neither functions nor labels are taken for one."""
+    assert [one.promql for one in selectors_of(promql)] == expected
+
+
+@pytest.fixture(scope="module")
+def ask(prometheus_server: PrometheusServer, prometheus_exporter: Exporter) -> Iterator[Ask]:
+    """Ask a Prometheus that has eight queues of two teams."""
+    for number in range(7):
+        prometheus_exporter.set("ns_ready", {"queue": f"q{number}", "team": "mail"}, number)
+    prometheus_exporter.set("ns_ready", {"queue": "orders", "team": "shop"}, 3.0)
+    prometheus_server.wait_for("ns_ready", count=8)
+    reader = PrometheusReader(settings(prometheus_server.url), threading.Event())
+    with closing(reader):
+        yield lambda promql: reader.query(promql, None, clock.monotonic() + 20)
+
+
+REASONS = [
+    ("sum(ns_redy)", "there are no series ns_redy"),
+    ('rate(ns_redy{queue="a"}[2m])', "there are no series ns_redy within 2m"),
+    (
+        'sum(ns_ready{team="mails"})',
+        'ns_ready has 8 series, but none with team="mails": team is "mail", "shop"',
+    ),
+    (
+        'max_over_time(ns_ready{team="shop", queue=~"x.*"}[2m])',
+        'ns_ready has 8 series, but none with queue=~"x.*": queue is',
+    ),
+    (
+        'ns_ready{vhost="/"}',
+        (
+            'ns_ready has 8 series, but none with vhost="/": no series has the label vhost; '
+            "their labels are __name__, instance, job, queue, team"
+        ),
+    ),
+    (
+        '{__name__="ns_ready", team="mail", queue="orders"}',
+        (
+            '{__name__="ns_ready"} has 8 series, but none with all of its matchers; '
+            'without team="mail" there are 1: team is "shop"'
+        ),
+    ),
+    ('{queue="none"}', 'there are no series {queue="none"}'),
+    (
+        "ns_ready > 100",
+        "ns_ready has 8 series, and what the query does with that leaves none",
+    ),
+    (
+        "rate(ns_ready[1ms]) + ns_redy",
+        "there are no series ns_ready within 1ms; there are no series ns_redy",
+    ),
+    ("vector(1) > 2", ""),
+]
+
+
+@pytest.mark.parametrize(("promql", "expected"), REASONS)
+def test_the_part_that_finds_nothing_is_named(ask: Ask, promql: str, expected: str) -> None:
+    """The name, or the matcher with the values that there are, or what is done with the series."""
+    answer = ask(promql)
+    assert isinstance(answer, QueryResult)
+    assert not answer.series
+    found = why_no_series(ask, promql)
+    assert found.startswith(expected)
+    assert bool(found) == bool(expected)
+
+
+def test_of_many_values_some_are_named(ask: Ask) -> None:
+    """Five of them, and that there are others."""
+    found = why_no_series(ask, 'ns_ready{queue="order"}')
+    assert found.count('"q') + found.count('"orders"') == 5
+    assert found.endswith(" and others")
+
+
+@pytest.mark.parametrize(
+    "answer", [QueryFailure("no answer"), QueryResult((), ("store eu unreachable",))]
+)
+def test_where_prometheus_does_not_know_nothing_is_said(
+    answer: QueryFailure | QueryResult,
+) -> None:
+    """A failure and a partial answer say nothing about what there is."""
+    assert why_no_series(lambda _: answer, 'x{a="b"}') == ""
+
+
+def test_the_questions_are_bounded_and_the_answers_printable() -> None:
+    """Also of a long query, and of labels with control characters."""
+    asked: list[str] = []
+
+    def hostile(promql: str) -> QueryResult:
+        asked.append(promql)
+        value = {"a": "\x1b[31m" + "v" * 5000}
+        return QueryResult((Series(value, 1.0, 0.0),) if "{" not in promql else ())
+
+    matchers = ",".join(f'a{number}="{"x" * 100}"' for number in range(50))
+    found = why_no_series(hostile, " + ".join(f"x{n}{{{matchers}}}" for n in range(50)))
+    assert len(asked) <= 20
+    assert len(found) <= 1000
+    assert found.isprintable()
+
+
+def test_one_query_of_many_uses_is_asked_once() -> None:
+    """Also where each use selects other series of its answer."""
+    asked: list[tuple[str, str]] = []
+    answer = QueryResult((Series({"queue": "mails"}, 1.0, 0.0),))
+
+    def ask(server: str, promql: str) -> QueryResult:
+        asked.append((server, promql))
+        return answer if promql == "queues" else QueryResult(())
+
+    queues, none = Query("queues", server="eu"), Query("none")
+    findings = Findings(ask)
+    told = [findings.of(missing(f"q{number}", queues)) for number in range(3)]
+    assert told[0] == 'queue{queue="q0"}: the query returns 1 series: queue is "mails"'
+    assert told[2] == 'queue{queue="q2"}: the query returns 1 series: queue is "mails"'
+    assert [findings.of(missing("q", none)) for _ in range(2)] == [
+        'queue{queue="q"}: there are no series none'
+    ] * 2
+    assert asked == [("eu", "queues"), ("", "none"), ("", "count(none)")]
+
+
+def missing(queue: str, query: Query) -> Missing:
+    """Return a use of a query that found no series of a queue."""
+    metric = external(average("30"), selector=parse(f"queue={queue}"))
+    return Missing(
+        Target("shop", spec(metric), (query,)), wording.metric_name(metric), query, metric
+    )
+
+
+def test_what_a_sync_lacks_are_metrics_and_bounds_without_series() -> None:
+    """Not those that failed otherwise, nor an empty answer that counts as 0."""
+    metrics = [external(average("30"), name) for name in ("a", "b", "c")]
+    queries = tuple(Query(name) for name in "abc")
+    target = Target("shop", spec(*metrics), queries, max_replicas_query=Query("most"))
+    empty = Gap(GapKind.EMPTY, "the query returned no series")
+    readings = (empty, Gap(GapKind.ERROR, "refused"), Values((0,), empty=True))
+    observation = Observation(Scale(1, 1, "a=b"), None, readings, max_replicas_reading=empty)
+    found = [(one.what, one.query.promql) for one in missing_in(target, observation)]
+    assert found == [("a", "a"), ("maxReplicasQuery", "most")]
+
+
+# -- what a metric finds in an answer --------------------------------------------------------------
+
+
+NOW = 1000.0
+QUERY = Query("up")
+VALUE = MetricTarget(TargetType.VALUE, value=1000)
+AVERAGE = MetricTarget(TargetType.AVERAGE_VALUE, average_value=1000)
+
+
+def answer(*series: dict[str, str], value: float = 2.0) -> QueryResult:
+    """Return an answer of series with these labels."""
+    return QueryResult([Series(labels, value, NOW) for labels in series])
+
+
+def selecting(**labels: str) -> ExternalMetric:
+    """Return an External metric with this selector."""
+    selector = LabelSelector(tuple(labels.items())) if labels else None
+    return ExternalMetric(MetricIdentifier("q", selector), VALUE)
+
+
+PODS = PodsMetric(MetricIdentifier("rps"), AVERAGE)
+CPU = ResourceMetric("cpu", AVERAGE)
+SERVICE = ObjectMetric(ScaleTargetRef("v1", "Service", "front"), MetricIdentifier("hits"), VALUE)
+
+
+Found = tuple[tuple[int, ...] | int, tuple[str, ...]]
+
+
+def of(
+    metric: MetricSpec, found: QueryResult, query: Query = QUERY, kind: str = "Deployment"
+) -> Found:
+    """Return what a metric of shop/KIND/web finds, and the faults."""
+    spec = HorizontalPodAutoscalerSpec(ScaleTargetRef("apps/v1", kind, "web"), 1, 5, (metric,))
+    seen = coverage(Target("shop", spec, (query,)), metric, query, found, NOW)
+    return seen.used, seen.faults
+
+
+def test_external() -> None:
+    """All series that the selector leaves count."""
+    orders, mails = {"queue": "orders"}, {"queue": "mails"}
+    assert of(selecting(), answer(orders, mails)) == ((2000, 2000), ())
+    assert of(selecting(queue="orders"), answer(orders, mails)) == ((2000,), ())
+
+
+def test_external_that_matches_nothing() -> None:
+    """The values that the labels have are told, and the labels where one is not there."""
+    found = answer({"queue": "orders", "vhost": "/"}, {"queue": "mails", "vhost": "/"})
+    nothing = "none of the series matches the selector: "
+    assert of(selecting(queue="order"), found) == ((), (f'{nothing}queue is "mails", "orders"',))
+    without = "no series has the label name; their labels are queue, vhost"
+    assert of(selecting(name="orders"), found) == ((), (nothing + without,))
+    _, (fault,) = of(selecting(name="orders"), answer({}))
+    assert fault.endswith(": no series has the label name; they have no labels")
+
+
+def test_expressions_are_looked_at_too() -> None:
+    """The label of a matchExpressions is told like that of a matchLabels."""
+    requirement = Requirement("queue", Operator.IN, ("order",))
+    metric = ExternalMetric(MetricIdentifier("q", LabelSelector((), (requirement,))), VALUE)
+    assert of(metric, answer({"queue": "orders"})) == (
+        (),
+        ('none of the series matches the selector: queue is "orders"',),
+    )
+
+
+def test_what_is_told_is_bounded_and_printable() -> None:
+    """Five values are told of any number, each short and without characters that act."""
+    found = answer(*({"queue": f"\x1b[31m{one:03}{'x' * 500}"} for one in range(500)))
+    _, (fault,) = of(selecting(queue="a"), found)
+    assert fault.endswith(" and 495 more")
+    assert fault.isprintable()
+    assert len(fault) < 600
+
+
+def test_no_number() -> None:
+    """A value that is none is told like in a sync."""
+    assert of(selecting(), answer({}, value=math.nan)) == ((), ("{} is nan, not a number",))
+
+
+@pytest.mark.parametrize("metric", [selecting(), PODS, CPU, SERVICE])
+def test_no_series(metric: MetricSpec) -> None:
+    """An empty answer is told as such, whatever the metric."""
+    assert of(metric, answer()) == ((), ("the query returned no series",))
+
+
+def test_pods_of_the_target() -> None:
+    """Those count whose series name the namespace, and whose name begins with the workload's."""
+    found = answer(
+        {"namespace": "shop", "pod": "web-1"},
+        {"namespace": "shop", "pod": "web-2"},
+        {"namespace": "shop", "pod": "other-1"},
+        {"namespace": "b", "pod": "web-3"},
+    )
+    assert of(PODS, found) == (2, ())
+    assert of(PODS, found, kind="Rollout") == (3, ())
+
+
+def test_no_pods() -> None:
+    """Told is which label is not there, or which values it has."""
+    begin = 'labelled namespace="shop" and pod=<a name beginning with web->: '
+    without = 'pod is "web-1"; no series has the label namespace; their labels are pod'
+    fault = f"none of the 1 series is {begin}{without}"
+    assert of(PODS, answer({"pod": "web-1"})) == (0, (fault,))
+    elsewhere = answer({"namespace": "b", "pod": "web-1"})
+    assert of(CPU, elsewhere) == (
+        0,
+        (f'none of the 1 series is {begin}namespace is "b"; pod is "web-1"',),
+    )
+    others = answer({"namespace": "shop", "pod": "a-1"}, {"namespace": "b", "pod": "c-1"})
+    assert of(CPU, others) == (
+        0,
+        (f'none of the 2 series is {begin}in namespace shop pod is "a-1"',),
+    )
+
+
+def test_labels_of_other_names() -> None:
+    """Those of the query's `labels` are looked at."""
+    query = Query("up", labels=SeriesLabels(namespace="ns", pod="instance"))
+    assert of(PODS, answer({"ns": "shop", "instance": "web-1"}), query) == (1, ())
+
+
+def test_a_container_that_is_not_there() -> None:
+    """The containers that are there are told."""
+    metric = ContainerResourceMetric("cpu", "app", AVERAGE)
+    found = answer({"namespace": "shop", "pod": "web-1", "container": "main"})
+    used, (fault,) = of(metric, found)
+    assert used == 0
+    assert fault.startswith("pod web-1 has no series of container app")
+
+
+def test_object() -> None:
+    """The label of the kind tells the object; its values are told where none fits."""
+    found = answer({"service": "front", "namespace": "shop"})
+    assert of(SERVICE, found) == ((2000,), ())
+    _, (fault,) = of(SERVICE, answer({"service": "back", "namespace": "shop"}))
+    assert fault.endswith('labelled service="front" in namespace shop: service is "back"')
+
+
+def test_several_series_of_one_pod() -> None:
+    """What a sync would call ambiguous is told."""
+    labels = {"namespace": "shop", "pod": "web-1"}
+    used, (fault,) = of(PODS, answer(labels | {"a": "1"}, labels | {"a": "2"}))
+    assert used == 0
+    assert "aggregate the query by namespace and pod" in fault

@@ -1,0 +1,122 @@
+"""What is counted of the daemon as a whole."""
+
+from autoscaler.core.observation import Scale
+from autoscaler.sync.ports import SyncSummary
+from autoscaler.telemetry.health import Component, Health
+from autoscaler.telemetry.metrics import EventCounts, Metrics, TickObserver
+from tests.telemetry.results import families_of, series_of
+from tests.worlds.memory import T0, Memory, answer, external
+
+
+def value_of(metrics: Metrics, name: str, **labels: str) -> float:
+    """Return one sample's value."""
+    return series_of(metrics, name)[tuple(sorted(labels.items()))]
+
+
+def test_a_whole_sync_is_counted_as_it_was() -> None:
+    """Of three targets one could not be read and one was scaled; the reporter fits the port."""
+    metrics = Metrics(Health())
+    world = Memory(
+        answers={"queue": answer(90.0)},
+        scales={
+            "shop/a": Scale(1, 1, "app=a"),
+            "shop/b": Scale(3, 3, "app=b"),
+        },
+    )
+    targets = [external("shop", name) for name in ("a", "b")]
+    metrics.set_targets(targets)
+    with world.syncer() as syncer:
+        syncer.sync(targets, T0, 10.0)
+    for result in world.results:
+        metrics.report(result)
+    for summary in world.summaries:
+        metrics.synced(summary)
+    assert value_of(metrics, "autoscaler_sync_duration_seconds_count") == 1
+    assert value_of(metrics, "autoscaler_decisions_total", outcome="ok") == 2
+    assert value_of(metrics, "autoscaler_writes_total", outcome="written", direction="up") == 1
+    assert value_of(metrics, "autoscaler_targets", outcome="ok") == 2
+
+
+def test_how_punctual_syncs_are_is_counted() -> None:
+    """Lags go into a histogram; skipped and failed syncs are counted from zero."""
+    metrics = Metrics(Health())
+    observer: TickObserver = metrics.instruments
+    names = ("syncs_skipped", "syncs_failed", "faults", "clock_steps")
+    assert [value_of(metrics, f"autoscaler_{name}_total") for name in names] == [0, 0, 0, 0]
+    observer.began(15.0, 0.2)
+    observer.left_out(15.0)
+    observer.failed(15.0)
+    metrics.fault(ValueError())
+    metrics.clock_set(60.0)
+    metrics.synced(SyncSummary(targets=5, queries=1, changed=0, failed=2, seconds=0.3))
+    assert [value_of(metrics, f"autoscaler_{name}_total") for name in names] == [1, 1, 1, 1]
+    assert value_of(metrics, "autoscaler_sync_lag_seconds_bucket", le="0.1") == 0
+    assert value_of(metrics, "autoscaler_sync_lag_seconds_bucket", le="0.25") == 1
+    assert value_of(metrics, "autoscaler_decisions_total", outcome="ok") == 3
+    assert value_of(metrics, "autoscaler_decisions_total", outcome="failed") == 2
+
+
+def test_a_reload_is_dated_and_a_failed_one_leaves_the_date_of_the_last_success() -> None:
+    """The configuration that the daemon started with counts as read at the start."""
+    metrics = Metrics(Health())
+    attempt = "autoscaler_reload_last_attempt_timestamp_seconds"
+    success = "autoscaler_reload_last_success_timestamp_seconds"
+    started = value_of(metrics, success)
+    assert started > 0
+    metrics.instruments.reloaded(ok=False)
+    assert value_of(metrics, success) == started
+    assert value_of(metrics, attempt) >= started
+    assert value_of(metrics, "autoscaler_reloads_total", outcome="failed") == 1
+    metrics.instruments.reloaded(ok=True)
+    assert value_of(metrics, success) == value_of(metrics, attempt)
+    assert value_of(metrics, "autoscaler_reloads_total", outcome="succeeded") == 1
+
+
+def test_leadership_is_shown_only_by_a_candidate() -> None:
+    """Without an election there is no series; a transition is a change, not a renewal."""
+    metrics = Metrics(Health())
+    assert series_of(metrics, "autoscaler_leader") == {}
+    for leading in (False, False, True, True, False):
+        metrics.instruments.leads(leading=leading)
+    assert value_of(metrics, "autoscaler_leader") == 0
+    assert value_of(metrics, "autoscaler_leadership_transitions_total") == 2
+
+
+def test_the_rest_of_the_service_is_counted_from_zero() -> None:
+    """Errors of the store, Events by outcome, and notes of what cannot be watched."""
+    metrics = Metrics(Health())
+    assert value_of(metrics, "autoscaler_store_errors_total") == 0
+    assert set(series_of(metrics, "autoscaler_events_total").values()) == {0}
+    metrics.store_errors = lambda: 1
+    metrics.instruments.watch_notes.inc()
+    metrics.event_counts = lambda: EventCounts(written=3, held_back=2, dropped=1)
+    assert value_of(metrics, "autoscaler_store_errors_total") == 1
+    assert value_of(metrics, "autoscaler_watch_notes_total") == 1
+    assert series_of(metrics, "autoscaler_events_total") == {
+        (("outcome", "written"),): 3,
+        (("outcome", "held_back"),): 2,
+        (("outcome", "dropped"),): 1,
+    }
+
+
+def test_health_is_among_the_metrics() -> None:
+    """Each component that was told of has a series, and the whole is live and ready or not."""
+    health = Health()
+    metrics = Metrics(health)
+    assert value_of(metrics, "autoscaler_live") == 1
+    assert value_of(metrics, "autoscaler_ready") == 0
+    health.report(Component.STATE, ok=False, message="the disk is full")
+    health.report(Component.CACHES, ok=True, message="synced")
+    assert value_of(metrics, "autoscaler_component_ok", component="state") == 0
+    assert value_of(metrics, "autoscaler_component_ok", component="caches") == 1
+    assert (("component", "leadership"),) not in series_of(metrics, "autoscaler_component_ok")
+    health.expect({"loop": -1.0})
+    assert value_of(metrics, "autoscaler_live") == 0
+
+
+def test_the_process_is_measured_and_nothing_has_a_time_of_creation() -> None:
+    """Memory and file descriptors are there under their usual names; no series is doubled."""
+    families = families_of(Metrics(Health()))
+    assert families["process_resident_memory_bytes"].samples[0].value > 1e6
+    assert families["process_open_fds"].samples[0].value > 0
+    assert not [name for name in families if name.endswith("_created")]

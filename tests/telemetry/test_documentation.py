@@ -1,0 +1,182 @@
+"""The table of metrics, the page, the alerts and the dashboard name the same things."""
+
+import re
+
+import pytest
+
+from autoscaler.core.history import Contention, History
+from autoscaler.sync.breakers import BreakerStatus
+from autoscaler.telemetry import metric_catalog
+from autoscaler.telemetry.metric_catalog import MetricKind
+from tests.core.builders import values
+from tests.telemetry.queries import (
+    ALERTS,
+    DOCUMENT,
+    OURS,
+    alert_expressions,
+    dashboard,
+    dashboard_expressions,
+    family_of,
+    metrics_in,
+    panels,
+    rules,
+    unknown_labels,
+)
+from tests.telemetry.results import (
+    FORMATS,
+    NOW,
+    OPENMETRICS,
+    extended,
+    families_of,
+    metrics_of,
+    rate_limited,
+    result_of,
+    saturated,
+    target_of,
+)
+
+PROCESS = {
+    "process_cpu_seconds_total",
+    "process_resident_memory_bytes",
+    "process_open_fds",
+    "process_start_time_seconds",
+}
+
+EXPRESSIONS = alert_expressions() | dashboard_expressions()
+
+
+def test_the_documents_table_is_the_codes() -> None:
+    """Every metric is in it with its type, its labels and its meaning, and nothing else is."""
+    row = re.compile(r"^\| `(autoscaler_\w+)` \| (\w+) \| ([^|]*) \| ([^|]+) \|$", re.MULTILINE)
+    written = {
+        name: (kind, tuple(re.findall(r"`(\w+)`", labels)), meaning)
+        for name, kind, labels, meaning in row.findall(DOCUMENT.read_text())
+    }
+    assert written == {
+        name: (family.kind.value, family.labels, family.meaning) for name, family in OURS.items()
+    }
+
+
+@pytest.mark.parametrize("accept", FORMATS)
+def test_the_page_is_what_the_table_says(accept: str) -> None:
+    """Each metric of the table is on the page with its type, labels and meaning, and no other."""
+    held = History(contention=Contention(3, 0, (NOW - 30, NOW - 20, NOW - 10)))
+    metrics = metrics_of(
+        rate_limited(),
+        result_of(target_of("stabilized"), values(30)),
+        result_of(target_of("held"), values(600), history=held),
+        result_of(target_of("returned"), ranges=(120.0,)),
+        saturated(),
+        *extended(),
+    )
+    metrics.breakers = lambda: [BreakerStatus("", NOW + 60, 380, 500)]
+    metrics.instruments.leads(leading=True)
+    metrics.instruments.asked_prometheus("", "200", 0.1)
+    metrics.instruments.kubernetes_requests.labels("GET", "200").observe(0.1)
+    shown = {}
+    for family in families_of(metrics, accept).values():
+        if family.name.startswith("autoscaler_"):
+            name = family.name + ("_total" if family.type == "counter" else "")
+            labels = {label for one in family.samples for label in one.labels} - {"le"}
+            shown[name] = (family.type, labels, family.documentation)
+    assert shown == {
+        name: (family.kind.value, set(family.labels), family.meaning)
+        for name, family in OURS.items()
+    }
+
+
+def test_names_are_as_prometheus_wants_them() -> None:
+    """Only counters end in _total, times are in seconds, and no label is one of Prometheus' own."""
+    for name, family in OURS.items():
+        assert re.fullmatch(r"autoscaler_[a-z][a-z_]*[a-z]", name)
+        assert name.endswith("_total") is (family.kind is MetricKind.COUNTER)
+        assert ("duration" in name or "timestamp" in name or "lag" in name) is name.endswith(
+            "_seconds"
+        )
+        assert not {"job", "instance", "namespace", "pod", "container", "service"} & set(
+            family.labels
+        )
+        assert family.meaning.endswith(".")
+
+
+@pytest.mark.parametrize("where", EXPRESSIONS)
+def test_alerts_and_dashboard_name_metrics_and_labels_that_exist(where: str) -> None:
+    """No panel and no alert waits for a series that never comes."""
+    expression = EXPRESSIONS[where]
+    named = metrics_in(expression)
+    assert named
+    assert {name for name in named if family_of(name) is None} <= PROCESS
+    assert unknown_labels(expression) == set()
+
+
+def test_a_name_or_label_that_is_wrong_is_found() -> None:
+    """The check above would see a slip of the pen."""
+    assert family_of("autoscaler_target_replicas") is None
+    assert family_of("autoscaler_sync_lag_seconds") is None
+    assert family_of("autoscaler_writes_total_sum") is None
+    assert unknown_labels('autoscaler_ready{target="x"}') == {"autoscaler_ready{target}"}
+    assert unknown_labels("sum by (instance, code) (autoscaler_ready)") == {"code"}
+    assert unknown_labels('sum by (le) (rate(autoscaler_sync_lag_seconds_count{le="1"}[1m]))')
+
+
+def test_every_metric_of_a_target_and_of_trouble_is_watched_or_shown() -> None:
+    """What is measured is also used: by an alert, or on the dashboard."""
+    used = {family_of(name) for one in EXPRESSIONS.values() for name in metrics_in(one)}
+    unused = {name for name, family in OURS.items() if family not in used}
+    assert unused == {metric_catalog.RELOAD_ATTEMPT.name}
+
+
+def test_every_alert_says_what_it_is_about() -> None:
+    """A severity, a summary that is a sentence, and what to look at."""
+    assert len({rule["alert"] for rule in rules()}) == len(rules())
+    for rule in rules():
+        assert rule["alert"].startswith("Autoscaler")
+        assert rule["labels"]["severity"] in {"critical", "warning"}
+        assert rule["annotations"]["summary"].endswith(".")
+        assert len(rule["annotations"]["description"]) > 40
+    assert "@" not in ALERTS.read_text()
+
+
+def test_the_dashboard_fits_any_grafana_of_today() -> None:
+    """Schema 42 (Grafana 12 on), a choice of data source, no id that belongs to one Grafana."""
+    document = dashboard()
+    assert document["schemaVersion"] == 42
+    assert "id" not in document
+    assert [one["name"] for one in document["templating"]["list"]] == [
+        "datasource",
+        "job",
+        "target",
+    ]
+    ids = [panel["id"] for panel in document["panels"]]
+    assert len(set(ids)) == len(ids)
+    for panel in panels():
+        assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
+        assert panel["description"].endswith(".")
+        assert all(one["datasource"] == panel["datasource"] for one in panel["targets"])
+        references = [one["refId"] for one in panel["targets"]]
+        assert len(set(references)) == len(references)
+        for target in panel["targets"]:
+            for label in re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]):
+                assert re.search(rf"\b{label}\b", target["expr"])
+
+
+def test_no_two_panels_overlap() -> None:
+    """The grid is 24 wide, and each place is taken once."""
+    taken: set[tuple[int, int]] = set()
+    for panel in dashboard()["panels"]:
+        grid = panel["gridPos"]
+        places = {
+            (x, y)
+            for x in range(grid["x"], grid["x"] + grid["w"])
+            for y in range(grid["y"], grid["y"] + grid["h"])
+        }
+        assert max(x for x, _ in places) < 24
+        assert not taken & places
+        taken |= places
+
+
+def test_the_page_of_openmetrics_is_named_by_its_standard() -> None:
+    """A counter's metadata is without the ending of its samples."""
+    text = b"".join(metrics_of(result_of(target_of())).page(OPENMETRICS)[1]).decode()
+    assert "# TYPE autoscaler_target_foreign_changes counter\n" in text
+    assert '\nautoscaler_target_foreign_changes_total{target="shop/Deployment/web"} 0\n' in text

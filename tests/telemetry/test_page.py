@@ -1,0 +1,152 @@
+"""The page of metrics: its formats, its cost, and that it keeps no sync waiting."""
+
+import threading
+import time
+
+import pytest
+
+from autoscaler.core.selectors import LabelSelector
+from autoscaler.telemetry.health import Health
+from autoscaler.telemetry.metrics import Metrics
+from tests.core.builders import average, external, values
+from tests.telemetry.results import (
+    FORMATS,
+    OPENMETRICS,
+    families_of,
+    many,
+    metrics_of,
+    result_of,
+    series_of,
+    target_of,
+)
+from tests.worlds.waiting import wait_until
+
+ODD = 'a "quoted" \\ back\\nslash\nnew line, {braces} = ütf-8 \U0001f600 #'
+
+
+def samples_of(metrics: Metrics, accept: str) -> set[tuple[str, frozenset[tuple[str, str]], float]]:
+    """Return all samples of ours that do not change from one page to the next."""
+    return {
+        (one.name, frozenset(one.labels.items()), one.value)
+        for family in families_of(metrics, accept).values()
+        if family.name.startswith("autoscaler_")
+        for one in family.samples
+    }
+
+
+def test_both_formats_say_the_same() -> None:
+    """The parsers of either read the same names, labels and values."""
+    metrics = metrics_of(*many(3), result_of(target_of("limited"), values(6000)))
+    text, openmetrics = (samples_of(metrics, accept) for accept in FORMATS)
+    assert text == openmetrics
+    assert len([one for one in text if one[0] == "autoscaler_target_current_replicas"]) == 4
+
+
+@pytest.mark.parametrize("accept", FORMATS)
+def test_every_label_value_gets_through(accept: str) -> None:
+    """Quotes, backslashes and any letter are read back as they were, a line break as a blank."""
+    odd = external(average("30"), ODD, LabelSelector((("queue", 'or"ders\\'),)))
+    metrics = metrics_of(result_of(target_of("web", odd)))
+    (labels,) = series_of(metrics, "autoscaler_target_proposed_replicas", accept)
+    odd_name = " ".join(ODD.splitlines())
+    assert dict(labels)["metric_name"] == f'{odd_name}{{queue="or"ders\\"}}'
+
+
+def test_the_format_is_the_one_that_was_asked_for() -> None:
+    """Prometheus' own Accept header gets OpenMetrics; none, or nonsense, the text format."""
+    metrics = Metrics(Health())
+    prometheus = (
+        "application/openmetrics-text;version=1.0.0;q=0.5,"
+        "application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2"
+    )
+    assert metrics.page(prometheus)[0].startswith("application/openmetrics-text; version=1.0.0")
+    for accept in ("", "*/*", "text/html", "application/openmetrics-text; version=x.y", ";;,=,"):
+        assert metrics.page(accept)[0].startswith("text/plain; version=0.0.4")
+
+
+@pytest.mark.parametrize("accept", FORMATS)
+def test_openmetrics_ends_once(accept: str) -> None:
+    """The end mark is the last line of OpenMetrics, with targets and without; text has none."""
+    metrics = metrics_of(result_of(target_of()))
+    for per_target in (True, False):
+        metrics.per_target = per_target
+        text = b"".join(metrics.page(accept)[1])
+        assert text.count(b"# EOF\n") == (1 if accept == OPENMETRICS else 0)
+        assert text.endswith(b"# EOF\n") is (accept == OPENMETRICS)
+
+
+@pytest.mark.parametrize("accept", FORMATS)
+def test_the_page_of_10000_targets_costs_under_half_a_second(accept: str) -> None:
+    """Some 190,000 samples, best of three; a result takes a few microseconds to take in.
+
+    All of it is time of the CPU, since other processes may want theirs.
+    """
+    results = many(10_000)
+    metrics = metrics_of(*results)
+    took: list[tuple[float, float]] = []
+    for _ in range(3):
+        begun = time.thread_time()
+        lines = sum(part.count(b"\n") for part in metrics.page(accept)[1])
+        made = time.thread_time()
+        for result in results:
+            metrics.report(result)
+        took.append((made - begun, time.thread_time() - made))
+        assert lines > 180_000
+    pages, reports = zip(*took, strict=True)
+    assert min(pages) < 0.5
+    assert min(reports) < 20e-6 * len(results)
+
+
+def test_pages_are_made_while_syncs_run() -> None:
+    """Four threads report without a break: every page is whole, and none of them stops."""
+    results = many(200)
+    metrics = metrics_of(*results)
+    stop = threading.Event()
+    turns = [0] * 4
+
+    def sync(number: int) -> None:
+        while not stop.is_set():
+            for result in results[number::4]:
+                metrics.report(result)
+            turns[number] += 1
+
+    threads = [threading.Thread(target=sync, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        for accept in FORMATS * 3:
+            shown = series_of(metrics, "autoscaler_target_current_replicas", accept, without=())
+            assert len(shown) == 200
+        before = tuple(turns)
+        wait_until("all go on", lambda: all(map(int.__gt__, turns, before)))
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def test_a_report_does_not_wait_for_a_page() -> None:
+    """While a page is held up in the making, results are taken in and the next page has them."""
+    making, release = threading.Event(), threading.Event()
+    health = Health()
+
+    class Slow(Health):
+        """Holds up whoever asks how it is."""
+
+        def stalled(self) -> str | None:
+            making.set()
+            release.wait(20)
+            return health.stalled()
+
+    metrics = Metrics(Slow())
+    target = target_of()
+    metrics.set_targets([target])
+    page = threading.Thread(target=lambda: list(metrics.page()[1]))
+    page.start()
+    try:
+        assert making.wait(20)
+        metrics.report(result_of(target))
+    finally:
+        release.set()
+        page.join()
+    assert series_of(metrics, "autoscaler_target_current_replicas") == {(): 3}

@@ -1,0 +1,126 @@
+"""The alert rules and the dashboard, held to Prometheus' own programs and a real server."""
+
+import json
+import subprocess
+import urllib.parse
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from autoscaler.adapters.record import Status
+from autoscaler.core.history import Contention, History
+from autoscaler.core.observation import Scale
+from autoscaler.core.writes import Written
+from autoscaler.daemon.announcements import Announcements
+from autoscaler.daemon.service_manager import Notifier
+from autoscaler.sync.breakers import BreakerStatus
+from autoscaler.telemetry.health import Component, Health
+from autoscaler.telemetry.metrics import Metrics
+from autoscaler.web.listener import Listener
+from autoscaler.web.site import Site, application
+from tests.core.builders import values
+from tests.telemetry.queries import ALERTS, alert_expressions, dashboard_expressions, rules
+from tests.telemetry.results import (
+    NOW,
+    extended,
+    metrics_of,
+    rate_limited,
+    result_of,
+    saturated,
+    target_of,
+)
+from tests.telemetry.test_target_series import EMPTY
+from tests.worlds.cluster.cluster import eventually
+from tests.worlds.prometheus.fixtures import StartPrometheus
+from tests.worlds.prometheus.server import PrometheusServer, required_program
+from tests.worlds.waiting import wait_until
+
+
+def test_promtool_accepts_the_rules() -> None:
+    """No error, and nothing that its lint finds."""
+    check = [required_program("promtool"), "check", "rules", "--lint=all", "--lint-fatal"]
+    done = subprocess.run([*check, str(ALERTS)], check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert f"SUCCESS: {len(rules())} rules found" in done.stdout
+
+
+def test_the_alerts_fire_when_they_should() -> None:
+    """The timelines of alerts.test.yaml come out as written there."""
+    timelines = Path(__file__).with_name("alerts.test.yaml")
+    command = [required_program("promtool"), "test", "rules", str(timelines)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def busy(health: Health) -> Metrics:
+    """Return the metrics of a daemon to which all sorts of things have happened."""
+    held = History(contention=Contention(3, 0, (1.0, 2.0, 3.0)))
+    metrics = metrics_of(
+        result_of(target_of("ok"), values(600), write=Written(Scale(6, 6, "app=web"))),
+        result_of(target_of("blocked"), EMPTY),
+        result_of(target_of("at-max", maximum=4), values(6000)),
+        result_of(target_of("held"), values(600), history=held, now=4.0),
+        result_of(target_of("returned"), ranges=(120.0,)),
+        result_of(target_of("stabilized"), values(30)),
+        *extended(),
+        rate_limited(),
+        saturated(),
+        health=health,
+    )
+    metrics.record = lambda: Status(size=2**20, dropped=0, oldest=NOW - 3600)
+    metrics.breakers = lambda: [BreakerStatus("", NOW + 1e9, 380, 500)]
+    metrics.instruments.leads(leading=True)
+    for name in Component:
+        health.report(name, ok=True, message="well")
+    log, instruments = structlog.get_logger(), metrics.instruments
+    observer = Announcements(log, health, instruments, Notifier({}))
+    observer.prometheus_request("", "503", 0.2)
+    observer.kubernetes_request("PUT", "409", 0.2)
+    return metrics
+
+
+def asked(server: PrometheusServer, path: str, **parameters: str) -> Any:
+    """Return what the server's API answers; an error of it fails the test."""
+    url = f"{server.url}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
+    with urllib.request.urlopen(url, timeout=10) as response:  # noqa: S310 - our own server
+        document = json.load(response)
+    assert document["status"] == "success"
+    assert not document.get("warnings")
+    return document["data"]
+
+
+def test_a_real_prometheus_scrapes_the_page_and_evaluates_all_of_it(
+    start_prometheus: StartPrometheus,
+) -> None:
+    """It takes every sample; no alert's expression fails; each query of the dashboard has data."""
+    health = Health()
+    metrics = busy(health)
+    app = application(Site(metrics, health).page, lambda _: None)
+    with Listener("127.0.0.1", 0, app, lambda _: None) as listener:
+        server = start_prometheus([f"127.0.0.1:{listener.port}"], ALERTS.read_text())
+        server.wait_for("count_over_time(autoscaler_build_info[1m]) >= 2")
+        text = b"".join(metrics.page()[1]).decode().splitlines()
+        samples = len([line for line in text if not line.startswith("#")])
+        # A scrape that comes when this process is not awake fails, and the next one counts.
+        server.wait_for(f"up == 1 and scrape_samples_scraped == {samples}")
+
+        def empty() -> list[str]:
+            return [
+                where
+                for where, expression in dashboard_expressions().items()
+                if not asked(server, "query", query=expression)["result"]
+            ]
+
+        eventually(empty, lambda found: found == [])
+        for expression in alert_expressions().values():
+            asked(server, "query", query=expression)
+
+        def evaluated() -> list[dict[str, Any]]:
+            groups = asked(server, "rules")["groups"]
+            found = [rule for group in groups for rule in group["rules"]]
+            return found if all(rule["health"] != "unknown" for rule in found) else []
+
+        health_of = {rule["name"]: rule["health"] for rule in wait_until("rules", evaluated)}
+        assert health_of == {rule["alert"]: "ok" for rule in rules()}

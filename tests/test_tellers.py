@@ -1,0 +1,302 @@
+"""Whoever tells of a decision tells the same, and somebody tells each thing that there is."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from autoscaler.adapters.record import SyncRow
+from autoscaler.cli.showing_status import lines_for_programs
+from autoscaler.core.classification import Classification, Mark, State, failure_of
+from autoscaler.core.decision import Outcome, Zone
+from autoscaler.core.history import Contention
+from autoscaler.core.observation import Scale
+from autoscaler.core.spec import Flags
+from autoscaler.core.step import step_of
+from autoscaler.core.sync_result import Inputs, SyncResult
+from autoscaler.core.target import Query
+from autoscaler.core.writes import (
+    NotWritten,
+    NotWrittenReason,
+    Superseded,
+    WriteFailed,
+    WriteOutcome,
+    Written,
+)
+from autoscaler.daemon import LogLevel
+from autoscaler.daemon.recording import Recorder
+from autoscaler.record.changes import numbers_of
+from autoscaler.record.rows import Sample
+from autoscaler.rendering.answers import TargetList
+from autoscaler.rendering.chart import ShadeKind, chart_of
+from autoscaler.rendering.explanation import explain
+from autoscaler.rendering.reasons import verdict
+from autoscaler.rendering.record import whole
+from autoscaler.telemetry.target_text import target_text
+from autoscaler.web.api.endpoints import fleet, target_list
+from tests.conformance.player import played_kinds
+from tests.core import strategies
+from tests.core.builders import BASE
+from tests.core.entries import any_rules, entries_of
+from tests.telemetry.results import metrics_of
+from tests.web.pages.reading import ask, views_of
+from tests.worlds.log import log_lines
+from tests.worlds.record import MemoryRecord
+
+OF_STATE = {
+    State.CONTROLLED: Mark.CONTROLLED,
+    State.CONTESTED: Mark.CONTESTED,
+    State.FAILING: Mark.FAILED,
+    State.PAUSED: Mark.PAUSED,
+    State.DISABLED: Mark.DISABLED,
+    State.HELD: Mark.HELD,
+    State.IDLE: Mark.IDLE,
+    State.LIMITED: Mark.LIMITED,
+}
+"""The mark of each state, in the order in which docs/operations.md lists them."""
+SHADES = {
+    Mark.FAILED: ShadeKind.FAILING,
+    Mark.FALLBACK: ShadeKind.FALLBACK,
+    Mark.PAUSED: ShadeKind.PAUSED,
+    Mark.IDLE: ShadeKind.IDLE,
+    Mark.BREAKER: ShadeKind.BREAKER,
+    Mark.QUERY_HOLD: ShadeKind.QUERY_HOLD,
+    Mark.CONTESTED: ShadeKind.CONTESTED,
+    Mark.CONTROLLED: ShadeKind.CONTROLLED,
+    Mark.DISABLED: ShadeKind.DISABLED,
+    Mark.STANDBY: ShadeKind.STANDBY,
+}
+GAUGES = {
+    Mark.FALLBACK: "fallback_replicas",
+    Mark.PAUSED: "paused",
+    Mark.LIMITED: "limited",
+    Mark.CONTESTED: "held_until_timestamp_seconds",
+    Mark.QUERY_HOLD: "scale_down_held",
+}
+KEYS = {
+    Mark.PAUSED: "pause",
+    Mark.BREAKER: "breaker",
+    Mark.CONTESTED: "heldUntil",
+    Mark.QUERY_HOLD: "hold",
+}
+SAID = {
+    State.CONTROLLED: r"control",
+    State.CONTESTED: r"others undo our changes",
+    State.PAUSED: r"paused",
+    State.DISABLED: r"disabled",
+    State.HELD: r"held at|nothing goes down|scale-down breaker",
+    State.IDLE: r"idle",
+    State.LIMITED: r"permits|maxReplicas is|not known, and counts as all",
+}
+"""What the sentence of each state has."""
+NOT_OK = re.compile(r"permits|maxReplicas is|held at|scale-down breaker|undo|cannot be read|paused")
+modest = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+# -- who tells -----------------------------------------------------------------------------------
+
+
+def logged(result: SyncResult) -> dict[str, Any]:
+    """Return the line of the log."""
+    (line,) = (line for line in log_lines([result], LogLevel.DEBUG) if line["event"] == "sync")
+    return line
+
+
+def gauges(results: Sequence[SyncResult]) -> dict[str, set[str]]:
+    """Return which gauges each target has, by its key."""
+    found: dict[str, set[str]] = {result.target.key: set() for result in results}
+    rows = metrics_of(*results).states.rows()
+    for line in b"".join(target_text(rows, openmetrics=False)).decode().splitlines():
+        if form := re.match(r'autoscaler_target_(\w+)\{target="([^"]*)"', line):
+            found[form[2]].add(form[1])
+    return found
+
+
+class Rows:
+    """A writer of the record that keeps what it is handed."""
+
+    epoch = 0
+
+    def __init__(self) -> None:
+        self.rows: list[SyncRow] = []
+
+    def put(self, row: SyncRow) -> None:
+        """Keep it."""
+        self.rows.append(row)
+
+    def retain(self, targets: object) -> None:
+        """Do nothing."""
+
+
+def recorded(result: SyncResult) -> tuple[Mark, str, str]:
+    """Return what the record has of a result."""
+    writer = Rows()
+    recorder = Recorder(writer)  # type: ignore[arg-type]
+    recorder.configure([result.target], Flags())
+    recorder.report(result)
+    (row,) = writer.rows
+    assert row.change is not None
+    return row.change.classified().marks, row.state, row.message
+
+
+def shades(result: SyncResult) -> set[ShadeKind]:
+    """Return how the chart is shaded at the instant of a result."""
+    at, key = result.decision.stamp, result.target.key
+    later = Sample(at + 15, numbers_of(result.decision)[:1])
+    record = MemoryRecord().keep(result).keep_sample(key, later)
+    chart = chart_of(record, key, at - 10, at + 10)
+    return set() if chart is None else {shade.kind for shade in chart.shades}
+
+
+# -- whether they agree --------------------------------------------------------------------------
+
+
+def check(result: SyncResult) -> Classification:
+    """Ask everybody who tells of one result; return what they say."""
+    classified = result.classified()
+    marks, state, cause = classified
+    assert state is next((one for one, mark in OF_STATE.items() if mark in marks), State.OK)
+    line, document = logged(result), whole(result).document()
+    for told in (line, document):
+        assert (told["state"], told.get("cause", "")) == (state, cause)
+    for mark, key in KEYS.items():
+        assert (key in document) is (mark in marks), key
+    in_use = any("fallback" in metric for metric in document["metrics"])
+    assert in_use is (Mark.FALLBACK in marks)
+    sentence = verdict(result)
+    check_sentence(result, state, sentence)
+    assert explain(result).split("\n")[0].endswith(document["message"])
+    assert line["message"].endswith(document["message"]) or "no more such" in line["message"]
+    if result.given is not None and not result.controller:
+        assert recorded(result) == (marks, state, sentence)
+    check_outcome(result, marks)
+    return classified
+
+
+def check_sentence(result: SyncResult, state: State, sentence: str) -> None:
+    """Compare a sentence with the state; that of a write that somebody forestalled is short."""
+    if state is State.OK:
+        assert not NOT_OK.search(sentence), sentence
+    elif state is State.FAILING:
+        failure = failure_of(result.decision)
+        message = "" if failure is None else failure.message
+        if isinstance(result.write, WriteFailed):
+            message = result.write.message
+        assert message
+        assert message in sentence
+    elif not isinstance(result.write, Superseded):
+        assert re.search(SAID[state], sentence), sentence
+
+
+def check_outcome(result: SyncResult, marks: Mark) -> None:
+    """Check that what is not ok has a reason, and fails, unless it is paused or left alone."""
+    decision = result.decision
+    understates = decision.zone is Zone.IDLE and decision.outcome is Outcome.PARTIAL
+    not_asked = decision.zone in {Zone.PAUSED, Zone.CONTROLLED} or decision.held_until is not None
+    if decision.outcome is not Outcome.OK and not understates:
+        assert failure_of(decision) is not None
+    if not isinstance(result.write, WriteFailed) and not (not_asked or understates):
+        assert (Mark.FAILED in marks) is (decision.outcome is not Outcome.OK)
+
+
+def check_many(results: Sequence[SyncResult]) -> None:
+    """Compare what is told of many at once: gauges, the list of the API, the sums, the table."""
+    classified = {result.target.key: check(result) for result in results}
+    assert len(classified) == len(results)
+    shown = gauges(results)
+    for key, (marks, _, _) in classified.items():
+        for mark, gauge in GAUGES.items():
+            assert (gauge in shown[key]) is (mark in marks), (key, gauge)
+    page = json.loads(b"".join(target_list(metrics_of(*results).states.known(), BASE)))
+    states = {target["target"]: target["state"] for target in page["targets"]}
+    assert states == {key: state for key, (_, state, _) in classified.items()}
+    table = list(lines_for_programs(TargetList.model_validate(page)))[1:]
+    assert [line.split("\t")[6] for line in table] == list(states.values())
+
+
+def unlike(results: Sequence[SyncResult]) -> list[SyncResult]:
+    """Return the results as those of targets with names of their own."""
+    return [
+        replace(one, target=replace(one.target, namespace=f"n{number}"))
+        for number, one in enumerate(results)
+    ]
+
+
+# -- of which decisions --------------------------------------------------------------------------
+
+
+@st.composite
+def results_of(draw: st.DrawFn, entry: SyncResult) -> SyncResult:
+    """Draw what may come of the inputs of an entry: with a hold, a breaker, others, and a write."""
+    inputs, queries = entry.inputs, (Query("q"),) * len(entry.target.spec.metrics)
+    rules = replace(entry.rules, target=replace(entry.target, queries=queries))
+    observation = replace(
+        inputs.observation,
+        hold=draw(st.none() | strategies.hold_readings),
+        controller=draw(st.sampled_from((None, None, None, 'HorizontalPodAutoscaler "web"'))),
+    )
+    reversals = draw(st.sampled_from(((), (), (BASE - 30, BASE - 20, BASE - 10))))
+    history = replace(inputs.history, contention=Contention(reversals=reversals))
+    step = step_of(rules, Inputs(observation, history, BASE, BASE))
+    if draw(st.booleans()):
+        step = step.held_back({"": BASE + 600})
+    if step.decision.rescale:
+        step = step.settled(draw(writes))
+    controller = draw(st.sampled_from(("", "", "", 'HorizontalPodAutoscaler "web"')))
+    return replace(step.result, controller=controller)
+
+
+SCALE = Scale(7, 7, "app=web")
+writes: st.SearchStrategy[WriteOutcome] = st.sampled_from(
+    (
+        Written(SCALE),
+        Written(SCALE),
+        Superseded(SCALE),
+        WriteFailed("refused"),
+        NotWritten(NotWrittenReason.NOT_LEADING),
+    )
+)
+results = any_rules().flatmap(entries_of).flatmap(results_of)
+
+
+@modest
+@given(st.lists(results, min_size=1, max_size=3))
+def test_whatever_is_decided_all_tell_the_same(several: list[SyncResult]) -> None:
+    """Of any target with any extensions, and whatever becomes of its write."""
+    check_many(unlike(several))
+    for result in several:
+        if not result.controller and result.decision.current is not None:
+            marks = result.classified().marks
+            assert shades(result) == {SHADES[mark] for mark in SHADES if mark in marks} | {
+                ShadeKind.BEFORE
+            }
+
+
+@pytest.mark.slow
+def test_of_every_recorded_tick_all_tell_the_same() -> None:
+    """Of more than 10,000 decisions that the real controller has taken too, each kind once."""
+    kinds = unlike(list(played_kinds()))
+    assert len(kinds) > 4_000
+    check_many(kinds)
+
+
+def test_the_filters_choose_by_the_same_facts(tmp_path: Path) -> None:
+    """Each filter of the fleet finds the targets of its state, or at their maximum."""
+    several = unlike([result for _, result in zip(range(400), played_kinds(), strict=False)])
+    classified = [result.classified() for result in several]
+    counts = Counter(state for _, state, _ in classified)
+    at_maximum = sum(Mark.AT_MAXIMUM in marks for marks, _, _ in classified)
+    assert at_maximum
+    views = views_of(tmp_path, several)
+    sums = fleet(views, BASE)
+    assert sums.states == {state.value: counts[state] for state in State}
+    assert sums.at_maximum == at_maximum
+    for state, count in (*counts.items(), ("at-maximum", at_maximum)):
+        assert f"of {count} target" in " ".join(ask(views, f"/?state={state}").text.split())

@@ -1,0 +1,316 @@
+"""Each field of the extensions, and of what a decision says of them, is told by every teller.
+
+A field that is added fails here until each of them tells it, or is listed as one that need not.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+import pytest
+from pydantic.alias_generators import to_camel
+
+from autoscaler.config.checks import json_schema
+from autoscaler.config.written import as_written, compare
+from autoscaler.core.decision import (
+    Activity,
+    Bound,
+    Bounds,
+    BreakerHold,
+    Decision,
+    FallbackUse,
+    ForeignChange,
+    IdleStatus,
+    MetricFailure,
+    MetricResult,
+    Outcome,
+    QueryHold,
+    Refill,
+    Saturation,
+    Zone,
+)
+from autoscaler.core.extensions import (
+    Extensions,
+    Fallback,
+    FallbackBehavior,
+    Idle,
+    Pause,
+    PauseMode,
+    Schedule,
+)
+from autoscaler.core.history import KnownBound
+from autoscaler.core.observation import Gap, GapKind, HoldReading, Scale
+from autoscaler.core.sync_result import SyncResult
+from autoscaler.core.target import HoldQuery, Query, Target
+from autoscaler.record.changes import change_key
+from autoscaler.rendering.differences import differences
+from autoscaler.rendering.explanation import explain
+from autoscaler.rendering.reasons import verdict
+from autoscaler.rendering.record import whole
+from autoscaler.telemetry.target_text import target_text
+from autoscaler.web.pages.target import in_force
+from tests.config.documents import loaded
+from tests.core.builders import BASE, average, external, spec
+from tests.core.entries import of_last
+from tests.core.timeline import Timeline
+from tests.telemetry.results import metrics_of
+
+QUEUE = external(average("10"))
+ENTRY = of_last(Timeline(spec(QUEUE), replicas=3).at("0s", queue=30).at("15s", queue=20))
+DECISION = ENTRY.decision
+(METRIC,) = DECISION.metrics
+FAILS = replace(METRIC, outcome=MetricFailure("FailedGetExternalMetric", "no answer"))
+
+
+def leaves(of: type, path: str = "") -> Iterator[str]:
+    """Yield the fields of a dataclass, and of the dataclasses of these, by their paths."""
+    hints = get_type_hints(of)
+    for field in fields(of):
+        kinds = [hints[field.name], *get_args(hints[field.name])]
+        kind = next((kind for kind in kinds if is_dataclass(kind)), None)
+        if isinstance(kind, type):
+            yield from leaves(kind, f"{path}{field.name}.")
+        else:
+            yield path + field.name
+
+
+# -- the configuration ---------------------------------------------------------------------------
+
+NIGHT = Schedule("night", "0 22 * * *", "0 6 * * *", "UTC", 2, 9)
+PAGE = Path("docs/configuration.md").read_text()
+OTHERWISE: Mapping[str, tuple[Any, Mapping[str, Any]]] = {
+    "idle": (Idle(0, 60.0), {"replicas": 1, "after": 90.0, "initially": 30.0}),
+    "fallback": (
+        Fallback(3),
+        {"replicas": 4, "failure_threshold": 5, "behavior": FallbackBehavior.CURRENT_REPLICAS},
+    ),
+    "pause": (Pause(), {"mode": PauseMode.SCALE_UP, "replicas": 4}),
+    "schedules": (
+        NIGHT,
+        {"name": "day", "start": "0 21 * * *", "end": "0 7 * * *", "timezone": "Europe/Berlin"}
+        | {"min_replicas": 3, "max_replicas": 8, "gradual": True},
+    ),
+}
+QUERIES: Mapping[str, Mapping[str, Any]] = {
+    "minReplicasQuery": {"min_replicas_query": Query("q")},
+    "maxReplicasQuery": {"max_replicas_query": Query("q")},
+    "holdScaleDownQuery": {"hold": HoldQuery(Query("q"), condition=True)},
+}
+KEYS = {field.name: to_camel(field.name) for field in fields(Extensions)}
+KEYS |= {"pause": "paused", "activations": "activation"} | {key: key for key in QUERIES}
+OF_ANNOTATIONS = {"pause.by", "pause.until"}
+"""No keys of the configuration."""
+
+
+def configured(**given: Any) -> Target:
+    """Return a target with extensions, of which schedules are one."""
+    given = {name: (one,) if name == "schedules" else one for name, one in given.items()}
+    return Target("shop", spec(QUEUE), (Query("q"),), extensions=Extensions(**given))
+
+
+CONFIGURED = {
+    f"{name}.{field}": (
+        configured(**{name: base}),
+        configured(**{name: replace(base, **{field: other})}),
+    )
+    for name, (base, others) in OTHERWISE.items()
+    for field, other in others.items()
+} | {
+    "activations": (
+        configured(idle=Idle(), activations=(0.0,)),
+        configured(idle=Idle(), activations=(5000.0,)),
+    ),
+    "ignore_surge": (configured(), configured(ignore_surge=True)),
+    **{key: (configured(), replace(configured(), **query)) for key, query in QUERIES.items()},
+}
+
+
+def page_of(target: Target) -> object:
+    """Return what the page of a target says of its configuration."""
+    (known,) = metrics_of(SyncResult(target, DECISION)).states.known()
+    return in_force(known, ENTRY.rules.flags, BASE)
+
+
+def test_each_field_of_the_extensions_has_an_example() -> None:
+    """A field that is added is asked for below; its key is in the schema and the documentation."""
+    assert {*leaves(Extensions), *QUERIES} - OF_ANNOTATIONS == CONFIGURED.keys()
+    schema = str(json_schema()["$defs"])
+    assert [
+        key for key in KEYS.values() if f"'{key}'" not in schema or f"`{key}`" not in PAGE
+    ] == []
+
+
+@pytest.mark.parametrize("path", CONFIGURED)
+def test_whoever_tells_the_configuration_tells_each_field(path: str, tmp_path: Path) -> None:
+    """The API as it is written, the page in words, a reload, and `explain` when it changes."""
+    before, after = CONFIGURED[path]
+    assert f"'{KEYS[path.partition('.')[0]]}'" in str(as_written(after))
+    assert as_written(before) != as_written(after)
+    assert page_of(before) != page_of(after)
+    config = loaded(tmp_path, "prometheus: {url: http://prometheus}\ntargets: []\n")
+    old, new = (config.model_copy(update={"targets": (one,)}) for one in (before, after))
+    (change,) = compare(old, new).changed
+    assert all(KEYS[path.partition(".")[0]] in field.path for field in change.fields)
+    assert differences(replace(ENTRY, target=before), replace(ENTRY, target=after))
+
+
+# -- decisions -----------------------------------------------------------------------------------
+
+
+def of(**changes: Any) -> Decision:
+    """Return a decision with other fields."""
+    return replace(DECISION, **changes)
+
+
+def failing(use: FallbackUse) -> Decision:
+    """Return a decision whose metric fails, with the use of a fallback."""
+    return of(metrics=(replace(FAILS, fallback=use),), outcome=Outcome.PARTIAL)
+
+
+IDLE = IdleStatus(Idle(), active=False, last_active=BASE - 90, until=BASE + 90)
+BOUNDS = Bounds(
+    Bound(1), Bound(9), of_min_query=KnownBound(1, BASE), of_max_query=KnownBound(9, BASE)
+)
+HOLD, REFILL = QueryHold(HoldReading(1, "{}")), Refill(BASE, BASE + 60)
+BREAKER, SATURATION = BreakerHold("", BASE + 600, 2), Saturation(3, BASE - 3600, "TooManyReplicas")
+FOREIGN, USE = ForeignChange(2, 3, "kubectl"), FallbackUse(Fallback(3), 3, 3)
+PAUSE = Pause(PauseMode.SCALE_DOWN)
+OFF = Scale(0, 0, "app=web")
+NO_ANSWER = Gap(GapKind.ERROR, "no answer")
+
+FIELDS: Mapping[str, tuple[Any, Mapping[str, Any]]] = {
+    "pause": (PAUSE, {"mode": PauseMode.SCALE_UP, "by": "kubectl", "until": BASE + 60}),
+    "idle": (
+        IDLE,
+        {"active": True, "last_active": BASE - 60, "until": BASE + 120}
+        | {"asleep": True, "kept_awake": True},
+    ),
+    "breaker": (BREAKER, {"server": "mimir", "until": BASE + 660, "replicas": 1}),
+    "hold": (HOLD, {"replicas": 2}),
+    "saturation": (SATURATION, {"missing": 4, "since": BASE - 7200, "reason": "ScaleUpLimit"}),
+    "foreign": (FOREIGN, {"before": 1, "after": 4, "manager": "", "reversal": True}),
+    "bounds": (BOUNDS, {"missing": "no answer"}),
+}
+PARTS: Mapping[str, Bounds | QueryHold] = {
+    "bounds.minimum.by": replace(BOUNDS, minimum=Bound(1, "x")),
+    "bounds.maximum.by": replace(BOUNDS, maximum=Bound(9, "x")),
+    "bounds.of_min_query.replicas": replace(BOUNDS, of_min_query=KnownBound(0, BASE)),
+    "bounds.of_max_query.replicas": replace(BOUNDS, of_max_query=KnownBound(99, BASE)),
+    "bounds.of_min_query.time": replace(BOUNDS, of_min_query=KnownBound(1, BASE - 60)),
+    "bounds.of_max_query.time": replace(BOUNDS, of_max_query=KnownBound(9, BASE - 60)),
+    "hold.reading.series": QueryHold(HoldReading(2, "{}")),
+    "hold.reading.first": QueryHold(HoldReading(1, '{job="a"}')),
+    "hold.reading.gap": QueryHold(HoldReading(gap=NO_ANSWER)),
+}
+UNKNOWN = replace(BOUNDS, missing="no answer")
+SWITCHED_OFF = of(zone=Zone.DISABLED, scale=OFF, desired=0)
+ACTIVE = replace(METRIC, activity=Activity.ACTIVE)
+DECIDED: dict[str, tuple[Decision, Decision]] = {
+    f"{name}.{field}": (of(**{name: base}), of(**{name: replace(base, **{field: other})}))
+    for name, (base, others) in FIELDS.items()
+    for field, other in others.items()
+}
+DECIDED |= {
+    path: (of(**{name: FIELDS[name][0]}), of(**{name: other}))
+    for path, other in PARTS.items()
+    for name in [path.partition(".")[0]]
+}
+DECIDED |= {
+    "bounds.hold_down": (of(bounds=UNKNOWN), of(bounds=replace(UNKNOWN, hold_down=True))),
+    "pause.replicas": (of(pause=Pause()), of(pause=Pause(replicas=3))),
+    "paused_from": (of(pause=PAUSE), of(pause=PAUSE, paused_from=2)),
+    "held_until": (of(), of(held_until=BASE + 60)),
+    "hold_refill": (of(), of(hold_refill=REFILL)),
+    "wanted_by": (SWITCHED_OFF, replace(SWITCHED_OFF, wanted_by=QUEUE)),
+    "metrics.refill": (of(), of(metrics=(replace(METRIC, refill=REFILL),))),
+    "metrics.activity": (of(idle=IDLE), of(idle=IDLE, metrics=(ACTIVE,))),
+    "metrics.fallback.syncs": (failing(USE), failing(replace(USE, syncs=4))),
+    "metrics.fallback.proposal": (failing(USE), failing(replace(USE, proposal=4))),
+}
+
+
+def of_target(decision: Decision) -> SyncResult:
+    """Return the result of a target that asks for all that it can."""
+    asked = Query("q")
+    target = replace(ENTRY.rules.target, min_replicas_query=asked, max_replicas_query=asked)
+    return SyncResult(target, decision)
+
+
+def gauges_of(decision: Decision) -> bytes:
+    """Return the metrics of a decision."""
+    return b"".join(target_text(metrics_of(of_target(decision)).states.rows(), openmetrics=False))
+
+
+TELLERS: Mapping[str, Callable[[Decision], object]] = {
+    "the sentence": lambda decision: verdict(of_target(decision)),
+    "the explanation": lambda decision: explain(of_target(decision)),
+    "the API": lambda decision: whole(of_target(decision)).document(),
+    "the metrics": gauges_of,
+    "the record": lambda decision: change_key(of_target(decision)),
+}
+
+
+SENTENCE, EXPLANATION, API, METRICS, RECORD = TELLERS
+QUIET: Mapping[str, frozenset[str]] = {
+    path: frozenset(tellers)
+    for paths, tellers in (
+        # The count is in the sentence of what is done, and the pause in all of them.
+        (["pause.replicas"], [SENTENCE, EXPLANATION, METRICS]),
+        (["pause.by", "pause.until", "paused_from", "idle.kept_awake"], [METRICS]),
+        # It goes on from sync to sync: a change of the record is what begins, or ends.
+        (["idle.active", "idle.until"], [METRICS, RECORD]),
+        (["idle.last_active"], [SENTENCE, METRICS, RECORD]),
+        (["bounds.minimum.by", "bounds.maximum.by"], [SENTENCE, METRICS]),
+        (["bounds.missing"], [METRICS]),
+        (["bounds.hold_down"], [SENTENCE, API, METRICS, RECORD]),
+        (["bounds.of_min_query", "bounds.of_max_query"], [SENTENCE, API, METRICS, RECORD]),
+        (["hold.reading.series", "hold.reading.first"], [METRICS, RECORD]),
+        (["hold.replicas"], [METRICS]),
+        (["hold_refill"], [SENTENCE, API]),
+        (["breaker.server", "breaker.until", "breaker.replicas"], [METRICS, RECORD]),
+        (["saturation.missing", "saturation.reason"], [SENTENCE, API, RECORD]),
+        (["saturation.since"], [SENTENCE, API, METRICS, RECORD]),
+        (["foreign.before", "foreign.after"], [SENTENCE, METRICS]),
+        (["foreign.manager", "foreign.reversal"], [SENTENCE, METRICS]),
+        (["metrics.refill", "metrics.activity"], [SENTENCE]),
+        (["metrics.fallback.syncs"], [METRICS, RECORD]),
+        (["metrics.fallback.proposal"], [RECORD]),
+    )
+    for path in paths
+}
+"""Who need not tell what; somebody tells each."""
+OF_THE_HPA = {
+    *("time", "stamp", "zone", "outcome", "scale", "min_replicas", "max_replicas", "tolerance"),
+    *("desired", "rescale", "reason", "metrics", "combination", "stabilization", "limit"),
+    *("conditions", "events", "written"),
+}
+"""The fields of a decision that a target without extensions has too."""
+OF_A_METRIC = {"metric", "name", "reading", "outcome"}
+ELSEWHERE = {"idle.idle", "metrics.fallback.fallback", "bounds.minimum", "bounds.maximum"}
+"""The configuration, and counts that are fields of the decision too; but for who sets them."""
+
+
+def is_in(path: str, paths: Collection[str]) -> bool:
+    """Return whether a field is one of these, or part of one."""
+    return any(path == other or path.startswith(f"{other}.") for other in paths)
+
+
+def test_each_field_of_a_decision_has_an_example() -> None:
+    """A field that is added is asked for below."""
+    of_decision = {path for path in leaves(Decision) if not is_in(path, OF_THE_HPA)}
+    of_metric = {path for path in leaves(MetricResult) if not is_in(path, OF_A_METRIC)}
+    paths = of_decision | {f"metrics.{path}" for path in of_metric}
+    assert [path for path in paths if not is_in(path, ELSEWHERE | DECIDED.keys())] == []
+
+
+@pytest.mark.parametrize("path", DECIDED)
+def test_whoever_tells_a_decision_tells_each_field(path: str) -> None:
+    """But for those that need not; and what is a change of the record has a sentence."""
+    before, after = DECIDED[path]
+    who = {name for name, teller in TELLERS.items() if teller(before) != teller(after)}
+    assert who
+    quiet = [tellers for field, tellers in QUIET.items() if is_in(path, [field])]
+    assert who == TELLERS.keys() - frozenset[str]().union(*quiet)
+    if RECORD in who:
+        assert differences(replace(ENTRY, decision=before), replace(ENTRY, decision=after))

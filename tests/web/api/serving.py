@@ -1,0 +1,88 @@
+"""The API of a daemon on a real listener, and what it answers."""
+
+import json
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from http.client import HTTPResponse
+from typing import Any
+
+from autoscaler.config import Config
+from autoscaler.record.rows import RecordReader
+from autoscaler.sync.breakers import BreakerStatus
+from autoscaler.telemetry.health import Health
+from autoscaler.telemetry.metrics import Metrics
+from autoscaler.web import api
+from autoscaler.web.listener import Listener
+from autoscaler.web.site import Views
+from tests.web.test_listener import HOST, get, listening
+
+Json = dict[str, Any]
+_DEFAULTS = Config.model_construct()  # type: ignore[call-arg] # the rest has defaults
+
+
+def views_of(
+    metrics: Metrics,
+    health: Health | None = None,
+    *,
+    record: RecordReader | None = None,
+    breakers: tuple[BreakerStatus, ...] = (),
+    leads: bool | None = None,
+) -> Views:
+    """Return the views of a daemon that has the metrics' targets and all settings' defaults."""
+    return Views(
+        states=metrics.states,
+        health=health or Health(),
+        config=lambda: _DEFAULTS,
+        record=record,
+        breakers=lambda: breakers,
+        leads=lambda: leads,
+    )
+
+
+def serving(
+    views: Views | None, faults: list[BaseException] | None = None
+) -> AbstractContextManager[Listener]:
+    """Give a listener with the API; without views the daemon starts."""
+    return listening(faults=faults, routes=api.routes(lambda: views))
+
+
+class Client:
+    """Asks a listener's API; keeps the last response."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self.response: HTTPResponse
+
+    def get(self, path: str, status: int = 200, method: str = "GET", **headers: str) -> bytes:
+        """Return the body of a path below /api/v1, whose status has to be this."""
+        body = self.get_any(path, method, **headers)
+        assert self.response.status == status, (self.response.status, body)
+        return body
+
+    def get_any(self, path: str, method: str = "GET", **headers: str) -> bytes:
+        """Return the body of a path below /api/v1, of whichever status."""
+        self.response, body = get(self._listener, f"/api/v1{path}", method, HOST, **headers)
+        return body
+
+    def json(self, path: str, **headers: str) -> Json:
+        """Return what a path answers."""
+        body = self.get(path, 200, "GET", **headers)
+        assert self.response.headers["Content-Type"] == "application/json"
+        found: Json = json.loads(body)
+        return found
+
+    def problem(self, path: str, status: int, method: str = "GET") -> Json:
+        """Return the problem that a path answers."""
+        body = self.get(path, status, method)
+        assert self.response.headers["Content-Type"] == "application/problem+json"
+        found: Json = json.loads(body)
+        assert found["status"] == status
+        assert found["type"] == "about:blank"
+        return found
+
+
+@contextmanager
+def asking(views: Views | None, faults: list[BaseException] | None = None) -> Iterator[Client]:
+    """Give a client of a listener with the API."""
+    with serving(views, faults) as listener:
+        yield Client(listener)

@@ -1,0 +1,154 @@
+"""The OpenAPI document: it is valid, complete, and what the endpoints answer is as it says."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from openapi_spec_validator import validate
+
+from autoscaler.web.site import Views
+from tests.core.builders import values
+from tests.telemetry.results import extended, metrics_of, result_of, target_of
+from tests.web.api.serving import Client, Json, asking, views_of
+from tests.worlds.pages.fleets import NOW
+
+DOCS = Path("docs/api.md")
+TARGET = "/targets/{namespace}/{kind}/{name}"
+ORDERS = "/targets/shop/Deployment/order-worker"
+PAST = "from=2026-03-12T01:00:00Z&to=2026-03-12T03:00:00Z"
+
+
+@pytest.fixture(scope="module")
+def document(fleet: Views) -> Json:
+    """Return the document."""
+    with asking(fleet) as client:
+        return client.json("/openapi.json")
+
+
+def test_it_is_valid(document: Json) -> None:
+    """As OpenAPI 3.1 has it; every endpoint and every parameter is described."""
+    validate(document)
+    assert document["servers"] == [{"url": "/api/v1"}]
+    for path in document["paths"].values():
+        assert list(path) == ["get"]
+        assert path["get"]["description"]
+        assert all(one["schema"] for one in path["get"].get("parameters", []))
+        assert all(one.get("description") for one in path["get"].get("parameters", []))
+
+
+def schema_of(document: Json, path: str, status: str) -> Json:
+    """Return the schema of what an endpoint answers, which has no keys that it does not name."""
+    (content,) = document["paths"][path]["get"]["responses"][status]["content"].values()
+    schemas = {
+        name: {"additionalProperties": False} | one if "properties" in one else one
+        for name, one in document["components"]["schemas"].items()
+    }
+    found: Json = content["schema"]
+    return found | {"components": {"schemas": schemas}}
+
+
+def check(document: Json, path: str, answer: Any, status: str = "200") -> None:
+    """Fail for what is not as the document says."""
+    validator = Draft202012Validator(schema_of(document, path, status))
+    errors = [f"{list(one.path)}: {one.message[:300]}" for one in validator.iter_errors(answer)]
+    assert errors == []
+
+
+@pytest.mark.parametrize(
+    ("path", "asked"),
+    [
+        ("/targets", "/targets"),
+        ("/targets", "/targets?limit=3"),
+        ("/fleet", "/fleet"),
+        ("/health", "/health"),
+        ("/changes", f"/changes?{PAST}"),
+        ("/decisions", "/decisions"),
+        (f"{TARGET}/chart", f"{ORDERS}/chart?{PAST}"),
+        (f"{TARGET}/explanation", f"{ORDERS}/explanation?at=2026-03-12T03:00:00Z"),
+        (f"{TARGET}/explanation", f"{ORDERS}/explanation?lastChange=true"),
+    ],
+)
+def test_what_is_answered_is_as_it_says(
+    client: Client, document: Json, path: str, asked: str
+) -> None:
+    """Each key is described, and no value is another than is said."""
+    answer = client.json(asked)
+    check(document, path, answer)
+    assert answer
+
+
+def test_every_target_is_as_it_says(client: Client, document: Json) -> None:
+    """With every extension, as the fleet has them."""
+    listed = client.json("/targets")["targets"]
+    assert len(listed) == 10
+    for one in listed:
+        check(document, TARGET, client.json(f"/targets/{one['target']}"))
+
+
+def test_states_beyond_the_fleet_are_as_it_says(document: Json) -> None:
+    """Of extensions, and of what has no number."""
+    odd = result_of(target_of("odd"), values(1 << 62))
+    with asking(views_of(metrics_of(*extended(), odd))) as client:
+        check(document, "/targets", client.json("/targets"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [("/targets?limit=0&states=x", 400), ("/targets/a/b/c", 404), ("/nothing", 404)],
+)
+def test_problems_are_as_it_says(client: Client, document: Json, asked: str, status: int) -> None:
+    """Of whatever status."""
+    check(document, "/targets", client.problem(asked, status), "default")
+
+
+def test_the_fleet_is_summed_up(client: Client) -> None:
+    """By state, in replicas, and whether this daemon leads."""
+    found = client.json("/fleet")
+    assert found["targets"] == sum(found["states"].values()) == 10
+    assert found["failing"] == found["states"]["failing"] == 2
+    assert found["atMaximum"] == 1
+    assert found["leads"] is None
+    listed = client.json("/targets")["targets"]
+    known = [one for one in listed if one["currentReplicas"] is not None]
+    assert found["replicas"] == {
+        "targets": len(known),
+        "current": sum(one["currentReplicas"] for one in known),
+        "desired": sum(one["desiredReplicas"] for one in known),
+        "minimum": sum(one["minReplicas"] for one in known),
+        "maximum": sum(one["maxReplicas"] for one in known),
+    }
+
+
+def test_the_health_has_the_breakers_and_the_record(client: Client) -> None:
+    """And the components as `/readyz` has them."""
+    found = client.json("/health")
+    assert found["ready"] is True
+    assert found["breakers"] == [
+        {"server": "default", "tripped": False, "until": None, "held": 0, "targets": 10}
+    ]
+    assert found["record"]["on"] is True
+    assert found["record"]["to"] <= "2026-03-12T03:30:00Z"
+    assert NOW == 1_773_286_200
+
+
+def test_the_page_of_docs_has_every_endpoint_with_its_parameters(document: Json) -> None:
+    """And no other."""
+    rows = re.findall(r"^\| `(/[^`]*)` \| (.*) \|$", DOCS.read_text(), re.MULTILINE)
+    written = {path: re.findall(r"`(\w+)`", text.partition(";")[2]) for path, text in rows}
+    written["/decisions"] = written["/changes"]
+    assert written == {
+        path: [one["name"] for one in item["get"].get("parameters", []) if one["in"] == "query"]
+        for path, item in document["paths"].items()
+    }
+
+
+def test_a_document_is_the_same_each_time(client: Client) -> None:
+    """It may be kept."""
+    first = client.get("/openapi.json")
+    tag = client.response.headers["ETag"]
+    assert client.get("/openapi.json") == first
+    assert client.get("/openapi.json", 304, If_None_Match=tag) == b""
+    assert json.loads(first)["info"]["title"] == "autoscaler"

@@ -1,0 +1,227 @@
+"""What is not answered: every error below /api/v1 is a problem that says what would be right."""
+
+import threading
+
+import pytest
+
+from autoscaler.rendering.answers import FleetTotals
+from autoscaler.web.answering import MOST_AT_ONCE, Answering
+from autoscaler.web.api import application, endpoints
+from autoscaler.web.api.requests import (
+    RIGHT,
+    ChartParameters,
+    ExplanationParameters,
+    HistoryParameters,
+    TargetsParameters,
+    token_of,
+)
+from autoscaler.web.site import Views
+from tests.telemetry.results import metrics_of, result_of, target_of
+from tests.web.api.serving import Client, Json, asking, serving, views_of
+
+WEB = "/targets/shop/Deployment/web"
+
+
+def daemon() -> Views:
+    """Return the views of a daemon without a record."""
+    return views_of(metrics_of(result_of(target_of("web"))))
+
+
+def named(problem: Json) -> list[tuple[str, str, str]]:
+    """Return the parameters of a problem."""
+    return [(one["name"], one["value"], one["problem"]) for one in problem["parameters"]]
+
+
+def test_all_wrong_parameters_are_told_at_once(client: Client) -> None:
+    """With their values, and what would be right."""
+    problem = client.problem("/changes?limit=1001&from=yesterday&form=x", 400)
+    assert named(problem) == [
+        ("from", "yesterday", f"must be {RIGHT['from']}"),
+        ("limit", "1001", "must be a whole number from 1 to 1000"),
+        ("form", "x", "there is no such parameter"),
+    ]
+    assert 'limit is "1001", and must be a whole number from 1 to 1000' in problem["detail"]
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/targets?limit=0", "limit"),
+        ("/targets?state=good", "state"),
+        ("/targets?continue=x", "continue"),
+        ("/targets?continue=WyJjaGFuZ2VzIiwxXQ", "continue"),
+        ("/changes?continue=WyJkZWNpc2lvbnMiLDFd", "continue"),
+        (f"/targets?search={'x' * 1001}", "search"),
+        ("/decisions?to=2026-11-22T03:12:00", "to"),
+        ("/decisions?from=2026-11-22T03:12:00Z&to=2026-11-22T03:12:00Z", "from"),
+        ("/changes?" + "&".join(f"target={number}" for number in range(101)), "target"),
+        (f"{WEB}/chart?points=7", "points"),
+        (f"{WEB}/chart?points=2001", "points"),
+        (f"{WEB}/explanation?at=9999-99-99T00:00:00Z", "at"),
+        (f"{WEB}/explanation?lastChange=maybe", "lastChange"),
+        ("/fleet?x=1", "x"),
+        ("/openapi.json?x=1", "x"),
+    ],
+)
+def test_a_wrong_parameter_is_named(client: Client, path: str, name: str) -> None:
+    """Whichever it is."""
+    assert [one for one, _, _ in named(client.problem(path, 400))] == [name]
+
+
+NUMBERS = [-1, 2**63, -(2**63) - 1, 10**400, 1 << 64]
+
+
+@pytest.mark.parametrize("number", NUMBERS, ids=["-1", "2^63", "-2^63-1", "10^400", "2^64"])
+@pytest.mark.parametrize(
+    ("path", "place"),
+    [("/changes", ["changes"]), ("/decisions", ["decisions"]), ("/targets", ["targets"])],
+)
+def test_a_token_whose_number_is_out_of_range_is_none(
+    client: Client, path: str, place: list[str], number: int
+) -> None:
+    """A file or a list has no such place; the token is told as any that is not ours."""
+    token = token_of(place[0], number, *(["shop/Deployment/web"] if path == "/targets" else []))
+    sent = f"{path}?limit=1&continue={token}"
+    assert [one for one, _, _ in named(client.problem(sent, 400))] == ["continue"]
+
+
+ODD = [
+    *(
+        "",
+        "-1",
+        "0",
+        "-0",
+        "1e400",
+        "1e308",
+        "nan",
+        "inf",
+        "0x10",
+        "1_0",
+        "%d9%a3",
+        "9" * 900,
+        "-" * 999,
+    ),
+    *("%00", "%ff", "%ed%a0%80", "%1b[2J", "true", "null", "[]", "{}", "999999999999999999999"),
+    *("0001-01-01T00:00:00Z", "1969-12-31T23:59:59Z", "1970-01-01T00:00:00Z"),
+    *("9999-12-31T23:59:59.999999Z", "9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00%2b23:59"),
+    *("2026-11-22T03:12:00.9999999999999999999Z", "2026-W47-7T00:00:00Z", "20261122T031200Z"),
+]
+ASKED = {
+    "/targets": ("limit", "continue", "state", "search"),
+    "/changes": ("limit", "continue", "from", "to", "target"),
+    "/decisions": ("limit", "continue", "from", "to", "target"),
+    f"{WEB}/chart": ("from", "to", "points"),
+    f"{WEB}/explanation": ("at", "lastChange"),
+    f"{WEB}/none": ("x",),
+}
+
+
+@pytest.mark.parametrize("path", ASKED)
+def test_no_value_of_a_parameter_is_a_fault(fleet: Views, path: str) -> None:
+    """It is answered, or a problem; numbers and instants of any size too."""
+    faults: list[BaseException] = []
+    with asking(fleet, faults) as client:
+        for name in ASKED[path]:
+            for value in ODD:
+                body = client.get_any(f"{path}?{name}={value}")
+                assert client.response.status in {200, 400, 404}, (name, value, body)
+    assert faults == []
+
+
+def test_each_parameter_has_a_sentence_on_what_is_right() -> None:
+    """So that none fails with a fault."""
+    models = (TargetsParameters, HistoryParameters, ChartParameters, ExplanationParameters)
+    names = {field.alias or name for one in models for name, field in one.model_fields.items()}
+    assert names == set(RIGHT)
+
+
+def test_other_paths_and_methods_are_problems_too(client: Client) -> None:
+    """Also with a slash at the end, and for what would change something."""
+    for path in ("/nothing", "/targets/", "/targets/a/b", "/../targets"):
+        client.problem(path, 404)
+    for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
+        problem = client.problem("/targets", 405, method)
+        assert problem["detail"] == "only GET and HEAD are answered"
+        assert client.response.headers["Allow"] == "GET, HEAD"
+
+
+def test_a_target_that_is_not_there_suggests_what_was_meant(client: Client) -> None:
+    """The same name elsewhere first, else a similar one."""
+    problem = client.problem("/targets/shop/StatefulSet/web", 404)
+    assert problem["detail"] == (
+        "no target shop/StatefulSet/web is configured; did you mean shop/Deployment/web?"
+    )
+    assert problem["suggestions"] == ["shop/Deployment/web"]
+    problem = client.problem("/targets/shop/Deployment/order-werker/chart", 404)
+    assert problem["suggestions"][0] == "shop/Deployment/order-worker"
+
+
+@pytest.mark.parametrize("path", ["/changes", "/decisions", f"{WEB}/chart", f"{WEB}/explanation"])
+def test_without_a_record_there_is_no_past(path: str) -> None:
+    """The problem says why; a daemon that starts says so, whatever is asked."""
+    with asking(daemon()) as client:
+        assert client.problem(path, 503)["detail"] == "the record is off: `record` is null"
+        assert client.json(WEB)["state"]["name"] == "web"
+        assert client.json("/health")["record"]["on"] is False
+    with asking(None) as client:
+        for starting in (path, WEB, "/targets", "/fleet", "/health"):
+            assert "the daemon starts" in client.problem(starting, 503)["detail"]
+            assert client.response.headers["Retry-After"] == "3"
+        client.json("/openapi.json")
+
+
+def test_a_fault_is_told_of_and_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text of the exception is for the log; the next request is answered."""
+
+    def broken(_: Views, __: float) -> FleetTotals:
+        raise ValueError("a secret")
+
+    monkeypatch.setattr(endpoints, "fleet", broken)
+    faults: list[BaseException] = []
+    with asking(daemon(), faults) as client:
+        problem = client.problem("/fleet", 500)
+        assert problem["detail"] == "a fault; the log has it"
+        assert "secret" not in str(problem)
+        assert client.json("/health")
+    assert [str(one) for one in faults] == ["a secret"]
+
+
+def test_answers_are_made_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A further request waits, and is a 503 if that takes too long; then there is room again."""
+    monkeypatch.setattr(application, "Answering", lambda: Answering(wait_seconds=0.2))
+    made, release = threading.Semaphore(0), threading.Event()
+
+    fleet = endpoints.fleet
+
+    def slow(views: Views, now: float) -> FleetTotals:
+        made.release()
+        release.wait(20)
+        return fleet(views, now)
+
+    monkeypatch.setattr(endpoints, "fleet", slow)
+    with serving(daemon()) as listener:
+        asking_ = [
+            threading.Thread(target=Client(listener).get, args=("/fleet",))
+            for _ in range(MOST_AT_ONCE)
+        ]
+        for one in asking_:
+            one.start()
+            assert made.acquire(timeout=20)
+        client = Client(listener)
+        problem = client.problem("/health", 503)
+        assert problem["detail"] == "too many requests are being answered"
+        release.set()
+        for one in asking_:
+            one.join()
+        assert client.json("/health")
+
+
+def test_texts_from_outside_are_ascii() -> None:
+    """Whatever a name holds: the page is JSON, and acts on no terminal."""
+    metrics = metrics_of(result_of(target_of("a\x1b\u202e\ud800")))
+    with asking(views_of(metrics)) as client:
+        body = client.get("/targets")
+        assert body.isascii()
+        assert b"\x1b" not in body
+        detail = client.problem("/targets/a/b/%1b%E2%80%AE", 404)["detail"]
+    assert detail.isprintable()

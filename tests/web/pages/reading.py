@@ -1,0 +1,174 @@
+"""Pages without a browser: asked for in this process, and parsed by the standard library."""
+
+import asyncio
+import gzip
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import yaml
+from starlette.applications import Starlette
+from starlette.types import Message
+
+from autoscaler.config import Config, load
+from autoscaler.core.sync_result import SyncResult
+from autoscaler.record.rows import RecordReader
+from autoscaler.sync.breakers import BreakerStatus
+from autoscaler.telemetry.health import Component, Health
+from autoscaler.web import pages
+from autoscaler.web.site import Views
+from tests.telemetry.results import metrics_of
+
+VOID = frozenset({"meta", "link", "input", "br", "path"})
+
+
+@dataclass(slots=True)
+class Element:
+    """An element of a page; ``text`` is that of all within."""
+
+    tag: str
+    attributes: dict[str, str | None]
+    text: str = ""
+
+
+class Parsed(HTMLParser):
+    """The elements of a page in their order; fails where one is not closed as it was opened."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[Element] = []
+        self._open: list[Element] = []
+        self.feed(text)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Open an element."""
+        one = Element(tag, dict(attrs))
+        self.elements.append(one)
+        if tag not in VOID:
+            self._open.append(one)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Add an element without content."""
+        self.elements.append(Element(tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        """Close the last element."""
+        assert self._open.pop().tag == tag
+
+    def handle_data(self, data: str) -> None:
+        """Add a text to all that are open."""
+        for one in self._open:
+            one.text += data
+
+    def of(self, tag: str) -> list[Element]:
+        """Return the elements of a tag."""
+        return [one for one in self.elements if one.tag == tag]
+
+    def by_id(self, name: str) -> Element:
+        """Return the one element with an id."""
+        (found,) = [one for one in self.elements if one.attributes.get("id") == name]
+        return found
+
+    def links(self) -> list[str]:
+        """Return where the links lead to."""
+        return [one.attributes.get("href") or "" for one in self.of("a")]
+
+
+@dataclass(slots=True)
+class Answer:
+    """An answer; ``sent`` is its body as it was sent."""
+
+    status: int = 0
+    headers: dict[str, str] = field(default_factory=dict)
+    sent: bytes = b""
+
+    @property
+    def text(self) -> str:
+        """The body, unpacked."""
+        packed = self.headers.get("content-encoding") == "gzip"
+        return (gzip.decompress(self.sent) if packed else self.sent).decode()
+
+    @property
+    def page(self) -> Parsed:
+        """The body, parsed."""
+        return Parsed(self.text)
+
+
+def ask(views: Views | None, url: str, method: str = "GET", accept: str = "*/*") -> Answer:
+    """Ask the pages of views; None is a daemon that starts."""
+    app = Starlette(routes=pages.routes(lambda: views))
+    return asyncio.run(_ask(app, url, method, accept))
+
+
+async def _ask(app: Starlette, url: str, method: str, accept: str) -> Answer:
+    parts, answer = urlsplit(url), Answer()
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": unquote(parts.path),
+        "raw_path": parts.path.encode(),
+        "query_string": parts.query.encode(),
+        "headers": [
+            (b"accept-encoding", b"gzip"),
+            (b"accept", accept.encode()),
+            (b"host", b"localhost"),
+        ],
+        "root_path": "",
+        "scheme": "http",
+    }
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            answer.status = message["status"]
+            answer.headers = {k.decode(): v.decode() for k, v in message["headers"]}
+        else:
+            answer.sent += message.get("body", b"")
+
+    await app(scope, receive, send)
+    return answer
+
+
+def views_of(
+    folder: Path,
+    results: Iterable[SyncResult],
+    record: RecordReader | None = None,
+    *,
+    breakers: tuple[BreakerStatus, ...] = (),
+    leads: bool | None = None,
+    **settings: object,
+) -> Views:
+    """Return what is seen of a daemon with these results; all components are well."""
+    known, health = list(results), Health()
+    for component in Component:
+        health.report(component, ok=True, message="it works")
+    health.expect({"15.0+0.0": 15.0})
+    config = config_of(folder, **settings)
+    config = config.model_copy(update={"targets": tuple(one.target for one in known)})
+    return Views(
+        states=metrics_of(*known, health=health).states,
+        health=health,
+        config=partial(_same, config),
+        record=record,
+        breakers=lambda: breakers,
+        leads=lambda: leads,
+    )
+
+
+def config_of(folder: Path, **settings: object) -> Config:
+    """Return a configuration, without targets unless told."""
+    file = folder / "autoscaler.yaml"
+    document = {"prometheus": {"url": "http://127.0.0.1:9090"}, "targets": []} | settings
+    file.write_text(yaml.safe_dump(document))
+    return load(file)
+
+
+def _same(config: Config) -> Config:
+    return config

@@ -1,0 +1,192 @@
+"""The page of all targets, without a browser."""
+
+from functools import partial
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+import yaml
+
+from autoscaler import clock
+from autoscaler.core.observation import Scale
+from autoscaler.core.sync_result import SyncResult
+from autoscaler.telemetry.health import Component
+from tests.core.builders import BASE, average, external, spec, values
+from tests.core.timeline import Timeline
+from tests.telemetry.results import (
+    FAILED,
+    extended,
+    many,
+    rate_limited,
+    result_of,
+    target_of,
+)
+from tests.web.pages.reading import Answer, ask, config_of, views_of
+from tests.worlds.record import MemoryRecord
+
+MOST_BYTES = 300_000
+
+
+def names(answer: Answer) -> list[str]:
+    """Return the names of the targets that are listed."""
+    rows = [one for one in answer.page.of("th") if one.attributes.get("class") == "target"]
+    return [one.text.rpartition("/")[2] for one in rows]
+
+
+def failing(name: str = "broken") -> SyncResult:
+    """Return the result of a target whose metric fails."""
+    return result_of(target_of(name), FAILED)
+
+
+def some() -> list[SyncResult]:
+    """Return results in several states."""
+    calm = result_of(target_of("calm"), values(90))
+    return [calm, *extended(), rate_limited(), full(), failing()]
+
+
+def full(name: str = "full") -> SyncResult:
+    """Return the result of a target that is at its maximum and asks for more."""
+    return result_of(target_of(name), values(6000), scale=Scale(20, 20, "app=web"))
+
+
+def test_without_targets_it_says_what_to_do(tmp_path: Path) -> None:
+    """With the name of the file, no table, and an example that is a valid configuration."""
+    answer = ask(views_of(tmp_path, []), "/")
+    assert answer.status == 200
+    assert "No target is configured yet" in answer.text
+    assert str(tmp_path / "autoscaler.yaml") in answer.text
+    assert answer.page.of("table") == []
+    (example,) = answer.page.of("pre")
+    assert len(config_of(tmp_path, **yaml.safe_load(example.text)).targets) == 1
+
+
+def test_one_target_has_its_count_bounds_state_and_sentence(tmp_path: Path) -> None:
+    """All in one row, which leads to its page."""
+    answer = ask(views_of(tmp_path, [full("web")]), "/")
+    row = answer.page.of("tr")[1].text
+    assert row.split()[1] == "20"
+    assert "1 to 20" in row
+    assert "limited" in row
+    assert "maxReplicas is 20" in row
+    assert "/targets/shop/Deployment/web" in answer.page.links()
+
+
+def test_a_target_before_its_first_sync_is_unknown(tmp_path: Path) -> None:
+    """It has the bounds of its spec, and no count."""
+    views = views_of(tmp_path, [])
+    views.states.set_targets([target_of("new", minimum=2, maximum=7)])
+    row = ask(views, "/").page.of("tr")[1].text
+    assert "unknown" in row
+    assert "2 to 7" in row
+    assert "not synced yet" in row
+
+
+def test_what_is_wrong_comes_first(tmp_path: Path) -> None:
+    """Failing, limited, held, paused, idle, and then what needs nobody."""
+    found = names(ask(views_of(tmp_path, some()), "/"))
+    assert set(found[:2]) == {"broken", "fallback"}
+    assert found.index("full") < found.index("paused") < found.index("idle")
+    assert found[-1] == "calm"
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("state=failing", ["broken", "fallback"]),
+        ("state=at-maximum", ["full"]),
+        ("state=paused", ["paused"]),
+        ("state=idle", ["idle"]),
+        ("q=CAL+shop", ["calm"]),
+        ("q=cal+nowhere", []),
+        ("sort=-name&state=failing", ["fallback", "broken"]),
+        ("state=nonsense&sort=nonsense&page=nonsense&q=calm", ["calm"]),
+        ("page=99&q=calm", ["calm"]),
+    ],
+)
+def test_the_address_chooses(tmp_path: Path, query: str, expected: list[str]) -> None:
+    """What is no choice in it is as if it was not there."""
+    assert names(ask(views_of(tmp_path, some()), f"/?{query}")) == expected
+
+
+def test_what_the_address_asks_in_vain_is_told(tmp_path: Path) -> None:
+    """Each wrong choice with those that there are; an empty one, as of a form, is none."""
+    views = views_of(tmp_path, some())
+    told = ask(views, "/?state=nonsense&sort=-nonsense&page=x").page.by_id("told").text
+    assert "state=nonsense is ignored: it must be one of failing, contested, unknown, " in told
+    assert "sort=-nonsense is ignored: it must be one of problems, name, replicas, since" in told
+    assert "page=x is ignored: it must be the number of a page" in told
+    right = ask(views, "/?state=at-maximum&sort=-name&page=1&q=").page
+    assert right.by_id("told").text.strip() == ""
+    assert ask(views, "/?state=&sort=").page.by_id("told").text.strip() == ""
+
+
+def test_the_picture_of_a_young_record_fills_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It begins where the record does, which the heading says; an old record has an hour."""
+    record, timeline = MemoryRecord(), Timeline(spec(external(average("10"))), replicas=3)
+    for second in (0, 15, 150):
+        record.keep_synced(timeline.at(f"{second}s", queue=30))
+    views = views_of(tmp_path, [result_of(target_of("web"))], record)
+    drawn = {}
+    for now in (150, 7200):
+        monkeypatch.setattr(clock, "wall", partial(float, BASE + now))
+        page = ask(views, "/").page
+        (path,) = [one for one in page.of("path") if "H120" in (one.attributes["d"] or "")]
+        (title,) = [one.text for one in page.of("th") if one.text.startswith("Last")]
+        drawn[now] = (path.attributes["d"] or "")[:3], title
+    assert drawn == {150: ("M0 ", "Last 3 min"), 7200: ("M0 ", "Last hour")}
+
+
+def test_links_keep_what_was_chosen(tmp_path: Path) -> None:
+    """A filter keeps search and order; the first page is not in an address."""
+    page = ask(views_of(tmp_path, some()), "/?q=shop&sort=replicas&state=failing").page
+    link = page.by_id("filter-paused").attributes["href"] or ""
+    assert parse_qs(urlsplit(link).query) == {
+        "q": ["shop"],
+        "sort": ["replicas"],
+        "state": ["paused"],
+    }
+    hidden = {one.attributes["name"]: one.attributes["value"] for one in page.of("input")}
+    assert hidden == {"q": "shop", "state": "failing", "sort": "replicas"}
+    assert page.by_id("sort-replicas").attributes["href"] == "/?q=shop&state=failing&sort=-replicas"
+
+
+def test_ten_thousand_targets_are_few_bytes(tmp_path: Path) -> None:
+    """A hundred a page, with the counts of all; made before anybody waits for it."""
+    views = views_of(tmp_path, many(10_000))
+    answer = ask(views, "/?sort=name&page=3")
+    assert len(answer.sent) < MOST_BYTES / 5
+    assert len(answer.text) < MOST_BYTES
+    assert len(names(answer)) == 100
+    text = " ".join(answer.text.split())
+    assert "201 to 300 of 10000 targets" in text
+    assert "Page 3 of 100" in text
+    assert answer.page.by_id("next").attributes["href"] == "/?sort=name&page=4"
+
+
+def test_what_is_not_well_is_said_above(tmp_path: Path) -> None:
+    """As is that this process only stands by."""
+    views = views_of(tmp_path, some(), leads=False)
+    views.health.report(Component.RELOAD, ok=False, message="line 3 is wrong")
+    text = ask(views, "/").page.by_id("notices").text
+    assert "line 3 is wrong" in text
+    assert "stands by" in text
+
+
+def test_while_the_daemon_starts_it_says_so() -> None:
+    """The page comes again by itself."""
+    for path in ("/", "/health", "/targets/a/b/c"):
+        answer = ask(None, path)
+        assert answer.status == 503
+        assert answer.headers["retry-after"] == "3"
+        assert "The daemon starts" in answer.page.of("h1")[0].text
+        assert answer.page.of("body")[0].attributes == {"data-reload": "3"}
+
+
+def test_a_count_of_zero_is_a_number(tmp_path: Path) -> None:
+    """A target at zero is not unknown."""
+    views = views_of(tmp_path, [result_of(target_of("none"), scale=Scale(0, 0, "app=web"))])
+    cells = ask(views, "/").page.of("td")
+    cell = next(one for one in cells if one.attributes.get("data-label") == "Replicas")
+    assert cell.text.strip() == "0"

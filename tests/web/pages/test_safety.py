@@ -1,0 +1,150 @@
+"""What pages never do, whatever the texts in them are."""
+
+import re
+import subprocess
+import sys
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from autoscaler.core.observation import Gap, GapKind, Scale
+from autoscaler.core.spec import ExternalMetric, MetricIdentifier
+from autoscaler.core.target import Query
+from autoscaler.telemetry.health import Component
+from autoscaler.web.pages.frame import static_url
+from autoscaler.web.site import Views
+from tests.core.builders import average
+from tests.telemetry.results import result_of, target_of
+from tests.web.pages.reading import Answer, ask, views_of
+from tests.worlds.record import MemoryRecord
+
+ROOT = Path(__file__).parents[3]
+HOSTILE = (
+    '"><script>alert(1)</script>',
+    "'><img src=x onerror=alert(1)>",
+    "javascript:alert(1)",
+    "\x1b[2J\x1b[31mred",
+    "\u202eesrever\u2066",
+    "</title></pre></bdi><b>bold",
+    "{{ 7 * 7 }}{% raw %}",
+    "\ud800lone",
+    "x" * 10_000,
+)
+UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+EVENT = re.compile(r"on[a-z]+$")
+
+
+def hostile_views(folder: Path, text: str) -> Views:
+    """Return a daemon whose every name and message is hostile."""
+    metric = ExternalMetric(MetricIdentifier(text), average("30"))
+    target = replace(target_of(text, metric, namespace=text), queries=(Query(text, server=text),))
+    fails = result_of(target, Gap(GapKind.ERROR, text), scale=Scale(3, 3, text))
+    held = result_of(target_of("by", metric), controller=text)
+    views = views_of(folder, [fails, held], MemoryRecord())
+    for component in Component:
+        views.health.report(component, ok=False, message=text)
+    return views
+
+
+def asked(views: Views, text: str) -> list[Answer]:
+    """Return the pages that show a text, which is in their addresses too."""
+    path = "/targets/" + "/".join(
+        static_href(part) for part in views.states.known()[0].target.key.split("/", 2)
+    )
+    urls = ["/", "/health", path, f"{path}?part=explanation", f"/?q={static_href(text)}"]
+    urls += [f"/targets/{static_href(text[:500])}/b/c", f"{path}?from={static_href(text[:200])}"]
+    return [ask(views, url) for url in urls]
+
+
+def static_href(text: str) -> str:
+    """Quote a text for an address."""
+    from urllib.parse import quote  # noqa: PLC0415
+
+    return quote(text, safe="", errors="replace")
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text[:24]))
+def test_no_text_becomes_markup(tmp_path: Path, text: str) -> None:
+    """No element, no attribute and no address comes of it; what is unseen is written out."""
+    for answer in asked(hostile_views(tmp_path, text), text):
+        page = answer.page
+        assert answer.status in {200, 404}
+        assert UNSEEN.search(answer.text) is None
+        assert {one.tag for one in page.elements} & {"img", "b", "style", "iframe"} == set()
+        for one in page.elements:
+            assert not any(map(EVENT.match, one.attributes))
+            assert "style" not in one.attributes
+            for name in ("href", "src", "action", "data-chart"):
+                address = one.attributes.get(name)
+                assert address is None or re.match(r"[/?#]", address), address
+                assert not (address or "").startswith("//")
+        scripts = page.of("script")
+        assert all(one.attributes.get("src") and one.text == "" for one in scripts)
+        assert len(answer.text) < 200_000
+
+
+def test_pages_are_not_to_be_kept(tmp_path: Path) -> None:
+    """Nothing is kept; what the browser may load is said for all answers of the listener."""
+    for path in ("/", "/health", "/targets/a/b/c"):
+        headers = ask(views_of(tmp_path, []), path).headers
+        assert headers["cache-control"] == "no-store"
+        assert headers["content-type"] == "text/html; charset=utf-8"
+
+
+def test_static_files_may_be_kept_while_their_content_is_the_same() -> None:
+    """An address with another version is answered, and is not to be kept."""
+    address = static_url("pages.js")
+    ours, other = ask(None, address), ask(None, "/static/0000/pages.js")
+    assert ours.headers["cache-control"].endswith("immutable")
+    assert other.headers["cache-control"] == "no-cache"
+    assert ours.sent == other.sent
+    assert ours.headers["content-type"].startswith("text/javascript")
+    for missing in ("nothing.js", "../pages.css", "uplot/LICENSE", ""):
+        assert ask(None, f"/static/0000/{missing}").status == 404
+
+
+def test_our_files_ask_nobody_else() -> None:
+    """No script or style sheet of ours names another origin, but the namespace of SVG."""
+    for file in (ROOT / "autoscaler/web/pages").rglob("*.*"):
+        if file.suffix in {".js", ".css", ".html", ".svg"} and "uplot" not in file.parts:
+            text = file.read_text().replace("http://www.w3.org/2000/svg", "")
+            assert re.search(r"https?://", text) is None, file
+            assert re.search(r"@import|url\(", text) is None, file
+
+
+@pytest.mark.slow
+def test_the_wheel_has_templates_scripts_and_their_licence(tmp_path: Path) -> None:
+    """A user needs no build step."""
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    )
+    (wheel,) = tmp_path.glob("*.whl")
+    shipped = set(zipfile.ZipFile(wheel).namelist())
+    folder = ROOT / "autoscaler/web/pages"
+    files = [one for name in ("templates", "static") for one in (folder / name).rglob("*.*")]
+    assert {str(one.relative_to(ROOT)) for one in files} <= shipped
+    assert "autoscaler/web/pages/static/uplot/LICENSE" in shipped
+
+
+ODD_NUMBERS = [
+    *("-1", "0", "1e400", "nan", "9" * 900, "٣", "1_0", "\x00", "\ud800", "99999999"),
+    *("0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "9999-12-31T23:59:59-23:59"),
+]
+
+
+def test_no_value_in_an_address_is_a_fault(tmp_path: Path) -> None:
+    """Numbers and instants of any size too: what is none is as if it was not there."""
+    views = views_of(tmp_path, [result_of(target_of("web"))], MemoryRecord())
+    page = "/targets/shop/Deployment/web"
+    for value in map(static_href, ODD_NUMBERS):
+        for name in ("page", "sort", "state", "q"):
+            assert ask(views, f"/?{name}={value}").status == 200
+        for name in ("from", "to", "at", "last", "part"):
+            assert ask(views, f"{page}?{name}={value}").status == 200
+            assert ask(views, f"{page}?part=explanation&{name}={value}").status == 200
+        assert ask(views, f"{page}?from={value}&to={value}&at={value}").status == 200

@@ -1,0 +1,305 @@
+"""The listener: what it answers, and where it listens."""
+
+import gzip
+import json
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from email.utils import parsedate_to_datetime
+from http.client import HTTPConnection, HTTPException, HTTPResponse
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.routing import BaseRoute
+
+from autoscaler import clock
+from autoscaler.telemetry.health import REQUIRED, Component, Health
+from autoscaler.telemetry.metrics import Metrics
+from autoscaler.web.answering import Page
+from autoscaler.web.listener import ConnectionLimits, Listener, ListenError
+from autoscaler.web.site import Site, application
+from tests.telemetry.results import OPENMETRICS, many, metrics_of, result_of, target_of
+from tests.worlds.waiting import wait_until
+
+HOST = "127.0.0.1"
+
+
+def site_of(health: Health, metrics: Metrics | None = None) -> Callable[[str, str], Page]:
+    """Return what answers requests."""
+    return Site(metrics or metrics_of(result_of(target_of()), health=health), health).page
+
+
+@contextmanager
+def listening(
+    answer: Callable[[str, str], Page] | None = None,
+    faults: list[BaseException] | None = None,
+    host: str = HOST,
+    routes: Sequence[BaseRoute] = (),
+    **limits: float,
+) -> Iterator[Listener]:
+    """Give a listener on a port of its own; no thread of it is left at the end."""
+    answer = answer or site_of(Health())
+    seen: list[BaseException] = [] if faults is None else faults
+    app = application(answer, seen.append, routes)
+    with Listener(host, 0, app, seen.append, limits=ConnectionLimits(**limits)) as listener:  # type: ignore[arg-type]
+        yield listener
+    if faults is None:
+        assert seen == []
+    wait_until("the threads have ended", lambda: not threads())
+
+
+def threads() -> list[threading.Thread]:
+    """Return the threads of listeners."""
+    return [
+        one
+        for one in threading.enumerate()
+        if one.name == "http" or "AnyIO worker thread" in one.name
+    ]
+
+
+def get(
+    listener: Listener, path: str, method: str = "GET", host: str = HOST, **headers: str
+) -> tuple[HTTPResponse, bytes]:
+    """Send one request; return the answer and its body."""
+    with closing(HTTPConnection(host, listener.port, timeout=20)) as connection:
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection.request(method, path, headers=sent)
+        response = connection.getresponse()
+        return response, response.read()
+
+
+def test_the_pages_are_there_and_nothing_else_is() -> None:
+    """Metrics and health; a query changes nothing, and any other path is not found."""
+    with listening() as listener:
+        response, body = get(listener, "/metrics?name=x")
+        assert response.status == 200
+        assert b"\nautoscaler_target_current_replicas{" in body
+        for path in ("/livez", "/healthz"):
+            response, body = get(listener, path)
+            assert (response.status, body) == (200, b"ok\n")
+        for path in ("/", "/favicon.ico", "/metrics/", "/livez/..", "/%2e%2e/etc/passwd"):
+            assert get(listener, path)[0].status == 404
+
+
+def test_livez_says_which_sync_hangs() -> None:
+    """200 and ok, or 503 and a sentence."""
+    health = Health()
+    with listening(site_of(health)) as listener:
+        response, body = get(listener, "/livez")
+        assert (response.status, body) == (200, b"ok\n")
+        health.expect({"hung": -1.0})
+        response, body = get(listener, "/livez")
+        assert response.status == 503
+        assert re.fullmatch(rb"a sync that is due every -1 s has not ended for \d+ s\n", body)
+
+
+def test_readyz_is_json_with_one_entry_for_each_component() -> None:
+    """503 until all that is required is well; what only informs is there and changes nothing."""
+    health = Health()
+    with listening(site_of(health)) as listener:
+        response, body = get(listener, "/readyz")
+        assert response.status == 503
+        assert response.headers["Content-Type"] == "application/json"
+        assert json.loads(body)["ready"] is False
+        for name in REQUIRED:
+            health.report(name, ok=True, message="well")
+        health.report(Component.STATE, ok=False, message="runs from memory: the disk is full")
+        response, body = get(listener, "/readyz")
+    assert response.status == 200
+    document = json.loads(body)
+    assert document["ready"] is True
+    assert [one["name"] for one in document["components"]] == [*REQUIRED, "state"]
+    state = document["components"][-1]
+    assert state.pop("since").endswith("Z")
+    assert state == {
+        "name": "state",
+        "ok": False,
+        "required": False,
+        "message": "runs from memory: the disk is full",
+    }
+
+
+def test_readyz_takes_a_name_of_whatever_bytes() -> None:
+    """The file of the configuration may be called so; the page stays JSON."""
+    health = Health()
+    health.report(Component.CONFIGURATION, ok=True, message="caf\udce9.yaml is in force, 0 targets")
+    with listening(site_of(health)) as listener:
+        response, body = get(listener, "/readyz")
+    assert response.status == 503
+    assert json.loads(body)["components"][0]["message"].startswith(r"caf\udce9.yaml")
+
+
+def test_the_format_and_the_compression_are_those_that_were_asked_for() -> None:
+    """OpenMetrics where it is accepted; gzip where it is accepted and the page is not tiny."""
+    with listening(site_of(Health(), metrics_of(*many(50)))) as listener:
+        plain, text = get(listener, "/metrics")
+        assert plain.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+        assert plain.headers["Content-Encoding"] is None
+        packed, body = get(listener, "/metrics", Accept=OPENMETRICS, Accept_Encoding="gzip")
+        assert packed.headers["Content-Type"].startswith("application/openmetrics-text")
+        assert packed.headers["Content-Encoding"] == "gzip"
+        assert len(body) < len(text) / 5
+        assert gzip.decompress(body).endswith(b"# EOF\n")
+        tiny, _ = get(listener, "/livez", Accept_Encoding="gzip")
+        assert tiny.headers["Content-Encoding"] is None
+
+
+def test_head_is_get_without_the_body_and_nothing_is_written() -> None:
+    """HEAD tells the length; methods that change things are not known."""
+    with listening() as listener:
+        response, body = get(listener, "/metrics", "HEAD")
+        assert (response.status, body) == (200, b"")
+        assert int(response.headers["Content-Length"]) > 1000
+        for method in ("POST", "PUT", "DELETE", "OPTIONS", "TRACE"):
+            assert get(listener, "/metrics", method)[0].status == 501
+
+
+def test_each_answer_has_the_time_at_which_it_was_made() -> None:
+    """Not that at which the listener began."""
+    with listening() as listener:
+        time.sleep(2)
+        date = get(listener, "/livez")[0].headers["Date"]
+    assert abs(parsedate_to_datetime(date).timestamp() - time.time()) < 1.5
+
+
+@pytest.mark.parametrize("version", [b"1.0", b"1.1"])
+@pytest.mark.parametrize("rest", [b"", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\0\r\n\r\n"])
+def test_a_connection_carries_one_request(version: bytes, rest: bytes) -> None:
+    """What follows its head is not read; a client may end its side before it is answered."""
+    with (
+        listening() as listener,
+        socket.create_connection((HOST, listener.port), timeout=20) as client,
+    ):
+        client.sendall(b"GET /livez HTTP/%s\r\nHost: x\r\n\r\n" % version + rest)
+        client.shutdown(socket.SHUT_WR)
+        head, _, body = b"".join(iter(lambda: client.recv(65_536), b"")).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert b"\r\nconnection: close" in head.lower()
+    assert b"\r\nserver:" not in head.lower()
+    assert body == b"ok\n"
+
+
+def test_what_is_no_http_is_refused_and_harms_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """Garbage, an endless line, too many headers: the next client is answered."""
+    with listening() as listener:
+        for junk in (
+            b"\x16\x03\x01\x02\x00\x01\x00",
+            b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\n\r\n",
+            b"GET / HTTP/1.1\r\n" + b"".join(b"A%d: b\r\n" % n for n in range(200)) + b"\r\n",
+            b"GET / HTTP/9.9\r\n\r\n",
+            b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: many\r\n\r\n",
+            b"GET / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nmany\r\n",
+        ):
+            connection = socket.create_connection((HOST, listener.port), timeout=20)
+            # The server may have closed it before all of the junk was sent.
+            with connection as client, suppress(OSError):
+                client.sendall(junk)
+                client.shutdown(socket.SHUT_WR)
+                while client.recv(65_536):
+                    """What it says to junk does not matter."""
+        assert get(listener, "/livez")[0].status == 200
+    assert caplog.records == []
+
+
+def test_it_closes_at_once_whoever_is_connected() -> None:
+    """Idle clients, and one that is being answered, are cut; the port is free again."""
+    answering, release = threading.Event(), threading.Event()
+
+    def answer(path: str, _accept: str) -> Page:
+        if path == "/slow":
+            answering.set()
+            release.wait(20)
+        return Page(200, "text/plain", [b"late"])
+
+    app = application(answer, lambda _: None)
+    listener = Listener(HOST, 0, app, lambda _: None)
+    port = listener.port
+    with ExitStack() as held:
+        clients = [
+            held.enter_context(socket.create_connection((HOST, port), timeout=20)) for _ in range(5)
+        ]
+        clients[0].sendall(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert answering.wait(20)
+        wait_until("all are accepted", lambda: listener.connections == 5)
+        begun = clock.monotonic()
+        closing_ = threading.Thread(target=listener.close)
+        closing_.start()
+        assert clients[1].recv(1) == b""
+        release.set()
+        closing_.join()
+        assert clock.monotonic() - begun < 6
+    with Listener(HOST, port, app, lambda _: None) as again:
+        assert get(again, "/")[1] == b"late"
+    wait_until("the threads have ended", lambda: not threads())
+
+
+def test_a_page_that_fails_is_a_500_and_is_told_of() -> None:
+    """The text of the exception is for the log; the next page is answered."""
+    faults: list[BaseException] = []
+
+    def answer(path: str, _accept: str) -> Page:
+        if path == "/broken":
+            raise ValueError("a secret")
+        return Page(200, "text/plain", [b"well"])
+
+    with listening(answer, faults) as listener:
+        response, body = get(listener, "/broken")
+        assert response.status == 500
+        assert b"secret" not in body
+        assert [str(one) for one in faults] == ["a secret"]
+        assert get(listener, "/")[1] == b"well"
+
+
+def test_a_defect_while_an_answer_is_sent_is_told_of() -> None:
+    """It closes that connection, and the next page is answered."""
+    faults: list[BaseException] = []
+
+    def answer(path: str, _accept: str) -> Page:
+        status: Any = object() if path == "/broken" else 200
+        return Page(status, "text/plain", [b"well"])
+
+    with listening(answer, faults) as listener:
+        with pytest.raises(HTTPException):
+            get(listener, "/broken")
+        assert get(listener, "/")[1] == b"well"
+        assert [type(one) for one in faults] == [KeyError]
+
+
+def test_an_address_that_is_taken_is_said_in_a_sentence() -> None:
+    """The exception's text is all that the operator needs."""
+    with listening() as listener:
+        port = listener.port
+        with pytest.raises(ListenError) as raised:
+            Listener(HOST, port, Starlette(), lambda _: None)
+    assert str(raised.value) == (
+        f"cannot listen on 127.0.0.1:{port} (listen): another process listens there already"
+    )
+
+
+@pytest.mark.parametrize(
+    ("host", "reason"),
+    [
+        ("192.0.2.1", "this machine has no such address"),
+        ("2001:db8::1", "this machine has no such address"),
+        ("no..name", "the name does not resolve"),
+    ],
+)
+def test_an_address_that_is_not_ours_is_said_in_a_sentence(host: str, reason: str) -> None:
+    """Addresses for documentation are nobody's."""
+    with pytest.raises(ListenError) as raised:
+        Listener(host, 9191, Starlette(), lambda _: None)
+    assert str(raised.value).endswith(f"9191 (listen): {reason}")
+
+
+@pytest.mark.parametrize(("host", "clients"), [("", ["127.0.0.1", "::1"]), ("::1", ["::1"])])
+def test_an_empty_host_means_all_addresses(host: str, clients: list[str]) -> None:
+    """Those of both families; an IPv6 address means itself."""
+    if not socket.has_dualstack_ipv6():
+        pytest.skip("this machine has no IPv6")
+    with listening(host=host) as listener:
+        for client in clients:
+            assert get(listener, "/livez", host=client)[0].status == 200

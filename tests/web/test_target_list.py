@@ -1,0 +1,291 @@
+"""The page of targets: how each stands, since when and why."""
+
+import gc
+import json
+import time
+import tracemalloc
+from typing import Any
+
+import pytest
+
+from autoscaler.core.decision import Calculation
+from autoscaler.core.observation import (
+    Gap,
+    GapKind,
+    PodSamples,
+    Reading,
+    Sample,
+    Scale,
+    Unavailable,
+    Values,
+)
+from autoscaler.core.target import Target
+from autoscaler.core.writes import WriteFailed
+from autoscaler.record.rows import Standing
+from autoscaler.telemetry.health import Health
+from autoscaler.telemetry.metrics import Metrics
+from autoscaler.web.api.endpoints import target_list
+from tests.core.builders import BASE, average, cpu, external, per_pod, pods, utilization, values
+from tests.telemetry.results import (
+    NOW,
+    many,
+    metrics_of,
+    result_of,
+    target_of,
+)
+
+EMPTY = Gap(GapKind.EMPTY, "the query returned no series")
+
+Json = dict[str, Any]
+
+
+def listed(metrics: Metrics) -> list[Json]:
+    """Return the targets of the page."""
+    targets: list[Json] = json.loads(b"".join(target_list(metrics.states.known(), NOW)))["targets"]
+    return targets
+
+
+def test_a_target_is_told_in_full() -> None:
+    """Its name in parts, the counts, the state with its sentence, and each metric."""
+    target = target_of("web", external(average("30")), cpu(utilization(70)))
+    (one,) = listed(metrics_of(result_of(target, values(79), EMPTY)))
+    assert one == {
+        "target": "shop/Deployment/web",
+        "namespace": "shop",
+        "kind": "Deployment",
+        "name": "web",
+        "minReplicas": 1,
+        "maxReplicas": 20,
+        "currentReplicas": 3,
+        "desiredReplicas": 3,
+        "state": "failing",
+        "since": "2027-01-15T08:00:00Z",
+        "message": one["message"],
+        "metrics": [
+            {
+                "name": "queue",
+                "type": "External",
+                "targetType": "average",
+                "value": 26.334,
+                "target": 30,
+                "text": "26.33/30",
+                "proposedReplicas": 3,
+            },
+            {
+                "name": "cpu",
+                "type": "Resource",
+                "targetType": "utilization",
+                "value": None,
+                "target": 70,
+                "text": "<unknown>/70%",
+                "proposedReplicas": None,
+            },
+        ],
+        "lastSync": "2027-01-15T08:00:00Z",
+    }
+    assert "the query returned no series" in one["message"]
+
+
+def test_what_is_not_known_is_null() -> None:
+    """A scale that cannot be read has no counts, and metrics that were not looked at no values."""
+    (one,) = listed(metrics_of(result_of(target_of(), scale=Unavailable("gone"))))
+    assert one["currentReplicas"] is one["desiredReplicas"] is None
+    assert [metric["text"] for metric in one["metrics"]] == ["<unknown>/30"]
+
+
+def test_a_metric_that_was_not_asked_for_is_no_missing_one() -> None:
+    """While another autoscaler controls the target, or somebody has set it to zero."""
+    shown = listed(
+        metrics_of(
+            result_of(target_of("controlled"), controller='HorizontalPodAutoscaler "web"'),
+            result_of(target_of("disabled"), scale=Scale(0, 0, "app=web")),
+        )
+    )
+    assert [(one["state"], one["metrics"][0]["text"]) for one in shown] == [
+        ("controlled", "-/30"),
+        ("disabled", "-/30"),
+    ]
+
+
+def test_a_target_before_its_first_sync_says_so_in_its_place() -> None:
+    """The order is the configuration's, whichever was synced."""
+    metrics = Metrics(Health())
+    metrics.set_targets([target_of(name) for name in "bac"])
+    metrics.report(result_of(target_of("a")))
+    shown = listed(metrics)
+    assert [(one["name"], one["state"]) for one in shown] == [
+        ("b", "unknown"),
+        ("a", "ok"),
+        ("c", "unknown"),
+    ]
+    assert shown[0]["message"].startswith("not synced yet")
+    assert shown[0]["since"] is shown[0]["lastSync"] is shown[0]["currentReplicas"] is None
+    assert (shown[0]["minReplicas"], shown[0]["maxReplicas"]) == (1, 20)
+    assert [metric["text"] for metric in shown[0]["metrics"]] == ["<unknown>/30"]
+
+
+def since_after(metrics: Metrics, target: Target, seconds: float, *readings: Reading) -> str:
+    """Report a sync so long after the first one; return since when the target stands so."""
+    metrics.report(result_of(target, *readings, now=NOW + seconds))
+    (one,) = listed(metrics)
+    since: str = one["since"]
+    return since[-9:]
+
+
+def test_a_state_is_dated_by_the_first_sync_of_it() -> None:
+    """Failing three times in a row it has one beginning, and the recovery another."""
+    target = target_of()
+    metrics = metrics_of(result_of(target))
+    assert since_after(metrics, target, 15) == "08:00:00Z"
+    assert since_after(metrics, target, 30, EMPTY) == "08:00:30Z"
+    assert since_after(metrics, target, 45, EMPTY) == "08:00:30Z"
+    metrics.set_targets([target_of("web", maximum=9)])
+    metrics.report(result_of(target, values(600), write=WriteFailed("refused"), now=NOW + 60))
+    assert since_after(metrics, target, 75, EMPTY) == "08:00:30Z"
+    assert since_after(metrics, target, 90) == "08:01:30Z"
+
+
+def test_what_there_is_stands_after_the_sentence() -> None:
+    """Until the query finds series again, or another configuration is in force."""
+    target = target_of()
+    metrics = metrics_of(result_of(target, EMPTY))
+    before = listed(metrics)[0]["message"]
+    metrics.states.find(target.key, "queue: there are no series redy")
+    assert listed(metrics)[0]["message"] == f"{before}; queue: there are no series redy"
+    known = metrics.states.known_of(target.key)
+    assert known is not None
+    assert known.message == listed(metrics)[0]["message"]
+    metrics.states.find(target.key, "")
+    assert listed(metrics)[0]["message"] == before
+    metrics.states.find(target.key, "queue: there are no series redy")
+    metrics.set_targets([target])
+    assert listed(metrics)[0]["message"] == before
+
+
+def test_a_state_goes_on_over_a_restart() -> None:
+    """As it is recorded, which may be known only after a sync; another state begins anew."""
+    target, early = target_of(), NOW - 86_400
+    metrics = metrics_of(result_of(target))
+    metrics.states.resume({target.key: Standing("ok", early)})
+    assert since_after(metrics, target, 15) == "08:00:00Z"
+    assert listed(metrics)[0]["since"].startswith("2027-01-14")
+    assert since_after(metrics, target, 30, EMPTY) == "08:00:30Z"
+    metrics.states.resume({target.key: Standing("failing", early)})
+    assert since_after(metrics, target, 45, EMPTY) == "08:00:30Z"
+    restarted = metrics_of()
+    restarted.set_targets([target])
+    restarted.states.resume({target.key: Standing("failing", early)})
+    assert since_after(restarted, target, 60) == "08:01:00Z"
+
+
+def test_a_state_goes_on_when_the_metrics_change() -> None:
+    """By one reload or by two before the next sync; another state begins with that sync."""
+    target, other = target_of(), target_of("web", external(average("30"), "jobs"))
+    metrics = metrics_of(result_of(target))
+    metrics.set_targets([other])
+    metrics.set_targets([target])
+    assert since_after(metrics, target, 15) == "08:00:00Z"
+    metrics.set_targets([other])
+    assert since_after(metrics, other, 30, EMPTY) == "08:00:30Z"
+    metrics.set_targets([])
+    metrics.set_targets([other])
+    assert since_after(metrics, other, 45, EMPTY) == "08:00:45Z"
+
+
+def test_a_state_lasts_as_long_as_it_does_when_the_clock_is_set() -> None:
+    """An hour forward: it began an hour later by the new clock, and so ten seconds ago still."""
+    target = target_of()
+    metrics = metrics_of(result_of(target))
+    metrics.clock_set(3600.0)
+    assert since_after(metrics, target, 3610) == "09:00:00Z"
+    assert since_after(metrics, target, 3620, EMPTY) == "09:00:20Z"
+
+
+def test_the_sentence_is_made_when_the_page_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No sync pays for it."""
+    made: list[object] = []
+
+    def verdict(result: object) -> str:
+        made.append(result)
+        return "so"
+
+    monkeypatch.setattr("autoscaler.rendering.record.verdict", verdict)
+    metrics = metrics_of(result_of(target_of("a")), result_of(target_of("b")))
+    assert made == []
+    assert [one["message"] for one in listed(metrics)] == ["so", "so"]
+
+
+def test_a_removed_target_is_on_it_no_more() -> None:
+    """Nor one whose metrics were changed, until it is synced again."""
+    kept, removed = result_of(target_of("kept")), result_of(target_of("removed"))
+    metrics = metrics_of(kept, removed)
+    metrics.set_targets([target_of("kept", external(average("30"), "jobs"))])
+    metrics.report(removed)
+    assert [(one["name"], one["state"]) for one in listed(metrics)] == [("kept", "unknown")]
+
+
+def test_names_of_odd_characters_are_printable() -> None:
+    """And the page stays ASCII, whatever a YAML file holds."""
+    odd = target_of("a\x1b\r\n\ud800", external(average("30"), name="m\u202e\ud800" * 500))
+    metrics = metrics_of(result_of(odd))
+    body = b"".join(target_list(metrics.states.known(), NOW))
+    assert body.isascii()
+    (one,) = json.loads(body)["targets"]
+    texts = [one["target"], one["name"], one["message"], one["metrics"][0]["name"]]
+    assert all(text.isprintable() and len(text) <= 2000 for text in texts)
+
+
+def test_no_large_reading_is_kept() -> None:
+    """Of thousands of pods or series nothing is left but the numbers that were made of them."""
+    read = PodSamples({f"p{number}": Sample(10_000, BASE, 60.0) for number in range(1000)})
+    of_pods = result_of(
+        target_of("web", per_pod("10"), maximum=2000),
+        read,
+        scale=Scale(1500, 1500, "app=web"),
+        pods=pods(1500),
+        now=BASE,
+    )
+    of_series = result_of(target_of("many"), Values((1000,) * 1000))
+    metrics = metrics_of(of_pods, of_series, result_of(target_of("few"), values(90, 0)))
+    kept = [one.last.decision.metrics[0] for one in metrics.states.known() if one.last]
+    assert [one.reading for one in kept] == [Values(()), Values(()), values(90, 0)]
+    assert [one.outcome.groups for one in kept if isinstance(one.outcome, Calculation)] == [
+        None
+    ] * 3
+    texts = [metric["text"] for one in listed(metrics) for metric in one["metrics"]]
+    assert texts == ["10/10", "333.3/30", "30/30"]
+
+
+def test_a_list_is_made_in_parts_that_are_small() -> None:
+    """Ten thousand targets are never one string."""
+    metrics = metrics_of(*many(1000))
+    parts = list(target_list(metrics.states.known(), NOW))
+    assert len(parts) > 8
+    assert max(map(len, parts)) < 100_000
+    assert len(json.loads(b"".join(parts))["targets"]) == 1000
+
+
+def test_a_result_that_is_kept_costs_under_four_kilobytes() -> None:
+    """The labels of the target, and all of the result that is not shared with others."""
+    targets = [result.target for result in many(1000)]
+    metrics = Metrics(Health())
+    gc.collect()
+    tracemalloc.start()
+    try:
+        metrics.set_targets(targets)
+        for target in targets:
+            metrics.report(result_of(target, values(90), values(30)))
+        gc.collect()
+        used, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert used / len(targets) < 4000
+
+
+def test_the_list_of_10000_targets_takes_under_two_seconds() -> None:
+    """Of the processor's time, since other processes may want theirs."""
+    metrics = metrics_of(*many(10_000))
+    begun = time.thread_time()
+    size = sum(map(len, target_list(metrics.states.known(), NOW)))
+    assert time.thread_time() - begun < 2.0
+    assert size > 5_000_000

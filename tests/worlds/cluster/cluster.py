@@ -1,0 +1,159 @@
+"""The cluster under test: an address, tokens, and raw requests that never raise for a status."""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import requests
+import yaml
+
+from autoscaler.transport import Observer
+
+Json = dict[str, Any]
+T = TypeVar("T")
+
+MERGE_PATCH = "application/merge-patch+json"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer: its HTTP status and its JSON."""
+
+    status: int
+    body: Json
+
+    @property
+    def version(self) -> str:
+        """The resourceVersion of the object or list."""
+        version: str = self.body["metadata"]["resourceVersion"]
+        return version
+
+
+@dataclass(frozen=True)
+class ClusterUnderTest:
+    """A server of the Kubernetes API with workload controllers and pods that become ready.
+
+    ``token`` may do everything, ``reader_token`` may only read.
+    """
+
+    url: str
+    token: str = field(repr=False)
+    reader_token: str = field(repr=False)
+    ca_file: Path | None
+    session: requests.Session = field(repr=False)
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Json | None = None,
+        *,
+        token: str | None = None,
+        content_type: str = "application/json",
+        query: Mapping[str, str] | None = None,
+    ) -> Reply:
+        """Send one request, as the administrator unless a token is given ("" for none)."""
+        response = self.session.request(
+            method,
+            self.url + path,
+            params=query,
+            data=None if body is None else json.dumps(body),
+            headers=self._headers(token) | {"Content-Type": content_type},
+            verify=str(self.ca_file) if self.ca_file else True,
+            timeout=20,
+        )
+        return Reply(response.status_code, _json(response))
+
+    def get(self, path: str, **query: str) -> Reply:
+        """GET."""
+        return self.request("GET", path, query=query)
+
+    def create(self, path: str, body: Json) -> Json:
+        """POST what must be accepted."""
+        reply = self.request("POST", path, body)
+        assert reply.status == 201, reply
+        return reply.body
+
+    def patch(self, path: str, body: Json) -> Reply:
+        """Send a merge patch."""
+        return self.request("PATCH", path, body, content_type=MERGE_PATCH)
+
+    def wait_served(self, path: str, status: int = 200) -> None:
+        """Wait until a path answers with a status: a CRD takes a moment to appear and to go."""
+        eventually(lambda: self.get(path).status, lambda seen: seen == status)
+
+    @contextmanager
+    def watch(self, path: str, **query: str) -> Iterator[Iterator[Json]]:
+        """Watch: the events as they come; a server that says nothing for 20 s fails the test."""
+        with self.session.get(
+            self.url + path,
+            params={"watch": "1", "timeoutSeconds": "15", **query},
+            headers=self._headers(None),
+            verify=str(self.ca_file) if self.ca_file else True,
+            timeout=20,
+            stream=True,
+        ) as response:
+            if response.status_code == 200:
+                yield (json.loads(line) for line in response.iter_lines(chunk_size=None) if line)
+            else:
+                yield iter([{"type": "ERROR", "object": response.json()}])
+
+    def write_kubeconfig(self, path: Path, token: str | None = None) -> Path:
+        """Write a kubeconfig with the contexts "main" and "other"."""
+        server: Json = {"server": self.url}
+        if self.ca_file is not None:
+            server["certificate-authority"] = str(self.ca_file)
+        user = {"token": self.token if token is None else token}
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "c", "cluster": server}],
+            "users": [{"name": "u", "user": user}],
+            "contexts": [
+                {"name": name, "context": {"cluster": "c", "user": "u"}}
+                for name in ("main", "other")
+            ],
+            "current-context": "main",
+        }
+        path.write_text(yaml.safe_dump(config))
+        return path
+
+    def _headers(self, token: str | None) -> dict[str, str]:
+        chosen = self.token if token is None else token
+        return {"Authorization": f"Bearer {chosen}"} if chosen else {}
+
+
+def _json(response: requests.Response) -> Json:
+    """Return the object in an answer; empty where it is text, as for a path that nobody serves."""
+    if not response.headers.get("Content-Type", "").startswith("application/json"):
+        return {}
+    body: Json = response.json()
+    return body
+
+
+class Noting(Observer):
+    """Puts each note down, with a word before it where it is good news."""
+
+    def __init__(self, notes: list[str]) -> None:
+        self._notes = notes
+
+    def watch_changed(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - the base's
+        """Put it down."""
+        self._notes.append(f"good: {sentence}" if ok else sentence)
+
+    events_changed = watch_changed
+
+
+def eventually(look: Callable[[], T], wanted: Callable[[T], bool], seconds: float = 30.0) -> T:
+    """Look until what is seen is wanted, and return it."""
+    deadline = time.monotonic() + seconds
+    while True:
+        seen = look()
+        if wanted(seen):
+            return seen
+        assert time.monotonic() < deadline, f"not seen in {seconds} s; last: {seen}"
+        time.sleep(0.05)

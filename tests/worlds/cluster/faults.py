@@ -1,0 +1,78 @@
+"""A scripted server and a connection to it, and the faults that it plays."""
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from autoscaler import clock
+from autoscaler.adapters.cluster import Api, Scales, connect
+from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.core.spec import ScaleTargetRef
+from tests.worlds.cluster.scripted import Answer, ScriptedServer, failure
+
+WEB = ScaleTargetRef("apps/v1", "Deployment", "web")
+CONFLICT = failure(409, "Conflict", "the object has been modified", name="web")
+SLOW_DOWN = failure(429, "TooManyRequests", "too many requests, please try again later")
+BROKEN = failure(500, "InternalError", "etcdserver: leader changed")
+UNAVAILABLE = failure(503, "ServiceUnavailable", "the server is starting")
+UNAUTHORIZED = failure(401, "Unauthorized", "Unauthorized")
+RESET = Answer(fault="reset")
+HANG = Answer(fault="hang")
+HTML = Answer(502, b"<html><h1>Bad Gateway</h1></html>")
+
+
+def at_once(answer: Answer) -> Answer:
+    """Let the server ask for no wait at all, so that a test need not."""
+    return Answer(answer.status, answer.body, {"Retry-After": "0"})
+
+
+class Script(Protocol):
+    """Starts a server that gives the answers in turn, and a connection to it."""
+
+    def __call__(
+        self,
+        *answers: Answer,
+        timeout: float = 5.0,
+        stop: threading.Event | None = None,
+        user: Mapping[str, object] | None = None,
+    ) -> tuple[ScriptedServer, Api]:
+        """Start them; the kubeconfig, `kubeconfig` of the temporary folder, has this user."""
+        ...
+
+
+@contextmanager
+def scripts(folder: Path) -> Iterator[Script]:
+    """Start servers as a test asks for them, and end them after it."""
+    with ExitStack() as stack:
+
+        def start(
+            *answers: Answer,
+            timeout: float = 5.0,
+            stop: threading.Event | None = None,
+            user: Mapping[str, object] | None = None,
+        ) -> tuple[ScriptedServer, Api]:
+            server = stack.enter_context(ScriptedServer(*answers))
+            kubeconfig = server.write_kubeconfig(folder / "kubeconfig", **(user or {}))
+            api = stack.enter_context(connect(kubeconfig, request_timeout=timeout, stop=stop))
+            return server, api
+
+        yield start
+
+
+def read_web(api: Api, seconds: float = 10.0) -> Scale | Unavailable:
+    """Read the scale of WEB in the namespace shop."""
+    return Scales(api).read("shop", WEB, clock.monotonic() + seconds)
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Fail the test when its part takes longer.
+
+    Choose a bound between what is right, on a machine that stands still for some seconds, and
+    what would be wrong.
+    """
+    began = clock.monotonic()
+    yield
+    assert clock.monotonic() - began < seconds

@@ -1,0 +1,77 @@
+"""Objects that the tests create, and where."""
+
+from tests.worlds.cluster.cluster import Json
+from tests.worlds.controlplane import workloads
+
+NAMESPACES = "/api/v1/namespaces"
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+CRD_GROUP = "contract.example.com"
+_CONTAINERS = {"main": {"cpu": "250m", "memory": "64Mi"}}
+
+
+def deployments(namespace: str) -> str:
+    """Return the path of a namespace's Deployments."""
+    return workloads.collection("Deployment", namespace)
+
+
+def pods(namespace: str) -> str:
+    """Return the path of a namespace's pods."""
+    return workloads.collection("Pod", namespace)
+
+
+def crews(namespace: str, version: str = "v1") -> str:
+    """Return the path of a namespace's Crews, the custom resource of `crew_definition`."""
+    return f"/apis/{CRD_GROUP}/{version}/namespaces/{namespace}/crews"
+
+
+def deployment(name: str, replicas: int = 1) -> Json:
+    """Return a Deployment."""
+    return workloads.deployment(name, replicas, containers=_CONTAINERS)
+
+
+def stateful_set(name: str, replicas: int = 1) -> Json:
+    """Return a StatefulSet whose pods need not wait for each other."""
+    return workloads.stateful_set(name, replicas, containers=_CONTAINERS)
+
+
+def replica_set(name: str, replicas: int = 1) -> Json:
+    """Return a ReplicaSet."""
+    return deployment(name, replicas) | {"kind": "ReplicaSet"}
+
+
+def replication_controller(name: str, replicas: int = 1) -> Json:
+    """Return a ReplicationController."""
+    workload = deployment(name, replicas) | {"apiVersion": "v1", "kind": "ReplicationController"}
+    workload["spec"]["selector"] = {"app": name}
+    return workload
+
+
+def pod(name: str, labels: dict[str, str]) -> Json:
+    """Return a pod of its own, owned by nobody."""
+    template = workloads.pod_template(name, _CONTAINERS)
+    named = {"name": name, "labels": labels}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": named, "spec": template["spec"]}
+
+
+def crew_definition(subgroup: str = "") -> Json:
+    """Return a CRD with scale paths of its own, in CRD_GROUP or a group below it."""
+    group = f"{subgroup}.{CRD_GROUP}" if subgroup else CRD_GROUP
+    status = {"aboard": "integer", "selector": "string"}
+    paths = ("spec.size", "status.aboard", "status.selector")
+    return workloads.definition(group, "Crew", {"size": "integer"}, status, paths)
+
+
+def plain_definition() -> Json:
+    """Return a CRD without a scale subresource, in the same group."""
+    return workloads.definition(CRD_GROUP, "Log", {"size": "integer"}, {})
+
+
+def crew(name: str, size: int) -> Json:
+    """Return a Crew."""
+    metadata = {"name": name}
+    return {
+        "apiVersion": f"{CRD_GROUP}/v1",
+        "kind": "Crew",
+        "metadata": metadata,
+        "spec": {"size": size},
+    }

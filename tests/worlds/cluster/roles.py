@@ -1,0 +1,47 @@
+"""What the user "limited" may do, as roles give it."""
+
+from autoscaler import clock
+from autoscaler.adapters.cluster import Api, Failure
+from tests.worlds.cluster.cluster import ClusterUnderTest, Json, eventually
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+READ_SCALES: Json = {
+    "apiGroups": ["apps"],
+    "resources": ["deployments/scale"],
+    "verbs": ["get", "update"],
+}
+AUTOSCALERS: Json = {
+    "apiGroups": ["autoscaling"],
+    "resources": ["horizontalpodautoscalers"],
+    "verbs": ["list", "watch"],
+}
+WATCH: Json = {
+    "apiGroups": ["apps", ""],
+    "resources": ["deployments", "pods"],
+    "verbs": ["list", "watch"],
+}
+
+
+def grant(cluster: ClusterUnderTest, namespace: str, name: str, *rules: Json) -> None:
+    """Give the user a role in a namespace, or a cluster role where it is empty."""
+    path = f"{RBAC}/namespaces/{namespace}/" if namespace else f"{RBAC}/cluster"
+    cluster.create(f"{path}roles", {"metadata": {"name": name}, "rules": rules})
+    kind = "Role" if namespace else "ClusterRole"
+    binding = {
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "limited"}],
+    }
+    cluster.create(f"{path}rolebindings", binding)
+
+
+def revoke(cluster: ClusterUnderTest, name: str, api: Api, path: str) -> None:
+    """Take a cluster role back, and wait until the user has lost a path by it."""
+    for plural in ("clusterrolebindings", "clusterroles"):
+        assert cluster.request("DELETE", f"{RBAC}/{plural}/{name}").status == 200
+    eventually(lambda: isinstance(api.once("GET", path, clock.monotonic() + 5), Failure), bool)
+
+
+def await_granted(api: Api, path: str) -> None:
+    """Wait until the authorizer has learnt of a role."""
+    eventually(lambda: isinstance(api.once("GET", path, clock.monotonic() + 5), dict), bool)

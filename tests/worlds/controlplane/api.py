@@ -1,0 +1,140 @@
+"""The Kubernetes API as paths and JSON, for the tests' own side of a conversation."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self, TypeAlias
+
+import requests
+import requests.adapters
+
+Json: TypeAlias = dict[str, Any]
+
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+
+
+class ApiError(Exception):
+    """A response with an error status; `status` is its HTTP code, `reason` the API's word."""
+
+    def __init__(self, response: requests.Response) -> None:
+        self.status = response.status_code
+        try:
+            body = response.json()
+        except requests.JSONDecodeError:
+            body = {}
+        self.reason = str(body.get("reason", ""))
+        message = body.get("message", response.text[:500])
+        request = response.request
+        super().__init__(f"{request.method} {request.url}: {self.status} {self.reason}: {message}")
+
+
+class Api:
+    """A session with one apiserver as one user. Threads may share it."""
+
+    def __init__(self, url: str, token: str, ca_file: Path, *, connections: int = 16) -> None:
+        self.url = url
+        self._session = requests.Session()
+        # The surrounding environment has no say: neither proxies, nor .netrc, nor a CA bundle.
+        self._session.trust_env = False
+        self._session.verify = str(ca_file)
+        self._session.headers["Authorization"] = f"Bearer {token}"
+        # On loopback, compression costs more time than it saves.
+        self._session.headers["Accept-Encoding"] = "identity"
+        self._session.mount(
+            "https://", requests.adapters.HTTPAdapter(pool_maxsize=connections, pool_block=True)
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._session.close()
+
+    def get(self, path: str, **params: str | int) -> Json:
+        """Return the object or list at `path`."""
+        return self._send("GET", path, params=params)
+
+    def text(self, path: str) -> str:
+        """Return what is at `path` as it is."""
+        return self._session.get(self.url + path, timeout=30).text
+
+    def create(self, path: str, body: Json) -> Json:
+        """POST the object to its collection, or to a subresource such as binding."""
+        return self._send("POST", path, body)
+
+    def replace(self, path: str, body: Json) -> Json:
+        """PUT the object; a resourceVersion in it must be the current one."""
+        return self._send("PUT", path, body)
+
+    def patch(self, path: str, body: Json, content_type: str = MERGE_PATCH) -> Json:
+        """PATCH the object."""
+        return self._send("PATCH", path, body, content_type=content_type)
+
+    def delete(self, path: str, body: Json | None = None) -> Json:
+        """DELETE the object or collection; `body` is a DeleteOptions."""
+        return self._send("DELETE", path, body)
+
+    def healthy(self, path: str, timeout: float = 2.0) -> bool:
+        """Whether the path answers 200; false too where nothing listens."""
+        try:
+            return self._session.get(self.url + path, timeout=timeout).status_code == 200
+        except requests.RequestException:
+            return False
+
+    def watch(self, path: str, **params: str | int) -> "Watch":
+        """Open a watch of the collection at `path`."""
+        response = self._session.get(
+            self.url + path, params={**params, "watch": "1"}, stream=True, timeout=(5, None)
+        )
+        if not response.ok:
+            raise ApiError(response)
+        return Watch(response)
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: Json | None = None,
+        *,
+        content_type: str = "application/json",
+        params: Mapping[str, str | int] | None = None,
+    ) -> Json:
+        response = self._session.request(
+            method,
+            self.url + path,
+            data=None if body is None else json.dumps(body),
+            headers={"Content-Type": content_type},
+            params=params,
+            timeout=30,
+        )
+        if not response.ok:
+            raise ApiError(response)
+        answer: Json = response.json()
+        return answer
+
+
+class Watch:
+    """An open watch: an iterator of events that another thread may end."""
+
+    def __init__(self, response: requests.Response) -> None:
+        self._response = response
+
+    def __iter__(self) -> Iterator[Json]:
+        """Yield events until the server ends the watch or `cancel` does."""
+        try:
+            for line in self._response.iter_lines(chunk_size=None):
+                yield json.loads(line)
+        finally:
+            self._response.close()
+
+    def cancel(self) -> None:
+        """End the iteration of another thread."""
+        # urllib3 raises these two when the watch has ended already.
+        with suppress(ValueError, RuntimeError):
+            self._response.raw.shutdown()

@@ -1,0 +1,104 @@
+"""The pytest plugin of the test bed: `pytest_plugins = ["tests.worlds.controlplane.fixtures"]`.
+
+The first test that asks for `control_plane` starts it, and every later one shares it. Where it is
+not available those tests skip with the reason; under CI they fail.
+"""
+
+import os
+import secrets
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from typing import NoReturn
+
+import pytest
+
+from tests.worlds.controlplane import binaries, workloads
+from tests.worlds.controlplane.api import Api, ApiError
+from tests.worlds.controlplane.binaries import ControlPlaneUnavailable
+from tests.worlds.controlplane.kubelet import FakeKubelet
+from tests.worlds.controlplane.server import ControlPlane
+from tests.worlds.waiting import wait_until
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Build the binaries before the first test: a build outlasts the timeout of one test."""
+    wanted = any("control_plane" in getattr(item, "fixturenames", ()) for item in session.items)
+    if wanted and not session.config.getoption("collectonly"):
+        # The fixture meets the same obstacle and reports it.
+        with suppress(ControlPlaneUnavailable):
+            binaries.locate(report=_reporter(session.config))
+
+
+def unavailable(reason: ControlPlaneUnavailable) -> NoReturn:
+    """Skip the test, or fail it where the environment variable CI is true."""
+    if os.environ.get("CI", "").lower() in {"1", "true"}:
+        pytest.fail(f"no control plane: {reason}", pytrace=False)
+    pytest.skip(f"no control plane: {reason}")
+
+
+@pytest.fixture(scope="session")
+def control_plane() -> Iterator[ControlPlane]:
+    """Start the control plane, with its controllers, that all tests of the session share."""
+    try:
+        plane = ControlPlane()
+    except ControlPlaneUnavailable as reason:
+        unavailable(reason)
+    with plane:
+        yield plane
+
+
+@pytest.fixture(scope="session")
+def admin_api(control_plane: ControlPlane) -> Iterator[Api]:
+    """Open the administrator's session with the shared apiserver."""
+    with control_plane.api() as api:
+        yield api
+
+
+@pytest.fixture(scope="session")
+def kubelet(control_plane: ControlPlane) -> Iterator[FakeKubelet]:
+    """Start the fake kubelet of the shared control plane: pods are ready at once."""
+    plane = control_plane
+    with FakeKubelet(plane.url, plane.admin_token, plane.ca_file) as running:
+        yield running
+
+
+@pytest.fixture
+def namespace(admin_api: Api) -> Iterator[str]:
+    """Create a namespace, return its name, and delete it with all it holds after the test."""
+    name = f"test-{secrets.token_hex(5)}"
+    admin_api.create("/api/v1/namespaces", {"metadata": {"name": name}})
+    yield name
+    # The namespace controller empties it while the next test runs.
+    admin_api.delete(f"/api/v1/namespaces/{name}")
+
+
+@pytest.fixture(scope="session")
+def fleet_kind(admin_api: Api) -> str:
+    """Define a custom resource with the subresource scale, and return its kind once served."""
+    definition = workloads.fleet_definition()
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    admin_api.create(path, definition)
+
+    def served() -> bool:
+        try:
+            admin_api.get(workloads.collection("Fleet", "default"))
+        except ApiError as error:
+            # 404 until it is served, then 429 until its storage is ready.
+            if error.status not in {404, 429}:
+                raise
+            return False
+        return True
+
+    wait_until("the custom resource is served", served)
+    return "Fleet"
+
+
+def _reporter(config: pytest.Config) -> Callable[[str], None]:
+    """Return a function that writes a line to the terminal, if this process has one."""
+    if hasattr(config, "workerinput"):
+        # What a worker of pytest-xdist writes to its own standard output is lost.
+        return partial(print, file=sys.stderr, flush=True)
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    return terminal.write_line if terminal else lambda text: None  # noqa: ARG005

@@ -1,0 +1,85 @@
+"""The servers of the test bed, their life and their credentials."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.worlds.controlplane import binaries
+from tests.worlds.controlplane.api import Api
+from tests.worlds.controlplane.binaries import ControlPlaneUnavailable
+from tests.worlds.controlplane.fixtures import unavailable
+from tests.worlds.controlplane.server import ControlPlane
+from tests.worlds.process import ServerFailedError
+from tests.worlds.waiting import wait_until
+
+
+def gone(pid: int) -> bool:
+    """Whether the process has ended, be it that nobody has collected its exit code yet."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return stat.rpartition(")")[2].split()[0] == "Z"
+
+
+def test_the_apiserver_is_the_pinned_version(admin_api: Api) -> None:
+    """The apiserver is the Kubernetes 1.36 release that go.mod pins."""
+    if os.environ.get("KUBEBUILDER_ASSETS"):
+        pytest.skip("KUBEBUILDER_ASSETS decides the version")
+    version = admin_api.get("/version")["gitVersion"]
+    assert version == binaries.kubernetes_version()
+    assert version.startswith("v1.36.")
+
+
+def test_the_servers_die_with_their_python_process(control_plane: ControlPlane) -> None:
+    """SIGKILL of the process that started a control plane ends its servers as well."""
+    del control_plane  # It has made sure that the binaries are there.
+    script = (
+        "from tests.worlds.controlplane.server import ControlPlane\n"
+        "plane = ControlPlane(controllers=())\n"
+        "plane.start()\n"
+        "print(*plane.pids.values(), plane.data_dir, flush=True)\n"
+        "input()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout
+        etcd, apiserver, folder = child.stdout.readline().split()
+        assert not gone(int(etcd))
+        assert not gone(int(apiserver))
+        child.send_signal(signal.SIGKILL)
+    wait_until("the servers end", lambda: gone(int(etcd)) and gone(int(apiserver)))
+    remove_tree(Path(folder))
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove what a killed process could not."""
+    for path in sorted(folder.rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    folder.rmdir()
+
+
+def test_a_failed_start_tells_the_log(control_plane: ControlPlane) -> None:
+    """The error of a server that refuses to start ends in its log, and nothing runs on."""
+    del control_plane
+    plane = ControlPlane(apiserver_flags=["--no-such-flag"])
+    with pytest.raises(ServerFailedError, match=r"kube-apiserver ended[\s\S]*--no-such-flag"):
+        plane.start()
+    assert plane.pids == {}
+    assert not plane.data_dir.exists()
+
+
+def test_what_is_unavailable_skips_but_fails_under_ci(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing control plane skips a test at a developer's machine and fails it under CI."""
+    # A skip that escapes would skip this test instead of failing it, so both are caught.
+    outcomes = (pytest.skip.Exception, pytest.fail.Exception)
+    for ci, outcome in (("", pytest.skip.Exception), ("true", pytest.fail.Exception)):
+        monkeypatch.setenv("CI", ci)
+        with pytest.raises(outcomes, match="no control plane: no Go") as caught:
+            unavailable(ControlPlaneUnavailable("no Go"))
+        assert caught.type is outcome

@@ -1,0 +1,57 @@
+"""Pytest plugin: the environment of a daemon that is the service account of config/kubernetes."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.worlds.controlplane.api import Api
+from tests.worlds.controlplane.server import ControlPlane
+from tests.worlds.prometheus.exporter import Exporter
+from tests.worlds.prometheus.server import PrometheusServer
+from tests.worlds.service_account import Rights, service_account
+from tests.worlds.world import World
+
+
+@pytest.fixture
+def rights() -> Rights:
+    """Tell which rights the daemon has; a test may want others."""
+    return Rights.CLUSTER
+
+
+@pytest.fixture
+def service_account_token(admin_api: Api, namespace: str, rights: Rights) -> Iterator[str]:
+    """Give the token of somebody who may do what the manifests allow, no more."""
+    with service_account(admin_api, namespace, rights) as token:
+        yield token
+
+
+@pytest.fixture
+def environment(
+    control_plane: ControlPlane, service_account_token: str, tmp_path: Path
+) -> Mapping[str, str]:
+    """Give the environment of a daemon with that token."""
+    kubeconfig = control_plane.write_kubeconfig(tmp_path / "kubeconfig", service_account_token)
+    return {"KUBECONFIG": str(kubeconfig)}
+
+
+@pytest.fixture
+def world(
+    control_plane: ControlPlane,
+    admin_api: Api,
+    namespace: str,
+    environment: Mapping[str, str],
+    prometheus_server: PrometheusServer,
+    prometheus_exporter: Exporter,
+    tmp_path: Path,
+) -> World:
+    """Give a namespace of the real control plane, watched by the Prometheus of all tests."""
+    return World(
+        control_plane,
+        admin_api,
+        namespace,
+        environment,
+        prometheus_server,
+        prometheus_exporter,
+        tmp_path,
+    )

@@ -1,0 +1,230 @@
+"""A world in memory that fits the ports: scales, pods and metrics under the test's control."""
+
+import math
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from autoscaler import clock
+from autoscaler.clock import Clock
+from autoscaler.core.history import History
+from autoscaler.core.observation import (
+    ConditionStatus,
+    ContainerRequests,
+    Pod,
+    PodRequests,
+    Scale,
+    Unavailable,
+    Unchecked,
+)
+from autoscaler.core.selectors import LabelSelector
+from autoscaler.core.series import QueryFailure, QueryResult, Series
+from autoscaler.core.spec import (
+    ExternalMetric,
+    Flags,
+    HorizontalPodAutoscalerSpec,
+    MetricIdentifier,
+    MetricTarget,
+    PodsMetric,
+    ScaleTargetRef,
+    TargetType,
+)
+from autoscaler.core.sync_result import SyncResult
+from autoscaler.core.target import Query, Target
+from autoscaler.core.writes import NotWritten, NotWrittenReason, Superseded, WriteOutcome, Written
+from autoscaler.sync.ports import (
+    DEFAULT_CLUSTER,
+    MetricsReader,
+    NoHistoryStore,
+    Ports,
+    Reporter,
+    SyncSummary,
+)
+from autoscaler.sync.ports import Kept as KeptState
+from autoscaler.sync.syncer import Syncer
+
+T0 = 1_800_000_000.0
+
+
+def external(namespace: str, name: str, queue: str | None = None, promql: str = "queue") -> Target:
+    """Return a target of 30 messages a replica, 1 to 20 replicas."""
+    selector = None if queue is None else LabelSelector((("queue", queue),))
+    metric = ExternalMetric(
+        MetricIdentifier("queue", selector),
+        MetricTarget(TargetType.AVERAGE_VALUE, average_value=30_000),
+    )
+    return Target(namespace, _spec(name, metric), (Query(promql),))
+
+
+def per_pod(namespace: str, name: str, promql: str = "rps") -> Target:
+    """Return a target of 10 requests a second and pod, 1 to 20 replicas."""
+    metric = PodsMetric(
+        MetricIdentifier("rps"), MetricTarget(TargetType.AVERAGE_VALUE, average_value=10_000)
+    )
+    return Target(namespace, _spec(name, metric), (Query(promql),))
+
+
+def _spec(name: str, metric: ExternalMetric | PodsMetric) -> HorizontalPodAutoscalerSpec:
+    ref = ScaleTargetRef("apps/v1", "Deployment", name)
+    return HorizontalPodAutoscalerSpec(ref, 1, 20, (metric,))
+
+
+def answer(*values: float, now: float = T0, **labels: str) -> QueryResult:
+    """Return an answer of one series a value, all with the same labels."""
+    return QueryResult([Series(labels, value, now) for value in values])
+
+
+def pod(name: str) -> Pod:
+    """Return a pod that has been running and ready for long."""
+    requests = PodRequests((ContainerRequests("app", {}),))
+    return Pod(name, "Running", ConditionStatus.TRUE, 0.0, 0.0, deleted=False, requests=requests)
+
+
+@dataclass
+class Memory(Reporter):
+    """Fits every port.  Hooks may block or stop within a call, as a slow server would."""
+
+    answers: dict[str, QueryResult | QueryFailure] = field(default_factory=dict)
+    scales: dict[str, Scale | Unavailable] = field(default_factory=dict)
+    pod_lists: dict[str, tuple[Pod, ...] | Unavailable] = field(default_factory=dict)
+    outcomes: dict[str, WriteOutcome] = field(default_factory=dict)
+    on_query: Mapping[str, Callable[[], object]] = field(default_factory=dict)
+    on_write: Callable[[str], object] = lambda _name: None
+    queried: list[str] = field(default_factory=list)
+    listed: list[str] = field(default_factory=list)
+    written: list[tuple[str, int]] = field(default_factory=list)
+    results: list[SyncResult] = field(default_factory=list)
+    steps: list[float] = field(default_factory=list)
+    faults: list[BaseException] = field(default_factory=list)
+    summaries: list[SyncSummary] = field(default_factory=list)
+    kept: dict[str, History] = field(default_factory=dict)
+    transactions: list[int] = field(default_factory=list)
+    leads: bool = True
+    led_from: float = -math.inf
+    """Since when, where it leads."""
+    controllers: dict[str, str | Unchecked] = field(default_factory=dict)
+    scales_cached: bool = False
+    planned: bool = False
+    """Whether nothing is written."""
+    servers: dict[str, MetricsReader] = field(default_factory=dict)
+    """Those besides the default one, which is this."""
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def query(self, promql: str, at: float | None, deadline: float) -> QueryResult | QueryFailure:  # noqa: ARG002 - port
+        """Fit `MetricsReader`."""
+        with self.lock:
+            self.queried.append(promql)
+        self.on_query.get(promql, lambda: None)()
+        return self.answers[promql]
+
+    def cached_controller(self, namespace: str, ref: ScaleTargetRef) -> str | Unchecked | None:
+        """Fit `Cluster`."""
+        return self.controllers.get(f"{namespace}/{ref.name}")
+
+    def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:
+        """Fit `Cluster`: scales are at hand where they shall be."""
+        return self.scales[f"{namespace}/{ref.name}"] if self.scales_cached else None
+
+    def cached_pods(self, namespace: str, selector: str) -> tuple[Pod, ...] | Unavailable | None:  # noqa: ARG002
+        """Fit `Cluster`: no pods are at hand."""
+        return None
+
+    def read_scale(
+        self,
+        namespace: str,
+        ref: ScaleTargetRef,
+        deadline: float,  # noqa: ARG002 - the port's
+    ) -> Scale | Unavailable:
+        """Fit `Cluster`."""
+        return self.scales[f"{namespace}/{ref.name}"]
+
+    def write_scale(
+        self,
+        namespace: str,
+        ref: ScaleTargetRef,
+        scale: Scale,
+        replicas: int,
+        deadline: float,  # noqa: ARG002
+    ) -> WriteOutcome:
+        """Fit `Cluster`."""
+        name = f"{namespace}/{ref.name}"
+        if self.planned:
+            return NotWritten(NotWrittenReason.PLANNED)
+        self.on_write(name)
+        with self.lock:
+            self.written.append((name, replicas))
+        outcome = self.outcomes.get(name, Written(replace(scale, spec_replicas=replicas)))
+        if isinstance(outcome, Written | Superseded):
+            self.scales[name] = outcome.scale
+        return outcome
+
+    def list_pods(
+        self,
+        namespace: str,
+        selector: str,
+        deadline: float,  # noqa: ARG002 - the port's
+    ) -> tuple[Pod, ...] | Unavailable:
+        """Fit `Cluster`."""
+        with self.lock:
+            self.listed.append(f"{namespace}: {selector}")
+        return self.pod_lists.get(f"{namespace}: {selector}", ())
+
+    def report(self, result: SyncResult) -> None:
+        """Fit `Reporter`."""
+        self.results.append(result)
+
+    def result(self, name: str) -> SyncResult:
+        """Return the last result of a target, by namespace/name."""
+        return next(
+            result
+            for result in reversed(self.results)
+            if f"{result.target.namespace}/{result.target.spec.scale_target_ref.name}" == name
+        )
+
+    def fault(self, error: BaseException) -> None:
+        """Fit `Reporter`."""
+        self.faults.append(error)
+
+    def clock_set(self, seconds: float) -> None:
+        """Fit `Reporter`."""
+        self.steps.append(seconds)
+
+    def synced(self, summary: SyncSummary) -> None:
+        """Fit `Reporter`."""
+        self.summaries.append(summary)
+
+    def syncer(
+        self, stop: threading.Event | None = None, clock: Clock = clock, **options: Any
+    ) -> Syncer:
+        """Return a syncer over this world, in which nothing is at hand."""
+        ports = replace(self.world(), clock=clock)
+        return Syncer(Flags(), ports, stop or threading.Event(), **options)
+
+    def world(self) -> Ports:
+        """Return this world's ports."""
+        return Ports(
+            {"": self, **self.servers},
+            {DEFAULT_CLUSTER: self},
+            self,
+            Kept(self),
+            lambda: self.led_from if self.leads else None,
+        )
+
+
+class Kept(NoHistoryStore):
+    """A `HistoryStore` in memory: the histories in ``kept``, and how many each transaction had."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    def intend(self, target: str, history: History) -> Future[None]:
+        """Keep one history."""
+        self._memory.kept[target] = history
+        return super().intend(target, history)
+
+    def keep(self, kept: Sequence[KeptState]) -> None:
+        """Keep the histories of a sync."""
+        self._memory.kept.update({target: history for target, history, _ in kept})
+        self._memory.transactions.append(len(kept))

@@ -1,0 +1,229 @@
+"""A Prometheus with its exporters, and daemons that scale a stand-in cluster on it."""
+
+import math
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import Self
+
+from autoscaler import clock
+from autoscaler.demo.apiserver import StandInCluster
+from autoscaler.demo.apiserver.objects import DEPLOYMENTS, NAMESPACES, PODS
+from tests.worlds.controlplane import workloads
+from tests.worlds.daemon import DaemonProcess, write_config
+from tests.worlds.outages.cases import CORES, PER_REPLICA, REPLICAS, Case, configuration
+from tests.worlds.outages.loads import CPU, DEPTH, JOBS, LoadExporter
+from tests.worlds.prometheus.server import PrometheusServer, ScrapeTarget, required_program
+from tests.worlds.waiting import wait_until
+
+SCRAPE_SECONDS = 0.5
+_FIRST_SCRAPE_SECONDS = 6.5
+"""Prometheus scrapes nothing for five seconds after its start, then all within an interval."""
+
+Seen = tuple[float, str, str, int]
+"""When (`clock.monotonic`), in which namespace, which Deployment, how many."""
+
+
+class Counts:
+    """Every count of every Deployment that was ever written."""
+
+    def __init__(self, cluster: StandInCluster) -> None:
+        self.seen: list[Seen] = []
+        self._cluster = cluster
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def of(self, namespace: str, name: str) -> list[tuple[float, int]]:
+        """Return the counts of one Deployment, each with its time."""
+        return [(at, count) for at, *whose, count in self.seen if whose == [namespace, name]]
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        version = 1
+        while not self._ended.is_set():
+            for change in self._cluster.store.changes_after(version, 0.2):
+                version = change.version
+                if change.resource == DEPLOYMENTS.qualified and change.current is not None:
+                    self._take(change.current)
+
+    def _take(self, deployment: Mapping[str, Mapping[str, object]]) -> None:
+        metadata, count = deployment["metadata"], deployment["spec"]["replicas"]
+        assert isinstance(count, int)
+        whose = str(metadata["namespace"]), str(metadata["name"])
+        known = self.of(*whose)
+        if not known or known[-1][1] != count:
+            self.seen.append((clock.monotonic(), *whose, count))
+
+
+@dataclass
+class Side:
+    """One Prometheus, its exporters by job, and what is scaled on them in each namespace."""
+
+    folder: Path
+    cases: Mapping[str, Sequence[Case]]
+    exporters: dict[str, list[LoadExporter]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for case in chain.from_iterable(self.cases.values()):
+            if case.job not in self.exporters:
+                self.exporters[case.job] = [LoadExporter() for _ in range(case.exporters)]
+        self.scraping_from = math.inf
+        """When all that Prometheus knows is its own, in seconds of `clock.monotonic`."""
+        self.prometheus = PrometheusServer(
+            self.folder, scrape_interval=f"{round(SCRAPE_SECONDS * 1000)}ms"
+        )
+
+    def scraped(self, *without: LoadExporter) -> list[ScrapeTarget]:
+        """Return a scrape config for each exporter, but those that are left out."""
+        return [
+            {
+                "job_name": one.address,
+                "honor_labels": True,
+                "static_configs": [{"targets": [one.address], "labels": {"job": job}}],
+            }
+            for job, exporters in self.exporters.items()
+            for one in exporters
+            if one not in without
+        ]
+
+    def load(self, cluster: StandInCluster, namespace: str) -> None:
+        """Give every target of a namespace the load that it has the replicas for."""
+        for case in self.cases[namespace]:
+            exporters = self.exporters[case.job]
+            if not case.metric.per_pod:
+                whole = PER_REPLICA * REPLICAS / len(exporters)
+                for one in exporters:
+                    one.count(JOBS, {"queue": case.name}, whole)
+                    one.gauge(DEPTH, {"queue": case.name}, whole)
+                continue
+            for number, pod in enumerate(pods_of(cluster, namespace, case.name)):
+                labels = {"namespace": namespace, "pod": pod, "container": "app"}
+                exporters[number % len(exporters)].count(CPU, labels, CORES)
+
+    def start(self, stack: ExitStack, seconds_of_past: float) -> None:
+        """Start all; the past goes on until Prometheus scrapes."""
+        for one in self.all_exporters():
+            stack.enter_context(one)
+        now = clock.wall()
+        end = now + _FIRST_SCRAPE_SECONDS
+        write_past(self.folder, self.exporters, now - seconds_of_past, end, SCRAPE_SECONDS)
+        stack.enter_context(self.prometheus)
+        self.scraping_from = clock.monotonic() + _FIRST_SCRAPE_SECONDS
+        self.prometheus.start(self.scraped())
+
+    def all_exporters(self) -> list[LoadExporter]:
+        """Return those of all jobs."""
+        return [one for exporters in self.exporters.values() for one in exporters]
+
+
+def pods_of(cluster: StandInCluster, namespace: str, app: str) -> list[str]:
+    """Return the names of an app's pods."""
+    return sorted(
+        pod["metadata"]["name"]
+        for pod in cluster.store.list_all(PODS)[0]
+        if pod["metadata"]["namespace"] == namespace and pod["metadata"]["labels"]["app"] == app
+    )
+
+
+def deploy(cluster: StandInCluster, namespace: str, cases: Sequence[Case]) -> None:
+    """Create the Deployments of a namespace; their pods request two times what they use."""
+    cluster.store.create(NAMESPACES, "", {"metadata": {"name": namespace}})
+    request = {"app": {"cpu": f"{round(CORES * 2000)}m"}}
+    for case in cases:
+        manifest = workloads.deployment(case.name, REPLICAS, containers=request)
+        cluster.store.create(DEPLOYMENTS, namespace, manifest)
+
+
+class Scaler:
+    """A daemon of one namespace, which may be killed and goes on with its state."""
+
+    def __init__(
+        self,
+        folder: Path,
+        cluster: StandInCluster,
+        side: Side,
+        namespace: str,
+        stack: ExitStack,
+    ) -> None:
+        self.namespace = namespace
+        self.cases = side.cases[self.namespace]
+        self._side = side
+        self.lives: list[DaemonProcess] = []
+        self._stack = stack
+        own = folder / f"daemon-{self.namespace}"
+        own.mkdir()
+        self._kubeconfig = cluster.kubeconfig(own / "kubeconfig")
+        document = configuration(side.prometheus.url, self.namespace, self.cases)
+        kept = {"stateDirectory": str(own / "state")}
+        self._file = write_config(own / "autoscaler.yaml", document | kept)
+
+    def start(self) -> None:
+        """Run the daemon."""
+        environment = {"KUBECONFIG": str(self._kubeconfig)}
+        # Syncs that change nothing are told at this level only.
+        daemon = DaemonProcess(self._file, environment, "--log-level", "debug")
+        self.lives.append(self._stack.enter_context(daemon))
+
+    def kill(self) -> None:
+        """Kill it with SIGKILL and start it again."""
+        self.lives[-1].kill()
+        self.start()
+
+    def wait_synced(self) -> None:
+        """Wait until it decides on what Prometheus itself has scraped."""
+        lines = self.lives[-1].lines
+
+        def synced() -> bool:
+            decided = {line["target"] for line in lines[begin:] if line["event"] == "sync"}
+            return len(decided) == len(self.cases)
+
+        begin = 0
+        wait_until(f"a sync in {self.namespace}", synced)
+        wait_until("a scrape", lambda: clock.monotonic() > self._side.scraping_from)
+        begin = len(lines)
+        wait_until(f"another sync in {self.namespace}", synced)
+
+
+def write_past(
+    folder: Path, scraped: Mapping[str, list[LoadExporter]], begin: float, end: float, step: float
+) -> None:
+    """Write blocks into a server's data folder: as if it had scraped from begin to end."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = folder / "past.txt"
+    text.write_text("".join(_lines(scraped, begin, end, step)))
+    promtool = required_program("promtool", "prometheus")
+    subprocess.run(
+        [promtool, "tsdb", "create-blocks-from", "openmetrics", str(text), str(folder / "data")],
+        check=True,
+        capture_output=True,
+    )
+
+
+def _lines(
+    scraped: Mapping[str, list[LoadExporter]], begin: float, end: float, step: float
+) -> Iterator[str]:
+    for job, exporters in scraped.items():
+        for exporter in exporters:
+            own = {"job": job, "instance": exporter.address}
+            for number in range(int((end - begin) / step)):
+                instant = begin + number * step
+                yield _line("up", own, 1.0, instant)
+                for name, labels, value in exporter.at(instant):
+                    yield _line(name, {**labels, **own}, value, instant)
+    yield "# EOF\n"
+
+
+def _line(name: str, labels: Mapping[str, str], value: float, instant: float) -> str:
+    inner = ",".join(f'{label}="{text}"' for label, text in labels.items())
+    return f"{name}{{{inner}}} {value!r} {instant:.3f}\n"

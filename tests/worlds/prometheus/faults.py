@@ -1,0 +1,180 @@
+"""A server that does what a script says: the faults that no healthy Prometheus shows."""
+
+import json
+import socket
+import struct
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+from autoscaler.core.series import QueryResult, Series
+from tests.worlds.cluster.localserver import LocalHandler, LocalServer
+
+VECTOR = {
+    "status": "success",
+    "data": {
+        "resultType": "vector",
+        "result": [{"metric": {"queue": "orders"}, "value": [1700000000.5, "42"]}],
+    },
+}
+
+ORDERS = QueryResult([Series({"queue": "orders"}, 42.0, 1700000000.5)])
+"""What VECTOR is read as."""
+
+
+def error(kind: str, text: str) -> dict[str, object]:
+    """Return an error of Prometheus' own format."""
+    return {"status": "error", "errorType": kind, "error": text}
+
+
+def vector(*result: object, **more: object) -> dict[str, object]:
+    """Return a success whose result may have any shape."""
+    return {"status": "success", "data": {"resultType": "vector", "result": result}, **more}
+
+
+@dataclass(frozen=True)
+class Received:
+    """One request as it arrived; ``target`` is what follows the method."""
+
+    target: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Peer:
+    """The connection on which a request came; ``stopping`` is set when the server ends."""
+
+    socket: socket.socket
+    stopping: threading.Event
+    received: Received
+
+
+Step = Callable[[Peer], None]
+
+
+def answer(
+    body: object = VECTOR, status: str = "200 OK", headers: Mapping[str, str] | None = None
+) -> Step:
+    """Answer in full; what is not text or bytes is sent as JSON."""
+    content = _content(body)
+
+    def step(peer: Peer) -> None:
+        peer.socket.sendall(_head(status, {"Content-Length": str(len(content)), **(headers or {})}))
+        peer.socket.sendall(content)
+
+    return step
+
+
+def echo(status: str) -> Step:
+    """Answer with the headers and the target of the request, as careless error pages do."""
+
+    def step(peer: Peer) -> None:
+        said = f"{peer.received.target} {dict(peer.received.headers)}"
+        answer(said, status)(peer)
+
+    return step
+
+
+def hang(peer: Peer) -> None:
+    """Never answer."""
+    peer.stopping.wait()
+
+
+def hang_up(peer: Peer) -> None:
+    """Close the connection without a word."""
+    peer.socket.shutdown(socket.SHUT_RDWR)
+
+
+def reset(peer: Peer) -> None:
+    """Send half of an answer, then a TCP reset."""
+    peer.socket.sendall(_head("200 OK", {"Content-Length": "1000"}) + b'{"status":')
+    peer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    peer.socket.close()
+
+
+def break_off(peer: Peer) -> None:
+    """Send half of an answer, then close in order."""
+    peer.socket.sendall(_head("200 OK", {"Content-Length": "1000"}) + b'{"status":')
+
+
+def drip(where: str, every_seconds: float) -> Step:
+    """Send the head or the body byte by byte, each well within any time-out, without an end."""
+
+    def step(peer: Peer) -> None:
+        if where == "head":
+            peer.socket.sendall(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+        else:
+            peer.socket.sendall(_head("200 OK", {"Content-Length": "100000"}))
+        try:
+            while not peer.stopping.wait(every_seconds):
+                peer.socket.sendall(b" ")
+        except OSError:
+            """The client had enough."""
+
+    return step
+
+
+def speak(raw: bytes) -> Step:
+    """Send bytes that need be no HTTP."""
+    return lambda peer: peer.socket.sendall(raw)
+
+
+class ScriptedServer(LocalServer):
+    """Serves on a free port of 127.0.0.1: request n gets step n, later ones the last step."""
+
+    def __init__(self, *script: Step) -> None:
+        self._script = script
+        self._lock = threading.Lock()
+        self.received: list[Received] = []
+        self.connections = 0
+        super().__init__(_Handler)
+
+    def connected(self) -> None:
+        """Count a connection."""
+        with self._lock:
+            self.connections += 1
+
+    def next_step(self, request: Received) -> Step:
+        """Note a request, and return what becomes of it."""
+        with self._lock:
+            self.received.append(request)
+            return self._script[min(len(self.received), len(self._script)) - 1]
+
+
+class _Handler(LocalHandler):
+    server: ScriptedServer
+    timeout = 5.0
+
+    def handle(self) -> None:
+        self.server.connected()
+        # The client hangs up, or the connection is reset by the script.
+        with suppress(OSError):
+            while (request := self._read()) is not None:
+                step = self.server.next_step(request)
+                step(Peer(self.connection, self.server.closing, request))
+                if step in {hang, reset, break_off}:
+                    return
+
+    def _read(self) -> Received | None:
+        line = self.rfile.readline(65_537)
+        if not line.strip():
+            return None
+        headers: dict[str, str] = {}
+        while header := self.rfile.readline(65_537).strip():
+            name, _, value = header.decode("latin-1").partition(":")
+            headers[name.title()] = value.strip()
+        body = self.rfile.read(int(headers.get("Content-Length", "0")))
+        return Received(line.split()[1].decode("latin-1"), headers, body)
+
+
+def _content(body: object) -> bytes:
+    if isinstance(body, bytes):
+        return body
+    return (body if isinstance(body, str) else json.dumps(body)).encode()
+
+
+def _head(status: str, headers: Mapping[str, str]) -> bytes:
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return f"HTTP/1.1 {status}\r\n{lines}\r\n".encode("latin-1")

@@ -1,0 +1,142 @@
+"""The faults that a proxy plays on single requests."""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from tests.worlds.proxies.http import Exchange, Fault
+from tests.worlds.proxies.wire import Request
+
+HTML = b"<!DOCTYPE html><html><head><title>Sign in</title></head><body>Who are you?</body></html>"
+
+
+def answer(
+    status: str, body: bytes | Mapping[str, object], headers: Mapping[str, str] | None = None
+) -> Fault:
+    """Answer instead of the server; what is not bytes is sent as JSON."""
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    kind = "text/html" if isinstance(body, bytes) else "application/json"
+
+    async def fault(exchange: Exchange) -> None:
+        named = {"Content-Type": kind, "Content-Length": str(len(content)), **(headers or {})}
+        exchange.client.write(_head(status, named) + content)
+        await exchange.client.drain()
+
+    return fault
+
+
+async def hang(exchange: Exchange) -> None:
+    """Never answer; when the fault is over, hang up."""
+    await exchange.over.wait()
+    exchange.reset()
+
+
+def drip(every_seconds: float = 0.05) -> Fault:
+    """Send the server's answer byte by byte, each in time for any time-out of a socket."""
+
+    async def fault(exchange: Exchange) -> None:
+        head, body = await exchange.fetch()
+        for byte in head + b"\r\n\r\n" + body:
+            exchange.client.write(bytes([byte]))
+            await exchange.client.drain()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(exchange.over.wait(), every_seconds)
+        exchange.client.close()
+
+    return fault
+
+
+async def never_begin(exchange: Exchange) -> None:
+    """Say again and again that the client may go on; when the fault is over, hang up."""
+    while not exchange.over.is_set():
+        exchange.client.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        await exchange.client.drain()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(exchange.over.wait(), 0.01)
+    exchange.reset()
+
+
+async def reset(exchange: Exchange) -> None:
+    """Send half of the server's answer, then a TCP reset."""
+    head, body = await exchange.fetch()
+    exchange.client.write(head + b"\r\n\r\n" + body[: len(body) // 2])
+    await exchange.client.drain()
+    exchange.reset()
+
+
+async def swallow(exchange: Exchange) -> None:
+    """Have the server carry the request out, and reset the connection instead of its answer."""
+    await exchange.fetch()
+    exchange.reset()
+
+
+async def break_off(exchange: Exchange) -> None:
+    """Send half of the body under the Content-Length of all of it, and close."""
+    _, body = await exchange.fetch()
+    exchange.client.write(_json_head(len(body)) + body[: len(body) // 2])
+    exchange.client.close()
+
+
+async def truncate(exchange: Exchange) -> None:
+    """Send half of the body under a Content-Length that fits it."""
+    _, body = await exchange.fetch()
+    half = body[: len(body) // 2]
+    exchange.client.write(_json_head(len(half)) + half)
+    await exchange.client.drain()
+
+
+def instead(change: Callable[[Request], Request]) -> Fault:
+    """Let the server answer another request."""
+
+    async def fault(exchange: Exchange) -> None:
+        await exchange.forward(change(exchange.request))
+
+    return fault
+
+
+def meanwhile(act: Callable[[], object]) -> Fault:
+    """Do something, which may take time, before the request reaches the server."""
+
+    async def fault(exchange: Exchange) -> None:
+        await asyncio.to_thread(act)
+        await exchange.forward(exchange.request)
+
+    return fault
+
+
+def edited(change: Callable[[dict[str, object]], None]) -> Fault:
+    """Change the JSON of the server's answer."""
+
+    async def fault(exchange: Exchange) -> None:
+        _, body = await exchange.fetch()
+        document = json.loads(body)
+        change(document)
+        content = json.dumps(document).encode()
+        exchange.client.write(_json_head(len(content)) + content)
+        await exchange.client.drain()
+
+    return fault
+
+
+def status_of(code: int, reason: str, message: str) -> dict[str, object]:
+    """Return a `metav1.Status` of a failure."""
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": message,
+        "reason": reason,
+        "code": code,
+    }
+
+
+def _json_head(length: int) -> bytes:
+    named = {"Content-Type": "application/json", "Content-Length": str(length)}
+    return _head("200 OK", named)
+
+
+def _head(status: str, headers: Mapping[str, str]) -> bytes:
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return f"HTTP/1.1 {status}\r\n{lines}\r\n".encode("latin-1")

@@ -1,0 +1,41 @@
+"""Wait for a condition instead of for a time."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class NotInTimeError(AssertionError):
+    """A condition did not come true before its deadline."""
+
+
+class SetByTheFirstWait(threading.Event):
+    """A stop that comes just when somebody begins to wait for one."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Set it."""
+        self.set()
+        return super().wait(timeout)
+
+
+def wait_until(
+    what: str, probe: Callable[[], T], *, timeout: float = 60.0, interval: float = 0.05
+) -> T:
+    """Call `probe` until it returns something true, and return that.
+
+    `what` names the awaited fact in the NotInTimeError of a deadline that passes.
+    """
+    deadline = time.monotonic() + timeout
+    while not (outcome := probe()):
+        if time.monotonic() > deadline:
+            raise NotInTimeError(f"not within {timeout:g} s: {what}; last seen: {outcome!r}")
+        time.sleep(interval)
+    return outcome
+
+
+def let_pass(seconds: float) -> None:
+    """Wait for a time, of which nothing can be told but that it passes."""
+    threading.Event().wait(seconds)
