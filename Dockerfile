@@ -28,7 +28,7 @@ RUN python -m pip --python /opt/autoscaler/bin/python install \
 COPY --from=wheel /wheel /wheel
 RUN python -m pip --python /opt/autoscaler/bin/python install \
     --no-cache-dir --no-compile --no-deps /wheel/*.whl
-RUN ["/opt/autoscaler/bin/python", "-c", "import autoscaler.cli.running, autoscaler.cli.planning, autoscaler.cli.validating"]
+RUN ["/opt/autoscaler/bin/python", "-c", "import autoscaler.daemon.service, autoscaler.cli.planning, autoscaler.cli.validating"]
 # What the image keeps state in: empty, and there the daemon's own.
 RUN mkdir -m 700 /state
 

@@ -236,6 +236,7 @@ class _Link:
             await self._serving
         if self._pumping is not None:
             self._pumping.cancel()
+            await asyncio.wait([self._pumping])
         if self._server is not None:
             self._server.transport.abort()
         self._client.close()
@@ -272,9 +273,10 @@ class _Link:
 
     def reset(self) -> None:
         """End it by RST."""
-        connection: socket.socket = self._client.get_extra_info("socket")
-        with suppress(OSError):
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection: socket.socket | None = self._client.get_extra_info("socket")
+        if connection is not None:  # it is None where the client has gone
+            with suppress(OSError):
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._client.transport.abort()
         if self._serving is not None:
             self._serving.cancel()
