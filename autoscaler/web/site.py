@@ -10,8 +10,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from autoscaler.adapters.record import DirectoryRecord
 from autoscaler.config import Config
-from autoscaler.record.rows import RecordReader
 from autoscaler.sync.breakers import BreakerStatus
 from autoscaler.telemetry.health import Health
 from autoscaler.telemetry.metrics import Metrics
@@ -40,7 +40,7 @@ class Views:
     states: TargetStates
     health: Health
     config: Callable[[], Config]
-    record: RecordReader | None
+    record: DirectoryRecord | None
     breakers: Callable[[], Sequence[BreakerStatus]]
     leads: Callable[[], bool | None]
 

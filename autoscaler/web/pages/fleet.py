@@ -10,9 +10,10 @@ from urllib.parse import urlencode
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
+from autoscaler.adapters.record import DirectoryRecord
 from autoscaler.core.classification import Mark, State
 from autoscaler.core.text import printable
-from autoscaler.record.rows import Change, RecordError, RecordReader
+from autoscaler.record.rows import Change, RecordError
 from autoscaler.rendering.wording import STATE_WORDS
 from autoscaler.telemetry.target_states import NOT_SYNCED_YET, TargetFacts
 from autoscaler.web.answering import Page
@@ -41,7 +42,7 @@ class Sparkline:
     high: int
 
 
-def begin_of(record: RecordReader | None, now: float) -> float:
+def begin_of(record: DirectoryRecord | None, now: float) -> float:
     """Return when the pictures begin: an hour ago, or where a younger record does."""
     try:
         span = None if record is None else record.span()
@@ -58,7 +59,7 @@ def title_of(begin: float, now: float) -> str:
 
 
 def sparklines(
-    record: RecordReader, targets: Collection[str], begin: float, now: float
+    record: DirectoryRecord, targets: Collection[str], begin: float, now: float
 ) -> Mapping[str, Sparkline]:
     """Return the pictures of some targets, without those of which nothing is recorded."""
     try:
@@ -79,7 +80,7 @@ def sparklines(
 
 
 def _steps(
-    record: RecordReader, target: str, changes: Sequence[Change], begin: float, end: float
+    record: DirectoryRecord, target: str, changes: Sequence[Change], begin: float, end: float
 ) -> list[_Step]:
     """Return the counts in order, with what is not known while nothing was recorded."""
     steps: list[_Step] = [(max(change.time, begin), change.current) for change in changes]

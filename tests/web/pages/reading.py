@@ -13,9 +13,9 @@ import yaml
 from starlette.applications import Starlette
 from starlette.types import Message
 
+from autoscaler.adapters.record import DirectoryRecord
 from autoscaler.config import Config, load
 from autoscaler.core.sync_result import SyncResult
-from autoscaler.record.rows import RecordReader
 from autoscaler.sync.breakers import BreakerStatus
 from autoscaler.telemetry.health import Component, Health
 from autoscaler.web import pages
@@ -139,7 +139,7 @@ async def _ask(app: Starlette, url: str, method: str, accept: str) -> Answer:
 def views_of(
     folder: Path,
     results: Iterable[SyncResult],
-    record: RecordReader | None = None,
+    record: DirectoryRecord | None = None,
     *,
     breakers: tuple[BreakerStatus, ...] = (),
     leads: bool | None = None,
