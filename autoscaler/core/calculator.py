@@ -102,7 +102,7 @@ def _value(usage: int, target: int, context: MetricContext) -> Calculation | str
     ready = sum(
         pod.phase == "Running" and pod.ready is ConditionStatus.TRUE for pod in context.pods
     )
-    if context.ignore_surge:
+    if context.extensions.ignore_surge:
         ready = min(ready, replicas)
     return Calculation(ceil32(ratio * float(ready)), Formula.READY_PODS, current, ratio, ready)
 
@@ -115,7 +115,7 @@ def _average(
 ) -> Calculation:
     """Divide the usage by the target; status replicas decide on the tolerance (semantics 2.5)."""
     replicas = context.scale.status_replicas
-    if context.ignore_surge:
+    if context.extensions.ignore_surge:
         replicas = min(replicas, context.scale.spec_replicas)
     ratio = divide(float(usage), float(target) * float(replicas))
     # Without status replicas the total is reported (semantics 6.2).

@@ -57,15 +57,15 @@ def decide(
         history = gaps.by_keys(history, spec.metrics, observation.metric_keys)
     status, tolerance = StatusRecorder(history.conditions, now), tolerance_of(spec, flags)
     stamp = now if stamp is None else stamp
-    context = DecisionContext(spec, flags, observation, now, stamp, tolerance, status)
+    context = DecisionContext(spec, flags, observation, now, stamp, tolerance, status, extensions)
     guards, scale = NO_GUARDS, observation.scale
     if _has_guards(extensions, observation, history):
-        guards, history = guards_of(context, extensions, history)
+        guards, history = guards_of(context, history)
     if _may_have_gaps(observation, history):
         history = gaps.track_readings(history, context)
     if isinstance(scale, Unavailable):
         if extensions.idle is not None:
-            history = idling.note_activity_unread(context, extensions, history)
+            history = idling.note_activity_unread(context, history)
         return _concluded(context, reconcile.unreadable(scale, status), guards, history)
     status.set_true(ABLE_TO_SCALE, "SucceededGetScale", "the current scale was read")
     history, foreign, has_risen = _since_last_sync(context, scale, history)
@@ -75,7 +75,7 @@ def decide(
             result = contention.left_alone(message, scale, status)
             return _concluded(context, result, guards, history, foreign)
     if guards is not NO_GUARDS:
-        context, guards, history = guards_in_force(context, guards, extensions, scale, history)
+        context, guards, history = guards_in_force(context, guards, scale, history)
     history = _with_recommendations(context, scale, history, has_risen=has_risen)
     result, history = _by_zone(context, guards, scale, history, spec.min_replicas)
     return _concluded(context, result, guards, history, foreign)
@@ -190,7 +190,7 @@ def _by_metrics(
         result = idling.woken(context, combination, results, history)
     else:
         result = _normalized(context, combination, results, guards.hold_refill, history)
-    if guards.fallback is not None:
+    if context.extensions.fallback is not None:
         result = fallbacks.decided_by_fallback(result, context.status)
     return result, history
 
@@ -200,16 +200,14 @@ def _results(
 ) -> tuple[tuple[MetricResult, ...], History]:
     """Return the result of each metric, with what follows from gaps, fallback and idle."""
     metric_context = MetricContext(
-        scale, pods, context.tolerance, context.flags, context.now, guards.ignore_surge
+        scale, pods, context.tolerance, context.flags, context.now, context.extensions
     )
     results = reconcile.measured(context, metric_context)
     if context.observation.ranges is not None and (history.gaps or _lack_samples(results)):
         results, history = gaps.after_gaps(results, context, metric_context, history)
     reconcile.report_failures(_counted(results, guards, pods), context.status)
-    if guards.fallback is not None or history.extended.failures:
-        results, history = fallbacks.with_fallback(
-            results, guards.fallback, context, metric_context, history
-        )
+    if context.extensions.fallback is not None or history.extended.failures:
+        results, history = fallbacks.with_fallback(results, context, metric_context, history)
     if guards.idle is not None:
         results = idling.with_activities(results, guards.activities)
     return results, history

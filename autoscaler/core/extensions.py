@@ -3,7 +3,7 @@
 Each is off unless configured, and the decision is then the HPA's.  Semantics 8 has the rules.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -81,7 +81,8 @@ class Extensions:
     """The extensions of one target.
 
     ``activations`` are in the order of ``spec.metrics``, in milli-units and parts of them: a metric
-    is active above its value; an empty tuple stands for zeros.
+    is active above its value; an empty tuple stands for zeros.  A switch, which is on or off, has
+    the words of the page where it is on, with their heading.
     """
 
     idle: Idle | None = None
@@ -89,7 +90,10 @@ class Extensions:
     fallback: Fallback | None = None
     pause: Pause | None = None
     schedules: tuple[Schedule, ...] = ()
-    ignore_surge: bool = False
+    ignore_surge: bool = field(
+        default=False,
+        metadata={"Surge": "the pods of a rolling update's surge do not count"},
+    )
 
 
 NO_EXTENSIONS = Extensions()

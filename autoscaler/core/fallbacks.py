@@ -21,15 +21,12 @@ from autoscaler.core.status import FALLBACK, SCALING_ACTIVE, StatusRecorder, key
 
 def with_fallback(
     results: tuple[MetricResult, ...],
-    fallback: Fallback | None,
     context: DecisionContext,
     metric_context: MetricContext,
     history: History,
 ) -> tuple[tuple[MetricResult, ...], History]:
-    """Return the results with the fallback's proposals, and the history with this sync's failures.
-
-    The ``fallback`` is None if the target has none any more.
-    """
+    """Return the results with the fallback's proposals, and the history with the failures."""
+    fallback = context.extensions.fallback
     before = {streak.metric: streak.syncs for streak in history.extended.failures}
     streaks: list[FailureStreak] = []
     proposed: list[MetricResult] = []

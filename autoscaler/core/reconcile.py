@@ -19,6 +19,7 @@ from autoscaler.core.decision import (
     Stabilization,
     Zone,
 )
+from autoscaler.core.extensions import Extensions
 from autoscaler.core.history import History, Recommendation
 from autoscaler.core.normalize import (
     READY,
@@ -67,6 +68,7 @@ class DecisionContext:
     stamp: float
     tolerance: Tolerance
     status: StatusRecorder
+    extensions: Extensions
 
 
 # -- the scale -----------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from autoscaler.core.decide import decide
 from autoscaler.core.decision import Activity, Zone
 from autoscaler.core.extensions import Extensions, Fallback, Idle, Schedule
 from autoscaler.core.history import History, Recommendation, unobserved_after
-from autoscaler.core.idling import activities_of
 from autoscaler.core.observation import (
     Gap,
     GapKind,
@@ -72,8 +71,10 @@ def test_when_a_metric_is_active(reading: Reading, activation: float, activity: 
     for metric in (QUEUE, of_object(value("10"))):
         extensions = replace(MINUTE, activations=(activation,))
         observation = Observation(Scale(1, 1, "app=web"), (), (reading,))
-        found = activities_of((metric,), extensions, observation, History(), BASE)
-        assert found == (activity,)
+        decision, _ = decide(
+            spec(metric), Flags(), observation, History(), BASE, extensions=extensions
+        )
+        assert [one.activity for one in decision.metrics] == [activity]
 
 
 def test_to_sleep_and_to_wake() -> None:
