@@ -10,6 +10,7 @@ from functools import partial
 from itertools import compress
 from typing import Any
 
+from autoscaler.core.bounds import MIN_QUERY
 from autoscaler.core.decision import Calculation, Decision, MetricResult, Zone
 from autoscaler.core.extensions import Extensions
 from autoscaler.core.history import History, Recommendation
@@ -49,13 +50,11 @@ class Without(StrEnum):
     """What is left out for an alternative."""
 
     RECOMMENDATION = "recommendation"
-    """The one that holds the count."""
+    """The one that holds the count, while `RECOMMENDATIONS` are all of them."""
     RECOMMENDATIONS = "recommendations"
-    """All of them."""
     GAP = "gap"
     POLICIES = "policies"
     FAILURES = "failures"
-    """The metrics that failed."""
     FALLBACK = "fallback"
     PAUSE = "pause"
     IDLE = "idle"
@@ -63,7 +62,6 @@ class Without(StrEnum):
     REVERSALS = "reversals"
     BREAKER = "breaker"
     HOLD = "hold"
-    """`holdScaleDownQuery`."""
 
 
 class BoundKey(StrEnum):
@@ -71,8 +69,7 @@ class BoundKey(StrEnum):
 
     MINIMUM = "minReplicas"
     MAXIMUM = "maxReplicas"
-    ASKED_MINIMUM = "minReplicasQuery"
-    """What the query gives, which has no value."""
+    ASKED_MINIMUM = MIN_QUERY
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +104,7 @@ class OtherBound:
 
 
 def alternatives_of(entry: SyncResult) -> Iterator[LeftOut | OtherBound | OtherValue]:
-    """Yield what would have changed the count.
-
-    There is nothing to say of a decision that is another one if it is decided again.
-    """
+    """Yield what would have changed the count; nothing if deciding again comes to another one."""
     again = _Again(entry)
     if isinstance(again.base.scale, Scale) and again.base.desired == entry.decision.desired:
         yield from _left_out(again)
@@ -139,25 +133,22 @@ class _Again:
         breaker: bool = True,
     ) -> Decision:
         """Decide; the breaker holds what goes down if it held the entry."""
-        target = self.entry.target
+        entry, target = self.entry, self.entry.target
         if spec is not None or extensions is not None:
             extensions = extensions or self.extensions
             target = replace(target, spec=spec or self.spec, extensions=extensions)
-        inputs = replace(
-            self.entry.inputs,
-            observation=observation or self.observation,
-            history=history or self.history,
-        )
-        rules = Rules(target, flags or self.entry.flags)
-        step, hold = step_of(rules, inputs), self.entry.decision.breaker
-        if hold is not None and breaker:
-            step = step.held_back({hold.server: hold.until})
-        return step.decision
+        seen, before = observation or self.observation, history or self.history
+        inputs = replace(entry.inputs, observation=seen, history=before)
+        step = step_of(Rules(target, flags or entry.flags), inputs)
+        return step.held_as(entry.decision).decision if breaker else step.decision
 
     def with_reading(self, index: int, reading: Reading) -> Decision:
         """Decide with another reading of one metric."""
         readings = list(self.observation.readings)
-        self.computed += sum(map(_size, readings))
+        self.computed += sum(
+            _OF_METRIC + (len(one.samples) if isinstance(one, PodSamples) else 0)
+            for one in readings
+        )
         readings[index] = reading
         return self.decide(replace(self.observation, readings=tuple(readings)))
 
@@ -170,13 +161,11 @@ def _other_values(again: _Again) -> Iterator[OtherValue]:
 
     The metrics that ask for the most come first.
     """
-    asked = [(_proposal(again.base, index), index) for index in range(len(again.base.metrics))]
-    known = [(-proposal, index) for proposal, index in asked if proposal is not None]
-    for _, index in sorted(known):
-        for up in (True, False):
-            found = _nearest(again, index, up=up)
-            if found is not None:
-                yield found
+    asked = {index: _proposal(again.base, index) for index in range(len(again.base.metrics))}
+    known = {index: proposal for index, proposal in asked.items() if proposal is not None}
+    for index in sorted(known, key=known.__getitem__, reverse=True):
+        found = (_nearest(again, index, sign) for sign in (1, -1))
+        yield from filter(None, found)
 
 
 def _proposal(decision: Decision, index: int) -> int | None:
@@ -185,28 +174,23 @@ def _proposal(decision: Decision, index: int) -> int | None:
     return outcome.proposal if isinstance(outcome, Calculation) else None
 
 
-def _nearest(again: _Again, index: int, *, up: bool) -> OtherValue | None:
-    """Look for the nearest value at which the count is larger, or smaller."""
+def _nearest(again: _Again, index: int, sign: int) -> OtherValue | None:
+    """Look for the nearest value at which the count is larger (1), or smaller (-1)."""
     reading, before = again.observation.readings[index], again.base.desired
     change, most_up, most_down = _changes(reading, again.spec.metrics[index].target)
     if again.computed > _MOST_COMPUTED:
         return None
-    sign = 1 if up else -1
 
     def differs(steps: int) -> bool:
         decision = again.with_reading(index, change(sign * steps))
         return _proposal(decision, index) is not None and (decision.desired - before) * sign > 0
 
-    steps = _first(differs, most_up if up else most_down)
+    steps = _first(differs, most_up if sign > 0 else most_down)
     if steps is None:
         return None
     decision = again.with_reading(index, change(sign * steps))
     parts = sign * steps if isinstance(reading, PodSamples) else None
     return OtherValue(index, decision.metrics[index], decision.desired, parts)
-
-
-def _size(reading: Reading) -> int:
-    return _OF_METRIC + (len(reading.samples) if isinstance(reading, PodSamples) else 0)
 
 
 def _first(holds: Callable[[int], bool], most: int) -> int | None:

@@ -9,7 +9,6 @@ clock, which need not be the Unix time, and syncs are numbered in the order in w
 """
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from autoscaler.core.decision import BreakerHold, Decision, Zone
@@ -87,23 +86,9 @@ def holds(state: BreakerState, now: float) -> bool:
     return state.trip is not None and now < state.trip.until
 
 
-def is_decided(breaker: Breaker, down: int, undecided: int, of: int) -> bool:
-    """Return whether it is certain that the breaker does not trip.
-
-    ``undecided`` of the targets may still turn out to go down, besides the ``down`` that would.
-    """
-    return down + undecided <= breaker.most_down(of)
-
-
 def released(breaker: Breaker, state: BreakerState, now: float) -> BreakerState:
     """Return the state after an operator let the targets go: it does not trip for one hold."""
     return state if state.trip is None else BreakerState(None, now + breaker.hold)
-
-
-def most_shared(queries: Iterable[Iterable[str]]) -> str:
-    """Return the PromQL that the most of some targets have; the first of equal ones."""
-    counts = Counter(promql for of_one in queries for promql in dict.fromkeys(of_one))
-    return max(counts, key=lambda promql: counts[promql], default="")
 
 
 # -- one decision --------------------------------------------------------------------------------
@@ -257,13 +242,16 @@ class ServerCount:
             and not holds(self.state, now)
             and self.state.released_until is None
             and sync.undecided > 0
-            and not is_decided(self.breaker, len(sync.down), sync.undecided, len(self.targets))
+            and len(sync.down) + sync.undecided > self.breaker.most_down(len(self.targets))
         )
 
     def query(self) -> str:
-        """Return the PromQL that the targets share most that would go down."""
-        return most_shared(
-            [query.promql for query in target.count_queries if query.server == self.name]
+        """Return the PromQL that most targets share that would go down; the first of equals."""
+        counts = Counter(
+            promql
             for key, target in self.targets.items()
             if key in self.down
+            for server, promql in dict.fromkeys(query.key for query in target.count_queries)
+            if server == self.name
         )
+        return max(counts, key=counts.__getitem__, default="")

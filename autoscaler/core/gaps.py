@@ -19,7 +19,7 @@ from autoscaler.core.decision import (
     Refill,
     Stabilization,
 )
-from autoscaler.core.history import UNKNOWN, History, ReadingGap, unobserved_after
+from autoscaler.core.history import GAP_PERIODS, UNKNOWN, History, ReadingGap
 from autoscaler.core.normalize import SCALE_DOWN_STABILIZED, Recommendations, down_window
 from autoscaler.core.observation import Gap, GapKind, Pod, PodSamples, Reading
 from autoscaler.core.per_pod import MetricContext
@@ -157,8 +157,8 @@ def after_absence(target: Target, history: History, absent: float, now: float) -
         key = (metric, "")
         gap = gaps.get(key, ReadingGap(*key))
         gaps[key] = gap if gap.since is not None else replace(gap, since=since)
-    history = replace(history, gaps=tuple(gaps.values()))
-    return unobserved_after(history, absent, period)
+    unobserved = history.unobserved or absent > GAP_PERIODS * period
+    return replace(history, gaps=tuple(gaps.values()), unobserved=unobserved)
 
 
 def track_readings(history: History, context: DecisionContext) -> History:

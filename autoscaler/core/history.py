@@ -222,17 +222,7 @@ class History:
 
 
 GAP_PERIODS = 3
-"""After an absence of more periods than this the recommendations have a hole."""
-
-
-def unobserved_after(history: History, absent: float, period: float) -> History:
-    """Return the history after no sync for ``absent`` seconds, infinite if unknown.
-
-    After a long absence recommendations may be missing that were above the current count.
-    """
-    if history.recommendations is None or absent <= GAP_PERIODS * period:
-        return history
-    return replace(history, unobserved=True)
+"""After an absence of more periods the recommendations have a hole: some may have been higher."""
 
 
 def shifted(value: T, seconds: float) -> T:

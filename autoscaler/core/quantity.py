@@ -101,20 +101,6 @@ def format_milli(milli: int, *, binary: bool = False) -> str:
     return _format_scaled(milli, 1000, tuple(_DECIMAL)[2:])
 
 
-def canonical(text: str) -> str:
-    """Return a quantity in the canonical form of its own notation, as the API server stores it."""
-    nano = parse(text)
-    if text.endswith("i") and nano % NANO == 0 and abs(nano) >= 1024 * NANO:
-        return _format_scaled(nano // NANO, 1024, ("", *_BINARY))
-    form = _FORM.fullmatch(text)
-    if form is None or not form["exponent"]:
-        return _format_scaled(nano, 1000, tuple(_DECIMAL))
-    exponent = -9
-    while nano and nano % 1000 == 0:
-        nano, exponent = nano // 1000, exponent + 3
-    return f"{nano}e{exponent}" if nano and exponent else f"{nano}"
-
-
 def _format_scaled(value: int, step: int, suffixes: tuple[str, ...]) -> str:
     if value == 0:
         return "0"

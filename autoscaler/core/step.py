@@ -162,6 +162,11 @@ class Step:
         )
         return replace(self, decision=decision, history=history)
 
+    def held_as(self, decision: Decision) -> "Step":
+        """Return the step as the breaker leaves it that held another decision, if one did."""
+        hold = decision.breaker
+        return self if hold is None else self.held_back({hold.server: hold.until})
+
     def intended(self) -> History:
         """Return the history to be kept before the write is sent: it has the write as pending."""
         return intend(self.decision, self.history)
@@ -185,7 +190,5 @@ def step_of(rules: Rules, inputs: Inputs) -> Step:
 
 def recompute(result: SyncResult) -> Decision:
     """Decide again from what a result was made from; also what followed from hold and write."""
-    step, hold = step_of(result.rules, result.inputs), result.decision.breaker
-    if hold is not None:
-        step = step.held_back({hold.server: hold.until})
+    step = step_of(result.rules, result.inputs).held_as(result.decision)
     return step.decision if result.write is None else step.settled(result.write).decision
