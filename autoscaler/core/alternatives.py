@@ -40,10 +40,7 @@ _UNIT = 1000
 _MOST_STEPS, _MOST_PARTS = 1 << 40, 1 << 24
 """A larger change of a value, and of the load of pods, is not looked for."""
 _MOST_COMPUTED, _OF_METRIC = 250_000, 50
-"""After so many samples no further value is looked for; a metric counts as 50 besides its own.
-
-So a target of many pods and metrics takes half a second, and not many.
-"""
+"""After so many samples no further value is looked for; a metric counts as 50 besides its own."""
 
 
 class Without(StrEnum):
@@ -194,10 +191,7 @@ def _nearest(again: _Again, index: int, sign: int) -> OtherValue | None:
 
 
 def _first(holds: Callable[[int], bool], most: int) -> int | None:
-    """Return a number from 1 to ``most`` for which something holds, and not for the one before it.
-
-    It is the least if what holds for a number holds for all above it.
-    """
+    """Search 1 to ``most`` for the least number for which something holds, as for all above it."""
     low, high = 0, min(1, most)
     while high > low and not holds(high):
         low, high = high, min(high * 4, most)

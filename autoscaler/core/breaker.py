@@ -1,11 +1,9 @@
 """The scale-down breaker: too many targets of one server would go down at once (semantics 8.7).
 
-A label that is renamed makes hundreds of queues look empty in one moment.  No rule of a single
-target can tell that from the end of their work; their number can.
-
-Of each target it is known whether it would go down, as of its last sync: so their number is that
-of one period.  A decision only counts; nothing looks at all targets.  Instants are seconds of one
-clock, which need not be the Unix time, and syncs are numbered in the order in which they begin.
+A label that is renamed makes hundreds of queues look empty in one moment: no rule of a single
+target can tell that from the end of their work; their number can, as of the last sync of each.
+Instants are seconds of one clock, which need not be the Unix time, and syncs are numbered in the
+order in which they begin.
 """
 
 from collections import Counter
@@ -197,10 +195,7 @@ class ServerCount:
             (sync.down.add if down else sync.down.discard)(target)
 
     def give_up(self, number: int) -> bool:
-        """Let a sync wait no longer; return whether it runs.
-
-        What it has not decided does not count as down.
-        """
+        """Wait no longer in a sync: what is undecided is not down; return whether it runs."""
         sync = self.syncs.get(number)
         if sync is None:
             return False

@@ -28,10 +28,7 @@ from autoscaler.core.text import printable
 def propose(
     metric: MetricSpec, reading: Reading, context: MetricContext
 ) -> Calculation | MetricFailure:
-    """Compute the proposal of one metric.
-
-    A reading that may understate the load never proposes less than the current count.
-    """
+    """Compute the proposal of one metric; what may understate the load never scales down."""
     if isinstance(reading, Gap):
         return MetricFailure(failure_reason(metric), reading.detail)
     result = _compute(metric, reading, context)
@@ -132,8 +129,7 @@ def combine(
 ) -> Combination | tuple[MetricFailure, int]:
     """Return the largest proposal, the first of equal ones (semantics 1.3.2).
 
-    If all metrics fail, or some fail and the largest proposal is below ``current``, returns the
-    first failure and the number of failures instead.
+    The first failure and how many there are, if all fail or the largest is below ``current``.
     """
     best, winner = 0, ""
     failures: list[MetricFailure] = []

@@ -1,7 +1,4 @@
-"""What a target may have beyond the HPA's spec: idle, fallback, paused, schedules and more.
-
-Each is off unless configured, and the decision is then the HPA's.  Semantics 8 has the rules.
-"""
+"""What a target may have beyond the HPA's spec, each off unless configured (semantics 8)."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -47,10 +44,10 @@ class PauseMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Nothing is scaled, or not in one direction (semantics 8.1).
+    """Nothing is scaled, or not in one direction, until the Unix time ``until`` (semantics 8.1).
 
     With ``replicas`` (`PauseMode.ALL` only) the target goes to that count and stays there.  ``by``
-    says in words who paused it; the pause ends by itself at the Unix time ``until``.
+    says in words who paused it.
     """
 
     mode: PauseMode = PauseMode.ALL

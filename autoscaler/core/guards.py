@@ -1,7 +1,7 @@
 """What a target has besides its spec, as it stands at one instant, and what that prevents.
 
-The rules are in a file each, in the order of semantics 8: `pauses`, `bounds`, `idling`,
-`fallbacks`, `holds`.  A target that has none of them passes through none of these files.
+Each rule has a file, in the order of semantics 8: `pauses`, `bounds`, `idling`, `fallbacks`,
+`holds`.  A target that has none of them passes through none of these files.
 """
 
 from dataclasses import dataclass, replace
@@ -102,10 +102,7 @@ def _pause(context: DecisionContext, scale: Scale) -> Pause | None:
 def guarded(
     context: DecisionContext, result: Reconciled, guards: Guards, current: int
 ) -> tuple[Reconciled, Guards]:
-    """Return what a pause, a hold and an unknown minimum leave of a result (8.1, 8.9, 8.2).
-
-    Also the guards with the count that they prevent.
-    """
+    """Return what a pause, a hold and an unknown minimum leave of a result (8.1, 8.9, 8.2)."""
     wanted, pause, hold, bounds = result.desired, guards.pause, guards.hold, guards.bounds
     is_down = wanted < current
     if pause is not None and guards.pauses_all:

@@ -1,7 +1,7 @@
 """The history of one target: the state that its decisions carry from sync to sync.
 
-A new field needs a default and a type, nothing else: moving instants (`shifted`), keeping it in a
-file and checking what is read back (`autoscaler.codec`) follow from its type and its name.
+A new field needs a default and a type: moving instants (`shifted`), keeping it in a file and
+checking what is read back (`autoscaler.codec`) follow from these.
 """
 
 from collections.abc import Callable
@@ -94,10 +94,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class PendingWrite:
-    """A write of the scale whose outcome is unknown (semantics 7.7).
-
-    It is stored before it is sent; the next read of the scale shows whether it was applied.
-    """
+    """A write of the scale whose outcome the next read of the scale shows (semantics 7.7)."""
 
     before: Replicas
     after: Replicas

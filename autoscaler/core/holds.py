@@ -24,19 +24,14 @@ def hold_in_force(
     hold = QueryHold(reading) if reading is not None and (reading.holds or just_held) else None
     refill = None
     if gap is not None and gap.since is None and gap.until > context.now:
-        refill = replace(
-            refill_until(gap.until, _longest_range(context.observation)), after_hold=True
-        )
+        refill = refill_until(gap.until, _longest_range(context.observation), after_hold=True)
     return hold, refill, history
 
 
 def _tracked(
     gap: ReadingGap | None, observation: Observation, tracker: GapTracker
 ) -> ReadingGap | None:
-    """Return the gap of the readings while the query holds, or did.
-
-    What it tells of, as an exporter that is away, may have cost the samples of any range.
-    """
+    """Return the gap of the readings: what holds may have cost the samples of any range."""
     reading = observation.hold
     if reading is None:
         return None

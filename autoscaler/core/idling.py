@@ -1,6 +1,5 @@
 """Whether a target is active, and when it may go idle (semantics 8.3)."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from autoscaler.core.bounds import gives_least
@@ -48,32 +47,17 @@ def activities_of(context: DecisionContext, history: History) -> Activities:
             judged.append(Activity.UNKNOWN)
         elif reading.units > in_units(activation):
             judged.append(Activity.ACTIVE)
-        elif reading.gaps or (
-            observation.ranges and current_refill(history, key, seconds, context.now)
-        ):
+        elif reading.gaps or current_refill(history, key, seconds, context.now):
             judged.append(Activity.UNKNOWN)
         else:
             judged.append(Activity.INACTIVE)
     return tuple(judged)
 
 
-def with_activities(
-    results: Sequence[MetricResult], activities: Activities
-) -> tuple[MetricResult, ...]:
-    """Return the results with the activity of each metric."""
-    return tuple(
-        changed(result, activity=activity)
-        for result, activity in zip(results, activities, strict=True)
-    )
-
-
 def note_activity(
     before: ExtensionHistory, stamp: float, *, active: bool, is_new: bool
 ) -> ExtensionHistory:
-    """Return what is known of the target's activity after this sync, its first if it ``is_new``.
-
-    It is ``active`` also if nothing is known of the time before this sync.
-    """
+    """Return the activity after a sync, the first if it ``is_new``; what was unknown was active."""
     first_seen, last_active = before.first_seen, before.last_active
     if first_seen is None:
         first_seen = stamp if is_new else UNKNOWN

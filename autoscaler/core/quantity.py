@@ -1,7 +1,4 @@
-"""Kubernetes quantities: ``500m``, ``1k``, ``1Gi``, ``15`` (semantics 0, 2.8).
-
-A quantity is held as an integer of nano-units, the finest step that Kubernetes keeps.
-"""
+"""Kubernetes quantities, ``500m`` or ``1Gi``: integers of nano-units (semantics 0, 2.8)."""
 
 import re
 from decimal import ROUND_UP, Context, Decimal
@@ -58,10 +55,7 @@ def parse_milli(text: str) -> int:
 
 
 def parse_fine(text: str) -> float:
-    """Parse a quantity and return it in milli-units, to nano-units; whole ones as an int.
-
-    Raises ValueError as `parse` does.
-    """
+    """Parse a quantity to milli-units of nano-units, an int where whole; ValueError as `parse`."""
     nano = parse(text)
     whole, rest = divmod(nano, _NANO_PER_MILLI)
     return nano / _NANO_PER_MILLI if rest else whole
@@ -93,8 +87,7 @@ def tolerance_value(nano: int) -> float:
 def format_milli(milli: int, *, binary: bool = False) -> str:
     """Format milli-units as Kubernetes' canonical quantity.
 
-    ``binary`` is for memory: a whole number of at least 1024 units is written with a binary
-    suffix, any other value in the decimal form.
+    Of memory (``binary``) a whole number of at least 1024 units has a binary suffix.
     """
     if binary and milli % 1000 == 0 and abs(milli) >= 1024 * 1000:
         return _format_scaled(milli // 1000, 1024, ("", *_BINARY))

@@ -1,7 +1,6 @@
 """The HPA's reconcile, stage by stage: zone, pods, metrics, combination, count (semantics 1).
 
-Nothing here knows what a target may have besides its spec: `autoscaler.core.decide` puts that
-before, between and after these stages.
+Nothing here knows what a target may have besides its spec.
 """
 
 from collections.abc import Sequence

@@ -21,10 +21,7 @@ class Series:
 
 @dataclass(frozen=True)
 class QueryResult:
-    """An instant vector, and the server's warnings that it is incomplete.
-
-    One answer serves many targets, so series are looked up in an index by label value.
-    """
+    """An instant vector, with an index by labels for many targets, and the server's warnings."""
 
     series: Sequence[Series]
     warnings: tuple[str, ...] = ()

@@ -81,10 +81,7 @@ class StatusRecorder:
         self._set(type_, ConditionStatus.FALSE, reason, message, self._conditions.get(type_))
 
     def override(self, type_: str, status: ConditionStatus, reason: str, message: str) -> None:
-        """Set a condition that this sync has set otherwise before: for a pause, and the like.
-
-        It is as old as that of the last sync if it has the same status.
-        """
+        """Set what this sync has set otherwise; it is as old as that of the last sync."""
         self._set(type_, status, reason, message, self._before.get(type_))
 
     def end_own_reasons(self) -> None:

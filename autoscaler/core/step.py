@@ -28,21 +28,17 @@ from autoscaler.core.target import QueryKey, Target
 from autoscaler.core.writes import AFTER_DUE_SECONDS, WriteOutcome, intend, settle_write
 
 OpenWindows = Callable[[Sequence[Schedule], float], tuple[OpenWindow, ...]]
-"""Returns which schedules are open at an instant, as `autoscaler.schedules.open_windows` does.
-
-It needs the calendar, which is no part of the core.
-"""
+"""Returns which schedules are open at an instant; it needs a calendar, which is not in the core."""
 
 _ON_TIME_SECONDS, _ON_TIME_PART = 0.25, 0.1
 _EARLIEST_SECONDS = 1.0
 
 
 class SyncTimes(NamedTuple):
-    """The instants of a target's sync, all by one clock.
+    """The instants of a target's sync, all by one clock; None where one is not known.
 
-    The sync was ``due``, has ``begun``, and the decision is taken ``now``.  ``last_sync`` is when
-    the target was decided about before, ``last_read`` when this process read its scale before;
-    None where that is not known.
+    The sync was ``due``, has ``begun``, and the decision is taken ``now``; ``last_sync`` is that of
+    the decision before, ``last_read`` when this process read the scale before.
     """
 
     due: float
@@ -75,10 +71,7 @@ def instants_of(due: float, now: float, period: float) -> Instants:
 
 
 class SyncReads(NamedTuple):
-    """What a sync has read for a target; the fields are those of `Observation`.
-
-    ``answers`` has one for each query of the target.
-    """
+    """What a sync has read for a target, an answer to each query; as in `Observation`."""
 
     scale: Scale | Unavailable
     pods: tuple[Pod, ...] | Unavailable | None
@@ -130,10 +123,7 @@ def inputs_of(
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A target's sync as far as it has come, with the ``history`` to go on with.
-
-    ``write`` is None while nothing was written.
-    """
+    """A target's sync as far as it has come, with the ``history`` to go on with, and any write."""
 
     rules: Rules
     inputs: Inputs
@@ -148,10 +138,9 @@ class Step:
         return SyncResult(target, self.decision, self.write, given=self.inputs, flags=flags)
 
     def held_back(self, holds: Mapping[str, float]) -> "Step":
-        """Return the step as scale-down breakers leave it (semantics 8.7).
+        """Return the step as scale-down breakers leave it, which hold until an instant (8.7).
 
-        ``holds`` has the servers whose breakers hold now, and until when.  Of those that the
-        target's count comes from, the one that holds longest counts.
+        Of the ``holds`` of servers that the target's count comes from, the longest counts.
         """
         servers = {query.server for query in self.rules.target.count_queries} & holds.keys()
         if not servers or not goes_down(self.decision):

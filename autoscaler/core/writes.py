@@ -106,8 +106,7 @@ def settle_write(
 ) -> tuple[Decision, History]:
     """Return the decision and the history, which has this write as pending, after its outcome.
 
-    ``previous`` is the history from before the decision, ``earlier`` a write that may still be
-    applied.
+    ``previous`` is from before the decision, ``earlier`` a write that may still be applied.
     """
     if isinstance(write, Written):
         return settle(spec, decision, history)

@@ -148,10 +148,7 @@ class Breakers:
             }
 
     def end(self, sync: int, now: float, *, stopped: bool = False) -> list[BreakerNews]:
-        """Note that a sync has ended; return what has changed since the last one did.
-
-        What it has not decided does not count as down; if it was ``stopped``, it says nothing.
-        """
+        """Note that a sync has ended, and return the news; if ``stopped``, its end says nothing."""
         with self._lock:
             news = []
             for server in self._servers.values():

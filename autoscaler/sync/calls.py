@@ -265,10 +265,7 @@ class FairQueries:
 
 
 class _QueriesOfServer:
-    """Asks the queries of one server; those that were slow last time have threads of their own.
-
-    So they delay only each other.  Slow is what took more than ``slow_seconds``.
-    """
+    """Asks the queries of one server; what took more than ``slow_seconds`` last time apart."""
 
     def __init__(self, server: str, slow_seconds: float, stop: threading.Event) -> None:
         self._slow_seconds = slow_seconds

@@ -25,8 +25,8 @@ R = TypeVar("R")
 class Histories:
     """The history of each target from one sync to the next; a store keeps it beyond the process.
 
-    When the system's clock is set, all histories move with it.  A sync that runs meanwhile goes on
-    by the time that it began with: it reads and writes by the clock ``as_of`` its beginning.
+    If the system's clock is set, all move with it.  A sync that runs meanwhile goes on by the clock
+    ``as_of`` its beginning.
     """
 
     def __init__(

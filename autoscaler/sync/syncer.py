@@ -74,10 +74,9 @@ class Syncer:
         writes_per_second: float,
         breaker: Breaker | None = None,
     ) -> None:
-        """Go on with other targets, flags and ports.
+        """Go on with other targets, flags and ports; a target whose key stays keeps its history.
 
-        A target whose key stays keeps its history; all others are forgotten.  No sync may run of
-        one that is changed or removed; one that runs goes on with the flags and ports of before.
+        No sync may run of one that is changed or removed; others go on with the ports of before.
         """
         self._state.retain(targets)
         self._state.writes.set_rate(writes_per_second)
@@ -91,10 +90,7 @@ class Syncer:
     def resume_breakers(
         self, known: Mapping[str, BreakerState], wall: float, steady: float
     ) -> None:
-        """Go on with the scale-down breakers of an earlier run, before the first `change`.
-
-        The states are by the clock that is at ``wall`` and ``steady`` now.
-        """
+        """Go on with an earlier run's breakers, by a clock that is at both instants now."""
         self._state.breakers.resume(known, wall, steady)
 
     def release(self, server: str | None = None) -> list[BreakerNews]:
