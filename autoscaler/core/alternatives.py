@@ -6,7 +6,6 @@ No rule is repeated here: each alternative is what `step.step_of` returns for ot
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import partial
 from itertools import compress
 from typing import Any
 
@@ -16,7 +15,7 @@ from autoscaler.core.extensions import Extensions
 from autoscaler.core.history import History, Recommendation
 from autoscaler.core.normalize import SCALE_DOWN_LIMIT, SCALE_UP_LIMIT, TOO_FEW, TOO_MANY
 from autoscaler.core.numbers import INT32_MAX, INT64_MAX
-from autoscaler.core.observation import Observation, PodSamples, Reading, Sample, Scale, Values
+from autoscaler.core.observation import Observation, PodSamples, Reading, Scale, Values
 from autoscaler.core.spec import (
     Behavior,
     Flags,
@@ -154,10 +153,7 @@ class _Again:
 
 
 def _other_values(again: _Again) -> Iterator[OtherValue]:
-    """Yield the nearest values of a metric at which the target's count is larger, and smaller.
-
-    The metrics that ask for the most come first.
-    """
+    """Yield the nearest values at which the count is larger or smaller, largest proposals first."""
     asked = {index: _proposal(again.base, index) for index in range(len(again.base.metrics))}
     known = {index: proposal for index, proposal in asked.items() if proposal is not None}
     for index in sorted(known, key=known.__getitem__, reverse=True):
@@ -209,27 +205,26 @@ def _changes(reading: Reading, target: MetricTarget) -> tuple[Callable[[int], Re
         total, of = sum(reading.values), target.value or target.average_value or 0
         step = 1 if any(one % _UNIT for one in (of, *reading.values)) else _UNIT
         most_down = max(0, min(total // step, _MOST_STEPS))
-        return partial(_of_total, reading, total, step), _MOST_STEPS, most_down
+
+        def of_total(steps: int) -> Values:
+            return replace(reading, values=(_at_most(total + steps * step, total),), total=None)
+
+        return of_total, _MOST_STEPS, most_down
     if isinstance(reading, PodSamples):
-        return partial(_of_samples, reading), _MOST_PARTS, PARTS
+
+        def of_samples(steps: int) -> PodSamples:
+            samples = {
+                pod: replace(one, milli=_at_most(one.milli * (PARTS + steps) // PARTS, one.milli))
+                for pod, one in reading.samples.items()
+            }
+            return replace(reading, samples=samples)
+
+        return of_samples, _MOST_PARTS, PARTS
     return lambda _steps: reading, 0, 0
 
 
-def _of_total(reading: Values, total: int, step: int, steps: int) -> Values:
-    values = (min(total + steps * step, max(total, INT64_MAX)),)
-    return replace(reading, values=values, total=None)
-
-
-def _of_samples(reading: PodSamples, steps: int) -> PodSamples:
-    samples = {
-        pod: Sample(
-            min(one.milli * (PARTS + steps) // PARTS, max(one.milli, INT64_MAX)),
-            one.timestamp,
-            one.window,
-        )
-        for pod, one in reading.samples.items()
-    }
-    return replace(reading, samples=samples)
+def _at_most(milli: int, before: int) -> int:
+    return min(milli, max(before, INT64_MAX))
 
 
 # -- bounds --------------------------------------------------------------------------------------

@@ -128,10 +128,7 @@ class Classification(NamedTuple):
 def classify(
     decision: Decision, write: WriteOutcome | None = None, controller: str = ""
 ) -> Classification:
-    """Return what is so of a decision; each sync asks for every target.
-
-    ``controller`` is what controls the target of a plan that is decided all the same.
-    """
+    """Return what is so of a decision; of a plan, in spite of the target's ``controller``."""
     zone, restraint = decision.zone, restraint_of(decision)
     facts = (
         decision.written,
@@ -186,19 +183,15 @@ def restraint_of(decision: Decision) -> Restraint | None:
         restraint = Restraint.PAUSE
     elif decision.hold is not None and decision.hold.replicas is not None:
         restraint = Restraint.QUERY
-    elif _is_held_by_unknown_minimum(decision):
+    elif (decision.bounds is not None and decision.bounds.hold_down) and any(
+        condition.reason == MIN_REPLICAS_UNKNOWN for condition in decision.conditions
+    ):
         restraint = Restraint.UNKNOWN_MINIMUM
     elif limit_of(decision):
         restraint = Restraint.LIMIT
     elif stabilization_holds(decision):
         restraint = Restraint.STABILIZATION
     return restraint
-
-
-def _is_held_by_unknown_minimum(decision: Decision) -> bool:
-    return (decision.bounds is not None and decision.bounds.hold_down) and any(
-        condition.reason == MIN_REPLICAS_UNKNOWN for condition in decision.conditions
-    )
 
 
 def limit_of(decision: Decision) -> str:
@@ -302,16 +295,12 @@ def _cause(state: State, decision: Decision, write: WriteOutcome | None) -> str:
         cause = ": ".join(failure_of(decision) or ()) + used
     elif state is State.PAUSED and decision.pause is not None:
         cause = decision.pause.by
-    elif state is State.HELD:
-        cause = _cause_of_hold(decision)
     elif state is State.LIMITED:
         cause = limit_of(decision)
+    elif state is State.HELD and decision.breaker is not None:
+        cause = SCALE_DOWN_BREAKER
+    elif state is State.HELD and decision.hold is not None and decision.hold.replicas is not None:
+        cause = SCALE_DOWN_HELD
+    elif state is State.HELD and decision.stabilization is not None:
+        cause = decision.stabilization.reason
     return cause
-
-
-def _cause_of_hold(decision: Decision) -> str:
-    if decision.breaker is not None:
-        return SCALE_DOWN_BREAKER
-    if decision.hold is not None and decision.hold.replicas is not None:
-        return SCALE_DOWN_HELD
-    return "" if decision.stabilization is None else decision.stabilization.reason

@@ -29,10 +29,7 @@ def trunc_div(numerator: int, denominator: int) -> int:
 
 
 def ratio_of(numerator: int, denominator: int) -> float:
-    """Divide two int64 as the controller does, which converts both to doubles first.
-
-    Python's ``int / int`` rounds once, so that its result differs above 2**53.
-    """
+    """Divide two int64 as doubles, as the controller does: ``int / int`` differs above 2**53."""
     return divide(float(numerator), float(denominator))
 
 

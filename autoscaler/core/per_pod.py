@@ -250,10 +250,7 @@ def _requests(
 
 
 def request_of(requests: PodRequests, resource: str, container: str | None) -> int | str:
-    """Return a pod's request in milli-units, or a sentence that says why it has none.
-
-    ``container`` names the container that counts; None means the whole pod (semantics 2.6).
-    """
+    """Return the milli-units of a pod, or of one container (2.6), or why there is no request."""
     if container is None and any(
         name in {"cpu", "memory"} or name.startswith("hugepages-") for name in requests.pod_level
     ):

@@ -85,10 +85,7 @@ def tolerance_value(nano: int) -> float:
 
 
 def format_milli(milli: int, *, binary: bool = False) -> str:
-    """Format milli-units as Kubernetes' canonical quantity.
-
-    Of memory (``binary``) a whole number of at least 1024 units has a binary suffix.
-    """
+    """Format milli-units as Kubernetes' canonical quantity; ``binary`` from 1024 whole units on."""
     if binary and milli % 1000 == 0 and abs(milli) >= 1024 * 1000:
         return _format_scaled(milli // 1000, 1024, ("", *_BINARY))
     return _format_scaled(milli, 1000, tuple(_DECIMAL)[2:])

@@ -153,12 +153,10 @@ def _winner_name(metric: MetricSpec) -> str:
 
 def keys_in(observation: Observation, metrics: Sequence[MetricSpec]) -> Sequence[str]:
     """Return the key of each metric in the history; its name where no key is observed."""
-    return observation.metric_keys or tuple(map(_name_of, metrics))
-
-
-def _name_of(metric: MetricSpec) -> str:
-    container = metric.container if isinstance(metric, ContainerResourceMetric) else ""
-    return f"{metric.type} {winner_name(metric)} {container}".rstrip()
+    return observation.metric_keys or tuple(
+        f"{metric.type} {winner_name(metric)} {getattr(metric, 'container', None) or ''}".rstrip()
+        for metric in metrics
+    )
 
 
 def failure_reason(metric: MetricSpec) -> str:

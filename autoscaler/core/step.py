@@ -48,15 +48,8 @@ class SyncTimes(NamedTuple):
     last_read: float | None = None
 
 
-class Instants(NamedTuple):
-    """The sync is recorded as of ``stamp``, and ages are taken at ``now``."""
-
-    stamp: float
-    now: float
-
-
-def instants_of(due: float, now: float, period: float) -> Instants:
-    """Return the instants of a decision taken at ``now`` in a sync that was ``due`` (7.1).
+def instants_of(due: float, now: float, period: float) -> tuple[float, float]:
+    """Return the stamp of a sync that was ``due``, decided ``now``, and the ages' instant (7.1).
 
     The HPA waits one period after each reconcile, so that every age is a little more than a whole
     number of periods.  Syncs here are due on a grid and begin with some jitter: by the clock, a
@@ -67,7 +60,7 @@ def instants_of(due: float, now: float, period: float) -> Instants:
     if due > now + _EARLIEST_SECONDS:
         due = now  # this is no jitter: the clock was set
     allowance = max(_ON_TIME_SECONDS, _ON_TIME_PART * period)
-    return Instants(max(due, now - allowance), max(now, due + AFTER_DUE_SECONDS))
+    return max(due, now - allowance), max(now, due + AFTER_DUE_SECONDS)
 
 
 class SyncReads(NamedTuple):
@@ -138,10 +131,7 @@ class Step:
         return SyncResult(target, self.decision, self.write, given=self.inputs, flags=flags)
 
     def held_back(self, holds: Mapping[str, float]) -> "Step":
-        """Return the step as scale-down breakers leave it, which hold until an instant (8.7).
-
-        Of the ``holds`` of servers that the target's count comes from, the longest counts.
-        """
+        """Return the step as breakers leave it; the longest of ``holds`` counts (8.7)."""
         servers = {query.server for query in self.rules.target.count_queries} & holds.keys()
         if not servers or not goes_down(self.decision):
             return self

@@ -147,10 +147,7 @@ def settle_failure(
     error: str,
     pending: PendingWrite | None = None,
 ) -> tuple[Decision, History]:
-    """Record that nothing was written, as far as is known; this sync's recommendation remains.
-
-    ``pending`` is a write, this one or an earlier one, that may have been applied nevertheless.
-    """
+    """Record that nothing was written, unless ``pending`` was; the recommendation remains."""
     error = printable(error, LONGEST_SENTENCE)
     status = StatusRecorder(decision.conditions, decision.time)
     message = f"the scale could not be updated: {error}"

@@ -89,10 +89,7 @@ class Breakers:
             return news
 
     def begin(self, targets: Sequence[Target], ahead: float) -> int:
-        """Note that a sync of some targets begins, and return its number.
-
-        The Unix time is ``ahead`` of `clock.steady`.
-        """
+        """Note that a sync begins; return its number.  Unix time is ``ahead`` of `clock.steady`."""
         with self._lock:
             self._ahead = ahead
             self._begun += 1

@@ -91,7 +91,9 @@ class SyncRun:
         for query in state.queries.in_order(queries):
             self.answered[query] = driver.latch(1)
             driver.start(self._ask(query))
-        for target in sorted(self.targets, key=state.urgency):
+        # Should their scales or pods have to be read one by one.
+        orders = (state.scale_read_order, state.pod_read_order)
+        for target in sorted(self.targets, key=lambda one: [by.urgency(one.key) for by in orders]):
             driver.start(self._sync(target))
         ahead = self.times.now - self.times.steady + state.histories.as_of - self.as_of
         self.number = state.breakers.begin(self.targets, ahead)
@@ -248,10 +250,7 @@ class SyncRun:
         return self.ports.clock.steady() - self.begun_steady
 
     def _written(self, step: Step, scale: Scale) -> Coroutine[Step]:
-        """Write the decided count, if this process may; return the step with the outcome.
-
-        The store has the write before it is sent: a crash between the two must not lose it.
-        """
+        """Write the count, if this process may; the store has it first: no crash loses it."""
         if self.ports.leads_since() is None:
             return step.settled(NotWritten(NotWrittenReason.NOT_LEADING))
         target, desired = step.rules.target, step.decision.desired

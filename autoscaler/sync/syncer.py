@@ -16,10 +16,7 @@ from autoscaler.sync.ports import BreakerNews, Ports
 from autoscaler.sync.run import SyncRun, SyncStart
 from autoscaler.sync.state import Histories, SyncState
 
-WRITES_PER_SECOND = 100.0
-
-_READS_AT_ONCE = 24
-_WRITES_AT_ONCE = 24
+_READS_AT_ONCE, _WRITES_AT_ONCE = 24, 24
 
 
 class Syncer:
@@ -34,7 +31,7 @@ class Syncer:
         flags: Flags,
         ports: Ports,
         stop: threading.Event,
-        writes_per_second: float = WRITES_PER_SECOND,
+        writes_per_second: float = 100.0,
         slow_seconds: float = 2.0,
         known: Mapping[str, History] | None = None,
         steps: Steps | None = None,
