@@ -211,12 +211,12 @@ def check_many(results: Sequence[SyncResult]) -> None:
     classified = {result.target.key: check(result) for result in results}
     assert len(classified) == len(results)
     shown = gauges(results)
-    for key, (marks, _, _) in classified.items():
+    for key, (marks, *_) in classified.items():
         for mark, gauge in GAUGES.items():
             assert (gauge in shown[key]) is (mark in marks), (key, gauge)
     page = json.loads(b"".join(target_list(metrics_of(*results).states.known(), BASE)))
     states = {target["target"]: target["state"] for target in page["targets"]}
-    assert states == {key: state for key, (_, state, _) in classified.items()}
+    assert states == {key: state for key, (_, state, *_) in classified.items()}
     table = list(lines_for_programs(TargetList.model_validate(page)))[1:]
     assert [line.split("\t")[6] for line in table] == list(states.values())
 
