@@ -226,7 +226,7 @@ def test_it_closes_at_once_whoever_is_connected() -> None:
         assert answering.wait(20)
         wait_until("all are accepted", lambda: listener.connections == 5)
         begun = clock.monotonic()
-        closing_ = threading.Thread(target=listener.close)
+        closing_ = threading.Thread(target=listener.__exit__)
         closing_.start()
         assert clients[1].recv(1) == b""
         release.set()
