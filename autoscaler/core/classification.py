@@ -124,6 +124,7 @@ class Classification(NamedTuple):
     marks: Mark
     state: State
     cause: str
+    restraint: Restraint | None
 
 
 def classify(
@@ -134,19 +135,22 @@ def classify(
     ``controller`` is what controls the target of a plan that is decided all the same.  It is quick,
     since each sync does it for every target.
     """
-    bits = 0
-    for bit, applies in zip(_BITS, _facts(decision, write, controller), strict=True):
+    bits, restraint = 0, _restraint(decision)
+    for bit, applies in zip(_BITS, _facts(decision, restraint, write, controller), strict=True):
         if applies:
             bits |= bit
     for bit, state in _STATES:
         if bits & bit:
-            return Classification(_marks(bits), state, _cause(state, decision, write))
-    return Classification(_marks(bits), _OK, "")
+            cause = _cause(state, decision, write)
+            return Classification(_marks(bits), state, cause, restraint)
+    return Classification(_marks(bits), _OK, "", restraint)
 
 
-def _facts(decision: Decision, write: WriteOutcome | None, controller: str) -> tuple[bool, ...]:
+def _facts(
+    decision: Decision, restraint: Restraint | None, write: WriteOutcome | None, controller: str
+) -> tuple[bool, ...]:
     """Return which marks a decision has, in their order."""
-    zone, restraint = decision.zone, restraint_of(decision)
+    zone = decision.zone
     return (
         decision.written,
         decision.foreign is not None,
@@ -184,7 +188,7 @@ _STATES = (
 _HOLDING = (Restraint.QUERY, Restraint.BREAKER, Restraint.STABILIZATION)
 
 
-def restraint_of(decision: Decision) -> Restraint | None:
+def _restraint(decision: Decision) -> Restraint | None:
     """Return what keeps the count from what the metrics ask for; of several the last that does."""
     restraint = None
     if decision.held_until is not None:
