@@ -123,13 +123,14 @@ class Classification(NamedTuple):
     marks: Mark
     state: State
     cause: str
+    restraint: Restraint | None
 
 
 def classify(
     decision: Decision, write: WriteOutcome | None = None, controller: str = ""
 ) -> Classification:
     """Return what is so of a decision; of a plan, in spite of the target's ``controller``."""
-    zone, restraint = decision.zone, restraint_of(decision)
+    zone, restraint = decision.zone, _restraint(decision)
     facts = (
         decision.written,
         decision.foreign is not None,
@@ -151,8 +152,9 @@ def classify(
     bits = sum(compress(_BITS, facts))
     for bit, state in _STATES:
         if bits & bit:
-            return Classification(_marks(bits), state, _cause(state, decision, write))
-    return Classification(_marks(bits), _OK, "")
+            cause = _cause(state, decision, write)
+            return Classification(_marks(bits), state, cause, restraint)
+    return Classification(_marks(bits), _OK, "", restraint)
 
 
 # Members of an Enum cost more to look up and to compare than numbers.
@@ -172,7 +174,7 @@ _STATES = (
 _HOLDING = (Restraint.QUERY, Restraint.BREAKER, Restraint.STABILIZATION)
 
 
-def restraint_of(decision: Decision) -> Restraint | None:
+def _restraint(decision: Decision) -> Restraint | None:
     """Return what keeps the count from what the metrics ask for; of several the last that does."""
     restraint = None
     if decision.held_until is not None:

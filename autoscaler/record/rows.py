@@ -4,7 +4,7 @@ Instants are Unix seconds.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from autoscaler.core.classification import Mark
@@ -17,8 +17,8 @@ class Change:
 
     ``id`` orders the changes of all targets as they were recorded.  ``state`` is a
     `core.classification.State`, ``message`` its sentence.  Counts are None where they are not
-    known.  ``by`` is the field manager of others who changed the count.  Changes with equal rules
-    have the same ``rules``.
+    known.  ``by`` is the field manager of others who changed the count.  Changes with the
+    same ``rules`` have equal ones.
     """
 
     id: int
@@ -33,7 +33,7 @@ class Change:
     marks: Mark
     message: str
     by: str = ""
-    rules: int = 0
+    rules: int = field(default=0, compare=False)
 
 
 Numbers = tuple[int | None, ...]
