@@ -1,7 +1,7 @@
 """The daemon's addresses: metrics and pages at one or at two, who is let in, and what is told."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import urllib3
+from starlette.routing import BaseRoute
 from structlog.testing import capture_logs
 
 from autoscaler.config import Config, load
@@ -47,15 +48,15 @@ class Daemon:
             return pool.request("GET", url + path, headers=headers, timeout=20)
 
 
-def open_as_configured(config: Config, stack: ExitStack) -> None:
-    """Open the addresses of a configuration."""
+def open_as_configured(config: Config, stack: ExitStack, routes: Sequence[BaseRoute] = ()) -> None:
+    """Open the addresses of a configuration; ``routes`` are those of pages and API."""
     told = Announced()
     site = Site(told.metrics, told.health)
-    open_listeners(config, site, [], told.announcements, stack)
+    open_listeners(config, site, routes, told.announcements, stack)
 
 
 @contextmanager
-def listening(folder: Path, text: str) -> Iterator[Daemon]:
+def listening(folder: Path, text: str, routes: Sequence[BaseRoute] = ()) -> Iterator[Daemon]:
     """Have the addresses of a configuration open, and in the end no thread of theirs."""
     of_loopback(folder, "server")
     (folder / "token").write_text(SECRET)
@@ -63,7 +64,7 @@ def listening(folder: Path, text: str) -> Iterator[Daemon]:
     file = folder / "autoscaler.yaml"
     file.write_text(top(text))
     with capture_logs() as lines, ExitStack() as stack:
-        open_as_configured(load(file), stack)
+        open_as_configured(load(file), stack, routes)
         yield Daemon(lines, folder)
     wait_until("the threads have ended", lambda: not threads())
 
