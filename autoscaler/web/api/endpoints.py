@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from autoscaler import __version__, clock
 from autoscaler.adapters.record import DirectoryRecord
@@ -40,12 +41,12 @@ from autoscaler.web.site import RECORD_IS_OFF, Views, similar
 def configured(views: Views, key: str) -> TargetFacts:
     """Return a target of the configuration; raises ProblemError if there is none of that key."""
     known = views.states.known_of(key)
-    if known is None:
-        recorded = views.record is not None and key in views.record.targets()
-        more = "; what is recorded of it is still there" if recorded else ""
-        suggestions = () if recorded else similar(views, key)
-        raise _unknown(f"no target {printable(key)} is configured{more}", suggestions)
-    return known
+    if known is not None:
+        return known
+    sentence = f"no target {printable(key)} is configured"
+    if views.record is not None and key in views.record.targets():
+        raise ProblemError(404, f"{sentence}; what is recorded of it is still there")
+    raise _unknown(views, key, sentence)
 
 
 def record_of(views: Views, keys: Iterable[str] = ()) -> DirectoryRecord:
@@ -54,16 +55,16 @@ def record_of(views: Views, keys: Iterable[str] = ()) -> DirectoryRecord:
     if record is None:
         raise ProblemError(503, RECORD_IS_OFF)
     unknown = [key for key in keys if views.states.known_of(key) is None]
-    if unknown:
-        recorded = frozenset(record.targets())
-        for key in unknown:
-            if key not in recorded:
-                sentence = f"no target {printable(key)} is configured, and none is recorded"
-                raise _unknown(sentence, similar(views, key))
+    recorded = frozenset(record.targets() if unknown else ())
+    for key in unknown:
+        if key not in recorded:
+            sentence = f"no target {printable(key)} is configured, and none is recorded"
+            raise _unknown(views, key, sentence)
     return record
 
 
-def _unknown(sentence: str, suggestions: Sequence[str]) -> ProblemError:
+def _unknown(views: Views, key: str, sentence: str) -> ProblemError:
+    suggestions = similar(views, key)
     advice = f"; did you mean {' or '.join(map(printable, suggestions))}?" if suggestions else ""
     return ProblemError(404, sentence + advice, suggestions=suggestions)
 
@@ -97,15 +98,15 @@ def _page(
     if place is not None:
         numbers = (index for index, one in enumerate(known) if one.target.key == place[1])
         begin = next(numbers, int(place[0]))
-    page: list[TargetFacts] = []
-    for index in range(begin, len(known)):
-        target = known[index]
-        key = target.target.key.casefold() if words else ""
-        if (not states or target.state in states) and all(word in key for word in words):
-            if len(page) == query.limit:
-                return page, token_of(_LIST, index, target.target.key)
-            page.append(target)
-    return page, None
+    found = (
+        (index, one)
+        for index, one in enumerate(known[begin:], begin)
+        if (not states or one.state in states)
+        and all(word in one.target.key.casefold() for word in words)
+    )
+    page = [one for _, one in islice(found, query.limit)]
+    after = next(found, None)
+    return page, None if after is None else token_of(_LIST, after[0], after[1].target.key)
 
 
 def target_list(
@@ -117,22 +118,19 @@ def target_list(
     """Yield an `answers.TargetList` in parts, one target a line; ``now`` is its Unix time.
 
     ``components`` are those that are not ok; ``token`` asks for the page after it, if there is one.
-    Sentences take long: they are made here, and not at every sync.
+    Sentences are made here, and not at every sync.
     """
     faulty = b", ".join(component.encoded() for component in components)
-    part = [b'{"time": "%s", "components": [%s], "targets": [' % (rfc3339(now).encode(), faulty)]
-    size = len(part[0])
+    part = bytearray()
+    part += b'{"time": "%s", "components": [%s], "targets": [' % (rfc3339(now).encode(), faulty)
     separator = b"\n"
     for target in targets:
-        line = state_of(target).encoded()
-        part += (separator, line)
+        part += separator + state_of(target).encoded()
         separator = b",\n"
-        size += len(line)
-        if size >= _PART_BYTES:
-            yield b"".join(part)
-            part, size = [], 0
-    part.append(b'\n], "continue": %s}\n' % json.dumps(token).encode())
-    yield b"".join(part)
+        if len(part) >= _PART_BYTES:
+            yield bytes(part)
+            part.clear()
+    yield bytes(part) + b'\n], "continue": %s}\n' % json.dumps(token).encode()
 
 
 def state_of(known: TargetFacts) -> answers.TargetState:
@@ -228,18 +226,8 @@ def health(views: Views, _: float) -> answers.DaemonHealth:
             )
             for one in views.breakers()
         ),
-        record=_record(views),
+        record=views.record_state(),
     )
-
-
-def _record(views: Views) -> answers.RecordState:
-    begin, end, problem = None, None, None
-    if views.record is not None:
-        try:
-            begin, end = views.record.span() or (None, None)
-        except RecordError as error:
-            problem = str(error)
-    return answers.RecordState(on=views.record is not None, from_=begin, to=end, problem=problem)
 
 
 # -- the record -----------------------------------------------------------------------------------
