@@ -53,7 +53,7 @@ def _title_of(begin: float, now: float) -> str:
 
 
 def _sparklines(
-    record: targets: Collection[str], begin: float, now: float
+    record: DirectoryRecord, targets: Collection[str], begin: float, now: float
 ) -> Mapping[str, Sparkline]:
     """Return the pictures of some targets, without those of which nothing is recorded."""
     drawn, own = {}, defaultdict[str, list[Change]](list)
