@@ -85,7 +85,7 @@ def apiserver(binary: Path, ports: Ports, files: Files, extra: Sequence[str]) ->
 
 
 def controller_manager(
-    binary: Path, ports: Ports, files: Files, controllers: Sequence[str], extra: Sequence[str] = ()
+    binary: Path, ports: Ports, files: Files, controllers: Sequence[str]
 ) -> list[str]:
     """Return the command of a kube-controller-manager that runs the named controllers only."""
     return [
@@ -101,5 +101,4 @@ def controller_manager(
         # The default of 20 requests per second makes a Deployment of 500 take half a minute.
         "--kube-api-qps=1000",
         "--kube-api-burst=2000",
-        *extra,
     ]

@@ -148,11 +148,6 @@ class ControlPlane:
         self.stop_apiserver(grace)
         self.start_apiserver()
 
-    def crash(self) -> None:
-        """Kill every server; the data stay in the folder, and `start` boots with them."""
-        for server in self._servers():
-            server.stop(0)
-
     def _start_controllers(self, manager: ServerProcess) -> None:
         """Start the controller manager and wait until it is healthy."""
         manager.start()
