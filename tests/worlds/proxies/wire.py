@@ -51,13 +51,14 @@ class Request:
 
 
 async def read_request(reader: asyncio.StreamReader) -> Request | None:
-    """Read the next request of a connection; None at its end."""
+    """Read the next request of a connection; None at its end, also within a request."""
     try:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+        line, *rest = head.rstrip().split("\r\n")
+        headers = {name: value.strip() for name, _, value in (one.partition(":") for one in rest)}
+        lengths = (int(headers[name]) for name in headers if name.lower() == "content-length")
+        body = await reader.readexactly(next(lengths, 0))
     except asyncio.IncompleteReadError:
         return None
-    line, *rest = head.rstrip().split("\r\n")
     method, target, _ = line.split(" ")
-    headers = {name: value.strip() for name, _, value in (one.partition(":") for one in rest)}
-    length = next((int(headers[name]) for name in headers if name.lower() == "content-length"), 0)
-    return Request(method, target, headers, await reader.readexactly(length))
+    return Request(method, target, headers, body)
