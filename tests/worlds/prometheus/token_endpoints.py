@@ -7,8 +7,6 @@ from collections.abc import Callable
 from urllib.parse import parse_qs
 
 from autoscaler import clock
-from autoscaler.adapters.prometheus import PrometheusReader
-from autoscaler.core.series import QueryFailure, QueryResult
 from tests.worlds.certificates import KeyPair
 from tests.worlds.prometheus.faults import Peer, Received, ScriptedServer, Step, answer
 from tests.worlds.waiting import wait_until
@@ -69,11 +67,6 @@ def behind_tls(server: ScriptedServer, pair: KeyPair) -> str:
     context.load_cert_chain(pair.certificate, pair.key)
     server.socket = context.wrap_socket(server.socket, server_side=True)
     return server.url.replace("http://127.0.0.1", "https://localhost")
-
-
-def query(reader: PrometheusReader, within: float = 10.0) -> QueryResult | QueryFailure:
-    """Ask something."""
-    return reader.query("x", None, clock.monotonic() + within)
 
 
 def soon(is_so: Callable[[], bool]) -> None:
