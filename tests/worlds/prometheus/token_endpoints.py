@@ -6,7 +6,6 @@ import ssl
 from collections.abc import Callable
 from urllib.parse import parse_qs
 
-from autoscaler import clock
 from tests.worlds.certificates import KeyPair
 from tests.worlds.prometheus.faults import Peer, Received, ScriptedServer, Step, answer
 from tests.worlds.waiting import wait_until
