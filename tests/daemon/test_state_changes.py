@@ -151,7 +151,7 @@ class Fleet:
         monkeypatch.setattr(clock, "wall", lambda: self.now)
         self.stream = io.StringIO()
         configure(LogLevel.INFO, LogFormat.JSON, self.stream)
-        self.reporter = LogReporter(structlog.get_logger())
+        self.reporter = LogReporter()
         self.targets = [external("shop", f"worker-{number}") for number in range(TARGETS)]
 
     def tick(self, result_of: Callable[[Target], SyncResult]) -> None:
